@@ -1,0 +1,3 @@
+//! kk-lab
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! shell-operator
+
+fn main() {}
