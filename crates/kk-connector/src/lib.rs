@@ -1,1 +1,43 @@
-//! kk-connector
+//! Runs commands and moves files on hosts: over SSH, on this machine, or on a fake for tests.
+//!
+//! Everything above this crate talks to a host through [`Connection`]. One call of [`Connection::run`]
+//! or [`Connection::upload`] is one round trip, and [`Stats`] counts them: round trips are the budget
+//! that the engine works with (see ARCHITECTURE.md).
+
+mod command;
+mod error;
+mod quote;
+
+pub use command::{Command, Output, Payload, Stats, Upload, UploadFile, UploadOutcome};
+pub use error::Error;
+pub use quote::quote;
+
+use async_trait::async_trait;
+
+/// A way to one host. Cheap to share (`Arc`); calls from several tasks at once are allowed and run side by
+/// side, each on a session of its own.
+#[async_trait]
+pub trait Connection: Send + Sync {
+    /// The name of the host as the user wrote it, for messages.
+    fn host(&self) -> &str;
+
+    /// Runs a script as root and waits for its end.
+    ///
+    /// A script that ends with a code other than 0 is not an error of the connection: look at
+    /// [`Output::code`]. The remote process group ends with the command's timeout, with its cancellation
+    /// and with the connection itself.
+    async fn run(&self, command: Command) -> Result<Output, Error>;
+
+    /// Streams files from this machine to the host in one go. Each lands whole or not at all: written beside its
+    /// target, compared by SHA-256 on the far side, then renamed over it.
+    async fn upload(&self, upload: Upload) -> Result<UploadOutcome, Error>;
+
+    /// Reads a file of the host as root. A file over `limit` bytes is an error.
+    async fn download(&self, path: &str, limit: u64) -> Result<Vec<u8>, Error>;
+
+    /// What this connection has cost so far.
+    fn stats(&self) -> Stats;
+
+    /// Says goodbye. Later calls dial again.
+    async fn close(&self);
+}

@@ -1,0 +1,101 @@
+//! What is asked of a connection, and what comes back.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use tokio::sync::mpsc::UnboundedSender;
+use tokio_util::sync::CancellationToken;
+
+/// A POSIX `sh` script for a host. It travels on standard input, never as an argument, together with small files
+/// that it finds in its current directory (a private one, 0700, removed afterwards).
+#[derive(Clone)]
+pub struct Command {
+    /// The text of the script. It runs as root under `sh`, with standard input at its end.
+    pub script: Arc<str>,
+    /// Small files beside the script.
+    pub files: Vec<Payload>,
+    /// Time for this one attempt, counted from the moment when the host has begun with it.
+    pub timeout: Duration,
+    /// Ends the remote process group when cancelled.
+    pub cancel: CancellationToken,
+    /// Gets each line of standard output as it comes (without its newline), beside [`Output::stdout`].
+    pub lines: Option<UnboundedSender<String>>,
+}
+
+impl Command {
+    /// A script with no files, ten minutes of time and no cancellation.
+    pub fn new(script: impl Into<Arc<str>>) -> Self {
+        Self {
+            script: script.into(),
+            files: Vec::new(),
+            timeout: Duration::from_secs(600),
+            cancel: CancellationToken::new(),
+            lines: None,
+        }
+    }
+}
+
+/// A small file that travels with a script. Its content may be secret: it is never printed.
+#[derive(Clone)]
+pub struct Payload {
+    /// Plain file name (no slash) in the script's directory.
+    pub name: String,
+    /// The content. The file is 0600.
+    pub content: Arc<[u8]>,
+}
+
+/// What a script said. Both streams are UTF-8 with replacement characters, and kept to 4 MiB each (the end is kept).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Output {
+    /// Exit code; 128 + n for a script ended by signal n.
+    pub code: i32,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+/// Files for a host, sent as one stream.
+#[derive(Clone)]
+pub struct Upload {
+    /// The files, in the order in which they are wanted.
+    pub files: Vec<UploadFile>,
+    /// Time for the whole stream.
+    pub timeout: Duration,
+    /// Stops the stream; no target is touched by what had not been renamed yet.
+    pub cancel: CancellationToken,
+    /// Gets the number of bytes sent since the last message.
+    pub progress: Option<UnboundedSender<u64>>,
+}
+
+/// One file of an [`Upload`].
+#[derive(Clone, Debug)]
+pub struct UploadFile {
+    /// Where its content is on this machine.
+    pub source: PathBuf,
+    /// Absolute path on the host. Missing parent directories are made, 0755 and root's.
+    pub target: String,
+    /// Permission bits.
+    pub mode: u32,
+    /// SHA-256 of the content in lower-case hex, compared on the host before the rename.
+    pub sha256: String,
+}
+
+/// What an upload did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UploadOutcome {
+    /// Bytes of content that travelled.
+    pub bytes: u64,
+}
+
+/// What a connection has cost: the figures that benches and the report show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Scripts, uploads and downloads, each attempt counted.
+    pub round_trips: u64,
+    /// Bytes sent to the host (content, before encryption).
+    pub sent: u64,
+    /// Bytes received.
+    pub received: u64,
+    /// Sessions dialled.
+    pub sessions: u64,
+}

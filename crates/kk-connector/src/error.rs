@@ -1,0 +1,125 @@
+//! What can go wrong between this machine and a host.
+
+use std::time::Duration;
+
+/// An error of the connection, as opposed to one of the script that ran.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The host could not be reached: name look-up, refused, no route, or no answer in time.
+    #[error("cannot reach {address}: {reason}")]
+    Unreachable {
+        /// `name:port` as dialled.
+        address: String,
+        /// The system's words.
+        reason: String,
+    },
+    /// The host is not the one that was known under this address.
+    #[error("the host key of {address} has changed: known {known}, offered {offered}")]
+    HostKeyChanged {
+        /// `name:port` as dialled.
+        address: String,
+        /// Fingerprint in known_hosts, `SHA256:…`.
+        known: String,
+        /// Fingerprint that the host showed.
+        offered: String,
+        /// File and line that hold the known key.
+        place: String,
+    },
+    /// The host is unknown and host keys are checked strictly.
+    #[error("the host key of {address} is not known: {offered}")]
+    HostKeyUnknown {
+        /// `name:port` as dialled.
+        address: String,
+        /// Fingerprint that the host showed.
+        offered: String,
+    },
+    /// No way to log in was accepted.
+    #[error("{user} cannot log in to {address}: {reason}")]
+    Login {
+        /// `name:port` as dialled.
+        address: String,
+        /// The user name tried.
+        user: String,
+        /// Which methods were tried, and what the host said.
+        reason: String,
+    },
+    /// A key file of this machine is unreadable or not a key.
+    #[error("cannot use the private key {path}: {reason}")]
+    Key {
+        /// The file, or `inline`.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The user may not become root.
+    #[error("{user} has no root rights on {host}: {reason}")]
+    Sudo {
+        /// Host name.
+        host: String,
+        /// The user who logged in.
+        user: String,
+        /// What sudo said.
+        reason: String,
+    },
+    /// The connection broke in the middle.
+    #[error("the connection to {host} was lost: {reason}")]
+    Lost {
+        /// Host name.
+        host: String,
+        /// The library's words.
+        reason: String,
+    },
+    /// The attempt took longer than it may; the remote process was ended.
+    #[error("no end after {} on {host}", humantime(.after))]
+    Timeout {
+        /// Host name.
+        host: String,
+        /// How long it was let run.
+        after: Duration,
+    },
+    /// The run was cancelled.
+    #[error("cancelled on {host}")]
+    Cancelled {
+        /// Host name.
+        host: String,
+    },
+    /// A file did not arrive, or could not be put in place.
+    #[error("cannot write {path} on {host}: {reason}")]
+    Transfer {
+        /// Host name.
+        host: String,
+        /// The path on the host (or on this machine, for a source that cannot be read).
+        path: String,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl Error {
+    /// Whether trying again can help: broken and slow connections, never wrong input.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::Lost { .. } | Self::Timeout { .. })
+    }
+
+    /// What the person at the terminal can do, when it is known.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::HostKeyChanged { place, .. } => Some(format!(
+                "if the host was reinstalled, remove its line at {place} and run again; if not, somebody may be listening"
+            )),
+            Self::HostKeyUnknown { .. } => {
+                Some("add the key to known_hosts, or allow new ones with --host-key-checking accept-new".into())
+            }
+            Self::Login { .. } => Some("check user, password and privateKeyPath of this host in the file".into()),
+            Self::Sudo { .. } => {
+                Some("log in as root, or let the user run everything with sudo (its password goes into the file)".into())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Seconds with one decimal: precise enough for a person.
+fn humantime(d: &Duration) -> String {
+    format!("{:.1} s", d.as_secs_f64())
+}
