@@ -1,1 +1,18 @@
-//! kk-config
+//! Reads and validates Cluster files: what the user wants, with every error at its place.
+//!
+//! Nothing here touches a disk or a network: text goes in, a [`Spec`] or the list of everything that is wrong
+//! comes out.
+
+mod diagnostic;
+mod secret;
+mod spec;
+mod version;
+
+pub use diagnostic::{ConfigErrors, Diagnostic, Place, Severity};
+pub use secret::Secret;
+pub use spec::{
+    Arch, Bastion, Components, ControlPlaneEndpoint, Credentials, Dns, Download, EncryptionAlgorithm, Etcd,
+    FlannelBackend, Host, Kubernetes, Network, NetworkPlugin, PrivateKey, ProxyMode, Registry, RegistryAuth,
+    Role, Spec, System, Taint, TaintEffect,
+};
+pub use version::{DEFAULT_KUBERNETES_VERSION, InvalidVersion, KubeVersion, NEWEST_MINOR, OLDEST_MINOR};

@@ -1,0 +1,94 @@
+//! What is wrong with a file, and where: [`Diagnostic`], its plain rendering, and [`ConfigErrors`].
+
+use std::fmt;
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// The file cannot be used.
+    Error,
+    /// The file can be used; the user should know.
+    Warning,
+}
+
+/// One finding in a configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// How bad it is.
+    pub severity: Severity,
+    /// What is wrong, in one sentence without a full stop.
+    pub message: String,
+    /// What would be right.
+    pub hint: Option<String>,
+    /// Where; `None` when the configuration did not come from a file.
+    pub place: Option<Place>,
+}
+
+/// A place in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The file as the user named it.
+    pub file: String,
+    /// From 1.
+    pub line: usize,
+    /// In characters, from 1.
+    pub column: usize,
+    /// Characters to underline; at least 1.
+    pub width: usize,
+    /// The line itself, with values of secrets replaced by `***`.
+    pub source: String,
+}
+
+impl Diagnostic {
+    /// Plain text without colour and without a line end: message, place, source line with carets, hint.
+    pub fn render(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let severity = match self.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        write!(f, "{severity}: {}", self.message)?;
+        let mut margin = String::from(" ");
+        if let Some(place) = &self.place {
+            margin = " ".repeat(place.line.to_string().len());
+            write!(f, "\n{margin}--> {}:{}:{}", place.file, place.line, place.column)?;
+            write!(f, "\n{margin} |\n{} | {}", place.line, place.source)?;
+            // Tabs stay tabs so that the carets stand under their text in any terminal.
+            let before: String = place.source.chars().take(place.column - 1).map(blank).collect();
+            write!(f, "\n{margin} | {before}{}", "^".repeat(place.width))?;
+        }
+        match &self.hint {
+            Some(hint) => write!(f, "\n{margin} = hint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+fn blank(c: char) -> char {
+    if c == '\t' { '\t' } else { ' ' }
+}
+
+/// Everything that is wrong with a configuration, in the order of the file. Displayed as all findings with a
+/// blank line between, and a count at the end.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct ConfigErrors {
+    /// At least one.
+    pub errors: Vec<Diagnostic>,
+    /// What else was noticed.
+    pub warnings: Vec<Diagnostic>,
+}
+
+impl fmt::Display for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for finding in self.warnings.iter().chain(&self.errors) {
+            write!(f, "{finding}\n\n")?;
+        }
+        let plural = if self.errors.len() == 1 { "" } else { "s" };
+        write!(f, "{} error{plural} in the configuration", self.errors.len())
+    }
+}

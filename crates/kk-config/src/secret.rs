@@ -1,0 +1,53 @@
+//! A string that cannot be printed: passwords, private keys and tokens.
+//!
+//! The owner of a [`Secret`] is whoever holds it; the only way to the text is [`Secret::expose`], so that a
+//! search for that word finds every place where a secret leaves the program.
+
+use std::fmt;
+
+/// Text that no log, journal, report or error can show: `Debug` and `Display` print `***`, and there is no
+/// `Serialize`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Takes the text; from here on it cannot be printed.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text itself, for handing it to a host or a library.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl From<String> for Secret {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_formatting_shows_the_text() {
+        let secret = Secret::new("hunter2");
+        assert_eq!(format!("{secret} {secret:?} {secret:#?} {:?}", Some(&secret)), "*** *** *** Some(***)");
+        assert_eq!(secret.expose(), "hunter2");
+    }
+}
