@@ -1,1 +1,21 @@
-//! kk-engine
+//! Runs pipelines of idempotent tasks on many hosts at once.
+//!
+//! The layers, from the outside in: a [`Pipeline`] is what one command does; a [`Module`] is one capability in it;
+//! a [`Task`] is one step on a set of hosts; an [`Action`] is one idempotent operation on one host. A pipeline is
+//! plain data, built from what the user wants and from the [`Facts`] of the hosts; [`Plan::new`] evaluates every
+//! check without a round trip, and [`run`] does what is left. See ARCHITECTURE.md, "The engine".
+
+mod action;
+pub mod actions;
+mod error;
+mod event;
+mod facts;
+mod pipeline;
+mod slot;
+
+pub use action::{Action, Apply, Change, Context, OutputFn, Run, Script};
+pub use error::{Failure, PlanError};
+pub use event::{Event, EventKind, Outcome};
+pub use facts::{Facts, FileFact, ProbeSpec, UnitFact};
+pub use pipeline::{HostWork, Module, Pipeline, Retry, Task};
+pub use slot::{Slot, SlotKey, Slots};

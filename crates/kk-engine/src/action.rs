@@ -1,0 +1,112 @@
+//! One idempotent operation on one host: look first, then change.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use kk_connector::{Connection, Payload};
+use tokio_util::sync::CancellationToken;
+
+use crate::{Facts, Failure, Slots};
+
+/// One idempotent operation on one host.
+pub trait Action: Send + Sync {
+    /// Compares what is with what is wanted. Pure: no I/O, no clock; the same facts give the same answer.
+    fn check(&self, facts: &Facts) -> Change;
+
+    /// How the change is made. Asked only when [`Action::check`] saw a difference.
+    fn apply(&self) -> Apply;
+
+    /// Takes back what a failed [`Action::apply`] may have left half done.
+    fn undo(&self) -> Option<Script> {
+        None
+    }
+
+    /// What the person at the terminal can do about a failure, judged by the host's own words.
+    fn hint(&self, _stderr: &str) -> Option<String> {
+        None
+    }
+}
+
+/// The difference between what is and what is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// As wanted already.
+    None,
+    /// What would be done, one line an item, as the dry run prints it: "write /etc/crictl.yaml", "start etcd".
+    Needed(Vec<String>),
+}
+
+impl Change {
+    /// A difference told in one line.
+    pub fn needed(line: impl Into<String>) -> Self {
+        Self::Needed(vec![line.into()])
+    }
+
+    /// Whether there is something to do.
+    pub fn is_needed(&self) -> bool {
+        matches!(self, Self::Needed(_))
+    }
+}
+
+/// How a change is made.
+pub enum Apply {
+    /// By a script on the host. Adjacent scripts of a lane travel together in one round trip.
+    Script(Script),
+    /// By a script whose text needs the values of slots; made when the slots that the task needs are filled.
+    Late(Box<dyn Fn(&Slots) -> Result<Script, Failure> + Send + Sync>),
+    /// By code on the control machine, which may use the connection: uploads, downloads, certificates.
+    Run(Arc<dyn Run>),
+}
+
+/// Code behind [`Apply::Run`].
+#[async_trait]
+pub trait Run: Send + Sync {
+    /// Makes the change. Slots that the task provides are filled here, or by the engine when they carry no value.
+    async fn run(&self, context: Context) -> Result<(), Failure>;
+}
+
+/// What [`Run::run`] gets.
+#[derive(Clone)]
+pub struct Context {
+    /// The host of this lane; the control machine has one too.
+    pub host: String,
+    /// The way to the host.
+    pub connection: Arc<dyn Connection>,
+    /// Values of other tasks.
+    pub slots: Slots,
+    /// Fires when the run is to stop at once.
+    pub cancel: CancellationToken,
+    /// Reports `done` of `total` bytes for the progress bar.
+    pub progress: Arc<dyn Fn(u64, u64) + Send + Sync>,
+}
+
+/// A POSIX `sh` script with the small files that it reads.
+///
+/// It runs under `set -e` in a directory of its own that holds its files, with the functions of
+/// `kk-engine/src/lib.sh` (`kk_own`, `kk_put`, …) at hand.
+#[derive(Clone, Default)]
+pub struct Script {
+    /// The shell text. Words that come from the user went through [`kk_connector::quote`].
+    pub text: String,
+    /// Files in the script's directory. Their content never appears in a log.
+    pub files: Vec<Payload>,
+    /// Fills a slot from the script's standard output, when the script ended with 0.
+    pub output: Option<OutputFn>,
+}
+
+/// Reads a script's standard output into slots.
+pub type OutputFn = Arc<dyn Fn(&str, &Slots) -> Result<(), Failure> + Send + Sync>;
+
+impl Script {
+    /// A script without files.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+
+    /// Adds a file beside the script.
+    #[must_use]
+    pub fn with_file(mut self, name: impl Into<String>, content: impl Into<Arc<[u8]>>) -> Self {
+        self.files.push(Payload { name: name.into(), content: content.into() });
+        self
+    }
+}

@@ -1,0 +1,1 @@
+//! Actions that every module can use.

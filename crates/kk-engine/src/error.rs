@@ -1,0 +1,90 @@
+//! What can go wrong while planning and running.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// Why a task failed on a host, with all that a person needs to go on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Failure {
+    /// The cause in one line.
+    pub cause: String,
+    /// What ran, without secrets.
+    pub command: Option<String>,
+    /// Its exit code.
+    pub code: Option<i32>,
+    /// Its last lines of standard error.
+    pub stderr: Vec<String>,
+    /// What to do.
+    pub hint: Option<String>,
+    /// Whether the same again may succeed.
+    pub transient: bool,
+}
+
+impl Failure {
+    /// A failure that will not pass by itself.
+    pub fn new(cause: impl Into<String>) -> Self {
+        Self { cause: cause.into(), ..Self::default() }
+    }
+
+    /// Says what to do.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Marks it as one that may pass.
+    #[must_use]
+    pub fn transient(mut self) -> Self {
+        self.transient = true;
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.cause)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<kk_connector::Error> for Failure {
+    fn from(error: kk_connector::Error) -> Self {
+        Self {
+            cause: error.to_string(),
+            hint: error.hint(),
+            transient: error.is_transient(),
+            ..Self::default()
+        }
+    }
+}
+
+/// A pipeline that cannot run: a mistake in this program, found before anything was touched.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// Nobody fills a slot that is needed.
+    #[error("task {task} on {host} needs {slot}, which no task provides")]
+    NoProvider {
+        /// `module/task`.
+        task: String,
+        /// Host name.
+        host: String,
+        /// The slot.
+        slot: String,
+    },
+    /// Two tasks fill the same slot.
+    #[error("{slot} is provided twice: by {first} and by {second}")]
+    TwoProviders {
+        /// The slot.
+        slot: String,
+        /// `module/task on host`.
+        first: String,
+        /// `module/task on host`.
+        second: String,
+    },
+    /// Tasks wait for each other.
+    #[error("these tasks wait for each other: {0}")]
+    Cycle(String),
+}

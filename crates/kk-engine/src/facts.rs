@@ -1,0 +1,124 @@
+//! What a host is, gathered by one script in one round trip.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the probe is to look at, beyond what it always gathers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProbeSpec {
+    /// Absolute paths; globs of one directory level (`/opt/cni/bin/*`) are allowed.
+    pub files: BTreeSet<String>,
+    /// systemd units.
+    pub units: BTreeSet<String>,
+    /// Program names looked for on the path.
+    pub tools: BTreeSet<String>,
+    /// Kernel settings by dotted name.
+    pub sysctls: BTreeSet<String>,
+    /// TCP ports that must be free or are ours.
+    pub ports: BTreeSet<u16>,
+    /// User names.
+    pub users: BTreeSet<String>,
+    /// Kernel modules.
+    pub modules: BTreeSet<String>,
+    /// Paths whose file system's size and free space are wanted.
+    pub disks: BTreeSet<String>,
+    /// Further questions by name: a shell snippet whose standard output becomes [`Facts::values`]. A snippet that
+    /// fails gives no value.
+    pub values: BTreeMap<String, String>,
+}
+
+/// What a host is. Plain data; checks are pure functions of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Facts {
+    /// `uname -n`.
+    pub hostname: String,
+    /// `ID` of os-release: `debian`.
+    pub os_id: String,
+    /// `VERSION_ID` of os-release: `12`.
+    pub os_version: String,
+    /// `PRETTY_NAME` of os-release.
+    pub os_name: String,
+    /// `uname -r`.
+    pub kernel: String,
+    /// `uname -m` in Go's words: `amd64`, `arm64`; others as they are.
+    pub arch: String,
+    /// Online processors.
+    pub cpus: u32,
+    /// Memory in KiB.
+    pub memory_kib: u64,
+    /// Active swap devices and files.
+    pub swaps: Vec<String>,
+    /// The host's clock minus the control machine's, in milliseconds, corrected by half of the round trip.
+    pub clock_skew_ms: i64,
+    /// Whether `/sys/fs/cgroup` is a unified (v2) hierarchy.
+    pub cgroup_v2: bool,
+    /// Whether systemd can make cgroups in the hierarchies that the kubelet needs.
+    pub systemd_cgroups: bool,
+    /// Whether root may raise resource limits (CAP_SYS_RESOURCE).
+    pub can_raise_limits: bool,
+    /// Whether PID 1 is systemd.
+    pub systemd: bool,
+    /// Name servers of /etc/resolv.conf.
+    pub nameservers: Vec<String>,
+    /// Addresses of all interfaces.
+    pub addresses: BTreeSet<String>,
+    /// `enforcing`, `permissive`, `disabled`, or empty where there is no SELinux.
+    pub selinux: String,
+    /// Kernel modules that are loaded or built in.
+    pub modules: BTreeSet<String>,
+    /// Kernel features by name: `ipvs`, `nftables`, `overlay`, `br_netfilter`, `vxlan`, `memory_cgroup`.
+    pub features: BTreeSet<String>,
+    /// Programs found: name → path.
+    pub tools: BTreeMap<String, String>,
+    /// Units asked for; a unit without a file is absent.
+    pub units: BTreeMap<String, UnitFact>,
+    /// Files asked for; a file that does not exist is absent.
+    pub files: BTreeMap<String, FileFact>,
+    /// Kernel settings asked for; one that the kernel lacks is absent.
+    pub sysctls: BTreeMap<String, String>,
+    /// Kernel settings asked for that root cannot write.
+    pub sysctls_read_only: BTreeSet<String>,
+    /// Ports asked for that somebody listens on: port → program.
+    pub ports: BTreeMap<u16, String>,
+    /// Users asked for that exist.
+    pub users: BTreeSet<String>,
+    /// Path asked for → (size, free) of its file system in KiB.
+    pub disks: BTreeMap<String, (u64, u64)>,
+    /// Lines of `/etc/kubekey/owned`: what this program made or replaced here.
+    pub owned: Vec<String>,
+    /// Answers to [`ProbeSpec::values`], without the last newline.
+    pub values: BTreeMap<String, String>,
+}
+
+/// A systemd unit.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct UnitFact {
+    /// `ActiveState` is `active`.
+    pub active: bool,
+    /// `UnitFileState` is `enabled`.
+    pub enabled: bool,
+    /// `NeedDaemonReload`: the file on disk is newer than what systemd has read.
+    pub stale: bool,
+    /// Milliseconds of uptime at which it became active. A configuration file with a later
+    /// [`FileFact::written_ms`] is not in effect yet: a run may have been killed between the two.
+    pub active_since_ms: u64,
+}
+
+/// A file, directory or link.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FileFact {
+    /// SHA-256 of the content in lower-case hex; empty for what is not a regular file.
+    pub sha256: String,
+    /// Permission bits, octal as text: `644`.
+    pub mode: String,
+    /// `user:group`.
+    pub owner: String,
+    /// `file`, `dir`, `link`, `other`.
+    pub kind: String,
+    /// Where a link points.
+    pub link: String,
+    /// Milliseconds of uptime at which the content was last written; 0 when before boot.
+    pub written_ms: u64,
+}

@@ -1,0 +1,156 @@
+//! Pipeline, Module and Task: what one command does, as plain data.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use crate::{Action, SlotKey};
+
+/// What one command does: an ordered list of modules.
+pub struct Pipeline {
+    /// Name of the command: `create cluster`.
+    pub name: String,
+    /// The modules in the order in which people read them.
+    pub modules: Vec<Module>,
+}
+
+/// One capability: its tasks in order. A skipped module has no tasks.
+pub struct Module {
+    /// Short name and folder: `etcd`.
+    pub name: &'static str,
+    /// The tasks, in lane order.
+    pub tasks: Vec<Task>,
+    /// Why the module does nothing in this run, when it was left out by a setting.
+    pub skipped: Option<String>,
+}
+
+impl Module {
+    /// A module of these tasks.
+    pub fn new(name: &'static str, tasks: Vec<Task>) -> Self {
+        Self { name, tasks, skipped: None }
+    }
+
+    /// A module that a setting leaves out.
+    pub fn skipped(name: &'static str, why: impl Into<String>) -> Self {
+        Self { name, tasks: Vec::new(), skipped: Some(why.into()) }
+    }
+}
+
+/// One step on a set of hosts.
+pub struct Task {
+    /// Name of its file, unique inside the module: `start_etcd`.
+    pub name: &'static str,
+    /// What people read while it runs: "Start etcd".
+    pub title: &'static str,
+    /// What is to be done, by host name.
+    pub hosts: BTreeMap<String, HostWork>,
+    /// When to try again.
+    pub retry: Retry,
+    /// Time for one attempt on one host.
+    pub timeout: Duration,
+    /// How many hosts may work on it at once; 1 makes a rolling task.
+    pub concurrency: Option<usize>,
+    /// Runs beside the lane as soon as its needs are there, on a session of its own.
+    pub beside: bool,
+}
+
+impl Task {
+    /// A task with no hosts yet, no retry and ten minutes for an attempt.
+    pub fn new(name: &'static str, title: &'static str) -> Self {
+        Self {
+            name,
+            title,
+            hosts: BTreeMap::new(),
+            retry: Retry::NEVER,
+            timeout: Duration::from_secs(600),
+            concurrency: None,
+            beside: false,
+        }
+    }
+
+    /// Adds work for a host.
+    #[must_use]
+    pub fn on(mut self, host: &str, work: HostWork) -> Self {
+        self.hosts.insert(host.to_owned(), work);
+        self
+    }
+
+    /// Sets the time for one attempt.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Sets when to try again.
+    #[must_use]
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.retry = retry;
+        self
+    }
+
+    /// Lets it run beside its lane.
+    #[must_use]
+    pub fn beside(mut self) -> Self {
+        self.beside = true;
+        self
+    }
+
+    /// Limits the number of hosts that work on it at once.
+    #[must_use]
+    pub fn concurrency(mut self, hosts: usize) -> Self {
+        self.concurrency = Some(hosts);
+        self
+    }
+}
+
+/// The part of a task that one host does.
+#[derive(Default)]
+pub struct HostWork {
+    /// Operations in order. Those without a difference are left out of the run.
+    pub actions: Vec<Box<dyn Action>>,
+    /// Slots that must be filled before it begins.
+    pub needs: Vec<SlotKey>,
+    /// Slots that are filled when it is done (or when there was nothing to do).
+    pub provides: Vec<SlotKey>,
+}
+
+impl HostWork {
+    /// Work without needs.
+    pub fn new(actions: Vec<Box<dyn Action>>) -> Self {
+        Self { actions, ..Self::default() }
+    }
+
+    /// Adds a slot that must be filled before.
+    #[must_use]
+    pub fn needs(mut self, key: SlotKey) -> Self {
+        self.needs.push(key);
+        self
+    }
+
+    /// Adds a slot that is filled afterwards.
+    #[must_use]
+    pub fn provides(mut self, key: SlotKey) -> Self {
+        self.provides.push(key);
+        self
+    }
+}
+
+/// When to try again: only errors that can pass (connection, timeout, "not ready yet").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// Attempts in all, at least 1.
+    pub attempts: u32,
+    /// Wait before the second attempt; doubles each time, with jitter.
+    pub delay: Duration,
+    /// Longest wait between two attempts.
+    pub longest: Duration,
+}
+
+impl Retry {
+    /// One attempt.
+    pub const NEVER: Self = Self { attempts: 1, delay: Duration::ZERO, longest: Duration::ZERO };
+
+    /// `attempts` attempts, the first wait one second, the longest fifteen.
+    pub const fn times(attempts: u32) -> Self {
+        Self { attempts, delay: Duration::from_secs(1), longest: Duration::from_secs(15) }
+    }
+}
