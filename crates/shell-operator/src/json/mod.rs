@@ -1,0 +1,145 @@
+//! JSON exactly as hooks know it: keys sorted, no spaces, HTML characters escaped, numbers in Go's form.
+//!
+//! Hooks compare and hash what they are given, so the text has to be the same byte for byte as the one that
+//! flant/shell-operator writes. [`write_value`] is the only writer of values that reach a hook.
+
+mod number;
+mod text;
+
+use jaq_json::{Num, Val};
+pub use number::write_f64;
+pub use text::write_string;
+
+/// How whole numbers are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numbers {
+    /// Digits as they stand: for objects of the cluster, whose integers have 64 bits.
+    Exact,
+    /// As a 64-bit float: for results of a `jqFilter`, which the original sends through a float.
+    Float,
+}
+
+/// Why a value has no JSON form.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum WriteError {
+    /// JSON has neither infinity nor NaN.
+    #[error("the number {0} cannot be written as JSON")]
+    NotFinite(String),
+    /// jaq allows any value as a key, JSON only strings.
+    #[error("an object key must be a string, but one is {0}")]
+    Key(String),
+}
+
+/// Appends `value` to `out` in the form described above.
+pub fn write_value(out: &mut Vec<u8>, value: &Val, numbers: Numbers) -> Result<(), WriteError> {
+    match value {
+        Val::Null => out.extend_from_slice(b"null"),
+        Val::Bool(true) => out.extend_from_slice(b"true"),
+        Val::Bool(false) => out.extend_from_slice(b"false"),
+        Val::Num(number) => write_number(out, number, numbers)?,
+        Val::BStr(bytes) | Val::TStr(bytes) => write_string(out, bytes),
+        Val::Arr(items) => {
+            out.push(b'[');
+            for (position, item) in items.iter().enumerate() {
+                if position > 0 {
+                    out.push(b',');
+                }
+                write_value(out, item, numbers)?;
+            }
+            out.push(b']');
+        }
+        Val::Obj(map) => {
+            let mut entries = Vec::with_capacity(map.len());
+            for (key, item) in map.iter() {
+                entries.push((key_bytes(key)?, item));
+            }
+            entries.sort_unstable_by_key(|(key, _)| *key);
+            out.push(b'{');
+            for (position, (key, item)) in entries.into_iter().enumerate() {
+                if position > 0 {
+                    out.push(b',');
+                }
+                write_string(out, key);
+                out.push(b':');
+                write_value(out, item, numbers)?;
+            }
+            out.push(b'}');
+        }
+    }
+    Ok(())
+}
+
+fn key_bytes(key: &Val) -> Result<&[u8], WriteError> {
+    match key {
+        Val::TStr(bytes) | Val::BStr(bytes) => Ok(bytes),
+        other => Err(WriteError::Key(other.to_string())),
+    }
+}
+
+fn write_number(out: &mut Vec<u8>, number: &Num, numbers: Numbers) -> Result<(), WriteError> {
+    match (number, numbers) {
+        (Num::Int(int), Numbers::Exact) => out.extend_from_slice(int.to_string().as_bytes()),
+        (Num::BigInt(int), Numbers::Exact) => out.extend_from_slice(int.to_string().as_bytes()),
+        (other, _) => {
+            let float = as_f64(other);
+            if !float.is_finite() {
+                return Err(WriteError::NotFinite(other.to_string()));
+            }
+            write_f64(out, float);
+        }
+    }
+    Ok(())
+}
+
+fn as_f64(number: &Num) -> f64 {
+    match number {
+        #[expect(clippy::cast_precision_loss, reason = "the original rounds to a 64-bit float as well")]
+        Num::Int(int) => *int as f64,
+        Num::Float(float) => *float,
+        // Both print digits that Rust reads back to the nearest float.
+        Num::BigInt(int) => int.to_string().parse().unwrap_or(f64::NAN),
+        Num::Dec(text) => text.parse().unwrap_or(f64::NAN),
+    }
+}
+
+/// Text of `value` in the form described above.
+pub fn to_vec(value: &Val, numbers: Numbers) -> Result<Vec<u8>, WriteError> {
+    let mut out = Vec::new();
+    write_value(&mut out, value, numbers)?;
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::sorted(r#"{"b":1,"a":[true,null,{}]}"#, r#"{"a":[true,null,{}],"b":1}"#)]
+    #[case::html("\"<&>\u{2028}é\"", "\"\\u003c\\u0026\\u003e\\u2028é\"")]
+    #[case::control(r#""\u0008\t\n\r\u001f\u007f\"\\/""#, "\"\\u0008\\t\\n\\r\\u001f\u{7f}\\\"\\\\/\"")]
+    #[case::exact_integer("123456789012345678", "123456789012345678")]
+    #[case::float("1.50", "1.5")]
+    #[case::small("0.0000003", "3e-07")]
+    #[case::large("1e21", "1e+21")]
+    #[case::whole_float("1e3", "1000")]
+    fn writes_objects_as_go_does(#[case] input: &str, #[case] expected: &str) {
+        let value = jaq_json::read::parse_single(input.as_bytes()).unwrap();
+        assert_eq!(String::from_utf8(to_vec(&value, Numbers::Exact).unwrap()).unwrap(), expected);
+    }
+
+    #[rstest]
+    #[case("123456789012345678", "123456789012345680")]
+    #[case("1e17", "100000000000000000")]
+    #[case("-0", "0")]
+    #[case("12345678901234567890123", "1.2345678901234568e+22")]
+    fn filter_results_are_rounded_to_floats(#[case] input: &str, #[case] expected: &str) {
+        let value = jaq_json::read::parse_single(input.as_bytes()).unwrap();
+        assert_eq!(String::from_utf8(to_vec(&value, Numbers::Float).unwrap()).unwrap(), expected);
+    }
+
+    #[test]
+    fn what_json_cannot_hold_is_an_error() {
+        assert!(matches!(to_vec(&Val::from(f64::NAN), Numbers::Float), Err(WriteError::NotFinite(_))));
+    }
+}

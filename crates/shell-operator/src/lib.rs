@@ -1,0 +1,15 @@
+//! Runs small programs ("hooks") when something happens in a Kubernetes cluster.
+//!
+//! Hooks written for flant/shell-operator run unchanged: the configuration they print, the files they read and
+//! the files they write are the same. The layers, from the bottom:
+//!
+//! - pure: [`json`], [`jq`], [`duration`], [`schedule`], [`config`], [`context`], [`queue`]
+//! - one job each with the outside: [`hook`] (processes), [`cluster`] (watching), [`patch`] (changing objects),
+//!   [`metrics`], [`log`]
+//! - [`operator`] ties them together and owns the state.
+
+pub mod config;
+pub mod duration;
+pub mod jq;
+pub mod json;
+pub mod schedule;
