@@ -9,7 +9,9 @@
 //! - [`operator`] ties them together and owns the state.
 
 pub mod config;
+pub mod context;
 pub mod duration;
 pub mod jq;
 pub mod json;
+pub mod queue;
 pub mod schedule;

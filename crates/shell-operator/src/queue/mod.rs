@@ -1,0 +1,197 @@
+//! Queues of hook runs: one worker each, a failed task stays at the head and blocks its queue.
+//!
+//! [`Queue`] owns the waiting tasks; [`run`] is its worker. What a task does is the business of the
+//! [`Handler`]. Tasks of one hook that wait behind each other are combined when they come to the head.
+
+mod backoff;
+mod combine;
+mod dump;
+mod set;
+mod worker;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use tokio::sync::Notify;
+
+use crate::context::BindingContext;
+pub use backoff::delay;
+pub use dump::{QueueDump, TaskDump, dump};
+pub use set::Queues;
+pub use worker::{Handler, Outcome, run};
+
+/// Tasks in a queue from which on neighbours are merged as they arrive.
+const LONG: usize = 100;
+
+/// Something to do for a hook.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// The hook.
+    pub hook: Arc<str>,
+    /// What to do.
+    pub work: Work,
+    /// When it came into the queue, or failed last.
+    pub since: Instant,
+    /// How often it failed.
+    pub failures: u32,
+    /// Why it failed last.
+    pub last_error: Option<Arc<str>>,
+}
+
+/// What to do for a hook.
+#[derive(Clone, Debug)]
+pub enum Work {
+    /// Watch what its kubernetes bindings name.
+    EnableKubernetesBindings,
+    /// Start its schedules.
+    EnableScheduleBindings,
+    /// Run it.
+    Run(Run),
+}
+
+/// A run of a hook.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// Kind of the binding that asked for it first.
+    pub binding_type: BindingType,
+    /// Why it is run; at least one reason.
+    pub contexts: Vec<BindingContext>,
+    /// Whether a failure is only logged.
+    pub allow_failure: bool,
+    /// Bindings whose state at start the run hands over; their events begin when it has succeeded.
+    pub synchronizes: Vec<usize>,
+    /// Whether runs that wait behind it may be added to it (not for v0 hooks).
+    pub combines: bool,
+}
+
+/// Kind of a binding, as the configuration calls it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BindingType {
+    /// `onStartup`
+    OnStartup,
+    /// `schedule`
+    Schedule,
+    /// `kubernetes`
+    Kubernetes,
+}
+
+impl BindingType {
+    /// Its name in the configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OnStartup => "onStartup",
+            Self::Schedule => "schedule",
+            Self::Kubernetes => "kubernetes",
+        }
+    }
+}
+
+impl Task {
+    /// A new task.
+    pub fn new(hook: Arc<str>, work: Work) -> Self {
+        Self { hook, work, since: Instant::now(), failures: 0, last_error: None }
+    }
+
+    fn run(&self) -> Option<&Run> {
+        if let Work::Run(run) = &self.work { Some(run) } else { None }
+    }
+}
+
+impl Run {
+    /// Whether this is the run at start of a binding without a group: it is never combined.
+    fn stands_alone(&self) -> bool {
+        !self.synchronizes.is_empty() && self.contexts.first().is_some_and(|context| context.group.is_none())
+    }
+}
+
+/// What a queue's worker is doing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Status {
+    /// Nothing to do.
+    #[default]
+    Idle,
+    /// The first task is being done.
+    Running,
+    /// The first task failed and comes again.
+    Sleeping {
+        /// How long it waits in all.
+        delay: std::time::Duration,
+        /// Since when.
+        since: Instant,
+    },
+    /// The worker has ended.
+    Stopped,
+}
+
+/// Waiting tasks of one name.
+#[derive(Debug)]
+pub struct Queue {
+    name: Arc<str>,
+    state: Mutex<State>,
+    arrived: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    tasks: VecDeque<Task>,
+    status: Status,
+    /// Tasks that were merged because the queue was long.
+    merged: u64,
+}
+
+impl Queue {
+    /// An empty queue.
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        Self { name: name.into(), state: Mutex::default(), arrived: Notify::new() }
+    }
+
+    /// The queue's name.
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// Adds tasks at the end, together: the worker sees all of them or none.
+    pub fn push(&self, tasks: impl IntoIterator<Item = Task>) {
+        let mut state = self.lock();
+        for task in tasks {
+            if state.tasks.len() >= LONG && combine::merge_into_last(&mut state.tasks, &task) {
+                state.merged += 1;
+            } else {
+                state.tasks.push_back(task);
+            }
+        }
+        drop(state);
+        self.arrived.notify_one();
+    }
+
+    /// Number of waiting tasks, the one being done included.
+    pub fn len(&self) -> usize {
+        self.lock().tasks.len()
+    }
+
+    /// Whether no task waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many tasks were merged because the queue was long.
+    pub fn merged(&self) -> u64 {
+        self.lock().merged
+    }
+
+    /// Removes the waiting tasks for which `remove` holds; the one being done stays.
+    pub fn remove(&self, remove: impl Fn(&Task) -> bool) {
+        let mut state = self.lock();
+        let mut keep_first = state.status == Status::Running;
+        state.tasks.retain(|task| std::mem::take(&mut keep_first) || !remove(task));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic of another thread leaves whole tasks behind, so the state is good.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,202 @@
+//! Order, combining, retry and merging of tasks.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use rstest::rstest;
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::context::Event;
+
+/// `hook[:kind[:group]]`, where kind is `e` (event), `c` (schedule), `s` (start), `k` or `t` (enable bindings).
+fn task(text: &str) -> Task {
+    let mut parts = text.split(':');
+    let hook: Arc<str> = parts.next().unwrap().into();
+    let kind = parts.next().unwrap_or("e");
+    let group: Option<Arc<str>> = parts.next().map(Into::into);
+    let context = |event, binding: &str| BindingContext {
+        binding: binding.into(),
+        event,
+        group: group.clone(),
+        snapshots: Arc::new([]),
+    };
+    let run = |binding_type, context: BindingContext, synchronizes| {
+        Work::Run(Run {
+            binding_type,
+            contexts: vec![context],
+            allow_failure: true,
+            synchronizes,
+            combines: true,
+        })
+    };
+    let work = match kind {
+        "e" => run(BindingType::Kubernetes, context(Event::Schedule, "e"), vec![]),
+        "c" => run(BindingType::Schedule, context(Event::Schedule, "c"), vec![]),
+        "s" => run(BindingType::Kubernetes, context(Event::Synchronization, "s"), vec![7]),
+        "k" => Work::EnableKubernetesBindings,
+        "t" => Work::EnableScheduleBindings,
+        other => panic!("unknown kind {other}"),
+    };
+    Task::new(hook, work)
+}
+
+/// `hook(binding/group,…)` for runs, `hook!` for others.
+fn show(tasks: &VecDeque<Task>) -> String {
+    let one = |task: &Task| match task.run() {
+        None => format!("{}!", task.hook),
+        Some(run) => {
+            let names = run.contexts.iter().map(|context| match &context.group {
+                Some(group) => format!("{}/{group}", context.binding),
+                None => context.binding.to_string(),
+            });
+            format!("{}({})", task.hook, names.collect::<Vec<_>>().join(","))
+        }
+    };
+    tasks.iter().map(one).collect::<Vec<_>>().join(" ")
+}
+
+#[rstest]
+#[case::same_hook("a a a:c a b a", "a(e,e,c,e) b(e) a(e)")]
+#[case::different("a b c", "a(e) b(e) c(e)")]
+#[case::group("a:e:g a:e:g a:c:g a b a", "a(c/g,e) b(e) a(e)")]
+#[case::groups_and_others("a:s:g a:s:g a:c:g a a:c:g a:c a:e:g a:k a", "a(c/g,e,c/g,c,e/g) a! a(e)")]
+#[case::start_stands_alone("a:s a a", "a(s) a(e) a(e)")]
+#[case::not_a_run("a:k a a", "a! a(e) a(e)")]
+#[case::two_groups("a:e:g a:e:h a:e:h", "a(e/g,e/h)")]
+fn combining(#[case] tasks: &str, #[case] expected: &str) {
+    let mut tasks: VecDeque<Task> = tasks.split(' ').map(task).collect();
+    combine::combine_head(&mut tasks);
+    assert_eq!(show(&tasks), expected);
+}
+
+#[test]
+fn a_combined_run_synchronizes_all_its_bindings_and_may_fail_only_if_each_may() {
+    let mut tasks: VecDeque<Task> = ["a:s:g", "a:s:g"].map(task).into();
+    let Work::Run(run) = &mut tasks[1].work else { panic!() };
+    run.allow_failure = false;
+    combine::combine_head(&mut tasks);
+    let run = tasks[0].run().unwrap();
+    assert_eq!(run.synchronizes, [7, 7]);
+    assert!(!run.allow_failure);
+}
+
+#[test]
+fn v0_runs_are_never_combined() {
+    let mut tasks: VecDeque<Task> = ["a", "a"].map(task).into();
+    let Work::Run(run) = &mut tasks[0].work else { panic!() };
+    run.combines = false;
+    combine::combine_head(&mut tasks);
+    assert_eq!(tasks.len(), 2);
+}
+
+#[test]
+fn a_long_queue_grows_by_contexts_and_not_by_tasks_and_keeps_the_order_of_hooks() {
+    let queue = Queue::new("q");
+    queue.push((0..200).map(|_| task("a")));
+    queue.push([task("b")]);
+    queue.push((0..200).map(|_| task("a:e:g")));
+    queue.push([task("a:s"), task("a")]);
+    let state = queue.lock();
+    assert_eq!(state.tasks.len(), LONG + 4);
+    let contexts: Vec<usize> = state.tasks.iter().map(|task| task.run().unwrap().contexts.len()).collect();
+    assert_eq!(
+        contexts[LONG - 1..],
+        [101, 1, 1, 1, 1],
+        "ungrouped contexts are all kept, of a group only the last"
+    );
+    assert_eq!(state.merged, 100 + 199);
+}
+
+#[rstest]
+#[case(0, 0.9, 5000)]
+#[case(1, 0.0, 6000)]
+#[case(1, 0.99, 6900)]
+#[case(5, 0.55, 21500)]
+#[case(6, 0.0, 32000)]
+#[case(60, 1.0, 32000)]
+fn delays(#[case] failures: u32, #[case] chance: f64, #[case] milliseconds: u64) {
+    assert_eq!(delay(failures, chance), Duration::from_millis(milliseconds));
+}
+
+/// Records what it is asked for; fails the first attempts for a hook named `bad`.
+#[derive(Default)]
+struct Recorder {
+    seen: Mutex<Vec<String>>,
+    attempts: AtomicUsize,
+}
+
+impl Handler for Recorder {
+    async fn handle(&self, _queue: &Queue, task: Task) -> Outcome {
+        self.seen.lock().unwrap().push(show(&[task.clone()].into()));
+        match &*task.hook {
+            "bad" if self.attempts.fetch_add(1, Ordering::SeqCst) < 2 => Outcome::Failed("no".into()),
+            "panics" if self.attempts.fetch_add(1, Ordering::SeqCst) < 1 => panic!("bug"),
+            "adds" => Outcome::Done(vec![self::task("x"), self::task("y")]),
+            _ => Outcome::Done(vec![]),
+        }
+    }
+}
+
+async fn work_off(tasks: &[&str]) -> Vec<String> {
+    let queue = Arc::new(Queue::new("q"));
+    queue.push(tasks.iter().map(|text| task(text)));
+    let (handler, stop) = (Arc::new(Recorder::default()), CancellationToken::new());
+    let worker = tokio::spawn(run(queue.clone(), handler.clone(), stop.clone()));
+    while !queue.is_empty() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    stop.cancel();
+    worker.await.unwrap();
+    handler.seen.lock().unwrap().clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failing_task_blocks_its_queue_until_it_succeeds() {
+    assert_eq!(work_off(&["bad", "b", "bad"]).await, ["bad(e)", "bad(e)", "bad(e)", "b(e)", "bad(e)"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_is_a_failed_run() {
+    assert_eq!(work_off(&["panics", "b"]).await, ["panics(e)", "panics(e)", "b(e)"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_task_adds_comes_before_the_others() {
+    assert_eq!(work_off(&["adds", "b"]).await, ["adds(e)", "x(e)", "y(e)", "b(e)"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_arrives_while_a_task_waits_for_its_retry_is_added_to_it() {
+    let queue = Arc::new(Queue::new("q"));
+    queue.push([task("bad")]);
+    let (handler, stop) = (Arc::new(Recorder::default()), CancellationToken::new());
+    let worker = tokio::spawn(run(queue.clone(), handler.clone(), stop.clone()));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    queue.push([task("bad:c")]);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    stop.cancel();
+    worker.await.unwrap();
+    assert_eq!(*handler.seen.lock().unwrap(), ["bad(e)", "bad(e,c)", "bad(e,c)"]);
+}
+
+#[tokio::test]
+async fn a_dump_shows_status_and_failures() {
+    let queue = Queue::new("q1");
+    let mut failed = task("hook.sh:e:g");
+    failed.failures = 2;
+    failed.last_error = Some("hook.sh FAILED: cmd run: exit status 1".into());
+    queue.push([failed, task("hook.sh:t")]);
+    queue.lock().status = Status::Sleeping { delay: Duration::from_secs(6), since: Instant::now() };
+    let dump = dump(&queue);
+    assert_eq!(dump.status, "sleep after fail for 6s (6s left of 6s delay)");
+    let texts: Vec<&str> = dump.tasks.iter().map(|task| task.description.as_str()).collect();
+    assert_eq!(
+        texts,
+        [
+            "HookRun:q1:kubernetes:hook.sh:group=g:e:failures 2:hook.sh FAILED: cmd run: exit status 1",
+            "EnableScheduleBindings:::hook.sh:EnableScheduleBindings"
+        ]
+    );
+}
