@@ -1,1 +1,22 @@
-//! kk-artifact
+//! Knows the versions, addresses and checksums of the programs that make a cluster, and fetches them.
+//!
+//! Two halves. [`Catalogue`] and [`Versions`] are data without I/O: which version of a component goes with a version
+//! of Kubernetes, where it is published, and what its SHA-256 must be. [`Store`] is a directory on the control
+//! machine: it downloads an [`Artifact`], verifies it, takes the programs out of it, and finds it again next time.
+//! The store owns everything below its directory; several processes may use one directory at once.
+
+mod address;
+mod artifact;
+mod catalogue;
+mod client;
+mod error;
+mod hashing;
+mod store;
+mod versions;
+
+pub use address::Address;
+pub use artifact::{Artifact, Checksum, Component, Sha256Sum};
+pub use catalogue::Catalogue;
+pub use error::Error;
+pub use store::{LocalFile, Progress, ProgressState, Retry, Store, StoreSettings};
+pub use versions::{Image, Images, Versions};

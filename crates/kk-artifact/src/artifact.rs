@@ -1,0 +1,183 @@
+//! What is fetched: [`Component`], [`Artifact`] and the SHA-256 that it must have.
+
+use std::fmt;
+use std::str::FromStr;
+
+use kk_config::Arch;
+use semver::Version;
+use serde::Deserialize;
+
+use crate::Address;
+
+/// A thing that can be downloaded by version and architecture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(missing_docs, reason = "each variant is the program of its name")]
+pub enum Component {
+    Kubeadm,
+    Kubelet,
+    Kubectl,
+    Etcd,
+    Containerd,
+    Runc,
+    CniPlugins,
+    Crictl,
+    Helm,
+}
+
+impl Component {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Kubeadm,
+        Self::Kubelet,
+        Self::Kubectl,
+        Self::Etcd,
+        Self::Containerd,
+        Self::Runc,
+        Self::CniPlugins,
+        Self::Crictl,
+        Self::Helm,
+    ];
+
+    /// The name in catalogues and in the store, such as `cni-plugins`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kubeadm => "kubeadm",
+            Self::Kubelet => "kubelet",
+            Self::Kubectl => "kubectl",
+            Self::Etcd => "etcd",
+            Self::Containerd => "containerd",
+            Self::Runc => "runc",
+            Self::CniPlugins => "cni-plugins",
+            Self::Crictl => "crictl",
+            Self::Helm => "helm",
+        }
+    }
+
+    /// The inverse of [`Component::name`].
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|component| component.name() == name)
+    }
+}
+
+impl fmt::Display for Component {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A SHA-256 as 64 lower-case hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Sha256Sum(String);
+
+impl Sha256Sum {
+    /// The digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The sum of what `hasher` has seen.
+    pub(crate) fn of(hasher: sha2::Sha256) -> Self {
+        use sha2::Digest as _;
+        use std::fmt::Write as _;
+        let mut digits = String::with_capacity(64);
+        for byte in hasher.finalize() {
+            write!(digits, "{byte:02x}").expect("writing to a string does not fail");
+        }
+        Self(digits)
+    }
+}
+
+impl FromStr for Sha256Sum {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit()) {
+            Ok(Self(text.to_ascii_lowercase()))
+        } else {
+            Err(format!("`{text}` is not a SHA-256: 64 hexadecimal digits are needed"))
+        }
+    }
+}
+
+impl TryFrom<String> for Sha256Sum {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl fmt::Display for Sha256Sum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// How the downloaded file is verified.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Checksum {
+    /// By a sum of the built-in catalogue or of the user's own.
+    Known(Sha256Sum),
+    /// The catalogues do not know the version: by the sum that is published at this address (always TLS).
+    /// A run should say so.
+    Published(Address),
+}
+
+/// One published file: a component in one version for one architecture. Made by [`Catalogue::resolve`].
+///
+/// [`Catalogue::resolve`]: crate::Catalogue::resolve
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Artifact {
+    /// What it is.
+    pub component: Component,
+    /// Which version.
+    pub version: Version,
+    /// For which architecture.
+    pub arch: Arch,
+    /// Where it is, the mirror included.
+    pub address: Address,
+    /// How it is verified.
+    pub checksum: Checksum,
+    /// What is taken out of it.
+    pub(crate) content: Content,
+}
+
+/// What a published file holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// The file is the program of this name.
+    Program(String),
+    /// A `.tar.gz`; of it, these members (path, name of the program).
+    Members(Vec<(String, String)>),
+    /// A `.tar.gz`; of it, every executable file at the top.
+    Executables,
+}
+
+impl fmt::Display for Artifact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} v{} for {}", self.component, self.version, self.arch.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_a_component_by_its_name() {
+        for component in Component::ALL {
+            assert_eq!(Component::from_name(component.name()), Some(component));
+        }
+        assert_eq!(Component::from_name("docker"), None);
+    }
+
+    #[test]
+    fn reads_sums_in_either_case_and_nothing_else() {
+        let digits = "0123456789abcdef".repeat(4);
+        assert_eq!(digits.to_uppercase().parse::<Sha256Sum>().unwrap().as_str(), digits);
+        for text in ["", "abc", &digits[1..], &format!("{digits}0"), &digits.replace('f', "g")] {
+            assert!(text.parse::<Sha256Sum>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! [`Catalogue`]: which file a component in a version is, and what its SHA-256 must be.
+//!
+//! The built-in data is `artifacts/*.yaml` (the format is in `artifacts/README.md`), compiled in. The user's own
+//! sums are laid over it.
+
+mod builtin;
+mod user;
+
+use std::collections::BTreeMap;
+
+use kk_config::Arch;
+use semver::Version;
+
+use crate::artifact::Content;
+use crate::{Address, Artifact, Checksum, Component, Error, Sha256Sum};
+
+/// The sums of one component.
+type Sums = BTreeMap<Arch, BTreeMap<Version, Sha256Sum>>;
+
+/// All that is known about what can be downloaded.
+#[derive(Debug, Clone)]
+pub struct Catalogue {
+    entries: BTreeMap<Component, Entry>,
+    mirror: Option<Address>,
+}
+
+/// One component: the parsed form of its file in `artifacts/`, where `{v}` and `{arch}` are still open.
+#[derive(Debug, Clone)]
+struct Entry {
+    url: String,
+    content: Content,
+    /// Suffix of the file beside it that holds its sum.
+    published: Option<String>,
+    sums: Sums,
+}
+
+impl Catalogue {
+    /// The data that came with the program, with upstream's addresses.
+    pub fn builtin() -> Self {
+        Self { entries: builtin::entries(), mirror: None }
+    }
+
+    /// Lays the user's sums over what is there. `file` is its name in errors, which show every wrong place.
+    ///
+    /// ```yaml
+    /// kubeadm: { amd64: { 1.36.4: <64 hexadecimal digits> } }
+    /// ```
+    pub fn with_user(mut self, file: &str, text: &str) -> Result<Self, Error> {
+        for sum in user::parse(file, text).map_err(Error::Catalogue)? {
+            let entry = self.entries.get_mut(&sum.component).expect("every component has a built-in entry");
+            entry.sums.entry(sum.arch).or_default().insert(sum.version, sum.sum);
+        }
+        Ok(self)
+    }
+
+    /// Takes everything from below `base` instead of from upstream: `https://dl.k8s.io/release/…` is then
+    /// `<base>/dl.k8s.io/release/…`.
+    pub fn with_mirror(mut self, base: &str) -> Result<Self, Error> {
+        self.mirror = Some(Address::mirror(base)?);
+        Ok(self)
+    }
+
+    /// The file of a component in a version (with or without a leading v).
+    ///
+    /// A version without a known sum is taken with its published one, if upstream publishes it and the address is
+    /// TLS: a sum that comes by the same open way as the file protects from nothing.
+    pub fn resolve(&self, component: Component, version: &str, arch: Arch) -> Result<Artifact, Error> {
+        let version = parse_version(version)
+            .ok_or_else(|| Error::InvalidVersion { component, version: version.to_owned() })?;
+        let entry = &self.entries[&component];
+        let fill = |text: &str| text.replace("{v}", &version.to_string()).replace("{arch}", arch.as_str());
+        let mut address = Address::upstream(&fill(&entry.url));
+        if let Some(mirror) = &self.mirror {
+            address = address.behind(mirror);
+        }
+        let content = match &entry.content {
+            Content::Members(members) => {
+                Content::Members(members.iter().map(|(path, name)| (fill(path), name.clone())).collect())
+            }
+            other => other.clone(),
+        };
+        let checksum = match entry.sums.get(&arch).and_then(|sums| sums.get(&version)) {
+            Some(sum) => Checksum::Known(sum.clone()),
+            None => self.published(component, &version, arch, &address)?,
+        };
+        Ok(Artifact { component, version, arch, address, checksum, content })
+    }
+
+    fn published(
+        &self,
+        component: Component,
+        version: &Version,
+        arch: Arch,
+        address: &Address,
+    ) -> Result<Checksum, Error> {
+        let unknown = |reason| {
+            Err(Error::UnknownVersion {
+                component,
+                version: version.to_string(),
+                arch,
+                reason,
+                known: self.nearest(component, version, arch),
+            })
+        };
+        match &self.entries[&component].published {
+            None => unknown(None),
+            Some(_) if !address.is_tls() => {
+                unknown(Some(format!("the one published at {} is not trusted: no TLS", address.host())))
+            }
+            Some(suffix) => Ok(Checksum::Published(address.beside(suffix))),
+        }
+    }
+
+    /// All versions with a known sum, in ascending order.
+    pub fn versions(&self, component: Component, arch: Arch) -> impl Iterator<Item = &Version> {
+        self.entries[&component].sums.get(&arch).into_iter().flat_map(BTreeMap::keys)
+    }
+
+    /// Up to three known versions on each side of `version`.
+    fn nearest(&self, component: Component, version: &Version, arch: Arch) -> Vec<String> {
+        const SIDE: usize = 3;
+        let known: Vec<_> = self.versions(component, arch).collect();
+        let place = known.partition_point(|known| *known < version);
+        let range = place.saturating_sub(SIDE)..(place + SIDE).min(known.len());
+        known[range].iter().map(ToString::to_string).collect()
+    }
+}
+
+/// With or without a leading v.
+fn parse_version(text: &str) -> Option<Version> {
+    Version::parse(text.strip_prefix('v').unwrap_or(text)).ok()
+}
+
+#[cfg(test)]
+mod tests;

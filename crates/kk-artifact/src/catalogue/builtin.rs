@@ -1,0 +1,74 @@
+//! Reads `artifacts/<component>.yaml`, compiled in.
+
+use std::collections::BTreeMap;
+
+use kk_config::Arch;
+use semver::Version;
+use serde::Deserialize;
+
+use super::Entry;
+use crate::artifact::Content;
+use crate::{Component, Sha256Sum};
+
+macro_rules! artifact {
+    ($name:literal) => {
+        include_str!(concat!("../../../../artifacts/", $name, ".yaml"))
+    };
+}
+
+fn text(component: Component) -> &'static str {
+    match component {
+        Component::Kubeadm => artifact!("kubeadm"),
+        Component::Kubelet => artifact!("kubelet"),
+        Component::Kubectl => artifact!("kubectl"),
+        Component::Etcd => artifact!("etcd"),
+        Component::Containerd => artifact!("containerd"),
+        Component::Runc => artifact!("runc"),
+        Component::CniPlugins => artifact!("cni-plugins"),
+        Component::Crictl => artifact!("crictl"),
+        Component::Helm => artifact!("helm"),
+    }
+}
+
+/// The file as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    url: String,
+    program: Option<String>,
+    members: Option<BTreeMap<String, String>>,
+    executables: Option<Place>,
+    published: Option<String>,
+    sha256: ByArch,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Place {
+    Top,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ByArch {
+    amd64: BTreeMap<Version, Sha256Sum>,
+    arm64: BTreeMap<Version, Sha256Sum>,
+}
+
+/// All components.
+pub(super) fn entries() -> BTreeMap<Component, Entry> {
+    Component::ALL.into_iter().map(|component| (component, entry(component))).collect()
+}
+
+fn entry(component: Component) -> Entry {
+    let file: File = serde_saphyr::from_str(text(component))
+        .unwrap_or_else(|e| panic!("artifacts/{component}.yaml, which is checked by a test: {e}"));
+    let content = match (file.program, file.members, file.executables) {
+        (Some(name), None, None) => Content::Program(name),
+        (None, Some(members), None) => Content::Members(members.into_iter().collect()),
+        (None, None, Some(Place::Top)) => Content::Executables,
+        _ => panic!("artifacts/{component}.yaml: one of program, members and executables is needed"),
+    };
+    let sums = BTreeMap::from([(Arch::Amd64, file.sha256.amd64), (Arch::Arm64, file.sha256.arm64)]);
+    Entry { url: file.url, content, published: file.published, sums }
+}

@@ -1,0 +1,137 @@
+//! Reads the user's own catalogue, and finds everything that is wrong with it.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use kk_config::{Arch, ConfigErrors, Diagnostic, Place, Severity};
+use semver::Version;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_saphyr::{Location, Spanned};
+
+use crate::{Component, Sha256Sum};
+
+/// One line of the catalogue.
+pub(super) struct UserSum {
+    pub(super) component: Component,
+    pub(super) arch: Arch,
+    pub(super) version: Version,
+    pub(super) sum: Sha256Sum,
+}
+
+/// A map that keeps its order and the places of its keys.
+struct Pairs<T>(Vec<(Spanned<String>, T)>);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Pairs<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct PairsVisitor<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for PairsVisitor<T> {
+            type Value = Pairs<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs<T>, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some(pair) = map.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+        deserializer.deserialize_map(PairsVisitor(PhantomData))
+    }
+}
+
+/// `file` is the name that errors give the text.
+pub(super) fn parse(file: &str, text: &str) -> Result<Vec<UserSum>, ConfigErrors> {
+    let mut reader = Reader { file, text, errors: Vec::new(), sums: Vec::new() };
+    match serde_saphyr::from_str::<Pairs<Pairs<Pairs<Spanned<String>>>>>(text) {
+        Ok(components) => components.0.into_iter().for_each(|(name, arches)| reader.component(&name, arches)),
+        Err(error) => reader.malformed(&error),
+    }
+    if reader.errors.is_empty() {
+        Ok(reader.sums)
+    } else {
+        Err(ConfigErrors { errors: reader.errors, warnings: Vec::new() })
+    }
+}
+
+struct Reader<'a> {
+    file: &'a str,
+    text: &'a str,
+    errors: Vec<Diagnostic>,
+    sums: Vec<UserSum>,
+}
+
+impl Reader<'_> {
+    fn component(&mut self, name: &Spanned<String>, arches: Pairs<Pairs<Spanned<String>>>) {
+        let component = Component::from_name(&name.value);
+        if component.is_none() {
+            let known = Component::ALL.map(Component::name).join(", ");
+            self.error(name, &format!("`{}` is not a component", name.value), &format!("one of {known}"));
+        }
+        for (name, versions) in arches.0 {
+            let arch = Arch::from_name(&name.value);
+            if arch.is_none() {
+                self.error(&name, &format!("`{}` is not an architecture", name.value), "amd64 or arm64");
+            }
+            for (version, sum) in versions.0 {
+                let version = self.version(&version);
+                let sum = self.sum(&sum);
+                if let (Some(component), Some(arch), Some(version), Some(sum)) =
+                    (component, arch, version, sum)
+                {
+                    self.sums.push(UserSum { component, arch, version, sum });
+                }
+            }
+        }
+    }
+
+    fn version(&mut self, text: &Spanned<String>) -> Option<Version> {
+        let version = super::parse_version(&text.value);
+        if version.is_none() {
+            self.error(text, &format!("`{}` is not a version", text.value), "three numbers such as 1.36.4");
+        }
+        version
+    }
+
+    fn sum(&mut self, text: &Spanned<String>) -> Option<Sha256Sum> {
+        text.value
+            .parse()
+            .map_err(|message: String| {
+                self.error(text, &message, "`sha256sum FILE` prints the sum of a file")
+            })
+            .ok()
+    }
+
+    fn error(&mut self, at: &Spanned<String>, message: &str, hint: &str) {
+        let place = self.place(at.referenced, at.value.chars().count());
+        self.push(message.to_owned(), Some(hint.to_owned()), place);
+    }
+
+    /// What is not YAML or not three maps deep ends the reading: nothing behind it can be trusted.
+    fn malformed(&mut self, error: &serde_saphyr::Error) {
+        let hint = "the form is `component: {architecture: {version: SHA-256}}`";
+        let place = error.location().and_then(|location| self.place(location, 1));
+        // The first line is the message; the rest repeats the place.
+        let message = error.without_snippet().to_string();
+        let message = message.lines().next().unwrap_or_default().to_owned();
+        self.push(message, Some(hint.to_owned()), place);
+    }
+
+    fn push(&mut self, message: String, hint: Option<String>, place: Option<Place>) {
+        self.errors.push(Diagnostic { severity: Severity::Error, message, hint, place });
+    }
+
+    fn place(&self, location: Location, width: usize) -> Option<Place> {
+        let line = usize::try_from(location.line()).ok()?;
+        Some(Place {
+            file: self.file.to_owned(),
+            line,
+            column: usize::try_from(location.column()).ok()?.max(1),
+            width: width.max(1),
+            source: self.text.lines().nth(line.checked_sub(1)?)?.to_owned(),
+        })
+    }
+}

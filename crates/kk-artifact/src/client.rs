@@ -1,0 +1,143 @@
+//! The HTTP client: TLS, time limits, and what a failed request means.
+
+use std::error::Error as _;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::{Client, RequestBuilder, Response, StatusCode, redirect};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::{ClientConfig, RootCertStore};
+
+use crate::{Address, Error};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest silence in the middle of a body.
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Why a request or a body failed, and whether it is worth another try.
+pub(crate) enum Failure {
+    /// May pass: no connection, a cut body, a busy or broken server. `connecting` while no server answered.
+    Transient { reason: String, connecting: bool },
+    /// The server is not the one that it should be, or its CA is not known here.
+    Certificate(String),
+    /// Stays as it is.
+    Permanent(Error),
+}
+
+impl Failure {
+    /// True when every other file of the server will meet the same.
+    pub(crate) fn is_of_the_host(&self) -> bool {
+        matches!(self, Self::Transient { connecting: true, .. } | Self::Certificate(_))
+    }
+}
+
+/// A client that trusts the roots of this machine and those in `ca_file`.
+///
+/// The TLS configuration is made here and not by reqwest, because reqwest's own refuses to exist on a machine
+/// without any root certificate, even where only plain HTTP or the CA file is used. `*_PROXY` is respected.
+pub(crate) fn build(ca_file: Option<&Path>) -> Result<Client, Error> {
+    let mut roots = RootCertStore::empty();
+    // A root that cannot be read is one that is not trusted; the handshake then says so.
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if let Some(path) = ca_file {
+        add_ca_file(&mut roots, path).map_err(|reason| Error::CaFile { path: path.to_owned(), reason })?;
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    // No ALPN, so HTTP/1.1: a file on a connection of its own is faster than files that share one HTTP/2 window.
+    let tls = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("ring supports the default protocol versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let client = Client::builder()
+        .tls_backend_preconfigured(tls)
+        .user_agent(concat!("kk/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(CONNECT_TIMEOUT)
+        .read_timeout(READ_TIMEOUT)
+        .redirect(never_to_plain_http())
+        .build()
+        .expect("nothing that can fail is configured");
+    Ok(client)
+}
+
+fn add_ca_file(roots: &mut RootCertStore, path: &Path) -> Result<(), String> {
+    let pem = std::fs::read(path).map_err(|e| e.to_string())?;
+    let certificates: Vec<_> =
+        CertificateDer::pem_slice_iter(&pem).collect::<Result<_, _>>().map_err(|e| e.to_string())?;
+    if certificates.is_empty() {
+        return Err("it holds no certificate in PEM form".into());
+    }
+    for certificate in certificates {
+        roots.add(certificate).map_err(|e| e.to_string())?;
+    }
+    Ok(())
+}
+
+/// Follows redirects as browsers do, but not from TLS to plain HTTP: that would take its worth from a published sum.
+fn never_to_plain_http() -> redirect::Policy {
+    redirect::Policy::custom(|attempt| {
+        let was_tls = attempt.previous().last().is_some_and(|url| url.scheme() == "https");
+        if was_tls && attempt.url().scheme() != "https" {
+            attempt.error("it redirects from https to http")
+        } else if attempt.previous().len() > 10 {
+            attempt.error("it redirects more than 10 times")
+        } else {
+            attempt.follow()
+        }
+    })
+}
+
+/// Sends, and turns every answer that is not a success into a [`Failure`]. 416 is left to the caller.
+pub(crate) async fn send(request: RequestBuilder, address: &Address) -> Result<Response, Failure> {
+    let response = request.send().await.map_err(|e| failure(&e, address))?;
+    let status = response.status();
+    match status {
+        _ if status.is_success() || status == StatusCode::RANGE_NOT_SATISFIABLE => Ok(response),
+        StatusCode::NOT_FOUND => Err(Failure::Permanent(Error::NotFound { address: address.clone() })),
+        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => Err(busy(status)),
+        _ if status.is_server_error() => Err(busy(status)),
+        _ => Err(Failure::Permanent(Error::Status { address: address.clone(), status: status.to_string() })),
+    }
+}
+
+fn busy(status: StatusCode) -> Failure {
+    Failure::Transient { reason: format!("the server answers {status}"), connecting: false }
+}
+
+/// What an error of the client means.
+pub(crate) fn failure(error: &reqwest::Error, address: &Address) -> Failure {
+    let reason = if error.is_timeout() { "no answer in time".to_owned() } else { root_cause(error) };
+    if bad_certificate(error) {
+        Failure::Certificate(reason)
+    } else if error.is_redirect() {
+        Failure::Permanent(Error::Transfer { address: address.clone(), reason })
+    } else {
+        Failure::Transient { reason, connecting: error.is_connect() }
+    }
+}
+
+/// The innermost cause, which is the one that says something.
+fn root_cause(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
+fn bad_certificate(error: &reqwest::Error) -> bool {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        // rustls' errors come inside of an I/O error, which does not show them as its source.
+        let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        let tls = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        if matches!(tls, Some(rustls::Error::InvalidCertificate(_))) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}

@@ -1,0 +1,169 @@
+//! What can go wrong between a version number and a verified file.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use kk_config::{Arch, ConfigErrors};
+
+use crate::{Address, Component, Sha256Sum};
+
+/// Why there is no verified file. Says what, where and why; [`Error::hint`] says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The configured mirror is no base address.
+    #[error("the mirror is not a usable address: {reason}")]
+    InvalidMirror {
+        /// What is wrong with it; the address itself may hold a password.
+        reason: String,
+    },
+    /// The version of a component is no version.
+    #[error("`{version}` is not a version of {component}: three numbers such as 1.2.3 are needed")]
+    InvalidVersion {
+        /// The component.
+        component: Component,
+        /// As given.
+        version: String,
+    },
+    /// Neither catalogue has a sum for the version, and none that can be trusted is published.
+    #[error("no SHA-256 is known for {component} v{version} for {}{}{}", .arch.as_str(), because(.reason.as_deref()), known_versions(.known))]
+    UnknownVersion {
+        /// The component.
+        component: Component,
+        /// Without a leading v.
+        version: String,
+        /// The architecture.
+        arch: Arch,
+        /// Why a published sum was not taken, where there is one.
+        reason: Option<String>,
+        /// The known versions that are nearest, in ascending order.
+        known: Vec<String>,
+    },
+    /// The user's catalogue is wrong; displayed with all its places.
+    #[error("{0}")]
+    Catalogue(ConfigErrors),
+    /// The CA file of the mirror cannot be used.
+    #[error("cannot use the CA file {}: {reason}", .path.display())]
+    CaFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// The server does not have the file.
+    #[error("{address} does not exist (404)")]
+    NotFound {
+        /// The address.
+        address: Address,
+    },
+    /// The server refuses.
+    #[error("{address} answers {status}")]
+    Status {
+        /// The address.
+        address: Address,
+        /// Code and phrase.
+        status: String,
+    },
+    /// The transfer failed, all tries included.
+    #[error("cannot download {address}: {reason}")]
+    Transfer {
+        /// The address.
+        address: Address,
+        /// The last cause.
+        reason: String,
+    },
+    /// A server cannot be reached at all, told once for all files that it should have.
+    #[error("cannot reach {host}: {reason}; {} cannot be downloaded", .files.join(", "))]
+    Unreachable {
+        /// Name and port.
+        host: String,
+        /// The system's words.
+        reason: String,
+        /// The artifacts that are wanted from it.
+        files: Vec<String>,
+    },
+    /// What was downloaded is not what the catalogue says, twice.
+    #[error("{address} has the wrong SHA-256: expected {expected}, got {actual}")]
+    WrongSum {
+        /// The address.
+        address: Address,
+        /// From the catalogue or the published file.
+        expected: Sha256Sum,
+        /// Of the bytes that came.
+        actual: Sha256Sum,
+    },
+    /// What is published as a sum is none.
+    #[error("{address} does not hold a SHA-256")]
+    NotASum {
+        /// The address.
+        address: Address,
+    },
+    /// The archive is not as its component's entry in the catalogue says.
+    #[error("cannot unpack {}: {reason}", .archive.display())]
+    Unpack {
+        /// The archive.
+        archive: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// The file system of the control machine refuses.
+    #[error("cannot {action} {}: {source}", .path.display())]
+    File {
+        /// A verb.
+        action: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// The system's words.
+        source: io::Error,
+    },
+    /// The caller gave up; what has come so far is kept for the next time.
+    #[error("cancelled")]
+    Cancelled,
+}
+
+impl Error {
+    /// What the person at the terminal can do about it.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::UnknownVersion { component, version, arch, .. } => {
+                return Some(format!(
+                    "choose a known version, or give the sum of its published file in a catalogue of your own: \
+                     `{component}: {{{}: {{{version}: <SHA-256>}}}}`",
+                    arch.as_str()
+                ));
+            }
+            Self::NotFound { .. } => {
+                "check the version; a mirror must have the file under this path; or set another mirror"
+            }
+            Self::Status { .. } => "check the mirror, its user name and password, and the proxy settings",
+            Self::Transfer { reason, .. } | Self::Unreachable { reason, .. }
+                if reason.contains("certificate") =>
+            {
+                "if the mirror has a CA of its own, name its CA file in the cluster's file"
+            }
+            Self::Transfer { .. } | Self::Unreachable { .. } => {
+                "check the network, HTTPS_PROXY and NO_PROXY, or set a mirror; what has come so far is kept"
+            }
+            Self::WrongSum { .. } => {
+                "the server or something on the way to it gives another file; if the file is right, \
+                 give its sum in a catalogue of your own"
+            }
+            Self::NotASum { .. } => "the mirror is incomplete; give the sum in a catalogue of your own",
+            _ => return None,
+        };
+        Some(hint.to_owned())
+    }
+
+    /// Gives an I/O error its verb and file: `.map_err(Error::file("write", path))`.
+    pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::File { action, path, source }
+    }
+}
+
+fn because(reason: Option<&str>) -> String {
+    reason.map(|reason| format!(" ({reason})")).unwrap_or_default()
+}
+
+fn known_versions(known: &[String]) -> String {
+    if known.is_empty() { String::new() } else { format!("; known are {}", known.join(", ")) }
+}

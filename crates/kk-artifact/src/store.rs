@@ -1,0 +1,186 @@
+//! [`Store`]: the directory of verified downloads on the control machine.
+//!
+//! ```text
+//! <dir>/<component>/v<version>/<arch>/<file as published>
+//!                                     bin/<program>        taken out of an archive
+//!                                     .<file>.json         what was verified, and when it last changed
+//!                                     .<file>.part         a download on its way (.part.tag: which version of it)
+//!                                     .<file>.lock         held by the process that works on it
+//! ```
+//!
+//! A file that somebody put there by hand is taken when its sum is right. Files appear under their names only when
+//! they are whole and verified.
+
+mod download;
+mod entry;
+mod lock;
+mod reach;
+mod record;
+mod unpack;
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use kk_config::Arch;
+use reqwest::Client;
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio_util::sync::CancellationToken;
+
+use crate::{Artifact, Component, Error, client};
+
+use entry::Entry;
+
+/// Where a store is and how it downloads.
+#[derive(Debug, Clone)]
+pub struct StoreSettings {
+    /// The directory; made when the first file comes.
+    pub dir: PathBuf,
+    /// PEM file with certificates that are trusted besides those of the machine.
+    pub ca_file: Option<PathBuf>,
+    /// Downloads at once.
+    pub parallel: NonZeroUsize,
+    /// What is done about errors that may pass.
+    pub retry: Retry,
+}
+
+impl StoreSettings {
+    /// Four downloads at once, the machine's certificates, the default [`Retry`].
+    pub fn new(dir: impl Into<PathBuf>) -> Self {
+        let parallel = NonZeroUsize::new(4).expect("4 is not 0");
+        Self { dir: dir.into(), ca_file: None, parallel, retry: Retry::default() }
+    }
+}
+
+/// Exponential back-off with jitter for errors that may pass.
+#[derive(Debug, Clone, Copy)]
+pub struct Retry {
+    /// Tries in a row that bring nothing new, the first included.
+    pub tries: u32,
+    /// Wait after the first; doubled each time, and each wait is shortened by up to a half at random.
+    pub wait: Duration,
+}
+
+impl Default for Retry {
+    /// 5 tries, 1 s (so up to 15 s in all).
+    fn default() -> Self {
+        Self { tries: 5, wait: Duration::from_secs(1) }
+    }
+}
+
+/// A verified program on the control machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocalFile {
+    /// Name of the program, such as `containerd-shim-runc-v2`.
+    pub name: String,
+    /// Where it is.
+    pub path: PathBuf,
+    /// 64 lower-case hexadecimal digits.
+    pub sha256: String,
+    /// Bytes.
+    pub size: u64,
+    /// Permission bits; the same for what is installed from it.
+    pub mode: u32,
+}
+
+/// News of one download.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the first three are those of the artifact")]
+pub struct Progress {
+    pub component: Component,
+    pub version: String,
+    pub arch: Arch,
+    /// What happened.
+    pub state: ProgressState,
+}
+
+/// What happened to a download.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProgressState {
+    /// It was there; nothing was downloaded.
+    Found,
+    /// Bytes begin to come.
+    Started {
+        /// Bytes that were already there from an earlier try.
+        done: u64,
+        /// Size of the file, if the server says it.
+        total: Option<u64>,
+    },
+    /// More bytes came.
+    Advanced {
+        /// Bytes in all.
+        done: u64,
+    },
+    /// It failed in a way that may pass and is tried again.
+    Retrying {
+        /// Why.
+        reason: String,
+        /// When.
+        wait: Duration,
+    },
+    /// It is verified, unpacked and in its place.
+    Finished,
+}
+
+/// A directory of verified downloads. Several tasks and several processes may use one at once.
+#[derive(Debug)]
+pub struct Store {
+    settings: StoreSettings,
+    client: Client,
+    slots: Semaphore,
+}
+
+impl Store {
+    /// Fails when the CA file cannot be used; the directory is not looked at.
+    pub fn new(settings: StoreSettings) -> Result<Self, Error> {
+        let client = client::build(settings.ca_file.as_deref())?;
+        let slots = Semaphore::new(settings.parallel.get());
+        Ok(Self { settings, client, slots })
+    }
+
+    /// The programs of an artifact, if they can be had without network: verified by an earlier fetch and unchanged
+    /// since, or made again from an archive whose sum is right.
+    pub async fn cached(&self, artifact: &Artifact) -> Option<Vec<LocalFile>> {
+        self.entry(artifact).cached().await.ok().flatten()
+    }
+
+    /// The programs of an artifact; downloads what is missing.
+    ///
+    /// When `cancel` fires, or when the future is dropped, what has come so far stays for the next time.
+    pub async fn fetch(
+        &self,
+        artifact: &Artifact,
+        progress: &UnboundedSender<Progress>,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<LocalFile>, Error> {
+        let report = |state| {
+            let Artifact { component, version, arch, .. } = artifact;
+            // Nobody listens any more: no reason to stop.
+            let _ = progress.send(Progress {
+                component: *component,
+                version: version.to_string(),
+                arch: *arch,
+                state,
+            });
+        };
+        let work = async {
+            let _slot = self.slots.acquire().await.expect("the semaphore is never closed");
+            self.entry(artifact).fetch(&self.client, self.settings.retry, &report).await
+        };
+        cancel.run_until_cancelled(work).await.unwrap_or(Err(Error::Cancelled))
+    }
+
+    /// Asks the servers for everything that is not here, so that whatever is missing is known before the first
+    /// change on a host. Gives the bytes that will be downloaded (as far as the servers say), or all that is wrong.
+    pub async fn check_reachable(&self, artifacts: &[Artifact]) -> Result<u64, Vec<Error>> {
+        reach::check(self, artifacts).await
+    }
+
+    fn entry(&self, artifact: &Artifact) -> Entry {
+        Entry::new(&self.settings.dir, artifact)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,265 @@
+//! [`Download`]: one file over HTTP into a part file: resumed, tried again, verified.
+
+use std::path::Path;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use reqwest::header::{CONTENT_RANGE, ETAG, HeaderMap, IF_RANGE, LAST_MODIFIED, RANGE};
+use reqwest::{Client, Response, StatusCode};
+use sha2::{Digest as _, Sha256};
+use tokio::fs::{self, File, OpenOptions};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufWriter};
+
+use super::{ProgressState, Retry};
+use crate::client::{self, Failure};
+use crate::{Address, Error, Sha256Sum};
+
+/// Bytes between two [`ProgressState::Advanced`], and in one write.
+const STEP: usize = 512 * 1024;
+
+pub(super) struct Download<'a, R> {
+    pub(super) client: &'a Client,
+    pub(super) address: &'a Address,
+    /// Where the bytes go; is whole and verified after [`Download::run`].
+    pub(super) part: &'a Path,
+    /// Remembers which version of the file the part is of (`ETag` or `Last-Modified`).
+    pub(super) tag: &'a Path,
+    pub(super) sum: &'a Sha256Sum,
+    pub(super) retry: Retry,
+    pub(super) report: &'a R,
+}
+
+/// What a part file holds.
+struct Part {
+    hasher: Sha256,
+    size: u64,
+}
+
+impl<R: Fn(ProgressState) + Sync> Download<'_, R> {
+    /// A wrong sum gets one more try from the first byte, because the part may be of an earlier, different file.
+    pub(super) async fn run(&self) -> Result<(), Error> {
+        for last in [false, true] {
+            let actual = self.to_its_end().await?;
+            self.remove(self.tag).await?;
+            if actual == *self.sum {
+                return Ok(());
+            }
+            self.remove(self.part).await?;
+            if last {
+                return Err(Error::WrongSum {
+                    address: self.address.clone(),
+                    expected: self.sum.clone(),
+                    actual,
+                });
+            }
+            let reason = "the SHA-256 is wrong; once more from the first byte".to_owned();
+            (self.report)(ProgressState::Retrying { reason, wait: Duration::ZERO });
+        }
+        unreachable!("the last round returns")
+    }
+
+    /// Tries until the body ends; gives the sum of the whole file.
+    async fn to_its_end(&self) -> Result<Sha256Sum, Error> {
+        let mut tries = Tries::new(self.retry);
+        let mut largest = 0;
+        loop {
+            let part = self.read_part().await?;
+            if part.size > largest {
+                // It gets forward, so patience begins anew.
+                largest = part.size;
+                tries = Tries::new(self.retry);
+            }
+            if part.size > 0 && Sha256Sum::of(part.hasher.clone()) == *self.sum {
+                return Ok(self.sum.clone());
+            }
+            match self.attempt(part).await {
+                Ok(sum) => return Ok(sum),
+                Err(failure) => tries.after(failure, self.address, self.report).await?,
+            }
+        }
+    }
+
+    async fn attempt(&self, part: Part) -> Result<Sha256Sum, Failure> {
+        let mut request = self.client.get(self.address.url());
+        if part.size > 0 {
+            request = request.header(RANGE, format!("bytes={}-", part.size));
+            // Without a tag the sum alone finds out that the parts do not belong together.
+            if let Ok(tag) = fs::read_to_string(self.tag).await {
+                request = request.header(IF_RANGE, tag);
+            }
+        }
+        let response = client::send(request, self.address).await?;
+        if response.status() == StatusCode::RANGE_NOT_SATISFIABLE {
+            self.remove(self.part).await.map_err(Failure::Permanent)?;
+            let reason = "the server's file is shorter than what is here of it".to_owned();
+            return Err(Failure::Transient { reason, connecting: false });
+        }
+        let continues = part.size > 0
+            && response.status() == StatusCode::PARTIAL_CONTENT
+            && range_start(response.headers()) == Some(part.size);
+        let part = if continues { part } else { Part { hasher: Sha256::new(), size: 0 } };
+        self.receive(response, part).await
+    }
+
+    /// Appends the body to the part.
+    async fn receive(&self, response: Response, mut part: Part) -> Result<Sha256Sum, Failure> {
+        let total = response.content_length().map(|rest| part.size + rest);
+        (self.report)(ProgressState::Started { done: part.size, total });
+        let file = self.open(&part, response.headers()).await.map_err(Failure::Permanent)?;
+        let mut file = BufWriter::with_capacity(STEP, file);
+        let mut reported = part.size;
+        let mut body = response.bytes_stream();
+        let cut = loop {
+            match body.next().await {
+                Some(Ok(bytes)) => {
+                    file.write_all(&bytes).await.map_err(|e| self.unwritable(e))?;
+                    part.hasher.update(&bytes);
+                    part.size += bytes.len() as u64;
+                }
+                Some(Err(error)) => break Some(client::failure(&error, self.address)),
+                None => break None,
+            }
+            if part.size - reported >= STEP as u64 {
+                reported = part.size;
+                (self.report)(ProgressState::Advanced { done: reported });
+            }
+        };
+        // What came before a cut is worth keeping.
+        file.flush().await.map_err(|e| self.unwritable(e))?;
+        match cut {
+            Some(failure) => Err(failure),
+            None => {
+                file.get_ref().sync_all().await.map_err(|e| self.unwritable(e))?;
+                (self.report)(ProgressState::Advanced { done: part.size });
+                Ok(Sha256Sum::of(part.hasher))
+            }
+        }
+    }
+
+    /// The part, ready for appending; a new one remembers the version that the server sends.
+    async fn open(&self, part: &Part, headers: &HeaderMap) -> Result<File, Error> {
+        let new = part.size == 0;
+        if new {
+            match version_tag(headers) {
+                Some(tag) => fs::write(self.tag, tag).await.map_err(Error::file("write", self.tag))?,
+                None => self.remove(self.tag).await?,
+            }
+        }
+        let mut options = OpenOptions::new();
+        let options =
+            if new { options.write(true).create(true).truncate(true) } else { options.append(true) };
+        options.open(self.part).await.map_err(Error::file("write", self.part))
+    }
+
+    fn unwritable(&self, source: std::io::Error) -> Failure {
+        Failure::Permanent(Error::file("write", self.part)(source))
+    }
+
+    async fn read_part(&self) -> Result<Part, Error> {
+        let mut part = Part { hasher: Sha256::new(), size: 0 };
+        let mut file = match File::open(self.part).await {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(part),
+            Err(error) => return Err(Error::file("read", self.part)(error)),
+        };
+        let mut buffer = vec![0; STEP];
+        loop {
+            let read = file.read(&mut buffer).await.map_err(Error::file("read", self.part))?;
+            if read == 0 {
+                return Ok(part);
+            }
+            part.hasher.update(&buffer[..read]);
+            part.size += read as u64;
+        }
+    }
+
+    async fn remove(&self, path: &Path) -> Result<(), Error> {
+        match fs::remove_file(path).await {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::file("remove", path)(error))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The sum published beside a program: the digits alone, or as `sha256sum` writes them.
+pub(super) async fn published_sum(
+    client: &Client,
+    address: &Address,
+    retry: Retry,
+    report: &impl Fn(ProgressState),
+) -> Result<Sha256Sum, Error> {
+    /// Digits and a long file name fit; a web page that stands there by mistake does not.
+    const LONGEST: usize = 4096;
+    let mut tries = Tries::new(retry);
+    let text = loop {
+        let answer = async {
+            let response = client::send(client.get(address.url()), address).await?;
+            response.bytes().await.map_err(|e| client::failure(&e, address))
+        };
+        match answer.await {
+            Ok(text) => break text,
+            Err(failure) => tries.after(failure, address, report).await?,
+        }
+    };
+    let digits = std::str::from_utf8(&text).ok().filter(|text| text.len() <= LONGEST);
+    digits
+        .and_then(|text| text.split_whitespace().next())
+        .and_then(|digits| digits.parse().ok())
+        .ok_or_else(|| Error::NotASum { address: address.clone() })
+}
+
+/// Counts the tries of one request and waits between them.
+pub(super) struct Tries {
+    retry: Retry,
+    failed: u32,
+}
+
+impl Tries {
+    pub(super) fn new(retry: Retry) -> Self {
+        Self { retry, failed: 0 }
+    }
+
+    /// Waits before the next try, or gives the error that ends it.
+    pub(super) async fn after(
+        &mut self,
+        failure: Failure,
+        address: &Address,
+        report: &impl Fn(ProgressState),
+    ) -> Result<(), Error> {
+        let reason = match failure {
+            Failure::Permanent(error) => return Err(error),
+            Failure::Certificate(reason) => return Err(Error::Transfer { address: address.clone(), reason }),
+            Failure::Transient { reason, .. } => reason,
+        };
+        self.failed += 1;
+        if self.failed >= self.retry.tries {
+            return Err(Error::Transfer { address: address.clone(), reason });
+        }
+        let wait = jittered(self.retry.wait * 2_u32.saturating_pow(self.failed - 1));
+        report(ProgressState::Retrying { reason, wait });
+        tokio::time::sleep(wait).await;
+        Ok(())
+    }
+}
+
+/// Between a half and all of `wait`, so that many clients do not come back at once.
+fn jittered(wait: Duration) -> Duration {
+    use std::hash::{BuildHasher as _, RandomState};
+    // A new `RandomState` has a new random key: enough randomness for this, without a crate for it.
+    let random = RandomState::new().hash_one(0) % 1000;
+    wait / 2 + wait / 2 * u32::try_from(random).expect("below 1000") / 1000
+}
+
+/// What `If-Range` may name: a strong `ETag`, else the time of the last change.
+fn version_tag(headers: &HeaderMap) -> Option<&str> {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    text(ETAG).filter(|tag| !tag.starts_with("W/")).or_else(|| text(LAST_MODIFIED))
+}
+
+/// First byte of `Content-Range: bytes 5-9/10`.
+fn range_start(headers: &HeaderMap) -> Option<u64> {
+    let range = headers.get(CONTENT_RANGE)?.to_str().ok()?;
+    range.strip_prefix("bytes ")?.split('-').next()?.parse().ok()
+}
