@@ -4,11 +4,23 @@
 //! comes out.
 
 mod diagnostic;
+mod findings;
+mod host_range;
+mod load;
+mod normalise;
+mod reader;
+mod sample;
+mod schema;
 mod secret;
 mod spec;
+pub mod v1alpha2;
 mod version;
+mod yaml;
 
 pub use diagnostic::{ConfigErrors, Diagnostic, Place, Severity};
+pub use load::{Loaded, Overrides, load};
+pub use sample::{SampleStyle, sample};
+pub use schema::schema;
 pub use secret::Secret;
 pub use spec::{
     Arch, Bastion, Components, ControlPlaneEndpoint, Credentials, Dns, Download, EncryptionAlgorithm, Etcd,

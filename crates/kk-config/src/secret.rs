@@ -3,11 +3,15 @@
 //! The owner of a [`Secret`] is whoever holds it; the only way to the text is [`Secret::expose`], so that a
 //! search for that word finds every place where a secret leaves the program.
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+use std::borrow::Cow;
 use std::fmt;
 
 /// Text that no log, journal, report or error can show: `Debug` and `Display` print `***`, and there is no
 /// `Serialize`.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
 pub struct Secret(String);
 
 impl Secret {
@@ -37,6 +41,20 @@ impl fmt::Display for Secret {
 impl From<String> for Secret {
     fn from(text: String) -> Self {
         Self(text)
+    }
+}
+
+impl JsonSchema for Secret {
+    fn schema_name() -> Cow<'static, str> {
+        "Secret".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "format": "password", "writeOnly": true })
     }
 }
 

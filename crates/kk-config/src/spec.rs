@@ -12,6 +12,8 @@ pub use kubernetes::{EncryptionAlgorithm, Kubernetes, ProxyMode};
 
 use crate::Secret;
 use ipnet::{Ipv4Net, Ipv6Net};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
@@ -199,7 +201,8 @@ pub enum NetworkPlugin {
 }
 
 /// How flannel carries packets between hosts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum FlannelBackend {
     /// `vxlan`: works wherever UDP passes.
     Vxlan,

@@ -1,6 +1,8 @@
 //! A host: how it is reached and what it is for.
 
 use crate::Secret;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -123,7 +125,8 @@ impl fmt::Display for Role {
 }
 
 /// Processor architecture, by Go's names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Arch {
     /// `x86_64`.
     Amd64,

@@ -1,6 +1,8 @@
 //! Settings of the Kubernetes components.
 
 use crate::KubeVersion;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -50,7 +52,8 @@ pub struct Kubernetes {
 }
 
 /// How kube-proxy routes Services.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum ProxyMode {
     /// `iptables`: works on every kernel.
     Iptables,
@@ -72,12 +75,16 @@ impl ProxyMode {
 }
 
 /// Algorithm of the keys of the cluster's certificates, by kubeadm's names (`encryptionAlgorithm`, v1beta4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[expect(missing_docs, reason = "the names say all")]
 pub enum EncryptionAlgorithm {
+    #[serde(rename = "ECDSA-P256")]
     EcdsaP256,
+    #[serde(rename = "RSA-2048")]
     Rsa2048,
+    #[serde(rename = "RSA-3072")]
     Rsa3072,
+    #[serde(rename = "RSA-4096")]
     Rsa4096,
 }
 

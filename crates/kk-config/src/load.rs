@@ -1,0 +1,133 @@
+//! From text to [`Spec`]: finds the documents of a file, reads and checks them.
+
+use crate::findings::{At, Findings};
+use crate::normalise::{normalise, warn_of_fields_without_effect};
+use crate::v1alpha2::{self, Cluster};
+use crate::yaml::{self, Document, Node};
+use crate::{ConfigErrors, Diagnostic, KubeVersion, Role, Spec, reader, schema};
+use std::net::Ipv4Addr;
+
+/// Name of the cluster of [`Spec::all_in_one`].
+const ALL_IN_ONE: &str = "all-in-one";
+
+/// What the command line says in place of the file.
+#[derive(Debug, Clone, Default)]
+pub struct Overrides {
+    /// `--with-kubernetes`.
+    pub kubernetes_version: Option<String>,
+}
+
+/// A configuration that can be used.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Loaded {
+    /// What the user wants.
+    pub spec: Spec,
+    /// The text of the `ClusterConfiguration` document, kept as it is for KubeSphere's installer.
+    pub cluster_configuration: Option<String>,
+    /// What the user should know, in the order of the file.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Reads a Cluster file. `file_name` is how the user named it and only appears in messages.
+pub fn load(file_name: &str, text: &str, overrides: &Overrides) -> Result<Loaded, ConfigErrors> {
+    let mut out = Findings::new(file_name, text);
+    let parsed = yaml::parse(text);
+    for error in &parsed.errors {
+        out.structure_error(error.span, error.message.as_str(), error.hint);
+    }
+    let documents = sort_documents(&parsed.documents, &mut out);
+    let Some(cluster) = documents.cluster else {
+        let hint = format!("begin it with `apiVersion: {}` and `kind: Cluster`", v1alpha2::API_VERSION);
+        out.missing(None, format!("{file_name} has no Cluster document"), hint);
+        return Err(out.finish().expect_err("an error was added or found before"));
+    };
+    let json = reader::read(&cluster.root, &schema(), &mut out);
+    let at = At::root(&cluster.root);
+    let document = serde_json::from_value::<Cluster>(json).unwrap_or_else(|error| {
+        out.structure_error(cluster.root.span, format!("the document cannot be read: {error}"), "");
+        Cluster::default()
+    });
+    let spec = normalise(document, overrides, at, &mut out);
+    let kubesphere = documents.kubesphere.map(|document| At::root(&document.root));
+    warn_of_fields_without_effect(&cluster.root, kubesphere, &mut out);
+    let cluster_configuration = documents.kubesphere.map(|document| document.text.clone());
+    Ok(Loaded { spec, cluster_configuration, warnings: out.finish()? })
+}
+
+struct Documents<'a> {
+    cluster: Option<&'a Document>,
+    kubesphere: Option<&'a Document>,
+}
+
+/// One Cluster, at most one `ClusterConfiguration` (or `ConfigMap`, its older form), nothing else.
+fn sort_documents<'a>(documents: &'a [Document], out: &mut Findings<'_>) -> Documents<'a> {
+    let mut sorted = Documents { cluster: None, kubesphere: None };
+    for document in documents.iter().filter(|document| !document.root.is_null()) {
+        let root = &document.root;
+        let slot = match root.get("kind").and_then(Node::text) {
+            Some("Cluster") => &mut sorted.cluster,
+            Some("ClusterConfiguration" | "ConfigMap") => &mut sorted.kubesphere,
+            Some(kind) => {
+                let hint = reader::did_you_mean(kind, ["Cluster", "ClusterConfiguration"].into_iter())
+                    .unwrap_or_else(|| {
+                        "a file holds a Cluster and may hold a ClusterConfiguration".to_owned()
+                    });
+                out.structure_error(
+                    At::root(root).key("kind"),
+                    format!("documents of kind `{kind}` are not known"),
+                    hint,
+                );
+                continue;
+            }
+            None => {
+                let hint =
+                    format!("begin it with `apiVersion: {}` and `kind: Cluster`", v1alpha2::API_VERSION);
+                out.structure_error(root.span, "this document has no kind", hint);
+                continue;
+            }
+        };
+        if let Some(first) = slot {
+            let message = format!(
+                "the file has two documents of this kind; the first begins{}",
+                At::root(&first.root).in_line()
+            );
+            out.structure_error(
+                At::root(root).key("kind"),
+                message,
+                "put each cluster into a file of its own",
+            );
+        } else {
+            *slot = Some(document);
+        }
+    }
+    sorted
+}
+
+impl Spec {
+    /// A cluster of one host with every role: the machine on which the program runs.
+    ///
+    /// Errors when the name or the address cannot be a node's, or the address is in a default range.
+    pub fn all_in_one(hostname: &str, address: Ipv4Addr, version: KubeVersion) -> Result<Self, ConfigErrors> {
+        let host = v1alpha2::Host {
+            name: hostname.to_owned(),
+            address: Some(address.to_string()),
+            ..v1alpha2::Host::default()
+        };
+        let roles = [Role::Etcd, Role::ControlPlane, Role::Worker];
+        let spec = v1alpha2::ClusterSpec {
+            hosts: vec![host],
+            role_groups: roles.map(|role| (role.to_string(), vec![hostname.to_owned()])).into(),
+            ..v1alpha2::ClusterSpec::default()
+        };
+        let metadata = v1alpha2::Metadata { name: ALL_IN_ONE.to_owned(), ..v1alpha2::Metadata::default() };
+        let cluster = Cluster { metadata, spec, ..Cluster::default() };
+        let overrides = Overrides { kubernetes_version: Some(version.to_string()) };
+        let mut out = Findings::new("", "");
+        let mut spec = normalise(cluster, &overrides, At::nowhere(), &mut out);
+        out.finish()?;
+        for host in &mut spec.hosts {
+            host.local = true;
+        }
+        Ok(spec)
+    }
+}

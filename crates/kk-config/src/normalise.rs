@@ -1,0 +1,70 @@
+//! From the document as written to the [`Spec`]: defaults, types and the checks that need more than one field.
+//!
+//! Each part takes its section of the document and the place of that section. Where something is wrong it is
+//! reported and any value stands in for it: a configuration with an error never leaves this crate.
+
+mod endpoint;
+mod etcd;
+mod hosts;
+mod kubernetes;
+mod network;
+mod no_effect;
+mod registry;
+mod roles;
+mod syntax;
+mod system;
+
+pub(crate) use no_effect::warn_of_fields_without_effect;
+
+use crate::Overrides;
+use crate::findings::{At, Findings};
+use crate::spec::Spec;
+use crate::v1alpha2::{API_VERSION, Cluster};
+
+/// Checks the whole document and makes the spec of it.
+pub(crate) fn normalise(cluster: Cluster, overrides: &Overrides, at: At<'_>, out: &mut Findings<'_>) -> Spec {
+    if !cluster.api_version.is_empty() && cluster.api_version != API_VERSION {
+        let message = format!("apiVersion `{}` is not known", cluster.api_version);
+        out.error(at.key("apiVersion"), message, format!("this program reads {API_VERSION}"));
+    }
+    let name = cluster.metadata.name;
+    if name.is_empty() {
+        out.missing(at.key("metadata"), "the cluster has no name", "add `name: my-cluster` under `metadata`");
+    } else if !syntax::is_dns_label(&name) {
+        out.error(
+            at.key("metadata").key("name"),
+            format!("`{name}` cannot name a cluster"),
+            syntax::DNS_LABEL,
+        );
+    }
+
+    let doc = cluster.spec;
+    let at = at.key("spec");
+    let mut hosts = hosts::hosts(&doc.hosts, doc.bastion.as_ref(), at, out);
+    let role_groups = roles::assign(&mut hosts, &doc.role_groups, at, out);
+    let kubernetes = kubernetes::kubernetes(doc.kubernetes, overrides, at.key("kubernetes"), out);
+    let etcd = etcd::etcd(doc.etcd, at.key("etcd"), out);
+    let network = network::network(&doc.network, &kubernetes, &hosts, at, out);
+    let control_plane_endpoint = endpoint::endpoint(
+        doc.control_plane_endpoint,
+        &hosts,
+        &role_groups,
+        at.key("controlPlaneEndpoint"),
+        out,
+    );
+    network::check_addresses(&network, &hosts, &control_plane_endpoint, at, out);
+    Spec {
+        name,
+        hosts,
+        control_plane_endpoint,
+        system: system::system(doc.system, at.key("system"), out),
+        etcd,
+        kubernetes,
+        network,
+        dns: system::dns(doc.dns, at.key("dns"), out),
+        registry: registry::registry(doc.registry, at.key("registry"), out),
+        download: registry::download(doc.download, at.key("download"), out),
+        components: registry::components(doc.components, at.key("components"), out),
+        role_groups,
+    }
+}

@@ -1,0 +1,84 @@
+//! `spec.etcd`.
+
+use super::syntax;
+use crate::findings::{At, Findings};
+use crate::spec::{ControlPlaneEndpoint, Etcd};
+use crate::v1alpha2::{self, EtcdType};
+
+/// Ports of Kubernetes components on the same hosts.
+const TAKEN_PORTS: [(u16, &str); 7] = [
+    (ControlPlaneEndpoint::API_SERVER_PORT, "the API server"),
+    (10_248, "kubelet"),
+    (10_249, "kube-proxy"),
+    (10_250, "kubelet"),
+    (10_256, "kube-proxy"),
+    (10_257, "kube-controller-manager"),
+    (10_259, "kube-scheduler"),
+];
+
+pub(super) fn etcd(doc: v1alpha2::Etcd, at: At<'_>, out: &mut Findings<'_>) -> Etcd {
+    let refused = match doc.kind {
+        EtcdType::Kubekey => None,
+        EtcdType::Kubeadm => Some("kubeadm"),
+        EtcdType::External => Some("external"),
+    };
+    if let Some(kind) = refused {
+        let hint = "use `kubekey`: members run by systemd on the hosts of `roleGroups.etcd`";
+        out.error(at.key("type"), format!("etcd of type `{kind}` is not supported yet"), hint);
+    }
+    check_ports(&doc, at, out);
+    syntax::check_path(&doc.data_dir, "etcd's data directory", at.key("dataDir"), out);
+    if doc.election_timeout < doc.heartbeat_interval.saturating_mul(5) {
+        // etcd itself refuses to start below five heartbeats.
+        let message = format!("electionTimeout {} ms is less than five heartbeats", doc.election_timeout);
+        let hint = format!(
+            "with a heartbeatInterval of {0} use at least {1}",
+            doc.heartbeat_interval,
+            doc.heartbeat_interval.saturating_mul(5)
+        );
+        out.error(at.key("electionTimeout"), message, hint);
+    }
+    for (i, line) in doc.extra_args.iter().enumerate().filter(|(_, line)| !is_environment_line(line)) {
+        let hint = "write NAME=value, such as ETCD_MAX_TXN_OPS=1024";
+        out.error(
+            at.key("extraArgs").item(i),
+            format!("`{line}` cannot be a line of etcd's environment"),
+            hint,
+        );
+    }
+    Etcd {
+        port: doc.port,
+        peer_port: doc.peer_port,
+        data_dir: doc.data_dir,
+        heartbeat_interval_ms: doc.heartbeat_interval,
+        election_timeout_ms: doc.election_timeout,
+        snapshot_count: doc.snapshot_count,
+        auto_compaction_retention: doc.auto_compaction_retention,
+        metrics: doc.metrics.as_str().to_owned(),
+        quota_backend_bytes: doc.quota_backend_bytes,
+        max_request_bytes: doc.max_request_bytes,
+        max_snapshots: doc.max_snapshots,
+        max_wals: doc.max_wals,
+        log_level: doc.log_level.map(|level| level.as_str().to_owned()),
+        extra_args: doc.extra_args,
+    }
+}
+
+fn check_ports(doc: &v1alpha2::Etcd, at: At<'_>, out: &mut Findings<'_>) {
+    if doc.port == doc.peer_port {
+        let message = format!("etcd cannot use port {} for clients and for members", doc.port);
+        out.error(at.key("peerPort"), message, "give `port` and `peerPort` different numbers");
+    }
+    for (key, port) in [("port", doc.port), ("peerPort", doc.peer_port)] {
+        if let Some((_, owner)) = TAKEN_PORTS.iter().find(|(taken, _)| *taken == port) {
+            out.error(at.key(key), format!("port {port} belongs to {owner}"), "choose another");
+        }
+    }
+}
+
+fn is_environment_line(line: &str) -> bool {
+    let name = line.split_once('=').map_or("", |(name, _)| name);
+    !name.is_empty()
+        && name.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
+        && !line.contains(char::is_control)
+}

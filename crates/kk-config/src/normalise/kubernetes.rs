@@ -1,0 +1,153 @@
+//! `spec.kubernetes`.
+
+use super::syntax;
+use crate::Overrides;
+use crate::findings::{At, Findings};
+use crate::spec::{EncryptionAlgorithm, Kubernetes, ProxyMode};
+use crate::v1alpha2::{self, ContainerManager, KubernetesType};
+use crate::version::{KubeVersion, NEWEST_MINOR, OLDEST_MINOR};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+pub(super) fn kubernetes(
+    doc: v1alpha2::Kubernetes,
+    overrides: &Overrides,
+    at: At<'_>,
+    out: &mut Findings<'_>,
+) -> Kubernetes {
+    refuse_other_distributions(&doc, at, out);
+    let version = match &overrides.kubernetes_version {
+        Some(text) => version(text, " given on the command line", At::nowhere(), out),
+        None => version(&doc.version, "", at.key("version"), out),
+    };
+    check_names(&doc, at, out);
+    if doc.proxy_mode == ProxyMode::Nftables && !version.at_least(1, 31) {
+        let message = format!("Kubernetes {version} has no usable nftables mode of kube-proxy");
+        out.error(at.key("proxyMode"), message, "use iptables or ipvs, or Kubernetes 1.31 or newer");
+    }
+    Kubernetes {
+        version,
+        encryption_algorithm: encryption_algorithm(doc.encryption_algorithm, version, at, out),
+        apiserver_args: arguments(&doc.apiserver_args, at.key("apiserverArgs"), out),
+        controller_manager_args: arguments(
+            &doc.controller_manager_args,
+            at.key("controllerManagerArgs"),
+            out,
+        ),
+        scheduler_args: arguments(&doc.scheduler_args, at.key("schedulerArgs"), out),
+        kubelet_args: arguments(&doc.kubelet_args, at.key("kubeletArgs"), out),
+        kube_proxy_args: arguments(&doc.kube_proxy_args, at.key("kubeProxyArgs"), out),
+        cluster_name: doc.cluster_name,
+        dns_domain: doc.dns_domain,
+        max_pods: doc.max_pods,
+        pod_pids_limit: doc.pod_pids_limit,
+        node_cidr_mask_size: doc.node_cidr_mask_size,
+        node_cidr_mask_size_ipv6: doc.node_cidr_mask_size_ipv6,
+        apiserver_cert_extra_sans: doc.apiserver_cert_extra_sans,
+        proxy_mode: doc.proxy_mode,
+        disable_kube_proxy: doc.disable_kube_proxy,
+        masquerade_all: doc.masquerade_all,
+        feature_gates: doc.feature_gates,
+        kubelet_configuration: doc.kubelet_configuration,
+        kube_proxy_configuration: doc.kube_proxy_configuration,
+    }
+}
+
+fn refuse_other_distributions(doc: &v1alpha2::Kubernetes, at: At<'_>, out: &mut Findings<'_>) {
+    if doc.kind != KubernetesType::Kubernetes {
+        out.error(at.key("type"), "only the type `kubernetes` can be installed", "remove this line");
+    }
+    let refused = match doc.container_manager {
+        ContainerManager::Containerd => return,
+        ContainerManager::Docker => "docker",
+        ContainerManager::Crio => "crio",
+        ContainerManager::Isula => "isula",
+    };
+    let message = format!("the container runtime `{refused}` is not supported for new clusters");
+    out.error(at.key("containerManager"), message, "use containerd; it runs the same images");
+}
+
+fn version(text: &str, origin: &str, at: At<'_>, out: &mut Findings<'_>) -> KubeVersion {
+    let message = match text.parse::<KubeVersion>() {
+        Ok(version) if version.is_supported() => return version,
+        Ok(version) => format!("Kubernetes {version}{origin} is not supported"),
+        Err(_) => format!("`{text}`{origin} is not a Kubernetes version"),
+    };
+    let example = KubeVersion::default();
+    out.error(
+        at,
+        message,
+        format!("give a version from 1.{OLDEST_MINOR} to 1.{NEWEST_MINOR}, such as {example}"),
+    );
+    example
+}
+
+fn check_names(doc: &v1alpha2::Kubernetes, at: At<'_>, out: &mut Findings<'_>) {
+    if !syntax::is_dns_name(&doc.dns_domain) {
+        out.error(
+            at.key("dnsDomain"),
+            format!("`{}` cannot be the cluster's domain", doc.dns_domain),
+            syntax::DNS_NAME,
+        );
+    }
+    if !syntax::is_dns_name(&doc.cluster_name.to_lowercase()) {
+        let message = format!("`{}` cannot be the cluster's name in kubeconfigs", doc.cluster_name);
+        out.error(at.key("clusterName"), message, syntax::DNS_NAME);
+    }
+    for (i, name) in doc.apiserver_cert_extra_sans.iter().enumerate() {
+        let dns = name.strip_prefix("*.").unwrap_or(name);
+        if name.parse::<IpAddr>().is_err() && !syntax::is_dns_name(&dns.to_lowercase()) {
+            let message = format!("`{name}` cannot stand in a certificate");
+            out.error(at.key("apiserverCertExtraSans").item(i), message, "give an IP address or a DNS name");
+        }
+    }
+}
+
+/// kubeadm knows `encryptionAlgorithm` from v1beta4 on, which is the format for 1.31 and newer.
+fn encryption_algorithm(
+    given: Option<EncryptionAlgorithm>,
+    version: KubeVersion,
+    at: At<'_>,
+    out: &mut Findings<'_>,
+) -> EncryptionAlgorithm {
+    let choice = version.at_least(1, 31);
+    match given {
+        None if choice => EncryptionAlgorithm::EcdsaP256,
+        None => EncryptionAlgorithm::Rsa2048,
+        Some(algorithm) => {
+            if !choice && algorithm != EncryptionAlgorithm::Rsa2048 {
+                let message = format!("Kubernetes {version} can only make RSA-2048 keys");
+                out.error(
+                    at.key("encryptionAlgorithm"),
+                    message,
+                    "remove this line, or use Kubernetes 1.31 or newer",
+                );
+            }
+            algorithm
+        }
+    }
+}
+
+/// Flags by name. KubeKey takes them without the dashes; with dashes they are taken, too.
+fn arguments(texts: &[String], at: At<'_>, out: &mut Findings<'_>) -> BTreeMap<String, String> {
+    let mut arguments = BTreeMap::new();
+    for (i, text) in texts.iter().enumerate() {
+        let Some((name, value)) = text.trim_start_matches('-').split_once('=') else {
+            out.error(at.item(i), format!("`{text}` is not a flag with its value"), "write name=value");
+            continue;
+        };
+        let named =
+            !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
+        if !named || value.contains(char::is_control) {
+            out.error(
+                at.item(i),
+                format!("`{text}` is not a flag with its value"),
+                "write name=value in one line",
+            );
+        } else if arguments.insert(name.to_owned(), value.to_owned()).is_some() {
+            let hint = "give it once; several values usually go into one, with commas";
+            out.error(at.item(i), format!("the flag `{name}` is given twice"), hint);
+        }
+    }
+    arguments
+}

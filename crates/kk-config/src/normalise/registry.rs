@@ -1,0 +1,194 @@
+//! Where things come from: `spec.registry`, `spec.download` and `spec.components`.
+
+use super::syntax;
+use crate::findings::{At, Findings};
+use crate::spec::{Components, Credentials, Download, Registry, RegistryAuth};
+use crate::v1alpha2;
+use std::collections::BTreeMap;
+
+pub(super) fn registry(doc: v1alpha2::Registry, at: At<'_>, out: &mut Findings<'_>) -> Registry {
+    if let Some(name) = &doc.private_registry {
+        check_registry(name, true, at.key("privateRegistry"), out);
+    }
+    if let Some(namespace) = doc.namespace_override.as_ref().filter(|text| !is_image_path(text)) {
+        let hint = "use small letters, digits, `-`, `_`, `.` and `/`";
+        out.error(
+            at.key("namespaceOverride"),
+            format!("`{namespace}` cannot be a namespace of images"),
+            hint,
+        );
+    }
+    for (i, name) in doc.insecure_registries.iter().enumerate() {
+        check_registry(name, false, at.key("insecureRegistries").item(i), out);
+    }
+    check_mirrors(&doc.registry_mirrors, at.key("registryMirrors"), out);
+    syntax::check_path(&doc.containerd_data_dir, "containerd's directory", at.key("containerdDataDir"), out);
+    Registry {
+        auths: auths(doc.auths, at.key("auths"), out),
+        remote_mirrors: remote_mirrors(doc.remote_mirrors, at.key("remoteMirrors"), out),
+        private_registry: doc.private_registry,
+        namespace_override: doc.namespace_override,
+        registry_mirrors: doc.registry_mirrors,
+        insecure_registries: doc.insecure_registries,
+        containerd_data_dir: doc.containerd_data_dir,
+    }
+}
+
+/// `host[:port]`, with a path behind it where that is allowed.
+fn check_registry(text: &str, path_allowed: bool, at: At<'_>, out: &mut Findings<'_>) {
+    let hint = if text.contains("://") {
+        "leave `https://` away; for plain HTTP set `registry.auths.<host>.plainHTTP: true`"
+    } else if path_allowed {
+        "give host, host:port or host:port/path"
+    } else {
+        "give host or host:port"
+    };
+    let (host, path) = text.split_once('/').map_or((text, None), |(host, path)| (host, Some(path)));
+    let path_fits = path.is_none_or(|path| path_allowed && is_image_path(path));
+    if !is_host_and_port(host) || !path_fits {
+        out.error(at, format!("`{text}` is not a registry"), hint);
+    }
+}
+
+fn is_host_and_port(text: &str) -> bool {
+    let (host, port) = match text.rsplit_once(':') {
+        // An IPv6 address without port ends with its bracket.
+        Some((host, port)) if !text.ends_with(']') => (host, Some(port)),
+        _ => (text, None),
+    };
+    let v6 = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let host_fits = v6.map_or_else(
+        || syntax::is_dns_name(&host.to_lowercase()),
+        |address| address.parse::<std::net::Ipv6Addr>().is_ok(),
+    );
+    host_fits && port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0))
+}
+
+/// A repository path of the OCI distribution specification.
+fn is_image_path(text: &str) -> bool {
+    let part = |part: &str| {
+        !part.is_empty()
+            && part.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_.".contains(&b))
+    };
+    text.split('/').all(part)
+}
+
+/// Mirrors may lack a scheme (then it is https), but nothing else.
+fn check_mirrors(urls: &[String], at: At<'_>, out: &mut Findings<'_>) {
+    for (i, url) in urls.iter().enumerate() {
+        let full = if url.contains("://") { url.clone() } else { format!("https://{url}") };
+        if let Some(problem) = syntax::url_problem(&full) {
+            out.error(at.item(i), "this is not the URL of a mirror", problem);
+        }
+    }
+}
+
+fn remote_mirrors(
+    docs: BTreeMap<String, v1alpha2::RemoteMirror>,
+    at: At<'_>,
+    out: &mut Findings<'_>,
+) -> BTreeMap<String, Vec<String>> {
+    let mut mirrors = BTreeMap::new();
+    for (host, doc) in docs {
+        let place = at.key(&host);
+        check_registry(&host, false, at.name(&host), out);
+        let urls = doc.endpoint.into_vec();
+        if urls.is_empty() {
+            out.missing(place, format!("registry `{host}` has no mirror"), "add `endpoint: [https://…]`");
+        }
+        check_mirrors(&urls, place.key("endpoint"), out);
+        mirrors.insert(host, urls);
+    }
+    mirrors
+}
+
+fn auths(
+    docs: BTreeMap<String, v1alpha2::RegistryAuth>,
+    at: At<'_>,
+    out: &mut Findings<'_>,
+) -> BTreeMap<String, RegistryAuth> {
+    let mut auths = BTreeMap::new();
+    for (host, doc) in docs {
+        let place = at.key(&host);
+        check_registry(&host, false, at.name(&host), out);
+        let credentials = match (doc.username, doc.password) {
+            (Some(username), Some(password)) => Some(Credentials { username, password }),
+            (None, None) => None,
+            (Some(_), None) => {
+                out.missing(
+                    place.key("username"),
+                    format!("the user of `{host}` has no password"),
+                    "add `password: …`",
+                );
+                None
+            }
+            (None, Some(_)) => {
+                out.missing(
+                    place.name("password"),
+                    format!("the password for `{host}` has no user"),
+                    "add `username: …`",
+                );
+                None
+            }
+        };
+        let (skip_tls_verify, plain_http) = (doc.skip_tls_verify, doc.plain_http);
+        auths.insert(
+            host,
+            RegistryAuth { credentials, skip_tls_verify, plain_http, certs_path: doc.certs_path },
+        );
+    }
+    auths
+}
+
+pub(super) fn download(doc: v1alpha2::Download, at: At<'_>, out: &mut Findings<'_>) -> Download {
+    if let Some(problem) = doc.mirror.as_deref().and_then(syntax::url_problem) {
+        out.error(at.key("mirror"), "this is not the URL of a mirror", problem);
+    }
+    let mirror = doc.mirror.map(|url| url.trim_end_matches('/').to_owned());
+    Download { mirror, ca_file: doc.ca_file, catalogue: doc.catalogue }
+}
+
+pub(super) fn components(doc: v1alpha2::Components, at: At<'_>, out: &mut Findings<'_>) -> Components {
+    let mut version = |key: &str, given: Option<String>| {
+        let text = given?;
+        let bare = text.strip_prefix('v').unwrap_or(&text);
+        let fits = bare.starts_with(|c: char| c.is_ascii_digit())
+            && bare.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.+".contains(&b));
+        if !fits {
+            out.error(
+                at.key(key),
+                format!("`{text}` is not a version of {key}"),
+                "give it as it was released, such as 1.2.3",
+            );
+        }
+        Some(bare.to_owned())
+    };
+    Components {
+        etcd: version("etcd", doc.etcd),
+        containerd: version("containerd", doc.containerd),
+        runc: version("runc", doc.runc),
+        cni: version("cni", doc.cni),
+        crictl: version("crictl", doc.crictl),
+        helm: version("helm", doc.helm),
+        flannel: version("flannel", doc.flannel),
+        flannel_cni_plugin: version("flannelCniPlugin", doc.flannel_cni_plugin),
+        coredns: version("coredns", doc.coredns),
+        pause: version("pause", doc.pause),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_host_and_port;
+
+    #[test]
+    fn registry_hosts() {
+        for good in ["docker.io", "registry.example:5000", "10.0.0.1:5000", "[fd00::1]:5000", "[fd00::1]"] {
+            assert!(is_host_and_port(good), "{good}");
+        }
+        for bad in ["", ":5000", "a:0", "a:b", "a:70000", "https://a", "a b", "[fd00::1"] {
+            assert!(!is_host_and_port(bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! `spec.roleGroups`: who does what.
+
+use crate::findings::{At, Findings};
+use crate::host_range;
+use crate::reader::did_you_mean;
+use crate::spec::{Host, Role};
+use std::collections::BTreeMap;
+
+const KNOWN_GROUPS: [&str; 5] = ["etcd", "control-plane", "master", "worker", "registry"];
+/// Missing names to tell of one range.
+const NAMES_SHOWN: usize = 5;
+
+/// Gives each host its roles and drops hosts without any. Returns the names by role, in the order of the file.
+pub(super) fn assign(
+    hosts: &mut Vec<Host>,
+    groups: &BTreeMap<String, Vec<String>>,
+    spec: At<'_>,
+    out: &mut Findings<'_>,
+) -> BTreeMap<Role, Vec<String>> {
+    let at = spec.key("roleGroups");
+    let mut by_role: BTreeMap<Role, Vec<String>> = BTreeMap::new();
+    for (group, entries) in groups {
+        let place = at.key(group);
+        check_group_name(group, at, out);
+        let members = by_role.entry(Role::from_group(group)).or_default();
+        for (i, entry) in entries.iter().enumerate() {
+            for name in members_of(entry, group, hosts, place.item(i), out) {
+                if !members.contains(&name) {
+                    members.push(name);
+                }
+            }
+        }
+    }
+    for (role, members) in &by_role {
+        for host in hosts.iter_mut().filter(|host| members.contains(&host.name)) {
+            host.roles.insert(role.clone());
+        }
+    }
+    check_groups(&by_role, at, out);
+    warn_of_idle(hosts, spec.key("hosts"), out);
+    hosts.retain(|host| !host.roles.is_empty());
+    by_role
+}
+
+/// Any name is allowed, but a misspelt one would leave hosts without their role.
+fn check_group_name(group: &str, at: At<'_>, out: &mut Findings<'_>) {
+    if let Role::Custom(name) = Role::from_group(group)
+        && let Some(hint) = did_you_mean(&name, KNOWN_GROUPS.into_iter())
+    {
+        out.warning(at.name(group), format!("role group `{group}` is taken as one of your own"), hint);
+    }
+}
+
+/// The names that an entry of a group stands for, as far as there are such hosts.
+fn members_of(entry: &str, group: &str, hosts: &[Host], at: At<'_>, out: &mut Findings<'_>) -> Vec<String> {
+    let names = match host_range::expand(entry) {
+        Ok(names) => names,
+        Err(problem) => {
+            let hint = "write node[1:5], node[01:12] or node[1,3,5]";
+            out.error(at, format!("`{entry}` is not a host or a range: {problem}"), hint);
+            return Vec::new();
+        }
+    };
+    let known = |name: &String| hosts.iter().any(|host| &host.name == name);
+    let (names, unknown): (Vec<String>, Vec<String>) = names.into_iter().partition(known);
+    if let [first, ..] = unknown.as_slice() {
+        let shown =
+            unknown.iter().take(NAMES_SHOWN).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let more = unknown
+            .len()
+            .checked_sub(NAMES_SHOWN + 1)
+            .map_or(String::new(), |n| format!(" and {} more", n + 1));
+        let hint = did_you_mean(first, hosts.iter().map(|host| host.name.as_str()))
+            .unwrap_or_else(|| "each name must be one of `spec.hosts`".to_owned());
+        out.missing(at, format!("role group `{group}` names {shown}{more}, but there is no such host"), hint);
+    }
+    names
+}
+
+fn check_groups(by_role: &BTreeMap<Role, Vec<String>>, at: At<'_>, out: &mut Findings<'_>) {
+    let count = |role: &Role| by_role.get(role).map_or(0, Vec::len);
+    if count(&Role::ControlPlane) == 0 {
+        out.missing(at, "there is no control plane", "name at least one host in `roleGroups.control-plane`");
+    }
+    let etcd = count(&Role::Etcd);
+    if etcd == 0 {
+        out.missing(at, "there is no etcd member", "name one, three or five hosts in `roleGroups.etcd`");
+    } else if etcd.is_multiple_of(2) {
+        let message = format!("{etcd} etcd members bear the loss of no more members than {} do", etcd - 1);
+        out.warning(at.name("etcd"), message, format!("use {} or {}", etcd - 1, etcd + 1));
+    }
+}
+
+fn warn_of_idle(hosts: &[Host], at: At<'_>, out: &mut Findings<'_>) {
+    for (i, host) in
+        hosts.iter().enumerate().filter(|(_, host)| host.roles.is_empty() && !host.name.is_empty())
+    {
+        let message = format!("host `{}` is in no role group and is left alone", host.name);
+        out.warning(at.item(i).key("name"), message, "add it to one of `spec.roleGroups`");
+    }
+}

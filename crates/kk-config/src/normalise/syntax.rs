@@ -1,0 +1,118 @@
+//! The forms of names and paths that several parts check, with the sentence that describes each.
+
+use crate::findings::{At, Findings};
+
+pub(super) const DNS_LABEL: &str =
+    "use small letters, digits and `-`, at most 63, beginning and ending with a letter or digit";
+pub(super) const DNS_NAME: &str =
+    "use small letters, digits, `-` and `.`, each part beginning and ending with a letter or digit";
+pub(super) const ABSOLUTE_PATH: &str = "give an absolute path without `..`, below the root directory";
+
+/// RFC 1123 label in lower case, as Kubernetes wants names.
+pub(super) fn is_dns_label(text: &str) -> bool {
+    let edge = |b: Option<u8>| b.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    let bytes = text.as_bytes();
+    bytes.len() <= 63
+        && edge(bytes.first().copied())
+        && edge(bytes.last().copied())
+        && bytes.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'-')
+}
+
+/// RFC 1123 subdomain in lower case.
+pub(super) fn is_dns_name(text: &str) -> bool {
+    text.len() <= 253 && text.split('.').all(is_dns_label)
+}
+
+/// A node label's or taint's value, or a key's part after the slash: at most 63 of `[A-Za-z0-9-_.]` with a
+/// letter or digit at both ends (apimachinery's `IsValidLabelValue`).
+pub(super) fn is_label_value(text: &str) -> bool {
+    let edge = |b: Option<u8>| b.is_none_or(|b| b.is_ascii_alphanumeric());
+    let bytes = text.as_bytes();
+    bytes.len() <= 63
+        && edge(bytes.first().copied())
+        && edge(bytes.last().copied())
+        && bytes.iter().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(b))
+}
+
+/// `name` or `dns.name/name` (apimachinery's `IsQualifiedName`).
+pub(super) fn is_label_key(text: &str) -> bool {
+    let (prefix, name) = text.split_once('/').map_or((None, text), |(prefix, name)| (Some(prefix), name));
+    prefix.is_none_or(is_dns_name) && !name.is_empty() && is_label_value(name)
+}
+
+/// A path that the program may make and remove on a host: absolute, not the root, nothing to interpret.
+pub(super) fn is_absolute_path(text: &str) -> bool {
+    let mut parts = text.split('/').skip(1).filter(|part| !part.is_empty()).peekable();
+    text.starts_with('/')
+        && parts.peek().is_some()
+        && parts.all(|part| part != "..")
+        && !text.contains(|c: char| c.is_whitespace() || c.is_control())
+}
+
+/// Words that become one token of a configuration file elsewhere.
+pub(super) fn is_one_word(text: &str) -> bool {
+    !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control())
+}
+
+/// `http://…` or `https://…` with a host and without credentials.
+pub(super) fn url_problem(text: &str) -> Option<&'static str> {
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let host = rest.map(|rest| rest.split('/').next().unwrap_or_default());
+    match host {
+        _ if !is_one_word(text) => Some("give one URL, without blanks"),
+        None => Some("begin it with https:// or http://"),
+        Some("") => Some("a host is missing after `://`"),
+        Some(host) if host.contains('@') => Some("a URL may not hold a user name or password"),
+        Some(_) => None,
+    }
+}
+
+/// Reports a path that is no [`is_absolute_path`].
+pub(super) fn check_path(path: &str, what: &str, at: At<'_>, out: &mut Findings<'_>) {
+    if !is_absolute_path(path) {
+        out.error(at, format!("`{path}` cannot be {what}"), ABSOLUTE_PATH);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dns_names() {
+        for good in ["a", "node1", "node-1.example", "1.2"] {
+            assert!(is_dns_name(good), "{good}");
+        }
+        for bad in ["", "Node", "a_b", "-a", "a-", "a..b", ".a", "a b", "ä", &"a".repeat(64)] {
+            assert!(!is_dns_name(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn label_keys() {
+        for good in ["app", "node-role.kubernetes.io/edge", "A_b.c"] {
+            assert!(is_label_key(good), "{good}");
+        }
+        for bad in ["", "a/", "/a", "a/b/c", "-a", "a b", "Up.per/a"] {
+            assert!(!is_label_key(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn paths() {
+        for good in ["/var/lib/etcd", "/data", "/data/"] {
+            assert!(is_absolute_path(good), "{good}");
+        }
+        for bad in ["", "/", "//", "data", "/data/../etc", "/a b", "/a\n"] {
+            assert!(!is_absolute_path(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn urls() {
+        assert_eq!(url_problem("https://mirror.example:5000/a"), None);
+        for bad in ["mirror.example", "ftp://a", "https://", "https://u:p@a", "https://a b"] {
+            assert!(url_problem(bad).is_some(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! `spec.system` and `spec.dns`.
+
+use super::syntax;
+use crate::findings::{At, Findings};
+use crate::spec::{Dns, System};
+use crate::v1alpha2;
+use std::net::IpAddr;
+
+pub(super) fn system(doc: v1alpha2::System, at: At<'_>, out: &mut Findings<'_>) -> System {
+    for (key, value) in &doc.sysctl {
+        let at = at.key("sysctl");
+        if key.is_empty() || !key.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./".contains(&b)) {
+            out.error(
+                at.name(key),
+                format!("`{key}` is not a kernel setting"),
+                "write it as in sysctl, such as vm.swappiness",
+            );
+        }
+        if value.is_empty() || value.contains(char::is_control) {
+            out.error(
+                at.key(key),
+                format!("the kernel setting `{key}` has no usable value"),
+                "give one line of text",
+            );
+        }
+    }
+    System {
+        skip_configure_os: doc.skip_configure_os,
+        sysctl: doc.sysctl,
+        set_hostname: doc.set_hostname,
+        disable_firewall: doc.disable_firewall,
+    }
+}
+
+pub(super) fn dns(doc: v1alpha2::Dns, at: At<'_>, out: &mut Findings<'_>) -> Dns {
+    let lines =
+        doc.node_etc_hosts.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let node_etc_hosts: Vec<String> = lines.map(str::to_owned).collect();
+    for line in node_etc_hosts.iter().filter(|line| !is_hosts_line(line)) {
+        let hint = "write an IP address and one or more names";
+        out.error(at.key("nodeEtcHosts"), format!("`{line}` cannot be a line of /etc/hosts"), hint);
+    }
+    let upstream_servers = doc.coredns.upstream_dns_servers;
+    for (i, server) in upstream_servers.iter().enumerate() {
+        if !syntax::is_one_word(server) || server.contains(['{', '}', '"']) {
+            let place = at.key("coredns").key("upstreamDNSServers").item(i);
+            out.error(
+                place,
+                format!("`{server}` is not a DNS server"),
+                "give an address, with a port where it is not 53",
+            );
+        }
+    }
+    Dns { node_etc_hosts, upstream_servers, coredns_additional_configs: doc.coredns.additional_configs }
+}
+
+fn is_hosts_line(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    let address = words.next().is_some_and(|word| word.parse::<IpAddr>().is_ok());
+    address && words.next().is_some_and(|word| !word.starts_with('#')) && !line.contains(char::is_control)
+}

@@ -1,0 +1,252 @@
+//! Reads a positioned tree by a JSON schema: every unknown key, wrong type, unknown word and number out of
+//! range is reported at its place, and what is right becomes the JSON that serde takes.
+//!
+//! The schema is the one of [`crate::schema`], so only the parts of JSON schema that schemars writes are
+//! known here. Scalars are resolved by the type that is wanted: a text may look like a number.
+
+use crate::findings::Findings;
+use crate::yaml::{Node, Span, Value};
+use serde_json::{Map, Value as Json, json};
+
+/// The JSON of the tree without what is wrong; wrong things are reported to `findings`.
+pub(crate) fn read(root: &Node, schema: &Json, findings: &mut Findings<'_>) -> Json {
+    Reader { schema, findings }.value(root, schema, "")
+}
+
+struct Reader<'a, 'f> {
+    schema: &'a Json,
+    findings: &'a mut Findings<'f>,
+}
+
+impl<'a> Reader<'a, '_> {
+    /// `Null` for what is absent or wrong.
+    fn value(&mut self, node: &Node, schema: &'a Json, path: &str) -> Json {
+        if schema == &Json::Bool(true) {
+            return node.to_json();
+        }
+        if node.is_null() {
+            return Json::Null;
+        }
+        let schema = self.choose(schema, node);
+        if let Some(words) = words(schema) {
+            return self.word(node, &words, path);
+        }
+        match type_of(schema) {
+            "object" => self.object(node, schema, path),
+            "array" => self.array(node, schema, path),
+            "string" => match node.text() {
+                Some(text) => json!(text),
+                None => self.wrong_type(node, "a text", path),
+            },
+            "boolean" => match node.as_bool() {
+                Some(bool) => json!(bool),
+                None => self.wrong_type(node, "true or false", path),
+            },
+            "integer" => self.integer(node, schema, path),
+            other => unreachable!("the schema has no values of type {other:?}"),
+        }
+    }
+
+    /// Follows references; of alternatives takes the one for this kind of node (`null` is no alternative:
+    /// absent values were handled before).
+    fn choose(&self, schema: &'a Json, node: &Node) -> &'a Json {
+        if let Some(reference) = schema["$ref"].as_str() {
+            let target = self.schema.pointer(reference.trim_start_matches('#'));
+            return self.choose(target.expect("schemars writes the definitions it refers to"), node);
+        }
+        let Some(alternatives) = schema["anyOf"].as_array() else { return schema };
+        let mut fitting =
+            alternatives.iter().filter(|one| one["type"] != "null").map(|one| self.choose(one, node));
+        let first = fitting.next().expect("an alternative other than null");
+        std::iter::once(first).chain(fitting).find(|one| kind_fits(node, one)).unwrap_or(first)
+    }
+
+    fn object(&mut self, node: &Node, schema: &'a Json, path: &str) -> Json {
+        let Value::Map(entries) = &node.value else {
+            return self.wrong_type(node, "a map of keys and values", path);
+        };
+        let mut object = Map::new();
+        let properties = schema["properties"].as_object();
+        for (key, value) in entries {
+            let inner = join(path, &key.text);
+            let known = properties.and_then(|known| known.get(&key.text));
+            let Some(schema) =
+                known.or_else(|| schema.get("additionalProperties").filter(|more| more != &&json!(false)))
+            else {
+                self.unknown_key(&key.text, key.span, properties, path);
+                continue;
+            };
+            let json = self.value(value, schema, &inner);
+            // In a struct an empty text means "not given", as in KubeKey; in a map of texts it is a value.
+            let absent = if known.is_some() {
+                json.is_null() || json == ""
+            } else {
+                json.is_null() && schema != &json!(true)
+            };
+            if !absent {
+                object.insert(key.text.clone(), json);
+            } else if known.is_none() && type_of(schema) == "string" && value.is_null() {
+                object.insert(key.text.clone(), json!(""));
+            }
+        }
+        Json::Object(object)
+    }
+
+    fn array(&mut self, node: &Node, schema: &'a Json, path: &str) -> Json {
+        let Value::List(items) = &node.value else {
+            return self.wrong_type(node, "a list", path);
+        };
+        let mut array = Vec::new();
+        for (i, item) in items.iter().enumerate() {
+            if item.is_null() {
+                let message = format!("an item of `{path}` is empty");
+                self.findings.structure_error(item.span, message, "fill it in or remove the `-`");
+            }
+            let schema = self.choose(&schema["items"], item);
+            let json = self.value(item, schema, &format!("{path}[{i}]"));
+            // A wrong item is replaced, not left out: checks find places by index.
+            array.push(if json.is_null() { empty(type_of(schema)) } else { json });
+        }
+        Json::Array(array)
+    }
+
+    fn integer(&mut self, node: &Node, schema: &Json, path: &str) -> Json {
+        let Some(number) = node.as_integer() else {
+            return self.wrong_type(node, "a whole number", path);
+        };
+        let smallest = schema["minimum"].as_i64().unwrap_or(i64::MIN);
+        let largest = schema["maximum"].as_i64().unwrap_or(if schema["format"] == "uint32" {
+            u32::MAX.into()
+        } else {
+            i64::MAX
+        });
+        if (smallest..=largest).contains(&number) {
+            return json!(number);
+        }
+        let range = if largest >= i64::from(u32::MAX) {
+            format!("at least {smallest}")
+        } else {
+            format!("between {smallest} and {largest}")
+        };
+        self.findings.structure_error(
+            node.span,
+            format!("`{path}` cannot be {number}"),
+            format!("a number {range}"),
+        );
+        Json::Null
+    }
+
+    fn word(&mut self, node: &Node, words: &[&str], path: &str) -> Json {
+        let Some(text) = node.text() else {
+            return self.wrong_type(node, &format!("one of {}", words.join(", ")), path);
+        };
+        if text.is_empty() || words.contains(&text) {
+            return json!(text);
+        }
+        let hint = did_you_mean(text, words.iter().copied())
+            .unwrap_or_else(|| format!("one of: {}", words.join(", ")));
+        self.findings.structure_error(node.span, format!("`{path}` cannot be `{text}`"), hint);
+        Json::Null
+    }
+
+    fn wrong_type(&mut self, node: &Node, wanted: &str, path: &str) -> Json {
+        let subject = if path.is_empty() { "the document".to_owned() } else { format!("`{path}`") };
+        let (found, hint) = match &node.value {
+            Value::List(_) => ("a list".to_owned(), String::new()),
+            Value::Map(_) => ("a map".to_owned(), String::new()),
+            Value::Scalar { text, plain: false }
+                if wanted != "a list" && !text.contains(char::is_whitespace) =>
+            {
+                (format!("the text \"{text}\""), "write it without quotes".to_owned())
+            }
+            Value::Scalar { text, .. } => {
+                let hint = if wanted == "a list" {
+                    format!("write [{text}] or one `- item` a line")
+                } else {
+                    String::new()
+                };
+                (format!("`{text}`"), hint)
+            }
+        };
+        self.findings.structure_error(node.span, format!("{subject} must be {wanted}, not {found}"), hint);
+        Json::Null
+    }
+
+    fn unknown_key(&mut self, key: &str, span: Span, properties: Option<&Map<String, Json>>, path: &str) {
+        let known = || properties.into_iter().flat_map(Map::keys).map(String::as_str);
+        let hint = did_you_mean(key, known())
+            .or_else(|| self.home_of(key).map(|home| format!("`{key}` belongs in `{home}`")))
+            .unwrap_or_else(|| format!("known here: {}", known().collect::<Vec<_>>().join(", ")));
+        let place = if path.is_empty() { "the document".to_owned() } else { format!("`{path}`") };
+        self.findings.structure_error(span, format!("unknown field `{key}` in {place}"), hint);
+    }
+
+    /// The path of the only object under `spec` that has this key.
+    fn home_of(&self, key: &str) -> Option<String> {
+        let mut homes = Vec::new();
+        self.collect_homes(key, self.schema, "", &mut homes);
+        (homes.len() == 1).then(|| homes.remove(0))
+    }
+
+    fn collect_homes(&self, key: &str, schema: &'a Json, path: &str, homes: &mut Vec<String>) {
+        let Some(properties) = schema["properties"].as_object() else { return };
+        for (name, inner) in properties {
+            if name == key {
+                homes.push(path.to_owned());
+            }
+            let inner = self.choose(inner, &Node::nowhere());
+            let (inner, suffix) = match type_of(inner) {
+                "array" => (self.choose(&inner["items"], &Node::nowhere()), "[]"),
+                _ => (inner, ""),
+            };
+            self.collect_homes(key, inner, &format!("{}{suffix}", join(path, name)), homes);
+        }
+    }
+}
+
+fn join(path: &str, key: &str) -> String {
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+}
+
+/// The type of a schema; `["string", "null"]` is `string`.
+fn type_of(schema: &Json) -> &str {
+    match &schema["type"] {
+        Json::Array(types) => {
+            types.iter().filter_map(Json::as_str).find(|&one| one != "null").unwrap_or_default()
+        }
+        one => one.as_str().unwrap_or_default(),
+    }
+}
+
+fn kind_fits(node: &Node, schema: &Json) -> bool {
+    match &node.value {
+        Value::Scalar { .. } => !matches!(type_of(schema), "array" | "object"),
+        Value::List(_) => type_of(schema) == "array",
+        Value::Map(_) => type_of(schema) == "object",
+    }
+}
+
+/// What stands in for a wrong item of a list, so that serde accepts the rest.
+fn empty(kind: &str) -> Json {
+    match kind {
+        "object" => json!({}),
+        "array" => json!([]),
+        _ => json!(""),
+    }
+}
+
+/// The words of an enumeration: `enum`, or `oneOf` with a constant each when the words have descriptions.
+fn words(schema: &Json) -> Option<Vec<&str>> {
+    let alternatives = schema["enum"].as_array().or_else(|| schema["oneOf"].as_array())?;
+    Some(alternatives.iter().filter_map(|one| one.as_str().or_else(|| one["const"].as_str())).collect())
+}
+
+/// A hint when one of the known words is close: another case, or at most a third of the letters wrong.
+pub(crate) fn did_you_mean<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Option<String> {
+    let lower = word.to_lowercase();
+    known
+        .map(|known| (strsim::damerau_levenshtein(&lower, &known.to_lowercase()), known))
+        .min()
+        .filter(|(distance, known)| *distance <= known.chars().count().max(3) / 3)
+        .map(|(_, known)| format!("did you mean `{known}`?"))
+}

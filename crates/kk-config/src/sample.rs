@@ -1,0 +1,69 @@
+//! Sample files for `kk create config`: those of `config-samples/`, with the user's name and version.
+
+use crate::{ConfigErrors, DEFAULT_KUBERNETES_VERSION, KubeVersion, Overrides, load};
+
+/// The samples there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SampleStyle {
+    /// One host with every role.
+    AllInOne,
+    /// One control plane and two workers; the most explained one.
+    ThreeNodes,
+    /// Three control planes behind a load balancer.
+    HighAvailability,
+    /// A mirror and a private registry.
+    Offline,
+}
+
+impl SampleStyle {
+    /// All samples.
+    pub const ALL: [Self; 4] = [Self::AllInOne, Self::ThreeNodes, Self::HighAvailability, Self::Offline];
+
+    fn text(self) -> &'static str {
+        match self {
+            Self::AllInOne => include_str!("../../../config-samples/all-in-one.yaml"),
+            Self::ThreeNodes => include_str!("../../../config-samples/three-nodes.yaml"),
+            Self::HighAvailability => include_str!("../../../config-samples/ha.yaml"),
+            Self::Offline => include_str!("../../../config-samples/offline.yaml"),
+        }
+    }
+}
+
+/// The commented text of a sample with this cluster name and version.
+///
+/// Errors when the name or the version could not be used.
+pub fn sample(name: &str, version: KubeVersion, style: SampleStyle) -> Result<String, ConfigErrors> {
+    let text = style.text().replacen("\n  name: sample\n", &format!("\n  name: {name}\n"), 1).replacen(
+        &format!("version: {DEFAULT_KUBERNETES_VERSION}"),
+        &format!("version: {version}"),
+        1,
+    );
+    load("sample", &text, &Overrides::default())?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_sample_loads_without_warnings_and_carries_name_and_version() {
+        let version: KubeVersion = "v1.37.1".parse().unwrap();
+        for style in SampleStyle::ALL {
+            let text = sample("mine", version, style).unwrap();
+            let loaded = load("sample", &text, &Overrides::default()).unwrap();
+            assert_eq!(loaded.warnings, [], "{style:?}");
+            assert_eq!(
+                (loaded.spec.name.as_str(), loaded.spec.kubernetes.version),
+                ("mine", version),
+                "{style:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_name_that_cannot_be_used_is_an_error() {
+        let error = sample("My Cluster", KubeVersion::default(), SampleStyle::AllInOne).unwrap_err();
+        assert!(error.to_string().contains("`My Cluster` cannot name a cluster"), "{error}");
+    }
+}

@@ -1,0 +1,21 @@
+//! The JSON schema of the `Cluster` document, for editors and for [`crate::reader`].
+
+use crate::v1alpha2::Cluster;
+use schemars::Schema;
+use schemars::generate::SchemaSettings;
+use schemars::transform::{RecursiveTransform, Transform};
+use serde_json::Value;
+
+/// The JSON schema (draft 2020-12) of the `Cluster` document.
+pub fn schema() -> Value {
+    let mut schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<Cluster>();
+    RecursiveTransform(drop_null_default).transform(&mut schema);
+    schema.into()
+}
+
+/// "The default is null" only says "optional", which the type says already.
+fn drop_null_default(schema: &mut Schema) {
+    if schema.get("default").is_some_and(Value::is_null) {
+        schema.remove("default");
+    }
+}

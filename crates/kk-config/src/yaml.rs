@@ -1,0 +1,437 @@
+//! Reads YAML text into a tree in which every value knows its place.
+//!
+//! The parser is that of `serde-saphyr`, used directly: a serde deserialiser stops at its first error and
+//! forgets places, and a Cluster file is to be checked as a whole. No other module names the parser.
+
+use granit_parser::{Event, Parser, ScalarStyle, ScanError, StrInput, Tag};
+use serde_json::Value as Json;
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// Values that a file may hold after its aliases are expanded: far above any real cluster, far below what
+/// nested aliases can blow up to.
+const MAX_NODES: usize = 1_000_000;
+
+/// A range of the text: lines from 1, columns in characters from 1, end exclusive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Span {
+    pub(crate) line: usize,
+    pub(crate) column: usize,
+    pub(crate) end_line: usize,
+    pub(crate) end_column: usize,
+}
+
+/// A value and its place.
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    pub(crate) span: Span,
+    pub(crate) value: Value,
+}
+
+/// What a node holds. Scalars are resolved by whoever knows the wanted type, so that `0123` can be a text.
+#[derive(Debug, Clone)]
+pub(crate) enum Value {
+    Scalar { text: String, plain: bool },
+    List(Vec<Node>),
+    Map(Vec<(Key, Node)>),
+}
+
+/// A key of a map.
+#[derive(Debug, Clone)]
+pub(crate) struct Key {
+    pub(crate) span: Span,
+    pub(crate) text: String,
+}
+
+/// One document of a file.
+#[derive(Debug)]
+pub(crate) struct Document {
+    pub(crate) root: Node,
+    /// The text between the document markers.
+    pub(crate) text: String,
+}
+
+/// Why text is not YAML that can be used, and where.
+#[derive(Debug)]
+pub(crate) struct YamlError {
+    pub(crate) span: Span,
+    pub(crate) message: String,
+    pub(crate) hint: &'static str,
+}
+
+fn error(span: Span, message: impl Into<String>, hint: &'static str) -> YamlError {
+    YamlError { span, message: message.into(), hint }
+}
+
+/// Everything found in a text: the documents, and errors that did not stop the reading (repeated keys).
+#[derive(Debug, Default)]
+pub(crate) struct Parsed {
+    pub(crate) documents: Vec<Document>,
+    pub(crate) errors: Vec<YamlError>,
+}
+
+/// Reads all documents of a text. A syntax error ends the reading; what came before it is kept.
+pub(crate) fn parse(text: &str) -> Parsed {
+    // A byte order mark would become part of the first key.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut builder = Builder {
+        parser: Parser::new_from_str(text),
+        anchors: HashMap::new(),
+        nodes: 0,
+        parsed: Parsed::default(),
+    };
+    if let Err(fatal) = builder.documents(text) {
+        builder.parsed.errors.push(fatal);
+    }
+    builder.parsed
+}
+
+struct Builder<'a> {
+    parser: Parser<'a, StrInput<'a>>,
+    anchors: HashMap<usize, Node>,
+    nodes: usize,
+    parsed: Parsed,
+}
+
+impl<'a> Builder<'a> {
+    fn documents(&mut self, text: &str) -> Result<(), YamlError> {
+        while let Some((event, span)) = self.next()? {
+            if !matches!(event, Event::DocumentStart(..)) {
+                continue;
+            }
+            let start = span.start.byte_offset().unwrap_or_default();
+            let root = self.node()?;
+            let end = self.document_end()?;
+            let body = text.get(start..end).unwrap_or_default();
+            let body = body.strip_prefix("---").unwrap_or(body).trim_start_matches(['\r', '\n']);
+            self.parsed.documents.push(Document { root, text: body.to_owned() });
+        }
+        Ok(())
+    }
+
+    fn document_end(&mut self) -> Result<usize, YamlError> {
+        loop {
+            match self.next()? {
+                Some((Event::DocumentEnd, span)) => return Ok(span.start.byte_offset().unwrap_or_default()),
+                Some(_) => {}
+                None => return Ok(usize::MAX),
+            }
+        }
+    }
+
+    fn next(&mut self) -> Result<Option<(Event<'a>, granit_parser::Span)>, YamlError> {
+        loop {
+            match self.parser.next_event() {
+                Some(Ok((Event::Comment(..), _))) => {}
+                Some(Ok(event)) => return Ok(Some(event)),
+                Some(Err(error)) => return Err(syntax_error(&error)),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    fn node(&mut self) -> Result<Node, YamlError> {
+        match self.next()? {
+            Some((event, span)) => self.node_from(event, span),
+            None => Err(error(FIRST, "the file ends too early", "")),
+        }
+    }
+
+    fn node_from(&mut self, event: Event<'a>, at: granit_parser::Span) -> Result<Node, YamlError> {
+        let mut span = convert(at);
+        let (value, anchor) = match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                let plain = style == ScalarStyle::Plain && !is_string_tag(tag.as_ref());
+                (Value::Scalar { text: text.into_owned(), plain }, anchor)
+            }
+            Event::SequenceStart(_, anchor, _) => (Value::List(self.list(&mut span)?), anchor),
+            Event::MappingStart(_, anchor, _) => (Value::Map(self.map(&mut span)?), anchor),
+            Event::Alias(anchor) => {
+                let node = self.anchors.get(&anchor).cloned().ok_or_else(|| {
+                    error(span, "this alias is used inside the value that it names", "write the value out")
+                })?;
+                self.count(node.size(), span)?;
+                return Ok(node);
+            }
+            _ => return Err(error(span, "a value is expected here", "")),
+        };
+        self.count(1, span)?;
+        let node = Node { span, value };
+        if anchor != 0 {
+            self.anchors.insert(anchor, node.clone());
+        }
+        Ok(node)
+    }
+
+    fn count(&mut self, nodes: usize, span: Span) -> Result<(), YamlError> {
+        self.nodes += nodes;
+        if self.nodes > MAX_NODES {
+            let message = format!("the file holds more than {MAX_NODES} values");
+            return Err(error(span, message, "aliases within aliases multiply"));
+        }
+        Ok(())
+    }
+
+    fn list(&mut self, span: &mut Span) -> Result<Vec<Node>, YamlError> {
+        let mut items = Vec::new();
+        while let Some((event, at)) = self.next()? {
+            if event == Event::SequenceEnd {
+                span.end_at(convert(at));
+                break;
+            }
+            items.push(self.node_from(event, at)?);
+        }
+        Ok(items)
+    }
+
+    fn map(&mut self, span: &mut Span) -> Result<Vec<(Key, Node)>, YamlError> {
+        let mut entries: Vec<(Key, Node)> = Vec::new();
+        let mut merged = Vec::new();
+        while let Some((event, at)) = self.next()? {
+            if event == Event::MappingEnd {
+                span.end_at(convert(at));
+                break;
+            }
+            let key = self.node_from(event, at)?;
+            let value = self.node()?;
+            let Value::Scalar { text, plain } = key.value else {
+                self.parsed.errors.push(error(key.span, "a key must be a plain text", ""));
+                continue;
+            };
+            if plain && text == "<<" {
+                merged.push(value);
+            } else if let Some((first, _)) = entries.iter().find(|(known, _)| known.text == text) {
+                let message =
+                    format!("`{text}` is given twice; it was first given in line {}", first.span.line);
+                self.parsed.errors.push(error(key.span, message, "keep one of them"));
+            } else {
+                entries.push((Key { span: key.span, text }, value));
+            }
+        }
+        for node in merged {
+            merge(&mut entries, node);
+        }
+        Ok(entries)
+    }
+}
+
+/// The YAML 1.1 merge key `<<`: what is already there wins.
+fn merge(entries: &mut Vec<(Key, Node)>, from: Node) {
+    match from.value {
+        Value::Map(more) => {
+            for (key, node) in more {
+                if !entries.iter().any(|(known, _)| known.text == key.text) {
+                    entries.push((key, node));
+                }
+            }
+        }
+        Value::List(maps) => maps.into_iter().for_each(|map| merge(entries, map)),
+        Value::Scalar { .. } => {}
+    }
+}
+
+fn is_string_tag(tag: Option<&Cow<'_, Tag>>) -> bool {
+    tag.is_some_and(|tag| tag.is_yaml_core_schema_tag("str"))
+}
+
+const FIRST: Span = Span { line: 1, column: 1, end_line: 1, end_column: 1 };
+
+fn convert(span: granit_parser::Span) -> Span {
+    Span {
+        line: span.start.line(),
+        column: span.start.col() + 1,
+        end_line: span.end.line(),
+        end_column: span.end.col() + 1,
+    }
+}
+
+fn syntax_error(found: &ScanError) -> YamlError {
+    let (line, column) = (found.marker().line(), found.marker().col() + 1);
+    let span = Span { line, column, end_line: line, end_column: column + 1 };
+    let message = format!("the file is not valid YAML: {}", found.info());
+    error(span, message, "look at indentation, quotes and brackets here and in the lines before")
+}
+
+impl Span {
+    fn end_at(&mut self, other: Span) {
+        (self.end_line, self.end_column) = (other.end_line, other.end_column);
+    }
+}
+
+impl Node {
+    /// A value that is nowhere, for configurations that come from no file.
+    pub(crate) fn nowhere() -> Self {
+        Self { span: FIRST, value: Value::Map(Vec::new()) }
+    }
+
+    /// The entry of a map; `None` when this is no map or has no such key.
+    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
+        self.entry(key).map(|(_, node)| node)
+    }
+
+    /// The entry of a map with its key.
+    pub(crate) fn entry(&self, key: &str) -> Option<&(Key, Node)> {
+        match &self.value {
+            Value::Map(entries) => entries.iter().find(|(known, _)| known.text == key),
+            _ => None,
+        }
+    }
+
+    /// The text of a scalar.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match &self.value {
+            Value::Scalar { text, .. } => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The text of a scalar that is not quoted, and so may be a number, a truth value or nothing.
+    fn plain(&self) -> Option<&str> {
+        match &self.value {
+            Value::Scalar { text, plain: true } => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_null(&self) -> bool {
+        self.plain().is_some_and(|text| matches!(text, "" | "~" | "null" | "Null" | "NULL"))
+    }
+
+    /// As YAML 1.1 has it, which is what KubeKey reads.
+    pub(crate) fn as_bool(&self) -> Option<bool> {
+        match self.plain()? {
+            "true" | "True" | "TRUE" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Some(true),
+            "false" | "False" | "FALSE" | "no" | "No" | "NO" | "off" | "Off" | "OFF" => Some(false),
+            _ => None,
+        }
+    }
+
+    /// A whole decimal number without leading zeros.
+    pub(crate) fn as_integer(&self) -> Option<i64> {
+        let text = self.plain()?;
+        let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+        let decimal =
+            digits.bytes().all(|b| b.is_ascii_digit()) && (digits == "0" || !digits.starts_with('0'));
+        decimal.then(|| text.parse().ok())?
+    }
+
+    fn as_float(&self) -> Option<f64> {
+        let text = self.plain()?;
+        let number = text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '.'));
+        let leading_zero = text.len() > 1 && text.starts_with('0') && !text.starts_with("0.");
+        (number && !leading_zero).then(|| text.parse().ok())?
+    }
+
+    /// The value as JSON, scalars resolved by what they look like.
+    pub(crate) fn to_json(&self) -> Json {
+        match &self.value {
+            Value::List(items) => items.iter().map(Node::to_json).collect(),
+            Value::Map(entries) => {
+                Json::Object(entries.iter().map(|(key, node)| (key.text.clone(), node.to_json())).collect())
+            }
+            Value::Scalar { .. } if self.is_null() => Json::Null,
+            Value::Scalar { text, .. } => self
+                .as_bool()
+                .map(Json::from)
+                .or_else(|| self.as_integer().map(Json::from))
+                .or_else(|| self.as_float().map(Json::from))
+                .unwrap_or_else(|| Json::from(text.as_str())),
+        }
+    }
+
+    fn size(&self) -> usize {
+        match &self.value {
+            Value::Scalar { .. } => 1,
+            Value::List(items) => 1 + items.iter().map(Node::size).sum::<usize>(),
+            Value::Map(entries) => 1 + entries.iter().map(|(_, node)| node.size()).sum::<usize>(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::fmt::Write;
+
+    fn one(text: &str) -> Json {
+        let parsed = parse(text);
+        assert!(parsed.errors.is_empty(), "{:?}", parsed.errors);
+        parsed.documents[0].root.to_json()
+    }
+
+    #[test]
+    fn resolves_plain_scalars_as_yaml_1_1_and_leaves_quoted_ones_alone() {
+        let text = "[yes, off, ~, 10, -1, 1.5, 1e3, 0777, 1_000, v1.36.4, 10.0.0.1, \"yes\", '10', !!str 10]";
+        let expected = json!([
+            true, false, null, 10, -1, 1.5, 1000.0, "0777", "1_000", "v1.36.4", "10.0.0.1", "yes", "10", "10"
+        ]);
+        assert_eq!(one(text), expected);
+    }
+
+    #[test]
+    fn merges_and_repeats_anchored_values() {
+        let text = "a: &base {user: root, port: 22}\nb: {<<: *base, port: 23}\nc: *base\n";
+        let expected = json!({
+            "a": {"user": "root", "port": 22}, "b": {"port": 23, "user": "root"}, "c": {"user": "root", "port": 22}
+        });
+        assert_eq!(one(text), expected);
+    }
+
+    #[test]
+    fn keeps_the_text_of_each_document() {
+        let parsed = parse("a: 1\n---\n# note\nb: |\n  two\n--- {c: 3}\n");
+        let texts: Vec<&str> = parsed.documents.iter().map(|document| document.text.as_str()).collect();
+        assert_eq!(texts, ["a: 1\n", "# note\nb: |\n  two\n", " {c: 3}"]);
+    }
+
+    #[test]
+    fn places_count_characters_from_one() {
+        let parsed = parse("\u{feff}ключ: значение\nb: [x]\n");
+        let root = &parsed.documents[0].root;
+        assert_eq!(root.get("ключ").unwrap().span, Span { line: 1, column: 7, end_line: 1, end_column: 15 });
+        assert_eq!(root.get("b").unwrap().span, Span { line: 2, column: 4, end_line: 2, end_column: 7 });
+    }
+
+    #[test]
+    fn reports_every_repeated_key_and_goes_on() {
+        let parsed = parse("a: 1\na: 2\nb: {c: 1, c: 2}\n");
+        let messages: Vec<&str> = parsed.errors.iter().map(|error| error.message.as_str()).collect();
+        assert_eq!(
+            messages,
+            [
+                "`a` is given twice; it was first given in line 1",
+                "`c` is given twice; it was first given in line 3"
+            ]
+        );
+    }
+
+    #[test]
+    fn an_alias_bomb_is_refused() {
+        let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+        for i in 1..9 {
+            let aliases = vec![format!("*a{}", i - 1); 10].join(", ");
+            writeln!(text, "a{i}: &a{i} [{aliases}]").unwrap();
+        }
+        assert_eq!(parse(&text).errors[0].message, "the file holds more than 1000000 values");
+    }
+
+    #[test]
+    fn strange_input_is_an_error_and_no_crash() {
+        for text in [
+            "a: [",
+            "a: *b",
+            "a: &a [*a]",
+            "a:\n\tb: 1",
+            "a: b: c",
+            "{a: {b: \"c",
+            "? [x]\n: y",
+            &"[".repeat(5000),
+        ] {
+            assert!(!parse(text).errors.is_empty(), "{text}");
+        }
+        for text in ["", "---", "# nothing", "...", "x"] {
+            assert!(parse(text).errors.is_empty(), "{text}");
+        }
+    }
+}
