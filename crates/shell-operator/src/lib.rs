@@ -11,7 +11,11 @@
 pub mod config;
 pub mod context;
 pub mod duration;
+pub mod hook;
 pub mod jq;
 pub mod json;
+pub mod log;
+pub mod metrics;
+pub mod patch;
 pub mod queue;
 pub mod schedule;

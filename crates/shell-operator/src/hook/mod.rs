@@ -1,0 +1,48 @@
+//! Hooks: finding them, asking for their configuration, running them.
+
+mod discovery;
+mod files;
+mod limiter;
+mod lines;
+mod load;
+mod process;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::config::HookConfig;
+pub use discovery::{Found, discover};
+pub use files::RunFiles;
+pub use limiter::Limiter;
+pub use lines::{Labels, LineLog};
+pub use load::{LoadError, load_all};
+pub use process::{Ended, ProcessError, Program};
+
+/// A hook whose configuration is known.
+#[derive(Debug)]
+pub struct Hook {
+    /// Path below the hooks directory; names the hook everywhere.
+    pub name: Arc<str>,
+    /// The program.
+    pub path: PathBuf,
+    /// What it waits for.
+    pub config: HookConfig,
+    /// Keeps it from running too often.
+    pub limiter: Limiter,
+}
+
+/// The hook's name with everything but letters and digits turned into `-`, for file names.
+pub fn safe_name(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn file_names_are_safe() {
+        assert_eq!(
+            super::safe_name("002-cool-hooks/monitor-namespaces.py"),
+            "002-cool-hooks-monitor-namespaces-py"
+        );
+    }
+}

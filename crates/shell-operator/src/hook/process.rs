@@ -1,0 +1,330 @@
+//! Running a hook's program: its own process group, its output into the log, an end when time is up.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+use tokio::process::{Child, Command};
+use tokio_util::sync::CancellationToken;
+
+use super::LineLog;
+use crate::metrics::RunUsage;
+
+/// Most of a program's stderr that is kept for the error's text, in bytes.
+const KEPT_STDERR: usize = 8 * 1024;
+/// Longest line that is kept in memory, in bytes.
+const LONGEST_LINE: usize = 64 * 1024;
+/// Time between SIGTERM and SIGKILL.
+const GRACE: Duration = Duration::from_secs(10);
+/// How long output is read after the program has ended: children it left behind may hold the pipe open.
+const AFTER_END: Duration = Duration::from_secs(1);
+
+/// A program to run.
+#[derive(Debug)]
+pub struct Program<'a> {
+    /// The file.
+    pub path: &'a Path,
+    /// Its arguments.
+    pub arguments: &'a [&'a str],
+    /// Where it runs.
+    pub directory: &'a Path,
+    /// What is added to the operator's own environment.
+    pub environment: Vec<(&'static str, PathBuf)>,
+    /// Time after which it is ended.
+    pub timeout: Option<Duration>,
+}
+
+/// How a program ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// The exit status.
+    pub status: ExitStatus,
+    /// The end of what it wrote to stderr.
+    pub stderr: String,
+    /// What it cost.
+    pub usage: RunUsage,
+}
+
+/// Why there is no exit status to judge by.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessError {
+    /// It could not be started.
+    #[error("cannot run {}: {why}", .path.display())]
+    Start {
+        /// The program.
+        path: PathBuf,
+        /// Why, and what to do.
+        why: String,
+    },
+    /// It took longer than it may.
+    #[error("it did not end within {0:?} (settings.executionTimeout) and was killed")]
+    Timeout(Duration),
+    /// The operator stops.
+    #[error("it was ended because the operator stops")]
+    Stopped,
+    /// Its end could not be waited for.
+    #[error("cannot wait for its end: {0}")]
+    Wait(#[from] std::io::Error),
+}
+
+impl Program<'_> {
+    /// Runs the program to its end, or until its time is up or `stop` is cancelled: then it and its children get
+    /// SIGTERM, and SIGKILL after 10 s.
+    pub async fn run(
+        &self,
+        stdout: LineLog,
+        stderr: LineLog,
+        stop: &CancellationToken,
+    ) -> Result<Ended, ProcessError> {
+        let started = Instant::now();
+        let mut child = self.spawn()?;
+        let group = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
+        let out = child.stdout.take().map(|pipe| tokio::spawn(copy_lines(pipe, stdout)));
+        let err = child.stderr.take().map(|pipe| tokio::spawn(copy_lines(pipe, stderr)));
+        let end = self.wait(&mut child, group, stop).await;
+        let usage = RunUsage { wall: started.elapsed(), ..end.1 };
+        drain(out).await;
+        let stderr = drain(err).await;
+        Ok(Ended { status: end.0?, stderr, usage })
+    }
+
+    fn spawn(&self) -> Result<Child, ProcessError> {
+        Command::new(self.path)
+            .args(self.arguments)
+            .current_dir(self.directory)
+            .envs(self.environment.iter().map(|(name, value)| (name, value.as_os_str())))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|error| ProcessError::Start {
+                path: self.path.to_owned(),
+                why: explain(self.path, &error),
+            })
+    }
+
+    async fn wait(
+        &self,
+        child: &mut Child,
+        group: Option<Pid>,
+        stop: &CancellationToken,
+    ) -> (Result<ExitStatus, ProcessError>, RunUsage) {
+        let time_is_up = async {
+            match self.timeout {
+                Some(timeout) => tokio::time::sleep(timeout).await,
+                None => std::future::pending().await,
+            }
+        };
+        let reason = tokio::select! {
+            status = child.wait() => return (status.map_err(ProcessError::Wait), RunUsage::default()),
+            () = time_is_up => ProcessError::Timeout(self.timeout.unwrap_or_default()),
+            () = stop.cancelled() => ProcessError::Stopped,
+        };
+        signal(group, Signal::SIGTERM);
+        if tokio::time::timeout(GRACE, child.wait()).await.is_err() {
+            signal(group, Signal::SIGKILL);
+            let _ = child.wait().await;
+        }
+        (Err(reason), RunUsage::default())
+    }
+}
+
+/// Sends `what` to the program and all its children.
+fn signal(group: Option<Pid>, what: Signal) {
+    if let Some(group) = group {
+        // It may have ended just now.
+        let _ = killpg(group, what);
+    }
+}
+
+/// What the system's error means for a hook's author.
+pub(super) fn explain(path: &Path, error: &std::io::Error) -> String {
+    let begin = std::fs::read(path).map(|bytes| bytes[..bytes.len().min(200)].to_vec()).unwrap_or_default();
+    let text = String::from_utf8_lossy(&begin);
+    let hint = match error.raw_os_error() {
+        Some(8) if text.trim_start().starts_with("#!") => {
+            "hint: the first line must begin with '#!'; remove the blank lines or spaces before it"
+        }
+        Some(8) if text.is_empty() => "hint: the file is empty",
+        Some(8) => "hint: it is neither a script that begins with '#!' nor a program for this machine",
+        Some(13) => "hint: chmod +x it; for a ConfigMap volume set defaultMode: 0755",
+        Some(2) if path.exists() && text.contains("\r\n") => {
+            "hint: its lines end in CR LF, so the interpreter is not found; convert it to LF"
+        }
+        Some(2) if path.exists() => "hint: the interpreter in its first line does not exist",
+        _ => return error.to_string(),
+    };
+    format!("{error}; {hint}")
+}
+
+/// Logs the lines of `pipe` and returns the end of its text.
+async fn copy_lines(pipe: impl AsyncRead + Unpin, mut log: LineLog) -> String {
+    let mut reader = BufReader::new(pipe);
+    let (mut line, mut kept) = (Vec::new(), Vec::new());
+    while let Ok(end_of_line) = read_line(&mut reader, &mut line).await {
+        if line.is_empty() && !end_of_line {
+            break;
+        }
+        log.line(&String::from_utf8_lossy(&line));
+        kept.extend_from_slice(&line);
+        kept.push(b'\n');
+        if kept.len() > 2 * KEPT_STDERR {
+            kept.drain(..kept.len() - KEPT_STDERR);
+        }
+        line.clear();
+    }
+    log.flush();
+    String::from_utf8_lossy(&kept[kept.len().saturating_sub(KEPT_STDERR)..]).trim().to_owned()
+}
+
+/// Reads up to the end of the line, or as much as is kept in memory. True when the line has ended.
+async fn read_line(reader: &mut (impl AsyncBufReadExt + Unpin), line: &mut Vec<u8>) -> std::io::Result<bool> {
+    loop {
+        let buffer = reader.fill_buf().await?;
+        if buffer.is_empty() {
+            return Ok(false);
+        }
+        let end = buffer.iter().position(|byte| *byte == b'\n');
+        let take = end.unwrap_or(buffer.len());
+        line.extend_from_slice(&buffer[..take]);
+        let used = end.map_or(take, |end| end + 1);
+        reader.consume(used);
+        if end.is_some() || line.len() >= LONGEST_LINE {
+            return Ok(true);
+        }
+    }
+}
+
+async fn drain(copier: Option<tokio::task::JoinHandle<String>>) -> String {
+    let Some(mut copier) = copier else { return String::new() };
+    match tokio::time::timeout(AFTER_END, &mut copier).await {
+        Ok(text) => text.unwrap_or_default(),
+        Err(_) => {
+            copier.abort();
+            String::new()
+        }
+    }
+}
+
+/// Runs `path --config` and returns what it printed on stdout, or why it failed.
+pub(super) async fn ask_for_config(
+    path: &Path,
+    directory: &Path,
+    timeout: Duration,
+) -> Result<String, String> {
+    let child = Command::new(path)
+        .arg(OsStr::new("--config"))
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(|error| explain(path, &error))?;
+    let group = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
+    match tokio::time::timeout(timeout, child.wait_with_output()).await {
+        Err(_) => {
+            signal(group, Signal::SIGKILL);
+            Err(format!("it did not answer --config within {timeout:?}"))
+        }
+        Ok(Err(error)) => Err(error.to_string()),
+        Ok(Ok(output)) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        Ok(Ok(output)) => {
+            let text =
+                |bytes: &[u8]| String::from_utf8_lossy(&bytes[..bytes.len().min(4096)]).trim().to_owned();
+            let (out, err) = (text(&output.stdout), text(&output.stderr));
+            Err(format!("--config ended with {}\nstdout: {out}\nstderr: {err}", output.status))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use rstest::rstest;
+
+    use super::*;
+    use crate::hook::Labels;
+    use crate::log::{Format, Level, Logger};
+
+    fn script(dir: &Path, text: &str) -> PathBuf {
+        let path = dir.join("hook");
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    async fn run(
+        text: &str,
+        timeout: Option<Duration>,
+        stop: &CancellationToken,
+    ) -> Result<Ended, ProcessError> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = script(dir.path(), text);
+        let logger = Logger::new(Format::Json, false, Level::Error, Box::new(std::io::sink()));
+        let log = || LineLog::new(logger.clone(), &Labels::new(), "stdout", false);
+        let environment = vec![("GIVEN", PathBuf::from("value"))];
+        let program =
+            Program { path: &path, arguments: &["arg"], directory: dir.path(), environment, timeout };
+        program.run(log(), log(), stop).await
+    }
+
+    #[tokio::test]
+    async fn arguments_environment_and_directory_are_given() {
+        let text = "#!/bin/sh\n[ \"$1$GIVEN\" = argvalue ] && [ -x ./hook ] && exit 3\n";
+        let ended = run(text, None, &CancellationToken::new()).await.unwrap();
+        assert_eq!(ended.status.code(), Some(3));
+    }
+
+    #[tokio::test]
+    async fn the_end_of_stderr_is_kept_and_no_more() {
+        let text = "#!/bin/sh\nhead -c 3000000 /dev/zero | tr '\\0' x >&2\necho >&2; echo last >&2; exit 1\n";
+        let ended = run(text, None, &CancellationToken::new()).await.unwrap();
+        assert!(ended.stderr.ends_with("\nlast") && ended.stderr.len() <= KEPT_STDERR);
+    }
+
+    #[tokio::test]
+    async fn a_hanging_program_is_ended_with_its_children() {
+        let (start, stop) = (Instant::now(), CancellationToken::new());
+        let ended = run("#!/bin/sh\nsleep 100 &\nwait\n", Some(Duration::from_millis(200)), &stop).await;
+        assert!(matches!(ended, Err(ProcessError::Timeout(_))));
+        assert!(start.elapsed() < Duration::from_secs(5));
+    }
+
+    #[tokio::test]
+    async fn a_running_program_is_ended_when_the_operator_stops() {
+        let stop = CancellationToken::new();
+        let (ended, ()) = tokio::join!(run("#!/bin/sh\nsleep 100\n", None, &stop), async {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            stop.cancel();
+        });
+        assert!(matches!(ended, Err(ProcessError::Stopped)));
+    }
+
+    #[tokio::test]
+    async fn children_left_behind_do_not_hold_up_the_run() {
+        let start = Instant::now();
+        run("#!/bin/sh\nsleep 20 &\nexit 0\n", None, &CancellationToken::new()).await.unwrap();
+        assert!(start.elapsed() < Duration::from_secs(10));
+    }
+
+    #[rstest]
+    #[case::blank_line("\n#!/bin/sh\n", "blank lines")]
+    #[case::no_shebang("echo\n", "neither a script")]
+    #[case::empty("", "the file is empty")]
+    #[case::crlf("#!/bin/sh\r\necho\r\n", "CR LF")]
+    #[case::no_interpreter("#!/no/such/sh\n", "interpreter in its first line")]
+    #[tokio::test]
+    async fn what_cannot_be_started_is_explained(#[case] text: &str, #[case] expected: &str) {
+        let error = run(text, None, &CancellationToken::new()).await.unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}

@@ -1,0 +1,87 @@
+//! From `tracing` events to records.
+
+use std::fmt::Debug;
+
+use serde_json::Value;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Metadata, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::Context;
+
+use super::{Fields, Level, Logger, Record};
+
+/// Writes the operator's own events to a [`Logger`]; of libraries only what is wrong, or all when asked for.
+pub struct LogLayer {
+    /// Where records go.
+    pub logger: Logger,
+    /// Whether the Kubernetes client library's events are written at their levels too.
+    pub libraries: bool,
+}
+
+impl<S: Subscriber> Layer<S> for LogLayer {
+    fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
+        let own = metadata.target().starts_with("shell_operator");
+        let level = level_of(*metadata.level());
+        self.logger.enabled(level) && (own || self.libraries || level <= Level::Warn)
+    }
+
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut visitor = Visitor::default();
+        event.record(&mut visitor);
+        let level = level_of(*event.metadata().level());
+        self.logger.write(&Record { level, message: visitor.message, fields: visitor.fields });
+    }
+}
+
+fn level_of(level: tracing::Level) -> Level {
+    match level {
+        tracing::Level::ERROR => Level::Error,
+        tracing::Level::WARN => Level::Warn,
+        tracing::Level::INFO => Level::Info,
+        tracing::Level::DEBUG => Level::Debug,
+        tracing::Level::TRACE => Level::Trace,
+    }
+}
+
+#[derive(Default)]
+struct Visitor {
+    message: String,
+    fields: Fields,
+}
+
+impl Visitor {
+    fn put(&mut self, field: &Field, value: Value) {
+        match field.name() {
+            "message" => self.message = value.as_str().map_or_else(|| value.to_string(), str::to_owned),
+            name => {
+                self.fields.insert(name.to_owned(), value);
+            }
+        }
+    }
+}
+
+impl Visit for Visitor {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.put(field, value.into());
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.put(field, value.into());
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.put(field, value.into());
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.put(field, value.into());
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.put(field, value.into());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.put(field, format!("{value:?}").into());
+    }
+}

@@ -1,0 +1,218 @@
+//! The operator's own metrics, with the names that the original gives them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Labels, Registry};
+
+/// Buckets of run times in seconds.
+const RUN_SECONDS: [f64; 15] =
+    [0.0, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0];
+/// Buckets of short work in seconds.
+const WORK_SECONDS: [f64; 9] = [0.0, 0.001, 0.002, 0.005, 0.01, 0.1, 0.5, 1.0, 10.0];
+
+/// Writes the operator's metrics; all names get the prefix. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct OperatorMetrics {
+    registry: Arc<Registry>,
+    prefix: Arc<str>,
+}
+
+/// Labels that name where a hook ran.
+fn place(hook: &str, binding: &str, queue: &str) -> Labels {
+    [("hook", hook), ("binding", binding), ("queue", queue)].map(|(k, v)| (k.to_owned(), v.to_owned())).into()
+}
+
+fn one(name: &str, value: &str) -> Labels {
+    Labels::from([(name.to_owned(), value.to_owned())])
+}
+
+impl OperatorMetrics {
+    /// Metrics with this prefix.
+    pub fn new(prefix: &str) -> Self {
+        Self { registry: Arc::new(Registry::default()), prefix: prefix.into() }
+    }
+
+    /// All metrics in the Prometheus text format.
+    pub fn text(&self) -> String {
+        self.registry.text()
+    }
+
+    /// Says that the operator lives; every 10 s.
+    pub fn live_tick(&self) {
+        self.add("live_ticks", Labels::new(), 1.0, "Ticks every 10 seconds while the operator lives.");
+    }
+
+    /// Number of waiting tasks.
+    #[expect(clippy::cast_precision_loss, reason = "no queue is that long")]
+    pub fn queue_length(&self, queue: &str, length: usize) {
+        self.set("tasks_queue_length", one("queue", queue), length as f64, "Tasks waiting in a queue.");
+    }
+
+    /// Time that a list operation on a queue took.
+    pub fn queue_action(&self, queue: &str, action: &str, time: Duration) {
+        let labels =
+            [("queue_name", queue), ("queue_action", action)].map(|(k, v)| (k.to_owned(), v.to_owned()));
+        self.observe(
+            "tasks_queue_action_duration_seconds",
+            labels.into(),
+            time,
+            &WORK_SECONDS,
+            "Time of a queue's own work.",
+        );
+    }
+
+    /// Kubernetes bindings of a hook have been set up, or not.
+    pub fn bindings_enabled(&self, hook: &str, time: Duration, success: bool) {
+        let labels = one("hook", hook);
+        let number = if success { 1.0 } else { 0.0 };
+        self.set(
+            "hook_enable_kubernetes_bindings_seconds",
+            labels.clone(),
+            time.as_secs_f64(),
+            "Time to set up a hook's kubernetes bindings.",
+        );
+        self.set(
+            "hook_enable_kubernetes_bindings_success",
+            labels.clone(),
+            number,
+            "1 when a hook's kubernetes bindings are set up.",
+        );
+        let errors = if success { 0.0 } else { 1.0 };
+        self.add(
+            "hook_enable_kubernetes_bindings_errors_total",
+            labels,
+            errors,
+            "Failures to set up a hook's kubernetes bindings.",
+        );
+    }
+
+    /// A run of a hook has ended.
+    pub fn hook_ran(&self, hook: &str, binding: &str, queue: &str, run: &RunUsage, result: RunResult) {
+        let labels = place(hook, binding, queue);
+        self.observe("hook_run_seconds", labels.clone(), run.wall, &RUN_SECONDS, "Time of a hook's run.");
+        self.observe(
+            "hook_run_user_cpu_seconds",
+            labels.clone(),
+            run.user,
+            &RUN_SECONDS,
+            "User CPU time of a hook's run.",
+        );
+        self.observe(
+            "hook_run_sys_cpu_seconds",
+            labels.clone(),
+            run.system,
+            &RUN_SECONDS,
+            "System CPU time of a hook's run.",
+        );
+        #[expect(clippy::cast_precision_loss, reason = "a rounded size is enough")]
+        let bytes = run.max_rss_bytes as f64;
+        self.set("hook_run_max_rss_bytes", labels.clone(), bytes, "Most memory a hook's run had.");
+        let one_if = |wanted: RunResult| if result == wanted { 1.0 } else { 0.0 };
+        let (failed, allowed, success) =
+            (one_if(RunResult::Failed), one_if(RunResult::AllowedToFail), one_if(RunResult::Success));
+        self.add("hook_run_errors_total", labels.clone(), failed, "Failed runs of a hook.");
+        self.add(
+            "hook_run_allowed_errors_total",
+            labels.clone(),
+            allowed,
+            "Failed runs of a hook that may fail.",
+        );
+        self.add("hook_run_success_total", labels, success, "Good runs of a hook.");
+    }
+
+    /// Whether the last run of a hook in a queue failed: 1, else 0.
+    pub fn hook_failing(&self, hook: &str, queue: &str, failing: bool) {
+        let labels = [("hook", hook), ("queue", queue)].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+        let number = if failing { 1.0 } else { 0.0 };
+        self.set(
+            "hook_failing",
+            labels,
+            number,
+            "1 while the last run of the hook failed and is tried again.",
+        );
+    }
+
+    /// Time that a task had to wait.
+    pub fn task_waited(&self, hook: &str, binding: &str, queue: &str, time: Duration) {
+        let labels = place(hook, binding, queue);
+        self.add("task_wait_in_queue_seconds_total", labels, time.as_secs_f64(), "Time that tasks waited.");
+    }
+
+    /// Number of objects a binding knows.
+    #[expect(clippy::cast_precision_loss, reason = "no cluster has that many objects")]
+    pub fn snapshot_objects(&self, hook: &str, binding: &str, queue: &str, count: usize) {
+        self.set(
+            "kube_snapshot_objects",
+            place(hook, binding, queue),
+            count as f64,
+            "Objects a binding knows.",
+        );
+    }
+
+    /// Time that a filter took.
+    pub fn jq_filter(&self, hook: &str, binding: &str, queue: &str, time: Duration) {
+        let labels = place(hook, binding, queue);
+        self.observe("kube_jq_filter_duration_seconds", labels, time, &WORK_SECONDS, "Time of a jqFilter.");
+    }
+
+    /// Time to deal with a change of an object.
+    pub fn kube_event(&self, hook: &str, binding: &str, queue: &str, time: Duration) {
+        let labels = place(hook, binding, queue);
+        self.observe(
+            "kube_event_duration_seconds",
+            labels,
+            time,
+            &WORK_SECONDS,
+            "Time to deal with a change.",
+        );
+    }
+
+    /// A watch broke.
+    pub fn watch_error(&self, kind: &str) {
+        self.add("kubernetes_client_watch_errors_total", one("error_type", kind), 1.0, "Watches that broke.");
+    }
+
+    fn add(&self, name: &str, labels: Labels, value: f64, help: &'static str) {
+        let name = format!("{}{name}", self.prefix);
+        // A name is used with one kind only, in this file, so there is no contradiction.
+        let _ = self.registry.add(&name, labels, None, value);
+        self.registry.describe(&name, help);
+    }
+
+    fn set(&self, name: &str, labels: Labels, value: f64, help: &'static str) {
+        let name = format!("{}{name}", self.prefix);
+        let _ = self.registry.set(&name, labels, None, value);
+        self.registry.describe(&name, help);
+    }
+
+    fn observe(&self, name: &str, labels: Labels, time: Duration, buckets: &[f64], help: &'static str) {
+        let name = format!("{}{name}", self.prefix);
+        let _ = self.registry.observe(&name, labels, None, time.as_secs_f64(), buckets);
+        self.registry.describe(&name, help);
+    }
+}
+
+/// What a run cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunUsage {
+    /// Time on the clock.
+    pub wall: Duration,
+    /// CPU time in the hook and the children it waited for.
+    pub user: Duration,
+    /// CPU time in the kernel.
+    pub system: Duration,
+    /// Most memory, in bytes; 0 when it is not known.
+    pub max_rss_bytes: u64,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunResult {
+    /// Well.
+    Success,
+    /// Badly; it comes again.
+    Failed,
+    /// Badly, which was allowed.
+    AllowedToFail,
+}

@@ -1,0 +1,70 @@
+//! Metrics files, and the text that scrapers get.
+
+use rstest::rstest;
+
+use super::*;
+
+#[test]
+fn the_recorded_report_gives_the_recorded_text() {
+    let body = include_str!("../../tests/fixtures/recorded/cases/metrics/hook.body");
+    let lines: Vec<&str> = body.lines().filter(|line| line.starts_with('{')).collect();
+    let operations = parse(lines.join("\n").as_bytes()).unwrap();
+    let registry = Registry::default();
+    assert_eq!(apply(&registry, "hook.sh", &operations), Vec::<String>::new());
+    let recorded = include_str!("../../tests/fixtures/recorded/after/metrics-hooks.txt");
+    assert_eq!(registry.text(), recorded);
+}
+
+fn report(registry: &Registry, text: &str) {
+    assert_eq!(apply(registry, "h", &parse(text.as_bytes()).unwrap()), Vec::<String>::new());
+}
+
+#[test]
+fn a_group_shows_the_last_report_and_the_rest_stays() {
+    let registry = Registry::default();
+    report(&registry, r#"{"group":"g","name":"a","set":1,"labels":{"x":"1"}}{"name":"b","add":2}"#);
+    report(&registry, r#"{"group":"g","name":"a","set":2,"labels":{"x":"2"}}{"name":"b","add":2}"#);
+    assert_eq!(
+        registry.text(),
+        "# TYPE a gauge\na{hook=\"h\",x=\"2\"} 2\n# TYPE b counter\nb{hook=\"h\"} 4\n"
+    );
+    report(&registry, r#"{"group":"g","action":"expire"}"#);
+    assert_eq!(registry.text(), "# TYPE b counter\nb{hook=\"h\"} 4\n");
+    report(&registry, "");
+    assert_eq!(registry.text(), "# TYPE b counter\nb{hook=\"h\"} 4\n", "an empty file changes nothing");
+}
+
+#[test]
+fn a_metric_has_one_kind() {
+    let registry = Registry::default();
+    report(&registry, r#"{"name":"a","set":1}"#);
+    let problems = apply(&registry, "h", &parse(br#"{"name":"a","add":1}{"name":"c","add":1}"#).unwrap());
+    assert_eq!(problems, ["the metric 'a' is a gauge already, it cannot be a counter as well"]);
+    assert!(registry.text().contains("c{hook=\"h\"} 1"), "the other operations are applied");
+}
+
+#[test]
+fn the_label_hook_is_the_operators() {
+    let registry = Registry::default();
+    report(&registry, r#"{"name":"a","set":1,"labels":{"hook":"other","q":"a\nb\\"}}"#);
+    assert_eq!(registry.text(), "# TYPE a gauge\na{hook=\"h\",q=\"a\\nb\\\\\"} 1\n");
+}
+
+#[rstest]
+#[case::not_json("name: a", "operation 1")]
+#[case::no_action(r#"{"name":"a"}"#, "needs an 'action'")]
+#[case::no_name(r#"{"set":1}"#, "'name' is required")]
+#[case::no_value(r#"{"name":"a","action":"set"}"#, "needs a 'value'")]
+#[case::no_buckets(r#"{"name":"a","action":"observe","value":1}"#, "needs 'buckets'")]
+#[case::expire_without_group(r#"{"name":"a","action":"expire"}"#, "needs a 'group'")]
+#[case::unknown_action(r#"{"name":"a","action":"expired","group":"g"}"#, "unknown action 'expired'")]
+#[case::both(r#"{"name":"a","set":1,"add":1}"#, "both 'add' and 'set'")]
+#[case::label_type(r#"{"name":"a","set":1,"labels":{"a":1}}"#, "operation 1")]
+#[case::all_at_once(
+    r#"{"name":"a"}{"name":"b","set":1}{"set":1}"#,
+    "operation 1: metric 'a' needs an 'action', 'add' or 'set'; operation 3"
+)]
+fn bad_reports(#[case] text: &str, #[case] expected: &str) {
+    let error = parse(text.as_bytes()).unwrap_err();
+    assert!(error.contains(expected), "{error}");
+}

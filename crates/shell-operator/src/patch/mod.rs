@@ -1,0 +1,9 @@
+//! Changes of objects that hooks ask for in `$KUBERNETES_PATCH_PATH`.
+//!
+//! [`parse`] checks the whole file before anything is done; [`Patcher`] does what it says, in order.
+
+//mod execute;
+mod operation;
+
+//pub use execute::{PatchError, Patcher};
+pub use operation::{Action, Operation, Propagation, parse};
