@@ -83,12 +83,30 @@ pub enum Error {
         /// Host name.
         host: String,
     },
+    /// A file of a host, or of this machine, cannot be read.
+    #[error("cannot read {path} on {host}: {reason}")]
+    Read {
+        /// Host name, or `this machine`.
+        host: String,
+        /// The path there.
+        path: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The list of known host keys cannot be used.
+    #[error("cannot use the known host keys in {path}: {reason}")]
+    KnownHosts {
+        /// The file, with the line where one is meant.
+        path: String,
+        /// What is wrong.
+        reason: String,
+    },
     /// A file did not arrive, or could not be put in place.
     #[error("cannot write {path} on {host}: {reason}")]
     Transfer {
         /// Host name.
         host: String,
-        /// The path on the host (or on this machine, for a source that cannot be read).
+        /// The path on the host.
         path: String,
         /// What is wrong.
         reason: String,
@@ -107,13 +125,16 @@ impl Error {
             Self::HostKeyChanged { place, .. } => Some(format!(
                 "if the host was reinstalled, remove its line at {place} and run again; if not, somebody may be listening"
             )),
-            Self::HostKeyUnknown { .. } => {
-                Some("add the key to known_hosts, or allow new ones with --host-key-checking accept-new".into())
+            Self::HostKeyUnknown { .. } => Some(
+                "add the key to known_hosts, or allow new ones with --host-key-checking accept-new".into(),
+            ),
+            Self::Login { .. } => {
+                Some("check user, password and privateKeyPath of this host in the file".into())
             }
-            Self::Login { .. } => Some("check user, password and privateKeyPath of this host in the file".into()),
-            Self::Sudo { .. } => {
-                Some("log in as root, or let the user run everything with sudo (its password goes into the file)".into())
-            }
+            Self::Sudo { .. } => Some(
+                "log in as root, or let the user run everything with sudo (its password goes into the file)"
+                    .into(),
+            ),
             _ => None,
         }
     }

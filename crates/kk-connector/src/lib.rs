@@ -7,10 +7,14 @@
 mod command;
 mod error;
 mod quote;
+mod ssh;
+mod stats;
+mod talk;
 
 pub use command::{Command, Output, Payload, Stats, Upload, UploadFile, UploadOutcome};
 pub use error::Error;
 pub use quote::quote;
+pub use ssh::{HostKeyPolicy, SshConfig, SshConnection};
 
 use async_trait::async_trait;
 

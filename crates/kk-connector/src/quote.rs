@@ -19,7 +19,9 @@ mod tests {
 
     #[test]
     fn a_word_survives_the_shell() {
-        for text in ["", "plain", "a b", "it's", "$(id)", "`id`", "\"", "\\", "a\nb", "*", "~", "!", "-n", "ä"] {
+        for text in
+            ["", "plain", "a b", "it's", "$(id)", "`id`", "\"", "\\", "a\nb", "*", "~", "!", "-n", "ä"]
+        {
             let script = format!("printf %s {}", quote(text));
             let out = std::process::Command::new("sh").arg("-c").arg(script).output().unwrap();
             assert_eq!(String::from_utf8(out.stdout).unwrap(), text);

@@ -1,0 +1,156 @@
+//! A way through another host: one session on the bastion for each session behind it.
+//!
+//! libssh2 wants a socket, so the session behind the bastion talks to one end of a socket pair. A thread owns the
+//! other end and the bastion's session, and moves bytes between them until either side ends.
+
+use std::{
+    io::{self, Read, Write},
+    os::unix::net::UnixStream,
+    thread,
+    time::Duration,
+};
+
+use rustix::event::{PollFd, PollFlags};
+use ssh2::Channel;
+
+use super::{
+    config::SshConfig,
+    dial::{Dialled, dial, unreachable},
+    pipe::{poll_all, wanted},
+};
+use crate::Error;
+
+/// Sleep at most so long; then a keep-alive is due. Below a second, as [`poll_all`] wants it.
+const TICK: Duration = Duration::from_millis(900);
+/// Ticks without traffic before a keep-alive.
+const QUIET_TICKS: u32 = 15;
+const PIECE: usize = 256 << 10;
+
+/// Opens a stream to `target` through `bastion`.
+pub(super) fn tunnel(bastion: &SshConfig, target: &SshConfig) -> Result<UnixStream, Error> {
+    let dialled = dial(bastion)?;
+    let channel = dialled
+        .session
+        .channel_direct_tcpip(&target.address, target.port, None)
+        .map_err(|error| unreachable(target, &format!("through {}: {}", bastion.place(), error.message())))?;
+    let (near, far) = UnixStream::pair().map_err(|error| unreachable(target, &error.to_string()))?;
+    far.set_nonblocking(true).map_err(|error| unreachable(target, &error.to_string()))?;
+    dialled.session.set_blocking(false);
+    let mut pump = Pump {
+        dialled,
+        channel,
+        stream: far,
+        inward: Buffer::default(),
+        outward: Buffer::default(),
+        quiet: 0,
+    };
+    thread::Builder::new()
+        .name(format!("bastion for {}", target.name))
+        .spawn(move || {
+            if let Err(error) = pump.work() {
+                tracing::debug!(%error, "bastion");
+            }
+        })
+        .map_err(|error| unreachable(target, &error.to_string()))?;
+    Ok(near)
+}
+
+struct Pump {
+    dialled: Dialled,
+    channel: Channel,
+    stream: UnixStream,
+    /// From the bastion to us.
+    inward: Buffer,
+    /// From us to the bastion.
+    outward: Buffer,
+    quiet: u32,
+}
+
+/// Bytes that were read and are not written yet.
+#[derive(Default)]
+struct Buffer {
+    bytes: Vec<u8>,
+    offset: usize,
+    ended: bool,
+}
+
+impl Buffer {
+    fn is_empty(&self) -> bool {
+        self.offset == self.bytes.len()
+    }
+
+    /// Reads when empty, writes what is there; true when something moved.
+    fn move_on(&mut self, from: &mut dyn Read, to: &mut dyn Write) -> io::Result<bool> {
+        let mut moved = false;
+        if self.is_empty() && !self.ended {
+            self.bytes.resize(PIECE, 0);
+            let n = settle(from.read(&mut self.bytes))?;
+            self.ended = n == Some(0);
+            self.bytes.truncate(n.unwrap_or(0));
+            self.offset = 0;
+            moved = n.is_some();
+        }
+        if !self.is_empty() {
+            let n = settle(to.write(&self.bytes[self.offset..]))?.unwrap_or(0);
+            self.offset += n;
+            moved |= n > 0;
+        }
+        Ok(moved)
+    }
+}
+
+/// `None` when it would block.
+fn settle(result: io::Result<usize>) -> io::Result<Option<usize>> {
+    match result {
+        Ok(n) => Ok(Some(n)),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// A channel whose "nothing yet" is not taken for its end.
+struct Ears<'a>(&'a mut Channel);
+
+impl Read for Ears<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match self.0.read(buf)? {
+            0 if !self.0.eof() => Err(io::ErrorKind::WouldBlock.into()),
+            n => Ok(n),
+        }
+    }
+}
+
+impl Pump {
+    fn work(&mut self) -> io::Result<()> {
+        loop {
+            let out = self.outward.move_on(&mut self.stream, &mut self.channel)?;
+            let inn = self.inward.move_on(&mut Ears(&mut self.channel), &mut self.stream)?;
+            if (self.outward.ended && self.outward.is_empty())
+                || (self.inward.ended && self.inward.is_empty())
+            {
+                return Ok(());
+            }
+            if out || inn {
+                self.quiet = 0;
+            } else {
+                self.wait()?;
+            }
+        }
+    }
+
+    fn wait(&mut self) -> io::Result<()> {
+        if self.quiet >= QUIET_TICKS && self.outward.is_empty() {
+            self.quiet = 0;
+            self.dialled.session.keepalive_send()?;
+        }
+        let mut near = PollFlags::empty();
+        near.set(PollFlags::IN, self.outward.is_empty());
+        near.set(PollFlags::OUT, !self.inward.is_empty());
+        let session = &self.dialled.session;
+        let mut fds = [PollFd::new(&self.dialled.socket, wanted(session)), PollFd::new(&self.stream, near)];
+        if !poll_all(&mut fds, TICK)? {
+            self.quiet += 1;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,84 @@
+//! Private keys: reads them and says clearly what is wrong with one, which libssh2 does not.
+
+use std::{fs, path::PathBuf};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use kk_config::{PrivateKey, Secret};
+
+use super::config::home;
+use crate::Error;
+
+/// A key that looks usable.
+pub(super) struct Key {
+    /// The file, or `inline`.
+    pub(super) name: String,
+    /// PEM text.
+    pub(super) text: Secret,
+}
+
+impl Key {
+    /// The error for a key that the library does not take.
+    pub(super) fn unusable(&self, reason: &str) -> Error {
+        unusable(&self.name, reason)
+    }
+}
+
+/// Reads a key.
+pub(super) fn load(key: &PrivateKey, passphrase: Option<&Secret>) -> Result<Key, Error> {
+    let (name, text) = match key {
+        PrivateKey::Inline(text) => ("inline".to_owned(), text.clone()),
+        PrivateKey::Path(path) => {
+            let file = expand(path);
+            let text = fs::read_to_string(&file).map_err(|error| unusable(path, &error.to_string()))?;
+            (path.clone(), text.into())
+        }
+    };
+    if let Some(reason) = flaw(text.expose(), passphrase.is_some()) {
+        return Err(unusable(&name, reason));
+    }
+    Ok(Key { name, text })
+}
+
+fn unusable(path: &str, reason: &str) -> Error {
+    Error::Key { path: path.to_owned(), reason: reason.to_owned() }
+}
+
+/// A leading `~` is the home directory.
+fn expand(path: &str) -> PathBuf {
+    match path.strip_prefix("~/") {
+        Some(rest) => home().join(rest),
+        None => path.into(),
+    }
+}
+
+fn flaw(text: &str, passphrase: bool) -> Option<&'static str> {
+    let Some(begin) = text.lines().find(|line| line.starts_with("-----BEGIN ")) else {
+        let public = text.starts_with("ssh-") || text.starts_with("ecdsa-");
+        return Some(if public {
+            "it is a public key, not a private one"
+        } else {
+            "it is not a private key"
+        });
+    };
+    if begin.contains("PUBLIC KEY") {
+        return Some("it is a public key, not a private one");
+    }
+    if !begin.contains("PRIVATE KEY") {
+        return Some("it is not a private key");
+    }
+    if !passphrase && is_encrypted(begin, text) {
+        return Some("it is encrypted and no passphrase is given");
+    }
+    None
+}
+
+/// PEM says it in its header. In OpenSSH's own format the cipher's name follows the magic word `openssh-key-v1\0`
+/// (OpenSSH, PROTOCOL.key).
+fn is_encrypted(begin: &str, text: &str) -> bool {
+    if !begin.contains("OPENSSH") {
+        return begin.contains("ENCRYPTED") || text.contains("Proc-Type: 4,ENCRYPTED");
+    }
+    let body: String = text.lines().filter(|line| !line.starts_with("-----")).map(str::trim).collect();
+    let Ok(bytes) = STANDARD.decode(body) else { return false };
+    bytes.strip_prefix(b"openssh-key-v1\0").is_some_and(|rest| !rest.starts_with(b"\0\0\0\x04none"))
+}

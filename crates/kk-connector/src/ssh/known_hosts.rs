@@ -1,0 +1,220 @@
+//! OpenSSH's `known_hosts` (sshd(8), "SSH_KNOWN_HOSTS FILE FORMAT"): reading, comparing, appending.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Read, Seek, SeekFrom, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::Path,
+};
+
+use base64::{
+    Engine as _,
+    engine::general_purpose::{STANDARD, STANDARD_NO_PAD},
+};
+use hmac::{Hmac, KeyInit, Mac};
+use sha1::Sha1;
+use sha2::{Digest, Sha256};
+
+use super::config::{HostKeyPolicy, SshConfig};
+use crate::Error;
+
+/// Key types in OpenSSH's order of preference, with the signature algorithms for each.
+const ALGORITHMS: [(&str, &str); 5] = [
+    ("ssh-ed25519", "ssh-ed25519"),
+    ("ecdsa-sha2-nistp256", "ecdsa-sha2-nistp256"),
+    ("ecdsa-sha2-nistp384", "ecdsa-sha2-nistp384"),
+    ("ecdsa-sha2-nistp521", "ecdsa-sha2-nistp521"),
+    ("ssh-rsa", "rsa-sha2-512,rsa-sha2-256"),
+];
+
+/// What is known about one host.
+pub(super) struct KnownHosts<'a> {
+    config: &'a SshConfig,
+    keys: Vec<KnownKey>,
+}
+
+/// A key of the host.
+#[derive(Debug, PartialEq, Eq)]
+struct KnownKey {
+    /// Line in the file, from 1; 0 for a key from the configuration.
+    line: usize,
+    revoked: bool,
+    blob: Vec<u8>,
+}
+
+impl<'a> KnownHosts<'a> {
+    /// Reads what the file, or the configuration, says about the host.
+    pub(super) fn read(config: &'a SshConfig) -> Result<Self, Error> {
+        let keys = match &config.host_key {
+            Some(pinned) => {
+                let blob = pinned.split_whitespace().nth(1).and_then(|key| STANDARD.decode(key).ok());
+                let blob = blob.ok_or_else(|| {
+                    unusable("hostKey", "it is not a public key such as `ssh-ed25519 AAAA…`")
+                })?;
+                vec![KnownKey { line: 0, revoked: false, blob }]
+            }
+            None if config.host_keys == HostKeyPolicy::Off => Vec::new(),
+            None => look_up(&read(&config.known_hosts)?, &name(&config.address, config.port)),
+        };
+        Ok(Self { config, keys })
+    }
+
+    /// Signature algorithms to ask for: those of known keys first, so that a host with several keys shows one
+    /// that can be compared.
+    pub(super) fn algorithms(&self) -> String {
+        let known = |kind: &str| self.keys.iter().any(|key| !key.revoked && key_type(&key.blob) == kind);
+        let (first, then): (Vec<_>, Vec<_>) = ALGORITHMS.iter().partition(|(kind, _)| known(kind));
+        first.iter().chain(&then).map(|(_, algorithms)| *algorithms).collect::<Vec<_>>().join(",")
+    }
+
+    /// Compares the key that the host showed, and keeps a new one where the policy allows it.
+    pub(super) fn verify(&self, offered: &[u8]) -> Result<(), Error> {
+        match self.judge(&self.keys, offered)? {
+            Verdict::Known => Ok(()),
+            Verdict::New if self.config.host_keys == HostKeyPolicy::Strict => {
+                Err(Error::HostKeyUnknown { address: self.config.place(), offered: fingerprint(offered) })
+            }
+            Verdict::New if self.config.host_keys == HostKeyPolicy::Off => Ok(()),
+            Verdict::New => self.learn(offered),
+        }
+    }
+
+    fn judge(&self, keys: &[KnownKey], offered: &[u8]) -> Result<Verdict, Error> {
+        if let Some(key) = keys.iter().find(|key| key.revoked && key.blob == offered) {
+            return Err(unusable(&self.line(key), "the host shows a key that is marked as revoked there"));
+        }
+        let mut valid = keys.iter().filter(|key| !key.revoked);
+        if valid.clone().any(|key| key.blob == offered) {
+            return Ok(Verdict::Known);
+        }
+        // A key of the offered type tells the user most.
+        let same = valid.clone().find(|key| key_type(&key.blob) == key_type(offered));
+        let Some(key) = same.or_else(|| valid.next()) else { return Ok(Verdict::New) };
+        Err(Error::HostKeyChanged {
+            address: self.config.place(),
+            known: fingerprint(&key.blob),
+            offered: fingerprint(offered),
+            place: self.line(key),
+        })
+    }
+
+    fn line(&self, key: &KnownKey) -> String {
+        match key.line {
+            0 => "hostKey in the Cluster file".to_owned(),
+            line => format!("{}:{line}", self.config.known_hosts.display()),
+        }
+    }
+
+    /// Appends the key. Under a lock, and after another look: many hosts are dialled at once, one maybe twice.
+    fn learn(&self, offered: &[u8]) -> Result<(), Error> {
+        let path = &self.config.known_hosts;
+        let name = name(&self.config.address, self.config.port);
+        let failed = |error: io::Error| unusable(&path.display().to_string(), &error.to_string());
+        let mut file = open_for_append(path).map_err(failed)?;
+        file.lock().map_err(failed)?;
+        let mut text = Vec::new();
+        file.seek(SeekFrom::Start(0)).and_then(|_| file.read_to_end(&mut text)).map_err(failed)?;
+        let text = String::from_utf8_lossy(&text);
+        if let Verdict::Known = self.judge(&look_up(&text, &name), offered)? {
+            return Ok(());
+        }
+        let newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        let line = format!("{newline}{name} {} {}\n", key_type(offered), STANDARD.encode(offered));
+        file.write_all(line.as_bytes()).map_err(failed)
+    }
+}
+
+enum Verdict {
+    Known,
+    New,
+}
+
+fn unusable(path: &str, reason: &str) -> Error {
+    Error::KnownHosts { path: path.to_owned(), reason: reason.to_owned() }
+}
+
+fn read(path: &Path) -> Result<String, Error> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+        Err(error) => Err(unusable(&path.display().to_string(), &error.to_string())),
+    }
+}
+
+fn open_for_append(path: &Path) -> io::Result<File> {
+    if let Some(directory) = path.parent() {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    }
+    OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
+}
+
+/// A host as it stands in the file: the port only when it is not 22.
+fn name(address: &str, port: u16) -> String {
+    let address = address.to_ascii_lowercase();
+    if port == 22 { address } else { format!("[{address}]:{port}") }
+}
+
+/// The host's keys. Lines that are not understood are passed over, as OpenSSH does.
+fn look_up(text: &str, name: &str) -> Vec<KnownKey> {
+    let mut keys = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let mut words = line.split_whitespace().peekable();
+        let marker = words.next_if(|word| word.starts_with('@'));
+        let (Some(patterns), Some(_), Some(key)) = (words.next(), words.next(), words.next()) else {
+            continue;
+        };
+        if patterns.starts_with('#') || marker == Some("@cert-authority") || !names(patterns, name) {
+            continue;
+        }
+        let Ok(blob) = STANDARD.decode(key) else { continue };
+        keys.push(KnownKey { line: index + 1, revoked: marker == Some("@revoked"), blob });
+    }
+    keys
+}
+
+/// Whether a line's first field means the host: `|1|salt|hash`, or patterns of which none with `!` fits.
+fn names(patterns: &str, name: &str) -> bool {
+    if let Some(hashed) = patterns.strip_prefix("|1|") {
+        return is_hash_of(hashed, name).unwrap_or(false);
+    }
+    let mut found = false;
+    for pattern in patterns.split(',') {
+        match pattern.strip_prefix('!') {
+            Some(not) if fits(not.to_ascii_lowercase().as_bytes(), name.as_bytes()) => return false,
+            Some(_) => {}
+            None => found |= fits(pattern.to_ascii_lowercase().as_bytes(), name.as_bytes()),
+        }
+    }
+    found
+}
+
+/// The hash is HMAC-SHA1 of the name with the salt as its key.
+fn is_hash_of(hashed: &str, name: &str) -> Option<bool> {
+    let (salt, hash) = hashed.split_once('|')?;
+    let mut mac = Hmac::<Sha1>::new_from_slice(&STANDARD.decode(salt).ok()?).ok()?;
+    mac.update(name.as_bytes());
+    Some(mac.verify_slice(&STANDARD.decode(hash).ok()?).is_ok())
+}
+
+/// `*` is any text and `?` any character.
+fn fits(pattern: &[u8], text: &[u8]) -> bool {
+    match pattern.split_first() {
+        None => text.is_empty(),
+        Some((b'*', rest)) => (0..=text.len()).any(|skip| fits(rest, &text[skip..])),
+        Some((b'?', rest)) => !text.is_empty() && fits(rest, &text[1..]),
+        Some((byte, rest)) => text.first() == Some(byte) && fits(rest, &text[1..]),
+    }
+}
+
+/// The type's name is the first string of a public key (RFC 4253, 6.6).
+fn key_type(blob: &[u8]) -> &str {
+    let name = blob
+        .split_first_chunk::<4>()
+        .and_then(|(length, rest)| rest.get(..usize::try_from(u32::from_be_bytes(*length)).ok()?));
+    name.and_then(|name| str::from_utf8(name).ok()).unwrap_or("unknown")
+}
+
+/// As OpenSSH prints it.
+fn fingerprint(blob: &[u8]) -> String {
+    format!("SHA256:{}", STANDARD_NO_PAD.encode(Sha256::digest(blob)))
+}

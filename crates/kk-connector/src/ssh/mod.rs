@@ -1,0 +1,128 @@
+//! Hosts over SSH (libssh2). Nothing else in the workspace names `ssh2`.
+//!
+//! An [`SshConnection`] owns a pool of at most [`SESSIONS`] sessions. Each is owned by one OS thread
+//! ([`worker`]) and carries one call at a time, so that commands run while uploads travel. Sessions are dialled
+//! when they are first needed, kept alive, and dialled again when they were dropped.
+
+mod auth;
+mod bastion;
+mod config;
+mod dial;
+mod key;
+mod known_hosts;
+mod pipe;
+mod worker;
+
+pub use config::{HostKeyPolicy, SshConfig};
+
+use std::{
+    sync::{Arc, Mutex, PoisonError, mpsc},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::{
+    Command, Connection, Error, Output, Stats, Upload, UploadOutcome,
+    stats::Counters,
+    talk::{self, Call, Caller, Reply, Whom},
+};
+use worker::{Core, Job};
+
+/// Most sessions for one host: OpenSSH lets ten not yet authenticated connections wait (`MaxStartups`).
+const SESSIONS: usize = 4;
+/// How long a cancelled call may take to end the remote process before its caller is let go.
+const FAREWELL: Duration = Duration::from_secs(4);
+
+/// A host over SSH.
+pub struct SshConnection {
+    core: Arc<Core>,
+    pool: Arc<Pool>,
+    permits: Arc<Semaphore>,
+}
+
+/// The sessions that have nothing to do. A worker ends when its sender is dropped.
+#[derive(Default)]
+pub(super) struct Pool(Mutex<Vec<mpsc::Sender<Job>>>);
+
+impl Pool {
+    fn put(&self, worker: mpsc::Sender<Job>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
+    }
+
+    fn take(&self) -> Option<mpsc::Sender<Job>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+}
+
+impl SshConnection {
+    /// Describes the connection; nothing is dialled before the first call.
+    pub fn new(config: SshConfig) -> Self {
+        let whom = Whom { host: config.name.clone(), user: config.user.clone() };
+        Self {
+            core: Arc::new(Core { config, whom, counters: Counters::default(), root: Mutex::default() }),
+            pool: Arc::default(),
+            permits: Arc::new(Semaphore::new(SESSIONS)),
+        }
+    }
+}
+
+#[async_trait]
+impl Caller for SshConnection {
+    fn whom(&self) -> &Whom {
+        &self.core.whom
+    }
+
+    async fn call(&self, mut call: Call) -> Result<Reply, Error> {
+        let cancelled = || Error::Cancelled { host: self.core.whom.host.clone() };
+        let stop = call.cancel.child_token();
+        // Also when our caller loses interest and drops this future, the remote process is to end.
+        let _guard = stop.clone().drop_guard();
+        call.cancel = stop.clone();
+        let permit = tokio::select! {
+            permit = Arc::clone(&self.permits).acquire_owned() => permit.expect("the semaphore is never closed"),
+            () = stop.cancelled() => return Err(cancelled()),
+        };
+        let worker = match self.pool.take() {
+            Some(worker) => worker,
+            None => worker::start(Arc::clone(&self.core), Arc::downgrade(&self.pool))?,
+        };
+        let (reply, answer) = oneshot::channel();
+        let job = Job { call, reply, worker: worker.clone(), permit };
+        let gone =
+            || Error::Lost { host: self.core.whom.host.clone(), reason: "its thread has ended".into() };
+        worker.send(job).map_err(|_| gone())?;
+        tokio::select! {
+            answer = answer => answer.unwrap_or_else(|_| Err(gone())),
+            () = async { stop.cancelled().await; tokio::time::sleep(FAREWELL).await } => Err(cancelled()),
+        }
+    }
+}
+
+#[async_trait]
+impl Connection for SshConnection {
+    fn host(&self) -> &str {
+        &self.core.whom.host
+    }
+
+    async fn run(&self, command: Command) -> Result<Output, Error> {
+        talk::run(self, command).await
+    }
+
+    async fn upload(&self, upload: Upload) -> Result<UploadOutcome, Error> {
+        talk::upload(self, upload).await
+    }
+
+    async fn download(&self, path: &str, limit: u64) -> Result<Vec<u8>, Error> {
+        talk::download(self, path, limit).await
+    }
+
+    fn stats(&self) -> Stats {
+        self.core.counters.stats()
+    }
+
+    async fn close(&self) {
+        while self.pool.take().is_some() {}
+    }
+}

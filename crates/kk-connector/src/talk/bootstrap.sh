@@ -1,0 +1,64 @@
+# Runs on the host, as root, before and around the caller's script. The caller's side is `opening.rs`, which puts
+# these variables in front: kk (a random word), size (bytes of the tar stream that follows on standard input),
+# mode (run: the script's input is empty; stream: it gets what follows the tar), pty (1: one terminal for all).
+PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+HOME=~root
+LC_ALL=C
+export PATH HOME LC_ALL
+umask 022
+dir='' job='' watch=''
+
+# Ends what is left of the script's process group (TERM, 2 s later KILL) and removes the private directory.
+clean() {
+  trap - 0
+  [ -z "$watch" ] || kill "$watch" 2>/dev/null
+  if [ -n "$job" ] && kill -s TERM -- "-$job" 2>/dev/null; then
+    n=0
+    while [ "$n" -lt 20 ] && kill -s 0 -- "-$job" 2>/dev/null; do
+      sleep 0.1
+      n=$((n + 1))
+    done
+    kill -s KILL -- "-$job" 2>/dev/null
+  fi
+  cd /
+  [ -z "$dir" ] || rm -rf "$dir"
+}
+trap clean 0
+trap 'exit 143' HUP INT TERM PIPE
+
+dir=$(mktemp -d /run/kk.XXXXXXXX 2>/dev/null || mktemp -d /tmp/kk.XXXXXXXX) || exit 125
+head -c "$size" | tar -xmf - -C "$dir" || exit 125
+cd "$dir/files" || exit 125
+[ "$pty" = 0 ] || exec 2>"$dir/stderr"
+echo "kk-$kk-begin"
+echo "kk-$kk-begin" >&2
+
+exec 3<&0
+if [ "$mode" = stream ]; then
+  setsid sh ../script <&3 3<&- &
+  job=$!
+else
+  setsid sh ../script </dev/null 3<&- &
+  job=$!
+  # The dead man's switch: when the caller closes our input, or its connection dies, the script dies too.
+  {
+    head -c 1
+    kill -s TERM -- "-$job"
+    sleep 2
+    kill -s KILL -- "-$job"
+  } <&3 3<&- >/dev/null 2>&1 &
+  watch=$!
+fi
+exec 3<&-
+wait "$job" 2>/dev/null
+code=$?
+
+[ "$pty" = 0 ] || exec 4<"$dir/stderr"
+clean
+echo "kk-$kk-end $code"
+if [ "$pty" = 0 ]; then
+  echo "kk-$kk-end $code" >&2
+else
+  cat <&4
+  echo "kk-$kk-end $code"
+fi

@@ -1,0 +1,127 @@
+//! One conversation with a host's shell: the part that SSH and this machine have in common.
+//!
+//! A [`Call`] says what to run. [`opening`] turns it into a short command line and the bytes that go to its
+//! standard input, [`drive`] moves bytes over a [`Pipe`] until the script has ended, and [`frame`] cuts the
+//! script's output out of whatever else a login shell prints. A call is owned by the thread that drives it.
+
+mod body;
+mod download;
+mod drive;
+mod frame;
+mod opening;
+mod root;
+mod run;
+mod upload;
+
+pub(crate) use body::Body;
+pub(crate) use download::download;
+pub(crate) use drive::{Failure, drive, plain};
+pub(crate) use opening::Opening;
+pub(crate) use root::{Plain, Root, find_root};
+pub(crate) use run::run;
+pub(crate) use upload::upload;
+
+use std::{io, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio_util::sync::CancellationToken;
+
+use crate::{Error, Payload};
+
+/// How much of each stream is kept for [`crate::Output`].
+pub(crate) const KEEP: usize = 4 << 20;
+
+/// Which of a script's streams is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stream {
+    Out,
+    Err,
+}
+
+/// The three standard streams of a command on a host, none of which ever blocks.
+pub(crate) trait Pipe {
+    /// Reads what is there: `WouldBlock` for nothing yet, 0 for the end.
+    fn read(&mut self, stream: Stream, buf: &mut [u8]) -> io::Result<usize>;
+    /// Sends some of `data`; after `WouldBlock` the same data must be offered again.
+    fn write(&mut self, data: &[u8]) -> io::Result<usize>;
+    /// Whether part of a packet is out, so that the next write must finish it.
+    fn mid_packet(&self) -> bool;
+    /// Tells the command that no more input comes. On a terminal: hangs up.
+    fn close_input(&mut self) -> io::Result<()>;
+    /// Sleeps until something may move, at most `timeout`.
+    fn wait(&mut self, timeout: Duration, sending: bool) -> io::Result<()>;
+}
+
+/// What a script's live output, or its input, is connected with.
+pub(crate) enum Side {
+    /// Nothing: the output is looked at when all is over.
+    Quiet,
+    /// Each line goes to somebody.
+    Lines(UnboundedSender<String>),
+    /// The script receives files.
+    Body(Body),
+}
+
+impl Side {
+    /// Takes a line of the script's standard output.
+    fn heard(&mut self, line: &[u8]) {
+        match self {
+            Self::Quiet => {}
+            // Nobody listening any more is no reason to end the script.
+            Self::Lines(lines) => drop(lines.send(String::from_utf8_lossy(line).into_owned())),
+            Self::Body(body) => body.heard(line),
+        }
+    }
+}
+
+/// One script to run as root.
+pub(crate) struct Call {
+    pub(crate) script: Arc<str>,
+    pub(crate) files: Vec<Payload>,
+    pub(crate) timeout: Duration,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) side: Side,
+    /// Bytes of standard output to keep (the end is kept).
+    pub(crate) keep: usize,
+}
+
+impl Call {
+    /// A quiet call.
+    pub(crate) fn new(script: Arc<str>, timeout: Duration, cancel: CancellationToken) -> Self {
+        Self { script, files: Vec::new(), timeout, cancel, side: Side::Quiet, keep: KEEP }
+    }
+}
+
+/// What came of a call.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) code: i32,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+    /// Bytes of file content that travelled.
+    pub(crate) body_sent: u64,
+    /// Bytes that both streams carried.
+    pub(crate) received: u64,
+}
+
+/// Names for error messages.
+#[derive(Clone, Debug)]
+pub(crate) struct Whom {
+    pub(crate) host: String,
+    pub(crate) user: String,
+}
+
+/// Something that can carry out a [`Call`]. `run`, `upload` and `download` are built on it.
+#[async_trait]
+pub(crate) trait Caller: Send + Sync {
+    fn whom(&self) -> &Whom;
+    async fn call(&self, call: Call) -> Result<Reply, Error>;
+}
+
+/// The last lines of a text, for an error message.
+pub(crate) fn last_lines(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines[lines.len().saturating_sub(5)..].join("; ")
+}

@@ -1,0 +1,118 @@
+//! How a call begins: the command line for the host's shell, and the bytes for its standard input.
+//!
+//! The command line holds nothing of the user's and no secret. It reads the bootstrap (`bootstrap.sh`) from its
+//! input, exactly as many bytes as were announced, and that reads a tar stream with the script and its files.
+
+use kk_config::Secret;
+
+use super::{Call, Root, Side};
+use crate::{Error, Payload, quote};
+
+const BOOTSTRAP: &str = include_str!("bootstrap.sh");
+
+/// Everything that is known before the first byte travels.
+pub(crate) struct Opening {
+    /// For `ssh host COMMAND` or `sh -c COMMAND`; any usual login shell understands it (csh and fish too).
+    pub(crate) command: String,
+    /// The random word of this call.
+    pub(crate) nonce: String,
+    /// Whether sudo insists on a terminal.
+    pub(crate) pty: bool,
+    /// Whether root is reached by sudo, which may refuse.
+    pub(crate) sudo: bool,
+    /// For sudo, on its standard input.
+    pub(crate) password: Option<Secret>,
+    /// What the command reads first: bootstrap and tar.
+    pub(crate) prelude: Vec<u8>,
+}
+
+impl Opening {
+    /// Plans a call.
+    pub(crate) fn new(root: &Root, call: &Call) -> Result<Self, Error> {
+        let nonce = nonce();
+        let tar = pack(call)?;
+        let mode = if matches!(call.side, Side::Body(_)) { "stream" } else { "run" };
+        let pty = matches!(root, Root::Sudo { pty: true, .. });
+        let bootstrap =
+            format!("kk={nonce} size={} mode={mode} pty={}\n{BOOTSTRAP}", tar.len(), u8::from(pty));
+
+        // The line that the loop waits for makes the input safe against a password that sudo did not ask for.
+        let ready = if pty { format!("stty raw -echo; echo kk-{nonce}-ready; ") } else { String::new() };
+        let inner = format!(
+            "{ready}while read -r l; do [ \"$l\" = kk-{nonce} ] && break; done; eval \"$(head -c {})\"",
+            bootstrap.len()
+        );
+        let inner = format!("sh -c {}", quote(&inner));
+        let (command, password) = match root {
+            Root::Already => (format!("exec {inner}"), None),
+            Root::Sudo { password: None, .. } => (format!("exec env LC_ALL=C sudo -k -n {inner}"), None),
+            Root::Sudo { password: Some(password), pty: false } => {
+                (format!("exec env LC_ALL=C sudo -k -S -p \"\" {inner}"), Some(password.clone()))
+            }
+            Root::Sudo { password: Some(password), pty: true } => (
+                format!("exec env LC_ALL=C sudo -k -S -p {} {inner}", prompt(&nonce)),
+                Some(password.clone()),
+            ),
+        };
+        let command = if pty {
+            format!("exec sh -c {}", quote(&format!("stty raw -echo; {command}")))
+        } else {
+            command
+        };
+
+        let mut prelude = format!("kk-{nonce}\n{bootstrap}").into_bytes();
+        prelude.extend_from_slice(&tar);
+        Ok(Self { command, nonce, pty, sudo: !matches!(root, Root::Already), password, prelude })
+    }
+
+    /// What sudo prints on a terminal when it wants the password.
+    pub(crate) fn prompt(&self) -> String {
+        prompt(&self.nonce)
+    }
+
+    /// What the shell prints on a terminal when it has been made transparent.
+    pub(crate) fn ready(&self) -> String {
+        format!("kk-{}-ready\n", self.nonce)
+    }
+}
+
+fn prompt(nonce: &str) -> String {
+    format!("kk-{nonce}-password:")
+}
+
+/// 16 random hex digits.
+pub(crate) fn nonce() -> String {
+    let random = getrandom::u64().expect("the kernel has random bytes");
+    format!("{random:016x}")
+}
+
+/// The script and its files as a tar stream: `script`, `files/…`.
+fn pack(call: &Call) -> Result<Vec<u8>, Error> {
+    let mut tar = tar::Builder::new(Vec::new());
+    let mut directory = tar::Header::new_gnu();
+    directory.set_entry_type(tar::EntryType::Directory);
+    directory.set_mode(0o700);
+    directory.set_size(0);
+    let written = tar
+        .append_data(&mut directory, "files/", std::io::empty())
+        .and_then(|()| tar.append_data(&mut header(call.script.len()), "script", call.script.as_bytes()));
+    for Payload { name, content } in &call.files {
+        if name.is_empty() || name.contains(['/', '\0']) || name == "." || name == ".." {
+            return Err(bad_name(name, "not a plain file name"));
+        }
+        tar.append_data(&mut header(content.len()), format!("files/{name}"), &content[..])
+            .map_err(|error| bad_name(name, &error.to_string()))?;
+    }
+    written.and_then(|()| tar.into_inner()).map_err(|error| bad_name("script", &error.to_string()))
+}
+
+fn header(size: usize) -> tar::Header {
+    let mut header = tar::Header::new_gnu();
+    header.set_mode(0o600);
+    header.set_size(size as u64);
+    header
+}
+
+fn bad_name(name: &str, reason: &str) -> Error {
+    Error::Read { host: "this machine".into(), path: name.into(), reason: reason.into() }
+}

@@ -1,0 +1,75 @@
+//! Becoming root: finds out once per host how the user who logs in gets there.
+
+use kk_config::Secret;
+
+use super::{Failure, Whom, last_lines, opening::nonce};
+use crate::Error;
+
+/// How a host's user becomes root.
+#[derive(Clone, Debug)]
+pub(crate) enum Root {
+    /// The user is root.
+    Already,
+    /// By sudo; without a password when there is none.
+    Sudo {
+        password: Option<Secret>,
+        /// sudo is set to `requiretty`.
+        pty: bool,
+    },
+}
+
+/// What a command said that was run as it is, without the bootstrap.
+pub(crate) struct Plain {
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+}
+
+/// Asks the host. `exec` runs a command line with the given standard input.
+pub(crate) fn find_root(
+    exec: &mut dyn FnMut(&str, &[u8]) -> Result<Plain, Failure>,
+    whom: &Whom,
+    password: Option<&Secret>,
+) -> Result<Root, Failure> {
+    let mark = format!("kk-{}", nonce());
+    let asked = exec(
+        &format!("exec sh -c 'echo {mark}; id -u; LC_ALL=C sudo -k -n sh -c : 2>&1; echo {mark} $?'"),
+        b"",
+    )?;
+    let text = String::from_utf8_lossy(&asked.stdout).into_owned();
+    let mut parts = text.split(mark.as_str()).skip(1);
+    let (Some(answer), Some(status)) = (parts.next(), parts.next()) else {
+        let words = last_lines(&[asked.stdout, asked.stderr].concat());
+        return Err(refused(whom, format!("the login shell runs no commands: {words}")));
+    };
+    let (uid, complaint) = answer.trim().split_once('\n').unwrap_or((answer.trim(), ""));
+    let pty = complaint.contains("must have a tty");
+    match (uid.trim(), status.trim(), password) {
+        ("0", _, _) => Ok(Root::Already),
+        (_, "0", _) => Ok(Root::Sudo { password: None, pty: false }),
+        (_, "127", _) => Err(refused(whom, "sudo is not installed".into())),
+        // A wrong password shows itself at the first call: sudo asks a second time on the terminal.
+        (_, _, password) if pty => Ok(Root::Sudo { password: password.cloned(), pty }),
+        (_, _, None) => Err(refused(whom, format!("{}; no password is given", complaint.trim()))),
+        (_, _, Some(password)) => try_password(exec, whom, password),
+    }
+}
+
+/// Tries the password alone, so that a wrong one costs one attempt and sudo cannot read further.
+fn try_password(
+    exec: &mut dyn FnMut(&str, &[u8]) -> Result<Plain, Failure>,
+    whom: &Whom,
+    password: &Secret,
+) -> Result<Root, Failure> {
+    let mark = format!("kk-{}", nonce());
+    let line = format!("{}\n", password.expose());
+    let tried =
+        exec(&format!("exec env LC_ALL=C sudo -k -S -p \"\" sh -c \"echo {mark}\""), line.as_bytes())?;
+    if String::from_utf8_lossy(&tried.stdout).contains(&mark) {
+        return Ok(Root::Sudo { password: Some(password.clone()), pty: false });
+    }
+    Err(refused(whom, last_lines(&tried.stderr)))
+}
+
+fn refused(whom: &Whom, reason: String) -> Failure {
+    Failure::Final(Error::Sudo { host: whom.host.clone(), user: whom.user.clone(), reason })
+}

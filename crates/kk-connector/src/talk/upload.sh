@@ -1,0 +1,57 @@
+# Receives files on standard input. The list `manifest` has two lines a file: "size sha256 mode" and its path.
+# Says "want N" for each file that is not there yet and "go"; then reads the contents of these, one after the other.
+# Needs the variable kk, a random word.
+tmp='' now=''
+trap '[ -z "$tmp" ] || rm -f -- "$tmp"' 0
+trap 'exit 143' HUP INT TERM PIPE
+
+fail() {
+  echo "fail $now"
+  echo "$1" >&2
+  exit 1
+}
+
+there() {
+  [ -f "$target" ] && [ ! -L "$target" ] || return 1
+  [ "$(stat -c %s -- "$target")" = "$size" ] || return 1
+  [ "$(sha256sum <"$target")" = "$sum  -" ]
+}
+
+receive() {
+  dir=${target%/*}
+  mkdir -p -- "$dir/" || fail 'the directory cannot be made'
+  tmp=$dir/.kk-$kk-${target##*/}
+  # tee goes on reading when the disk is full, so that the stream stays in step; the file is then short.
+  got=$(head -c "$size" | (umask 077 && tee -- "$tmp") | sha256sum)
+  have=$(stat -c %s -- "$tmp") || fail 'the file cannot be made'
+  if [ "$got" != "$sum  -" ]; then
+    [ "$have" = "$size" ] || fail "the stream ended after $have of $size bytes"
+    fail "its SHA-256 is ${got%% *}, not $sum"
+  fi
+  [ "$have" = "$size" ] || fail "only $have of $size bytes could be written"
+  chmod "$mode" -- "$tmp" && mv -fT -- "$tmp" "$target" || fail 'it cannot be put in place'
+  tmp=''
+}
+
+wanted=' '
+n=0
+exec 4<manifest
+while read -r size sum mode <&4 && IFS= read -r target <&4; do
+  now=$n
+  if there; then
+    chown 0:0 -- "$target" && chmod "$mode" -- "$target" || fail 'its owner and mode cannot be set'
+  else
+    wanted="$wanted$n "
+    echo "want $n"
+  fi
+  n=$((n + 1))
+done
+echo go
+
+n=0
+exec 4<manifest
+while read -r size sum mode <&4 && IFS= read -r target <&4; do
+  now=$n
+  case $wanted in *" $n "*) receive ;; esac
+  n=$((n + 1))
+done

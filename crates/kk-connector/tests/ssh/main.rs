@@ -1,0 +1,12 @@
+//! The SSH connection against a real sshd on loopback.
+
+mod run;
+mod sshd;
+mod transfer;
+
+use kk_connector::Command;
+
+/// A script with 20 s of time.
+fn script(text: &str) -> Command {
+    Command { timeout: std::time::Duration::from_secs(20), ..Command::new(text) }
+}
