@@ -1,3 +1,78 @@
-//! kk-lab
+//! Throw-away hosts on one machine and a mirror of everything a cluster needs: for the demo, the end-to-end tests and
+//! anyone's first try. See `kk-lab --help`.
 
-fn main() {}
+use std::os::unix::process::CommandExt;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Parser;
+
+use crate::cli::{Cli, Command, Mirror};
+use crate::host::Host;
+use crate::paths::Paths;
+use crate::versions::Versions;
+
+mod background;
+mod cgroup;
+mod cli;
+mod clusterfile;
+mod disk;
+mod hash;
+mod host;
+mod image;
+mod lab;
+mod mirror;
+mod mounts;
+mod net;
+mod packages;
+mod paths;
+mod programs;
+mod rootfs;
+mod run;
+mod say;
+mod serve;
+mod servers;
+mod slice;
+mod tls;
+mod versions;
+
+fn main() -> ExitCode {
+    match dispatch(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say::progress(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(command: Command) -> Result<()> {
+    let paths = Paths::from_env()?;
+    match command {
+        Command::Up(args) => lab::up(&paths, &args),
+        Command::Down { host } => lab::down(&paths, host.as_deref()),
+        Command::Status { output } => lab::status(output),
+        Command::Exec { host, command } => become_program(Host::named(&host)?.inside(&command)?),
+        Command::Enter { command } => enter(&command),
+        Command::Mirror(Mirror::Build { kubernetes }) => {
+            lab::need_root()?;
+            let versions = Versions::load(&paths.data)?;
+            mirror::build(&paths, &versions, &versions.chosen(&kubernetes)?)
+        }
+        Command::Mirror(Mirror::Serve { listen }) => serve::run(&paths.mirror(), &listen),
+    }
+}
+
+/// Runs a command of this machine in the lab's network, marked as the lab's so that `down` ends it.
+fn enter(words: &[String]) -> Result<()> {
+    lab::need_root()?;
+    anyhow::ensure!(net::is_up()?, "the lab is not up\nhint: `kk-lab up`");
+    let (program, args) = words.split_first().context("no command was given")?;
+    become_program(background::in_group("enter", &net::inside(program, args), false)?)
+}
+
+/// Replaces this process, so that signals, terminal and exit code are the command's own.
+fn become_program(mut command: std::process::Command) -> Result<()> {
+    let error = command.exec();
+    Err(error).with_context(|| format!("cannot start {}", command.get_program().display()))
+}

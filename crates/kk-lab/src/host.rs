@@ -1,0 +1,302 @@
+//! One throw-away host: a systemd-nspawn container with its own root (an overlay above the shared one), its own
+//! network device, and real folders where an overlay cannot lie on an overlay.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::Serialize;
+
+use crate::run::{command, last_lines, output, output_with_input, succeeds};
+use crate::{background, cgroup, mounts, net, paths};
+
+/// From a started container to an answer over SSH; measured 3 to 4 s for three at once on two cores.
+const BOOT_PATIENCE: Duration = Duration::from_secs(90);
+/// System calls that container runtimes inside the host need; nspawn refuses them by default.
+const SYSTEM_CALLS: &str =
+    "@keyring @privileged @mount @module @raw-io @reboot @swap @debug bpf perf_event_open";
+/// Folders that containers lie in: real ones of this machine.
+const DATA: [&str; 3] = ["containerd", "kubelet", "etcd"];
+/// The last number of node1's address.
+const FIRST_ADDRESS: u8 = 11;
+/// More would not fit into a machine anyway, and the addresses stay below the ones for virtual addresses.
+pub(crate) const MOST_HOSTS: u8 = 40;
+
+const PREPARE: &str = include_str!("host_prepare.sh");
+
+/// A host of the lab; its address follows from its name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(crate) struct Host {
+    pub(crate) name: String,
+    pub(crate) address: String,
+}
+
+/// A user besides root, who may do everything by sudo with the password.
+#[derive(Debug, Clone)]
+pub(crate) struct SudoUser {
+    pub(crate) name: String,
+    pub(crate) password: String,
+}
+
+impl Host {
+    /// `number` counts from 1.
+    pub(crate) fn new(number: u8) -> Self {
+        Self { name: format!("node{number}"), address: format!("172.30.0.{}", FIRST_ADDRESS + number - 1) }
+    }
+
+    /// The host called `name`. Errors: names are `node1` to `node40`.
+    pub(crate) fn named(name: &str) -> Result<Self> {
+        let number = name.strip_prefix("node").and_then(|digits| digits.parse().ok());
+        match number {
+            Some(number) if (1..=MOST_HOSTS).contains(&number) => Ok(Self::new(number)),
+            _ => bail!("no host can be called `{name}`; hosts of the lab are node1 to node{MOST_HOSTS}"),
+        }
+    }
+
+    /// Hosts that have a folder or a control group, whether they run or not.
+    pub(crate) fn known() -> Result<Vec<Self>> {
+        let mut names = cgroup::names()?;
+        if let Ok(entries) = fs::read_dir(paths::state("hosts")) {
+            names.extend(entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()));
+        }
+        let mut hosts: Vec<Self> = names.iter().filter_map(|name| Self::named(name).ok()).collect();
+        hosts.sort_by_key(|host| (host.name.len(), host.name.clone()));
+        Ok(hosts)
+    }
+
+    fn folder(&self) -> PathBuf {
+        paths::state("hosts").join(&self.name)
+    }
+
+    /// Process id (as this machine sees it) of the host's systemd, when it runs.
+    pub(crate) fn leader(&self) -> Result<Option<i32>> {
+        for id in cgroup::processes(&self.name)? {
+            let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+            let inner = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+            // Two ids, the inner one being 1: the first process of a namespace below ours. Pods nest one deeper.
+            if inner.is_some_and(|ids| ids.split_whitespace().skip(1).eq(["1"])) {
+                return Ok(Some(id));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Boots the host anew, from nothing but the root file system `base`, and waits until it answers over SSH.
+    pub(crate) fn boot(&self, base: &Path, user: Option<&SudoUser>) -> Result<()> {
+        self.remove()?;
+        let root = self.mount_root(base)?;
+        self.furnish(&root, user).with_context(|| format!("cannot prepare {}", self.name))?;
+        let log = self.folder().join("boot.log");
+        let mut child = background::start(&self.name, &self.container(&root), &log)?;
+        let begun = Instant::now();
+        while !self.answers() {
+            let ended = child.try_wait()?.is_some();
+            if ended || begun.elapsed() > BOOT_PATIENCE {
+                let how = if ended { "ended while booting" } else { "does not answer over SSH" };
+                let said = fs::read_to_string(&log).unwrap_or_default();
+                bail!("{} {how}; its last words ({}):\n{}", self.name, log.display(), last_lines(&said));
+            }
+            sleep(Duration::from_millis(100));
+        }
+        Ok(())
+    }
+
+    fn mount_root(&self, base: &Path) -> Result<PathBuf> {
+        let folder = self.folder();
+        for name in ["upper", "work", "root"].iter().chain(&DATA) {
+            fs::create_dir_all(folder.join(name))?;
+        }
+        // 0755 whatever the caller's umask: the upper folder becomes `/` of the host.
+        fs::set_permissions(folder.join("upper"), fs::Permissions::from_mode(0o755))?;
+        let root = folder.join("root");
+        let layers = format!(
+            "lowerdir={},upperdir={},workdir={}",
+            base.display(),
+            folder.join("upper").display(),
+            folder.join("work").display()
+        );
+        output(command("mount", ["-t", "overlay", "overlay", "-o", &layers]).arg(&root))?;
+        Ok(root)
+    }
+
+    fn furnish(&self, root: &Path, user: Option<&SudoUser>) -> Result<()> {
+        let key = fs::read_to_string(paths::state("id_ed25519.pub"))?;
+        let network = format!(
+            "[Match]\nName=host0\n[Network]\nAddress={}/24\nGateway={}\n",
+            self.address,
+            net::GATEWAY
+        );
+        let machine_id = fs::read_to_string("/proc/sys/kernel/random/uuid")?.replace('-', "");
+        let resolver = root.join("etc/resolv.conf");
+        // It may be a link; written through, it would change whatever it points at.
+        let _ = fs::remove_file(&resolver);
+        let files = [
+            (resolver, format!("nameserver {}\n", net::GATEWAY)),
+            (root.join("etc/hostname"), format!("{}\n", self.name)),
+            (
+                root.join("etc/hosts"),
+                format!("127.0.0.1 localhost\n127.0.1.1 {}\n::1 localhost\n", self.name),
+            ),
+            (root.join("etc/machine-id"), machine_id),
+            (root.join("etc/systemd/network/10-host0.network"), network),
+            // It fails now and then in a container, and callers of hostnamectl then hang for 25 s.
+            (
+                root.join("etc/systemd/system/systemd-hostnamed.service.d/lab.conf"),
+                "[Service]\nRestart=on-failure\n".into(),
+            ),
+            (root.join("etc/systemd/system/lab-prepare.service"), prepare_unit()),
+            (root.join("usr/local/sbin/lab-prepare"), PREPARE.to_owned()),
+        ];
+        for (path, text) in files {
+            write(&path, &text)?;
+        }
+        enable(root, "sysinit.target", "/etc/systemd/system/lab-prepare.service")?;
+        enable(root, "multi-user.target", "/lib/systemd/system/systemd-networkd.service")?;
+        authorize(&root.join("root/.ssh"), &key)?;
+        if let Some(user) = user {
+            add_user(root, user, &key)?;
+        }
+        Ok(())
+    }
+
+    fn container(&self, root: &Path) -> Command {
+        let mut words = vec![
+            "--quiet".to_owned(),
+            "--boot".into(),
+            format!("--machine={}", self.name),
+            format!("--directory={}", root.display()),
+            format!("--network-bridge={}", net::BRIDGE),
+            "--resolv-conf=off".into(),
+            "--link-journal=no".into(),
+            // No systemd of this machine is asked for anything: it may not run here at all.
+            "--keep-unit".into(),
+            "--register=no".into(),
+            "--private-users=no".into(),
+            "--capability=all".into(),
+            // The clock is the machine's.
+            "--drop-capability=CAP_SYS_TIME".into(),
+            format!("--system-call-filter={SYSTEM_CALLS}"),
+            "--bind=/dev/kmsg".into(),
+        ];
+        words.extend(
+            DATA.iter().map(|name| format!("--bind={}:/var/lib/{name}", self.folder().join(name).display())),
+        );
+        let mut command = net::inside("systemd-nspawn", words);
+        command.env("SYSTEMD_NSPAWN_API_VFS_WRITABLE", "1");
+        command
+    }
+
+    /// Logged in over SSH and open for every user (a booting systemd lets only root in).
+    fn answers(&self) -> bool {
+        let target = format!("root@{}", self.address);
+        let options =
+            ["ConnectTimeout=2", "StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "BatchMode=yes"];
+        let mut words: Vec<String> =
+            options.iter().flat_map(|option| ["-o".to_owned(), (*option).to_owned()]).collect();
+        words.extend(["-i".to_owned(), paths::state("id_ed25519").display().to_string(), target]);
+        words.push("test ! -e /run/nologin".to_owned());
+        succeeds(&mut net::inside("ssh", words))
+    }
+
+    /// A command that runs inside the host, as root, without SSH (so it works when a test has broken that).
+    pub(crate) fn inside(&self, words: &[String]) -> Result<Command> {
+        let Some(leader) = self.leader()? else {
+            bail!(
+                "{} does not run\nhint: `kk-lab status` lists the hosts, `kk-lab up --host {}` boots it",
+                self.name,
+                self.name
+            );
+        };
+        ensure!(!words.is_empty(), "no command was given");
+        let mut enter =
+            command("nsenter", ["--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--root", "--wd"]);
+        enter.arg(format!("--target={leader}")).arg("--").args(words);
+        let mut inside = background::in_group(&self.name, &enter, false)?;
+        inside
+            .env("HOME", "/root")
+            .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+        Ok(inside)
+    }
+
+    /// Ends the host as a power cut would and removes all that was its own.
+    pub(crate) fn remove(&self) -> Result<()> {
+        cgroup::remove(&self.name)?;
+        // nspawn tidies this up itself only when it ends by itself.
+        let _ = fs::remove_dir(Path::new("/run/systemd/nspawn/propagate").join(&self.name));
+        mounts::remove_folder(&self.folder())
+    }
+}
+
+/// Runs before everything that could look at control groups or write kernel parameters.
+fn prepare_unit() -> String {
+    "[Unit]\nDescription=Make this container a host for containers\nDefaultDependencies=no\n\
+     Before=sysinit.target systemd-sysctl.service\n[Service]\nType=oneshot\nExecStart=/bin/sh /usr/local/sbin/lab-prepare\n\
+     [Install]\nWantedBy=sysinit.target\n"
+        .to_owned()
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn enable(root: &Path, target: &str, unit: &str) -> Result<()> {
+    let folder = root.join(format!("etc/systemd/system/{target}.wants"));
+    fs::create_dir_all(&folder)?;
+    let name = Path::new(unit).file_name().context("a unit has a name")?;
+    if fs::symlink_metadata(folder.join(name)).is_err() {
+        symlink(unit, folder.join(name))?;
+    }
+    Ok(())
+}
+
+fn authorize(folder: &Path, key: &str) -> Result<()> {
+    write(&folder.join("authorized_keys"), key)?;
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
+    fs::set_permissions(folder.join("authorized_keys"), fs::Permissions::from_mode(0o600))?;
+    Ok(())
+}
+
+fn add_user(root: &Path, user: &SudoUser, key: &str) -> Result<()> {
+    let root_text = root.display().to_string();
+    output(&mut command(
+        "useradd",
+        ["--root", &root_text, "--create-home", "--shell", "/bin/bash", &user.name],
+    ))?;
+    let line = format!("{}:{}\n", user.name, user.password);
+    output_with_input(&mut command("chpasswd", ["--root", &root_text]), &line)?;
+    let rule = root.join("etc/sudoers.d").join(&user.name);
+    write(&rule, &format!("{} ALL=(ALL:ALL) ALL\n", user.name))?;
+    fs::set_permissions(&rule, fs::Permissions::from_mode(0o440))?;
+    let home = root.join("home").join(&user.name);
+    authorize(&home.join(".ssh"), key)?;
+    let owner = format!("{0}:{0}", user.name);
+    let folder = format!("/home/{}/.ssh", user.name);
+    output(&mut command("chroot", [&root_text, "chown", "-R", &owner, &folder]))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_follows_from_the_name() {
+        let host = Host::named("node3").unwrap();
+        assert_eq!((host.name.as_str(), host.address.as_str()), ("node3", "172.30.0.13"));
+        assert_eq!(host, Host::new(3));
+    }
+
+    #[test]
+    fn other_names_are_refused() {
+        for name in ["node0", "node41", "node", "mirror", "node1x", "../node1", "node999"] {
+            assert!(Host::named(name).is_err(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! The lab as a whole: what `up`, `down` and `status` do. Nothing but the kernel's own tables (control groups,
+//! mounts, namespaces) tells what runs, so a crash or a lost record changes nothing.
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+
+use anyhow::{Context, Result, anyhow, ensure};
+use serde::Serialize;
+
+use crate::cli::{Output, Up};
+use crate::host::{Host, SudoUser};
+use crate::paths::{self, Paths, STATE};
+use crate::run::{command, output};
+use crate::say::{self, Step};
+use crate::versions::Versions;
+use crate::{cgroup, clusterfile, disk, mirror, mounts, net, packages, rootfs, servers};
+
+/// inotify instances a user may have: 128, the kernel's default, is too few for three kubelets with their containers.
+const INOTIFY_INSTANCES: u64 = 8192;
+const INOTIFY: &str = "/proc/sys/fs/inotify/max_user_instances";
+
+/// Boots what is asked for, and ends hosts beyond it.
+pub(crate) fn up(paths: &Paths, args: &Up) -> Result<()> {
+    need_root()?;
+    let versions = Versions::load(&paths.data)?;
+    let kubernetes = versions.chosen(&args.kubernetes)?;
+    let user =
+        args.user.clone().zip(args.sudo_password.clone()).map(|(name, password)| SudoUser { name, password });
+    let _lab = paths.lock("lab")?;
+    let wanted = match &args.host {
+        Some(name) => vec![Host::named(name)?],
+        None => (1..=args.hosts).map(Host::new).collect(),
+    };
+    disk::ensure_free(Path::new(STATE), disk::per_host() * wanted.len() as u64, "the hosts")?;
+    packages::ensure(packages::HOSTS)?;
+    let base = rootfs::ensure(paths)?;
+    if !args.no_mirror && args.host.is_none() {
+        mirror::build(paths, &versions, &kubernetes)?;
+    }
+    prepare(args)?;
+    if !args.no_mirror && args.host.is_none() {
+        servers::start(paths)?;
+    }
+    boot(&wanted, &base, user.as_ref(), args.fresh || args.host.is_some())?;
+    if args.host.is_none() && !args.no_mirror {
+        let file = args.config.clone().unwrap_or_else(|| paths::state("cluster.yaml"));
+        clusterfile::write(
+            &file,
+            &clusterfile::text(paths, &versions, &kubernetes[0], &wanted, user.as_ref())?,
+        )?;
+        say::answer(&file.display().to_string());
+    }
+    Ok(())
+}
+
+/// Everything around the hosts: leftovers away, network, key, kernel limit.
+fn prepare(args: &Up) -> Result<()> {
+    if !net::is_up()? {
+        // Without its network nothing of a lab works: what is there was left by a crash.
+        clear()?;
+    }
+    fs::create_dir_all(STATE).with_context(|| format!("cannot create {STATE}"))?;
+    net::up()?;
+    raise_inotify()?;
+    let key = paths::state("id_ed25519");
+    if !key.exists() {
+        let words = ["-q", "-t", "ed25519", "-N", "", "-C", "kk-lab", "-f"];
+        output(command("ssh-keygen", words).arg(&key))?;
+    }
+    if args.host.is_none() {
+        for host in
+            Host::known()?.iter().filter(|host| !(1..=args.hosts).any(|number| Host::new(number) == **host))
+        {
+            say::progress(&format!("ending {}, which is not asked for", host.name));
+            host.remove()?;
+        }
+    }
+    Ok(())
+}
+
+fn boot(wanted: &[Host], base: &Path, user: Option<&SudoUser>, fresh: bool) -> Result<()> {
+    let mut missing = Vec::new();
+    for host in wanted {
+        if fresh || host.leader()?.is_none() {
+            missing.push(host);
+        } else {
+            say::progress(&format!("{} runs already", host.name));
+        }
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<&str> = missing.iter().map(|host| host.name.as_str()).collect();
+    let step = Step::begin(&format!("booting {}", names.join(", ")), "");
+    let failures: Vec<String> = thread::scope(|scope| {
+        let boots: Vec<_> = missing.iter().map(|host| scope.spawn(|| host.boot(base, user))).collect();
+        let results = boots
+            .into_iter()
+            .map(|boot| boot.join().unwrap_or_else(|_| Err(anyhow!("a bug: the boot panicked"))));
+        results.filter_map(Result::err).map(|error| format!("{error:#}")).collect()
+    });
+    ensure!(failures.is_empty(), "{}", failures.join("\n"));
+    step.done();
+    Ok(())
+}
+
+/// Ends one host, or the whole lab with all it left behind.
+pub(crate) fn down(paths: &Paths, host: Option<&str>) -> Result<()> {
+    need_root()?;
+    let _lab = paths.lock("lab")?;
+    match host {
+        Some(name) => Host::named(name)?.remove(),
+        None => clear(),
+    }
+}
+
+/// Removes everything that can be the lab's, in an order that works from any state a crash can leave.
+fn clear() -> Result<()> {
+    for host in Host::known()? {
+        host.remove()?;
+    }
+    for name in cgroup::names()? {
+        cgroup::remove(&name)?;
+    }
+    mounts::detach_all(Path::new(STATE))?;
+    net::down()?;
+    restore_inotify()?;
+    mounts::remove_folder(Path::new(STATE))
+}
+
+#[derive(Debug, Serialize)]
+struct Status {
+    network: bool,
+    mirror: bool,
+    registry: bool,
+    hosts: Vec<HostStatus>,
+}
+
+#[derive(Debug, Serialize)]
+struct HostStatus {
+    #[serde(flatten)]
+    host: Host,
+    running: bool,
+}
+
+/// Prints what runs; needs no root and changes nothing.
+pub(crate) fn status(form: Output) -> Result<()> {
+    let mut hosts = Vec::new();
+    for host in Host::known()? {
+        hosts.push(HostStatus { running: host.leader()?.is_some(), host });
+    }
+    let status = Status {
+        network: net::is_up()?,
+        mirror: servers::runs(servers::MIRROR)?,
+        registry: servers::runs(servers::REGISTRY)?,
+        hosts,
+    };
+    if form == Output::Json {
+        say::answer(&serde_json::to_string_pretty(&status)?);
+        return Ok(());
+    }
+    let word = |up: bool| if up { "up" } else { "down" };
+    say::answer(&format!("network   {}", word(status.network)));
+    say::answer(&format!("mirror    {:<5} {}", word(status.mirror), servers::mirror_url()));
+    say::answer(&format!("registry  {:<5} {}", word(status.registry), servers::registry_address()));
+    for HostStatus { host, running } in &status.hosts {
+        say::answer(&format!("{:<9} {:<5} {}", host.name, word(*running), host.address));
+    }
+    Ok(())
+}
+
+/// Errors: not root; nothing of the lab works without.
+pub(crate) fn need_root() -> Result<()> {
+    ensure!(
+        rustix::process::geteuid().is_root(),
+        "the lab needs root: it makes namespaces, mounts and control groups"
+    );
+    Ok(())
+}
+
+fn raise_inotify() -> Result<()> {
+    let record = paths::state("inotify-before");
+    let now: u64 = fs::read_to_string(INOTIFY)?.trim().parse()?;
+    if now < INOTIFY_INSTANCES {
+        // The record first: a crash in between then restores a value that is still the right one.
+        if !record.exists() {
+            fs::write(&record, now.to_string())?;
+        }
+        fs::write(INOTIFY, INOTIFY_INSTANCES.to_string())
+            .with_context(|| format!("cannot raise {INOTIFY}"))?;
+    }
+    Ok(())
+}
+
+fn restore_inotify() -> Result<()> {
+    if let Ok(before) = fs::read_to_string(paths::state("inotify-before")) {
+        fs::write(INOTIFY, before).with_context(|| format!("cannot restore {INOTIFY}"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,232 @@
+//! Publishing: programs and archives as upstream lays them out, their checksums, and images. What is published
+//! already (by its key) is left alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde::{Deserialize, Serialize};
+
+use crate::image::{Source, Storage, add_file, unfinished, write_whole};
+use crate::paths::Paths;
+use crate::programs::{self, Programs};
+use crate::run::output;
+use crate::slice::{self, Files};
+use crate::versions::{Build, Image, MirrorFile, Versions, arch};
+use crate::{disk, hash, rootfs, say};
+
+/// component → arch → version → SHA-256: the form of kk's own catalogue.
+type Catalogue = BTreeMap<String, BTreeMap<String, BTreeMap<String, String>>>;
+type AllPrograms = BTreeMap<(String, String), Programs>;
+
+/// What remains known of something published.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Record {
+    /// Of everything it was made from.
+    key: String,
+    catalogue: Catalogue,
+}
+
+/// Where the checksum catalogue of the mirror is.
+pub(crate) fn catalogue_file(paths: &Paths) -> PathBuf {
+    paths.mirror().join("catalogue.yaml")
+}
+
+/// Builds and publishes everything for these Kubernetes versions; nothing is done twice.
+pub(crate) fn build(paths: &Paths, versions: &Versions, kubernetes: &[String]) -> Result<()> {
+    let _alone = paths.lock("build")?;
+    disk::ensure_free(&paths.cache, disk::for_cache() / 4, "the mirror")?;
+    let builds = versions.builds(&paths.data, kubernetes)?;
+    let programs = programs::ensure(paths, versions, &builds)?;
+    let base = rootfs::ensure(paths)?;
+    for build in &builds {
+        publish_files(paths, build, &programs)?;
+    }
+    publish_images(paths, versions, kubernetes, &programs, &base)?;
+    write_catalogue(paths)
+}
+
+fn publish_files(paths: &Paths, build: &Build, programs: &AllPrograms) -> Result<()> {
+    let name = format!("{}-{}", build.component, build.version);
+    let made = &programs[&(build.component.clone(), build.version.clone())];
+    let key = hash::of_text(&format!("{} {:?}", made.key, build.files));
+    let there = build.files.iter().all(|file| paths.mirror().join(&file.path).exists());
+    if build.files.is_empty() || (there && record(paths, &name).key == key) {
+        return Ok(());
+    }
+    say::progress(&format!("publishing {} {}", build.component, build.version));
+    let mut catalogue = Catalogue::new();
+    for file in &build.files {
+        let sum = publish_file(&paths.mirror().join(&file.path), file, made)?;
+        let archs = catalogue.entry(file.component.clone()).or_default();
+        archs.entry(arch().to_owned()).or_default().insert(build.version.clone(), sum);
+    }
+    keep(paths, &name, &Record { key, catalogue })
+}
+
+/// Puts one file into the mirror, with its `.sha256` beside it as dl.k8s.io has it, and returns its checksum.
+fn publish_file(target: &Path, file: &MirrorFile, made: &Programs) -> Result<String> {
+    fs::create_dir_all(target.parent().context("a file has a folder")?)?;
+    let unfinished = unfinished(target)?;
+    if let Some(program) = &file.program {
+        fs::hard_link(made.path(program)?, &unfinished)?;
+    } else {
+        let gzip = GzEncoder::new(BufWriter::new(File::create(&unfinished)?), Compression::fast());
+        let mut tar = tar::Builder::new(gzip);
+        for (program, path) in &file.archive {
+            add_file(&mut tar, path, &made.path(program)?)?;
+        }
+        tar.into_inner()?.finish()?.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+    }
+    let sum = hash::of_file(&unfinished)?;
+    // Renaming onto another link of the same file does nothing and keeps both names, so the old name goes first.
+    let _ = fs::remove_file(target);
+    fs::rename(&unfinished, target)?;
+    let mut beside = target.as_os_str().to_owned();
+    beside.push(".sha256");
+    write_whole(Path::new(&beside), sum.as_bytes())?;
+    Ok(sum)
+}
+
+fn publish_images(
+    paths: &Paths,
+    versions: &Versions,
+    kubernetes: &[String],
+    programs: &AllPrograms,
+    base: &Path,
+) -> Result<()> {
+    let mut wanted_tags = BTreeMap::new();
+    for version in kubernetes {
+        let kubeadm = programs[&("kubernetes".to_owned(), version.clone())].path("kubeadm")?;
+        for (repository, tag) in images_of(&kubeadm, version)? {
+            wanted_tags.entry(repository).or_insert_with(BTreeSet::new).insert(tag);
+        }
+    }
+    let mut slice = None;
+    for image in &versions.images {
+        let own: Vec<String> = match image.component.as_str() {
+            "kubernetes" => kubernetes.to_vec(),
+            "pause" => vec![versions.pause.clone()],
+            other => vec![versions.version(other)?.to_owned()],
+        };
+        for version in own {
+            let made = &programs[&(image.component.clone(), version.clone())];
+            let mut tags = BTreeSet::from([if image.component == "pause" {
+                version.clone()
+            } else {
+                format!("v{version}")
+            }]);
+            if image.component != "kubernetes" {
+                tags.extend(
+                    image.repositories.iter().filter_map(|name| wanted_tags.get(name)).flatten().cloned(),
+                );
+            }
+            publish_image(paths, image, &version, tags, made, base, &mut slice)?;
+        }
+    }
+    Ok(())
+}
+
+fn publish_image(
+    paths: &Paths,
+    image: &Image,
+    version: &str,
+    mut tags: BTreeSet<String>,
+    made: &Programs,
+    base: &Path,
+    slice: &mut Option<Files>,
+) -> Result<()> {
+    let name = format!("image-{}-{version}", image.repositories[0].replace('/', "-"));
+    let before = record(paths, &name);
+    let made_from = hash::of_text(&format!("{} {image:?} {}", made.key, base.display()));
+    // Tags that another Kubernetes version asked for earlier stay: their list is the second half of the key.
+    let (old_from, old_tags) = before.key.split_once(' ').unwrap_or_default();
+    let storage = Storage::new(&paths.registry());
+    if old_from == made_from && storage.has(&image.repositories) {
+        let old: BTreeSet<String> = old_tags.split(' ').map(str::to_owned).collect();
+        if tags.is_subset(&old) {
+            return Ok(());
+        }
+        tags.extend(old);
+    }
+    say::progress(&format!("publishing image {} {version}", image.repositories[0]));
+    let mut files = Files::new();
+    if image.slice {
+        if slice.is_none() {
+            *slice = Some(slice::cut(base)?);
+        }
+        files.clone_from(slice.as_ref().unwrap_or(&Files::new()));
+    }
+    for (program, path) in &image.files {
+        files.insert(path.clone(), Source::File(made.path(program)?));
+    }
+    storage.add(&image.repositories, &tags, &image.entrypoint()?, &files)?;
+    let key = format!("{made_from} {}", tags.into_iter().collect::<Vec<_>>().join(" "));
+    keep(paths, &name, &Record { key, catalogue: Catalogue::new() })
+}
+
+/// Repository and tag of every image that this kubeadm asks for, without the registry's name.
+fn images_of(kubeadm: &Path, version: &str) -> Result<Vec<(String, String)>> {
+    let words = ["config", "images", "list", "--kubernetes-version", &format!("v{version}")];
+    let said = output(Command::new(kubeadm).args(words))?;
+    Ok(said.lines().filter_map(split_image).collect())
+}
+
+fn split_image(line: &str) -> Option<(String, String)> {
+    let (_, rest) = line.trim().split_once('/')?;
+    let (repository, tag) = rest.rsplit_once(':')?;
+    Some((repository.to_owned(), tag.to_owned()))
+}
+
+fn record_file(paths: &Paths, name: &str) -> PathBuf {
+    paths.cache.join("published").join(format!("{name}.json"))
+}
+
+/// What was published under this name; nothing when there is no record that can be read.
+fn record(paths: &Paths, name: &str) -> Record {
+    let text = fs::read(record_file(paths, name)).unwrap_or_default();
+    serde_json::from_slice(&text).unwrap_or_default()
+}
+
+fn keep(paths: &Paths, name: &str, record: &Record) -> Result<()> {
+    write_whole(&record_file(paths, name), serde_json::to_string_pretty(record)?.as_bytes())
+}
+
+/// The catalogue holds everything published so far, also by earlier runs for other Kubernetes versions.
+fn write_catalogue(paths: &Paths) -> Result<()> {
+    let mut all = Catalogue::new();
+    for entry in fs::read_dir(paths.cache.join("published"))? {
+        let path = entry?.path();
+        if path.extension().is_none_or(|extension| extension != "json") {
+            continue;
+        }
+        let record: Record = serde_json::from_slice(&fs::read(path)?)?;
+        for (component, archs) in record.catalogue {
+            for (arch, versions) in archs {
+                all.entry(component.clone()).or_default().entry(arch).or_default().extend(versions);
+            }
+        }
+    }
+    write_whole(&catalogue_file(paths), serde_saphyr::to_string(&all)?.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn image_names_lose_their_registry() {
+        let split = |line| split_image(line);
+        assert_eq!(split("registry.k8s.io/pause:3.10.2"), Some(("pause".into(), "3.10.2".into())));
+        assert_eq!(
+            split("registry.k8s.io/coredns/coredns:v1.14.2\n"),
+            Some(("coredns/coredns".into(), "v1.14.2".into()))
+        );
+        assert_eq!(split(""), None);
+    }
+}

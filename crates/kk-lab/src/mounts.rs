@@ -1,0 +1,54 @@
+//! Mounts of this machine, as the kernel lists them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use rustix::mount::{UnmountFlags, unmount};
+
+/// Mount points at `folder` or below it, innermost first.
+pub(crate) fn under(folder: &Path) -> Result<Vec<PathBuf>> {
+    let table = fs::read_to_string("/proc/self/mountinfo").context("cannot read the table of mounts")?;
+    Ok(points_under(&table, folder))
+}
+
+fn points_under(table: &str, folder: &Path) -> Vec<PathBuf> {
+    // The kernel lists mounts in the order they were made, so the reverse order unmounts children first.
+    let points = table.lines().rev().filter_map(|line| line.split(' ').nth(4)).map(PathBuf::from);
+    points.filter(|point| point.starts_with(folder)).collect()
+}
+
+/// Unmounts everything at `folder` and below. Lazily: a process that still stands in it must not keep the lab up.
+pub(crate) fn detach_all(folder: &Path) -> Result<()> {
+    for point in under(folder)? {
+        unmount(&point, UnmountFlags::DETACH)
+            .with_context(|| format!("cannot unmount {}", point.display()))?;
+    }
+    Ok(())
+}
+
+/// Removes a folder after its mounts; refuses while any is left, or it would empty what is mounted there.
+pub(crate) fn remove_folder(folder: &Path) -> Result<()> {
+    detach_all(folder)?;
+    anyhow::ensure!(under(folder)?.is_empty(), "something is still mounted under {}", folder.display());
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", folder.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_mounts_of_the_folder_are_listed_innermost_first() {
+        let table = "1 0 0:1 / / rw - ext4 /dev/a rw\n\
+                     2 1 0:2 / /lab/a rw - overlay o rw\n\
+                     3 2 0:3 / /lab/a/b rw - tmpfs t rw\n\
+                     4 1 0:4 / /laboratory rw - tmpfs t rw";
+        assert_eq!(points_under(table, Path::new("/lab")), [Path::new("/lab/a/b"), Path::new("/lab/a")]);
+    }
+}

@@ -1,0 +1,80 @@
+//! The lab's network: the namespace `lab` with one bridge. It has no way out, so nothing of the lab can leave the
+//! machine; the mirror, the registry and every command of `enter` run inside it.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::mounts;
+use crate::run::{command, output};
+
+/// Name as `ip netns` knows it.
+pub(crate) const NAMESPACE: &str = "lab";
+/// The bridge's own address: mirror, registry, and the hosts' gateway that leads nowhere.
+pub(crate) const GATEWAY: &str = "172.30.0.1";
+/// Bridge that every host is plugged into.
+pub(crate) const BRIDGE: &str = "br0";
+const NAMESPACES: &str = "/run/netns";
+
+fn file() -> String {
+    format!("{NAMESPACES}/{NAMESPACE}")
+}
+
+/// Whether the namespace is there and alive (a file without its mount is what a crash leaves).
+pub(crate) fn is_up() -> Result<bool> {
+    Ok(mounts::under(Path::new(&file()))?.iter().any(|point| point == Path::new(&file())))
+}
+
+/// Creates namespace and bridge; nothing happens when they are there.
+pub(crate) fn up() -> Result<()> {
+    if is_up()? {
+        return Ok(());
+    }
+    if Path::new(&file()).exists() {
+        fs::remove_file(file()).context("cannot remove the dead network namespace")?;
+    }
+    output(&mut command("ip", ["netns", "add", NAMESPACE])).context("cannot create the lab's network")?;
+    for words in [
+        "link set lo up".to_owned(),
+        format!("link add {BRIDGE} type bridge"),
+        format!("addr add {GATEWAY}/24 dev {BRIDGE}"),
+        format!("link set {BRIDGE} up"),
+    ] {
+        let all = ["-n", NAMESPACE].into_iter().chain(words.split(' '));
+        output(&mut command("ip", all)).context("cannot create the lab's network")?;
+    }
+    // Inside the namespace only: a forwarding gateway without a route says "unreachable" at once, a deaf one lets time out.
+    output(&mut inside("sysctl", ["-qw", "net.ipv4.ip_forward=1"]))?;
+    Ok(())
+}
+
+/// Removes the namespace (its links go with it), and the mount that `ip netns` made for it when nobody else uses it.
+pub(crate) fn down() -> Result<()> {
+    if is_up()? {
+        output(&mut command("ip", ["netns", "delete", NAMESPACE]))
+            .context("cannot delete the lab's network")?;
+    }
+    if Path::new(&file()).exists() {
+        fs::remove_file(file())?;
+    }
+    let folder = Path::new(NAMESPACES);
+    if fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none()) {
+        mounts::detach_all(folder)?;
+        let _ = fs::remove_dir(folder);
+    }
+    Ok(())
+}
+
+/// A command that runs in the lab's network. Not by `ip netns exec`: that remounts /sys and hides the control groups.
+pub(crate) fn inside<S: AsRef<OsStr>>(
+    program: impl AsRef<OsStr>,
+    args: impl IntoIterator<Item = S>,
+) -> Command {
+    let mut words =
+        vec![OsString::from(format!("--net={}", file())), "--".into(), program.as_ref().to_owned()];
+    words.extend(args.into_iter().map(|word| word.as_ref().to_owned()));
+    command("nsenter", words)
+}

@@ -1,0 +1,204 @@
+//! Programs built from Go modules, once for each content of go.mod, go.sum and recipe.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use sha2::{Digest, Sha256};
+
+use crate::paths::Paths;
+use crate::run::{command, output};
+use crate::say::{self, Step};
+use crate::versions::{Build, Versions, arch};
+use crate::{disk, hash, packages};
+
+/// From this version on Go fetches by itself the version that a module asks for.
+const FETCHES_ITSELF: (u32, u32) = (1, 21);
+
+/// Finished programs of one component.
+#[derive(Debug, Clone)]
+pub(crate) struct Programs {
+    pub(crate) folder: PathBuf,
+    /// Changes when anything that goes into the programs does.
+    pub(crate) key: String,
+}
+
+impl Programs {
+    /// Path of one program. Errors: the component has none of that name.
+    pub(crate) fn path(&self, program: &str) -> Result<PathBuf> {
+        let path = self.folder.join(program);
+        if !path.exists() {
+            bail!("{} is missing\nhint: remove {} and build again", path.display(), self.folder.display());
+        }
+        Ok(path)
+    }
+}
+
+/// All programs by component and version; builds what the cache has not, then clears Go's own caches.
+pub(crate) fn ensure(
+    paths: &Paths,
+    versions: &Versions,
+    builds: &[Build],
+) -> Result<BTreeMap<(String, String), Programs>> {
+    let mut finished = BTreeMap::new();
+    let mut missing = Vec::new();
+    for build in builds {
+        let programs = location(paths, build)?;
+        if !programs.folder.exists() {
+            missing.push((build, programs.clone()));
+        }
+        finished.insert((build.component.clone(), build.version.clone()), programs);
+    }
+    if !missing.is_empty() {
+        disk::ensure_free(&paths.cache, disk::for_build() + disk::for_cache(), "building the mirror")?;
+        packages::ensure(packages::BUILD)?;
+        let go = go_program(paths, &versions.go)?;
+        for (number, (build, programs)) in missing.iter().enumerate() {
+            let left: u64 = missing[number..].iter().map(|(build, _)| build.seconds).sum();
+            let title = format!(
+                "[{} of {}] building {} {}",
+                number + 1,
+                missing.len(),
+                build.component,
+                build.version
+            );
+            let step = Step::begin(&title, &format!("about {} min left in all", left.div_ceil(60)));
+            compile(paths, &go, build, &programs.folder)
+                .with_context(|| format!("cannot build {} {}", build.component, build.version))?;
+            step.done();
+        }
+        say::progress("clearing Go's caches");
+        remove_if_there(&paths.cache.join("go"))?;
+    }
+    finished.insert(("pause".into(), versions.pause.clone()), pause(paths, &versions.pause)?);
+    Ok(finished)
+}
+
+fn location(paths: &Paths, build: &Build) -> Result<Programs> {
+    let mut sha = Sha256::new();
+    for file in ["go.mod", "go.sum"] {
+        let path = build.module.join(file);
+        sha.update(fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?);
+    }
+    sha.update(format!("cgo={} tags={} ldflags={} arch={}", build.cgo, build.tags, build.ldflags, arch()));
+    let key = hash::short(sha.finalize());
+    let folder = paths.cache.join("programs").join(format!("{}-{}-{key}", build.component, build.version));
+    Ok(Programs { folder, key })
+}
+
+fn compile(paths: &Paths, go: &Path, build: &Build, folder: &Path) -> Result<()> {
+    let unfinished = paths.unfinished().join(&build.component);
+    remove_if_there(&unfinished)?;
+    fs::create_dir_all(&unfinished)?;
+    let mut command = go_command(paths, go);
+    command.current_dir(&build.module).env("CGO_ENABLED", if build.cgo { "1" } else { "0" });
+    command.args(["build", "-trimpath", "-ldflags", &build.ldflags]);
+    if !build.tags.is_empty() {
+        command.args(["-tags", &build.tags]);
+    }
+    // A folder as target (told by the slash): `tool` names several programs.
+    command.arg("-o").arg(format!("{}/", unfinished.display())).arg("tool");
+    output(&mut command)?;
+    finish(&unfinished, folder)
+}
+
+fn finish(unfinished: &Path, folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder.parent().context("the cache has a folder")?)?;
+    fs::rename(unfinished, folder).with_context(|| format!("cannot create {}", folder.display()))
+}
+
+/// Go with caches of the lab's own, which grow to many gigabytes and are removed after the build.
+fn go_command(paths: &Paths, go: &Path) -> Command {
+    let mut command = Command::new(go);
+    command
+        .env("GOCACHE", paths.cache.join("go/build"))
+        .env("GOMODCACHE", paths.cache.join("go/mod"))
+        .env("GOFLAGS", "-modcacherw -buildvcs=false")
+        .env("GOWORK", "off")
+        .env("GOTOOLCHAIN", "auto");
+    command
+}
+
+/// A Go that is new enough or gets the right one by itself; Debian 12's does neither and is shown the way.
+fn go_program(paths: &Paths, wanted: &str) -> Result<PathBuf> {
+    packages::ensure(packages::GO)?;
+    let go = PathBuf::from("go");
+    let said = output(&mut command("go", ["version"]))?;
+    if parse_version(&said).with_context(|| format!("`go version` says `{}`", said.trim()))? >= FETCHES_ITSELF
+    {
+        return Ok(go);
+    }
+    let step = Step::begin(&format!("fetching Go {wanted} through the module proxy"), "");
+    fs::create_dir_all(paths.unfinished())?;
+    let module = format!("golang.org/toolchain@v0.0.1-go{wanted}.linux-{}", arch());
+    let mut fetch = go_command(paths, &go);
+    let answer = output(fetch.current_dir(paths.unfinished()).args(["mod", "download", "-json", &module]))?;
+    let answer: serde_json::Value =
+        serde_json::from_str(&answer).context("`go mod download` answers no JSON")?;
+    let folder = PathBuf::from(answer["Dir"].as_str().context("`go mod download` names no folder")?);
+    // A module's files carry no permission to be run.
+    for programs in [folder.join("bin"), folder.join(format!("pkg/tool/linux_{}", arch()))] {
+        for entry in fs::read_dir(&programs)? {
+            fs::set_permissions(entry?.path(), fs::Permissions::from_mode(0o755))?;
+        }
+    }
+    step.done();
+    Ok(folder.join("bin/go"))
+}
+
+/// `go version go1.26.8 linux/amd64` → (1, 26).
+fn parse_version(said: &str) -> Option<(u32, u32)> {
+    let version = said.split_whitespace().nth(2)?.strip_prefix("go")?;
+    let mut numbers = version.split(['.', 'r', 'b', '-']).map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+fn pause(paths: &Paths, version: &str) -> Result<Programs> {
+    let source = paths.data.join("pause.c");
+    let mut sha = Sha256::new();
+    sha.update(fs::read(&source).with_context(|| format!("cannot read {}", source.display()))?);
+    sha.update(version);
+    let key = hash::short(sha.finalize());
+    let folder = paths.cache.join("programs").join(format!("pause-{version}-{key}"));
+    if !folder.exists() {
+        packages::ensure(packages::BUILD)?;
+        let unfinished = paths.unfinished().join("pause");
+        remove_if_there(&unfinished)?;
+        fs::create_dir_all(&unfinished)?;
+        let mut compiler = command("gcc", ["-Os", "-static", "-s", "-Wall"]);
+        compiler.arg(format!("-DVERSION=\"{version}\"")).arg("-o").arg(unfinished.join("pause")).arg(&source);
+        output(&mut compiler)?;
+        finish(&unfinished, &folder)?;
+    }
+    Ok(Programs { folder, key })
+}
+
+fn remove_if_there(folder: &Path) -> Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", folder.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn go_versions_are_understood() {
+        for (said, version) in [
+            ("go version go1.26.8 linux/amd64", Some((1, 26))),
+            ("go version go1.19 linux/arm64", Some((1, 19))),
+            ("go version go1.27rc1 linux/amd64", Some((1, 27))),
+            ("go version devel +abc linux/amd64", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_version(said), version, "{said}");
+        }
+    }
+}

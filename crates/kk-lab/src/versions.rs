@@ -1,0 +1,204 @@
+//! `tests/lab/versions.yaml`: what is built, from which versions, and where the mirror puts it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
+/// The whole file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Versions {
+    /// The Go that the modules need, or a newer one.
+    pub(crate) go: String,
+    pub(crate) pause: String,
+    components: BTreeMap<String, Component>,
+    pub(crate) images: Vec<Image>,
+}
+
+/// How one component is built and published.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Component {
+    versions: Vec<String>,
+    seconds: u64,
+    #[serde(default)]
+    cgo: bool,
+    #[serde(default)]
+    tags: String,
+    ldflags: String,
+    #[serde(default)]
+    files: Vec<MirrorFile>,
+}
+
+/// One file of the mirror: a program as it is, or an archive of several.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MirrorFile {
+    /// Name in the catalogue.
+    pub(crate) component: String,
+    /// Upstream's address without the scheme.
+    pub(crate) path: String,
+    pub(crate) program: Option<String>,
+    /// Program → its path in the archive.
+    #[serde(default)]
+    pub(crate) archive: BTreeMap<String, String>,
+}
+
+/// One image: programs of a component in an otherwise empty root, or above a slice of Debian.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Image {
+    pub(crate) repositories: Vec<String>,
+    pub(crate) component: String,
+    #[serde(default)]
+    pub(crate) slice: bool,
+    /// Program → its path in the image.
+    pub(crate) files: BTreeMap<String, String>,
+    /// Needed only where there are several files.
+    entrypoint: Option<String>,
+}
+
+impl Image {
+    /// Path of the program that the image starts, from its root.
+    pub(crate) fn entrypoint(&self) -> Result<String> {
+        let path = self.entrypoint.as_ref().or_else(|| self.files.values().next());
+        Ok(format!("/{}", path.context("an image without files")?))
+    }
+}
+
+/// One component in one version, with every placeholder filled in.
+#[derive(Debug, Clone)]
+pub(crate) struct Build {
+    pub(crate) component: String,
+    pub(crate) version: String,
+    /// Folder with go.mod and go.sum.
+    pub(crate) module: PathBuf,
+    pub(crate) seconds: u64,
+    pub(crate) cgo: bool,
+    pub(crate) tags: String,
+    pub(crate) ldflags: String,
+    pub(crate) files: Vec<MirrorFile>,
+}
+
+impl Versions {
+    /// Errors: the file is missing or malformed, or a version has no Go module.
+    pub(crate) fn load(data: &Path) -> Result<Self> {
+        let path = data.join("versions.yaml");
+        let hint = "hint: run kk-lab from its checkout, or name its tests/lab by KK_LAB_DATA";
+        let text =
+            fs::read_to_string(&path).with_context(|| format!("cannot read {}\n{hint}", path.display()))?;
+        serde_saphyr::from_str(&text).with_context(|| format!("cannot understand {}", path.display()))
+    }
+
+    /// The Kubernetes versions to work with: the default when none was asked for. Errors: one that cannot be had.
+    pub(crate) fn chosen(&self, asked: &[String]) -> Result<Vec<String>> {
+        let known = &self.component("kubernetes")?.versions;
+        let asked: Vec<String> =
+            asked.iter().map(|version| version.trim_start_matches('v').to_owned()).collect();
+        if let Some(unknown) = asked.iter().find(|version| !known.contains(version)) {
+            bail!("Kubernetes {unknown} cannot be had here\nhint: the lab builds {}", known.join(" and "));
+        }
+        Ok(if asked.is_empty() { known.iter().take(1).cloned().collect() } else { asked })
+    }
+
+    /// Version of a component that has one.
+    pub(crate) fn version(&self, component: &str) -> Result<&str> {
+        let versions = &self.component(component)?.versions;
+        versions
+            .first()
+            .map(String::as_str)
+            .with_context(|| format!("versions.yaml has no version of {component}"))
+    }
+
+    /// Everything to build, Kubernetes first (it takes longest) in the versions given.
+    pub(crate) fn builds(&self, data: &Path, kubernetes: &[String]) -> Result<Vec<Build>> {
+        let mut builds = Vec::new();
+        for version in kubernetes {
+            builds.push(self.build(data, "kubernetes", version)?);
+        }
+        for name in self.components.keys().filter(|name| *name != "kubernetes") {
+            builds.push(self.build(data, name, self.version(name)?)?);
+        }
+        Ok(builds)
+    }
+
+    fn build(&self, data: &Path, name: &str, version: &str) -> Result<Build> {
+        let component = self.component(name)?;
+        let module = data.join(format!("{name}-{version}"));
+        if !module.join("go.sum").exists() {
+            bail!("{name} {version} has no Go module: {} is missing", module.join("go.sum").display());
+        }
+        let mut files = component.files.clone();
+        for file in &mut files {
+            file.path = filled(&file.path, version);
+            file.archive.values_mut().for_each(|path| *path = filled(path, version));
+        }
+        Ok(Build {
+            component: name.to_owned(),
+            version: version.to_owned(),
+            module,
+            seconds: component.seconds,
+            cgo: component.cgo,
+            tags: component.tags.clone(),
+            ldflags: filled(&component.ldflags, version),
+            files,
+        })
+    }
+
+    fn component(&self, name: &str) -> Result<&Component> {
+        self.components.get(name).with_context(|| format!("versions.yaml has no component `{name}`"))
+    }
+}
+
+/// Go's and upstream's name of this machine's processor.
+pub(crate) fn arch() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
+
+fn filled(template: &str, version: &str) -> String {
+    let minor = version.split('.').nth(1).unwrap_or_default();
+    template.replace("{v}", version).replace("{minor}", minor).replace("{arch}", arch())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn data() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/lab")
+    }
+
+    #[test]
+    fn every_version_of_the_data_file_has_its_module() {
+        let versions = Versions::load(&data()).unwrap();
+        let all = versions.components["kubernetes"].versions.clone();
+        let builds = versions.builds(&data(), &all).unwrap();
+        assert_eq!(builds.len(), versions.components.len() - 1 + all.len());
+        for build in builds {
+            assert!(!build.ldflags.contains('{'), "{}: {}", build.component, build.ldflags);
+        }
+    }
+
+    #[test]
+    fn every_image_is_made_of_a_component_that_is_built() {
+        let versions = Versions::load(&data()).unwrap();
+        for image in &versions.images {
+            assert!(image.component == "pause" || versions.version(&image.component).is_ok(), "{image:?}");
+        }
+    }
+
+    #[test]
+    fn a_version_that_cannot_be_had_is_named() {
+        let versions = Versions::load(&data()).unwrap();
+        let error = versions.chosen(&["1.20.0".into()]).unwrap_err().to_string();
+        assert!(error.contains("Kubernetes 1.20.0 cannot be had"), "{error}");
+        assert_eq!(versions.chosen(&["v1.36.4".into()]).unwrap(), ["1.36.4"]);
+    }
+}
