@@ -6,19 +6,28 @@ use async_trait::async_trait;
 use kk_connector::{Connection, Payload};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Facts, Failure, Slots};
+use crate::{Facts, Failure, ProbeSpec, Slots};
 
 /// One idempotent operation on one host.
 pub trait Action: Send + Sync {
     /// Compares what is with what is wanted. Pure: no I/O, no clock; the same facts give the same answer.
     fn check(&self, facts: &Facts) -> Change;
 
-    /// How the change is made. Asked only when [`Action::check`] saw a difference.
-    fn apply(&self) -> Apply;
+    /// How the change is made. Asked only when [`Action::check`] saw a difference in the same facts.
+    fn apply(&self, facts: &Facts) -> Apply;
+
+    /// Adds to `spec` what [`Action::check`] reads from the facts.
+    fn asks(&self, _spec: &mut ProbeSpec) {}
 
     /// Takes back what a failed [`Action::apply`] may have left half done.
     fn undo(&self) -> Option<Script> {
         None
+    }
+
+    /// Whether a script that ended with `code` may succeed when it is run again: "not ready yet", a busy lock.
+    /// Errors of the connection judge themselves.
+    fn transient(&self, _code: i32, _stderr: &str) -> bool {
+        false
     }
 
     /// What the person at the terminal can do about a failure, judged by the host's own words.
@@ -63,6 +72,11 @@ pub enum Apply {
 pub trait Run: Send + Sync {
     /// Makes the change. Slots that the task provides are filled here, or by the engine when they carry no value.
     async fn run(&self, context: Context) -> Result<(), Failure>;
+
+    /// Whether it moves large files, so that it counts against the limit of uploads and not of hosts.
+    fn transfers(&self) -> bool {
+        false
+    }
 }
 
 /// What [`Run::run`] gets.

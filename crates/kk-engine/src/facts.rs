@@ -54,7 +54,7 @@ pub struct Facts {
     pub cgroup_v2: bool,
     /// Whether systemd can make cgroups in the hierarchies that the kubelet needs.
     pub systemd_cgroups: bool,
-    /// Whether root may raise resource limits (CAP_SYS_RESOURCE).
+    /// Whether root may raise resource limits (`CAP_SYS_RESOURCE`).
     pub can_raise_limits: bool,
     /// Whether PID 1 is systemd.
     pub systemd: bool,
@@ -62,11 +62,12 @@ pub struct Facts {
     pub nameservers: Vec<String>,
     /// Addresses of all interfaces.
     pub addresses: BTreeSet<String>,
-    /// `enforcing`, `permissive`, `disabled`, or empty where there is no SELinux.
+    /// `enforcing`, `permissive`, `disabled`, or empty where there is no `SELinux`.
     pub selinux: String,
-    /// Kernel modules that are loaded or built in.
+    /// Kernel modules asked for that are loaded or built in.
     pub modules: BTreeSet<String>,
-    /// Kernel features by name: `ipvs`, `nftables`, `overlay`, `br_netfilter`, `vxlan`, `memory_cgroup`.
+    /// Kernel features that are there or come with `modprobe`, by name: `ipvs`, `nftables`, `overlay`,
+    /// `br_netfilter`, `vxlan`, `memory_cgroup`.
     pub features: BTreeSet<String>,
     /// Programs found: name → path.
     pub tools: BTreeMap<String, String>,
@@ -103,6 +104,8 @@ pub struct UnitFact {
     /// Milliseconds of uptime at which it became active. A configuration file with a later
     /// [`FileFact::written_ms`] is not in effect yet: a run may have been killed between the two.
     pub active_since_ms: u64,
+    /// Milliseconds of uptime at which its state last changed. A reload is such a change.
+    pub changed_since_ms: u64,
 }
 
 /// A file, directory or link.

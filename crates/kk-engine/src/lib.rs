@@ -11,6 +11,9 @@ mod error;
 mod event;
 mod facts;
 mod pipeline;
+mod plan;
+mod probe;
+mod shell;
 mod slot;
 
 pub use action::{Action, Apply, Change, Context, OutputFn, Run, Script};
@@ -18,4 +21,9 @@ pub use error::{Failure, PlanError};
 pub use event::{Event, EventKind, Outcome};
 pub use facts::{Facts, FileFact, ProbeSpec, UnitFact};
 pub use pipeline::{HostWork, Module, Pipeline, Retry, Task};
+pub use plan::{Plan, PlannedTask};
+pub use probe::{parse as parse_probe, probe, probe_script};
 pub use slot::{Slot, SlotKey, Slots};
+
+/// The lane of the control machine, the one that runs this program: downloads, certificates, rendering.
+pub const CONTROL: &str = "control";

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use crate::{Action, SlotKey};
+use crate::{Action, ProbeSpec, SlotKey};
 
 /// What one command does: an ordered list of modules.
 pub struct Pipeline {
@@ -10,6 +10,18 @@ pub struct Pipeline {
     pub name: String,
     /// The modules in the order in which people read them.
     pub modules: Vec<Module>,
+}
+
+impl Pipeline {
+    /// All that the checks of its actions read from the facts. A pipeline built from empty facts tells what to probe.
+    pub fn asks(&self) -> ProbeSpec {
+        let mut spec = ProbeSpec::default();
+        let tasks = self.modules.iter().flat_map(|module| &module.tasks);
+        for action in tasks.flat_map(|task| task.hosts.values()).flat_map(|work| &work.actions) {
+            action.asks(&mut spec);
+        }
+        spec
+    }
 }
 
 /// One capability: its tasks in order. A skipped module has no tasks.
@@ -60,7 +72,7 @@ impl Task {
             title,
             hosts: BTreeMap::new(),
             retry: Retry::NEVER,
-            timeout: Duration::from_secs(600),
+            timeout: Duration::from_mins(10),
             concurrency: None,
             beside: false,
         }
@@ -109,6 +121,9 @@ pub struct HostWork {
     pub actions: Vec<Box<dyn Action>>,
     /// Slots that must be filled before it begins.
     pub needs: Vec<SlotKey>,
+    /// Slots that must be filled, or have become impossible, before it begins: "all hosts that are still with us
+    /// have joined". Differs from `needs` only where `--ignore-err` has dropped a host.
+    pub awaits: Vec<SlotKey>,
     /// Slots that are filled when it is done (or when there was nothing to do).
     pub provides: Vec<SlotKey>,
 }
@@ -123,6 +138,13 @@ impl HostWork {
     #[must_use]
     pub fn needs(mut self, key: SlotKey) -> Self {
         self.needs.push(key);
+        self
+    }
+
+    /// Adds a slot that must be filled before, unless its host was dropped.
+    #[must_use]
+    pub fn awaits(mut self, key: SlotKey) -> Self {
+        self.awaits.push(key);
         self
     }
 

@@ -1,1 +1,42 @@
-//! Actions that every module can use.
+//! Actions that every module can use. Each is a small builder; nothing is touched before the runner applies it.
+
+mod absent;
+mod block;
+mod command;
+mod directory;
+mod file;
+mod hints;
+mod link;
+mod modules;
+mod swap;
+mod sysctl;
+mod unit;
+mod upload;
+mod user;
+mod wait;
+
+pub use absent::Absent;
+pub use block::Block;
+pub use command::Command;
+pub use directory::Directory;
+pub use file::File;
+pub use link::Link;
+pub use modules::KernelModules;
+pub use swap::SwapOff;
+pub use sysctl::Sysctls;
+pub use unit::Unit;
+pub use upload::Upload;
+pub use user::User;
+pub use wait::WaitUntil;
+
+use crate::{Action, Change, Facts};
+
+/// Whether any of these actions has something to do: what [`Unit::force_restart`] wants to know.
+pub fn any_needed(actions: &[Box<dyn Action>], facts: &Facts) -> bool {
+    actions.iter().any(|action| action.check(facts).is_needed())
+}
+
+/// The change of these lines; none when there are none.
+fn lines(lines: Vec<String>) -> Change {
+    if lines.is_empty() { Change::None } else { Change::Needed(lines) }
+}

@@ -1,0 +1,98 @@
+//! Shell text of a module's own.
+
+use std::sync::Arc;
+
+use super::hints::Hints;
+use crate::{Action, Apply, Change, Facts, OutputFn, Script};
+
+/// When something is to be done.
+type When = Arc<dyn Fn(&Facts) -> bool + Send + Sync>;
+
+/// Shell text that runs when the facts say so. For what the other actions cannot say.
+#[derive(Clone)]
+pub struct Command {
+    describe: String,
+    script: Script,
+    when: When,
+    hints: Hints,
+    transient: Vec<String>,
+    undo: Option<Script>,
+}
+
+impl Command {
+    /// Runs `script` always; say when with [`Command::when`]. `describe` is what the dry run prints: "load images".
+    pub fn new(describe: impl Into<String>, script: impl Into<String>) -> Self {
+        Self {
+            describe: describe.into(),
+            script: Script::new(script),
+            when: Arc::new(|_| true),
+            hints: Hints::default(),
+            transient: Vec::new(),
+            undo: None,
+        }
+    }
+
+    /// Runs only on a host whose facts say so.
+    #[must_use]
+    pub fn when(mut self, when: impl Fn(&Facts) -> bool + Send + Sync + 'static) -> Self {
+        self.when = Arc::new(when);
+        self
+    }
+
+    /// Adds a file to the script's directory. Secrets travel so.
+    #[must_use]
+    pub fn file(mut self, name: impl Into<String>, content: impl Into<Arc<[u8]>>) -> Self {
+        self.script = self.script.with_file(name, content);
+        self
+    }
+
+    /// Reads what the script printed into slots.
+    #[must_use]
+    pub fn output(mut self, output: OutputFn) -> Self {
+        self.script.output = Some(output);
+        self
+    }
+
+    /// Says what to do when it fails with words that contain `text`.
+    #[must_use]
+    pub fn hint(mut self, text: impl Into<String>, hint: impl Into<String>) -> Self {
+        self.hints.add(text, hint);
+        self
+    }
+
+    /// Lets the task's retries try again when it fails with words that contain `text`.
+    #[must_use]
+    pub fn transient_on(mut self, text: impl Into<String>) -> Self {
+        self.transient.push(text.into());
+        self
+    }
+
+    /// Takes back what a failure leaves half done.
+    #[must_use]
+    pub fn undo(mut self, script: impl Into<String>) -> Self {
+        self.undo = Some(Script::new(script));
+        self
+    }
+}
+
+impl Action for Command {
+    fn check(&self, facts: &Facts) -> Change {
+        if (self.when)(facts) { Change::needed(self.describe.clone()) } else { Change::None }
+    }
+
+    fn apply(&self, _facts: &Facts) -> Apply {
+        Apply::Script(self.script.clone())
+    }
+
+    fn undo(&self) -> Option<Script> {
+        self.undo.clone()
+    }
+
+    fn transient(&self, _code: i32, stderr: &str) -> bool {
+        self.transient.iter().any(|text| stderr.contains(text.as_str()))
+    }
+
+    fn hint(&self, stderr: &str) -> Option<String> {
+        self.hints.find(stderr)
+    }
+}

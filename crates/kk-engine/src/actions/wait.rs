@@ -1,0 +1,89 @@
+//! Waiting on a host until something is true, in one round trip.
+
+use std::{sync::Arc, time::Duration};
+
+use kk_connector::quote;
+
+use super::hints::Hints;
+use crate::{Action, Apply, Change, Facts, Script};
+
+/// When nothing is to be waited for.
+type DoneBy = Arc<dyn Fn(&Facts) -> bool + Send + Sync>;
+
+/// Polls a condition on the host until it holds. The polling is done there: it costs one round trip.
+#[derive(Clone)]
+pub struct WaitUntil {
+    describe: String,
+    condition: String,
+    every: Duration,
+    within: Duration,
+    done_by: DoneBy,
+    hints: Hints,
+}
+
+impl WaitUntil {
+    /// Waits until the shell text `condition` ends with 0, looking every 200 ms, for at most two minutes.
+    /// `describe` says what is waited for: "etcd is healthy".
+    pub fn new(describe: impl Into<String>, condition: impl Into<String>) -> Self {
+        Self {
+            describe: describe.into(),
+            condition: condition.into(),
+            every: Duration::from_millis(200),
+            within: Duration::from_mins(2),
+            done_by: Arc::new(|_| false),
+            hints: Hints::default(),
+        }
+    }
+
+    /// Sets the pause between two looks.
+    #[must_use]
+    pub fn every(mut self, pause: Duration) -> Self {
+        self.every = pause;
+        self
+    }
+
+    /// Sets how long to wait, in whole seconds. The task's own timeout must be longer.
+    #[must_use]
+    pub fn within(mut self, time: Duration) -> Self {
+        self.within = time;
+        self
+    }
+
+    /// Does not wait on a host whose facts say that it is true already.
+    #[must_use]
+    pub fn done_by(mut self, done: impl Fn(&Facts) -> bool + Send + Sync + 'static) -> Self {
+        self.done_by = Arc::new(done);
+        self
+    }
+
+    /// Says what to do when the last look failed with words that contain `text`.
+    #[must_use]
+    pub fn hint(mut self, text: impl Into<String>, hint: impl Into<String>) -> Self {
+        self.hints.add(text, hint);
+        self
+    }
+}
+
+impl Action for WaitUntil {
+    fn check(&self, facts: &Facts) -> Change {
+        if (self.done_by)(facts) {
+            Change::None
+        } else {
+            Change::needed(format!("wait until {}", self.describe))
+        }
+    }
+
+    fn apply(&self, _facts: &Facts) -> Apply {
+        let text = format!(
+            "kk_wait {} {:.3} {}\n",
+            self.within.as_secs().max(1),
+            self.every.as_secs_f64(),
+            quote(&format!("waited until {}", self.describe)),
+        );
+        Apply::Script(Script::new(text).with_file("condition", self.condition.clone().into_bytes()))
+    }
+
+    fn hint(&self, stderr: &str) -> Option<String> {
+        self.hints.find(stderr)
+    }
+}

@@ -1,0 +1,359 @@
+# Functions for the scripts that change a host. Sourced before each operation; POSIX sh, works with dash and busybox.
+#
+# What kk makes or replaces is written down in /etc/kubekey/owned before it is touched, one tab-separated line each;
+# kk_disown_all takes all of it back. Kinds of lines:
+#   made PATH                  a file or link that was not there
+#   saved PATH                 a file or link whose original is /etc/kubekey/saved/PATH
+#   dir PATH                   a directory that was not there
+#   attr PATH MODE OWNER       attributes that a directory had
+#   block PATH BEGIN END NL    a marked block in a file of somebody else; NL is "bare" when the file had no last newline
+#   marked PATH PREFIX         lines of a file that were commented out with PREFIX
+#   sysctl NAME VALUE          a kernel setting's value of before
+#   module NAME                a kernel module that was not loaded
+#   unit-on NAME               a unit that kk enabled or started
+#   unit-off NAME WAS ACTIVE   a unit that kk turned off: "enabled" or not, "active" or not
+#   user NAME                  a user that was not there
+#   swap DEVICE                a swap device that was in use
+
+# KK_ROOT is empty on a host; tests let it point to a directory of theirs.
+KK_ROOT=${KK_ROOT-}
+KK_STATE=$KK_ROOT/etc/kubekey
+KK_TAB=$(printf '\t')
+
+kk_fail() {
+    printf '%s\n' "$*" >&2
+    return 1
+}
+
+# Makes the state directory, and drops a last line that a power cut left half-written.
+kk_state() {
+    [ -z "${KK_STATE_READY-}" ] || return 0
+    [ -d "$KK_STATE" ] || mkdir -m 700 -p "$KK_STATE"
+    if [ ! -e "$KK_STATE/owned" ]; then
+        (umask 077 && : >>"$KK_STATE/owned")
+    elif [ -n "$(tail -c 1 "$KK_STATE/owned")" ]; then
+        (umask 077 && sed '$d' "$KK_STATE/owned" >"$KK_STATE/owned.new")
+        mv -f "$KK_STATE/owned.new" "$KK_STATE/owned"
+    fi
+    KK_STATE_READY=1
+}
+
+# kk_record LINE: writes a line down once. One short append is whole or not there, also beside another script.
+kk_record() {
+    kk_state
+    grep -qxF -e "$1" "$KK_STATE/owned" || printf '%s\n' "$1" >>"$KK_STATE/owned"
+}
+
+# kk_recorded PREFIX: whether a line begins with PREFIX and a tab.
+kk_recorded() {
+    kk_state
+    KK_P="$1$KK_TAB" awk 'index($0, ENVIRON["KK_P"]) == 1 { found = 1; exit } END { exit !found }' "$KK_STATE/owned"
+}
+
+# kk_parents PATH: makes the missing parent directories, written down from the top.
+kk_parents() {
+    kk_rest=${1#/} kk_at=
+    while :; do
+        case $kk_rest in */*) ;; *) return 0 ;; esac
+        kk_at=$kk_at/${kk_rest%%/*} kk_rest=${kk_rest#*/}
+        [ -d "$KK_ROOT$kk_at" ] && continue
+        kk_record "dir$KK_TAB$kk_at"
+        mkdir -m 755 "$KK_ROOT$kk_at"
+    done
+}
+
+# kk_own PATH: before a path is touched for the first time, keeps what is there or writes down that nothing was.
+kk_own() {
+    kk_state
+    kk_parents "$1"
+    case $1 in /etc/kubekey/*) return 0 ;; esac
+    grep -qxF -e "made$KK_TAB$1" -e "saved$KK_TAB$1" "$KK_STATE/owned" && return 0
+    if [ ! -e "$KK_ROOT$1" ] && [ ! -L "$KK_ROOT$1" ]; then
+        kk_record "made$KK_TAB$1"
+        return
+    fi
+    kk_copy=$KK_STATE/saved$1
+    (umask 077 && mkdir -p "${kk_copy%/*}")
+    rm -rf "$kk_copy" "$kk_copy.part"
+    cp -a "$KK_ROOT$1" "$kk_copy.part"
+    mv "$kk_copy.part" "$kk_copy"
+    kk_record "saved$KK_TAB$1"
+}
+
+# kk_replace NEW PATH: renames NEW over PATH. A bind-mounted file cannot be renamed over; it is written in place.
+kk_replace() {
+    [ ! -d "$KK_ROOT$2" ] || [ -L "$KK_ROOT$2" ] || kk_fail "$2 is a directory" || return
+    mv -f "$1" "$KK_ROOT$2" 2>/dev/null && return 0
+    cat "$1" >"$KK_ROOT$2"
+    rm -f "$1"
+}
+
+# kk_put SOURCE PATH MODE OWNER: a file appears whole or not at all, with its attributes from the first byte.
+kk_put() {
+    kk_own "$2"
+    kk_new=$KK_ROOT${2%/*}/.${2##*/}.kk-new
+    rm -f "$kk_new"
+    (umask 077 && cp "$1" "$kk_new")
+    chown "$4" "$kk_new"
+    chmod "$3" "$kk_new"
+    kk_replace "$kk_new" "$2"
+}
+
+# kk_attributes PATH MODE OWNER: the attributes of a file that has its content already.
+kk_attributes() {
+    kk_own "$1"
+    chown "$3" "$KK_ROOT$1"
+    chmod "$2" "$KK_ROOT$1"
+}
+
+# kk_dir PATH MODE OWNER
+kk_dir() {
+    if [ -d "$KK_ROOT$1" ]; then
+        if ! grep -qxF -e "dir$KK_TAB$1" "$KK_STATE/owned" 2>/dev/null && ! kk_recorded "attr$KK_TAB$1"; then
+            kk_record "attr$KK_TAB$1$KK_TAB$(stat -c "%a$KK_TAB%U:%G" "$KK_ROOT$1")"
+        fi
+    else
+        kk_parents "$1"
+        kk_record "dir$KK_TAB$1"
+        mkdir -m "$2" "$KK_ROOT$1"
+    fi
+    chown "$3" "$KK_ROOT$1"
+    chmod "$2" "$KK_ROOT$1"
+}
+
+# kk_link TARGET PATH
+kk_link() {
+    kk_own "$2"
+    [ ! -d "$KK_ROOT$2" ] || [ -L "$KK_ROOT$2" ] || kk_fail "$2 is a directory" || return
+    ln -sfn "$1" "$KK_ROOT$2"
+}
+
+# kk_absent PATH: removes a file or link; what somebody else made is kept for kk_disown_all.
+kk_absent() {
+    [ -e "$KK_ROOT$1" ] || [ -L "$KK_ROOT$1" ] || return 0
+    [ ! -d "$KK_ROOT$1" ] || [ -L "$KK_ROOT$1" ] || kk_fail "$1 is a directory" || return
+    kk_own "$1"
+    rm -f "$KK_ROOT$1"
+}
+
+# kk_remove_tree PATH: removes a directory tree for good. Paths directly under / are never what is meant.
+kk_remove_tree() {
+    case $1 in
+    */../* | */..) kk_fail "refusing to remove $1" ;;
+    /?*/?*) rm -rf "$KK_ROOT$1" ;;
+    *) kk_fail "refusing to remove $1" ;;
+    esac
+}
+
+# kk_edit_block PATH BEGIN END [SOURCE]: puts SOURCE's lines between the marker lines, in place of an older block or at
+# the end; without SOURCE the block goes. A begin marker without its end is taken for ordinary text.
+kk_edit_block() {
+    kk_new=$KK_ROOT${1%/*}/.${1##*/}.kk-new
+    rm -f "$kk_new"
+    cp -a "$KK_ROOT$1" "$kk_new"
+    KK_B=$2 KK_E=$3 KK_S=${4-} awk '
+        function block(   line) {
+            if (ENVIRON["KK_S"] == "" || done) return
+            print ENVIRON["KK_B"]
+            while ((getline line < ENVIRON["KK_S"]) > 0) print line
+            print ENVIRON["KK_E"]
+            done = 1
+        }
+        inside && $0 == ENVIRON["KK_E"] { block(); inside = 0; held = ""; next }
+        inside { held = held "\n" $0; next }
+        $0 == ENVIRON["KK_B"] { inside = 1; held = $0; next }
+        { print }
+        END { if (inside) print held; block() }' "$KK_ROOT$1" >"$kk_new"
+}
+
+# kk_block PATH BEGIN END SOURCE: a marked block in a file; the rest of the file stays as it is.
+kk_block() {
+    if [ ! -e "$KK_ROOT$1" ]; then
+        kk_own "$1"
+        : >"$KK_ROOT$1"
+        chmod 644 "$KK_ROOT$1"
+    fi
+    if ! kk_recorded "block$KK_TAB$1$KK_TAB$2"; then
+        kk_nl=full
+        [ -z "$(tail -c 1 "$KK_ROOT$1")" ] || kk_nl=bare
+        kk_record "block$KK_TAB$1$KK_TAB$2$KK_TAB$3$KK_TAB$kk_nl"
+    fi
+    kk_edit_block "$1" "$2" "$3" "$4"
+    kk_replace "$kk_new" "$1"
+}
+
+# kk_sysctl NAME VALUE: sets a live kernel setting; one that root cannot write is left, its file holds for later.
+kk_sysctl() {
+    kk_knob=$KK_ROOT/proc/sys/$(printf %s "$1" | tr './' '/.')
+    [ -e "$kk_knob" ] || return 0
+    kk_old=$(tr -s '\t ' '  ' <"$kk_knob")
+    [ "$kk_old" != "$2" ] || return 0
+    [ -w "$kk_knob" ] || return 0
+    kk_recorded "sysctl$KK_TAB$1" || kk_record "sysctl$KK_TAB$1$KK_TAB$kk_old"
+    printf '%s\n' "$2" >"$kk_knob"
+}
+
+# kk_module NAME: loads a kernel module; one that is built in is loaded.
+kk_module() {
+    ! grep -q "^$1 " "$KK_ROOT/proc/modules" 2>/dev/null || return 0
+    modprobe "$1"
+    ! grep -q "^$1 " "$KK_ROOT/proc/modules" 2>/dev/null || kk_record "module$KK_TAB$1"
+}
+
+# kk_unit_does VERB NAME [--no-block]: systemctl, with the unit's last words when it fails.
+kk_unit_does() {
+    kk_verb=$1
+    shift
+    systemctl "$kk_verb" "$@" && return 0
+    systemctl reset-failed "$1" 2>/dev/null || :
+    systemctl "$kk_verb" "$@" && return 0
+    echo "last lines of $1:" >&2
+    journalctl -u "$1" -n 15 --no-pager -o cat >&2 || :
+    return 1
+}
+
+# kk_unit NAME ENABLED STATE [--no-block]: ENABLED is yes, no or keep; STATE is start, restart, reload, stop or keep.
+kk_unit() {
+    kk_was=$(systemctl show -p UnitFileState -p ActiveState -p NeedDaemonReload "$1")
+    case $kk_was in *NeedDaemonReload=yes*) systemctl daemon-reload ;; esac
+    kk_on=disabled kk_up=inactive
+    case $kk_was in *UnitFileState=enabled*) kk_on=enabled ;; esac
+    case $kk_was in *ActiveState=active*) kk_up=active ;; esac
+    if [ "$2" = yes ] && [ $kk_on = disabled ]; then
+        kk_record "unit-on$KK_TAB$1"
+        systemctl enable -q "$1"
+    elif [ "$2" = no ] || [ "$3" = stop ]; then
+        if ! grep -qxF -e "unit-on$KK_TAB$1" "$KK_STATE/owned" 2>/dev/null && ! kk_recorded "unit-off$KK_TAB$1"; then
+            kk_record "unit-off$KK_TAB$1$KK_TAB$kk_on$KK_TAB$kk_up"
+        fi
+        [ "$2" != no ] || systemctl disable -q "$1"
+    fi
+    case $3 in
+    keep) ;;
+    start | restart | reload)
+        [ $kk_on = enabled ] || [ $kk_up = active ] || kk_record "unit-on$KK_TAB$1"
+        kk_unit_does "$3" "$1" ${4-}
+        ;;
+    *) kk_unit_does "$3" "$1" ${4-} ;;
+    esac
+}
+
+# kk_user NAME [OPTION…]: a user, by useradd with these options.
+kk_user() {
+    ! id "$1" >/dev/null 2>&1 || return 0
+    kk_record "user$KK_TAB$1"
+    kk_name=$1
+    shift
+    useradd "$@" "$kk_name"
+}
+
+# kk_swap_off: ends the use of swap now, and comments it out of /etc/fstab for later.
+kk_swap_off() {
+    tail -n +2 "$KK_ROOT/proc/swaps" | while read -r kk_dev kk_rest; do
+        kk_record "swap$KK_TAB$kk_dev"
+        swapoff "$kk_dev"
+    done
+    kk_pattern='^[^#[:space:]][^[:space:]]*[[:space:]][[:space:]]*[^[:space:]][^[:space:]]*[[:space:]][[:space:]]*swap'
+    grep -q "$kk_pattern" "$KK_ROOT/etc/fstab" 2>/dev/null || return 0
+    kk_record "marked$KK_TAB/etc/fstab$KK_TAB#kubekey# "
+    cp -a "$KK_ROOT/etc/fstab" "$KK_ROOT/etc/.fstab.kk-new"
+    sed "/$kk_pattern/s/^/#kubekey# /" "$KK_ROOT/etc/fstab" >"$KK_ROOT/etc/.fstab.kk-new"
+    kk_replace "$KK_ROOT/etc/.fstab.kk-new" /etc/fstab
+}
+
+# kk_wait SECONDS PAUSE WORDS: runs the file "condition" until it ends with 0. Says what the last look said.
+kk_wait() {
+    kk_until=$(($(date +%s) + $1))
+    until sh -e ./condition >condition.out 2>&1; do
+        if [ "$(date +%s)" -ge "$kk_until" ]; then
+            tail -n 10 condition.out >&2
+            kk_fail "$3 for $1 s" || return
+        fi
+        sleep "$2" 2>/dev/null || sleep 1
+    done
+}
+
+# kk_remember_sums LIST: adds the known SHA-256 sums of files to what the probe remembers. Lines of LIST: SUM PATH.
+kk_remember_sums() {
+    [ -d "$KK_STATE" ] || return 0
+    kk_sums=$KK_STATE/sums
+    while read -r kk_sum kk_path; do
+        stat -c "$kk_sum$KK_TAB%s$KK_TAB%.9Y$KK_TAB%.9Z$KK_TAB%i$KK_TAB%n" "$KK_ROOT$kk_path"
+    done <"$1" >kk-sums.fresh
+    [ -e "$kk_sums" ] || (umask 077 && : >"$kk_sums")
+    (umask 077 && awk -F '\t' 'NR == FNR { fresh[$6] = 1; print; next } !($6 in fresh)' kk-sums.fresh "$kk_sums" >"$kk_sums.new")
+    mv -f "$kk_sums.new" "$kk_sums"
+}
+
+# kk_disown KIND PATH A B C: takes one line back. What is gone already is fine.
+kk_disown() {
+    case $1 in
+    made) rm -f "$KK_ROOT$2" ;;
+    saved)
+        kk_copy=$KK_STATE/saved$2
+        [ -e "$kk_copy" ] || [ -L "$kk_copy" ] || return 0
+        kk_new=$KK_ROOT${2%/*}/.${2##*/}.kk-new
+        mkdir -p "$KK_ROOT${2%/*}" && rm -rf "$kk_new" && cp -a "$kk_copy" "$kk_new" || return
+        kk_replace "$kk_new" "$2" && rm -rf "$kk_copy"
+        ;;
+    dir) [ ! -d "$KK_ROOT$2" ] || rmdir "$KK_ROOT$2" 2>/dev/null || kk_note "$2 is not empty, it stays" ;;
+    attr) [ ! -d "$KK_ROOT$2" ] || { chown "$4" "$KK_ROOT$2" && chmod "$3" "$KK_ROOT$2"; } ;;
+    block)
+        [ -e "$KK_ROOT$2" ] || return 0
+        kk_edit_block "$2" "$3" "$4" || return
+        [ "$5" != bare ] || { kk_text=$(cat "$kk_new") && printf %s "$kk_text" >"$kk_new"; }
+        kk_replace "$kk_new" "$2"
+        ;;
+    marked)
+        [ -e "$KK_ROOT$2" ] || return 0
+        kk_new=$KK_ROOT${2%/*}/.${2##*/}.kk-new
+        cp -a "$KK_ROOT$2" "$kk_new" || return
+        KK_P=$3 awk 'index($0, ENVIRON["KK_P"]) == 1 { $0 = substr($0, length(ENVIRON["KK_P"]) + 1) } { print }' \
+            "$KK_ROOT$2" >"$kk_new" && kk_replace "$kk_new" "$2"
+        ;;
+    sysctl)
+        kk_knob=$KK_ROOT/proc/sys/$(printf %s "$2" | tr './' '/.')
+        [ ! -w "$kk_knob" ] || printf '%s\n' "$3" >"$kk_knob"
+        ;;
+    module) modprobe -r "$2" 2>/dev/null || kk_note "kernel module $2 is in use, it stays" ;;
+    unit-on) systemctl disable -q --now "$2" 2>/dev/null || kk_note "unit $2 is gone already" ;;
+    unit-off)
+        [ "$3" != enabled ] || systemctl enable -q "$2" || return
+        [ "$4" != active ] || systemctl start "$2"
+        ;;
+    user) ! id "$2" >/dev/null 2>&1 || userdel "$2" ;;
+    swap) swapon "$2" ;;
+    *) kk_note "unknown line, left alone: $1 $2" ;;
+    esac
+}
+
+kk_note() {
+    printf 'note: %s\n' "$*" >&2
+}
+
+# kk_disown_all: takes everything back, from the last line to the first, and then the record itself. Lines that fail
+# stay, with what they need, for the next time.
+kk_disown_all() {
+    [ -d "$KK_STATE" ] || return 0
+    kk_state
+    awk '{ line[NR] = $0 } END { for (i = NR; i > 0; i--) print line[i] }' "$KK_STATE/owned" >kk-owned.back
+    : >kk-owned.left
+    while IFS= read -r kk_line; do
+        kk_kind=${kk_line%%"$KK_TAB"*}
+        IFS=$KK_TAB
+        set -f
+        # shellcheck disable=SC2086 # split at the tabs
+        set -- ${kk_line#*"$KK_TAB"}
+        set +f
+        unset IFS
+        kk_disown "$kk_kind" "${1-}" "${2-}" "${3-}" "${4-}" </dev/null || printf '%s\n' "$kk_line" >>kk-owned.left
+    done <kk-owned.back
+    ! command -v systemctl >/dev/null 2>&1 || systemctl daemon-reload 2>/dev/null || :
+    if [ -s kk-owned.left ]; then
+        awk '{ line[NR] = $0 } END { for (i = NR; i > 0; i--) print line[i] }' kk-owned.left >"$KK_STATE/owned.new"
+        chmod 600 "$KK_STATE/owned.new"
+        mv -f "$KK_STATE/owned.new" "$KK_STATE/owned"
+        kk_fail "$(wc -l <kk-owned.left) thing(s) could not be taken back; /etc/kubekey/owned names them"
+    fi
+    rm -rf "$KK_STATE"
+}

@@ -1,0 +1,170 @@
+//! The plan: what is left to do, found out without touching anything.
+//!
+//! [`Plan::new`] evaluates every check once and owns the result; the dry run prints it and the runner does it.
+
+mod graph;
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use serde::Serialize;
+
+use crate::{Action, Change, Facts, Pipeline, PlanError, Retry, SlotKey, Task};
+
+/// What is left to do, host by host.
+pub struct Plan {
+    /// Name of the command.
+    pub(crate) name: String,
+    /// Names of the modules, in order.
+    pub(crate) modules: Vec<&'static str>,
+    /// The steps, without their hosts.
+    pub(crate) steps: Vec<Step>,
+    /// The work of one task on one host each, in pipeline order. Work without a difference is in it too: it
+    /// provides slots.
+    pub(crate) works: Vec<Work>,
+    /// What each host is.
+    pub(crate) facts: BTreeMap<String, Arc<Facts>>,
+}
+
+/// A task without its hosts.
+pub(crate) struct Step {
+    /// Index into [`Plan::modules`].
+    pub(crate) module: usize,
+    pub(crate) name: &'static str,
+    pub(crate) title: &'static str,
+    pub(crate) retry: Retry,
+    pub(crate) timeout: Duration,
+    pub(crate) concurrency: Option<usize>,
+    pub(crate) beside: bool,
+}
+
+/// The part of a task that one host does.
+pub(crate) struct Work {
+    /// Index into [`Plan::steps`].
+    pub(crate) step: usize,
+    pub(crate) host: String,
+    /// Only the operations with a difference.
+    pub(crate) operations: Vec<Operation>,
+    pub(crate) needs: Vec<SlotKey>,
+    pub(crate) awaits: Vec<SlotKey>,
+    pub(crate) provides: Vec<SlotKey>,
+}
+
+/// An action that has something to do.
+pub(crate) struct Operation {
+    pub(crate) action: Box<dyn Action>,
+    pub(crate) changes: Vec<String>,
+}
+
+/// A task that has something to do on a host, as the dry run shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PlannedTask {
+    /// Module name.
+    pub module: String,
+    /// Task name.
+    pub task: String,
+    /// What people read.
+    pub title: String,
+    /// Host name.
+    pub host: String,
+    /// What would be done, a line an operation.
+    pub changes: Vec<String>,
+}
+
+impl Plan {
+    /// Compares the pipeline with the facts. A host without facts is taken for an empty one.
+    ///
+    /// # Errors
+    /// A slot that nobody or more than one task provides; tasks that wait for each other.
+    pub fn new(pipeline: Pipeline, facts: &BTreeMap<String, Facts>) -> Result<Self, PlanError> {
+        let mut plan = Self {
+            name: pipeline.name,
+            modules: Vec::new(),
+            steps: Vec::new(),
+            works: Vec::new(),
+            facts: facts.iter().map(|(host, facts)| (host.clone(), Arc::new(facts.clone()))).collect(),
+        };
+        for (index, module) in pipeline.modules.into_iter().enumerate() {
+            plan.modules.push(module.name);
+            for task in module.tasks {
+                plan.add(index, task);
+            }
+        }
+        graph::check(&plan)?;
+        Ok(plan)
+    }
+
+    fn add(&mut self, module: usize, task: Task) {
+        let step = self.steps.len();
+        self.steps.push(Step {
+            module,
+            name: task.name,
+            title: task.title,
+            retry: task.retry,
+            timeout: task.timeout,
+            concurrency: task.concurrency,
+            beside: task.beside,
+        });
+        for (host, work) in task.hosts {
+            let facts = self.facts.entry(host.clone()).or_default();
+            let operations = work.actions.into_iter().filter_map(|action| match action.check(facts) {
+                Change::None => None,
+                Change::Needed(changes) => Some(Operation { action, changes }),
+            });
+            let operations = operations.collect();
+            self.works.push(Work {
+                step,
+                host,
+                operations,
+                needs: work.needs,
+                awaits: work.awaits,
+                provides: work.provides,
+            });
+        }
+    }
+
+    /// Whether everything is as wanted.
+    pub fn is_empty(&self) -> bool {
+        self.works.iter().all(|work| work.operations.is_empty())
+    }
+
+    /// What is to be done, by module, task and host.
+    pub fn changes(&self) -> Vec<PlannedTask> {
+        let busy = self.works.iter().filter(|work| !work.operations.is_empty());
+        let planned = busy.map(|work| {
+            let step = &self.steps[work.step];
+            PlannedTask {
+                module: self.modules[step.module].to_owned(),
+                task: step.name.to_owned(),
+                title: step.title.to_owned(),
+                host: work.host.clone(),
+                changes: work.changes(),
+            }
+        });
+        planned.collect()
+    }
+
+    /// How many tasks × hosts have something to do, by module in order; modules without work are left out.
+    pub fn modules(&self) -> Vec<(String, usize)> {
+        let count = |module: usize| {
+            let of_module =
+                |work: &&Work| self.steps[work.step].module == module && !work.operations.is_empty();
+            self.works.iter().filter(of_module).count()
+        };
+        let counts =
+            self.modules.iter().enumerate().map(|(module, name)| ((*name).to_owned(), count(module)));
+        counts.filter(|(_, count)| *count > 0).collect()
+    }
+
+    /// `module/task` of a work.
+    pub(crate) fn path(&self, work: &Work) -> String {
+        let step = &self.steps[work.step];
+        format!("{}/{}", self.modules[step.module], step.name)
+    }
+}
+
+impl Work {
+    /// The lines of all its operations.
+    pub(crate) fn changes(&self) -> Vec<String> {
+        self.operations.iter().flat_map(|operation| operation.changes.iter().cloned()).collect()
+    }
+}

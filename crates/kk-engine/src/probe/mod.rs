@@ -1,0 +1,72 @@
+//! The probe: one script, one round trip, and everything that checks need to know about a host.
+//!
+//! [`probe_script`] writes the script, [`parse`] reads its output; both are pure. The host keeps one thing from
+//! it, the sums of large files in `/etc/kubekey/sums`, and only where that directory exists already.
+
+mod parse;
+mod script;
+
+use std::{
+    collections::hash_map::RandomState,
+    hash::BuildHasher,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use kk_connector::{Command, Connection};
+use tokio_util::sync::CancellationToken;
+
+pub use parse::parse;
+pub use script::probe_script;
+
+use crate::{Facts, Failure, ProbeSpec};
+
+/// A probe that takes longer than this has met a hung host.
+const TIMEOUT: Duration = Duration::from_mins(1);
+
+/// Looks at a host: one round trip.
+///
+/// # Errors
+/// Errors of the connection; a host whose answer is incomplete.
+pub async fn probe(
+    connection: &dyn Connection,
+    spec: &ProbeSpec,
+    cancel: &CancellationToken,
+) -> Result<Facts, Failure> {
+    let nonce = nonce();
+    let mut command = Command::new(probe_script(spec, &nonce));
+    command.timeout = TIMEOUT;
+    command.cancel = cancel.clone();
+    let sent = now_ms();
+    let output = connection.run(command).await?;
+    let received = now_ms();
+    let failed = |cause: String| Failure {
+        code: Some(output.code),
+        stderr: output
+            .stderr
+            .lines()
+            .rev()
+            .take(20)
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+            .into_iter()
+            .rev()
+            .collect(),
+        ..Failure::new(cause)
+    };
+    if output.code != 0 {
+        return Err(failed(format!("cannot look at {}", connection.host())));
+    }
+    parse(spec, &nonce, &output.stdout, (sent, received))
+        .map_err(|problem| failed(format!("cannot understand what {} said: {problem}", connection.host())))
+}
+
+/// A word that no file of a host can contain by accident or guess beforehand.
+pub(crate) fn nonce() -> String {
+    let random = || RandomState::new().hash_one(SystemTime::now());
+    format!("{:016x}{:016x}", random(), random())
+}
+
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,317 @@
+//! Reads what the probe's script printed into [`Facts`]. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::script::swap_separators;
+use crate::{Facts, FileFact, ProbeSpec, UnitFact};
+
+/// `CAP_SYS_RESOURCE` (linux/capability.h).
+const CAP_SYS_RESOURCE: u32 = 24;
+
+/// Reads the output of [`super::probe_script`]'s script.
+///
+/// `clock` is this machine's time when the script was sent and when its answer had come, in milliseconds since
+/// 1970: the host's clock is compared with it as NTP does.
+///
+/// # Errors
+/// What is missing or not understood, in one line.
+pub fn parse(spec: &ProbeSpec, nonce: &str, output: &str, clock: (i64, i64)) -> Result<Facts, String> {
+    let sections = Sections::split(nonce, output);
+    let mut facts = Facts::default();
+    let ended = clock_ms(sections.get("ended")?).ok_or("it has no end")?;
+    let began = clock_ms(sections.get("began")?).ok_or("its clock is not a number")?;
+    facts.clock_skew_ms = i64::midpoint(began, ended) - i64::midpoint(clock.0, clock.1);
+    let boot_ms = kernel(&mut facts, sections.get("kernel")?)?;
+    facts.files = files(&sections, boot_ms)?;
+    facts.units = units(spec, sections.get("units")?);
+    facts.tools = pairs(sections.get("tools")?);
+    facts.users =
+        sections.lines("users")?.filter_map(|line| line.split(':').next()).map(str::to_owned).collect();
+    facts.users.retain(|user| spec.users.contains(user));
+    facts.ports = ports(spec, sections.get("ports")?);
+    facts.disks = disks(spec, sections.get("disks")?);
+    for line in sections.lines("sysctls")? {
+        let mut fields = line.splitn(3, '\t');
+        let (Some(path), Some(mode), Some(value)) = (fields.next(), fields.next(), fields.next()) else {
+            continue;
+        };
+        let name = swap_separators(path);
+        if mode == "ro" {
+            facts.sysctls_read_only.insert(name.clone());
+        }
+        facts.sysctls.insert(name, words(value));
+    }
+    modules(&mut facts, spec, sections.get("modules")?);
+    cgroups(&mut facts, sections.get("cgroups")?);
+    facts.swaps = sections.lines("swaps")?.skip(1).filter_map(first_word).collect();
+    facts.selinux = match sections.get("selinux")?.trim() {
+        "1" => "enforcing".into(),
+        "0" => "permissive".into(),
+        other => other.into(),
+    };
+    release(&mut facts, sections.get("release")?);
+    let resolv = sections.lines("resolv")?;
+    facts.nameservers =
+        resolv.filter_map(|line| line.trim().strip_prefix("nameserver")).filter_map(first_word).collect();
+    facts.addresses = addresses(sections.get("addresses")?);
+    facts.owned = owned(sections.get("owned")?);
+    for (number, name) in spec.values.keys().enumerate() {
+        if let Ok(text) = sections.get(&format!("value {number} 0")) {
+            facts.values.insert(name.clone(), text.strip_suffix('\n').unwrap_or(text).to_owned());
+        }
+    }
+    Ok(facts)
+}
+
+/// The output, cut at its frames: section name → text.
+struct Sections<'a>(BTreeMap<&'a str, &'a str>);
+
+impl<'a> Sections<'a> {
+    fn split(nonce: &str, output: &'a str) -> Self {
+        let frame = format!("\n@{nonce} ");
+        let parts = output.split(frame.as_str()).skip(1);
+        Self(parts.map(|part| part.split_once('\n').unwrap_or((part, ""))).collect())
+    }
+
+    fn get(&self, name: &str) -> Result<&'a str, String> {
+        self.0.get(name).copied().ok_or_else(|| format!("the section \"{name}\" is missing"))
+    }
+
+    fn lines(&self, name: &str) -> Result<std::str::Lines<'a>, String> {
+        self.get(name).map(str::lines)
+    }
+}
+
+/// Milliseconds from what `date +%s%N` prints; a `date` without `%N` gives seconds, alone or before the letters.
+fn clock_ms(text: &str) -> Option<i64> {
+    let digits: String = text.trim().chars().take_while(char::is_ascii_digit).collect();
+    let number: i64 = digits.parse().ok()?;
+    Some(if digits.len() > 12 { number / 1_000_000 } else { number * 1000 })
+}
+
+/// The lines of the section `kernel`, in its order. Gives the time of boot in milliseconds since 1970.
+fn kernel(facts: &mut Facts, text: &str) -> Result<i64, String> {
+    let lines: Vec<&str> = text.lines().collect();
+    let [hostname, release, machine, cpus, memory, uptime, clock, capabilities, ..] = lines[..] else {
+        return Err("the section \"kernel\" is too short".into());
+    };
+    hostname.clone_into(&mut facts.hostname);
+    release.clone_into(&mut facts.kernel);
+    facts.arch = match machine {
+        "x86_64" => "amd64".into(),
+        "aarch64" => "arm64".into(),
+        other => other.into(),
+    };
+    facts.cpus = cpus.trim().parse().map_err(|_| format!("{cpus:?} is no number of processors"))?;
+    facts.memory_kib = memory
+        .split_whitespace()
+        .nth(1)
+        .and_then(|kib| kib.parse().ok())
+        .ok_or_else(|| format!("{memory:?} is no size of memory"))?;
+    let bits = capabilities.split_whitespace().nth(1).and_then(|hex| u64::from_str_radix(hex, 16).ok());
+    facts.can_raise_limits = bits.is_none_or(|bits| bits >> CAP_SYS_RESOURCE & 1 == 1);
+    let up = first_word(uptime).and_then(|seconds| decimal_ms(&seconds));
+    clock_ms(clock).zip(up).map(|(now, up)| now - up).ok_or_else(|| format!("{uptime:?} is no uptime"))
+}
+
+/// Milliseconds from decimal seconds with any number of decimals.
+fn decimal_ms(seconds: &str) -> Option<i64> {
+    let (whole, fraction) = seconds.split_once('.').unwrap_or((seconds, "0"));
+    let thousandths: i64 = format!("{fraction:0<3}").get(..3)?.parse().ok()?;
+    Some(whole.parse::<i64>().ok()? * 1000 + thousandths)
+}
+
+fn files(sections: &Sections, boot_ms: i64) -> Result<BTreeMap<String, FileFact>, String> {
+    let mut links: BTreeMap<String, String> = pairs(sections.get("links")?);
+    let sums: BTreeMap<&str, &str> = sections
+        .lines("sums")?
+        .filter_map(|line| line.split_once("  "))
+        .map(|(sum, path)| (path, sum))
+        .collect();
+    let mut files = BTreeMap::new();
+    for line in sections.lines("files")? {
+        let fields: Vec<&str> = line.splitn(8, '\t').collect();
+        let [kind, mode, owner, _size, mtime, _ctime, _inode, path] = fields[..] else { continue };
+        let written = decimal_ms(mtime).ok_or_else(|| format!("{path} has no time: {mtime:?}"))? - boot_ms;
+        let fact = FileFact {
+            sha256: sums.get(path).map(|sum| (*sum).to_owned()).unwrap_or_default(),
+            mode: mode.to_owned(),
+            owner: owner.to_owned(),
+            kind: match kind {
+                kind if kind.starts_with("regular") => "file",
+                "directory" => "dir",
+                "symbolic link" => "link",
+                _ => "other",
+            }
+            .to_owned(),
+            link: links.remove(path).unwrap_or_default(),
+            written_ms: u64::try_from(written).unwrap_or(0),
+        };
+        files.insert(path.to_owned(), fact);
+    }
+    Ok(files)
+}
+
+/// `systemctl show` prints a block for each unit, in the order asked.
+fn units(spec: &ProbeSpec, text: &str) -> BTreeMap<String, UnitFact> {
+    let blocks = text.trim().split("\n\n");
+    let mut units = BTreeMap::new();
+    for (name, block) in spec.units.iter().zip(blocks) {
+        let properties: BTreeMap<&str, &str> =
+            block.lines().filter_map(|line| line.split_once('=')).collect();
+        let property = |name: &str| properties.get(name).copied().unwrap_or("");
+        if matches!(property("LoadState"), "not-found" | "") {
+            continue;
+        }
+        let milliseconds = |name| property(name).parse::<u64>().unwrap_or(0) / 1000;
+        let fact = UnitFact {
+            active: property("ActiveState") == "active",
+            enabled: property("UnitFileState") == "enabled",
+            stale: property("NeedDaemonReload") == "yes",
+            active_since_ms: milliseconds("ActiveEnterTimestampMonotonic"),
+            changed_since_ms: milliseconds("StateChangeTimestampMonotonic"),
+        };
+        units.insert(name.clone(), fact);
+    }
+    units
+}
+
+/// Lines `name TAB value`; those without a value are left out.
+fn pairs(text: &str) -> BTreeMap<String, String> {
+    let pairs = text.lines().filter_map(|line| line.split_once('\t')).filter(|(_, value)| !value.is_empty());
+    pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+/// Listeners from `ss -Hltnp`, or from `/proc/net/tcp` where there is no `ss`.
+fn ports(spec: &ProbeSpec, text: &str) -> BTreeMap<u16, String> {
+    let mut ports = BTreeMap::new();
+    for line in text.lines() {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let found = match fields[..] {
+            ["LISTEN", _, _, address, ..] => address.rsplit_once(':').and_then(|(_, port)| port.parse().ok()),
+            // State 0A is TCP_LISTEN (include/net/tcp_states.h).
+            [_, address, _, "0A", ..] => {
+                address.rsplit_once(':').and_then(|(_, hex)| u16::from_str_radix(hex, 16).ok())
+            }
+            _ => None,
+        };
+        let Some(port) = found.filter(|port| spec.ports.contains(port)) else { continue };
+        let program =
+            line.split_once("((\"").and_then(|(_, rest)| rest.split_once('"')).map_or("", |(name, _)| name);
+        let known: &mut String = ports.entry(port).or_default();
+        if known.is_empty() {
+            program.clone_into(known);
+        }
+    }
+    ports
+}
+
+/// `df -Pk` prints a heading and then a line for each path, in the order asked.
+fn disks(spec: &ProbeSpec, text: &str) -> BTreeMap<String, (u64, u64)> {
+    let sizes = text.lines().skip(1).filter_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        // Counted from the end: the name of the device may have spaces in it.
+        let numbers = fields.iter().position(|field| field.ends_with('%'))?;
+        Some((fields.get(numbers.checked_sub(3)?)?.parse().ok()?, fields.get(numbers - 1)?.parse().ok()?))
+    });
+    spec.disks.iter().cloned().zip(sizes).collect()
+}
+
+/// Feature name, module name, and the symbol of the kernel's configuration that builds it in.
+const MODULES: [(&str, &str, &str); 10] = [
+    ("overlay", "overlay", "OVERLAY_FS"),
+    ("br_netfilter", "br_netfilter", "BRIDGE_NETFILTER"),
+    ("ipvs", "ip_vs", "IP_VS"),
+    ("nftables", "nf_tables", "NF_TABLES"),
+    ("vxlan", "vxlan", "VXLAN"),
+    ("", "ip_vs_rr", "IP_VS_RR"),
+    ("", "ip_vs_wrr", "IP_VS_WRR"),
+    ("", "ip_vs_sh", "IP_VS_SH"),
+    ("", "nf_conntrack", "NF_CONNTRACK"),
+    ("", "veth", "VETH"),
+];
+
+fn modules(facts: &mut Facts, spec: &ProbeSpec, text: &str) {
+    let (mut loaded, mut there) = (BTreeSet::new(), BTreeSet::new());
+    for (kind, name) in text.lines().filter_map(|line| line.split_once(' ')) {
+        // A file may be written with either; the kernel knows only the underscore.
+        let name = name.replace('-', "_");
+        let module = match kind {
+            "config" => {
+                MODULES.iter().find(|module| module.2 == name).map_or(name, |module| module.1.to_owned())
+            }
+            _ => name,
+        };
+        if kind != "loadable" {
+            loaded.insert(module.clone());
+        }
+        there.insert(module);
+    }
+    facts.modules =
+        spec.modules.iter().filter(|name| loaded.contains(&name.replace('-', "_"))).cloned().collect();
+    let features = MODULES.iter().filter(|module| !module.0.is_empty() && there.contains(module.1));
+    facts.features = features.map(|module| module.0.to_owned()).collect();
+}
+
+fn cgroups(facts: &mut Facts, text: &str) {
+    let mut managed = false;
+    for line in text.lines() {
+        let (kind, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let memory = rest.split_whitespace().any(|name| name == "memory");
+        match kind {
+            "v2" => facts.cgroup_v2 = true,
+            "managed" => managed = true,
+            "systemd" => facts.systemd = true,
+            _ => {}
+        }
+        if memory && matches!(kind, "v1" | "v2") {
+            facts.features.insert("memory_cgroup".into());
+        }
+    }
+    facts.systemd_cgroups = facts.systemd && (facts.cgroup_v2 || managed);
+}
+
+/// os-release(5): `NAME=value` with shell quotes.
+fn release(facts: &mut Facts, text: &str) {
+    for (name, value) in text.lines().filter_map(|line| line.split_once('=')) {
+        let value = value.trim().trim_matches(['"', '\'']).to_owned();
+        match name.trim() {
+            "ID" => facts.os_id = value,
+            "VERSION_ID" => facts.os_version = value,
+            "PRETTY_NAME" => facts.os_name = value,
+            _ => {}
+        }
+    }
+}
+
+/// Addresses from `ip -o addr`, or from `hostname -I`.
+fn addresses(text: &str) -> BTreeSet<String> {
+    let mut addresses = BTreeSet::new();
+    for line in text.lines() {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        match fields[..] {
+            [_, _, "inet" | "inet6", address, ..] => {
+                addresses.insert(address.split('/').next().unwrap_or(address).to_owned());
+            }
+            _ => addresses.extend(
+                fields.iter().filter(|word| word.parse::<std::net::IpAddr>().is_ok()).map(|&w| w.to_owned()),
+            ),
+        }
+    }
+    addresses
+}
+
+/// Whole lines only: a last line without its newline was cut by a power failure.
+fn owned(text: &str) -> Vec<String> {
+    let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    whole.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
+}
+
+fn first_word(text: &str) -> Option<String> {
+    text.split_whitespace().next().map(str::to_owned)
+}
+
+/// Kernel settings of several numbers have tabs between them; one space is how people write them.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
