@@ -7,4 +7,14 @@ for d in kernel vm fs/pipe-max-size fs/aio-max-nr; do
   mount --bind /proc/sys/$d /proc/sys/$d
   mount -o remount,ro,bind /proc/sys/$d
 done
+# A kubelet ends when these differ from what it wants and cannot be set. The machine keeps its own values: the host
+# sees files that hold the wanted ones.
+mkdir -p /run/lab-sysctl
+for pair in vm/overcommit_memory=1 vm/panic_on_oom=0 kernel/panic=10 kernel/panic_on_oops=1 \
+  kernel/keys/root_maxkeys=1000000 kernel/keys/root_maxbytes=25000000; do
+  path=${pair%=*} file=/run/lab-sysctl/$(basename "${pair%=*}")
+  echo "${pair#*=}" > "$file"
+  mount --bind "$file" "/proc/sys/$path"
+  mount -o remount,ro,bind "/proc/sys/$path"
+done
 mount --make-rshared /
