@@ -1,5 +1,6 @@
 //! Collects what is wrong with one file, and makes sure that no finding shows a secret.
 
+use crate::mask::{shown_line, shown_message};
 use crate::yaml::{Node, Span, Value};
 use crate::{ConfigErrors, Diagnostic, Place, Severity};
 
@@ -47,6 +48,17 @@ impl<'a> Findings<'a> {
         self.error(at, message, hint);
     }
 
+    /// A key that nobody knows. Its value is not shown: the key may be a badly misspelt `password`.
+    pub(crate) fn unknown_key(&mut self, at: Span, message: impl Into<String>, hint: impl Into<String>) {
+        self.structure_error(at, message, hint);
+        if let Some(place) = self.found.last_mut().and_then(|(_, finding)| finding.place.as_mut()) {
+            let end = place.column - 1 + place.width;
+            if place.source.chars().nth(end) == Some(':') {
+                place.source = place.source.chars().take(end).chain(": ***".chars()).collect();
+            }
+        }
+    }
+
     /// Something that should be there is not; only told when the whole file could be read.
     pub(crate) fn missing(
         &mut self,
@@ -68,7 +80,8 @@ impl<'a> Findings<'a> {
     }
 
     fn add(&mut self, severity: Severity, span: Option<Span>, message: String, hint: String) {
-        let hint = (!hint.is_empty()).then_some(hint);
+        let message = shown_message(&message);
+        let hint = (!hint.is_empty()).then(|| shown_message(&hint));
         let place = span.map(|span| self.place(span));
         self.found.push((span, Diagnostic { severity, message, hint, place }));
     }
@@ -82,55 +95,6 @@ impl<'a> Findings<'a> {
         let width = end.saturating_sub(column).max(1);
         Place { file: self.file.to_owned(), line: span.line, column, width, source }
     }
-}
-
-/// The line with the values of secrets masked. This looks at the text only, because it must also work where
-/// the text is no YAML, or where a key that should be `password` is misspelt.
-fn shown_line(lines: &[&str], index: usize) -> String {
-    let line = lines.get(index).copied().unwrap_or_default().trim_end();
-    if let Some(end) = secret_key_end(line) {
-        let rest = line[end..].trim();
-        return if rest.is_empty() { line.to_owned() } else { format!("{} ***", &line[..end]) };
-    }
-    // A line without a key continues the value of the last one before it, such as an inline private key.
-    let continues = key_ends(line).next().is_none() && !line.trim_start().starts_with(['-', '#']);
-    let mut before = lines[..index.min(lines.len())].iter().rev();
-    let owner = before.find(|line| key_ends(line).next().is_some());
-    if continues && owner.is_some_and(|owner| secret_key_end(owner).is_some()) {
-        let indent = line.len() - line.trim_start().len();
-        return format!("{}***", &line[..indent]);
-    }
-    line.to_owned()
-}
-
-/// The position after the colon of the first key in the line that names a secret.
-fn secret_key_end(line: &str) -> Option<usize> {
-    key_ends(line).find(|&end| {
-        let before = line[..end].trim_end_matches(':').trim_end_matches(['"', '\'', ' ']);
-        let start = before.rfind(|c: char| !c.is_alphanumeric() && c != '_' && c != '-').map_or(0, |i| i + 1);
-        names_secret(&before[start..])
-    })
-}
-
-/// Positions after each colon that ends a key (a colon before a space or the end of the line).
-fn key_ends(line: &str) -> impl Iterator<Item = usize> {
-    line.match_indices(':').map(|(i, _)| i + 1).filter(|&end| {
-        let next = line[end..].chars().next();
-        next.is_none_or(|c| c.is_whitespace() || matches!(c, '"' | '\''))
-    })
-}
-
-fn names_secret(key: &str) -> bool {
-    const PARTS: [&str; 6] = ["passw", "pwd", "secret", "token", "privatekey", "credential"];
-    const NAMES: [&str; 3] = ["password", "sudopassword", "privatekey"];
-    // Paths and public keys are no secrets, and seeing them helps.
-    const HARMLESS: [&str; 2] = ["privatekeypath", "hostkey"];
-    let key = key.to_lowercase();
-    if HARMLESS.contains(&key.as_str()) {
-        return false;
-    }
-    PARTS.iter().any(|part| key.contains(part))
-        || NAMES.iter().any(|name| strsim::damerau_levenshtein(name, &key) <= 3)
 }
 
 /// A place in the tree that checks walk along; where the tree ends it stays at the last known place.
@@ -150,32 +114,35 @@ impl<'a> At<'a> {
         Self { node: None, span: None }
     }
 
-    /// The value of a key.
+    /// The value of a key. A block of several lines is shown by its key, not by its first line.
     pub(crate) fn key(self, key: &str) -> Self {
-        self.step(self.node.and_then(|node| node.get(key)))
+        match self.node.and_then(|node| node.entry(key)) {
+            Some((key, node)) => {
+                let block = node.text().is_none() && node.span.line != key.span.line;
+                Self { node: Some(node), span: Some(if block { key.span } else { node.span }) }
+            }
+            None => self.end(),
+        }
     }
 
     /// A key itself, not its value.
     pub(crate) fn name(self, key: &str) -> Self {
         match self.node.and_then(|node| node.entry(key)) {
             Some((key, _)) => Self { node: None, span: Some(key.span) },
-            None => self,
+            None => self.end(),
         }
     }
 
     /// An item of a list; of a single value in place of a list, that value.
     pub(crate) fn item(self, index: usize) -> Self {
-        self.step(match self.node.map(|node| &node.value) {
-            Some(Value::List(items)) => items.get(index),
-            _ => None,
-        })
+        match self.node.map(|node| &node.value) {
+            Some(Value::List(items)) => items.get(index).map_or(self.end(), Self::root),
+            _ => self.end(),
+        }
     }
 
-    fn step(self, node: Option<&'a Node>) -> Self {
-        node.map_or(Self { node: None, span: self.span }, |node| Self {
-            node: Some(node),
-            span: Some(node.span),
-        })
+    fn end(self) -> Self {
+        Self { node: None, span: self.span }
     }
 }
 
@@ -189,38 +156,5 @@ impl At<'_> {
 impl From<At<'_>> for Option<Span> {
     fn from(at: At<'_>) -> Self {
         at.span
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_of_secrets_are_masked_however_they_are_written() {
-        let cases = [
-            ("    password: hunter2", "    password: ***"),
-            ("    pasword: hunter2", "    pasword: ***"),
-            ("    Passwort: hunter2", "    Passwort: ***"),
-            ("    passwd: [hunter2", "    passwd: ***"),
-            ("- {name: node1, password: hunter2, port: ssh}", "- {name: node1, password: ***"),
-            ("{\"password\":\"hunter2\"}", "{\"password\": ***"),
-            ("    privatKey: hunter2", "    privatKey: ***"),
-            ("    privateKey: |", "    privateKey: ***"),
-            ("    password:", "    password:"),
-            ("    privateKeyPath: ~/.ssh/id", "    privateKeyPath: ~/.ssh/id"),
-            ("    port: ssh", "    port: ssh"),
-            ("    address: fd00::1", "    address: fd00::1"),
-        ];
-        for (line, shown) in cases {
-            assert_eq!(shown_line(&[line], 0), shown);
-        }
-    }
-
-    #[test]
-    fn a_value_over_several_lines_is_masked_in_each() {
-        let lines = ["  privateKey: |", "    -----BEGIN KEY-----", "    hunter2", "  port: 22"];
-        let shown: Vec<String> = (0..lines.len()).map(|i| shown_line(&lines, i)).collect();
-        assert_eq!(shown, ["  privateKey: ***", "    -----BEGIN KEY-----", "    ***", "  port: 22"]);
     }
 }

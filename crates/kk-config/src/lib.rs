@@ -7,6 +7,7 @@ mod diagnostic;
 mod findings;
 mod host_range;
 mod load;
+mod mask;
 mod normalise;
 mod reader;
 mod sample;

@@ -43,7 +43,8 @@ impl<'a> Reader<'a, '_> {
                 None => self.wrong_type(node, "true or false", path),
             },
             "integer" => self.integer(node, schema, path),
-            other => unreachable!("the schema has no values of type {other:?}"),
+            // Anything goes.
+            _ => node.to_json(),
         }
     }
 
@@ -178,7 +179,7 @@ impl<'a> Reader<'a, '_> {
             .or_else(|| self.home_of(key).map(|home| format!("`{key}` belongs in `{home}`")))
             .unwrap_or_else(|| format!("known here: {}", known().collect::<Vec<_>>().join(", ")));
         let place = if path.is_empty() { "the document".to_owned() } else { format!("`{path}`") };
-        self.findings.structure_error(span, format!("unknown field `{key}` in {place}"), hint);
+        self.findings.unknown_key(span, format!("unknown field `{key}` in {place}"), hint);
     }
 
     /// The path of the only object under `spec` that has this key.

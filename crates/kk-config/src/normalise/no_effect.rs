@@ -63,7 +63,7 @@ pub(crate) fn warn_of_fields_without_effect(
     out.warning(
         *first,
         format!("without effect yet: {names}"),
-        "the cluster is made as if it were not there",
+        "the cluster is made as if the file did not have them",
     );
 }
 

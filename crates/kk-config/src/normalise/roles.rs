@@ -70,8 +70,10 @@ fn members_of(entry: &str, group: &str, hosts: &[Host], at: At<'_>, out: &mut Fi
             .len()
             .checked_sub(NAMES_SHOWN + 1)
             .map_or(String::new(), |n| format!(" and {} more", n + 1));
-        let hint = did_you_mean(first, hosts.iter().map(|host| host.name.as_str()))
-            .unwrap_or_else(|| "each name must be one of `spec.hosts`".to_owned());
+        // Only a name is misspelt; a range is too long.
+        let close =
+            (unknown.len() == 1).then(|| did_you_mean(first, hosts.iter().map(|host| host.name.as_str())));
+        let hint = close.flatten().unwrap_or_else(|| "each name must be one of `spec.hosts`".to_owned());
         out.missing(at, format!("role group `{group}` names {shown}{more}, but there is no such host"), hint);
     }
     names

@@ -1,0 +1,166 @@
+//! Keeps secrets out of what is shown of a file. A finding shows a line of the file and values in backticks.
+//!
+//! All rules look at the text only: they must also hold where the text is no YAML, where a key is misspelt,
+//! and where a quote or colon is missing. They rather hide too much.
+
+/// Characters of a value that a message shows.
+const VALUE_SHOWN: usize = 100;
+
+/// A line of the file as it may be shown.
+pub(crate) fn shown_line(lines: &[&str], index: usize) -> String {
+    let line = lines.get(index).copied().unwrap_or_default().trim_end();
+    if belongs_to_secret(lines, index) {
+        return format!("{}***", &line[..indent(line)]);
+    }
+    printable(&mask_values(line))
+}
+
+/// A message as it may be shown: what stands in backticks may come from the file.
+pub(crate) fn shown_message(message: &str) -> String {
+    let mut parts: Vec<String> = message.split('`').map(str::to_owned).collect();
+    for value in parts.iter_mut().skip(1).step_by(2) {
+        let line = value.lines().next().unwrap_or_default();
+        let mut shown: String = printable(&mask_values(line)).chars().take(VALUE_SHOWN).collect();
+        if value.lines().nth(1).is_some() || line.chars().count() > VALUE_SHOWN {
+            shown.push('…');
+        }
+        *value = shown;
+    }
+    parts.join("`")
+}
+
+/// True for a line that holds nothing but a part of a secret that began in a line before.
+fn belongs_to_secret(lines: &[&str], index: usize) -> bool {
+    let line = lines.get(index).copied().unwrap_or_default();
+    let above = &lines[..index.min(lines.len())];
+    let before = || above.iter().enumerate().rev().filter(|(_, line)| !line.trim().is_empty());
+    // A value that begins in the line after its key.
+    let starts_here =
+        before().next().is_some_and(|(_, line)| secret_end(line).is_some_and(|end| line[end..].is_empty()));
+    // A block such as an inline private key: deeper than its key.
+    let parent = before().find(|(_, above)| indent(above) < indent(line));
+    let in_block = parent.is_some_and(|(_, key)| secret_end(key).is_some());
+    // A block that lost its indentation. A key above may itself be part of the block (`Proc-Type: …`).
+    let no_key = !has_key(line) && !line.trim_start().starts_with(['-', '#']);
+    let key = before().find(|(_, above)| no_key && has_key(above));
+    let continues = key.is_some_and(|(i, key)| secret_end(key).is_some() || belongs_to_secret(lines, i));
+    starts_here || in_block || continues
+}
+
+fn indent(line: &str) -> usize {
+    line.len() - line.trim_start().len()
+}
+
+fn has_key(line: &str) -> bool {
+    line.ends_with(':') || [": ", ":\t", ":\"", ":'"].iter().any(|colon| line.contains(colon))
+}
+
+/// The text with what follows the first word that names a secret, and with the credentials of URLs, masked.
+fn mask_values(text: &str) -> String {
+    match secret_end(text) {
+        Some(end) if text[end..].trim().is_empty() => text.to_owned(),
+        Some(end) => format!("{} ***", mask_url_credentials(&text[..end])),
+        None => mask_url_credentials(text),
+    }
+}
+
+/// The position behind the first word that names a secret and the colon or quote after it.
+fn secret_end(text: &str) -> Option<usize> {
+    let in_word = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    let mut start = 0;
+    for word in text.split(|c| !in_word(c)) {
+        let end = start + word.len();
+        if names_secret(word) {
+            let rest = text[end..].trim_start_matches(['"', '\'', ':', ' ', '=']);
+            // A block's value begins in the next line.
+            let rest = rest.trim_start_matches(['|', '>']).trim_end();
+            let tail = if rest.is_empty() || rest == "-" || rest == "+" { text.len() } else { end };
+            let colon = text[end..].find(':').filter(|i| *i <= 2).map_or(end, |i| end + i + 1);
+            return Some(tail.max(colon));
+        }
+        start = end + text[end..].chars().next().map_or(0, char::len_utf8);
+    }
+    None
+}
+
+fn names_secret(word: &str) -> bool {
+    const PARTS: [&str; 7] = ["pass", "pwd", "secret", "token", "privatekey", "privkey", "credential"];
+    const NAMES: [&str; 3] = ["password", "sudopassword", "privatekey"];
+    // Paths and public keys are no secrets, and seeing them helps.
+    const HARMLESS: [&str; 2] = ["privatekeypath", "hostkey"];
+    let word = word.to_lowercase();
+    !HARMLESS.contains(&word.as_str())
+        && (PARTS.iter().any(|part| word.contains(part))
+            || NAMES.iter().any(|name| strsim::damerau_levenshtein(name, &word) <= 2))
+}
+
+/// `https://user:password@host` becomes `https://***@host`.
+fn mask_url_credentials(text: &str) -> String {
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find("://").map(|i| i + 3) {
+        let end =
+            rest[start..].find(|c: char| c == '/' || c.is_whitespace()).map_or(rest.len(), |i| start + i);
+        shown.push_str(&rest[..start]);
+        match rest[start..end].rfind('@') {
+            Some(at) => shown.extend(["***", &rest[start + at..end]]),
+            None => shown.push_str(&rest[start..end]),
+        }
+        rest = &rest[end..];
+    }
+    shown + rest
+}
+
+/// Control characters could steer the terminal.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_secrets_are_masked_however_they_are_written() {
+        let cases = [
+            ("    password: hunter2", "    password: ***"),
+            ("    pasword: hunter2", "    pasword: ***"),
+            ("    Passwort: hunter2", "    Passwort: ***"),
+            ("    password hunter2", "    password ***"),
+            ("    passwd: [hunter2", "    passwd: ***"),
+            ("- {name: node1, password: hunter2, port: ssh}", "- {name: node1, password: ***"),
+            ("{\"password\":\"hunter2\"}", "{\"password\": ***"),
+            ("    privatKey: hunter2", "    privatKey: ***"),
+            ("    privateKey: |", "    privateKey: |"),
+            ("    privateKey: >-", "    privateKey: >-"),
+            ("    password:", "    password:"),
+            ("    privateKeyPath: ~/.ssh/id", "    privateKeyPath: ~/.ssh/id"),
+            ("    port: ssh", "    port: ssh"),
+            ("    address: fd00::1", "    address: fd00::1"),
+            (
+                "[https://u:p@a.example/x, https://b, http://t@c]",
+                "[https://***@a.example/x, https://b, http://***@c]",
+            ),
+            ("name: \u{1b}[2J", "name: \u{fffd}[2J"),
+        ];
+        for (line, shown) in cases {
+            assert_eq!(shown_line(&[line], 0), shown);
+        }
+    }
+
+    #[test]
+    fn a_value_over_several_lines_is_masked_in_each() {
+        let lines = ["  privateKey: |", "    Proc-Type: 4", "    hunter2", " hunter2", "  port: 22"];
+        let shown: Vec<String> = (0..lines.len()).map(|i| shown_line(&lines, i)).collect();
+        assert_eq!(shown, ["  privateKey: |", "    ***", "    ***", " ***", "  port: 22"]);
+        assert_eq!(shown_line(&["  password:", "  hunter2, port: 22"], 1), "  ***");
+    }
+
+    #[test]
+    fn values_in_messages_are_masked_and_shortened() {
+        let message = "`10.0.0.1, password: hunter2` is not an address of `node1`, which has no password";
+        let shown = "`10.0.0.1, password: ***` is not an address of `node1`, which has no password";
+        assert_eq!(shown_message(message), shown);
+        assert_eq!(shown_message("not `two\nlines`"), "not `two…`");
+    }
+}

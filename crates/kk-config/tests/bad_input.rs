@@ -1,0 +1,46 @@
+//! Every file of `tests/cases/` is loaded and what the user would see is compared with a reviewed snapshot.
+
+use kk_config::{Overrides, load};
+use std::path::Path;
+
+/// Stands for every secret in the cases.
+const SENTINEL: &str = "SENTINEL";
+
+#[test]
+fn each_case_gets_its_findings() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let mut cases: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    cases.sort();
+    assert!(cases.len() > 20, "the cases were not found");
+    for path in cases {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let shown = match load(name, &text, &Overrides::default()) {
+            Ok(loaded) => {
+                assert!(!format!("{loaded:?}").contains(SENTINEL), "{name}");
+                let warnings: Vec<String> =
+                    loaded.warnings.iter().map(kk_config::Diagnostic::render).collect();
+                format!("{}\n\nloaded", warnings.join("\n\n"))
+            }
+            Err(errors) => errors.to_string(),
+        };
+        assert!(!shown.contains(SENTINEL), "{name} shows a secret:\n{shown}");
+        insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+            insta::assert_snapshot!(name.trim_end_matches(".yaml"), shown);
+        });
+    }
+}
+
+#[test]
+fn a_version_from_the_command_line_wins_and_is_checked() {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases/version-1.36.yaml"))
+        .unwrap();
+    let with =
+        |version: &str| load("file", &text, &Overrides { kubernetes_version: Some(version.to_owned()) });
+    assert_eq!(with("1.37.1").unwrap().spec.kubernetes.version.to_string(), "v1.37.1");
+    let error = with("v2").unwrap_err().to_string();
+    assert!(
+        error.starts_with("error: `v2` given on the command line is not a Kubernetes version"),
+        "{error}"
+    );
+}
