@@ -7,8 +7,9 @@ use reqwest::Url;
 use crate::Error;
 
 /// An `http` or `https` URL. Displayed without user name and password: a mirror's address may hold both.
+/// Boxed, because most errors carry one.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Address(Url);
+pub struct Address(Box<Url>);
 
 impl Address {
     /// Reads the base address of a mirror.
@@ -21,12 +22,12 @@ impl Address {
         if url.query().is_some() || url.fragment().is_some() {
             return Err(refuse("a `?` or `#` cannot be part of it".into()));
         }
-        Ok(Self(url))
+        Ok(Self(Box::new(url)))
     }
 
     /// Reads an address of the built-in catalogue.
     pub(crate) fn upstream(text: &str) -> Self {
-        Self(Url::parse(text).expect("the addresses of the catalogue are checked by a test"))
+        Self(Box::new(Url::parse(text).expect("the addresses of the catalogue are checked by a test")))
     }
 
     /// The address below the mirror that stands for this one: `M` and `https://host/path` give `M/host/path`.
@@ -65,7 +66,7 @@ impl Address {
 
     /// For the client only: with user name and password.
     pub(crate) fn url(&self) -> Url {
-        self.0.clone()
+        (*self.0).clone()
     }
 }
 

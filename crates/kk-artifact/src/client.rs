@@ -98,7 +98,8 @@ pub(crate) async fn send(request: RequestBuilder, address: &Address) -> Result<R
         _ if status.is_success() || status == StatusCode::RANGE_NOT_SATISFIABLE => Ok(response),
         StatusCode::NOT_FOUND => Err(Failure::Permanent(Error::NotFound { address: address.clone() })),
         StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => Err(busy(status)),
-        _ if status.is_server_error() => Err(busy(status)),
+        // 501 says that it will never do this.
+        _ if status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED => Err(busy(status)),
         _ => Err(Failure::Permanent(Error::Status { address: address.clone(), status: status.to_string() })),
     }
 }
@@ -129,15 +130,16 @@ fn root_cause(error: &reqwest::Error) -> String {
 }
 
 fn bad_certificate(error: &reqwest::Error) -> bool {
-    let mut cause = error.source();
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = error.source();
     while let Some(error) = cause {
-        // rustls' errors come inside of an I/O error, which does not show them as its source.
-        let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        let tls = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
-        if matches!(tls, Some(rustls::Error::InvalidCertificate(_))) {
-            return true;
+        if let Some(error) = error.downcast_ref::<rustls::Error>() {
+            return matches!(error, rustls::Error::InvalidCertificate(_));
         }
-        cause = error.source();
+        // An I/O error gives the source of what it wraps as its own, so what it wraps would be passed over.
+        cause = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(wrapped) => Some(wrapped),
+            None => error.source(),
+        };
     }
     false
 }

@@ -1,1 +1,239 @@
+//! The built-in data is consistent, and every question gets the right file or a useful refusal.
 
+use kk_config::{Components, KubeVersion, NEWEST_MINOR, OLDEST_MINOR};
+
+use super::*;
+use crate::Versions;
+
+const ARCHES: [Arch; 2] = [Arch::Amd64, Arch::Arm64];
+/// The sum of nothing.
+const SUM: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+#[test]
+fn every_known_version_resolves_to_a_tls_address_with_its_sum() {
+    let catalogue = Catalogue::builtin();
+    for component in Component::ALL {
+        for arch in ARCHES {
+            let versions: Vec<_> = catalogue.versions(component, arch).collect();
+            assert!(!versions.is_empty(), "{component}");
+            for version in versions {
+                let artifact = catalogue.resolve(component, &version.to_string(), arch).unwrap();
+                let address = artifact.address.to_string();
+                assert!(artifact.address.is_tls() && !address.contains(['{', '}']), "{address}");
+                assert!(
+                    address.contains(&version.to_string()) && address.contains(arch.as_str()),
+                    "{address}"
+                );
+                assert!(matches!(artifact.checksum, Checksum::Known(_)));
+            }
+        }
+    }
+}
+
+#[test]
+fn both_architectures_have_the_same_versions_and_never_the_same_sum() {
+    for (component, entry) in Catalogue::builtin().entries {
+        let (amd64, arm64) = (&entry.sums[&Arch::Amd64], &entry.sums[&Arch::Arm64]);
+        assert!(amd64.keys().eq(arm64.keys()), "{component}");
+        let mut sums: Vec<_> = amd64.values().chain(arm64.values()).map(Sha256Sum::as_str).collect();
+        sums.sort_unstable();
+        sums.dedup();
+        assert_eq!(sums.len(), amd64.len() * 2, "{component}: a sum is there twice");
+    }
+}
+
+#[test]
+fn every_default_version_has_a_known_sum() {
+    let catalogue = Catalogue::builtin();
+    for minor in OLDEST_MINOR..=NEWEST_MINOR {
+        let versions =
+            Versions::for_kubernetes(KubeVersion { major: 1, minor, patch: 0 }, &Components::default())
+                .unwrap();
+        let kubernetes = versions.kubernetes.to_string();
+        let mut wanted = vec![
+            (Component::Etcd, &versions.etcd),
+            (Component::Containerd, &versions.containerd),
+            (Component::Runc, &versions.runc),
+            (Component::CniPlugins, &versions.cni),
+            (Component::Crictl, &versions.crictl),
+            (Component::Helm, &versions.helm),
+        ];
+        // Kubernetes 1.37 is newer than the data; its programs are verified by their published sums.
+        if minor < 37 {
+            let programs = [Component::Kubeadm, Component::Kubelet, Component::Kubectl];
+            wanted.extend(programs.map(|program| (program, &kubernetes)));
+        }
+        for (component, version) in wanted {
+            for arch in ARCHES {
+                let artifact = catalogue.resolve(component, version, arch).unwrap();
+                assert!(matches!(artifact.checksum, Checksum::Known(_)), "1.{minor}: {artifact}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_default_kubernetes_version_is_known() {
+    let catalogue = Catalogue::builtin();
+    let default = KubeVersion::default().to_string();
+    for component in [Component::Kubeadm, Component::Kubelet, Component::Kubectl] {
+        let artifact = catalogue.resolve(component, &default, Arch::Amd64).unwrap();
+        assert!(matches!(artifact.checksum, Checksum::Known(_)));
+    }
+}
+
+#[test]
+fn resolves_to_upstreams_address() {
+    let gh = "https://github.com";
+    for (component, version, arch, expected) in [
+        (
+            Component::Kubelet,
+            "v1.36.4",
+            Arch::Arm64,
+            "https://dl.k8s.io/release/v1.36.4/bin/linux/arm64/kubelet",
+        ),
+        (
+            Component::Etcd,
+            "3.6.14",
+            Arch::Amd64,
+            &format!("{gh}/etcd-io/etcd/releases/download/v3.6.14/etcd-v3.6.14-linux-amd64.tar.gz"),
+        ),
+        (
+            Component::Containerd,
+            "2.3.4",
+            Arch::Amd64,
+            &format!(
+                "{gh}/containerd/containerd/releases/download/v2.3.4/containerd-2.3.4-linux-amd64.tar.gz"
+            ),
+        ),
+        (
+            Component::Runc,
+            "v1.4.3",
+            Arch::Arm64,
+            &format!("{gh}/opencontainers/runc/releases/download/v1.4.3/runc.arm64"),
+        ),
+        (
+            Component::CniPlugins,
+            "1.9.1",
+            Arch::Amd64,
+            &format!(
+                "{gh}/containernetworking/plugins/releases/download/v1.9.1/cni-plugins-linux-amd64-v1.9.1.tgz"
+            ),
+        ),
+        (
+            Component::Crictl,
+            "1.36.0",
+            Arch::Amd64,
+            &format!(
+                "{gh}/kubernetes-sigs/cri-tools/releases/download/v1.36.0/crictl-v1.36.0-linux-amd64.tar.gz"
+            ),
+        ),
+        (Component::Helm, "3.18.5", Arch::Arm64, "https://get.helm.sh/helm-v3.18.5-linux-arm64.tar.gz"),
+    ] {
+        let artifact = Catalogue::builtin().resolve(component, version, arch).unwrap();
+        assert_eq!(artifact.address.to_string(), expected);
+    }
+}
+
+#[test]
+fn archive_members_carry_the_version() {
+    let artifact = Catalogue::builtin().resolve(Component::Etcd, "3.6.14", Arch::Arm64).unwrap();
+    let Content::Members(members) = artifact.content else { panic!("etcd comes as an archive") };
+    assert!(members.contains(&("etcd-v3.6.14-linux-arm64/etcdctl".into(), "etcdctl".into())));
+}
+
+#[test]
+fn a_kubernetes_newer_than_the_data_is_taken_with_its_published_sum_over_tls_only() {
+    let upstream = Catalogue::builtin();
+    let over_tls = upstream.clone().with_mirror("https://m.example/k").unwrap();
+    let in_the_open = upstream.clone().with_mirror("http://m.example").unwrap();
+    for (catalogue, expected) in [
+        (upstream, Some("https://dl.k8s.io/release/v1.37.1/bin/linux/amd64/kubeadm.sha256")),
+        (over_tls, Some("https://m.example/k/dl.k8s.io/release/v1.37.1/bin/linux/amd64/kubeadm.sha256")),
+        (in_the_open, None),
+    ] {
+        let checksum =
+            catalogue.resolve(Component::Kubeadm, "v1.37.1", Arch::Amd64).map(|found| found.checksum);
+        match (checksum, expected) {
+            (Ok(Checksum::Published(address)), Some(expected)) => assert_eq!(address.to_string(), expected),
+            (Err(error), None) => assert!(error.to_string().contains("m.example is not trusted"), "{error}"),
+            (other, expected) => panic!("{other:?} instead of {expected:?}"),
+        }
+    }
+}
+
+#[test]
+fn an_unknown_version_is_refused_with_the_nearest_known_ones_and_a_way_out() {
+    let error = Catalogue::builtin().resolve(Component::Etcd, "3.6.99", Arch::Arm64).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "no SHA-256 is known for etcd v3.6.99 for arm64; known are 3.6.12, 3.6.13, 3.6.14"
+    );
+    assert!(error.hint().unwrap().contains("`etcd: {arm64: {3.6.99: <SHA-256>}}`"));
+    for version in ["", "latest", "3.6", "3.6.x", "../../etc/passwd"] {
+        let error = Catalogue::builtin().resolve(Component::Etcd, version, Arch::Amd64).unwrap_err();
+        assert!(matches!(error, Error::InvalidVersion { .. }), "{version}: {error}");
+    }
+}
+
+#[test]
+fn the_users_sums_win_and_add() {
+    let text = format!(
+        "kubeadm: {{amd64: {{v1.36.4: {SUM}}}}}\netcd:\n  arm64:\n    3.7.0: {}\n",
+        SUM.to_uppercase()
+    );
+    let catalogue = Catalogue::builtin().with_user("own.yaml", &text).unwrap();
+    for (component, version, arch, own) in [
+        (Component::Kubeadm, "1.36.4", Arch::Amd64, true),
+        (Component::Kubeadm, "1.36.4", Arch::Arm64, false),
+        (Component::Etcd, "3.7.0", Arch::Arm64, true),
+    ] {
+        let checksum = catalogue.resolve(component, version, arch).unwrap().checksum;
+        assert_eq!(checksum == Checksum::Known(SUM.parse().unwrap()), own, "{component} {arch:?}");
+    }
+}
+
+#[test]
+fn a_sum_may_look_like_a_number_and_a_catalogue_may_be_empty() {
+    let digits = ["1".repeat(64), "0".repeat(64), format!("1e{}", "1".repeat(62))];
+    for sum in &digits {
+        let text = format!("runc: {{amd64: {{9.9.9: {sum}}}}}");
+        let catalogue = Catalogue::builtin().with_user("own.yaml", &text).unwrap();
+        let artifact = catalogue.resolve(Component::Runc, "9.9.9", Arch::Amd64).unwrap();
+        assert_eq!(artifact.checksum, Checksum::Known(sum.parse().unwrap()));
+    }
+    for text in ["", "# nothing yet\n", "{}", "kubeadm: {}"] {
+        Catalogue::builtin().with_user("own.yaml", text).unwrap();
+    }
+}
+
+#[test]
+fn every_mistake_in_the_users_catalogue_is_named_with_its_place() {
+    let text = format!(
+        "kubadm:\n  amd64:\n    1.36.4: {SUM}\netcd:\n  x86: {{3.7.0: {SUM}}}\n  arm64:\n    3.7: abc\n"
+    );
+    let error = Catalogue::builtin().with_user("own.yaml", &text).unwrap_err().to_string();
+    for expected in [
+        "`kubadm` is not a component\n --> own.yaml:1:1",
+        "`x86` is not an architecture\n --> own.yaml:5:3",
+        "`3.7` is not a version\n --> own.yaml:7:5",
+        "`abc` is not a SHA-256: 64 hexadecimal digits are needed\n --> own.yaml:7:10",
+        "4 errors",
+    ] {
+        assert!(error.contains(expected), "no {expected} in\n{error}");
+    }
+}
+
+#[test]
+fn what_is_no_catalogue_at_all_is_refused_with_its_place() {
+    for (text, place) in [
+        ("kubeadm: [", "own.yaml:1"),
+        ("- kubeadm", "own.yaml:1:1"),
+        ("kubeadm:\n  amd64: 1.36.4\n", "own.yaml:2:10"),
+        (&format!("etcd:\n  amd64:\n    3.7.0: {SUM}\n    3.7.0: {SUM}\n"), "own.yaml:4:5"),
+    ] {
+        let error = Catalogue::builtin().with_user("own.yaml", text).unwrap_err().to_string();
+        assert!(error.contains(place), "no {place} in\n{error}");
+        assert!(error.contains("hint: the form is"), "{error}");
+    }
+}

@@ -97,12 +97,14 @@ impl Reader<'_> {
     }
 
     fn sum(&mut self, text: &Spanned<String>) -> Option<Sha256Sum> {
-        text.value
-            .parse()
-            .map_err(|message: String| {
-                self.error(text, &message, "`sha256sum FILE` prints the sum of a file")
-            })
-            .ok()
+        match text.value.parse() {
+            Ok(sum) => Some(sum),
+            Err(message) => {
+                let message: String = message;
+                self.error(text, &message, "`sha256sum FILE` prints the sum of a file");
+                None
+            }
+        }
     }
 
     fn error(&mut self, at: &Spanned<String>, message: &str, hint: &str) {
@@ -114,9 +116,9 @@ impl Reader<'_> {
     fn malformed(&mut self, error: &serde_saphyr::Error) {
         let hint = "the form is `component: {architecture: {version: SHA-256}}`";
         let place = error.location().and_then(|location| self.place(location, 1));
-        // The first line is the message; the rest repeats the place.
+        // The place is shown beside the source line, and need not be said twice.
         let message = error.without_snippet().to_string();
-        let message = message.lines().next().unwrap_or_default().to_owned();
+        let message = message.split(" at line ").next().unwrap_or_default().to_owned();
         self.push(message, Some(hint.to_owned()), place);
     }
 

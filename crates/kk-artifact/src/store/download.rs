@@ -126,14 +126,12 @@ impl<R: Fn(ProgressState) + Sync> Download<'_, R> {
         };
         // What came before a cut is worth keeping.
         file.flush().await.map_err(|e| self.unwritable(e))?;
-        match cut {
-            Some(failure) => Err(failure),
-            None => {
-                file.get_ref().sync_all().await.map_err(|e| self.unwritable(e))?;
-                (self.report)(ProgressState::Advanced { done: part.size });
-                Ok(Sha256Sum::of(part.hasher))
-            }
+        if let Some(failure) = cut {
+            return Err(failure);
         }
+        file.get_ref().sync_all().await.map_err(|e| self.unwritable(e))?;
+        (self.report)(ProgressState::Advanced { done: part.size });
+        Ok(Sha256Sum::of(part.hasher))
     }
 
     /// The part, ready for appending; a new one remembers the version that the server sends.

@@ -35,7 +35,7 @@ pub(super) fn unpack(archive: &Path, wanted: &Content, dir: &Path) -> Result<Vec
         if programs.iter().any(|program| program.name == name) {
             return Err(wrong(format!("{name} is there twice")));
         }
-        programs.push(write(&mut member, dir, name).map_err(|(path, e)| Error::file("write", &path)(e))?);
+        programs.push(write(&mut member, dir, name).map_err(|(path, e)| Error::file("unpack", &path)(e))?);
     }
     match missing(wanted, &programs) {
         missing if missing.is_empty() => Ok(programs),
