@@ -1,0 +1,164 @@
+//! Whatever happened to a lab, `down` leaves the machine as it was before, and `up` works again. Needs root and a lab
+//! that nobody uses: `cargo test -p kk-lab --test leaves_nothing -- --ignored`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// There is one lab on a machine; the tests of this file take turns.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    // A test that failed has left no state that another would miss: each begins with `down`.
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What of the machine a lab could leave changed. Zombies are not counted: they are their parent's business.
+#[derive(Debug, PartialEq, Eq)]
+struct Machine {
+    mounts: Vec<String>,
+    cgroups: BTreeSet<String>,
+    namespaces: BTreeSet<String>,
+    links: BTreeSet<String>,
+    processes: BTreeSet<String>,
+    inotify: String,
+    state: bool,
+}
+
+impl Machine {
+    fn look() -> Self {
+        let lines = |text: String, column: usize| -> Vec<String> {
+            text.lines().filter_map(|line| line.split(' ').nth(column)).map(str::to_owned).collect()
+        };
+        let names = |folder: &str| -> BTreeSet<String> {
+            let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+            entries.map(|entry| entry.path().display().to_string()).collect()
+        };
+        let groups =
+            names("/sys/fs/cgroup").iter().flat_map(|hierarchy| names(hierarchy)).collect::<BTreeSet<_>>();
+        Self {
+            mounts: lines(fs::read_to_string("/proc/self/mountinfo").unwrap(), 4),
+            cgroups: groups.into_iter().filter(|path| Path::new(path).is_dir()).collect(),
+            namespaces: names("/run/netns"),
+            links: names("/sys/class/net"),
+            processes: processes(),
+            inotify: fs::read_to_string("/proc/sys/fs/inotify/max_user_instances").unwrap(),
+            state: Path::new("/var/lib/kk-lab").exists(),
+        }
+    }
+}
+
+/// Command lines that only a lab has.
+fn processes() -> BTreeSet<String> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let lines = entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    let lines = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
+    lines
+        .filter(|line| {
+            ["systemd-nspawn", "mirror serve", "docker-registry"].iter().any(|own| line.contains(own))
+        })
+        .collect()
+}
+
+fn lab(args: &[&str]) {
+    let output = Command::new(env!("CARGO_BIN_EXE_kk-lab")).args(args).output().unwrap();
+    assert!(output.status.success(), "kk-lab {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Ends every process of the lab at once, as the end of a machine's session does.
+fn kill_everything() {
+    for hierarchy in fs::read_dir("/sys/fs/cgroup").unwrap().flatten() {
+        for group in fs::read_dir(hierarchy.path()).into_iter().flatten().flatten() {
+            if group.file_name().to_string_lossy().starts_with("lab-") {
+                let _ = Command::new("sh")
+                    .args(["-c", "find \"$1\" -name cgroup.procs -exec cat {} + | xargs -r kill -9", "sh"])
+                    .arg(group.path())
+                    .stderr(Stdio::null())
+                    .status();
+            }
+        }
+    }
+    sleep(Duration::from_millis(500));
+}
+
+fn run(program: &str, args: &[&str]) {
+    assert!(Command::new(program).args(args).status().unwrap().success(), "{program} {args:?}");
+}
+
+#[test]
+#[ignore = "needs root, and a lab that nobody uses"]
+fn down_restores_the_machine_after_every_kind_of_crash() {
+    let _alone = alone();
+    lab(&["down"]);
+    let before = Machine::look();
+    let boot: &[&str] = &["up", "--no-mirror", "--hosts", "2"];
+    let crashes: [(&str, &dyn Fn()); 7] = [
+        ("none", &|| {}),
+        ("all processes killed", &kill_everything),
+        ("killed, and the records lost", &|| {
+            kill_everything();
+            // The limit is read from the record; without it nobody can know the value before.
+            fs::write("/proc/sys/fs/inotify/max_user_instances", &before.inotify).unwrap();
+            for entry in
+                fs::read_dir("/var/lib/kk-lab").unwrap().flatten().filter(|entry| entry.path().is_file())
+            {
+                fs::remove_file(entry.path()).unwrap();
+            }
+        }),
+        ("killed, and the namespace unmounted", &|| {
+            kill_everything();
+            run("umount", &["/run/netns/lab"]);
+        }),
+        ("killed, and a root unmounted", &|| {
+            kill_everything();
+            run("umount", &["/var/lib/kk-lab/hosts/node1/root"]);
+        }),
+        ("the records lost while hosts run", &|| {
+            fs::write("/proc/sys/fs/inotify/max_user_instances", &before.inotify).unwrap();
+            run("find", &["/var/lib/kk-lab", "-maxdepth", "1", "-type", "f", "-delete"]);
+        }),
+        ("a server of the lab and a command inside", &|| {
+            lab(&["enter", "--", "sh", "-c", "sleep 600 >/dev/null 2>&1 &"]);
+        }),
+    ];
+    for (crash, happen) in crashes {
+        lab(boot);
+        happen();
+        lab(&["down"]);
+        assert_eq!(Machine::look(), before, "left behind after: {crash}");
+    }
+}
+
+#[test]
+#[ignore = "needs root, and a lab that nobody uses"]
+fn a_killed_up_is_cleared_at_every_moment() {
+    let _alone = alone();
+    lab(&["down"]);
+    let before = Machine::look();
+    for milliseconds in [30, 100, 200, 400, 800, 1600] {
+        let args = ["up", "--no-mirror", "--hosts", "3"];
+        let mut up =
+            Command::new(env!("CARGO_BIN_EXE_kk-lab")).args(args).stderr(Stdio::null()).spawn().unwrap();
+        sleep(Duration::from_millis(milliseconds));
+        up.kill().unwrap();
+        up.wait().unwrap();
+        lab(&["down"]);
+        assert_eq!(Machine::look(), before, "left behind by an `up` that was killed after {milliseconds} ms");
+    }
+}
+
+#[test]
+#[ignore = "needs root, and a lab that nobody uses"]
+fn up_works_on_what_a_crash_left() {
+    let _alone = alone();
+    lab(&["down"]);
+    lab(&["up", "--no-mirror", "--hosts", "2"]);
+    kill_everything();
+    lab(&["up", "--no-mirror", "--hosts", "2"]);
+    lab(&["exec", "node2", "--", "true"]);
+    lab(&["down"]);
+}
