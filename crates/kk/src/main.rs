@@ -1,3 +1,10 @@
-//! kk
+//! The program `kk`.
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::Parser;
+use kk::args::Cli;
+
+fn main() -> ExitCode {
+    kk::run(Cli::parse()).into()
+}

@@ -1,0 +1,68 @@
+//! Plays a recorded run on this terminal, to look at the live view without any host:
+//! `cargo run -p kk --example replay [ok|fail|many]`.
+
+#[path = "../tests/recorded/mod.rs"]
+mod recorded;
+
+use std::{thread::sleep, time::Duration};
+
+use kk::args::{OutputFormat, OutputOptions};
+use kk::error::{Error, HostFailure};
+use kk::printer::{Printer, Summary};
+use kk_engine::{Event, EventKind};
+
+fn main() {
+    let which = std::env::args().nth(1).unwrap_or_default();
+    let printer = Printer::new(OutputOptions { no_progress: false, output: OutputFormat::Text });
+    let events = match which.as_str() {
+        "fail" => recorded::failing(),
+        "many" => on_many_hosts(recorded::succeeding()),
+        _ => recorded::succeeding(),
+    };
+    let mut now = 0;
+    for event in events {
+        sleep(Duration::from_millis(event.at_ms - now));
+        now = event.at_ms;
+        printer.event(&event);
+    }
+    if which == "fail" {
+        let failure = recorded::failure();
+        let failures =
+            vec![HostFailure { host: "node1".into(), title: "Initialise the cluster".into(), failure }];
+        printer.error(&Error::Tasks {
+            failures,
+            log: Some("./kubekey/prod/runs/20260102-030405-create-cluster".into()),
+        });
+    } else {
+        printer.summary(&Summary {
+            headline: "cluster prod is ready".into(),
+            changed: 12,
+            took_ms: now,
+            modules: vec![("binaries".into(), 4000), ("kubernetes".into(), 8000)],
+            facts: vec![("kubeconfig".into(), "./kubekey/prod/kubeconfig".into())],
+            ..Summary::default()
+        });
+    }
+}
+
+/// The same run with sixty more hosts that do as node1 does: more than a terminal has lines.
+fn on_many_hosts(mut events: Vec<Event>) -> Vec<Event> {
+    let more: Vec<String> = (4..64).map(|number| format!("node{number}")).collect();
+    if let EventKind::RunStarted { hosts, .. } = &mut events[0].kind {
+        hosts.extend(more.iter().cloned());
+    }
+    let mut all = Vec::new();
+    for event in events {
+        if let EventKind::TaskStarted { host, module, task, title, attempt } = &event.kind
+            && host == "node1"
+        {
+            for host in more.iter().cloned() {
+                let (module, task, title) = (module.clone(), task.clone(), title.clone());
+                let kind = EventKind::TaskStarted { host, module, task, title, attempt: *attempt };
+                all.push(Event { at_ms: event.at_ms, kind });
+            }
+        }
+        all.push(event);
+    }
+    all
+}

@@ -1,0 +1,58 @@
+//! The command line: types for clap and nothing else. What a command does is in `commands/`.
+
+mod cluster;
+mod other;
+
+pub use cluster::{
+    ContainerManager, CreateCluster, DeleteCluster, HostKeyChecking, OutputFormat, OutputOptions, RunOptions,
+};
+pub use other::{Completion, ConfigValidate, CreateConfig, ShellName, Style, Version, VersionFormat};
+
+use clap::{Parser, Subcommand};
+
+use crate::exit::ExitStatus;
+
+/// Installs and removes Kubernetes clusters over SSH from one file
+#[derive(Debug, Parser)]
+#[command(name = "kk", version, after_help = exit_codes(), max_term_width = 100, propagate_version = false)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Create a cluster, or a file that describes one
+    #[command(subcommand, disable_help_subcommand = true)]
+    Create(Create),
+    /// Check configuration files
+    #[command(subcommand, disable_help_subcommand = true)]
+    Config(Config),
+    /// Print a completion script for a shell
+    Completion(Completion),
+    /// Print the version of this program and of the Kubernetes that it installs
+    Version(Version),
+}
+
+/// `kk create …`
+#[derive(Debug, Subcommand)]
+pub enum Create {
+    /// Write a commented configuration file to start from
+    Config(CreateConfig),
+}
+
+/// `kk config …`
+#[derive(Debug, Subcommand)]
+pub enum Config {
+    /// Check a configuration file without touching any host
+    Validate(ConfigValidate),
+    /// Print the JSON Schema of the configuration, for editors
+    Schema,
+}
+
+fn exit_codes() -> String {
+    let lines = ExitStatus::ALL.map(|status| format!("  {:<4} {}", status.code(), status.meaning()));
+    format!("Exit codes:\n{}", lines.join("\n"))
+}

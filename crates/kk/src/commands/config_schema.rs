@@ -1,0 +1,8 @@
+//! `kk config schema`: the JSON Schema of the configuration, for editors.
+
+use crate::error::Error;
+use crate::printer::Printer;
+
+pub(super) fn run(printer: &Printer) -> Result<(), Error> {
+    printer.data(&format!("{:#}\n", kk_config::schema()))
+}

@@ -1,0 +1,60 @@
+//! Exit codes: what a script that calls `kk` can rely on. Listed in `kk --help` and in docs/cli.md.
+
+use std::process::ExitCode;
+
+/// How the program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum ExitStatus {
+    /// All is as wanted.
+    Ok = 0,
+    /// Something failed that has no code of its own, most often a task on a host.
+    Failed = 1,
+    /// The command line is wrong, or needs an answer that nobody can give. The number is clap's.
+    Usage = 2,
+    /// The configuration cannot be used.
+    Config = 3,
+    /// A host cannot be reached, does not let us in, or gives no root rights. Nothing was changed.
+    Connection = 4,
+    /// A host does not meet a requirement. Nothing was changed.
+    Precheck = 5,
+    /// Ctrl-C or SIGTERM. The number is the shell's (128 + SIGINT).
+    Cancelled = 130,
+}
+
+impl ExitStatus {
+    /// Every status, in the order of its number.
+    pub const ALL: [Self; 7] = [
+        Self::Ok,
+        Self::Failed,
+        Self::Usage,
+        Self::Config,
+        Self::Connection,
+        Self::Precheck,
+        Self::Cancelled,
+    ];
+
+    /// The number.
+    pub fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// What the number means, in a few words.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Ok => "all is as wanted",
+            Self::Failed => "a task failed",
+            Self::Usage => "the command line is wrong",
+            Self::Config => "the configuration is wrong",
+            Self::Connection => "a host cannot be reached or gives no root rights; nothing was changed",
+            Self::Precheck => "a host does not meet a requirement; nothing was changed",
+            Self::Cancelled => "cancelled by Ctrl-C or SIGTERM",
+        }
+    }
+}
+
+impl From<ExitStatus> for ExitCode {
+    fn from(status: ExitStatus) -> Self {
+        Self::from(status.code())
+    }
+}

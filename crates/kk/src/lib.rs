@@ -1,0 +1,17 @@
+//! The command line of `kk`: arguments, one file per command, the printer and the exit codes.
+//!
+//! A library only so that tests and examples can use the printer; nothing depends on it.
+
+#![expect(
+    clippy::format_push_string,
+    clippy::format_collect,
+    reason = "texts of a screen or two: plain words count more than an allocation"
+)]
+
+pub mod args;
+mod commands;
+pub mod error;
+pub mod exit;
+pub mod printer;
+
+pub use commands::run;

@@ -1,0 +1,62 @@
+//! What was noticed about the hosts before the first change: one table for all hosts.
+
+use std::collections::BTreeSet;
+
+use super::{Paint, Table, text};
+
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Nothing is begun.
+    Error,
+    /// It may go wrong.
+    Warning,
+    /// The program sets what is needed.
+    Adapted,
+}
+
+/// Something that the person should know before the first change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// How much it matters.
+    pub severity: Severity,
+    /// Host name; `None` for what concerns the cluster.
+    pub host: Option<String>,
+    /// What is so, in a few words.
+    pub what: String,
+    /// What to do, or what the program does.
+    pub hint: String,
+}
+
+/// The table: errors first, then warnings, then what is adapted to; equal findings of several hosts in one row.
+/// Empty when there are none.
+pub fn render(findings: &[Finding], paint: Paint, width: usize) -> String {
+    if findings.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(["", "HOSTS", "FINDING", "WHAT TO DO"]);
+    let same = |a: &Finding, b: &Finding| (a.severity, &a.what, &a.hint) == (b.severity, &b.what, &b.hint);
+    let mut groups = text::fold(findings, host, same);
+    groups.sort_by_key(|(first, _)| first.severity);
+    for (finding, hosts) in groups {
+        let severity = match finding.severity {
+            Severity::Error => paint.red("error"),
+            Severity::Warning => paint.yellow("warning"),
+            Severity::Adapted => paint.cyan("adapted"),
+        };
+        table.row([severity, text::names(&hosts, 3), finding.what.clone(), finding.hint.clone()]);
+    }
+    table.render(width)
+}
+
+/// How many findings are errors, and on how many hosts.
+pub fn errors(findings: &[Finding]) -> (usize, usize) {
+    let errors = findings.iter().filter(|finding| finding.severity == Severity::Error);
+    let hosts: BTreeSet<&str> = errors.clone().map(host).collect();
+    (errors.count(), hosts.len())
+}
+
+/// The name in the column of hosts; what concerns the cluster has none.
+fn host(finding: &Finding) -> &str {
+    finding.host.as_deref().unwrap_or("all")
+}

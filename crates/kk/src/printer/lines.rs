@@ -1,0 +1,66 @@
+//! Progress as plain lines, for logs and pipes: one for each task that changed something, each failure and
+//! each module. The clock in front of a line is the time since the run began.
+
+use kk_engine::{Event, EventKind, Outcome};
+
+use super::{Paint, text};
+
+/// The lines for an event; empty for what is of no use in a log.
+pub fn render(event: &Event, paint: Paint) -> String {
+    let clock = paint.dim(&format!("[{:>6}]", text::duration(event.at_ms)));
+    lines(&event.kind, paint).into_iter().map(|line| format!("{clock} {line}\n")).collect()
+}
+
+/// What is worth a line, without the clock. The live view prints these above its bars, too.
+pub(super) fn lines(event: &EventKind, paint: Paint) -> Vec<String> {
+    match event {
+        EventKind::RunStarted { command, hosts, .. } => {
+            let names = text::names(hosts, 8);
+            vec![format!("{} on {}: {names}", paint.bold(command), text::count(hosts.len(), "host"))]
+        }
+        EventKind::Planned { modules } => vec![planned(modules)],
+        EventKind::TaskFinished { host, module, title, outcome, took_ms, .. } => {
+            finished(&format!("{host}  {module}: {title}"), outcome, *took_ms, paint).into_iter().collect()
+        }
+        other => headline(other, paint).into_iter().collect(),
+    }
+}
+
+/// The events that belong to no task and are worth a line in the live view as well.
+pub(super) fn headline(event: &EventKind, paint: Paint) -> Option<String> {
+    match event {
+        EventKind::Note { host: Some(host), text } => Some(format!("{} {host}: {text}", paint.cyan("note:"))),
+        EventKind::Note { host: None, text } => Some(format!("{} {text}", paint.cyan("note:"))),
+        EventKind::ModuleFinished { module, took_ms } => {
+            Some(format!("{} {module} {}", paint.green("done"), paint.dim(&text::duration(*took_ms))))
+        }
+        EventKind::Stopping { at_once: false } => {
+            Some("stopping: letting running steps end; press Ctrl-C again to stop at once".into())
+        }
+        EventKind::Stopping { at_once: true } => Some("stopping at once".into()),
+        _ => None,
+    }
+}
+
+fn planned(modules: &[(String, usize)]) -> String {
+    let steps: usize = modules.iter().map(|(_, steps)| steps).sum();
+    if steps == 0 {
+        return "nothing to do".into();
+    }
+    let busy = modules.iter().filter(|(_, steps)| *steps > 0).count();
+    format!("{} to do in {}", text::count(steps, "step"), text::count(busy, "module"))
+}
+
+/// What became of a task on a host; `what` names both.
+pub(super) fn finished(what: &str, outcome: &Outcome, took_ms: u64, paint: Paint) -> Option<String> {
+    let took = paint.dim(&text::duration(took_ms));
+    match outcome {
+        Outcome::Unchanged | Outcome::Skipped { .. } => None,
+        Outcome::Changed { .. } => Some(format!("{what} {took}")),
+        Outcome::Retrying { failure, wait_ms } => {
+            let wait = text::duration(*wait_ms);
+            Some(format!("{what}: {} {}; again in {wait}", paint.yellow("not yet:"), failure.cause))
+        }
+        Outcome::Failed { failure } => Some(format!("{what}: {} {}", paint.red("failed:"), failure.cause)),
+    }
+}

@@ -1,0 +1,280 @@
+//! Progress on a terminal: a line for each host with what it does now, a bar for its transfer, and finished
+//! modules above. More hosts than the terminal has lines are folded into one line.
+//!
+//! The state here is only what is drawn; it follows the events and nothing else reads it.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use kk_engine::{EventKind, Outcome};
+
+use super::{Paint, lines};
+
+/// How often spinners turn.
+const TICK: Duration = Duration::from_millis(100);
+/// Lines that are left free under and above the hosts.
+const SPARE_LINES: usize = 3;
+
+/// The live view.
+pub(super) struct Live {
+    bars: MultiProgress,
+    paint: Paint,
+    hosts: BTreeMap<String, Host>,
+    /// The one line that stands for all hosts when there are too many.
+    folded: Option<ProgressBar>,
+    /// Lines of the terminal.
+    height: usize,
+}
+
+/// One host.
+struct Host {
+    /// Absent when the hosts are folded.
+    bar: Option<ProgressBar>,
+    /// What it does between tasks.
+    idle: &'static str,
+    /// Its running tasks, the youngest last.
+    running: Vec<Running>,
+}
+
+struct Running {
+    module: String,
+    task: String,
+    title: String,
+    /// Whether it has said how many bytes it moves.
+    transfer: bool,
+}
+
+impl Live {
+    pub(super) fn new(paint: Paint, height: usize) -> Self {
+        let bars = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
+        Self { bars, paint, hosts: BTreeMap::new(), folded: None, height }
+    }
+
+    pub(super) fn event(&mut self, event: &EventKind) {
+        if let Some(line) = lines::headline(event, self.paint) {
+            self.above(&line);
+        }
+        match event {
+            EventKind::RunStarted { hosts, .. } => hosts.iter().for_each(|host| self.add_host(host)),
+            EventKind::Connected { host } => self.idle(host, "looking at the host"),
+            EventKind::Probed { host } => self.idle(host, "ready"),
+            EventKind::TaskStarted { host, module, task, title, .. } => {
+                let running = Running {
+                    module: module.clone(),
+                    task: task.clone(),
+                    title: title.clone(),
+                    transfer: false,
+                };
+                self.add_host(host);
+                self.change(host, |host| host.start(running));
+            }
+            EventKind::Progress { host, module, task, done, total } => {
+                self.change(host, |host| host.progress(module, task, *done, *total));
+            }
+            EventKind::TaskFinished { host, module, task, title, outcome, took_ms } => {
+                if !matches!(outcome, Outcome::Changed { .. })
+                    && let Some(line) =
+                        lines::finished(&format!("{host}  {title}"), outcome, *took_ms, self.paint)
+                {
+                    self.above(&line);
+                }
+                self.change(host, |host| host.finish(module, task));
+            }
+            EventKind::RunFinished { .. } => self.clear(),
+            EventKind::Note { .. }
+            | EventKind::Planned { .. }
+            | EventKind::ModuleFinished { .. }
+            | EventKind::Stopping { .. } => {}
+        }
+    }
+
+    /// Removes all lines that are still alive.
+    pub(super) fn clear(&mut self) {
+        for bar in self.hosts.values().filter_map(|host| host.bar.as_ref()).chain(&self.folded) {
+            bar.finish_and_clear();
+        }
+        self.hosts.clear();
+        self.folded = None;
+    }
+
+    /// Does something with the terminal while nothing is drawn.
+    pub(super) fn suspend<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.bars.suspend(work)
+    }
+
+    fn above(&self, line: &str) {
+        // A terminal that has gone away is noticed by the signal that comes with it.
+        let _ = self.bars.println(line);
+    }
+
+    /// Makes a line for a host that has none: at the start, and again after a question cleared the screen.
+    fn add_host(&mut self, name: &str) {
+        if self.hosts.contains_key(name) {
+            return;
+        }
+        let host = Host { bar: None, idle: "connecting", running: Vec::new() };
+        self.hosts.insert(name.to_owned(), host);
+        if self.folded.is_none() && self.hosts.len() + SPARE_LINES > self.height {
+            self.fold();
+        }
+        if self.folded.is_some() {
+            return;
+        }
+        let bar = self.new_line();
+        if let Some(host) = self.hosts.get_mut(name) {
+            host.bar = Some(bar);
+            host.draw(self.paint);
+        }
+        let longest = self.hosts.keys().map(String::len).max().unwrap_or(0);
+        for (name, host) in &self.hosts {
+            if let Some(bar) = &host.bar {
+                bar.set_prefix(format!("{name:<longest$}"));
+            }
+        }
+    }
+
+    /// Lets one line stand for all hosts.
+    fn fold(&mut self) {
+        for bar in self.hosts.values_mut().filter_map(|host| host.bar.take()) {
+            bar.finish_and_clear();
+        }
+        self.folded = Some(self.new_line());
+    }
+
+    fn new_line(&self) -> ProgressBar {
+        let bar = self.bars.add(ProgressBar::new_spinner().with_style(spinner(self.paint)));
+        bar.enable_steady_tick(TICK);
+        bar
+    }
+
+    fn idle(&mut self, name: &str, what: &'static str) {
+        self.change(name, |host| host.idle = what);
+    }
+
+    /// Changes a host and draws what follows from it.
+    fn change(&mut self, name: &str, change: impl FnOnce(&mut Host)) {
+        if let Some(host) = self.hosts.get_mut(name) {
+            change(host);
+            host.draw(self.paint);
+        }
+        self.draw_folded();
+    }
+
+    fn draw_folded(&self) {
+        if let Some(bar) = &self.folded {
+            let now: Vec<&str> = self.hosts.values().map(Host::title).collect();
+            bar.set_message(tally(&now));
+        }
+    }
+}
+
+impl Host {
+    fn start(&mut self, running: Running) {
+        self.running.retain(|other| !other.is(&running.module, &running.task));
+        self.running.push(running);
+        if let Some(bar) = &self.bar {
+            bar.reset_elapsed();
+        }
+    }
+
+    fn progress(&mut self, module: &str, task: &str, done: u64, total: u64) {
+        let Some(running) = self.running.iter_mut().find(|running| running.is(module, task)) else { return };
+        let first = !std::mem::replace(&mut running.transfer, true);
+        let Some(bar) = &self.bar else { return };
+        bar.set_position(done);
+        let total = (total > 0).then_some(total);
+        if first || bar.length() != total {
+            // Also takes the position into the rate, so that what a resumed transfer had before does not count.
+            total.map_or_else(|| bar.unset_length(), |total| bar.set_length(total));
+            bar.reset_eta();
+        }
+    }
+
+    fn finish(&mut self, module: &str, task: &str) {
+        self.idle = "waiting";
+        self.running.retain(|running| !running.is(module, task));
+    }
+
+    fn title(&self) -> &str {
+        self.running.last().map_or(self.idle, |running| running.title.as_str())
+    }
+
+    /// All that runs, the transfer last: its bar stands beside it.
+    fn draw(&self, paint: Paint) {
+        let Some(bar) = &self.bar else { return };
+        let (transfers, steps): (Vec<&Running>, Vec<&Running>) =
+            self.running.iter().partition(|running| running.transfer);
+        let titles: Vec<&str> =
+            steps.iter().chain(&transfers).map(|running| running.title.as_str()).collect();
+        bar.set_style(match (self.running.is_empty(), transfers.is_empty(), bar.length()) {
+            (true, ..) => idle(paint),
+            (_, true, _) => spinner(paint),
+            (_, false, Some(_)) => transfer(paint),
+            (_, false, None) => transfer_of_unknown_size(paint),
+        });
+        bar.set_message(if titles.is_empty() { self.idle.to_owned() } else { titles.join(" + ") });
+    }
+}
+
+impl Running {
+    fn is(&self, module: &str, task: &str) -> bool {
+        self.module == module && self.task == task
+    }
+}
+
+/// `50 hosts: 31 Start containerd, 12 Upload programs, 7 waiting`, the most frequent first.
+fn tally(titles: &[&str]) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for title in titles {
+        *counts.entry(title).or_default() += 1;
+    }
+    let mut counts: Vec<(&str, usize)> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let parts: Vec<String> = counts.iter().map(|(title, count)| format!("{count} {title}")).collect();
+    format!("{} hosts: {}", titles.len(), parts.join(", "))
+}
+
+fn style(paint: Paint, coloured: &str, plain: &str) -> ProgressStyle {
+    let template = if paint.colour { coloured } else { plain };
+    ProgressStyle::with_template(template).expect("the templates in this file are well-formed")
+}
+
+fn idle(paint: Paint) -> ProgressStyle {
+    style(paint, "  {prefix:.bold}  {wide_msg:.dim}", "  {prefix}  {wide_msg}")
+}
+
+fn spinner(paint: Paint) -> ProgressStyle {
+    style(
+        paint,
+        "{spinner:.cyan} {prefix:.bold}  {wide_msg} {elapsed:.dim}",
+        "{spinner} {prefix}  {wide_msg} {elapsed}",
+    )
+}
+
+fn transfer(paint: Paint) -> ProgressStyle {
+    style(
+        paint,
+        "{spinner:.cyan} {prefix:.bold}  {wide_msg} {bar:20.cyan/dim} {bytes:>10}/{total_bytes:10} {binary_bytes_per_sec:>12} {eta:>4}",
+        "{spinner} {prefix}  {wide_msg} {bar:20} {bytes:>10}/{total_bytes:10} {binary_bytes_per_sec:>12} {eta:>4}",
+    )
+    .progress_chars("━╸─")
+}
+
+fn transfer_of_unknown_size(paint: Paint) -> ProgressStyle {
+    style(
+        paint,
+        "{spinner:.cyan} {prefix:.bold}  {wide_msg} {bytes:>10} {binary_bytes_per_sec:>12}",
+        "{spinner} {prefix}  {wide_msg} {bytes:>10} {binary_bytes_per_sec:>12}",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tally;
+
+    #[test]
+    fn folded_hosts_are_counted_by_what_they_do() {
+        let titles = ["waiting", "Start etcd", "Start etcd", "connecting", "Start etcd", "waiting"];
+        assert_eq!(tally(&titles), "6 hosts: 3 Start etcd, 2 waiting, 1 connecting");
+    }
+}

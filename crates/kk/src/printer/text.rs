@@ -1,0 +1,139 @@
+//! Small pieces of text: paint, numbers with units, lists of hosts.
+
+use console::Style;
+
+/// Puts colour on text, or leaves it alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Paint {
+    /// Whether there is colour at all.
+    pub colour: bool,
+}
+
+impl Paint {
+    /// Text for a file or a pipe.
+    pub const PLAIN: Self = Self { colour: false };
+
+    fn put(self, style: Style, text: &str) -> String {
+        style.force_styling(self.colour).apply_to(text).to_string()
+    }
+
+    /// Errors.
+    pub fn red(self, text: &str) -> String {
+        self.put(Style::new().red().bold(), text)
+    }
+
+    /// Success.
+    pub fn green(self, text: &str) -> String {
+        self.put(Style::new().green(), text)
+    }
+
+    /// Warnings.
+    pub fn yellow(self, text: &str) -> String {
+        self.put(Style::new().yellow(), text)
+    }
+
+    /// Hints and what `kk` adapts to.
+    pub fn cyan(self, text: &str) -> String {
+        self.put(Style::new().cyan(), text)
+    }
+
+    /// Headings and names.
+    pub fn bold(self, text: &str) -> String {
+        self.put(Style::new().bold(), text)
+    }
+
+    /// What is there for reference only.
+    pub fn dim(self, text: &str) -> String {
+        self.put(Style::new().dim(), text)
+    }
+}
+
+/// `0.4s`, `12.3s`, `2m05s`, `1h02m`.
+pub fn duration(ms: u64) -> String {
+    let seconds = ms / 1000;
+    match seconds {
+        0..60 => format!("{seconds}.{}s", ms % 1000 / 100),
+        60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        _ => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+/// `1 host`, `2 hosts`.
+pub fn count(number: usize, singular: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {singular}{plural}")
+}
+
+/// `node1, node2`; `node1, node2, node3 and 4 more` when there are more than `most`.
+pub fn names<S: AsRef<str>>(all: &[S], most: usize) -> String {
+    let shown: Vec<&str> = all.iter().take(most).map(AsRef::as_ref).collect();
+    match all.len().saturating_sub(most) {
+        0 => shown.join(", "),
+        rest => format!("{} and {rest} more", shown.join(", ")),
+    }
+}
+
+/// "Start etcd" → "start etcd", "CoreDNS …" stays: a title made fit for the middle of a sentence.
+pub fn in_sentence(title: &str) -> String {
+    let mut letters = title.chars();
+    match (letters.next(), letters.next()) {
+        (Some(first), Some(second))
+            if first.is_uppercase() && second.is_lowercase() && !title_is_name(title) =>
+        {
+            first.to_lowercase().chain(title.chars().skip(1)).collect()
+        }
+        _ => title.to_owned(),
+    }
+}
+
+/// A first word with a capital inside (`CoreDNS`, `KubeKey`) is a name.
+fn title_is_name(title: &str) -> bool {
+    title.split_whitespace().next().is_some_and(|word| word.chars().skip(1).any(char::is_uppercase))
+}
+
+/// Items that are equal but for their host, folded: the first of each kind with all its hosts, in order.
+pub fn fold<T>(items: &[T], host: fn(&T) -> &str, same: fn(&T, &T) -> bool) -> Vec<(&T, Vec<&str>)> {
+    let mut groups: Vec<(&T, Vec<&str>)> = Vec::new();
+    for item in items {
+        match groups.iter_mut().find(|(first, _)| same(first, item)) {
+            Some((_, hosts)) => hosts.push(host(item)),
+            None => groups.push((item, vec![host(item)])),
+        }
+    }
+    groups
+}
+
+/// Text moved to the right, each line.
+pub fn indent(text: &str, by: usize) -> String {
+    let margin = " ".repeat(by);
+    text.lines().map(|line| format!("{margin}{line}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_use_the_unit_that_fits() {
+        let cases = [(0, "0.0s"), (399, "0.3s"), (59_999, "59.9s"), (60_000, "1m00s"), (125_400, "2m05s")];
+        for (ms, text) in cases {
+            assert_eq!(duration(ms), text);
+        }
+        assert_eq!(duration(3_725_000), "1h02m");
+    }
+
+    #[test]
+    fn long_lists_of_names_are_cut() {
+        assert_eq!(names(&["a"], 2), "a");
+        assert_eq!(names(&["a", "b"], 2), "a, b");
+        assert_eq!(names(&["a", "b", "c", "d"], 2), "a, b and 2 more");
+    }
+
+    #[test]
+    fn titles_lose_their_capital_unless_it_is_a_name() {
+        let cases = [("Start etcd", "start etcd"), ("CoreDNS answers", "CoreDNS answers"), ("", "")];
+        for (title, text) in cases {
+            assert_eq!(in_sentence(title), text);
+        }
+    }
+}

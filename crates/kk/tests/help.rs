@@ -1,0 +1,51 @@
+//! Every help page, as a snapshot, and what the words on them promise.
+
+use clap::{Command, CommandFactory};
+use insta::assert_snapshot;
+use kk::args::Cli;
+
+/// The command with all its subcommands, as `kk a b` and its help page.
+fn pages(command: &mut Command, path: &str, pages: &mut Vec<(String, String)>) {
+    pages.push((path.to_owned(), command.render_long_help().to_string()));
+    for name in command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect::<Vec<_>>() {
+        if name != "help" {
+            let sub = command.find_subcommand_mut(&name).expect("it was listed");
+            self::pages(sub, &format!("{path} {name}"), pages);
+        }
+    }
+}
+
+fn all_pages() -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    let mut command = Cli::command();
+    command.build();
+    pages(&mut command, "kk", &mut all);
+    all
+}
+
+#[test]
+fn help_pages() {
+    let text: Vec<String> = all_pages().iter().map(|(path, page)| format!("# {path}\n\n{page}")).collect();
+    assert_snapshot!(text.join("\n"));
+}
+
+#[test]
+fn the_command_line_is_well_formed() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn every_example_is_a_command_line_that_is_accepted() {
+    let mut seen = 0;
+    for (path, page) in all_pages() {
+        let Some((_, examples)) = page.split_once("Examples:\n") else { continue };
+        for line in examples.lines() {
+            let words = line.trim().split("  ").next().unwrap_or_default();
+            let words = words.split(" > ").next().unwrap_or_default().split_whitespace();
+            let parsed = Cli::command().try_get_matches_from(words);
+            assert!(parsed.is_ok(), "{path}: {line}: {}", parsed.unwrap_err());
+            seen += 1;
+        }
+    }
+    assert!(seen > 5, "the pages have examples");
+}

@@ -1,0 +1,198 @@
+//! The program as a script sees it: exit code, standard output, standard error.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+use insta::assert_snapshot;
+use tempfile::{TempDir, tempdir};
+
+/// Runs `kk` in a directory, without a terminal.
+fn kk(directory: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_kk"))
+        .args(arguments)
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .env_remove("CI")
+        .output()
+        .expect("the program was built for this test")
+}
+
+/// Exit code, standard output and standard error at once.
+fn all(directory: &Path, arguments: &[&str]) -> String {
+    let output = kk(directory, arguments);
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("all output is UTF-8");
+    let code = output.status.code().expect("no signal ended it");
+    format!("exit {code}\n--- stdout\n{}--- stderr\n{}", text(&output.stdout), text(&output.stderr))
+}
+
+fn stdout(arguments: &[&str]) -> String {
+    let output = kk(Path::new("."), arguments);
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("all output is UTF-8")
+}
+
+/// A directory with one file in it.
+fn with_file(name: &str, text: &str) -> TempDir {
+    let directory = tempdir().expect("there is a directory for temporary files");
+    fs::write(directory.path().join(name), text).expect("the directory is writable");
+    directory
+}
+
+#[test]
+fn an_unknown_command_is_a_usage_error_with_a_suggestion() {
+    assert_snapshot!(all(Path::new("."), &["creat", "config"]));
+}
+
+#[test]
+fn a_command_without_its_file_is_a_usage_error() {
+    assert_snapshot!(all(Path::new("."), &["config", "validate"]));
+}
+
+#[test]
+fn no_command_at_all_shows_help_and_is_a_usage_error() {
+    let output = kk(Path::new("."), &[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("Usage: kk <COMMAND>"));
+}
+
+#[test]
+fn a_file_that_does_not_exist_is_a_configuration_error() {
+    assert_snapshot!(all(Path::new("."), &["config", "validate", "-f", "nowhere.yaml"]));
+}
+
+#[test]
+fn all_errors_of_a_file_are_shown_at_once() {
+    let text = "\
+apiVersion: kubekey.kubesphere.io/v1alpha2
+kind: Cluster
+metadata: {name: sample}
+spec:
+  hosts:
+  - {name: node1, address: 10.0.0.1, user: root, password: hunter2}
+  - {name: node1, address: 10.0.0.300, user: root, password: hunter2}
+  roleGroups:
+    etcd: [node1]
+    control-plane: [node9]
+";
+    let directory = with_file("bad.yaml", text);
+    let shown = all(directory.path(), &["config", "validate", "-f", "bad.yaml"]);
+    assert!(!shown.contains("hunter2"), "{shown}");
+    assert_snapshot!(shown);
+}
+
+#[test]
+fn what_is_no_yaml_is_a_configuration_error() {
+    let directory = with_file("bad.yaml", "spec: [");
+    assert_eq!(kk(directory.path(), &["config", "validate", "-f", "bad.yaml"]).status.code(), Some(3));
+}
+
+#[test]
+fn a_sample_is_written_once_for_its_owner_only_and_is_valid() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let directory = tempdir().unwrap();
+    let shown =
+        all(directory.path(), &["create", "config", "--name", "prod", "--with-kubernetes", "v1.35.1"]);
+    assert_snapshot!(shown);
+    let path = directory.path().join("config-prod.yaml");
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_snapshot!(all(directory.path(), &["config", "validate", "-f", "config-prod.yaml"]));
+
+    fs::write(&path, "mine").unwrap();
+    assert_snapshot!(all(directory.path(), &["create", "config", "--name", "prod"]));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
+    assert_eq!(
+        kk(directory.path(), &["create", "config", "--name", "prod", "--force"]).status.code(),
+        Some(0)
+    );
+    assert!(fs::read_to_string(&path).unwrap().contains("kind: Cluster"));
+}
+
+#[test]
+fn every_style_of_sample_can_be_had_on_standard_output() {
+    for style in ["all-in-one", "three-nodes", "ha", "offline"] {
+        let text = stdout(&["create", "config", "--style", style, "-f", "-"]);
+        let directory = with_file("cluster.yaml", &text);
+        let output = kk(directory.path(), &["config", "validate", "-f", "cluster.yaml"]);
+        assert_eq!(output.status.code(), Some(0), "{style}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
+fn a_version_that_is_none_is_a_usage_error() {
+    let directory = tempdir().unwrap();
+    assert_snapshot!(all(directory.path(), &["create", "config", "--with-kubernetes", "latest"]));
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_directory_that_is_not_writable_is_named() {
+    assert_snapshot!(all(Path::new("."), &["create", "config", "-f", "/proc/nowhere/a.yaml"]));
+}
+
+#[test]
+fn the_schema_is_json_and_knows_the_fields() {
+    let schema: serde_json::Value = serde_json::from_str(&stdout(&["config", "schema"])).unwrap();
+    assert!(schema.to_string().contains("roleGroups"));
+}
+
+#[test]
+fn completions_know_the_commands() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = stdout(&["completion", shell]);
+        assert!(script.contains("validate"), "{shell}");
+        assert_eq!(script, stdout(&["completion", "-t", &shell.to_uppercase()]), "{shell}: KubeKey's way");
+    }
+}
+
+#[test]
+fn a_completion_script_is_bash_that_loads() {
+    let directory = with_file("kk.bash", &stdout(&["completion", "bash"]));
+    let status = Command::new("bash").args(["-n", "kk.bash"]).current_dir(directory.path()).status().unwrap();
+    assert!(status.success());
+}
+
+#[test]
+fn a_shell_that_is_unknown_or_missing_is_a_usage_error() {
+    for arguments in [&["completion"][..], &["completion", "csh"], &["completion", "bash", "-t", "zsh"]] {
+        assert_eq!(kk(Path::new("."), arguments).status.code(), Some(2), "{arguments:?}");
+    }
+}
+
+#[test]
+fn the_version_is_told_in_every_form() {
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(stdout(&["version", "-o", "short"]), format!("{version}\n"));
+    assert_eq!(stdout(&["--version"]), format!("kk {version}\n"));
+    let json: serde_json::Value = serde_json::from_str(&stdout(&["version", "-o", "json"])).unwrap();
+    assert_eq!(json["version"], version);
+    let default = json["kubernetes"]["default"].as_str().unwrap();
+    let yaml = stdout(&["version", "-o", "yaml"]);
+    assert!(yaml.contains(&format!("  default: {default}\n")), "{yaml}");
+    let text = stdout(&["version"]);
+    assert!(text.contains(default) && text.lines().count() == 1, "{text}");
+}
+
+#[test]
+fn the_known_versions_of_kubernetes_are_listed() {
+    let list = stdout(&["version", "--show-supported-k8s"]);
+    assert!(list.lines().any(|line| line == kk_config::DEFAULT_KUBERNETES_VERSION), "{list}");
+}
+
+#[test]
+fn a_reader_that_stops_early_is_no_error() {
+    let script = format!("'{}' config schema | head -c 1", env!("CARGO_BIN_EXE_kk"));
+    let output = Command::new("bash").args(["-o", "pipefail", "-c", &script]).output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_kk")).arg("version").stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("failed to write to standard output"));
+}
