@@ -6,11 +6,13 @@ use std::fmt;
 use kk_config::{Components, KubeVersion};
 use serde::Deserialize;
 
-/// The versions of one cluster, all without a leading v. What the cluster's file pins, else the defaults of
-/// `artifacts/defaults.yaml`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The versions of one cluster, all without a leading v: what the cluster's file pins, else the defaults of
+/// `artifacts/defaults.yaml`, whose form is this one without `kubernetes`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[expect(missing_docs, reason = "each field is named after its component")]
 pub struct Versions {
+    #[serde(skip)]
     pub kubernetes: KubeVersion,
     pub etcd: String,
     pub containerd: String,
@@ -24,45 +26,29 @@ pub struct Versions {
     pub flannel_cni_plugin: String,
 }
 
-/// One minor version of Kubernetes in `artifacts/defaults.yaml`.
-#[derive(Deserialize, Clone)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct Defaults {
-    etcd: String,
-    containerd: String,
-    runc: String,
-    cni: String,
-    crictl: String,
-    helm: String,
-    coredns: String,
-    pause: String,
-    flannel: String,
-    flannel_cni_plugin: String,
-}
-
 impl Versions {
     /// The versions for this Kubernetes; what `pinned` names wins. `None` when the defaults do not know the minor
     /// version ([`KubeVersion::is_supported`] is then false, too).
     pub fn for_kubernetes(kubernetes: KubeVersion, pinned: &Components) -> Option<Self> {
-        let mut table = defaults();
-        let minor = table.remove(&format!("{}.{}", kubernetes.major, kubernetes.minor))?;
-        let choose = |pin: &Option<String>, default: String| match pin {
-            Some(pin) => pin.strip_prefix('v').unwrap_or(pin).to_owned(),
-            None => default,
-        };
-        Some(Self {
-            kubernetes,
-            etcd: choose(&pinned.etcd, minor.etcd),
-            containerd: choose(&pinned.containerd, minor.containerd),
-            runc: choose(&pinned.runc, minor.runc),
-            cni: choose(&pinned.cni, minor.cni),
-            crictl: choose(&pinned.crictl, minor.crictl),
-            helm: choose(&pinned.helm, minor.helm),
-            coredns: choose(&pinned.coredns, minor.coredns),
-            pause: choose(&pinned.pause, minor.pause),
-            flannel: choose(&pinned.flannel, minor.flannel),
-            flannel_cni_plugin: choose(&pinned.flannel_cni_plugin, minor.flannel_cni_plugin),
-        })
+        let mut versions = defaults().remove(&format!("{}.{}", kubernetes.major, kubernetes.minor))?;
+        versions.kubernetes = kubernetes;
+        for (version, pin) in [
+            (&mut versions.etcd, &pinned.etcd),
+            (&mut versions.containerd, &pinned.containerd),
+            (&mut versions.runc, &pinned.runc),
+            (&mut versions.cni, &pinned.cni),
+            (&mut versions.crictl, &pinned.crictl),
+            (&mut versions.helm, &pinned.helm),
+            (&mut versions.coredns, &pinned.coredns),
+            (&mut versions.pause, &pinned.pause),
+            (&mut versions.flannel, &pinned.flannel),
+            (&mut versions.flannel_cni_plugin, &pinned.flannel_cni_plugin),
+        ] {
+            if let Some(pin) = pin {
+                pin.strip_prefix('v').unwrap_or(pin).clone_into(version);
+            }
+        }
+        Some(versions)
     }
 
     /// The images of these versions.
@@ -87,7 +73,7 @@ impl Versions {
     }
 }
 
-fn defaults() -> BTreeMap<String, Defaults> {
+fn defaults() -> BTreeMap<String, Versions> {
     serde_saphyr::from_str(include_str!("../../../artifacts/defaults.yaml"))
         .expect("the file is compiled in and checked by a test")
 }

@@ -38,24 +38,27 @@ struct Part {
 impl<R: Fn(ProgressState) + Sync> Download<'_, R> {
     /// A wrong sum gets one more try from the first byte, because the part may be of an earlier, different file.
     pub(super) async fn run(&self) -> Result<(), Error> {
-        for last in [false, true] {
-            let actual = self.to_its_end().await?;
-            self.remove(self.tag).await?;
-            if actual == *self.sum {
-                return Ok(());
-            }
-            self.remove(self.part).await?;
-            if last {
-                return Err(Error::WrongSum {
-                    address: self.address.clone(),
-                    expected: self.sum.clone(),
-                    actual,
-                });
-            }
-            let reason = "the SHA-256 is wrong; once more from the first byte".to_owned();
-            (self.report)(ProgressState::Retrying { reason, wait: Duration::ZERO });
+        if self.transfer().await?.is_ok() {
+            return Ok(());
         }
-        unreachable!("the last round returns")
+        let reason = "the SHA-256 is wrong; once more from the first byte".to_owned();
+        (self.report)(ProgressState::Retrying { reason, wait: Duration::ZERO });
+        self.transfer().await?.map_err(|actual| Error::WrongSum {
+            address: self.address.clone(),
+            expected: self.sum.clone(),
+            actual,
+        })
+    }
+
+    /// One transfer to its end. The inner error is the sum of a wrong file, which is removed.
+    async fn transfer(&self) -> Result<Result<(), Sha256Sum>, Error> {
+        let actual = self.to_its_end().await?;
+        self.remove(self.tag).await?;
+        if actual == *self.sum {
+            return Ok(Ok(()));
+        }
+        self.remove(self.part).await?;
+        Ok(Err(actual))
     }
 
     /// Tries until the body ends; gives the sum of the whole file.
