@@ -8,6 +8,7 @@
 //!   [`metrics`], [`log`]
 //! - [`operator`] ties them together and owns the state.
 
+pub mod cluster;
 pub mod config;
 pub mod context;
 pub mod duration;
@@ -16,6 +17,7 @@ pub mod jq;
 pub mod json;
 pub mod log;
 pub mod metrics;
+pub mod operator;
 pub mod patch;
 pub mod queue;
 pub mod schedule;

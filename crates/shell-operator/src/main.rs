@@ -1,3 +1,9 @@
-//! shell-operator
+//! The `shell-operator` program.
 
-fn main() {}
+mod cli;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::main()
+}

@@ -2,8 +2,8 @@
 //!
 //! [`parse`] checks the whole file before anything is done; [`Patcher`] does what it says, in order.
 
-//mod execute;
+mod execute;
 mod operation;
 
-//pub use execute::{PatchError, Patcher};
+pub use execute::{PatchError, Patcher};
 pub use operation::{Action, Operation, Propagation, parse};

@@ -1,0 +1,188 @@
+//! `shell-operator start`.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use shell_operator::cluster::ClientSettings;
+use shell_operator::log::{Format, Level, LogLayer, Logger};
+use shell_operator::{duration, operator};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+/// Flags of `start`; names, environment and defaults are those of flant/shell-operator.
+#[derive(Args)]
+pub(crate) struct StartArgs {
+    /// Directory with the hooks
+    #[arg(long, env = "SHELL_OPERATOR_HOOKS_DIR", value_name = "DIR", alias = "working-dir")]
+    hooks_dir: Option<PathBuf>,
+    /// Directory for temporary files
+    #[arg(long, env = "SHELL_OPERATOR_TMP_DIR", value_name = "DIR", default_value = "/tmp/shell-operator")]
+    tmp_dir: PathBuf,
+    /// Address to serve metrics and health on
+    #[arg(long, env = "SHELL_OPERATOR_LISTEN_ADDRESS", value_name = "ADDRESS", default_value = "0.0.0.0")]
+    listen_address: IpAddr,
+    /// Port to serve metrics and health on
+    #[arg(long, env = "SHELL_OPERATOR_LISTEN_PORT", value_name = "PORT", default_value = "9115")]
+    listen_port: u16,
+    /// Prefix of the operator's own metrics
+    #[arg(
+        long,
+        env = "SHELL_OPERATOR_PROMETHEUS_METRICS_PREFIX",
+        value_name = "PREFIX",
+        default_value = "shell_operator_"
+    )]
+    prometheus_metrics_prefix: String,
+    /// Show the metrics of hooks in /metrics too
+    #[arg(long, env = "SHELL_OPERATOR_HOOK_METRICS_IN_MAIN")]
+    hook_metrics_in_main: bool,
+    /// Namespace of the operator
+    #[arg(long, env = "SHELL_OPERATOR_NAMESPACE", value_name = "NAMESPACE", default_value = "")]
+    namespace: String,
+    #[command(flatten)]
+    kube: KubeArgs,
+    #[command(flatten)]
+    log: LogArgs,
+    /// Keep the files of each run
+    #[arg(long, env = "DEBUG_KEEP_TMP_FILES", hide = true)]
+    debug_keep_tmp_files: bool,
+    /// Log what the Kubernetes client does
+    #[arg(long, env = "DEBUG_KUBERNETES_API", hide = true)]
+    debug_kubernetes_api: bool,
+    /// Unix socket of the debug commands
+    #[arg(
+        long,
+        env = "DEBUG_UNIX_SOCKET",
+        hide = true,
+        default_value = "/var/run/shell-operator/debug.socket"
+    )]
+    debug_unix_socket: PathBuf,
+}
+
+#[derive(Args)]
+struct KubeArgs {
+    /// Context of the kubeconfig
+    #[arg(long, env = "KUBE_CONTEXT", value_name = "NAME")]
+    kube_context: Option<String>,
+    /// Kubeconfig; otherwise KUBECONFIG, ~/.kube/config or the pod's service account
+    #[arg(long, env = "KUBE_CONFIG", value_name = "FILE")]
+    kube_config: Option<PathBuf>,
+    /// URL of the API server, instead of the kubeconfig's
+    #[arg(long, env = "KUBE_SERVER", value_name = "URL")]
+    kube_server: Option<String>,
+    /// Give up when the API server does not answer for that long at start; by default try for ever
+    #[arg(long, env = "KUBE_TIMEOUT", value_name = "DURATION", value_parser = go_duration)]
+    kube_timeout: Option<Duration>,
+    /// Accepted and not needed: bindings share their requests
+    #[arg(long, env = "KUBE_CLIENT_QPS", value_name = "NUMBER", default_value_t = 5.0)]
+    kube_client_qps: f64,
+    /// Accepted and not needed: bindings share their requests
+    #[arg(long, env = "KUBE_CLIENT_BURST", value_name = "NUMBER", default_value_t = 10)]
+    kube_client_burst: u32,
+    /// Requests a second of object patches
+    #[arg(long, env = "OBJECT_PATCHER_KUBE_CLIENT_QPS", value_name = "NUMBER", default_value_t = 5.0)]
+    object_patcher_kube_client_qps: f64,
+    /// Requests of object patches at once
+    #[arg(long, env = "OBJECT_PATCHER_KUBE_CLIENT_BURST", value_name = "NUMBER", default_value_t = 10)]
+    object_patcher_kube_client_burst: u32,
+    /// Longest time of a request of an object patch
+    #[arg(long, env = "OBJECT_PATCHER_KUBE_CLIENT_TIMEOUT", value_name = "DURATION", default_value = "10s", value_parser = go_duration)]
+    object_patcher_kube_client_timeout: Duration,
+}
+
+#[derive(Args)]
+struct LogArgs {
+    /// error, warn, info, debug or trace
+    #[arg(long, env = "LOG_LEVEL", value_name = "LEVEL", default_value = "info")]
+    log_level: Level,
+    /// Form of the log
+    #[arg(long, env = "LOG_TYPE", value_name = "TYPE", default_value = "text")]
+    log_type: LogType,
+    /// Leave out the time
+    #[arg(long, env = "LOG_NO_TIME")]
+    log_no_time: bool,
+    /// Look at all JSON that hooks print
+    #[arg(long, env = "LOG_PROXY_HOOK_JSON")]
+    log_proxy_hook_json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum LogType {
+    Text,
+    Json,
+    /// The same as text.
+    Color,
+}
+
+fn go_duration(text: &str) -> Result<Duration, String> {
+    duration::parse(text).ok_or_else(|| format!("'{text}' is not a duration like 10s or 1m30s"))
+}
+
+/// Runs the operator until it gets SIGINT or SIGTERM.
+pub(crate) fn run(args: StartArgs) -> anyhow::Result<()> {
+    super::print(&format!("shell-operator {}", env!("CARGO_PKG_VERSION")));
+    let format = match args.log.log_type {
+        LogType::Json => Format::Json,
+        LogType::Text | LogType::Color => Format::Text,
+    };
+    let logger = Logger::new(format, !args.log.log_no_time, args.log.log_level, Box::new(std::io::stderr()));
+    let layer = LogLayer { logger: logger.clone(), libraries: args.debug_kubernetes_api };
+    tracing_subscriber::registry().with(layer).init();
+    // Fails only when it was done before, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(std::thread::available_parallelism().map_or(2, |count| count.get().min(4)))
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    runtime.block_on(async {
+        let stop = CancellationToken::new();
+        stop_on_signal(stop.clone())?;
+        Ok(operator::start(settings(args), logger, stop).await?)
+    })
+}
+
+fn stop_on_signal(stop: CancellationToken) -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate()).context("cannot catch SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot catch SIGINT")?;
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        stop.cancel();
+    });
+    Ok(())
+}
+
+fn settings(args: StartArgs) -> operator::Settings {
+    let StartArgs { kube, log, .. } = args;
+    operator::Settings {
+        hooks_dir: args.hooks_dir.or_else(old_hooks_dir).unwrap_or_else(|| "hooks".into()),
+        tmp_dir: args.tmp_dir,
+        listen: SocketAddr::new(args.listen_address, args.listen_port),
+        metrics_prefix: args.prometheus_metrics_prefix,
+        hook_metrics_in_main: args.hook_metrics_in_main,
+        client: ClientSettings {
+            kubeconfig: kube.kube_config,
+            context: kube.kube_context,
+            server: kube.kube_server,
+            timeout: None,
+        },
+        kube_timeout: kube.kube_timeout,
+        patcher_qps: kube.object_patcher_kube_client_qps,
+        patcher_burst: kube.object_patcher_kube_client_burst,
+        patcher_timeout: kube.object_patcher_kube_client_timeout,
+        keep_tmp_files: args.debug_keep_tmp_files,
+        proxy_hook_json: log.log_proxy_hook_json,
+    }
+}
+
+/// The first releases called the directory so; images made for them still set it.
+fn old_hooks_dir() -> Option<PathBuf> {
+    std::env::var_os("SHELL_OPERATOR_WORKING_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from)
+}

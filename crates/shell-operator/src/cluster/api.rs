@@ -1,0 +1,56 @@
+//! Paths of the API, and what its errors mean for the person who reads the log.
+
+use super::Selection;
+
+/// Path and query for a list or watch of `selection`.
+pub(super) fn query(selection: &Selection, parameters: &[(&str, &str)]) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    for (key, value) in [("labelSelector", &selection.labels), ("fieldSelector", &selection.fields)] {
+        if !value.is_empty() {
+            query.append_pair(key, value);
+        }
+    }
+    query.extend_pairs(parameters);
+    format!("{}?{}", selection.resource.collection(selection.namespace.as_deref()), query.finish())
+}
+
+/// The error's text with what to do about it.
+pub fn explain(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if status.code == 403 => {
+            format!(
+                "{}; hint: allow it by a Role or ClusterRole of the operator's service account",
+                status.message
+            )
+        }
+        kube::Error::Api(status) if status.code == 401 => {
+            format!("the API server does not accept the credentials: {}", status.message)
+        }
+        kube::Error::Api(status) => status.message.clone(),
+        other => chain(other),
+    }
+}
+
+/// The error and its causes, without repeating a text that contains the next one.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+/// Whether the error says that a resource version is too old to go on from.
+pub(super) fn is_expired(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 410)
+}
+
+/// Whether the error says that there is no such resource or object.
+pub(crate) fn is_not_found(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 404)
+}

@@ -1,0 +1,58 @@
+//! Connecting to the API server.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use kube::Client;
+use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+
+/// How to reach the API server.
+#[derive(Clone, Debug, Default)]
+pub struct ClientSettings {
+    /// A kubeconfig; otherwise `$KUBECONFIG`, `~/.kube/config`, or the pod's service account.
+    pub kubeconfig: Option<PathBuf>,
+    /// A context of the kubeconfig.
+    pub context: Option<String>,
+    /// URL that replaces the one of the kubeconfig.
+    pub server: Option<String>,
+    /// Longest time of a request; `None` for no limit, as watches need it.
+    pub timeout: Option<Duration>,
+}
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// There is no usable configuration.
+    #[error(
+        "cannot find out how to reach the Kubernetes API: {0}\nhint: set --kube-config or KUBECONFIG, or run in a pod with a service account"
+    )]
+    Config(String),
+    /// The configuration cannot be used.
+    #[error("cannot use the Kubernetes client configuration: {0}")]
+    Client(#[from] kube::Error),
+}
+
+/// A client for `settings`. Does not talk to the API server yet.
+pub async fn connect(settings: &ClientSettings) -> Result<Client, ClientError> {
+    let mut config = configuration(settings).await?;
+    if let Some(server) = &settings.server {
+        let wrong = |error| ClientError::Config(format!("'{server}' is not a URL: {error}"));
+        config.cluster_url = server.parse().map_err(wrong)?;
+    }
+    config.connect_timeout = Some(Duration::from_secs(10));
+    config.read_timeout = settings.timeout;
+    Ok(Client::try_from(config)?)
+}
+
+async fn configuration(settings: &ClientSettings) -> Result<Config, ClientError> {
+    let options = KubeConfigOptions { context: settings.context.clone(), ..KubeConfigOptions::default() };
+    let wrong = |error: kube::config::KubeconfigError| ClientError::Config(error.to_string());
+    match (&settings.kubeconfig, &settings.context) {
+        (Some(path), _) => {
+            let kubeconfig = Kubeconfig::read_from(path).map_err(wrong)?;
+            Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(wrong)
+        }
+        (None, Some(_)) => Config::from_kubeconfig(&options).await.map_err(wrong),
+        (None, None) => Config::infer().await.map_err(|error| ClientError::Config(error.to_string())),
+    }
+}

@@ -1,0 +1,154 @@
+//! All watches of the operator.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use kube::Client;
+use tokio_util::sync::CancellationToken;
+
+use super::monitor::{Monitor, Sink};
+use super::store::View;
+use super::{FindError, Resource, Resources, Selection, Watch, namespaces};
+use crate::config::{KubernetesBinding, NamespaceSelector};
+use crate::metrics::OperatorMetrics;
+
+/// Finds or makes the watch for a binding, so that bindings share what they can.
+pub struct Hub {
+    client: Client,
+    resources: Resources,
+    sink: Arc<dyn Sink>,
+    metrics: OperatorMetrics,
+    stop: CancellationToken,
+    watches: Mutex<HashMap<Selection, Vec<Arc<Watch>>>>,
+}
+
+impl Hub {
+    /// A hub without watches. All of them end with `stop`.
+    pub fn new(
+        client: Client,
+        sink: Arc<dyn Sink>,
+        metrics: OperatorMetrics,
+        stop: CancellationToken,
+    ) -> Arc<Self> {
+        let resources = Resources::new(client.clone());
+        Arc::new(Self { client, resources, sink, metrics, stop, watches: Mutex::default() })
+    }
+
+    /// Where changes go.
+    pub fn sink(&self) -> &dyn Sink {
+        &*self.sink
+    }
+
+    /// The resource that a binding names.
+    pub async fn find(&self, binding: &KubernetesBinding) -> Result<Resource, FindError> {
+        self.resources.find(binding.api_version.as_deref(), &binding.kind).await
+    }
+
+    /// Lets `monitor` read the objects that its binding selects. Watches that are new do not run before
+    /// [`Hub::start`], so that bindings that come until then can share them.
+    pub async fn attach(self: &Arc<Self>, monitor: &Arc<Monitor>, resource: &Resource) -> Result<(), String> {
+        match &monitor.binding.namespace {
+            NamespaceSelector::Labels(labels) if resource.namespaced => {
+                namespaces::follow(self.clone(), monitor.clone(), resource.clone(), labels).await?;
+            }
+            NamespaceSelector::Names(names) if resource.namespaced => {
+                for name in names {
+                    self.attach_namespace(monitor, resource, Some(name), false);
+                }
+            }
+            _ => self.attach_namespace(monitor, resource, None, false),
+        }
+        monitor.set_attached();
+        Ok(())
+    }
+
+    /// Lets `monitor` read one namespace, or all.
+    pub(super) fn attach_namespace(
+        &self,
+        monitor: &Arc<Monitor>,
+        resource: &Resource,
+        namespace: Option<&str>,
+        announce: bool,
+    ) {
+        let binding = &monitor.binding;
+        let fields: Vec<String> = binding.field_selector.iter().map(ToString::to_string).collect();
+        let names: Vec<Option<&String>> =
+            if binding.names.is_empty() { vec![None] } else { binding.names.iter().map(Some).collect() };
+        for name in names {
+            let mut fields = fields.clone();
+            fields.extend(name.map(|name| format!("metadata.name={name}")));
+            let selection = Selection {
+                resource: resource.clone(),
+                namespace: namespace.map(str::to_owned),
+                labels: binding.label_selector.as_ref().map(ToString::to_string).unwrap_or_default(),
+                fields: fields.join(","),
+            };
+            self.subscribe(monitor, selection, binding.resynchronization_period, announce);
+        }
+    }
+
+    fn subscribe(
+        &self,
+        monitor: &Arc<Monitor>,
+        selection: Selection,
+        period: Option<Duration>,
+        announce: bool,
+    ) {
+        let binding = &monitor.binding;
+        let view = View { filter: binding.filter.clone(), keep_object: binding.keep_full_objects };
+        let mut watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = watches.entry(selection.clone()).or_default();
+        for watch in same.iter().filter(|watch| watch.period() == period) {
+            if watch.subscribe(monitor, &view, announce, &*self.sink).is_some() {
+                return;
+            }
+        }
+        let watch = Watch::new(selection, period, self.stop.child_token());
+        watch.subscribe(monitor, &view, announce, &*self.sink);
+        same.push(watch);
+    }
+
+    /// Starts every watch that does not run yet.
+    pub fn start(&self) {
+        let watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
+        for watch in watches.values().flatten() {
+            self.run(watch, self.sink.clone());
+        }
+    }
+
+    /// Starts a watch that hands changes to `sink`, unless it runs already.
+    pub(super) fn run(&self, watch: &Arc<Watch>, sink: Arc<dyn Sink>) {
+        watch.start(self.client.clone(), sink, self.metrics.clone());
+    }
+
+    /// Ends a monitor: watches that nobody else reads are stopped.
+    pub fn detach(&self, monitor: &Arc<Monitor>) {
+        monitor.stop();
+        self.detach_where(monitor, |_| true, false);
+    }
+
+    /// Ends a monitor's reading of some watches; with `farewell` their objects are `Deleted` events to it.
+    pub(super) fn detach_where(
+        &self,
+        monitor: &Arc<Monitor>,
+        which: impl Fn(&Watch) -> bool,
+        farewell: bool,
+    ) {
+        let mut watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
+        for source in monitor.remove_sources(which) {
+            let sink = farewell.then_some(&*self.sink);
+            if source.watch.unsubscribe(monitor, source.view, sink) {
+                source.watch.stop();
+                if let Some(same) = watches.get_mut(source.watch.selection()) {
+                    same.retain(|watch| watch.id() != source.watch.id());
+                }
+            }
+        }
+        watches.retain(|_, same| !same.is_empty());
+    }
+
+    pub(super) fn stop_token(&self) -> CancellationToken {
+        self.stop.child_token()
+    }
+}

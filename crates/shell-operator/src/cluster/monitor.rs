@@ -1,0 +1,284 @@
+//! One binding's view of the cluster.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio_util::sync::CancellationToken;
+
+use super::store::ViewChange;
+use super::{Sync, Watch};
+use crate::config::{ConfigVersion, KubernetesBinding, WatchEvent};
+use crate::context::{BindingContext, Event, Identity, Item};
+use crate::queue::{BindingType, Run, Task, Work};
+
+/// Takes the changes that hooks are to be run for. Called with locks held: must not block.
+pub trait Sink: Send + std::marker::Sync + 'static {
+    /// Changes of one object, for all bindings that it reaches, in the order of hook and binding names.
+    fn deliver(&self, deliveries: Vec<Delivery>);
+}
+
+/// A change for one binding.
+pub struct Delivery {
+    /// The binding.
+    pub monitor: Arc<Monitor>,
+    /// What changed.
+    pub change: Change,
+}
+
+/// A change of an object.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// What happened.
+    pub event: WatchEvent,
+    /// The object, as the binding wants it.
+    pub item: Item,
+    /// Which object.
+    pub identity: Arc<Identity>,
+}
+
+/// A kubernetes binding of a hook while it is watched.
+pub struct Monitor {
+    /// The hook.
+    pub hook: Arc<str>,
+    /// The binding's position in the hook's configuration.
+    pub index: usize,
+    /// The binding.
+    pub binding: KubernetesBinding,
+    version: ConfigVersion,
+    name: Arc<str>,
+    group: Option<Arc<str>>,
+    included: Arc<[String]>,
+    state: Mutex<State>,
+    stop: CancellationToken,
+}
+
+#[derive(Default)]
+struct State {
+    sources: Vec<Source>,
+    /// Changes that wait until the hook has had the state at start, with the watch they came from.
+    held: Option<Vec<(u64, Change)>>,
+    counts: Counts,
+    attached: bool,
+}
+
+/// A watch that the monitor reads, and its view there.
+#[derive(Clone)]
+pub(super) struct Source {
+    pub(super) watch: Arc<Watch>,
+    pub(super) view: usize,
+}
+
+/// How many changes a binding has seen, for people who look for a fault.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Objects that came.
+    pub added: u64,
+    /// Objects that changed.
+    pub modified: u64,
+    /// Objects that went.
+    pub deleted: u64,
+}
+
+impl Monitor {
+    /// A monitor that holds events back and watches nothing yet.
+    pub fn new(
+        hook: Arc<str>,
+        index: usize,
+        version: ConfigVersion,
+        binding: KubernetesBinding,
+    ) -> Arc<Self> {
+        let state = State { held: Some(Vec::new()), ..State::default() };
+        Arc::new(Self {
+            hook,
+            index,
+            version,
+            name: binding.name.as_str().into(),
+            group: binding.group.as_deref().map(Into::into),
+            included: binding.include_snapshots_from.clone().into(),
+            binding,
+            state: Mutex::new(state),
+            stop: CancellationToken::new(),
+        })
+    }
+
+    /// The run of the hook for a change.
+    pub fn event_task(&self, change: Change) -> Task {
+        let Change { event, item, identity } = change;
+        self.task(Event::Object { change: event, item, identity }, Vec::new())
+    }
+
+    /// The run of the hook that hands over all objects.
+    pub fn synchronization_task(&self) -> Task {
+        self.task(Event::Synchronization, vec![self.index])
+    }
+
+    fn task(&self, event: Event, synchronizes: Vec<usize>) -> Task {
+        let context = BindingContext {
+            binding: self.name.clone(),
+            event,
+            group: self.group.clone(),
+            snapshots: self.included.clone(),
+        };
+        let run = Run {
+            binding_type: BindingType::Kubernetes,
+            contexts: vec![context],
+            allow_failure: self.binding.allow_failure,
+            synchronizes,
+            combines: self.version == ConfigVersion::V1,
+        };
+        Task::new(self.hook.clone(), Work::Run(run))
+    }
+
+    pub(super) fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    pub(super) async fn stopped(&self) {
+        self.stop.cancelled().await;
+    }
+
+    /// Makes an `Added` event of each object that is known, as v0 hooks expect it at start.
+    pub fn announce_existing(self: &Arc<Self>) {
+        for Source { watch, view } in self.sources() {
+            let kind = &watch.selection().resource.kind;
+            watch.with_store(|store| {
+                if let Some(held) = &mut self.lock().held {
+                    held.retain(|(source, _)| *source != watch.id());
+                }
+                for change in store.announce(view, WatchEvent::Added, kind) {
+                    self.offer(watch.id(), &change);
+                }
+            });
+        }
+    }
+
+    pub(super) fn add_source(&self, source: Source) {
+        self.lock().sources.push(source);
+    }
+
+    /// Stops reading from a watch; returns the sources that were removed.
+    pub(super) fn remove_sources(&self, remove: impl Fn(&Watch) -> bool) -> Vec<Source> {
+        let mut state = self.lock();
+        let (removed, kept) =
+            std::mem::take(&mut state.sources).into_iter().partition(|source| remove(&source.watch));
+        state.sources = kept;
+        removed
+    }
+
+    /// The watches that the monitor reads.
+    pub(super) fn sources(&self) -> Vec<Source> {
+        self.lock().sources.clone()
+    }
+
+    /// All objects, sorted by namespace and name.
+    pub fn snapshot(&self) -> Vec<Item> {
+        self.read(false)
+    }
+
+    /// All objects for the run at start: changes that came before are in it, and are dropped.
+    pub fn snapshot_for_start(&self) -> Vec<Item> {
+        self.read(true)
+    }
+
+    fn read(&self, drop_held: bool) -> Vec<Item> {
+        let sources = self.sources();
+        let one = sources.len() == 1;
+        let mut items: Vec<(Box<str>, Item)> = Vec::new();
+        for Source { watch, view } in sources {
+            watch.with_store(|store| {
+                if drop_held && let Some(held) = &mut self.lock().held {
+                    held.retain(|(source, _)| *source != watch.id());
+                }
+                items.reserve(store.len());
+                items.extend(
+                    store.items(view).map(|(key, item)| (if one { "".into() } else { key.into() }, item)),
+                );
+            });
+        }
+        if !one {
+            items.sort_by(|(left, _), (right, _)| left.cmp(right));
+        }
+        items.into_iter().map(|(_, item)| item).collect()
+    }
+
+    /// Whether it reads from any watch, or waits for namespaces to read from.
+    pub fn is_attached(&self) -> bool {
+        self.lock().attached
+    }
+
+    pub(super) fn set_attached(&self) {
+        self.lock().attached = true;
+    }
+
+    /// Number of objects.
+    pub fn len(&self) -> usize {
+        self.sources().iter().map(|source| source.watch.with_store(|store| store.len())).sum()
+    }
+
+    /// Whether there are no objects.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many changes there were.
+    pub fn counts(&self) -> Counts {
+        self.lock().counts
+    }
+
+    /// Waits until all objects are known, or until one of the watches has failed: then the reason.
+    pub async fn settled(&self) -> Result<(), String> {
+        for source in self.sources() {
+            if let Sync::Failed(reason) = source.watch.settled().await {
+                return Err(reason);
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until all objects are known.
+    pub async fn ready(&self) {
+        for source in self.sources() {
+            source.watch.ready().await;
+        }
+    }
+
+    /// Whether events still wait for the run at start.
+    pub fn is_held(&self) -> bool {
+        self.lock().held.is_some()
+    }
+
+    /// Lets events through, those that waited first.
+    pub fn release(self: &Arc<Self>, sink: &dyn Sink) {
+        let mut state = self.lock();
+        let Some(held) = state.held.take() else { return };
+        // The lock is kept: what comes from now on waits behind what has waited.
+        sink.deliver(
+            held.into_iter().map(|(_, change)| Delivery { monitor: self.clone(), change }).collect(),
+        );
+    }
+
+    /// Takes a change of one of its watches: `Some` when it is to be delivered now.
+    pub(super) fn offer(self: &Arc<Self>, source: u64, change: &ViewChange) -> Option<Delivery> {
+        let mut state = self.lock();
+        match change.event {
+            WatchEvent::Added => state.counts.added += 1,
+            WatchEvent::Modified => state.counts.modified += 1,
+            WatchEvent::Deleted => state.counts.deleted += 1,
+        }
+        if !self.binding.events.contains(&change.event) {
+            return None;
+        }
+        let change =
+            Change { event: change.event, item: change.item.clone(), identity: change.identity.clone() };
+        match &mut state.held {
+            Some(held) => {
+                held.push((source, change));
+                None
+            }
+            None => Some(Delivery { monitor: self.clone(), change }),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

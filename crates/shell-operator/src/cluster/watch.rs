@@ -1,0 +1,475 @@
+//! One list and watch of the API, shared by all bindings that select the same objects.
+
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::{AsyncBufRead, AsyncBufReadExt};
+use kube::Client;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::monitor::{Monitor, Sink, Source};
+use super::scan::ItemScanner;
+use super::store::{self, Store, View, ViewChange};
+use super::{Resource, api};
+use crate::config::WatchEvent;
+use crate::metrics::OperatorMetrics;
+
+/// Objects of one page of a list.
+const PAGE: &str = "500";
+/// How long one watch request lasts.
+const WATCH_SECONDS: &str = "300";
+/// A watch that is silent for longer is taken to be dead: the API server sends a bookmark every minute.
+const SILENCE: Duration = Duration::from_secs(150);
+/// Pauses after failures: the first, and the longest.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(15));
+
+/// Which objects are watched.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Selection {
+    /// Their resource.
+    pub resource: Resource,
+    /// Their namespace; `None` for all.
+    pub namespace: Option<String>,
+    /// Label selector, as the API server reads it; empty for none.
+    pub labels: String,
+    /// Field selector, as the API server reads it; empty for none.
+    pub fields: String,
+}
+
+/// How far a watch has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sync {
+    /// The first list is not there yet.
+    Pending,
+    /// The first list failed, for this reason; it is tried again.
+    Failed(String),
+    /// All objects are known.
+    Ready,
+}
+
+/// A list and watch of the API, and what it knows.
+pub struct Watch {
+    id: u64,
+    selection: Selection,
+    state: Mutex<State>,
+    sync: tokio::sync::watch::Sender<Sync>,
+    period: Option<Duration>,
+    stop: CancellationToken,
+}
+
+#[derive(Default)]
+struct State {
+    store: Store,
+    subscribers: Vec<Subscriber>,
+    started: bool,
+}
+
+struct Subscriber {
+    monitor: Arc<Monitor>,
+    view: usize,
+    /// Whether each object that the first list finds is an event to it.
+    announce: bool,
+}
+
+impl Watch {
+    pub(super) fn new(selection: Selection, period: Option<Duration>, stop: CancellationToken) -> Arc<Self> {
+        static IDS: AtomicU64 = AtomicU64::new(0);
+        let (sync, _) = tokio::sync::watch::channel(Sync::Pending);
+        let id = IDS.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Self { id, selection, state: Mutex::default(), sync, period, stop })
+    }
+
+    /// Different for each watch.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// What is watched.
+    pub fn selection(&self) -> &Selection {
+        &self.selection
+    }
+
+    pub(super) fn period(&self) -> Option<Duration> {
+        self.period
+    }
+
+    pub(super) fn with_store<R>(&self, read: impl FnOnce(&Store) -> R) -> R {
+        read(&self.lock().store)
+    }
+
+    /// Adds a binding. `None` when the watch runs already and does not keep what the binding needs.
+    ///
+    /// With `announce`, objects that are there already are `Added` events to it.
+    pub(super) fn subscribe(
+        self: &Arc<Self>,
+        monitor: &Arc<Monitor>,
+        wanted: &View,
+        announce: bool,
+        sink: &dyn Sink,
+    ) -> Option<()> {
+        let mut state = self.lock();
+        let known = state.store.views.iter().position(|view| view == wanted);
+        let view = match known {
+            Some(view) => view,
+            None if state.started => return None,
+            None => {
+                state.store.views.push(wanted.clone());
+                state.store.views.len() - 1
+            }
+        };
+        monitor.add_source(Source { watch: self.clone(), view });
+        let ready = *self.sync.borrow() == Sync::Ready;
+        if announce && ready {
+            let changes = state.store.announce(view, WatchEvent::Added, &self.selection.resource.kind);
+            let deliveries = changes.iter().filter_map(|change| monitor.offer(self.id, change));
+            sink.deliver(deliveries.collect());
+        }
+        state.subscribers.push(Subscriber { monitor: monitor.clone(), view, announce: announce && !ready });
+        // One event that reaches several bindings does so in the order of their names.
+        state.subscribers.sort_by(|left, right| {
+            let key = |subscriber: &Subscriber| {
+                (subscriber.monitor.hook.clone(), subscriber.monitor.binding.name.clone())
+            };
+            key(left).cmp(&key(right))
+        });
+        Some(())
+    }
+
+    /// Removes a binding; with `farewell`, each object is a `Deleted` event to it. True when no binding is left.
+    pub(super) fn unsubscribe(
+        &self,
+        monitor: &Arc<Monitor>,
+        view: usize,
+        farewell: Option<&dyn Sink>,
+    ) -> bool {
+        let mut state = self.lock();
+        state.subscribers.retain(|subscriber| !Arc::ptr_eq(&subscriber.monitor, monitor));
+        if let Some(sink) = farewell {
+            let changes = state.store.announce(view, WatchEvent::Deleted, &self.selection.resource.kind);
+            sink.deliver(changes.iter().filter_map(|change| monitor.offer(self.id, change)).collect());
+        }
+        state.subscribers.is_empty()
+    }
+
+    /// Waits for the end of the first list, good or bad.
+    pub async fn settled(&self) -> Sync {
+        let mut receiver = self.sync.subscribe();
+        let settled = receiver.wait_for(|sync| *sync != Sync::Pending).await;
+        settled.map_or(Sync::Pending, |sync| sync.clone())
+    }
+
+    /// Waits for the end of the first good list.
+    pub async fn ready(&self) {
+        // The sender lives as long as `self`.
+        let _ = self.sync.subscribe().wait_for(|sync| *sync == Sync::Ready).await;
+    }
+
+    /// Ends the watch.
+    pub(super) fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Begins to list and watch, unless it has begun before.
+    pub(super) fn start(self: &Arc<Self>, client: Client, sink: Arc<dyn Sink>, metrics: OperatorMetrics) {
+        if std::mem::replace(&mut self.lock().started, true) {
+            return;
+        }
+        let watcher = Watcher { watch: self.clone(), client, sink, metrics };
+        let stop = self.stop.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = watcher.run() => {}
+            }
+        });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The task behind a watch.
+struct Watcher {
+    watch: Arc<Watch>,
+    client: Client,
+    sink: Arc<dyn Sink>,
+    metrics: OperatorMetrics,
+}
+
+/// Why a watch request ended.
+enum End {
+    /// In order; go on from the last version.
+    Closed,
+    /// The last version is too old: list again.
+    Expired,
+    /// It is time to list again.
+    Resync,
+    /// Something went wrong.
+    Broken(String),
+}
+
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct ListEnd {
+    metadata: ListMeta,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct ListMeta {
+    resource_version: String,
+    #[serde(rename = "continue")]
+    next: String,
+}
+
+impl Watcher {
+    async fn run(self) {
+        let mut pause = PAUSE.0;
+        let mut version: Option<String> = None;
+        let mut list_again = Instant::now();
+        loop {
+            if version.is_none() {
+                match self.list().await {
+                    Ok(listed) => {
+                        version = Some(listed);
+                        list_again =
+                            Instant::now() + self.watch.period.unwrap_or(Duration::MAX / 4).min(YEAR);
+                    }
+                    Err(reason) => {
+                        self.list_failed(&reason);
+                        sleep(&mut pause).await;
+                        continue;
+                    }
+                }
+            }
+            let Some(from) = version.as_mut() else { continue };
+            match self.follow(from, list_again, &mut pause).await {
+                End::Closed => {}
+                End::Expired => {
+                    self.metrics.watch_error("expired");
+                    version = None;
+                }
+                End::Resync => version = None,
+                End::Broken(reason) => {
+                    self.metrics.watch_error("fail");
+                    tracing::warn!(error = reason, "watch of {} broke, it is taken up again", self.what());
+                    sleep(&mut pause).await;
+                }
+            }
+        }
+    }
+
+    fn what(&self) -> String {
+        let selection = &self.watch.selection;
+        let mut text = format!("{} {}", selection.resource.api_version(), selection.resource.plural);
+        if let Some(namespace) = &selection.namespace {
+            text = format!("{text} in {namespace}");
+        }
+        text
+    }
+
+    fn list_failed(&self, reason: &str) {
+        tracing::error!(error = reason, "cannot list {}, trying again", self.what());
+        self.watch.sync.send_if_modified(|sync| {
+            if *sync == Sync::Ready {
+                return false;
+            }
+            *sync = Sync::Failed(reason.to_owned());
+            true
+        });
+    }
+
+    /// Reads all objects, page by page. Returns the version to watch from.
+    async fn list(&self) -> Result<String, String> {
+        self.watch.lock().store.begin_list();
+        let mut next = String::new();
+        let version = loop {
+            let mut parameters = vec![("limit", PAGE)];
+            if !next.is_empty() {
+                parameters.push(("continue", &next));
+            }
+            let request = get(&api::query(&self.watch.selection, &parameters))?;
+            let body = self.client.request_stream(request).await.map_err(|error| api::explain(&error))?;
+            let meta = self.read_page(body).await?;
+            if meta.next.is_empty() {
+                break meta.resource_version;
+            }
+            next = meta.next;
+        };
+        let first = *self.watch.sync.borrow() != Sync::Ready;
+        let mut state = self.watch.lock();
+        let gone = state.store.end_list(&self.watch.selection.resource.kind);
+        self.deliver(&state, &gone);
+        if first {
+            self.announce(&mut state);
+            self.watch.sync.send_replace(Sync::Ready);
+        }
+        Ok(version)
+    }
+
+    async fn read_page(&self, body: impl AsyncBufRead) -> Result<ListMeta, String> {
+        let mut body = pin!(body);
+        let mut scanner = ItemScanner::default();
+        loop {
+            let read = tokio::time::timeout(SILENCE, body.fill_buf()).await;
+            let piece = read.map_err(|_| "the API server is silent")?.map_err(|error| error.to_string())?;
+            if piece.is_empty() {
+                break;
+            }
+            scanner.feed(piece, |item| {
+                self.take(None, item);
+                Ok::<(), String>(())
+            })?;
+            let used = piece.len();
+            body.consume_unpin(used);
+        }
+        let end: ListEnd = serde_json::from_slice(&scanner.into_rest()).map_err(|error| error.to_string())?;
+        Ok(end.metadata)
+    }
+
+    /// Follows changes from `version` on, which is kept up to date.
+    async fn follow(&self, version: &mut String, list_again: Instant, pause: &mut Duration) -> End {
+        let from = version.clone();
+        let parameters = [
+            ("watch", "1"),
+            ("allowWatchBookmarks", "true"),
+            ("timeoutSeconds", WATCH_SECONDS),
+            ("resourceVersion", &from),
+        ];
+        let request = match get(&api::query(&self.watch.selection, &parameters)) {
+            Ok(request) => request,
+            Err(reason) => return End::Broken(reason),
+        };
+        let body = match self.client.request_stream(request).await {
+            Ok(body) => body,
+            Err(error) if api::is_expired(&error) => return End::Expired,
+            Err(error) => return End::Broken(api::explain(&error)),
+        };
+        let mut body = pin!(body);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let read = tokio::select! {
+                read = tokio::time::timeout(SILENCE, body.read_until(b'\n', &mut line)) => read,
+                () = tokio::time::sleep_until(list_again) => return End::Resync,
+            };
+            match read {
+                Err(_) => return End::Broken("the API server is silent".to_owned()),
+                Ok(Err(error)) => return End::Broken(error.to_string()),
+                Ok(Ok(0)) => return End::Closed,
+                Ok(Ok(_)) => {}
+            }
+            *pause = PAUSE.0;
+            if let Some(end) = self.take_line(&line, version) {
+                return end;
+            }
+        }
+    }
+
+    fn take_line(&self, line: &[u8], version: &mut String) -> Option<End> {
+        let line: Line = match serde_json::from_slice(line) {
+            Ok(line) => line,
+            Err(error) => return Some(End::Broken(format!("unreadable event: {error}"))),
+        };
+        let raw = line.object.get().as_bytes();
+        match line.kind {
+            "ADDED" | "MODIFIED" => *version = self.take(Some(WatchEvent::Modified), raw)?,
+            "DELETED" => *version = self.take(Some(WatchEvent::Deleted), raw)?,
+            "BOOKMARK" => {
+                let end: ListEnd = serde_json::from_slice(raw).ok()?;
+                *version = end.metadata.resource_version;
+            }
+            _ => {
+                let status: kube::core::Status = serde_json::from_slice(raw).unwrap_or_default();
+                return Some(if status.code == 410 { End::Expired } else { End::Broken(status.message) });
+            }
+        }
+        None
+    }
+
+    /// Takes an object of a list (no event) or of a watch, and tells the bindings what changed for them.
+    /// Returns the object's version, `None` when it could not be read.
+    fn take(&self, event: Option<WatchEvent>, raw: &[u8]) -> Option<String> {
+        let resource = &self.watch.selection.resource;
+        // Filters run outside the lock; views are only added before the watch starts.
+        let views = self.watch.lock().store.views.clone();
+        let report = |error: store::DigestError| {
+            tracing::error!(error = error.why, "jqFilter failed for {}, its result is null", error.object);
+        };
+        let (digest, version) = match store::digest(raw, resource, &views, report) {
+            Ok(digested) => digested,
+            Err(error) => {
+                tracing::error!(error = error.why, "cannot read an object of {}", self.what());
+                return None;
+            }
+        };
+        let mut state = self.watch.lock();
+        let changes = match event {
+            Some(WatchEvent::Deleted) => state.store.delete(digest, &resource.kind),
+            _ => state.store.put(digest, &resource.kind),
+        };
+        let first_list = event.is_none() && *self.watch.sync.borrow() != Sync::Ready;
+        if !first_list {
+            self.deliver(&state, &changes);
+        }
+        Some(version)
+    }
+
+    /// Hands changes to the bindings; those of one object together.
+    fn deliver(&self, state: &State, changes: &[ViewChange]) {
+        let mut rest = changes;
+        while let Some(first) = rest.first() {
+            let count =
+                rest.iter().take_while(|change| Arc::ptr_eq(&change.identity, &first.identity)).count();
+            let (object, others) = rest.split_at(count);
+            let mut deliveries = Vec::new();
+            for subscriber in &state.subscribers {
+                let change = object.iter().find(|change| change.view == subscriber.view);
+                deliveries.extend(change.and_then(|change| subscriber.monitor.offer(self.watch.id, change)));
+            }
+            if !deliveries.is_empty() {
+                self.sink.deliver(deliveries);
+            }
+            rest = others;
+        }
+    }
+
+    fn announce(&self, state: &mut State) {
+        let kind = &self.watch.selection.resource.kind;
+        for subscriber in &state.subscribers {
+            if subscriber.announce {
+                let changes = state.store.announce(subscriber.view, WatchEvent::Added, kind);
+                let offers =
+                    changes.iter().filter_map(|change| subscriber.monitor.offer(self.watch.id, change));
+                self.sink.deliver(offers.collect());
+            }
+        }
+        state.subscribers.iter_mut().for_each(|subscriber| subscriber.announce = false);
+    }
+}
+
+/// Longest time between lists; a clock cannot count much further.
+const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+
+fn get(path: &str) -> Result<http::Request<Vec<u8>>, String> {
+    http::Request::get(path).body(Vec::new()).map_err(|error| error.to_string())
+}
+
+/// Waits, and doubles the next pause.
+async fn sleep(pause: &mut Duration) {
+    tokio::time::sleep(*pause).await;
+    *pause = (*pause * 2).min(PAUSE.1);
+}

@@ -1,0 +1,197 @@
+//! One run of a hook: context in, effects out.
+
+use std::sync::Arc;
+
+use super::{HookState, Operator};
+use crate::cluster::Monitor;
+use crate::context::{self, Item, Snapshots};
+use crate::hook::{Ended, Labels, LineLog, ProcessError, Program, RunFiles};
+use crate::metrics::{self, RunResult, RunUsage};
+use crate::patch;
+use crate::queue::{Outcome, Queue, Run, Task};
+
+/// Snapshots of a hook's bindings at the time of a run.
+struct HookSnapshots {
+    monitors: Vec<Arc<Monitor>>,
+    /// Bindings whose state at start this run hands over.
+    starting: Vec<usize>,
+}
+
+impl Snapshots for HookSnapshots {
+    fn items(&self, binding: &str) -> Vec<Item> {
+        let Some(monitor) = self.monitors.iter().find(|monitor| monitor.binding.name == binding) else {
+            return Vec::new();
+        };
+        if self.starting.contains(&monitor.index) { monitor.snapshot_for_start() } else { monitor.snapshot() }
+    }
+}
+
+impl Operator {
+    /// Runs a hook for a task, and says whether the task is done.
+    pub(super) async fn run_hook(&self, state: &HookState, queue: &Queue, task: &Task, run: &Run) -> Outcome {
+        let hook = &*state.hook;
+        hook.limiter.wait().await;
+        if self.stop.is_cancelled() {
+            return Outcome::Stopped;
+        }
+        let binding = run.contexts.first().map_or("", |context| &context.binding);
+        self.metrics.task_waited(&hook.name, binding, queue.name(), task.since.elapsed());
+        let labels = labels(&hook.name, binding, run, queue.name());
+        tracing::info!(
+            hook = &*hook.name,
+            binding,
+            event = run.binding_type.as_str(),
+            queue = &**queue.name(),
+            "Execute hook"
+        );
+        let mut usage = RunUsage::default();
+        let result = self.attempt(state, run, &labels, &mut usage).await;
+        let outcome = match &result {
+            Ok(()) => RunResult::Success,
+            Err(Failed::Stopped) => return Outcome::Stopped,
+            Err(Failed::Because(_)) if run.allow_failure => RunResult::AllowedToFail,
+            Err(Failed::Because(_)) => RunResult::Failed,
+        };
+        self.metrics.hook_ran(&hook.name, binding, queue.name(), &usage, outcome);
+        self.metrics.hook_failing(&hook.name, queue.name(), outcome == RunResult::Failed);
+        if let Err(Failed::Because(error)) = result {
+            let error = format!("{} FAILED: {error}", hook.name);
+            if !run.allow_failure {
+                tracing::error!(
+                    hook = &*hook.name,
+                    binding,
+                    queue = &**queue.name(),
+                    failedCount = task.failures + 1,
+                    error,
+                    "Hook failed. Will retry after delay."
+                );
+                return Outcome::Failed(error);
+            }
+            tracing::info!(
+                hook = &*hook.name,
+                binding,
+                queue = &**queue.name(),
+                error,
+                "Hook failed, but allowed to fail"
+            );
+        } else {
+            tracing::info!(
+                hook = &*hook.name,
+                binding,
+                queue = &**queue.name(),
+                "Hook executed successfully"
+            );
+        }
+        for index in &run.synchronizes {
+            self.handed_over(state, *index);
+        }
+        Outcome::Done(Vec::new())
+    }
+
+    async fn attempt(
+        &self,
+        state: &HookState,
+        run: &Run,
+        labels: &Labels,
+        usage: &mut RunUsage,
+    ) -> Result<(), Failed> {
+        let files = self.write_context(state, run).await?;
+        let hook = &*state.hook;
+        let program = Program {
+            path: &hook.path,
+            arguments: &[],
+            directory: hook.path.parent().unwrap_or(&hook.path),
+            environment: files.environment().map(|(name, path)| (name, path.to_owned())).into(),
+            timeout: hook.config.settings.execution_timeout,
+        };
+        let log = |stream| LineLog::new(self.logger.clone(), labels, stream, self.settings.proxy_hook_json);
+        let ended =
+            program.run(log("stdout"), log("stderr"), &self.stop).await.map_err(|error| match error {
+                ProcessError::Stopped => Failed::Stopped,
+                other => Failed::Because(other.to_string()),
+            })?;
+        *usage = ended.usage;
+        if !ended.status.success() {
+            self.patch_after_failure(&files).await;
+            return Err(Failed::Because(exit_text(&ended)));
+        }
+        self.apply(&hook.name, &files).await
+    }
+
+    async fn write_context(&self, state: &HookState, run: &Run) -> Result<RunFiles, Failed> {
+        let (dir, keep) = (self.settings.tmp_dir.clone(), self.settings.keep_tmp_files);
+        let (hook, contexts) = (state.hook.clone(), run.contexts.clone());
+        let snapshots =
+            HookSnapshots { monitors: state.monitors.clone(), starting: run.synchronizes.clone() };
+        let write = move || {
+            let (files, mut out) = RunFiles::create(&dir, &hook.name, keep)?;
+            context::write(&mut out, &contexts, hook.config.version, &snapshots)?;
+            out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+            Ok::<_, std::io::Error>(files)
+        };
+        let written =
+            tokio::task::spawn_blocking(write).await.map_err(|panic| Failed::Because(panic.to_string()))?;
+        let dir = self.settings.tmp_dir.display();
+        written
+            .map_err(|error| Failed::Because(format!("cannot write the files of the run in {dir}: {error}")))
+    }
+
+    /// Everything that the hook wrote is read and checked before any of it is done.
+    async fn apply(&self, hook: &str, files: &RunFiles) -> Result<(), Failed> {
+        let operations = metrics::parse(&read(&files.metrics)?).map_err(Failed::Because)?;
+        let text = String::from_utf8(read(&files.patch)?)
+            .map_err(|_| Failed::Because("got bad object patches: the file is not UTF-8".to_owned()))?;
+        let patches = patch::parse(&text).map_err(Failed::Because)?;
+        let errors: Vec<String> =
+            self.patcher.execute(&patches).await.iter().map(ToString::to_string).collect();
+        if !errors.is_empty() {
+            return Err(Failed::Because(errors.join("; ")));
+        }
+        for problem in metrics::apply(&self.hook_metrics, hook, &operations) {
+            tracing::warn!(hook, error = problem, "metric is not applied");
+        }
+        Ok(())
+    }
+
+    /// The hook failed; what it marked with `ignoreHookError` is done all the same.
+    async fn patch_after_failure(&self, files: &RunFiles) {
+        let text = std::fs::read_to_string(&files.patch).unwrap_or_default();
+        // The hook failed anyway: a file that is not whole is no second error.
+        let Ok(mut patches) = patch::parse(&text) else { return };
+        patches.retain(|operation| operation.ignore_hook_error);
+        for error in self.patcher.execute(&patches).await {
+            tracing::error!(error = error.to_string(), "object patch after a failed hook");
+        }
+    }
+}
+
+/// Why a run did not succeed.
+enum Failed {
+    Because(String),
+    Stopped,
+}
+
+fn read(path: &std::path::Path) -> Result<Vec<u8>, Failed> {
+    match std::fs::read(path) {
+        // A hook may remove a file that it does not want.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        result => result.map_err(|error| Failed::Because(format!("cannot read {}: {error}", path.display()))),
+    }
+}
+
+fn exit_text(ended: &Ended) -> String {
+    if !ended.stderr.is_empty() {
+        return ended.stderr.clone();
+    }
+    match ended.status.code() {
+        Some(code) => format!("cmd run: exit status {code}"),
+        None => format!("cmd run: {}", ended.status),
+    }
+}
+
+fn labels(hook: &str, binding: &str, run: &Run, queue: &str) -> Labels {
+    let event = run.binding_type.as_str();
+    [("hook", hook), ("binding", binding), ("event", event), ("queue", queue)]
+        .map(|(key, value)| (key.to_owned(), value.into()))
+        .into()
+}

@@ -1,0 +1,204 @@
+//! From settings to a running operator, and its end.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::{Duration, Instant};
+
+use kube::Client;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::schedules::Schedules;
+use super::sink::QueueSink;
+use super::{HookState, Operator, Settings, http};
+use crate::cluster::{self, ClientError, ClientSettings, Hub};
+use crate::config::MAIN_QUEUE;
+use crate::context::BindingContext;
+use crate::hook::{Hook, LoadError, load_all};
+use crate::log::Logger;
+use crate::metrics::{OperatorMetrics, Registry};
+use crate::patch::Patcher;
+use crate::queue::{self, BindingType, Queues, Run, Task, Work};
+
+/// How long running hooks and open requests may take when the operator ends.
+const END: Duration = Duration::from_secs(30);
+
+/// Why the operator cannot start, or did not end well.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The hooks cannot be loaded.
+    #[error(transparent)]
+    Hooks(#[from] LoadError),
+    /// There is no way to the API server.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// The API server does not answer.
+    #[error(
+        "the Kubernetes API did not answer within {0:?}: {1}\nhint: look at the address, or give more time by --kube-timeout"
+    )]
+    Unreachable(Duration, String),
+    /// The port or the directory for temporary files cannot be used.
+    #[error("{what}: {why}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// Why it failed.
+        why: io::Error,
+    },
+    /// A hook did not end.
+    #[error("some hooks were still running {0:?} after the end was asked for")]
+    Unfinished(Duration),
+}
+
+/// Runs an operator until `stop` is cancelled.
+pub async fn start(settings: Settings, logger: Logger, stop: CancellationToken) -> Result<(), StartError> {
+    let tmp = settings.tmp_dir.display().to_string();
+    let failed = |what: String| move |why| StartError::Io { what, why };
+    make_tmp_dir(&settings.tmp_dir).map_err(failed(format!("cannot use {tmp} for temporary files")))?;
+    let client = cluster::connect(&settings.client).await?;
+    let patch_settings =
+        ClientSettings { timeout: Some(settings.patcher_timeout), ..settings.client.clone() };
+    let patch_client = cluster::connect(&patch_settings).await?;
+    let listen = settings.listen;
+    let listener = TcpListener::bind(listen).await.map_err(failed(format!("cannot listen on {listen}")))?;
+    tracing::info!("Initialize hooks manager. Search for and load all hooks.");
+    let hooks = load_all(&settings.hooks_dir).await?;
+    if hooks.iter().any(|hook| !hook.config.kubernetes.is_empty()) {
+        wait_for_api(&client, settings.kube_timeout, &stop).await?;
+    }
+    let operator = Arc::new(Operator::new(settings, logger, hooks, (client, patch_client), stop.clone()));
+    operator.run(listener).await
+}
+
+fn make_tmp_dir(dir: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(dir)?;
+    tempfile::tempfile_in(dir).map(drop)
+}
+
+/// Waits until the API server answers anything at all.
+async fn wait_for_api(
+    client: &Client,
+    timeout: Option<Duration>,
+    stop: &CancellationToken,
+) -> Result<(), StartError> {
+    let (started, mut pause) = (Instant::now(), Duration::from_millis(500));
+    loop {
+        let error = match client.apiserver_version().await {
+            Ok(_) | Err(kube::Error::Api(_)) => return Ok(()),
+            Err(error) => cluster::explain(&error),
+        };
+        if let Some(timeout) = timeout
+            && started.elapsed() + pause > timeout
+        {
+            return Err(StartError::Unreachable(timeout, error));
+        }
+        tracing::warn!(error, "the Kubernetes API does not answer, trying again");
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            () = tokio::time::sleep(pause) => {}
+        }
+        pause = (pause * 2).min(Duration::from_secs(5));
+    }
+}
+
+impl Operator {
+    fn new(
+        settings: Settings,
+        logger: Logger,
+        hooks: Vec<Arc<Hook>>,
+        (client, patch_client): (Client, Client),
+        stop: CancellationToken,
+    ) -> Self {
+        let queues = Queues::default();
+        let metrics = OperatorMetrics::new(&settings.metrics_prefix);
+        let sink = Arc::new(QueueSink(queues.clone()));
+        let first = first_tasks(&hooks);
+        let bootstrap = AtomicUsize::new(first.len());
+        queues.get_or_create(MAIN_QUEUE).0.push(first);
+        for name in hooks.iter().flat_map(|hook| hook.config.queues()) {
+            queues.get_or_create(name);
+        }
+        let states: HashMap<Arc<str>, HookState> =
+            hooks.into_iter().map(|hook| (hook.name.clone(), HookState::new(hook))).collect();
+        Self {
+            hub: Hub::new(client, sink, metrics.clone(), stop.child_token()),
+            patcher: Patcher::new(patch_client, settings.patcher_qps, settings.patcher_burst),
+            schedules: Schedules::default(),
+            hook_metrics: Registry::default(),
+            prepared: tokio::sync::OnceCell::new(),
+            hooks: states,
+            settings,
+            logger,
+            queues,
+            metrics,
+            bootstrap,
+            stop,
+        }
+    }
+
+    async fn run(self: Arc<Self>, listener: TcpListener) -> Result<(), StartError> {
+        let tasks = TaskTracker::new();
+        for queue in self.queues.all() {
+            tasks.spawn(queue::run(queue, Arc::new(self.clone()), self.stop.clone()));
+        }
+        let operator = self.clone();
+        tasks.spawn(async move { operator.schedules.run(&operator.queues, &operator.stop).await });
+        let operator = self.clone();
+        tasks.spawn(async move { operator.tick().await });
+        let (router, stop) = (http::router(self.clone()), self.stop.clone());
+        tasks.spawn(async move {
+            let served = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await;
+            if let Err(error) = served {
+                tracing::error!(error = error.to_string(), "HTTP server ended");
+            }
+        });
+        tasks.close();
+        self.stop.cancelled().await;
+        tracing::info!("Shutdown begins.");
+        tokio::time::timeout(END, tasks.wait()).await.map_err(|_| StartError::Unfinished(END))
+    }
+
+    /// Signs of life for whoever watches the metrics.
+    async fn tick(&self) {
+        loop {
+            self.metrics.live_tick();
+            tokio::select! {
+                () = self.stop.cancelled() => return,
+                () = tokio::time::sleep(Duration::from_secs(10)) => {}
+            }
+        }
+    }
+}
+
+/// The first tasks of `main`: runs at start in their order, then the bindings of each hook.
+fn first_tasks(hooks: &[Arc<Hook>]) -> Vec<Task> {
+    let mut at_start: Vec<(i64, &Arc<Hook>)> =
+        hooks.iter().filter_map(|hook| Some((hook.config.on_startup?, hook))).collect();
+    // Stable: hooks of the same order run in the order of their paths.
+    at_start.sort_by_key(|(order, _)| *order);
+    let mut tasks: Vec<Task> = at_start.into_iter().map(|(_, hook)| startup_task(hook)).collect();
+    for hook in hooks {
+        if !hook.config.kubernetes.is_empty() {
+            tasks.push(Task::new(hook.name.clone(), Work::EnableKubernetesBindings));
+        }
+        if !hook.config.schedules.is_empty() {
+            tasks.push(Task::new(hook.name.clone(), Work::EnableScheduleBindings));
+        }
+    }
+    tasks
+}
+
+fn startup_task(hook: &Hook) -> Task {
+    let run = Run {
+        binding_type: BindingType::OnStartup,
+        contexts: vec![BindingContext::on_startup()],
+        allow_failure: false,
+        synchronizes: Vec::new(),
+        combines: false,
+    };
+    Task::new(hook.name.clone(), Work::Run(run))
+}
