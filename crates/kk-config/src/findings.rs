@@ -7,16 +7,24 @@ use crate::{ConfigErrors, Diagnostic, Place, Severity};
 /// The findings of one run over one file.
 pub(crate) struct Findings<'a> {
     file: &'a str,
-    lines: Vec<&'a str>,
-    found: Vec<(Option<Span>, Diagnostic)>,
+    lines: Vec<String>,
+    found: Vec<Finding>,
     /// Parts of the file could not be read, so that something "missing" may just be misspelt.
     incomplete: bool,
 }
 
+struct Finding {
+    span: Option<Span>,
+    severity: Severity,
+    message: String,
+    hint: String,
+}
+
 impl<'a> Findings<'a> {
-    pub(crate) fn new(file: &'a str, text: &'a str) -> Self {
+    pub(crate) fn new(file: &'a str, text: &str) -> Self {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        Self { file, lines: text.lines().collect(), found: Vec::new(), incomplete: false }
+        let lines = text.lines().map(str::to_owned).collect();
+        Self { file, lines, found: Vec::new(), incomplete: false }
     }
 
     pub(crate) fn error(
@@ -48,15 +56,22 @@ impl<'a> Findings<'a> {
         self.error(at, message, hint);
     }
 
-    /// A key that nobody knows. Its value is not shown: the key may be a badly misspelt `password`.
-    pub(crate) fn unknown_key(&mut self, at: Span, message: impl Into<String>, hint: impl Into<String>) {
-        self.structure_error(at, message, hint);
-        if let Some(place) = self.found.last_mut().and_then(|(_, finding)| finding.place.as_mut()) {
-            let end = place.column - 1 + place.width;
-            if place.source.chars().nth(end) == Some(':') {
-                place.source = place.source.chars().take(end).chain(": ***".chars()).collect();
-            }
+    /// A key that nobody knows. No finding shows its value: the key may be a badly misspelt `password`.
+    pub(crate) fn unknown_key(
+        &mut self,
+        key: Span,
+        value: Span,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        for number in value.line..=value.end_line {
+            let Some(line) = self.lines.get_mut(number - 1) else { continue };
+            let start = if number == value.line { value.column } else { 1 };
+            let end = if number == value.end_line { value.end_column } else { usize::MAX };
+            let masked = |(i, c)| if (start..end).contains(&(i + 1)) { '*' } else { c };
+            *line = line.chars().enumerate().map(masked).collect();
         }
+        self.structure_error(key, message, hint);
     }
 
     /// Something that should be there is not; only told when the whole file could be read.
@@ -73,17 +88,24 @@ impl<'a> Findings<'a> {
 
     /// The warnings, or everything when there is an error; each in the order of the file.
     pub(crate) fn finish(mut self) -> Result<Vec<Diagnostic>, ConfigErrors> {
-        self.found.sort_by_key(|(span, _)| *span);
+        let mut found = std::mem::take(&mut self.found);
+        found.sort_by_key(|finding| finding.span);
         let (errors, warnings): (Vec<_>, Vec<_>) =
-            self.found.into_iter().map(|(_, finding)| finding).partition(|f| f.severity == Severity::Error);
+            found.iter().map(|finding| self.shown(finding)).partition(|one| one.severity == Severity::Error);
         if errors.is_empty() { Ok(warnings) } else { Err(ConfigErrors { errors, warnings }) }
     }
 
     fn add(&mut self, severity: Severity, span: Option<Span>, message: String, hint: String) {
-        let message = shown_message(&message);
-        let hint = (!hint.is_empty()).then(|| shown_message(&hint));
-        let place = span.map(|span| self.place(span));
-        self.found.push((span, Diagnostic { severity, message, hint, place }));
+        self.found.push(Finding { span, severity, message, hint });
+    }
+
+    fn shown(&self, finding: &Finding) -> Diagnostic {
+        Diagnostic {
+            severity: finding.severity,
+            message: shown_message(&finding.message),
+            hint: (!finding.hint.is_empty()).then(|| shown_message(&finding.hint)),
+            place: finding.span.map(|span| self.place(span)),
+        }
     }
 
     fn place(&self, span: Span) -> Place {

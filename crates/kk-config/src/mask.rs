@@ -7,8 +7,8 @@
 const VALUE_SHOWN: usize = 100;
 
 /// A line of the file as it may be shown.
-pub(crate) fn shown_line(lines: &[&str], index: usize) -> String {
-    let line = lines.get(index).copied().unwrap_or_default().trim_end();
+pub(crate) fn shown_line(lines: &[String], index: usize) -> String {
+    let line = lines.get(index).map_or("", |line| line.trim_end());
     if belongs_to_secret(lines, index) {
         return format!("{}***", &line[..indent(line)]);
     }
@@ -30,8 +30,8 @@ pub(crate) fn shown_message(message: &str) -> String {
 }
 
 /// True for a line that holds nothing but a part of a secret that began in a line before.
-fn belongs_to_secret(lines: &[&str], index: usize) -> bool {
-    let line = lines.get(index).copied().unwrap_or_default();
+fn belongs_to_secret(lines: &[String], index: usize) -> bool {
+    let line = lines.get(index).map_or("", String::as_str);
     let above = &lines[..index.min(lines.len())];
     let before = || above.iter().enumerate().rev().filter(|(_, line)| !line.trim().is_empty());
     // A value that begins in the line after its key.
@@ -41,8 +41,7 @@ fn belongs_to_secret(lines: &[&str], index: usize) -> bool {
     let parent = before().find(|(_, above)| indent(above) < indent(line));
     let in_block = parent.is_some_and(|(_, key)| secret_end(key).is_some());
     // A block that lost its indentation. A key above may itself be part of the block (`Proc-Type: …`).
-    let no_key = !has_key(line) && !line.trim_start().starts_with(['-', '#']);
-    let key = before().find(|(_, above)| no_key && has_key(above));
+    let key = before().find(|(_, above)| !has_key(line) && has_key(above));
     let continues = key.is_some_and(|(i, key)| secret_end(key).is_some() || belongs_to_secret(lines, i));
     starts_here || in_block || continues
 }
@@ -51,8 +50,12 @@ fn indent(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
+/// A colon that ends a key: something stands before it, and a blank, a quote or nothing behind it.
 fn has_key(line: &str) -> bool {
-    line.ends_with(':') || [": ", ":\t", ":\"", ":'"].iter().any(|colon| line.contains(colon))
+    line.match_indices(':').any(|(i, _)| {
+        let behind = line[i + 1..].chars().next();
+        !line[..i].trim().is_empty() && behind.is_none_or(|c| c.is_whitespace() || matches!(c, '"' | '\''))
+    })
 }
 
 /// The text with what follows the first word that names a secret, and with the credentials of URLs, masked.
@@ -144,16 +147,18 @@ mod tests {
             ("name: \u{1b}[2J", "name: \u{fffd}[2J"),
         ];
         for (line, shown) in cases {
-            assert_eq!(shown_line(&[line], 0), shown);
+            assert_eq!(shown_line(&[line.to_owned()], 0), shown);
         }
     }
 
     #[test]
     fn a_value_over_several_lines_is_masked_in_each() {
-        let lines = ["  privateKey: |", "    Proc-Type: 4", "    hunter2", " hunter2", "  port: 22"];
+        let lines =
+            ["  privateKey: |", "    Proc-Type: 4", "    hunter2", " hunter2", "- hunter2", "  port: 22"];
+        let lines = lines.map(str::to_owned);
         let shown: Vec<String> = (0..lines.len()).map(|i| shown_line(&lines, i)).collect();
-        assert_eq!(shown, ["  privateKey: |", "    ***", "    ***", " ***", "  port: 22"]);
-        assert_eq!(shown_line(&["  password:", "  hunter2, port: 22"], 1), "  ***");
+        assert_eq!(shown, ["  privateKey: |", "    ***", "    ***", " ***", "***", "  port: 22"]);
+        assert_eq!(shown_line(&["  password:", "  hunter2, port: 22"].map(str::to_owned), 1), "  ***");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! known here. Scalars are resolved by the type that is wanted: a text may look like a number.
 
 use crate::findings::Findings;
-use crate::yaml::{Node, Span, Value};
+use crate::yaml::{Key, Node, Span, Value};
 use serde_json::{Map, Value as Json, json};
 
 /// The JSON of the tree without what is wrong; wrong things are reported to `findings`.
@@ -74,7 +74,7 @@ impl<'a> Reader<'a, '_> {
             let Some(schema) =
                 known.or_else(|| schema.get("additionalProperties").filter(|more| more != &&json!(false)))
             else {
-                self.unknown_key(&key.text, key.span, properties, path);
+                self.unknown_key(key, value.span, properties, path);
                 continue;
             };
             let json = self.value(value, schema, &inner);
@@ -173,13 +173,14 @@ impl<'a> Reader<'a, '_> {
         Json::Null
     }
 
-    fn unknown_key(&mut self, key: &str, span: Span, properties: Option<&Map<String, Json>>, path: &str) {
+    fn unknown_key(&mut self, key: &Key, value: Span, properties: Option<&Map<String, Json>>, path: &str) {
+        let Key { text: key, span } = key;
         let known = || properties.into_iter().flat_map(Map::keys).map(String::as_str);
         let hint = did_you_mean(key, known())
             .or_else(|| self.home_of(key).map(|home| format!("`{key}` belongs in `{home}`")))
             .unwrap_or_else(|| format!("known here: {}", known().collect::<Vec<_>>().join(", ")));
         let place = if path.is_empty() { "the document".to_owned() } else { format!("`{path}`") };
-        self.findings.unknown_key(span, format!("unknown field `{key}` in {place}"), hint);
+        self.findings.unknown_key(*span, value, format!("unknown field `{key}` in {place}"), hint);
     }
 
     /// The path of the only object under `spec` that has this key.
