@@ -62,10 +62,13 @@ pub enum Apply {
     /// By a script on the host. Adjacent scripts of a lane travel together in one round trip.
     Script(Script),
     /// By a script whose text needs the values of slots; made when the slots that the task needs are filled.
-    Late(Box<dyn Fn(&Slots) -> Result<Script, Failure> + Send + Sync>),
+    Late(LateFn),
     /// By code on the control machine, which may use the connection: uploads, downloads, certificates.
     Run(Arc<dyn Run>),
 }
+
+/// Makes a script from the values of slots.
+pub type LateFn = Box<dyn Fn(&Slots) -> Result<Script, Failure> + Send + Sync>;
 
 /// Code behind [`Apply::Run`].
 #[async_trait]

@@ -10,19 +10,25 @@ pub mod actions;
 mod error;
 mod event;
 mod facts;
+mod listen;
 mod pipeline;
 mod plan;
 mod probe;
+mod redact;
+mod runner;
 mod shell;
 mod slot;
 
-pub use action::{Action, Apply, Change, Context, OutputFn, Run, Script};
+pub use action::{Action, Apply, Change, Context, LateFn, OutputFn, Run, Script};
 pub use error::{Failure, PlanError};
 pub use event::{Event, EventKind, Outcome};
 pub use facts::{Facts, FileFact, ProbeSpec, UnitFact};
+pub use listen::{EventReceiver, EventSender, Listener, events, listen};
 pub use pipeline::{HostWork, Module, Pipeline, Retry, Task};
 pub use plan::{Plan, PlannedTask};
 pub use probe::{parse as parse_probe, probe, probe_script};
+pub use redact::Redactor;
+pub use runner::{Options, Report, TaskFailure, run};
 pub use slot::{Slot, SlotKey, Slots};
 
 /// The lane of the control machine, the one that runs this program: downloads, certificates, rendering.

@@ -4,7 +4,11 @@
 
 mod graph;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use serde::Serialize;
 
@@ -12,8 +16,7 @@ use crate::{Action, Change, Facts, Pipeline, PlanError, Retry, SlotKey, Task};
 
 /// What is left to do, host by host.
 pub struct Plan {
-    /// Name of the command.
-    pub(crate) name: String,
+    name: String,
     /// Names of the modules, in order.
     pub(crate) modules: Vec<&'static str>,
     /// The steps, without their hosts.
@@ -120,6 +123,16 @@ impl Plan {
                 provides: work.provides,
             });
         }
+    }
+
+    /// Name of the command: `create cluster`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Hosts that have something to do. Those need a connection.
+    pub fn hosts(&self) -> BTreeSet<String> {
+        self.works.iter().filter(|work| !work.operations.is_empty()).map(|work| work.host.clone()).collect()
     }
 
     /// Whether everything is as wanted.

@@ -1,0 +1,155 @@
+//! Keeps count of a run, and tells it: what has begun, what has ended, and when a module is done.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Mutex, MutexGuard},
+    time::{Duration, Instant},
+};
+
+use super::TaskFailure;
+use crate::{EventKind, EventSender, Failure, Outcome, Plan, plan::Work};
+
+/// The counts of one run. Shared by all lanes.
+pub(super) struct Book {
+    events: EventSender,
+    pages: Mutex<Pages>,
+}
+
+/// What [`Book`] keeps.
+#[derive(Default)]
+pub(super) struct Pages {
+    pub(super) failures: Vec<TaskFailure>,
+    /// Host → why it was given up (only with `ignore_err`).
+    pub(super) dropped: BTreeMap<String, String>,
+    /// Operations that changed something.
+    pub(super) changed: usize,
+    /// Tasks × hosts that did not come to their end.
+    pub(super) unfinished: usize,
+    modules: HashMap<usize, ModuleCount>,
+    /// When the attempt with this number began.
+    began: HashMap<usize, (u32, Instant)>,
+}
+
+#[derive(Default)]
+struct ModuleCount {
+    left: usize,
+    unfinished: bool,
+    began: Option<Instant>,
+}
+
+impl Book {
+    pub(super) fn new(plan: &Plan, events: EventSender) -> Self {
+        let mut pages = Pages::default();
+        for work in plan.works.iter().filter(|work| !work.operations.is_empty()) {
+            pages.modules.entry(plan.steps[work.step].module).or_default().left += 1;
+        }
+        Self { events, pages: Mutex::new(pages) }
+    }
+
+    pub(super) fn pages(&self) -> MutexGuard<'_, Pages> {
+        self.pages.lock().expect("no holder of this lock panics")
+    }
+
+    /// An operation of a task begins on a host: with the first one of an attempt, the attempt does. Gives the time
+    /// when the attempt began.
+    pub(super) fn started(&self, plan: &Plan, index: usize, attempt: u32) -> Instant {
+        let step = &plan.steps[plan.works[index].step];
+        let now = Instant::now();
+        let mut pages = self.pages();
+        if let Some((_, began)) = pages.began.get(&index).filter(|(number, _)| *number == attempt) {
+            return *began;
+        }
+        pages.began.insert(index, (attempt, now));
+        if let Some(module) = pages.modules.get_mut(&step.module) {
+            module.began.get_or_insert(now);
+        }
+        drop(pages);
+        let Names { host, module, task, title } = Names::of(plan, &plan.works[index]);
+        self.events.send(EventKind::TaskStarted { host, module, task, title, attempt });
+        now
+    }
+
+    /// An operation has changed something.
+    pub(super) fn changed(&self) {
+        self.pages().changed += 1;
+    }
+
+    /// Bytes of a transfer.
+    pub(super) fn progress(&self, plan: &Plan, index: usize, done: u64, total: u64) {
+        let Names { host, module, task, .. } = Names::of(plan, &plan.works[index]);
+        self.events.send(EventKind::Progress { host, module, task, done, total });
+    }
+
+    /// A task will be tried again on a host.
+    pub(super) fn retrying(&self, plan: &Plan, index: usize, failure: Failure, wait: Duration) {
+        self.tell(plan, index, Outcome::Retrying { failure, wait_ms: milliseconds(wait) });
+    }
+
+    /// A task is done on a host.
+    pub(super) fn done(&self, plan: &Plan, index: usize) {
+        self.tell(plan, index, Outcome::Changed { changes: plan.works[index].changes() });
+        self.leave(plan, index, true);
+    }
+
+    /// A task has failed on a host.
+    pub(super) fn failed(&self, plan: &Plan, index: usize, failure: &Failure) {
+        self.tell(plan, index, Outcome::Failed { failure: failure.clone() });
+        self.leave(plan, index, false);
+    }
+
+    /// A task was not begun on a host, or not gone on with.
+    pub(super) fn skipped(&self, plan: &Plan, index: usize, reason: &str) {
+        self.tell(plan, index, Outcome::Skipped { reason: reason.to_owned() });
+        self.leave(plan, index, false);
+    }
+
+    /// Something for the person about a host.
+    pub(super) fn note(&self, host: &str, text: String) {
+        self.events.send(EventKind::Note { host: Some(host.to_owned()), text });
+    }
+
+    fn tell(&self, plan: &Plan, index: usize, outcome: Outcome) {
+        let took = self.pages().began.get(&index).map_or(Duration::ZERO, |(_, began)| began.elapsed());
+        let Names { host, module, task, title } = Names::of(plan, &plan.works[index]);
+        let took_ms = milliseconds(took);
+        self.events.send(EventKind::TaskFinished { host, module, task, title, outcome, took_ms });
+    }
+
+    fn leave(&self, plan: &Plan, index: usize, well: bool) {
+        let number = plan.steps[plan.works[index].step].module;
+        let mut pages = self.pages();
+        pages.unfinished += usize::from(!well);
+        let Some(module) = pages.modules.get_mut(&number) else { return };
+        module.left -= 1;
+        module.unfinished |= !well;
+        let over = module.left == 0 && !module.unfinished;
+        let Some(began) = module.began.filter(|_| over) else { return };
+        drop(pages);
+        let module = plan.modules[number].to_owned();
+        self.events.send(EventKind::ModuleFinished { module, took_ms: milliseconds(began.elapsed()) });
+    }
+}
+
+/// The names by which a work is told.
+struct Names {
+    host: String,
+    module: String,
+    task: String,
+    title: String,
+}
+
+impl Names {
+    fn of(plan: &Plan, work: &Work) -> Self {
+        let step = &plan.steps[work.step];
+        Self {
+            host: work.host.clone(),
+            module: plan.modules[step.module].to_owned(),
+            task: step.name.to_owned(),
+            title: step.title.to_owned(),
+        }
+    }
+}
+
+pub(super) fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,330 @@
+//! Carries out one leg of a lane: code of this machine, or scripts in one round trip.
+
+use std::{sync::Arc, time::Duration};
+
+use kk_connector::{Command, Connection, Error, Output, quote};
+use tokio::{
+    sync::mpsc::unbounded_channel,
+    time::{Instant, sleep_until, timeout},
+};
+
+use super::{
+    batch::{Batch, Reader, Signal},
+    leg::{Leg, Place},
+    shared::Shared,
+};
+use crate::{Context, Failure, Run, Script, plan::Work};
+
+/// Time for a round trip beyond what its tasks may take: the connection may have to be dialled again.
+const SLACK: Duration = Duration::from_mins(2);
+/// Time that code gets to end by itself after it was told to.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Where a leg has led.
+pub(super) enum Ended {
+    /// To this place; everything before it is done.
+    At(Place),
+    /// To a failure at this place.
+    Failed(Place, Failure),
+}
+
+/// Goes a leg from `place` on. `attempt` is that of the work there.
+pub(super) async fn leg(
+    shared: &Arc<Shared>,
+    works: &[usize],
+    place: Place,
+    attempt: u32,
+    leg: Leg,
+) -> Ended {
+    match leg {
+        Leg::Code(code) => run_code(shared, works, place, attempt, code).await,
+        Leg::Scripts(scripts) => run_scripts(shared, works, attempt, &scripts).await,
+    }
+}
+
+/// The operation at `place` is done: so may its work be. Gives the next place.
+fn done(shared: &Shared, works: &[usize], place: Place) -> Place {
+    let index = works[place.work];
+    let work = &shared.plan.works[index];
+    shared.book.changed();
+    if place.operation + 1 < work.operations.len() {
+        return Place { operation: place.operation + 1, ..place };
+    }
+    shared.book.done(&shared.plan, index);
+    shared.publish(work);
+    Place { work: place.work + 1, operation: 0 }
+}
+
+async fn run_code(
+    shared: &Arc<Shared>,
+    works: &[usize],
+    place: Place,
+    attempt: u32,
+    code: Arc<dyn Run>,
+) -> Ended {
+    let index = works[place.work];
+    let work = &shared.plan.works[index];
+    let limit = shared.plan.steps[work.step].timeout;
+    let deadline = Instant::from_std(shared.book.started(&shared.plan, index, attempt)) + limit;
+    let cancel = shared.options.cancel.child_token();
+    let teller = shared.clone();
+    let context = Context {
+        host: work.host.clone(),
+        connection: shared.connection(&work.host),
+        slots: shared.slots.clone(),
+        cancel: cancel.clone(),
+        progress: Arc::new(move |done, total| teller.book.progress(&teller.plan, index, done, total)),
+    };
+    let mut running = code.run(context);
+    let result = tokio::select! {
+        biased;
+        result = &mut running => result,
+        () = shared.options.cancel.cancelled() => {
+            let _ = timeout(GRACE, &mut running).await;
+            Err(Error::Cancelled { host: work.host.clone() }.into())
+        }
+        () = sleep_until(deadline) => {
+            cancel.cancel();
+            let _ = timeout(GRACE, &mut running).await;
+            Err(Error::Timeout { host: work.host.clone(), after: limit }.into())
+        }
+    };
+    match result {
+        Ok(()) => Ended::At(done(shared, works, place)),
+        Err(failure) => Ended::Failed(place, failure),
+    }
+}
+
+async fn run_scripts(
+    shared: &Arc<Shared>,
+    works: &[usize],
+    attempt: u32,
+    scripts: &[(Place, Script)],
+) -> Ended {
+    let work = &shared.plan.works[works[scripts[0].0.work]];
+    let connection = shared.connection(&work.host);
+    let batch = Batch::new(scripts.iter().map(|(_, script)| script));
+    let (sender, mut lines) = unbounded_channel();
+    let cancel = shared.options.cancel.child_token();
+    let command = Command {
+        script: batch.script.into(),
+        files: batch.files,
+        timeout: time_for(shared, works, scripts) + SLACK,
+        cancel: cancel.clone(),
+        lines: Some(sender),
+    };
+    let mut trip = Trip::new(shared, works, attempt, scripts, Reader::new(&batch.nonce));
+    let mut call = connection.run(command);
+    let mut halted = Box::pin(shared.halted(&work.host));
+    let (mut timed_out, mut stopping, mut told) = (false, false, false);
+    let result = loop {
+        tokio::select! {
+            biased;
+            Some(line) = lines.recv() => trip.hear(&line),
+            result = &mut call => break result,
+            () = until(trip.deadline), if !timed_out => {
+                timed_out = true;
+                cancel.cancel();
+            }
+            _ = &mut halted, if !stopping => stopping = true,
+        }
+        if (stopping || trip.failure.is_some()) && !told {
+            told = trip.stop(&connection);
+        }
+    };
+    while let Ok(line) = lines.try_recv() {
+        trip.hear(&line);
+    }
+    trip.end(result, timed_out, stopping)
+}
+
+/// The longest time that the tasks of these scripts may take together.
+fn time_for(shared: &Shared, works: &[usize], scripts: &[(Place, Script)]) -> Duration {
+    let mut positions: Vec<usize> = scripts.iter().map(|(place, _)| place.work).collect();
+    positions.dedup();
+    positions
+        .into_iter()
+        .map(|position| shared.plan.steps[shared.plan.works[works[position]].step].timeout)
+        .sum()
+}
+
+/// Until the deadline; without one, for ever.
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// One round trip with scripts, on its way.
+struct Trip<'a> {
+    shared: &'a Shared,
+    works: &'a [usize],
+    attempt: u32,
+    scripts: &'a [(Place, Script)],
+    reader: Reader,
+    /// Where it runs on the host.
+    directory: Option<String>,
+    /// The first script that has not ended.
+    next: usize,
+    /// The place behind the last script that has ended.
+    place: Place,
+    /// When the running script's task has had its time.
+    deadline: Option<Instant>,
+    failure: Option<(Place, Failure)>,
+}
+
+impl<'a> Trip<'a> {
+    fn new(
+        shared: &'a Shared,
+        works: &'a [usize],
+        attempt: u32,
+        scripts: &'a [(Place, Script)],
+        reader: Reader,
+    ) -> Self {
+        let place = scripts[0].0;
+        Self {
+            shared,
+            works,
+            attempt,
+            scripts,
+            reader,
+            directory: None,
+            next: 0,
+            place,
+            deadline: None,
+            failure: None,
+        }
+    }
+
+    /// Takes a line of the driver.
+    fn hear(&mut self, line: &str) {
+        match self.reader.push(line) {
+            Some(Signal::Directory(directory)) => self.directory = Some(directory),
+            Some(Signal::Started(number)) if number == self.next => self.started(),
+            Some(Signal::Ended { operation, code, stdout, stderr }) if operation == self.next => {
+                self.ended(code, &stdout, stderr);
+            }
+            _ => {}
+        }
+    }
+
+    fn started(&mut self) {
+        let Some((place, _)) = self.scripts.get(self.next) else { return };
+        let index = self.works[place.work];
+        let attempt = if place.work == self.scripts[0].0.work { self.attempt } else { 1 };
+        let began = self.shared.book.started(&self.shared.plan, index, attempt);
+        let limit = self.shared.plan.steps[self.shared.plan.works[index].step].timeout;
+        self.deadline = Some(Instant::from_std(began) + limit);
+    }
+
+    fn ended(&mut self, code: i32, stdout: &str, stderr: Vec<String>) {
+        let Some((place, script)) = self.scripts.get(self.next) else { return };
+        self.deadline = None;
+        if code != 0 {
+            self.failure = Some((*place, self.failure_of(*place, script, code, stderr)));
+            return;
+        }
+        if let Some(Err(failure)) = script.output.as_ref().map(|output| output(stdout, &self.shared.slots)) {
+            self.failure.get_or_insert((*place, failure));
+        }
+        if self.failure.is_none() {
+            self.place = done(self.shared, self.works, *place);
+            self.next += 1;
+        }
+    }
+
+    fn failure_of(&self, place: Place, script: &Script, code: i32, stderr: Vec<String>) -> Failure {
+        let work = &self.shared.plan.works[self.works[place.work]];
+        let action = &work.operations[place.operation].action;
+        let text = stderr.join("\n");
+        Failure {
+            cause: stderr.last().cloned().unwrap_or_else(|| format!("it ended with code {code}")),
+            command: command_of(script),
+            code: Some(code),
+            hint: action.hint(&text),
+            transient: action.transient(code, &text),
+            stderr,
+        }
+    }
+
+    /// Lets the running operation be the last: the driver looks for this file before each. Gives whether the place
+    /// for it was known.
+    fn stop(&self, connection: &Arc<dyn Connection>) -> bool {
+        let Some(directory) = self.directory.clone() else { return false };
+        if self.next + 1 >= self.scripts.len() {
+            return true;
+        }
+        let connection = connection.clone();
+        tokio::spawn(async move {
+            let text = format!(": >{}", quote(&format!("{directory}/stop")));
+            // When it comes too late, everything has ended anyway.
+            let _ = connection.run(Command { timeout: SLACK, ..Command::new(text) }).await;
+        });
+        true
+    }
+
+    fn end(mut self, result: Result<Output, Error>, timed_out: bool, stopping: bool) -> Ended {
+        if let Some((place, failure)) = self.failure {
+            return Ended::Failed(place, failure);
+        }
+        let Some((place, script)) = self.scripts.get(self.next) else { return Ended::At(self.place) };
+        let stderr = self.reader.stderr();
+        let failure = match result {
+            _ if timed_out => {
+                let work = &self.shared.plan.works[self.works[place.work]];
+                let after = self.shared.plan.steps[work.step].timeout;
+                let hint = work.operations[place.operation].action.hint(&stderr.join("\n"));
+                Failure { hint, ..Failure::from(Error::Timeout { host: work.host.clone(), after }) }
+            }
+            Ok(output) if output.code == 0 && stopping => return Ended::At(self.place),
+            Ok(output) => Failure {
+                code: Some(output.code),
+                stderr: output.stderr.lines().map(str::to_owned).collect(),
+                ..Failure::new("the script ended too early")
+            },
+            Err(error) => Failure::from(error),
+        };
+        self.started();
+        let stderr = if stderr.is_empty() { failure.stderr.clone() } else { stderr };
+        Ended::Failed(*place, Failure { command: command_of(script), stderr, ..failure })
+    }
+}
+
+/// What people see of a script: its first line of text.
+fn command_of(script: &Script) -> Option<String> {
+    let line = script.text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'))?;
+    Some(line.chars().take(300).collect())
+}
+
+/// Takes back what a failed operation may have left half done.
+pub(super) async fn undo(shared: &Shared, work: &Work, script: &Script) {
+    let batch = Batch::new([script]);
+    let command = Command {
+        script: batch.script.into(),
+        files: batch.files,
+        timeout: shared.plan.steps[work.step].timeout,
+        cancel: shared.options.cancel.child_token(),
+        lines: None,
+    };
+    let result = shared.connection(&work.host).run(command).await;
+    let mut reader = Reader::new(&batch.nonce);
+    let problem = match result {
+        Err(error) => error.to_string(),
+        Ok(output) => {
+            let ended = output.stdout.lines().find_map(|line| match reader.push(line) {
+                Some(Signal::Ended { code, stderr, .. }) => Some((code, stderr)),
+                _ => None,
+            });
+            match ended {
+                Some((0, _)) => return,
+                Some((code, stderr)) => stderr.last().cloned().unwrap_or_else(|| format!("code {code}")),
+                None => "the script ended too early".to_owned(),
+            }
+        }
+    };
+    let title = shared.plan.steps[work.step].title;
+    shared
+        .book
+        .note(&work.host, format!("what \"{title}\" left half done could not be taken back: {problem}"));
+}

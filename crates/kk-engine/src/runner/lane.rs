@@ -1,0 +1,164 @@
+//! Walks the works of one lane in order: waits, goes a leg, tries again, or gives up.
+
+use std::{
+    collections::hash_map::RandomState, hash::BuildHasher, panic::AssertUnwindSafe, sync::Arc, time::Duration,
+};
+
+use futures::FutureExt;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::{
+    execute::{self, Ended},
+    leg::{Leg, Place, next_leg},
+    shared::Shared,
+};
+use crate::{Failure, Retry, plan::Work};
+
+/// One lane, or a single work beside one.
+pub(super) struct Lane {
+    shared: Arc<Shared>,
+    works: Vec<usize>,
+    place: Place,
+    /// Of the work at `place`.
+    attempt: u32,
+    /// The place among those that work on the step at once, held until the work is done.
+    turn: Option<OwnedSemaphorePermit>,
+}
+
+/// Why a lane does not come to its end.
+enum Stop {
+    /// Nothing new may begin.
+    Halted(String),
+    /// The operation at its place failed for good.
+    Failed(Failure),
+}
+
+impl Lane {
+    pub(super) fn new(shared: Arc<Shared>, works: Vec<usize>) -> Self {
+        Self { shared, works, place: Place { work: 0, operation: 0 }, attempt: 1, turn: None }
+    }
+
+    /// Walks to the end. Whatever happens, each slot of the lane's works is filled or failed then.
+    pub(super) async fn walk(mut self) {
+        while self.place.work < self.works.len() {
+            match self.step().await {
+                Ok(()) => {}
+                Err(Stop::Halted(reason)) => {
+                    return self.shared.give_up(&self.works[self.place.work..], &reason);
+                }
+                Err(Stop::Failed(failure)) => return self.fail(&failure).await,
+            }
+        }
+    }
+
+    /// The work at the lane's place.
+    fn work(&self) -> &Work {
+        &self.shared.plan.works[self.works[self.place.work]]
+    }
+
+    /// Waits until the lane may go on, and goes one leg.
+    async fn step(&mut self) -> Result<(), Stop> {
+        let shared = self.shared.clone();
+        let work = &shared.plan.works[self.works[self.place.work]];
+        shared.ready(work).await.map_err(Stop::Halted)?;
+        if self.turn.is_none() {
+            self.turn = shared.turn(work).await.map_err(Stop::Halted)?;
+        }
+        // What an action's code does is not trusted: a panic is a failure of its task, and nobody waits for ever.
+        let leg = AssertUnwindSafe(async { next_leg(&shared, &self.works, self.place) });
+        let leg = leg.catch_unwind().await.unwrap_or_else(|panic| Err(bug(&*panic)));
+        let leg = match leg {
+            Ok(leg) => leg,
+            Err(failure) => {
+                shared.book.started(&shared.plan, self.works[self.place.work], self.attempt);
+                return Err(Stop::Failed(failure));
+            }
+        };
+        let transfers = matches!(&leg, Leg::Code(code) if code.transfers());
+        let fork = if work.host == crate::CONTROL {
+            None
+        } else {
+            Some(shared.fork(&work.host, transfers).await.map_err(Stop::Halted)?)
+        };
+        let ended = AssertUnwindSafe(execute::leg(&shared, &self.works, self.place, self.attempt, leg));
+        let ended = ended.catch_unwind().await;
+        drop(fork);
+        match ended.unwrap_or_else(|panic| Ended::Failed(self.place, bug(&*panic))) {
+            Ended::At(place) => {
+                self.go_to(place);
+                Ok(())
+            }
+            Ended::Failed(place, failure) => {
+                self.go_to(place);
+                self.try_again(failure).await
+            }
+        }
+    }
+
+    fn go_to(&mut self, place: Place) {
+        if place.work != self.place.work {
+            self.attempt = 1;
+            self.turn = None;
+        }
+        self.place = place;
+    }
+
+    /// Waits before the next attempt, when there is one.
+    async fn try_again(&mut self, failure: Failure) -> Result<(), Stop> {
+        let retry = self.shared.plan.steps[self.work().step].retry;
+        let stopped = self.shared.options.cancel.is_cancelled();
+        if stopped || !failure.transient || self.attempt >= retry.attempts {
+            return Err(Stop::Failed(failure));
+        }
+        let wait = pause(retry, self.attempt);
+        let index = self.works[self.place.work];
+        self.shared.book.retrying(&self.shared.plan, index, failure.clone(), wait);
+        let waited = self.shared.unless_halted(&self.work().host, tokio::time::sleep(wait)).await;
+        self.attempt += 1;
+        waited.map_err(|_| Stop::Failed(failure))
+    }
+
+    /// Ends the lane after a failure: takes back what may be half done, and tells who waits.
+    async fn fail(&self, failure: &Failure) {
+        let index = self.works[self.place.work];
+        let work = self.work();
+        self.shared.failed(index, failure);
+        let undo = work.operations.get(self.place.operation).and_then(|operation| operation.action.undo());
+        if let Some(script) = undo.filter(|_| !self.shared.options.cancel.is_cancelled()) {
+            execute::undo(&self.shared, work, &script).await;
+        }
+        let reason = format!("\"{}\" failed on {}", self.shared.plan.steps[work.step].title, work.host);
+        self.shared.fail_slots(work, &reason);
+        self.shared.give_up(&self.works[self.place.work + 1..], &reason);
+    }
+}
+
+/// The wait before the attempt after the `attempt`th: doubled each time, and up to a quarter more or less, so that
+/// hosts that failed together do not come back together.
+fn pause(retry: Retry, attempt: u32) -> Duration {
+    let doubled = retry.delay.saturating_mul(1 << (attempt - 1).min(16)).min(retry.longest);
+    let percent = 75 + RandomState::new().hash_one(attempt) % 51;
+    doubled.mul_f64(f64::from(u8::try_from(percent).unwrap_or(100)) / 100.0)
+}
+
+/// A panic in the code of an action.
+fn bug(panic: &(dyn std::any::Any + Send)) -> Failure {
+    let text = panic.downcast_ref::<&str>().copied().map(str::to_owned);
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    Failure::new(format!("a mistake in this program: {text}"))
+        .hint("please report it, with the log of this run")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_longest_and_vary_by_a_quarter() {
+        let retry = Retry::times(9);
+        for (attempt, seconds) in [(1, 1.0), (2, 2.0), (4, 8.0), (5, 15.0), (40, 15.0)] {
+            let pause = pause(retry, attempt).as_secs_f64();
+            assert!(pause >= seconds * 0.75 && pause <= seconds * 1.26, "{attempt}: {pause}");
+        }
+    }
+}

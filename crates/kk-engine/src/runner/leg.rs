@@ -1,0 +1,70 @@
+//! Decides what a lane does next: some code, or as many scripts as may travel together.
+
+use std::{collections::HashSet, sync::Arc};
+
+use super::shared::Shared;
+use crate::{Apply, Failure, Run, Script, SlotKey, plan::Work};
+
+/// Larger batches are cut: their files are held in memory.
+const BATCH_BYTES: usize = 16 << 20;
+
+/// A place in a lane: the index into its works, and into that work's operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) work: usize,
+    pub(super) operation: usize,
+}
+
+/// What a lane does in one go.
+pub(super) enum Leg {
+    /// Code of the control machine.
+    Code(Arc<dyn Run>),
+    /// Scripts for one round trip.
+    Scripts(Vec<(Place, Script)>),
+}
+
+/// What follows in a lane from `from` on. The first work's slots are filled.
+///
+/// # Errors
+/// The script of the first operation cannot be made.
+pub(super) fn next_leg(shared: &Shared, works: &[usize], from: Place) -> Result<Leg, Failure> {
+    let mut scripts: Vec<(Place, Script)> = Vec::new();
+    let mut bytes = 0;
+    let mut provided: HashSet<&SlotKey> = HashSet::new();
+    'works: for (position, &index) in works.iter().enumerate().skip(from.work) {
+        let work = &shared.plan.works[index];
+        if position > from.work && !joins(shared, &shared.plan.works[works[position - 1]], work, &provided) {
+            break;
+        }
+        let first = if position == from.work { from.operation } else { 0 };
+        for (number, operation) in work.operations.iter().enumerate().skip(first) {
+            let script = match operation.action.apply(&shared.plan.facts[&work.host]) {
+                Apply::Run(code) if scripts.is_empty() => return Ok(Leg::Code(code)),
+                Apply::Run(_) => break 'works,
+                Apply::Script(script) => script,
+                // Values of slots that this very batch fills are not there yet.
+                Apply::Late(_) if !work.needs.iter().all(|slot| shared.slots.is_filled(slot)) => break 'works,
+                Apply::Late(make) => match make(&shared.slots) {
+                    Ok(script) => script,
+                    Err(failure) if scripts.is_empty() => return Err(failure),
+                    // It fails when it is the first, with everything before it done.
+                    Err(_) => break 'works,
+                },
+            };
+            bytes += script.text.len() + script.files.iter().map(|file| file.content.len()).sum::<usize>();
+            if bytes > BATCH_BYTES && !scripts.is_empty() {
+                break 'works;
+            }
+            scripts.push((Place { work: position, operation: number }, script));
+        }
+        provided.extend(&work.provides);
+    }
+    Ok(Leg::Scripts(scripts))
+}
+
+/// Whether `work` may travel together with what is `before` it: nobody else has to be waited for.
+fn joins(shared: &Shared, before: &Work, work: &Work, provided: &HashSet<&SlotKey>) -> bool {
+    let limited = |work: &Work| shared.plan.steps[work.step].concurrency.is_some();
+    let there = |slot: &SlotKey| provided.contains(slot) || shared.slots.is_filled(slot);
+    !limited(before) && !limited(work) && work.needs.iter().chain(&work.awaits).all(there)
+}

@@ -1,0 +1,155 @@
+//! Runs a plan: a lane for each host, tasks beside their lanes, and one end for all of them.
+//!
+//! [`run`] owns the run. `shared` is what its lanes share, `lane` walks the works of one lane in order, `leg`
+//! decides what travels together, `batch` is the script of a round trip, `execute` carries it out, and `book`
+//! counts and tells.
+
+mod batch;
+mod book;
+mod execute;
+mod lane;
+mod leg;
+mod shared;
+
+use std::{
+    collections::BTreeMap,
+    panic,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use kk_connector::Connection;
+use serde::Serialize;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::{EventKind, EventSender, Failure, Plan};
+use shared::Shared;
+
+/// How a plan is run.
+#[derive(Clone)]
+pub struct Options {
+    /// Drops a host that fails, and goes on with the others.
+    pub ignore_err: bool,
+    /// Most hosts that work at once. Waiting for another host is not working.
+    pub forks: usize,
+    /// Most hosts that receive large files at once.
+    pub upload_forks: usize,
+    /// Fires when the run is to end tidily: nothing new begins, what runs comes to its end.
+    pub stop: CancellationToken,
+    /// Fires when the run is to end at once: running processes are ended.
+    pub cancel: CancellationToken,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            ignore_err: false,
+            forks: 50,
+            upload_forks: 10,
+            stop: CancellationToken::new(),
+            cancel: CancellationToken::new(),
+        }
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Report {
+    /// Whether everything is as wanted now.
+    pub ok: bool,
+    /// Whether somebody asked to stop before the end.
+    pub stopped: bool,
+    /// What failed, in the order of time. Without secrets.
+    pub failures: Vec<TaskFailure>,
+    /// Hosts that were given up under `ignore_err`, and why.
+    pub dropped: BTreeMap<String, String>,
+    /// Operations that changed something.
+    pub changed: usize,
+    /// Tasks × hosts that had nothing to do.
+    pub unchanged: usize,
+    /// Time of the run.
+    pub took: Duration,
+    /// Round trips by host, as the connections count them.
+    pub round_trips: BTreeMap<String, u64>,
+}
+
+/// A task that failed on a host.
+#[derive(Clone, Debug, Serialize)]
+pub struct TaskFailure {
+    /// Host name.
+    pub host: String,
+    /// Module name.
+    pub module: String,
+    /// Task name.
+    pub task: String,
+    /// What people read.
+    pub title: String,
+    /// Why.
+    pub failure: Failure,
+}
+
+/// Does what is left to do. Sends [`EventKind::RunFinished`] at the end; the events before the plan are its caller's.
+///
+/// Every lane of the plan needs a connection; [`crate::CONTROL`] only where scripts or uploads run there.
+pub async fn run(
+    plan: Plan,
+    connections: BTreeMap<String, Arc<dyn Connection>>,
+    options: Options,
+    events: EventSender,
+) -> Report {
+    let began = Instant::now();
+    let shared = Arc::new(Shared::new(plan, connections, options, events.clone()));
+    shared.publish_idle();
+    let watcher = tokio::spawn(watch_for_stop(shared.clone(), events.clone()));
+    let mut lanes = JoinSet::new();
+    for works in lanes_of(&shared.plan) {
+        lanes.spawn(lane::Lane::new(shared.clone(), works).walk());
+    }
+    while let Some(ended) = lanes.join_next().await {
+        // A mistake of this crate, not of an action: those are caught in the lane.
+        if let Some(panic) = ended.err().filter(tokio::task::JoinError::is_panic) {
+            panic::resume_unwind(panic.into_panic());
+        }
+    }
+    watcher.abort();
+    let report = shared.report(began.elapsed());
+    events.send(EventKind::RunFinished {
+        ok: report.ok,
+        changed: report.changed,
+        round_trips: report.round_trips.clone(),
+        took_ms: events.elapsed_ms(),
+    });
+    report
+}
+
+/// The works that run one after the other: a list for each host, and one for each work beside its lane.
+fn lanes_of(plan: &Plan) -> Vec<Vec<usize>> {
+    let mut by_host: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    let mut lanes = Vec::new();
+    for (index, work) in plan.works.iter().enumerate().filter(|(_, work)| !work.operations.is_empty()) {
+        if plan.steps[work.step].beside {
+            lanes.push(vec![index]);
+        } else {
+            by_host.entry(&work.host).or_default().push(index);
+        }
+    }
+    lanes.extend(by_host.into_values());
+    lanes
+}
+
+/// Waits for the person's wish to stop, first tidily and then at once.
+async fn watch_for_stop(shared: Arc<Shared>, events: EventSender) {
+    let Options { stop, cancel, .. } = shared.options.clone();
+    let at_once = tokio::select! {
+        biased;
+        () = cancel.cancelled() => true,
+        () = stop.cancelled() => false,
+    };
+    events.send(EventKind::Stopping { at_once });
+    shared.halt_all("the run was stopped");
+    if !at_once {
+        cancel.cancelled().await;
+        events.send(EventKind::Stopping { at_once: true });
+    }
+}

@@ -1,0 +1,257 @@
+//! What the lanes of one run share: the plan, the slots, the limits, and whether to go on.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use kk_connector::{Command, Connection, Error, Output, Stats, Upload, UploadOutcome};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+use super::{Options, Report, TaskFailure, book::Book};
+use crate::{EventSender, Failure, Plan, Slots, plan::Work};
+
+/// The common ground of all lanes.
+pub(super) struct Shared {
+    pub(super) plan: Plan,
+    pub(super) options: Options,
+    pub(super) slots: Slots,
+    pub(super) book: Book,
+    events: EventSender,
+    connections: BTreeMap<String, Arc<dyn Connection>>,
+    forks: Arc<Semaphore>,
+    uploads: Arc<Semaphore>,
+    /// By step; only those with a limit.
+    limits: BTreeMap<usize, Arc<Semaphore>>,
+    /// By host: why nothing new may begin there.
+    halts: BTreeMap<String, watch::Sender<Option<String>>>,
+}
+
+impl Shared {
+    pub(super) fn new(
+        plan: Plan,
+        connections: BTreeMap<String, Arc<dyn Connection>>,
+        options: Options,
+        events: EventSender,
+    ) -> Self {
+        let limits = plan.steps.iter().enumerate();
+        let limits = limits
+            .filter_map(|(index, step)| Some((index, Arc::new(Semaphore::new(step.concurrency?.max(1))))));
+        Self {
+            slots: Slots::default(),
+            book: Book::new(&plan, events.clone()),
+            events,
+            connections,
+            forks: Arc::new(Semaphore::new(options.forks.max(1))),
+            uploads: Arc::new(Semaphore::new(options.upload_forks.max(1))),
+            limits: limits.collect(),
+            halts: plan.works.iter().map(|work| (work.host.clone(), watch::channel(None).0)).collect(),
+            plan,
+            options,
+        }
+    }
+
+    /// Fills the slots of works that have nothing to do.
+    pub(super) fn publish_idle(&self) {
+        for work in self.plan.works.iter().filter(|work| work.operations.is_empty()) {
+            self.publish(work);
+        }
+    }
+
+    /// Fills the slots of a work that is done; those that it filled with values stay.
+    pub(super) fn publish(&self, work: &Work) {
+        for slot in &work.provides {
+            self.slots.done(slot);
+        }
+    }
+
+    /// The way to a host.
+    pub(super) fn connection(&self, host: &str) -> Arc<dyn Connection> {
+        match self.connections.get(host) {
+            Some(connection) => connection.clone(),
+            None => Arc::new(Unconnected(host.to_owned())),
+        }
+    }
+
+    /// Lets nothing new begin on any host.
+    pub(super) fn halt_all(&self, reason: &str) {
+        for host in self.halts.keys() {
+            self.halt(host, reason);
+        }
+    }
+
+    /// Lets nothing new begin on a host. The first reason stays.
+    pub(super) fn halt(&self, host: &str, reason: &str) {
+        self.halts[host].send_if_modified(|now| {
+            let first = now.is_none();
+            if first {
+                *now = Some(reason.to_owned());
+            }
+            first
+        });
+    }
+
+    /// Why nothing new may begin on a host, as soon as there is a reason.
+    pub(super) async fn halted(&self, host: &str) -> String {
+        let mut halt = self.halts[host].subscribe();
+        let reason = halt.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
+        match reason {
+            Some(reason) => reason,
+            // Not reached: the sender lives as long as `self`.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Waits until a work may begin.
+    ///
+    /// # Errors
+    /// Why it never may.
+    pub(super) async fn ready(&self, work: &Work) -> Result<(), String> {
+        let slots = async {
+            for slot in &work.needs {
+                self.slots.wait(slot).await.map_err(|reason| format!("{slot} is missing: {reason}"))?;
+            }
+            for slot in &work.awaits {
+                // Why it failed does not matter here.
+                let _ = self.slots.wait(slot).await;
+            }
+            Ok(())
+        };
+        self.unless_halted(&work.host, slots).await?
+    }
+
+    /// Waits for something, but not longer than the host may go on.
+    pub(super) async fn unless_halted<T>(
+        &self,
+        host: &str,
+        what: impl Future<Output = T>,
+    ) -> Result<T, String> {
+        tokio::select! {
+            biased;
+            reason = self.halted(host) => Err(reason),
+            value = what => Ok(value),
+        }
+    }
+
+    /// A place among those that work on a step at once, if it has a limit.
+    pub(super) async fn turn(&self, work: &Work) -> Result<Option<OwnedSemaphorePermit>, String> {
+        let Some(limit) = self.limits.get(&work.step) else { return Ok(None) };
+        self.permit(limit, &work.host).await.map(Some)
+    }
+
+    /// A place among those that work, or that move large files, at once.
+    pub(super) async fn fork(&self, host: &str, transfers: bool) -> Result<OwnedSemaphorePermit, String> {
+        self.permit(if transfers { &self.uploads } else { &self.forks }, host).await
+    }
+
+    async fn permit(&self, limit: &Arc<Semaphore>, host: &str) -> Result<OwnedSemaphorePermit, String> {
+        let permit = self.unless_halted(host, limit.clone().acquire_owned()).await?;
+        Ok(permit.expect("no semaphore of a run is ever closed"))
+    }
+
+    /// A work has failed for good: ends its host, or the whole run.
+    pub(super) fn failed(&self, index: usize, failure: &Failure) {
+        let work = &self.plan.works[index];
+        let step = &self.plan.steps[work.step];
+        let failure = self.events.redactor().failure(failure);
+        let reason = format!("\"{}\" failed on {}", step.title, work.host);
+        self.book.failed(&self.plan, index, &failure);
+        let mut pages = self.book.pages();
+        if self.options.ignore_err {
+            pages.dropped.entry(work.host.clone()).or_insert(reason.clone());
+        }
+        if !self.options.cancel.is_cancelled() {
+            pages.failures.push(TaskFailure {
+                host: work.host.clone(),
+                module: self.plan.modules[step.module].to_owned(),
+                task: step.name.to_owned(),
+                title: step.title.to_owned(),
+                failure,
+            });
+        }
+        drop(pages);
+        if self.options.ignore_err {
+            self.halt(&work.host, &reason);
+        } else {
+            self.halt_all(&reason);
+        }
+    }
+
+    /// A lane cannot go on with these works: who waits for their slots is told why.
+    pub(super) fn give_up(&self, works: &[usize], reason: &str) {
+        for &index in works {
+            let work = &self.plan.works[index];
+            self.book.skipped(&self.plan, index, reason);
+            self.fail_slots(work, reason);
+            if self.options.ignore_err {
+                self.book.pages().dropped.entry(work.host.clone()).or_insert_with(|| reason.to_owned());
+                self.halt(&work.host, reason);
+            }
+        }
+    }
+
+    pub(super) fn fail_slots(&self, work: &Work, reason: &str) {
+        for slot in &work.provides {
+            self.slots.fail(slot, reason);
+        }
+    }
+
+    pub(super) fn report(&self, took: Duration) -> Report {
+        let Options { stop, cancel, .. } = &self.options;
+        let pages = self.book.pages();
+        let hosts: HashSet<&String> = self.plan.works.iter().map(|work| &work.host).collect();
+        let stats = self.connections.iter().filter(|(host, _)| hosts.contains(host));
+        Report {
+            ok: pages.unfinished == 0,
+            stopped: stop.is_cancelled() || cancel.is_cancelled(),
+            failures: pages.failures.clone(),
+            dropped: pages.dropped.clone(),
+            changed: pages.changed,
+            unchanged: self.plan.works.iter().filter(|work| work.operations.is_empty()).count(),
+            took,
+            round_trips: stats
+                .map(|(host, connection)| (host.clone(), connection.stats().round_trips))
+                .collect(),
+        }
+    }
+}
+
+/// Stands for the connection that a lane does not have: the control machine's, when it runs only code.
+struct Unconnected(String);
+
+impl Unconnected {
+    fn error(&self) -> Error {
+        Error::Login {
+            address: self.0.clone(),
+            user: "root".into(),
+            reason: "this run was given no connection to it".into(),
+        }
+    }
+}
+
+#[async_trait]
+impl Connection for Unconnected {
+    fn host(&self) -> &str {
+        &self.0
+    }
+
+    async fn run(&self, _command: Command) -> Result<Output, Error> {
+        Err(self.error())
+    }
+
+    async fn upload(&self, _upload: Upload) -> Result<UploadOutcome, Error> {
+        Err(self.error())
+    }
+
+    async fn download(&self, _path: &str, _limit: u64) -> Result<Vec<u8>, Error> {
+        Err(self.error())
+    }
+
+    fn stats(&self) -> Stats {
+        Stats::default()
+    }
+
+    async fn close(&self) {}
+}

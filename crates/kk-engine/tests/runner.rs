@@ -1,0 +1,426 @@
+//! What a run does on hosts that really run their scripts.
+
+mod support;
+
+use std::{sync::Arc, time::Duration};
+
+use kk_engine::{
+    Action, Apply, Change, Context, EventKind, Facts, Failure, HostWork, Options, Outcome, Redactor, Retry,
+    Run, Script, Slot, Task,
+};
+use support::{ShellHost, command, log, run, run_with, script, slot};
+
+#[tokio::test]
+async fn adjacent_scripts_of_a_lane_are_one_round_trip_in_order() {
+    let host = ShellHost::new("a");
+    let names = ["one", "two", "three", "four"];
+    let tasks = names.map(|name| Task::new(name, name).on("a", log(name))).into();
+    let ran = run(tasks, &[&host], Options::default()).await;
+    assert!(ran.report.ok);
+    assert_eq!(host.log(), names);
+    assert_eq!(host.trips(), 1);
+    assert_eq!(ran.report.changed, 4);
+    assert_eq!(ran.report.round_trips["a"], 1);
+    assert_eq!(ran.ended(|outcome| matches!(outcome, Outcome::Changed { .. })).len(), 4);
+    let kinds: Vec<_> = ran.events.iter().map(|event| std::mem::discriminant(&event.kind)).collect();
+    assert_eq!(kinds.len(), 4 * 2 + 2, "started and finished each, the module, the run: {:?}", ran.events);
+}
+
+#[tokio::test]
+async fn a_task_is_told_when_it_begins_and_ends_and_not_at_the_end_of_the_round_trip() {
+    let host = ShellHost::new("a");
+    let tasks = vec![
+        Task::new("slow", "").on("a", script("sleep 0.6")),
+        Task::new("next", "").on("a", script("sleep 0.6")),
+    ];
+    let ran = run(tasks, &[&host], Options::default()).await;
+    let next = ran
+        .events
+        .iter()
+        .find(|event| matches!(&event.kind, EventKind::TaskStarted { task, .. } if task == "next"));
+    let at = next.unwrap().at_ms;
+    assert!((500..1100).contains(&at), "{at}");
+    assert_eq!(host.trips(), 1);
+}
+
+#[tokio::test]
+async fn lanes_wait_for_each_other_by_slots() {
+    let (a, b) = (ShellHost::new("a"), ShellHost::new("b"));
+    let ticket = Slot::<String>::new("ticket");
+    let reader = ticket.clone();
+    let make =
+        kk_engine::actions::Command::new("make ticket", "sleep 0.3; echo 'the ticket'; echo noise >&2")
+            .output(Arc::new(move |stdout, slots| {
+                slots.fill(&ticket, stdout.to_owned());
+                Ok(())
+            }));
+    struct Use(Slot<String>);
+    impl Action for Use {
+        fn check(&self, _facts: &Facts) -> Change {
+            Change::needed("join")
+        }
+        fn apply(&self, _facts: &Facts) -> Apply {
+            let slot = self.0.clone();
+            Apply::Late(Box::new(move |slots| {
+                let ticket = slots.get(&slot).ok_or_else(|| Failure::new("no ticket"))?;
+                Ok(Script::new("cat ticket >>$KK_ROOT/log").with_file("ticket", ticket.as_bytes()))
+            }))
+        }
+    }
+    let tasks = vec![
+        Task::new("make", "").on("a", HostWork::new(vec![Box::new(make)]).provides(reader.key())),
+        Task::new("join", "")
+            .on("a", log("self").needs(reader.key()))
+            .on("b", HostWork::new(vec![Box::new(Use(reader.clone()))]).needs(reader.key())),
+    ];
+    let ran = run(tasks, &[&a, &b], Options::default()).await;
+    assert!(ran.report.ok, "{:?}", ran.report);
+    assert_eq!(b.log(), ["the", "ticket"]);
+    assert_eq!(a.log(), ["self"]);
+    assert_eq!(a.trips(), 1, "a slot that the same batch fills does not cut it");
+}
+
+#[tokio::test]
+async fn a_task_beside_does_not_hold_up_its_lane() {
+    let host = ShellHost::new("a");
+    let tasks = vec![
+        Task::new("images", "")
+            .beside()
+            .on("a", script("sleep 0.8; echo images >>$KK_ROOT/log").provides(slot("images"))),
+        Task::new("etcd", "").on("a", log("etcd")),
+        Task::new("join", "").on("a", log("join").needs(slot("images"))),
+    ];
+    let ran = run(tasks, &[&host], Options::default()).await;
+    assert!(ran.report.ok);
+    assert_eq!(host.log(), ["etcd", "images", "join"]);
+    assert_eq!(host.trips(), 3);
+}
+
+#[tokio::test]
+async fn a_failure_names_what_ran_and_stops_what_has_not_begun() {
+    let (a, b) = (ShellHost::new("a"), ShellHost::new("b"));
+    let bad = kk_engine::actions::Command::new(
+        "break",
+        "echo out; echo first >&2; echo 'disk is full' >&2; exit 7",
+    )
+    .hint("disk is full", "make room")
+    .undo("echo undone >>$KK_ROOT/log");
+    let tasks = vec![
+        Task::new("before", "")
+            .on("a", log("before"))
+            .on("b", script("sleep 0.8; echo running >>$KK_ROOT/log")),
+        Task::new("bad", "Break it").on("a", HostWork::new(vec![Box::new(bad)]).provides(slot("never"))),
+        Task::new("after", "").on("a", log("after")).on("b", log("after")),
+        Task::new("waits", "").on("b", log("waits").needs(slot("never"))),
+    ];
+    let ran = run(tasks, &[&a, &b], Options::default()).await;
+    assert!(!ran.report.ok && !ran.report.stopped);
+    let failure = ran.failure();
+    assert_eq!(failure.cause, "disk is full");
+    assert_eq!(failure.code, Some(7));
+    assert_eq!(failure.stderr, ["first", "disk is full"]);
+    assert_eq!(failure.hint.as_deref(), Some("make room"));
+    assert!(failure.command.as_deref().unwrap().starts_with("echo out"));
+    assert_eq!(ran.report.failures[0].task, "bad");
+    assert_eq!(a.log(), ["before", "undone"]);
+    assert_eq!(b.log(), ["running"], "what runs comes to its end, and what was sent with it does not begin");
+    assert_eq!(ran.skipped(), ["after@a", "after@b", "waits@b"]);
+}
+
+#[tokio::test]
+async fn ignore_err_drops_the_host_and_who_needs_it_and_no_other() {
+    let (a, b, c) = (ShellHost::new("a"), ShellHost::new("b"), ShellHost::new("c"));
+    let joined = |host: &str| Slot::<()>::of_host("joined", host).key();
+    let tasks = vec![
+        Task::new("join", "")
+            .on("a", script("exit 1").provides(joined("a")))
+            .on("b", log("join").provides(joined("b")))
+            .on("c", log("join").provides(joined("c"))),
+        Task::new("needs", "").on("c", log("needs").needs(joined("a"))),
+        Task::new("all", "").on("b", log("all").awaits(joined("a")).awaits(joined("b")).awaits(joined("c"))),
+        Task::new("beside", "").beside().on("a", log("beside").needs(joined("b"))),
+    ];
+    let options = Options { ignore_err: true, ..Options::default() };
+    let ran = run(tasks, &[&a, &b, &c], options).await;
+    assert_eq!(ran.report.dropped.keys().collect::<Vec<_>>(), ["a", "c"]);
+    assert_eq!(b.log(), ["join", "all"]);
+    assert_eq!(c.log(), ["join"]);
+    assert!(!ran.report.ok);
+    assert!(ran.skipped().contains(&"needs@c".to_owned()));
+}
+
+#[tokio::test]
+async fn stop_lets_running_operations_end_and_begins_nothing() {
+    let host = ShellHost::new("a");
+    let options = Options::default();
+    let stop = options.stop.clone();
+    let tasks = vec![
+        Task::new("long", "").on("a", script("sleep 1; echo long >>$KK_ROOT/log")),
+        Task::new("next", "").on("a", log("next")),
+    ];
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        stop.cancel();
+    });
+    let ran = run(tasks, &[&host], options).await;
+    assert_eq!(host.log(), ["long"]);
+    assert!(ran.report.stopped && !ran.report.ok && ran.report.failures.is_empty());
+    assert_eq!(ran.skipped(), ["next@a"]);
+    assert!(ran.events.iter().any(|event| event.kind == EventKind::Stopping { at_once: false }));
+}
+
+#[tokio::test]
+async fn cancel_ends_running_operations_at_once() {
+    let host = ShellHost::new("a");
+    let options = Options::default();
+    let cancel = options.cancel.clone();
+    let tasks = vec![Task::new("long", "").on("a", script("sleep 15; echo long >>$KK_ROOT/log"))];
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        cancel.cancel();
+    });
+    let began = std::time::Instant::now();
+    let ran = run(tasks, &[&host], options).await;
+    assert!(began.elapsed() < Duration::from_secs(5));
+    assert!(ran.report.stopped && !ran.report.ok && ran.report.failures.is_empty(), "{:?}", ran.report);
+    assert!(host.log().is_empty());
+}
+
+#[tokio::test]
+async fn an_operation_has_its_own_time_inside_a_round_trip() {
+    let host = ShellHost::new("a");
+    let tasks = vec![
+        Task::new("patient", "")
+            .timeout(Duration::from_mins(1))
+            .on("a", script("sleep 1.2; echo patient >>$KK_ROOT/log")),
+        Task::new("hangs", "")
+            .timeout(Duration::from_secs(1))
+            .on("a", script("echo 'no peers' >&2; sleep 30; echo late >>$KK_ROOT/log")),
+        Task::new("after", "").on("a", log("after")),
+    ];
+    let began = std::time::Instant::now();
+    let ran = run(tasks, &[&host], Options::default()).await;
+    assert!(began.elapsed() < Duration::from_secs(6));
+    assert_eq!(ran.report.failures[0].task, "hangs");
+    assert_eq!(ran.failure().cause, "no end after 1.0 s on a");
+    assert_eq!(ran.failure().stderr, ["no peers"]);
+    assert_eq!(host.log(), ["patient"]);
+}
+
+#[tokio::test]
+async fn only_what_can_pass_is_tried_again_and_from_where_it_failed() {
+    let retry = Retry { attempts: 3, delay: Duration::from_millis(20), longest: Duration::from_millis(50) };
+    let host = ShellHost::new("a");
+    let passing = kk_engine::actions::Command::new(
+        "wait",
+        "echo try >>$KK_ROOT/log; echo 'not ready' >&2; [ $(grep -c try $KK_ROOT/log) -ge 3 ]",
+    )
+    .transient_on("not ready");
+    let work = HostWork::new(vec![command("echo first >>$KK_ROOT/log"), Box::new(passing)]);
+    let ran =
+        run(vec![Task::new("retry", "").retry(retry).on("a", work)], &[&host], Options::default()).await;
+    assert!(ran.report.ok);
+    assert_eq!(host.log(), ["first", "try", "try", "try"]);
+    assert_eq!(ran.ended(|outcome| matches!(outcome, Outcome::Retrying { .. })).len(), 2);
+
+    let host = ShellHost::new("a");
+    let ran = run(
+        vec![Task::new("wrong", "").retry(retry).on("a", script("echo try >>$KK_ROOT/log; exit 1"))],
+        &[&host],
+        Options::default(),
+    )
+    .await;
+    assert!(!ran.report.ok);
+    assert_eq!(host.log(), ["try"]);
+
+    let host = ShellHost::new("a");
+    host.lose(2);
+    let ran =
+        run(vec![Task::new("lost", "").retry(retry).on("a", log("once"))], &[&host], Options::default())
+            .await;
+    assert!(ran.report.ok);
+    assert_eq!((host.log(), host.trips()), (vec!["once".to_owned()], 3));
+
+    host.lose(1);
+    let ran = run(vec![Task::new("lost", "").on("a", log("once"))], &[&host], Options::default()).await;
+    assert!(ran.failure().cause.contains("lost"));
+}
+
+#[tokio::test]
+async fn a_rolling_task_works_on_one_host_after_the_other() {
+    let hosts = ["a", "b", "c"].map(ShellHost::new);
+    let shared = tempfile::tempdir().unwrap();
+    let text = format!("mkdir {0}/busy; sleep 0.1; rmdir {0}/busy", shared.path().display());
+    let task =
+        hosts.iter().zip(["a", "b", "c"]).fold(Task::new("upgrade", "").concurrency(1), |task, (_, name)| {
+            let work = HostWork::new(vec![command(&text), command(&text)]);
+            task.on(name, work)
+        });
+    let ran = run(vec![task], &hosts.each_ref(), Options::default()).await;
+    assert!(ran.report.ok, "{:?}", ran.report.failures);
+}
+
+#[tokio::test]
+async fn forks_limit_the_hosts_that_work_but_not_those_that_wait() {
+    let (a, b) = (ShellHost::new("a"), ShellHost::new("b"));
+    let tasks = vec![
+        Task::new("first", "").on("a", log("a").needs(slot("b"))),
+        Task::new("second", "").on("b", log("b").provides(slot("b"))),
+    ];
+    let ran = run(tasks, &[&a, &b], Options { forks: 1, ..Options::default() }).await;
+    assert!(ran.report.ok);
+}
+
+struct Code(fn() -> Result<(), Failure>);
+
+#[async_trait::async_trait]
+impl Run for Code {
+    async fn run(&self, context: Context) -> Result<(), Failure> {
+        (context.progress)(1, 2);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        self.0()
+    }
+}
+
+struct CodeAction(fn() -> Result<(), Failure>);
+
+impl Action for CodeAction {
+    fn check(&self, _facts: &Facts) -> Change {
+        Change::needed("compute")
+    }
+    fn apply(&self, _facts: &Facts) -> Apply {
+        Apply::Run(Arc::new(Code(self.0)))
+    }
+}
+
+#[tokio::test]
+async fn code_runs_on_the_control_machine_without_a_connection() {
+    let host = ShellHost::new("a");
+    let code =
+        HostWork::new(vec![Box::new(CodeAction(|| Ok(()))) as Box<dyn Action>]).provides(slot("certs"));
+    let tasks = vec![
+        Task::new("certs", "").on(kk_engine::CONTROL, code),
+        Task::new("use", "").on("a", log("use").needs(slot("certs"))),
+    ];
+    let ran = run(tasks, &[&host], Options::default()).await;
+    assert!(ran.report.ok);
+    assert!(
+        ran.events.iter().any(|event| matches!(event.kind, EventKind::Progress { done: 1, total: 2, .. }))
+    );
+}
+
+#[tokio::test]
+async fn a_panic_of_an_action_is_a_failure_and_nobody_waits_for_ever() {
+    let host = ShellHost::new("a");
+    let code = HostWork::new(vec![Box::new(CodeAction(|| panic!("index out of bounds"))) as Box<dyn Action>]);
+    let tasks = vec![
+        Task::new("bug", "").on(kk_engine::CONTROL, code.provides(slot("certs"))),
+        Task::new("use", "").on("a", log("use").needs(slot("certs"))),
+    ];
+    let ran = run(tasks, &[&host], Options { ignore_err: true, ..Options::default() }).await;
+    assert!(ran.failure().cause.contains("index out of bounds"));
+    assert_eq!(ran.skipped(), ["use@a"]);
+}
+
+#[tokio::test]
+async fn code_that_does_not_end_is_ended_by_its_timeout() {
+    struct Hangs;
+    #[async_trait::async_trait]
+    impl Run for Hangs {
+        async fn run(&self, context: Context) -> Result<(), Failure> {
+            context.cancel.cancelled().await;
+            Err(Failure::new("told to end"))
+        }
+    }
+    struct Action_;
+    impl Action for Action_ {
+        fn check(&self, _facts: &Facts) -> Change {
+            Change::needed("hang")
+        }
+        fn apply(&self, _facts: &Facts) -> Apply {
+            Apply::Run(Arc::new(Hangs))
+        }
+    }
+    let host = ShellHost::new("a");
+    let work = HostWork::new(vec![Box::new(Action_) as Box<dyn Action>]);
+    let ran = run(
+        vec![Task::new("hang", "").timeout(Duration::from_millis(200)).on("a", work)],
+        &[&host],
+        Options::default(),
+    )
+    .await;
+    assert_eq!(ran.failure().cause, "no end after 0.2 s on a");
+}
+
+#[tokio::test]
+async fn secrets_that_a_program_prints_are_in_no_event_and_no_report() {
+    let host = ShellHost::new("a");
+    let tasks =
+        vec![Task::new("leak", "").on("a", script("echo 'bad password hunter2-sentinel' >&2; exit 1"))];
+    let redactor = Redactor::new(["hunter2-sentinel".to_owned()]);
+    let ran = run_with(tasks, &[&host], Options::default(), redactor).await;
+    let told = format!("{:?} {:?} {}", ran.report, ran.events, serde_json::to_string(&ran.events).unwrap());
+    assert!(told.contains("bad password ***") && !told.contains("sentinel"), "{told}");
+}
+
+#[tokio::test]
+async fn each_operation_has_its_own_shell_directory_and_files() {
+    let host = ShellHost::new("a");
+    let file = |content: &str| {
+        let put = kk_engine::actions::Command::new(
+            "put",
+            "cat 'it is' >>$KK_ROOT/log; X=set; cd /; [ -z \"${Y-}\" ]; Y=set",
+        );
+        Box::new(put.file("it is", content.as_bytes())) as Box<dyn Action>
+    };
+    let fails_in_the_middle = command("false; echo reached >>$KK_ROOT/log");
+    let work = HostWork::new(vec![file("one\n"), file("two\n"), fails_in_the_middle]);
+    let ran = run(vec![Task::new("t", "").on("a", work)], &[&host], Options::default()).await;
+    assert_eq!(host.log(), ["one", "two"]);
+    assert_eq!(ran.failure().cause, "it ended with code 1");
+}
+
+#[tokio::test]
+async fn what_a_script_prints_reaches_the_slot_exactly() {
+    for (text, wanted) in [
+        ("printf 'a\\n\\nb'", "a\n\nb"),
+        ("printf 'a\\n'", "a\n"),
+        ("printf ''", ""),
+        ("echo; echo x", "\nx\n"),
+    ] {
+        let host = ShellHost::new("a");
+        let slot = Slot::<String>::new("out");
+        let filled = slot.clone();
+        let check = Arc::new(std::sync::Mutex::new(String::new()));
+        let seen = check.clone();
+        let action =
+            kk_engine::actions::Command::new("print", text).output(Arc::new(move |stdout, slots| {
+                slots.fill(&filled, stdout.to_owned());
+                stdout.clone_into(&mut seen.lock().unwrap());
+                Ok(())
+            }));
+        let ran = run(
+            vec![Task::new("t", "").on("a", HostWork::new(vec![Box::new(action)]))],
+            &[&host],
+            Options::default(),
+        )
+        .await;
+        assert!(ran.report.ok);
+        assert_eq!(*check.lock().unwrap(), wanted);
+    }
+}
+
+#[tokio::test]
+async fn output_that_is_not_understood_fails_its_task() {
+    let host = ShellHost::new("a");
+    let action = kk_engine::actions::Command::new("print", "echo nonsense")
+        .output(Arc::new(|stdout, _| Err(Failure::new(format!("not a ticket: {}", stdout.trim())))));
+    let tasks = vec![
+        Task::new("ticket", "").on("a", HostWork::new(vec![Box::new(action)]).provides(slot("x"))),
+        Task::new("next", "").on("a", script("sleep 0.3").needs(slot("x"))),
+        Task::new("last", "").on("a", log("last")),
+    ];
+    let ran = run(tasks, &[&host], Options::default()).await;
+    assert_eq!(ran.failure().cause, "not a ticket: nonsense");
+    assert!(host.log().is_empty());
+}

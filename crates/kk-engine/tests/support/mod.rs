@@ -1,0 +1,215 @@
+//! A host for tests that really runs its scripts: `sh` in a temporary directory, which is the host's root.
+
+#![allow(dead_code, unreachable_pub, missing_docs, reason = "each test program uses a part of it")]
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use kk_connector::{Command, Connection, Error, Output, Stats, Upload, UploadOutcome};
+use kk_engine::{
+    Event, EventKind, Failure, HostWork, Module, Options, Outcome, Pipeline, Plan, Redactor, Report, Slot,
+    Task, actions,
+};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+
+pub struct ShellHost {
+    name: String,
+    pub root: tempfile::TempDir,
+    trips: AtomicU64,
+    /// So many of the next calls are lost.
+    lose: Mutex<u32>,
+}
+
+impl ShellHost {
+    pub fn new(name: &str) -> Arc<Self> {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("etc")).unwrap();
+        Arc::new(Self { name: name.to_owned(), root, trips: AtomicU64::new(0), lose: Mutex::default() })
+    }
+
+    pub fn lose(&self, calls: u32) {
+        *self.lose.lock().unwrap() = calls;
+    }
+
+    pub fn trips(&self) -> u64 {
+        self.trips.load(Ordering::SeqCst)
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    /// What the scripts wrote into `$KK_ROOT/log`, as words.
+    pub fn log(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.path("log")).unwrap_or_default();
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    async fn execute(&self, command: &Command, directory: &Path) -> Result<Output, Error> {
+        for file in &command.files {
+            fs::write(directory.join(&file.name), &file.content).unwrap();
+        }
+        fs::write(directory.join("driver"), command.script.as_bytes()).unwrap();
+        let mut child = tokio::process::Command::new("sh")
+            .arg("driver")
+            .current_dir(directory)
+            .env("KK_ROOT", self.root.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let group = child.id().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut errors = child.stderr.take().unwrap();
+        let mut output = Output::default();
+        let reading = async {
+            while let Some(line) = lines.next_line().await.unwrap() {
+                output.stdout += &format!("{line}\n");
+                if let Some(sender) = &command.lines {
+                    let _ = sender.send(line);
+                }
+            }
+            errors.read_to_string(&mut output.stderr).await.unwrap();
+            output.code = child.wait().await.unwrap().code().unwrap_or(137);
+        };
+        let error = tokio::select! {
+            () = reading => return Ok(output),
+            () = command.cancel.cancelled() => Error::Cancelled { host: self.name.clone() },
+            () = tokio::time::sleep(command.timeout) => Error::Timeout { host: self.name.clone(), after: command.timeout },
+        };
+        std::process::Command::new("kill").args(["-KILL", "--", &format!("-{group}")]).status().unwrap();
+        Err(error)
+    }
+}
+
+#[async_trait]
+impl Connection for ShellHost {
+    fn host(&self) -> &str {
+        &self.name
+    }
+
+    async fn run(&self, command: Command) -> Result<Output, Error> {
+        self.trips.fetch_add(1, Ordering::SeqCst);
+        {
+            let mut lose = self.lose.lock().unwrap();
+            if *lose > 0 {
+                *lose -= 1;
+                return Err(Error::Lost { host: self.name.clone(), reason: "by the test".into() });
+            }
+        }
+        let directory = tempfile::tempdir().unwrap();
+        self.execute(&command, directory.path()).await
+    }
+
+    async fn upload(&self, upload: Upload) -> Result<UploadOutcome, Error> {
+        self.trips.fetch_add(1, Ordering::SeqCst);
+        let mut bytes = 0;
+        for file in upload.files {
+            let target = self.path(file.target.trim_start_matches('/'));
+            fs::create_dir_all(target.parent().unwrap()).unwrap();
+            let sent = fs::copy(&file.source, &target).unwrap();
+            if let Some(progress) = &upload.progress {
+                progress.send(sent).unwrap();
+            }
+            bytes += sent;
+        }
+        Ok(UploadOutcome { bytes })
+    }
+
+    async fn download(&self, path: &str, _limit: u64) -> Result<Vec<u8>, Error> {
+        Ok(fs::read(self.path(path.trim_start_matches('/'))).unwrap())
+    }
+
+    fn stats(&self) -> Stats {
+        Stats { round_trips: self.trips(), ..Stats::default() }
+    }
+
+    async fn close(&self) {}
+}
+
+/// What a run did and told.
+pub struct Ran {
+    pub report: Report,
+    pub events: Vec<Event>,
+}
+
+impl Ran {
+    /// `task@host` of all tasks that ended so.
+    pub fn ended(&self, wanted: impl Fn(&Outcome) -> bool) -> Vec<String> {
+        let ended = self.events.iter().filter_map(|event| match &event.kind {
+            EventKind::TaskFinished { host, task, outcome, .. } if wanted(outcome) => {
+                Some(format!("{task}@{host}"))
+            }
+            _ => None,
+        });
+        ended.collect()
+    }
+
+    pub fn skipped(&self) -> Vec<String> {
+        let mut skipped = self.ended(|outcome| matches!(outcome, Outcome::Skipped { .. }));
+        skipped.sort();
+        skipped
+    }
+
+    /// The only failure.
+    pub fn failure(&self) -> &Failure {
+        assert_eq!(self.report.failures.len(), 1, "{:?}", self.report.failures);
+        &self.report.failures[0].failure
+    }
+}
+
+/// Runs tasks on hosts; no run of a test may take longer than 20 seconds.
+pub async fn run(tasks: Vec<Task>, hosts: &[&Arc<ShellHost>], options: Options) -> Ran {
+    run_with(tasks, hosts, options, Redactor::default()).await
+}
+
+pub async fn run_with(
+    tasks: Vec<Task>,
+    hosts: &[&Arc<ShellHost>],
+    options: Options,
+    redactor: Redactor,
+) -> Ran {
+    let pipeline = Pipeline { name: "test".into(), modules: vec![Module::new("m", tasks)] };
+    let plan = Plan::new(pipeline, &BTreeMap::new()).unwrap();
+    let connections =
+        hosts.iter().map(|host| (host.name.clone(), (*host).clone() as Arc<dyn Connection>)).collect();
+    let (sender, mut receiver) = kk_engine::events(redactor);
+    let run = kk_engine::run(plan, connections, options, sender);
+    let report = tokio::time::timeout(Duration::from_secs(20), run).await.expect("the run hangs");
+    let mut events = Vec::new();
+    while let Some(event) = receiver.recv().await {
+        events.push(event);
+    }
+    Ran { report, events }
+}
+
+/// Work of one script.
+pub fn script(text: &str) -> HostWork {
+    HostWork::new(vec![command(text)])
+}
+
+pub fn command(text: &str) -> Box<dyn kk_engine::Action> {
+    Box::new(actions::Command::new("change something", text))
+}
+
+/// Work that writes a word into the host's log.
+pub fn log(word: &str) -> HostWork {
+    script(&format!("echo {word} >>$KK_ROOT/log"))
+}
+
+/// A slot that only says that something is true.
+pub fn slot(name: &str) -> kk_engine::SlotKey {
+    Slot::<()>::new(name).key()
+}
