@@ -121,33 +121,45 @@ pub enum Error {
 }
 
 impl Error {
-    /// What the person at the terminal can do about it.
+    /// What the person at the terminal can do about it. The names of fields are those of the cluster's file.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::UnknownVersion { component, version, arch, .. } => {
                 return Some(format!(
-                    "choose a known version, or give the sum of its published file in a catalogue of your own: \
-                     `{component}: {{{}: {{{version}: <SHA-256>}}}}`",
+                    "choose a known version, or give the sum of its published file in a file named by \
+                     spec.download.catalogue: `{component}: {{{}: {{{version}: <SHA-256>}}}}`",
                     arch.as_str()
                 ));
             }
-            Self::NotFound { .. } => {
-                "check the version; a mirror must have the file under this path; or set another mirror"
+            Self::InvalidMirror { .. } => {
+                "spec.download.mirror is a base address such as https://files.example.com"
             }
-            Self::Status { .. } => "check the mirror, its user name and password, and the proxy settings",
+            Self::CaFile { .. } => "spec.download.caFile names a PEM file with the CA of the mirror",
+            Self::NotFound { .. } => {
+                "check the version; where spec.download.mirror is set, the mirror must have the file at this path"
+            }
+            Self::Status { .. } => {
+                "check spec.download.mirror, its user name and password, and the proxy settings"
+            }
             Self::Transfer { reason, .. } | Self::Unreachable { reason, .. }
                 if reason.contains("certificate") =>
             {
-                "if the mirror has a CA of its own, name its CA file in the cluster's file"
+                "if the mirror has a CA of its own, name its PEM file in spec.download.caFile"
             }
             Self::Transfer { .. } | Self::Unreachable { .. } => {
-                "check the network, HTTPS_PROXY and NO_PROXY, or set a mirror; what has come so far is kept"
+                "check the network, HTTPS_PROXY and NO_PROXY, or set spec.download.mirror; \
+                 what has come so far is kept"
             }
             Self::WrongSum { .. } => {
                 "the server or something on the way to it gives another file; if the file is right, \
-                 give its sum in a catalogue of your own"
+                 give its sum in a file named by spec.download.catalogue"
             }
-            Self::NotASum { .. } => "the mirror is incomplete; give the sum in a catalogue of your own",
+            Self::NotASum { .. } => {
+                "the mirror is incomplete; give the sum in a file named by spec.download.catalogue"
+            }
+            Self::File { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                "free space there and run again; what has come so far is kept"
+            }
             _ => return None,
         };
         Some(hint.to_owned())

@@ -32,7 +32,7 @@ async fn an_unknown_certificate_is_refused_at_once_with_the_way_out() {
     let strict = store(bench.dir.path(), "");
     let error = strict.fetch(&artifact, &bench.progress, &CancellationToken::new()).await.unwrap_err();
     assert!(error.to_string().contains("UnknownIssuer"), "{error}");
-    assert!(error.hint().unwrap().contains("CA file"));
+    assert!(error.hint().unwrap().contains("spec.download.caFile"));
     assert!(bench.news.is_empty(), "it was tried again");
     let errors = strict.check_reachable(&[artifact.clone(), artifact]).await.unwrap_err();
     assert!(matches!(&errors[..], [Error::Unreachable { files, .. }] if files.len() == 2), "{errors:?}");
