@@ -1,0 +1,257 @@
+//! Benches: how long `kk` takes, beside the hand-written script of `benches/` on the same hosts and the same mirror.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+
+use crate::checks::{self, text};
+use crate::context::{Context, Tools};
+use crate::process::Job;
+use crate::report::line;
+use crate::site::Site;
+
+/// The least a create can cost, without any check.
+const BY_HAND: &str = include_str!("../../../benches/create_3_by_hand.sh");
+/// The network plugin of the script.
+const FLANNEL: &str = include_str!("../../../benches/flannel.yaml");
+const BEGIN: &str = "<!-- figures: written by `make bench` -->";
+const END: &str = "<!-- end of figures -->";
+
+/// What is measured.
+const BENCHES: [&str; 3] = ["create_3", "again_3", "delete_3"];
+
+/// One figure with its neighbour and its goal.
+#[derive(Clone, Debug)]
+struct Figure {
+    name: &'static str,
+    value: f64,
+    unit: &'static str,
+    /// What the value stands beside, with its own value.
+    beside: String,
+    goal: f64,
+}
+
+impl Figure {
+    fn is_reached(&self) -> bool {
+        self.value <= self.goal
+    }
+
+    /// The line that programs read.
+    fn line(&self) -> String {
+        let verdict = if self.is_reached() { "ok" } else { "short" };
+        format!(
+            "BENCH name={} value={:.2} unit={} beside={} goal={:.2} {verdict}",
+            self.name, self.value, self.unit, self.beside, self.goal
+        )
+    }
+
+    fn row(&self) -> String {
+        let verdict = if self.is_reached() { "yes" } else { "no" };
+        format!(
+            "| {} | {:.2} {} | {} | {:.2} | {verdict} |\n",
+            self.name, self.value, self.unit, self.beside, self.goal
+        )
+    }
+}
+
+/// Measures, prints a line a figure, and writes the table. True: every goal is reached.
+pub(crate) fn run(tools: &Tools, only: &[String], repeat: u8, table: Option<&Path>) -> Result<bool> {
+    let unknown: Vec<&String> = only.iter().filter(|name| !BENCHES.contains(&name.as_str())).collect();
+    ensure!(unknown.is_empty(), "no bench is called {unknown:?}; there are: {}", BENCHES.join(", "));
+    let wanted = |name: &str| only.is_empty() || only.iter().any(|other| other == name);
+    let shared = RefCell::new(None);
+    let limit = Duration::from_mins(60 + 10 * u64::from(repeat));
+    let ctx = Context::new(tools, "bench", limit, &shared)?;
+    let mut samples: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for round in 1..=repeat {
+        measure(&ctx, round, wanted("create_3"), &mut samples)?;
+    }
+    let figures: Vec<Figure> = figures(&samples)
+        .into_iter()
+        .filter(|figure| BENCHES.iter().any(|bench| wanted(bench) && figure.name.starts_with(bench)))
+        .collect();
+    for figure in &figures {
+        line(&figure.line());
+    }
+    if let Some(file) = table {
+        write_table(file, &figures)?;
+    }
+    Ok(figures.iter().all(Figure::is_reached))
+}
+
+/// One round: the script, then kk's create, create again and delete, each on hosts as they should be for it.
+fn measure<'a>(
+    ctx: &Context<'_>,
+    round: u8,
+    beside: bool,
+    samples: &mut BTreeMap<&'a str, Vec<f64>>,
+) -> Result<()> {
+    let site = Site::fresh(ctx, &ctx.dir.join("site"), 3, None)?;
+    let mut keep = |name: &'a str, value: f64| {
+        line(&format!("round {round}: {name} {value:.2}"));
+        samples.entry(name).or_default().push(value);
+    };
+    if beside {
+        keep("by_hand", by_hand(ctx, &site)?);
+        // The programs are on the control machine, for the script as for kk.
+        let warm = ctx.tools.artefacts.join("bench-downloads");
+        let site = Site::fresh(ctx, &ctx.dir.join("site"), 3, None)?;
+        if warm.exists() {
+            ctx.run(
+                "warm",
+                Job::new("cp").args(["-al".as_ref(), warm.as_os_str(), site.workdir().as_os_str()]),
+            )?
+            .ok()?;
+        }
+    }
+    let create = ctx.kk_ok(&site, "create", &[])?;
+    checks::cluster_is_complete(ctx, &site)?;
+    keep("create_3", create.finished.took.as_secs_f64());
+    keep("create_3_round_trips", most_round_trips(&create)?);
+    let again = ctx.kk_ok(&site, "create", &[])?;
+    ensure!(again.events.finished()?.changed == 0, "the second create changed something");
+    keep("again_3", again.finished.took.as_secs_f64());
+    keep("again_3_round_trips", most_round_trips(&again)?);
+    let begun = Instant::now();
+    let delete = ctx.kk_ok(&site, "delete", &["--all"])?;
+    keep("delete_3", begun.elapsed().as_secs_f64());
+    keep("delete_3_round_trips", most_round_trips(&delete)?);
+    Ok(())
+}
+
+fn most_round_trips(run: &crate::kk::KkRun) -> Result<f64> {
+    let trips = run.events.finished()?.round_trips;
+    let most = trips.values().max().copied().context("the run counted no round trips")?;
+    Ok(f64::from(u32::try_from(most)?))
+}
+
+/// Runs the hand-written script on fresh hosts; its own clock begins when its input is prepared.
+fn by_hand(ctx: &Context<'_>, site: &Site) -> Result<f64> {
+    let folder = ctx.dir.join("by-hand");
+    fs::create_dir_all(&folder)?;
+    fs::write(folder.join("create.sh"), BY_HAND)?;
+    fs::write(folder.join("flannel.yaml"), FLANNEL)?;
+    let mut job = ctx.enter(&["bash"]).args([folder.join("create.sh")]).limit(Duration::from_mins(5));
+    for (name, value) in by_hand_settings(&site.read()?)? {
+        job = job.env(name, value);
+    }
+    let said = ctx.run("by-hand", job)?.ok()?;
+    let seconds = said.lines().find_map(|line| line.strip_prefix("SECONDS "));
+    seconds.context("the script printed no line `SECONDS`")?.trim().parse().context("seconds are a number")
+}
+
+/// What the script needs to know, out of the cluster file that `kk` gets.
+fn by_hand_settings(cluster: &Value) -> Result<Vec<(&'static str, String)>> {
+    let spec = &cluster["spec"];
+    let hosts: Vec<&Value> = spec["hosts"].as_array().into_iter().flatten().collect();
+    let of_hosts = |field: &str| hosts.iter().map(|host| text(&host[field])).collect::<Vec<_>>().join(" ");
+    let catalogue = PathBuf::from(text(&spec["download"]["catalogue"]));
+    let mirror = catalogue.parent().context("the mirror's catalogue lies in its folder")?;
+    let (registry, access) = spec["registry"]["auths"]
+        .as_object()
+        .and_then(|auths| auths.iter().next())
+        .context("the lab has a registry")?;
+    let version = |value: &Value| text(value).trim_start_matches('v').to_owned();
+    let component = |name: &str| version(&spec["components"][name]);
+    Ok(vec![
+        ("NAMES", of_hosts("name")),
+        ("IPS", of_hosts("address")),
+        ("KEY", text(&hosts.first().context("there are hosts")?["privateKeyPath"])),
+        ("MIRROR", mirror.display().to_string()),
+        ("REGISTRY", registry.clone()),
+        ("CA", format!("{}/ca.crt", text(&access["certsPath"]))),
+        ("KUBERNETES", version(&spec["kubernetes"]["version"])),
+        ("ETCD", component("etcd")),
+        ("CONTAINERD", component("containerd")),
+        ("RUNC", component("runc")),
+        ("CNI", component("cni")),
+        ("CRICTL", component("crictl")),
+        ("COREDNS", component("coredns")),
+        ("FLANNEL", component("flannel")),
+        ("PLUGIN", component("flannelCniPlugin")),
+        ("PAUSE", component("pause")),
+    ])
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted[sorted.len() / 2]
+}
+
+/// Goals are the project's; what KubeKey 3 takes was measured on the same hosts (docs/benchmarks.md).
+fn figures(samples: &BTreeMap<&str, Vec<f64>>) -> Vec<Figure> {
+    let value = |name: &str| samples.get(name).map(|values| median(values));
+    let hand = value("by_hand");
+    let all: [(&'static str, &'static str, String, Option<f64>); 5] = [
+        (
+            "create_3",
+            "s",
+            hand.map_or("-".into(), |hand| format!("by_hand:{hand:.2},kubekey:60")),
+            hand.map(|hand| hand * 1.10),
+        ),
+        ("again_3", "s", "kubekey:8.5".into(), Some(2.0)),
+        ("again_3_round_trips", "per_host", "kubekey:192".into(), Some(2.0)),
+        ("delete_3", "s", "kubekey:70".into(), Some(10.0)),
+        ("create_3_round_trips", "per_host", "kubekey:313".into(), None),
+    ];
+    all.into_iter()
+        .filter_map(|(name, unit, beside, goal)| {
+            Some(Figure { name, value: value(name)?, unit, beside, goal: goal? })
+        })
+        .collect()
+}
+
+/// Replaces what stands between the markers.
+fn write_table(file: &Path, figures: &[Figure]) -> Result<()> {
+    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let (head, rest) =
+        text.split_once(BEGIN).with_context(|| format!("{} lacks `{BEGIN}`", file.display()))?;
+    let (_, tail) = rest.split_once(END).with_context(|| format!("{} lacks `{END}`", file.display()))?;
+    let rows: String = figures.iter().map(Figure::row).collect();
+    let table =
+        format!("| figure | value | beside | goal | reached |\n| --- | --- | --- | --- | --- |\n{rows}");
+    let unfinished: PathBuf = file.with_extension("new");
+    fs::write(&unfinished, format!("{head}{BEGIN}\n{table}{END}{tail}"))?;
+    fs::rename(&unfinished, file)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_says_whether_its_goal_is_reached() {
+        let samples = BTreeMap::from([
+            ("by_hand", vec![30.0, 50.0, 31.0]),
+            ("create_3", vec![34.0]),
+            ("again_3", vec![2.5]),
+        ]);
+        let lines: Vec<String> = figures(&samples).iter().map(Figure::line).collect();
+        assert_eq!(
+            lines,
+            [
+                "BENCH name=create_3 value=34.00 unit=s beside=by_hand:31.00,kubekey:60 goal=34.10 ok",
+                "BENCH name=again_3 value=2.50 unit=s beside=kubekey:8.5 goal=2.00 short",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_table_replaces_the_one_before() {
+        let file = std::env::temp_dir().join(format!("kk-e2e-table-{}.md", std::process::id()));
+        fs::write(&file, format!("head\n{BEGIN}\nold\n{END}\ntail\n")).unwrap();
+        let samples = BTreeMap::from([("again_3", vec![1.5])]);
+        write_table(&file, &figures(&samples)).unwrap();
+        let text = fs::read_to_string(&file).unwrap();
+        fs::remove_file(&file).unwrap();
+        assert!(text.starts_with("head\n") && text.ends_with("\ntail\n") && !text.contains("old"), "{text}");
+        assert!(text.contains("| again_3 | 1.50 s | kubekey:8.5 | 2.00 | yes |"), "{text}");
+    }
+}

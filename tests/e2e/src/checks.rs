@@ -1,0 +1,195 @@
+//! What is true of a cluster that works.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+
+use crate::context::Context;
+use crate::site::Site;
+
+/// Units that `kk` runs on the hosts.
+pub(crate) const UNITS: [&str; 3] = ["etcd", "containerd", "kubelet"];
+
+const KUBECTL: &str = "kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 10s";
+
+impl Context<'_> {
+    /// Runs kubectl on the control plane; `words` is shell text.
+    pub(crate) fn kubectl(&self, site: &Site, words: &str) -> Result<String> {
+        self.host(site.control_plane(), &format!("{KUBECTL} {words}"))
+    }
+
+    /// What kubectl answers in JSON.
+    pub(crate) fn kubectl_json(&self, site: &Site, words: &str) -> Result<Value> {
+        serde_json::from_str(&self.kubectl(site, &format!("{words} -o json"))?)
+            .context("kubectl answered no JSON")
+    }
+
+    fn apply(&self, site: &Site, objects: &Value) -> Result<()> {
+        let job =
+            self.on_host(site.control_plane(), &format!("{KUBECTL} apply -f -")).stdin(objects.to_string());
+        self.run("kubectl-apply", job)?.ok()?;
+        Ok(())
+    }
+}
+
+/// The items of a list of objects.
+pub(crate) fn items(list: &Value) -> impl Iterator<Item = &Value> {
+    list["items"].as_array().into_iter().flatten()
+}
+
+/// A text field, empty where there is none.
+pub(crate) fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// All hosts are nodes, and Ready at this moment: `kk` does not end before.
+pub(crate) fn nodes_are_ready(ctx: &Context<'_>, site: &Site) -> Result<()> {
+    let nodes = ctx.kubectl_json(site, "get nodes")?;
+    let is_ready = |node: &&Value| {
+        let mut conditions = node["status"]["conditions"].as_array().into_iter().flatten();
+        conditions.any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+    };
+    let ready: BTreeSet<String> =
+        items(&nodes).filter(is_ready).map(|node| text(&node["metadata"]["name"])).collect();
+    let wanted: BTreeSet<String> = site.hosts.iter().cloned().collect();
+    ensure!(ready == wanted, "nodes that are Ready: {ready:?}, wanted: {wanted:?}");
+    Ok(())
+}
+
+/// Nodes Ready, CoreDNS available, no pod of the system in trouble: all at the moment when `kk` says so.
+pub(crate) fn cluster_is_complete(ctx: &Context<'_>, site: &Site) -> Result<()> {
+    nodes_are_ready(ctx, site)?;
+    let coredns = ctx.kubectl_json(site, "-n kube-system get deployment coredns")?;
+    let (wanted, available) = (&coredns["spec"]["replicas"], &coredns["status"]["availableReplicas"]);
+    ensure!(wanted == available, "CoreDNS: {available} of {wanted} pods are available");
+    let pods = ctx.kubectl_json(site, "get pods -A")?;
+    for pod in items(&pods) {
+        let name = text(&pod["metadata"]["name"]);
+        ensure!(pod["status"]["phase"] == "Running", "pod {name} is {}", pod["status"]["phase"]);
+    }
+    Ok(())
+}
+
+/// A Deployment with a pod on each worker answers through its Service by name from the pod on either worker, and
+/// each pod answers the other one directly.
+pub(crate) fn service_answers_across_nodes(ctx: &Context<'_>, site: &Site) -> Result<()> {
+    // CoreDNS is the one program with an HTTP server whose image every node has: its plugin `health` answers "OK".
+    let image = ctx.kubectl_json(site, "-n kube-system get deployment coredns")?;
+    let image = text(&image["spec"]["template"]["spec"]["containers"][0]["image"]);
+    ctx.apply(site, &web(&image))?;
+    let patience = Duration::from_mins(1);
+    let pods = ctx.until("a web pod runs on each worker", patience, || {
+        let pods = web_pods(ctx, site)?;
+        Ok(Some(pods).filter(|pods| pods.len() == site.hosts.len() - 1))
+    })?;
+    for (host, own) in &pods {
+        for target in pods.values().filter(|address| *address != own) {
+            let answer = ask_from_pod(ctx, host, target)?;
+            ensure!(answer == "OK", "from the pod on {host}, {target} answers `{answer}`");
+        }
+        for _ in 0..10 {
+            let answer = ask_from_pod(ctx, host, "web.e2e.svc.cluster.local")?;
+            ensure!(answer == "OK", "from the pod on {host}, the Service answers `{answer}`");
+        }
+    }
+    ctx.kubectl(site, "delete namespace e2e --wait=true --timeout=60s")?;
+    Ok(())
+}
+
+/// Address of the ready web pod by host.
+fn web_pods(ctx: &Context<'_>, site: &Site) -> Result<BTreeMap<String, String>> {
+    let pods = ctx.kubectl_json(site, "-n e2e get pods")?;
+    let ready = items(&pods).filter(|pod| pod["status"]["containerStatuses"][0]["ready"] == true);
+    Ok(ready.map(|pod| (text(&pod["spec"]["nodeName"]), text(&pod["status"]["podIP"]))).collect())
+}
+
+/// One HTTP request with the host's curl in the pod's network and with the pod's resolver, for the images of the lab
+/// hold no HTTP client.
+fn ask_from_pod(ctx: &Context<'_>, host: &str, target: &str) -> Result<String> {
+    let script = format!(
+        "export CONTAINER_RUNTIME_ENDPOINT=unix:///run/containerd/containerd.sock
+         pid=$(crictl inspect --output go-template --template '{{{{.info.pid}}}}' $(crictl ps -q --name '^web$' | head -n 1))
+         exec nsenter --target $pid --net unshare --mount sh -euc '
+           mount --bind /proc/'$pid'/root/etc/resolv.conf /etc/resolv.conf
+           exec curl --silent --show-error --max-time 10 http://{target}:8080/health'"
+    );
+    ctx.host(host, &script)
+}
+
+fn web(image: &str) -> Value {
+    let labels = json!({"app": "web"});
+    let container = json!({
+        "name": "web", "image": image, "args": ["-conf", "/etc/coredns/Corefile"],
+        "readinessProbe": {"httpGet": {"path": "/health", "port": 8080}, "periodSeconds": 1},
+        "volumeMounts": [{"name": "config", "mountPath": "/etc/coredns"}],
+    });
+    let apart = json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"}]}});
+    let spec = json!({
+        "affinity": apart, "containers": [container], "terminationGracePeriodSeconds": 0,
+        "volumes": [{"name": "config", "configMap": {"name": "web"}}],
+    });
+    let meta = |name: &str| json!({"name": name, "namespace": "e2e"});
+    json!({"apiVersion": "v1", "kind": "List", "items": [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "e2e"}},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta("web"),
+         "data": {"Corefile": ".:1053 {\n  whoami\n  health :8080\n}\n"}},
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta("web"),
+         "spec": {"replicas": 2, "selector": {"matchLabels": labels},
+                  "template": {"metadata": {"labels": labels}, "spec": spec}}},
+        {"apiVersion": "v1", "kind": "Service", "metadata": meta("web"),
+         "spec": {"selector": labels, "ports": [{"port": 8080}]}},
+    ]})
+}
+
+/// How often each container was restarted, by pod, container and the pod's identity.
+pub(crate) fn restarts(ctx: &Context<'_>, site: &Site) -> Result<BTreeMap<String, u64>> {
+    let mut counts = BTreeMap::new();
+    let pods = ctx.kubectl_json(site, "get pods -A")?;
+    for pod in items(&pods) {
+        for status in pod["status"]["containerStatuses"].as_array().into_iter().flatten() {
+            let name = format!(
+                "{} {} {}",
+                text(&pod["metadata"]["name"]),
+                text(&pod["metadata"]["uid"]),
+                text(&status["name"])
+            );
+            counts.insert(name, status["restartCount"].as_u64().unwrap_or(u64::MAX));
+        }
+    }
+    ensure!(!counts.is_empty(), "the cluster has no pods");
+    Ok(counts)
+}
+
+/// The identity that systemd gives each start of a unit, by `host unit`. A unit that does not run has none.
+pub(crate) fn invocations(ctx: &Context<'_>, site: &Site) -> Result<BTreeMap<String, String>> {
+    let mut found = BTreeMap::new();
+    for host in &site.hosts {
+        for unit in UNITS {
+            let id = ctx.host(host, &format!("systemctl show --property InvocationID --value {unit}"))?;
+            found.insert(format!("{host} {unit}"), id.trim().to_owned());
+        }
+    }
+    Ok(found)
+}
+
+/// Cluster id and members (id and name) of etcd.
+pub(crate) fn etcd_identity(ctx: &Context<'_>, site: &Site) -> Result<String> {
+    let host = site.control_plane();
+    let script = format!(
+        "cd /etc/ssl/etcd/ssl
+         exec etcdctl --endpoints https://127.0.0.1:2379 --cacert ca.pem --cert member-{host}.pem --key member-{host}-key.pem \
+           --command-timeout 5s member list --write-out json"
+    );
+    let list: Value = serde_json::from_str(&ctx.host(host, &script)?).context("etcdctl answered no JSON")?;
+    let mut members: Vec<String> = list["members"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|member| format!("{} {}", member["ID"], text(&member["name"])))
+        .collect();
+    members.sort();
+    Ok(format!("{}: {}", list["header"]["cluster_id"], members.join(", ")))
+}

@@ -1,0 +1,40 @@
+//! The cluster that scenarios share: made when the first one needs it, kept while it is whole.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+
+use crate::checks;
+use crate::context::Context;
+use crate::host_state::{self, HostState};
+use crate::site::Site;
+
+/// Hosts of the shared cluster.
+const HOSTS: u8 = 3;
+
+/// A running cluster.
+#[derive(Clone, Debug)]
+pub(crate) struct Cluster {
+    pub(crate) site: Site,
+    /// What each host was like before `kk` touched it.
+    pub(crate) before: BTreeMap<String, HostState>,
+}
+
+/// Boots fresh hosts, remembers what they are like, and creates a cluster on them for all scenarios that follow.
+pub(crate) fn create_fresh(ctx: &Context<'_>) -> Result<Cluster> {
+    let site = Site::fresh(ctx, &ctx.tools.artefacts.join("cluster"), HOSTS, None)?;
+    let before = host_state::of_all(ctx, &site.hosts)?;
+    ctx.kk_ok(&site, "create", &[])?;
+    let cluster = Cluster { site, before };
+    ctx.shared.replace(Some(cluster.clone()));
+    Ok(cluster)
+}
+
+/// The shared cluster when it is there and well, else a fresh one.
+pub(crate) fn ensure(ctx: &Context<'_>) -> Result<Cluster> {
+    let there = ctx.shared.borrow().clone();
+    match there {
+        Some(cluster) if checks::nodes_are_ready(ctx, &cluster.site).is_ok() => Ok(cluster),
+        _ => create_fresh(ctx),
+    }
+}

@@ -1,0 +1,35 @@
+# Prints everything about this host that an installer could change, one "kind key<TAB>value" a line.
+export LC_ALL=C
+systemctl is-system-running --wait >/dev/null 2>&1 || true
+tab=$(printf '\t')
+
+# Paths with their kind, mode, owner and link target; contents of regular files by their sum. Names on these hosts
+# hold no line breaks. The data folders are file systems of their own: paths are enough there.
+list() {
+  find "$@" -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /run -o -path /tmp -o -path /var/tmp -o -path /var/log \) -prune \
+    -o -printf 'file %p\t%y %m %u:%g %l\n'
+}
+list / /var/lib/containerd /var/lib/kubelet /var/lib/etcd 2>/dev/null || true
+find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /run -o -path /tmp -o -path /var/tmp -o -path /var/log \) -prune \
+  -o -type f -print0 | xargs -0 sha256sum | sed "s/^\\\\\\{0,1\\}\\([0-9a-f]*\\)  \\(.*\\)/content \\2$tab\\1/"
+
+getent passwd | sed "s/^\([^:]*\):/user \1$tab/"
+getent group | sed "s/^\([^:]*\):/group \1$tab/"
+systemctl list-unit-files --no-legend --no-pager | awk '{print "unit-file " $1 "\t" $2}'
+systemctl list-units --all --plain --no-legend --no-pager --type=service,socket,timer,path,mount,swap,target |
+  awk '{print "unit " $1 "\t" $2 " " $3}'
+sysctl -a 2>/dev/null | sed "s/^\([^ ]*\) = \(.*\)/sysctl \1$tab\2/"
+hostname | sed "s/^/hostname$tab/"
+ip -o link | awk '{print "link " $2 "\t" $3}'
+ip -o addr | awk '{print "address " $2 " " $4 "\t"}'
+ip route show table all | sed "s/^/route /; s/\$/$tab/"
+ip rule | sed "s/^/rule /; s/\$/$tab/"
+for family in iptables ip6tables; do
+  # Built-in chains are there or not as soon as anybody looks; they matter when they hold a rule or another policy.
+  $family-save 2>/dev/null | grep -v -e '^#' -e '^\*' -e '^COMMIT' -e '^:[A-Z]* ACCEPT' |
+    sed "s/ \[[0-9]*:[0-9]*\]\$//; s/^/$family /; s/\$/$tab/" || true
+done
+awk '{print "mount " $5 "\t"}' /proc/self/mountinfo
+find /sys/fs/cgroup -type d \( -name 'kubepods*' -o -name 'k8s.io' -o -name '*cri-containerd*' \) 2>/dev/null |
+  sed "s/^/cgroup /; s/\$/$tab/" || true
+ps -eo comm= | sort -u | sed "s/^/process /; s/\$/$tab/"

@@ -1,0 +1,78 @@
+//! The lab: hosts that are booted, looked into and broken by `kk-lab`.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+
+use crate::context::Context;
+use crate::process::{Finished, Job, Running};
+
+/// The mirror may have to be built first.
+const UP_LIMIT: Duration = Duration::from_mins(45);
+
+/// A user of the hosts who is not root and needs a password for sudo.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SudoUser {
+    pub(crate) name: &'static str,
+    pub(crate) password: &'static str,
+}
+
+impl Context<'_> {
+    /// `kk-lab …`
+    pub(crate) fn lab_job(&self, words: &[&str]) -> Job {
+        Job::new(&self.tools.kk_lab).args(words.iter().copied())
+    }
+
+    /// Boots `hosts` hosts anew and has their cluster file written to `file`.
+    pub(crate) fn lab_up(&self, hosts: u8, file: &std::path::Path, user: Option<SudoUser>) -> Result<()> {
+        let mut job =
+            self.lab_job(&["up", "--fresh", "--hosts", &hosts.to_string(), "--config"]).args([file]);
+        if let Some(user) = user {
+            job = job.args(["--user", user.name]).env("KK_LAB_SUDO_PASSWORD", user.password);
+        }
+        self.run("lab-up", job.limit(UP_LIMIT))?.ok()?;
+        Ok(())
+    }
+
+    /// Names of the hosts that run.
+    pub(crate) fn lab_hosts(&self) -> Result<Vec<String>> {
+        let text = self.run("lab-status", self.lab_job(&["status", "--output", "json"]))?.ok()?;
+        let status: Value =
+            serde_json::from_str(&text).context("`kk-lab status --output json` is no JSON")?;
+        let hosts = status["hosts"].as_array().context("the lab's status has no hosts")?;
+        let running = hosts.iter().filter(|host| host["running"] == true);
+        Ok(running.filter_map(|host| host["name"].as_str()).map(str::to_owned).collect())
+    }
+
+    /// A job that runs a shell script on a host as root, not by SSH.
+    pub(crate) fn on_host(&self, host: &str, script: &str) -> Job {
+        self.lab_job(&["exec", host, "--", "sh", "-euc", script])
+    }
+
+    /// Runs a shell script on a host and returns what it printed. Errors: it fails.
+    pub(crate) fn host(&self, host: &str, script: &str) -> Result<String> {
+        self.try_host(host, script)?.ok().with_context(|| format!("on {host}"))
+    }
+
+    /// Runs a shell script on a host.
+    pub(crate) fn try_host(&self, host: &str, script: &str) -> Result<Finished> {
+        self.run(host, self.on_host(host, script))
+    }
+
+    /// Starts a program of this machine inside the lab's network.
+    pub(crate) fn enter(&self, words: &[&str]) -> Job {
+        self.lab_job(&["enter", "--"]).args(words.iter().copied())
+    }
+
+    /// Keeps a TCP port of a host taken until the answer is dropped.
+    pub(crate) fn occupy(&self, host: &str, port: u16) -> Result<Running> {
+        let listen = format!("exec socat TCP-LISTEN:{port},reuseaddr,fork OPEN:/dev/null");
+        let listener = self.start("occupy", self.on_host(host, &listen).limit(Duration::from_hours(1)))?;
+        let ask = format!("ss -Hltn 'sport = :{port}'");
+        self.until(&format!("port {port} of {host} taken"), Duration::from_secs(10), || {
+            Ok(Some(()).filter(|()| self.host(host, &ask).is_ok_and(|list| !list.trim().is_empty())))
+        })?;
+        Ok(listener)
+    }
+}

@@ -1,0 +1,98 @@
+//! End-to-end scenarios and benches: `kk` against the real hosts of `kk-lab`. See `kk-e2e --help` and CONTRIBUTING.md.
+//!
+//! Everything a run writes (output of each command, cluster files, logs of `kk`) lies in the artefacts folder, one
+//! folder a scenario. Nothing but the lab is touched: `kk` runs in the lab's network with a home folder of its own.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, Parser, Subcommand};
+
+use crate::context::Tools;
+
+mod bench;
+mod checks;
+mod cluster;
+mod context;
+mod events;
+mod fingerprint;
+mod host_state;
+mod kk;
+mod lab;
+mod process;
+mod registry;
+mod report;
+mod scenarios;
+mod site;
+mod suite;
+
+/// Runs kk against the real hosts of kk-lab: scenarios, or `bench`.
+///
+/// Needs root on Debian or Ubuntu, and owns the lab while it runs: hosts that run are booted anew.
+#[derive(Debug, Parser)]
+#[command(name = "kk-e2e", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// List the scenarios and what each shows
+    #[arg(long)]
+    list: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Measure how long kk takes, beside a hand-written script
+    Bench {
+        /// How often each figure is taken; the median counts
+        #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..))]
+        repeat: u8,
+        /// Write the table between the markers of this file
+        #[arg(long, value_name = "FILE")]
+        table: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Args)]
+struct Common {
+    /// Only these, by name (commas or given again)
+    #[arg(long, value_delimiter = ',', global = true)]
+    only: Vec<String>,
+    /// Where each run leaves what it wrote [default: `e2e` beside the folder of this program]
+    #[arg(long, value_name = "DIR", global = true)]
+    artefacts: Option<PathBuf>,
+    /// The kk under test [default: beside this program]
+    #[arg(long, env = "KK", value_name = "FILE", global = true)]
+    kk: Option<PathBuf>,
+    /// The lab [default: beside this program]
+    #[arg(long, env = "KK_LAB", value_name = "FILE", global = true)]
+    kk_lab: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    match dispatch(Cli::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            report::line(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether all went well.
+fn dispatch(cli: Cli) -> Result<bool> {
+    if cli.list {
+        suite::list();
+        return Ok(true);
+    }
+    let tools = Tools::find(cli.common.kk, cli.common.kk_lab, cli.common.artefacts)?;
+    match cli.command {
+        None => suite::run(&tools, &cli.common.only),
+        Some(Command::Bench { repeat, table }) => {
+            bench::run(&tools, &cli.common.only, repeat, table.as_deref())
+        }
+    }
+}

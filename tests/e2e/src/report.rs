@@ -1,0 +1,44 @@
+//! What a person reads while scenarios run: plain lines on stdout.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+/// Lines of a log that a failure repeats.
+const LAST_LINES: usize = 30;
+
+/// One line. A closed stdout is nobody's problem.
+pub(crate) fn line(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{text}");
+    let _ = out.flush();
+}
+
+/// The last lines of a text, each behind a bar.
+pub(crate) fn last_lines(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
+    last.iter().flat_map(|line| ["  | ", line, "\n"]).collect()
+}
+
+/// The newest log of kk below a folder, with its last lines.
+pub(crate) fn last_log(folder: &Path) -> Option<String> {
+    let mut logs = Vec::new();
+    find_logs(folder, &mut logs);
+    let (_, path) = logs.into_iter().max()?;
+    let text = fs::read_to_string(&path).ok()?;
+    Some(format!("  last lines of {}:\n{}", path.display(), last_lines(&text)))
+}
+
+fn find_logs(folder: &Path, found: &mut Vec<(std::time::SystemTime, std::path::PathBuf)>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            find_logs(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "log")
+            && let Ok(changed) = entry.metadata().and_then(|metadata| metadata.modified())
+        {
+            found.push((changed, path));
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Wrong input and hosts that are not as they should be: each is named, with its exit code, and before the first
+//! change where it can be known then.
+
+mod cases;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+
+use crate::context::Context;
+use crate::host_state::{self, HostState};
+use crate::lab::SudoUser;
+use crate::report;
+use crate::site::Site;
+
+use cases::{ALL, Case};
+
+const USER: SudoUser = SudoUser { name: "ada", password: "right" };
+
+pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
+    let site = Site::fresh(ctx, &ctx.dir.join("site"), 3, Some(USER))?;
+    for host in &site.hosts {
+        ctx.host(host, "useradd --create-home --shell /bin/sh bob; printf 'bob:right' | chpasswd; cp -r /home/ada/.ssh /home/bob/; chown -R bob: /home/bob/.ssh")?;
+    }
+    // What any connection leaves behind is there before the hosts are compared.
+    ctx.kk(&site, "create", &["--dry-run"])?.expect_code(0)?;
+    let before = host_state::of_all(ctx, &site.hosts)?;
+    let mut wrong = Vec::new();
+    for case in ALL {
+        let result = one(ctx, &site, case, &before);
+        report::line(&format!("  {} {}", if result.is_ok() { "ok    " } else { "FAILED" }, case.name));
+        if let Err(error) = result {
+            wrong.push(format!("{}: {error:#}", case.name));
+        }
+    }
+    ensure!(wrong.is_empty(), "{} of {} cases:\n{}", wrong.len(), ALL.len(), wrong.join("\n"));
+    Ok(())
+}
+
+fn one(ctx: &Context<'_>, site: &Site, case: &Case, before: &BTreeMap<String, HostState>) -> Result<()> {
+    let lab = site.read()?;
+    let mut edited = lab.clone();
+    (case.edit)(&mut edited, &site.dir)?;
+    let wrong = site.variant(case.name, |cluster: &mut Value| *cluster = edited)?;
+    let known_hosts = site.home().join(".ssh/known_hosts");
+    let known = fs::read(&known_hosts).context("kk remembers no host keys")?;
+    if !case.breaks.is_empty() {
+        ctx.host(case.host, case.breaks).context("cannot break the host")?;
+    }
+    let run = ctx.kk(&wrong, "create", case.args);
+    if !case.mends.is_empty() {
+        ctx.host(case.host, case.mends).context("cannot mend the host")?;
+    }
+    fs::write(&known_hosts, known)?;
+    let run = run?;
+    run.expect_code(case.code)?.expect_said(case.says)?;
+    nothing_partial(&site.workdir())?;
+    if case.changes_nothing {
+        let after = host_state::of_all(ctx, &site.hosts)?;
+        let mut lines = host_state::differences(before, &after);
+        lines.retain(|line| !case.own_traces.iter().any(|trace| line.contains(trace)));
+        host_state::expect_none(ctx, "something was changed on a host", &lines)?;
+    }
+    Ok(())
+}
+
+/// A download that failed for good leaves no file under its name: its checksum file would vouch for it.
+fn nothing_partial(folder: &Path) -> Result<()> {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if entry.file_type()?.is_dir() {
+            nothing_partial(&path)?;
+        } else {
+            let empty =
+                entry.metadata()?.len() == 0 && path.extension().is_none_or(|ending| ending != "lock");
+            ensure!(!empty, "an empty file stays: {}", path.display());
+        }
+    }
+    Ok(())
+}

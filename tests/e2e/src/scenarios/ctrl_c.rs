@@ -1,0 +1,66 @@
+//! Ctrl-C in the middle: a tidy end with code 130, nothing half-written, and the next create succeeds.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use rustix::process::Signal;
+
+use crate::checks;
+use crate::context::Context;
+use crate::kk::KkRun;
+use crate::site::Site;
+
+/// Tidy is soon, too: running actions are let end, and none of these takes longer.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
+    let site = Site::fresh(ctx, &ctx.dir.join("site"), 3, None)?;
+    for task in ["etcd/start_etcd", "control-plane/init_control_plane"] {
+        interrupted_at(ctx, &site, task, 1)?;
+    }
+    // A second signal ends at once what the first would let end.
+    interrupted_at(ctx, &site, "workers/join_worker", 2)?;
+    ctx.kk_ok(&site, "create", &[]).context("create after Ctrl-C")?;
+    checks::cluster_is_complete(ctx, &site)
+}
+
+fn interrupted_at(ctx: &Context<'_>, site: &Site, task: &str, times: usize) -> Result<()> {
+    let mut kk = ctx.kk_start(site, "create", &[])?;
+    ctx.await_task(&mut kk, task)?;
+    for _ in 0..times {
+        kk.signal(Signal::INT)?;
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    ctx.until(&format!("kk ends after Ctrl-C during {task}"), PATIENCE, || {
+        Ok(Some(()).filter(|()| kk.has_ended().unwrap_or(true)))
+    })?;
+    let run = KkRun::of(kk)?;
+    run.expect_code(130)?.expect_said(&["cancelled"])?;
+    nothing_half_written(&site.workdir())?;
+    for host in &site.hosts {
+        let left =
+            ctx.host(host, "ps -eo args= | grep -E '^(sh|bash|tar|kubeadm) ' | grep -v 'ps -eo' || true")?;
+        ensure!(!left.contains("kubeadm"), "kubeadm still runs on {host} after Ctrl-C:\n{left}");
+    }
+    Ok(())
+}
+
+/// Files appear whole or not at all; a download that goes on where it stopped has its own ending.
+fn nothing_half_written(folder: &Path) -> Result<()> {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if entry.file_type()?.is_dir() {
+            nothing_half_written(&path)?;
+            continue;
+        }
+        let name = entry.file_name().to_string_lossy().into_owned();
+        ensure!(
+            !name.contains(".new-") && !name.contains(".tmp"),
+            "a half-written file stays: {}",
+            path.display()
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,36 @@
+//! (e) A user who is not root and needs a password for sudo.
+
+use anyhow::Result;
+
+use crate::checks;
+use crate::context::Context;
+use crate::host_state;
+use crate::lab::SudoUser;
+use crate::site::Site;
+
+/// The quote and the spaces would break a password that passes through shell text.
+const USER: SudoUser = SudoUser { name: "ada", password: "it's $HOME \"a\" secret" };
+
+pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
+    let site = Site::fresh(ctx, &ctx.dir.join("site"), 2, Some(USER))?;
+    for host in &site.hosts {
+        // A hardened host: a banner before the log-in, a lecture by sudo, and a terminal demanded.
+        ctx.host(
+            host,
+            "echo 'Authorized use only' >/etc/issue.net; echo 'Banner /etc/issue.net' >/etc/ssh/sshd_config.d/banner.conf
+             printf 'Defaults requiretty, lecture=always\\n' >/etc/sudoers.d/hardened; chmod 440 /etc/sudoers.d/hardened
+             echo 'echo noise from a login script' >>/home/ada/.bashrc
+             systemctl restart ssh",
+        )?;
+    }
+    let before = host_state::of_all(ctx, &site.hosts)?;
+    ctx.kk_ok(&site, "create", &[])?;
+    checks::cluster_is_complete(ctx, &site)?;
+    let again = ctx.kk_ok(&site, "create", &[])?;
+    anyhow::ensure!(again.events.finished()?.changed == 0, "the second create changed something");
+    ctx.kk_ok(&site, "delete", &["--all"])?;
+    let mut lines = host_state::differences(&before, &host_state::of_all(ctx, &site.hosts)?);
+    // sudo remembers to whom it has spoken.
+    lines.retain(|line| !line.contains("/var/lib/sudo"));
+    host_state::expect_none(ctx, "the hosts are not as they were before", &lines)
+}

@@ -1,0 +1,79 @@
+//! The place on the control machine from which `kk` is run: a cluster file, a home folder (for `known_hosts`) and
+//! kk's working directory.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+
+use crate::context::{Context, empty};
+use crate::lab::SudoUser;
+
+/// Where `kk` is run from, and for which hosts.
+#[derive(Clone, Debug)]
+pub(crate) struct Site {
+    pub(crate) dir: PathBuf,
+    /// The cluster file.
+    pub(crate) file: PathBuf,
+    /// Names of the hosts in the cluster file, in its order; the first is the control plane.
+    pub(crate) hosts: Vec<String>,
+}
+
+impl Site {
+    /// Boots fresh hosts and makes a site for them in `dir`.
+    pub(crate) fn fresh(ctx: &Context<'_>, dir: &Path, hosts: u8, user: Option<SudoUser>) -> Result<Self> {
+        ctx.shared.replace(None);
+        empty(dir)?;
+        fs::create_dir_all(dir.join("home"))?;
+        let file = dir.join("cluster.yaml");
+        ctx.lab_up(hosts, &file, user)?;
+        let hosts = (1..=hosts).map(|number| format!("node{number}")).collect();
+        Ok(Self { dir: dir.to_owned(), file, hosts })
+    }
+
+    /// Home folder of `kk`.
+    pub(crate) fn home(&self) -> PathBuf {
+        self.dir.join("home")
+    }
+
+    /// Working directory of `kk`.
+    pub(crate) fn workdir(&self) -> PathBuf {
+        self.dir.join("kubekey")
+    }
+
+    /// The host that runs the control plane.
+    pub(crate) fn control_plane(&self) -> &str {
+        &self.hosts[0]
+    }
+
+    /// The cluster file's content.
+    pub(crate) fn read(&self) -> Result<Value> {
+        let text = fs::read_to_string(&self.file)?;
+        serde_saphyr::from_str(&text).with_context(|| format!("{} is no YAML", self.file.display()))
+    }
+
+    /// The same site with another cluster file beside the first one.
+    pub(crate) fn variant(&self, name: &str, change: impl FnOnce(&mut Value)) -> Result<Self> {
+        let mut content = self.read()?;
+        change(&mut content);
+        let site = Self { file: self.dir.join(format!("{name}.yaml")), ..self.clone() };
+        write_private(&site.file, &serde_saphyr::to_string(&content)?)?;
+        Ok(site)
+    }
+}
+
+/// The entry of a host in a cluster file. Panics when there is none: the lab wrote the file.
+pub(crate) fn host_entry<'a>(cluster: &'a mut Value, name: &str) -> &'a mut Value {
+    let hosts = cluster["spec"]["hosts"].as_array_mut().into_iter().flatten();
+    hosts.into_iter().find(|host| host["name"] == name).expect("the lab's file names all its hosts")
+}
+
+/// Writes a file that may hold a password.
+fn write_private(path: &Path, text: &str) -> Result<()> {
+    let _ = fs::remove_file(path);
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))
+}

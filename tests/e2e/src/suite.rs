@@ -1,0 +1,94 @@
+//! Running scenarios one after the other, each with its own limit, and the lines that others read.
+
+use std::cell::RefCell;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+
+use crate::context::{Context, Tools};
+use crate::report::{self, line};
+use crate::scenarios::ALL;
+
+/// One scenario.
+pub(crate) struct Scenario {
+    /// What `--only` takes.
+    pub(crate) name: &'static str,
+    /// What it shows, in a line.
+    pub(crate) about: &'static str,
+    /// How long it may take.
+    pub(crate) limit: Duration,
+    pub(crate) run: fn(&Context<'_>) -> Result<()>,
+}
+
+/// Prints name and meaning of each.
+pub(crate) fn list() {
+    for scenario in ALL {
+        line(&format!("{:<12} {}", scenario.name, scenario.about));
+    }
+}
+
+/// Runs those named, or all, and tells whether all went well. Errors: there is no scenario of that name.
+pub(crate) fn run(tools: &Tools, only: &[String]) -> Result<bool> {
+    let chosen = choose(only)?;
+    let shared = RefCell::new(None);
+    let mut failed = 0;
+    for scenario in &chosen {
+        line(&format!("--- {}: {}", scenario.name, scenario.about));
+        let begun = Instant::now();
+        let result = Context::new(tools, scenario.name, scenario.limit, &shared)
+            .and_then(|ctx| (scenario.run)(&ctx).inspect_err(|error| explain(&ctx, error)));
+        let seconds = begun.elapsed().as_secs();
+        if let Err(error) = result {
+            failed += 1;
+            // Whatever it left, the next one begins anew.
+            shared.replace(None);
+            let cause = format!("{error:#}");
+            line(&format!("  cause: {}", cause.lines().next().unwrap_or_default()));
+            line(&format!("E2E {} FAILED {seconds}", scenario.name));
+        } else {
+            line(&format!("E2E {} ok {seconds}", scenario.name));
+        }
+    }
+    line(&format!("{} passed, {failed} failed", chosen.len() - failed));
+    Ok(failed == 0)
+}
+
+fn choose(only: &[String]) -> Result<Vec<&'static Scenario>> {
+    let chosen: Vec<&Scenario> = ALL
+        .iter()
+        .filter(|scenario| only.is_empty() || only.iter().any(|name| name == scenario.name))
+        .collect();
+    let unknown: Vec<&str> = only
+        .iter()
+        .map(String::as_str)
+        .filter(|name| ALL.iter().all(|scenario| scenario.name != *name))
+        .collect();
+    ensure!(unknown.is_empty(), "no scenario is called {}\nhint: `kk-e2e --list`", unknown.join(", "));
+    Ok(chosen)
+}
+
+fn explain(ctx: &Context<'_>, error: &anyhow::Error) {
+    line(&format!("{error:#}"));
+    // The shared cluster's logs lie beside the scenarios' own folders.
+    let log = report::last_log(&ctx.dir).or_else(|| report::last_log(&ctx.tools.artefacts.join("cluster")));
+    if let Some(log) = log {
+        line(log.trim_end());
+    }
+    line(&format!("  all it wrote: {}", ctx.dir.display()));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_unknown_ones_refused() {
+        let names: BTreeSet<&str> = ALL.iter().map(|scenario| scenario.name).collect();
+        assert_eq!(names.len(), ALL.len());
+        assert_eq!(choose(&[]).unwrap().len(), ALL.len());
+        assert_eq!(choose(&["again".into()]).unwrap().len(), 1);
+        assert!(choose(&["agian".into()]).err().unwrap().to_string().contains("agian"));
+    }
+}
