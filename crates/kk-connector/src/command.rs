@@ -27,7 +27,7 @@ impl Command {
         Self {
             script: script.into(),
             files: Vec::new(),
-            timeout: Duration::from_secs(600),
+            timeout: Duration::from_mins(10),
             cancel: CancellationToken::new(),
             lines: None,
         }

@@ -18,7 +18,7 @@ pub enum Error {
     HostKeyChanged {
         /// `name:port` as dialled.
         address: String,
-        /// Fingerprint in known_hosts, `SHA256:…`.
+        /// Fingerprint in `known_hosts`, `SHA256:…`.
         known: String,
         /// Fingerprint that the host showed.
         offered: String,

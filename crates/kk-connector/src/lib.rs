@@ -6,6 +6,9 @@
 
 mod command;
 mod error;
+mod fake;
+mod local;
+mod poll;
 mod quote;
 mod ssh;
 mod stats;
@@ -13,6 +16,8 @@ mod talk;
 
 pub use command::{Command, Output, Payload, Stats, Upload, UploadFile, UploadOutcome};
 pub use error::Error;
+pub use fake::{FakeFile, FakeHost};
+pub use local::LocalConnection;
 pub use quote::quote;
 pub use ssh::{HostKeyPolicy, SshConfig, SshConnection};
 

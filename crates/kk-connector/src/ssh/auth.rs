@@ -68,7 +68,7 @@ impl Attempt<'_> {
             self.session.userauth_pubkey_memory(&self.config.user, None, key.text.expose(), passphrase);
         match result {
             Err(error) if !expected(&error) => Err(key.unusable(error.message())),
-            result => self.judge(what, result),
+            result => self.judge(&what, result),
         }
     }
 
@@ -77,7 +77,7 @@ impl Attempt<'_> {
             return Ok(false);
         }
         let result = self.session.userauth_password(&self.config.user, password.expose());
-        self.judge("password".into(), result)
+        self.judge("password", result)
     }
 
     fn keyboard(&mut self, password: &Secret) -> Result<bool, Error> {
@@ -86,7 +86,7 @@ impl Attempt<'_> {
         }
         let mut typist = Typist(password);
         let result = self.session.userauth_keyboard_interactive(&self.config.user, &mut typist);
-        self.judge("keyboard-interactive".into(), result)
+        self.judge("keyboard-interactive", result)
     }
 
     fn agent(&mut self) -> Result<bool, Error> {
@@ -115,7 +115,7 @@ impl Attempt<'_> {
         }
         for identity in identities {
             let result = agent.userauth(&self.config.user, &identity);
-            if self.judge(format!("agent key {}", identity.comment()), result)? {
+            if self.judge(&format!("agent key {}", identity.comment()), result)? {
                 return Ok(true);
             }
         }
@@ -139,7 +139,7 @@ impl Attempt<'_> {
         Ok(false)
     }
 
-    fn judge(&mut self, what: String, result: Result<(), ssh2::Error>) -> Result<bool, Error> {
+    fn judge(&mut self, what: &str, result: Result<(), ssh2::Error>) -> Result<bool, Error> {
         match result {
             Ok(()) => Ok(self.session.authenticated()),
             Err(error) if is_one_of(&error, &BROKEN) => Err(unreachable(self.config, error.message())),

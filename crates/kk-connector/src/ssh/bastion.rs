@@ -16,14 +16,12 @@ use ssh2::Channel;
 use super::{
     config::SshConfig,
     dial::{Dialled, dial, unreachable},
-    pipe::{poll_all, wanted},
+    pipe::wanted,
 };
-use crate::Error;
+use crate::{Error, poll::poll_all};
 
-/// Sleep at most so long; then a keep-alive is due. Below a second, as [`poll_all`] wants it.
-const TICK: Duration = Duration::from_millis(900);
-/// Ticks without traffic before a keep-alive.
-const QUIET_TICKS: u32 = 15;
+/// Time without traffic before a keep-alive.
+const KEEPALIVE: Duration = Duration::from_secs(15);
 const PIECE: usize = 256 << 10;
 
 /// Opens a stream to `target` through `bastion`.
@@ -42,7 +40,7 @@ pub(super) fn tunnel(bastion: &SshConfig, target: &SshConfig) -> Result<UnixStre
         stream: far,
         inward: Buffer::default(),
         outward: Buffer::default(),
-        quiet: 0,
+        quiet: false,
     };
     thread::Builder::new()
         .name(format!("bastion for {}", target.name))
@@ -63,7 +61,8 @@ struct Pump {
     inward: Buffer,
     /// From us to the bastion.
     outward: Buffer,
-    quiet: u32,
+    /// Nothing came or went for [`KEEPALIVE`].
+    quiet: bool,
 }
 
 /// Bytes that were read and are not written yet.
@@ -130,17 +129,15 @@ impl Pump {
             {
                 return Ok(());
             }
-            if out || inn {
-                self.quiet = 0;
-            } else {
+            if !out && !inn {
                 self.wait()?;
             }
         }
     }
 
     fn wait(&mut self) -> io::Result<()> {
-        if self.quiet >= QUIET_TICKS && self.outward.is_empty() {
-            self.quiet = 0;
+        // In the middle of another packet a keep-alive could never be finished.
+        if self.quiet && self.outward.is_empty() {
             self.dialled.session.keepalive_send()?;
         }
         let mut near = PollFlags::empty();
@@ -148,9 +145,7 @@ impl Pump {
         near.set(PollFlags::OUT, !self.inward.is_empty());
         let session = &self.dialled.session;
         let mut fds = [PollFd::new(&self.dialled.socket, wanted(session)), PollFd::new(&self.stream, near)];
-        if !poll_all(&mut fds, TICK)? {
-            self.quiet += 1;
-        }
+        self.quiet = !poll_all(&mut fds, KEEPALIVE)?;
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! OpenSSH's `known_hosts` (sshd(8), "SSH_KNOWN_HOSTS FILE FORMAT"): reading, comparing, appending.
+//! OpenSSH's `known_hosts` (sshd(8), the chapter on its format): reading, comparing, appending.
 
 use std::{
     fs::{self, File, OpenOptions},

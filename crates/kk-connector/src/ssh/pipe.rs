@@ -6,11 +6,14 @@ use std::{
     time::Duration,
 };
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 use ssh2::{BlockDirections, Channel, Session};
 
 use super::dial::Dialled;
-use crate::talk::{Pipe, Stream};
+use crate::{
+    poll::poll_all,
+    talk::{Pipe, Stream},
+};
 
 /// How long nothing may move before a keep-alive is sent.
 const KEEPALIVE: Duration = Duration::from_secs(10);
@@ -105,15 +108,5 @@ pub(super) fn wanted(session: &Session) -> PollFlags {
     match session.block_directions() {
         BlockDirections::Outbound | BlockDirections::Both => PollFlags::IN | PollFlags::OUT,
         BlockDirections::Inbound | BlockDirections::None => PollFlags::IN,
-    }
-}
-
-/// Sleeps until one is ready; false when the time is over. A signal counts as ready.
-pub(super) fn poll_all(fds: &mut [PollFd<'_>], timeout: Duration) -> io::Result<bool> {
-    let timeout = Timespec { tv_sec: 0, tv_nsec: timeout.subsec_nanos().into() };
-    match poll(fds, Some(&timeout)) {
-        Ok(ready) => Ok(ready > 0),
-        Err(rustix::io::Errno::INTR) => Ok(true),
-        Err(error) => Err(error.into()),
     }
 }

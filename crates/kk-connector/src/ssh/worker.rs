@@ -143,6 +143,7 @@ impl Core {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 fn not_begun(error: ssh2::Error) -> Failure {
     Failure::NotBegun(error.message().to_owned())
 }

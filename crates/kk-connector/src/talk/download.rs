@@ -8,7 +8,7 @@ use super::{Call, Caller, last_lines};
 use crate::{Error, quote};
 
 /// A file that is read whole is small; a host that takes longer for it is stuck.
-const TIMEOUT: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Reads a file as root. Files under /proc say size 0, so the bytes are counted too.
 pub(crate) async fn download(caller: &dyn Caller, path: &str, limit: u64) -> Result<Vec<u8>, Error> {

@@ -17,7 +17,7 @@ const TICK: Duration = Duration::from_millis(50);
 /// How long a script that was told to end may take for it.
 const GRACE: Duration = Duration::from_secs(3);
 /// How long the host may be silent before the script has begun.
-const START: Duration = Duration::from_secs(60);
+const START: Duration = Duration::from_mins(1);
 /// Read and refill at once; also the unit of progress messages.
 const PIECE: usize = 256 << 10;
 
@@ -216,10 +216,10 @@ impl<'a> Talk<'a> {
             Prelude::Password | Prelude::Ready => return self.answer_terminal(),
             Prelude::Sending => {}
             Prelude::Sent => {
-                if let Side::Body(body) = &mut self.call.side {
-                    if let Err(error) = body.fill(&mut self.outgoing, PIECE) {
-                        self.stopping = Some((Instant::now(), error));
-                    }
+                if let Side::Body(body) = &mut self.call.side
+                    && let Err(error) = body.fill(&mut self.outgoing, PIECE)
+                {
+                    self.stopping = Some((Instant::now(), error));
                 }
             }
         }

@@ -24,9 +24,12 @@ pub(crate) struct Plain {
     pub(crate) stderr: Vec<u8>,
 }
 
-/// Asks the host. `exec` runs a command line with the given standard input.
+/// Runs a command line with the given standard input.
+type Exec<'a> = dyn FnMut(&str, &[u8]) -> Result<Plain, Failure> + 'a;
+
+/// Asks the host.
 pub(crate) fn find_root(
-    exec: &mut dyn FnMut(&str, &[u8]) -> Result<Plain, Failure>,
+    exec: &mut Exec<'_>,
     whom: &Whom,
     password: Option<&Secret>,
 ) -> Result<Root, Failure> {
@@ -55,11 +58,7 @@ pub(crate) fn find_root(
 }
 
 /// Tries the password alone, so that a wrong one costs one attempt and sudo cannot read further.
-fn try_password(
-    exec: &mut dyn FnMut(&str, &[u8]) -> Result<Plain, Failure>,
-    whom: &Whom,
-    password: &Secret,
-) -> Result<Root, Failure> {
+fn try_password(exec: &mut Exec<'_>, whom: &Whom, password: &Secret) -> Result<Root, Failure> {
     let mark = format!("kk-{}", nonce());
     let line = format!("{}\n", password.expose());
     let tried =

@@ -1,5 +1,7 @@
 //! The SSH connection against a real sshd on loopback.
 
+#![expect(clippy::unwrap_used, reason = "a test ends at the first thing that is wrong")]
+
 mod run;
 mod sshd;
 mod transfer;

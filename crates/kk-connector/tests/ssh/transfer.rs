@@ -31,7 +31,7 @@ fn source(dir: &Path, name: &str, mib: usize) -> (PathBuf, String) {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 fn file(source: &Path, target: &Path, sha256: &str) -> UploadFile {
@@ -44,7 +44,7 @@ fn file(source: &Path, target: &Path, sha256: &str) -> UploadFile {
 }
 
 fn upload(files: Vec<UploadFile>) -> Upload {
-    Upload { files, timeout: Duration::from_secs(60), cancel: CancellationToken::new(), progress: None }
+    Upload { files, timeout: Duration::from_mins(1), cancel: CancellationToken::new(), progress: None }
 }
 
 /// Names of all files below a directory.
