@@ -90,14 +90,15 @@ impl Attempt<'_> {
     }
 
     fn agent(&mut self) -> Result<bool, Error> {
-        if std::env::var_os("SSH_AUTH_SOCK").is_none() {
+        let Some(socket) = &self.config.agent_socket else {
             self.tried.push("agent: SSH_AUTH_SOCK is not set".into());
             return Ok(false);
-        }
+        };
         if !self.offers("publickey", "agent") {
             return Ok(false);
         }
         let identities = self.session.agent().and_then(|mut agent| {
+            agent.set_identity_path(socket)?;
             agent.connect()?;
             agent.list_identities()?;
             let identities = agent.identities()?;

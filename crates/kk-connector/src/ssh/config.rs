@@ -57,8 +57,10 @@ pub struct SshConfig {
     pub private_key: Option<PrivateKey>,
     /// For an encrypted private key.
     pub passphrase: Option<Secret>,
-    /// Try the agent at `SSH_AUTH_SOCK` too, although there is a key or a password.
+    /// Try the agent too, although there is a key or a password.
     pub agent: bool,
+    /// Where the agent listens: `SSH_AUTH_SOCK`, as a rule.
+    pub agent_socket: Option<PathBuf>,
     /// For sudo; the password unless given.
     pub sudo_password: Option<Secret>,
     /// Time for connecting, and for each step of logging in.
@@ -85,6 +87,7 @@ impl SshConfig {
             private_key: None,
             passphrase: None,
             agent: false,
+            agent_socket: std::env::var_os("SSH_AUTH_SOCK").map(PathBuf::from),
             sudo_password: None,
             timeout: Duration::from_secs(30),
             bastion: None,

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends at the first thing that is wrong")]
 
+mod connect;
+mod host_keys;
 mod run;
 mod sshd;
 mod transfer;
