@@ -1,0 +1,99 @@
+//! The action that lets a node join by a discovery file, which holds the CA: nothing is trusted on first sight, and
+//! nobody waits for a signed `cluster-info`.
+
+use std::sync::Arc;
+
+use kk_config::Host;
+use kk_connector::{Payload, quote};
+use kk_engine::{Action, Apply, Change, Facts, Failure, Script, Slots};
+
+use crate::{Target, kubeadm, modules::slots};
+
+/// Reads the Base64 text of the shared certificates from the slots.
+type Certificates = Arc<dyn Fn(&Slots) -> Result<String, Failure> + Send + Sync>;
+/// Makes the discovery kubeconfig for a CA.
+type Discovery = Arc<dyn Fn(&str) -> String + Send + Sync>;
+
+/// `kubeadm join` of one host.
+#[derive(Clone)]
+pub(crate) struct Join {
+    document: String,
+    discovery: Discovery,
+    certificates: Option<Certificates>,
+    ignored: String,
+}
+
+impl Join {
+    /// A worker, or a control plane when it gets certificates.
+    pub(crate) fn new(target: &Target, host: &Host, ignored: &str) -> Self {
+        let (token, endpoint) = (target.token.clone(), target.endpoint());
+        Self {
+            document: kubeadm::join_document(target, host, &target.token, "discovery.conf"),
+            discovery: Arc::new(move |ca| kubeadm::discovery_kubeconfig(&endpoint, ca, &token)),
+            certificates: None,
+            ignored: ignored.to_owned(),
+        }
+    }
+
+    /// Puts the cluster's CAs on the host first.
+    pub(crate) fn with_certificates(
+        mut self,
+        read: impl Fn(&Slots) -> Result<String, Failure> + Send + Sync + 'static,
+    ) -> Self {
+        self.certificates = Some(Arc::new(read));
+        self
+    }
+
+    fn script(&self, values: &Slots) -> Result<Script, Failure> {
+        let ca = values
+            .get(&slots::cluster_ca())
+            .ok_or_else(|| Failure::new("the CA of the cluster was not read"))?;
+        let mut files =
+            vec![file("join.yaml", self.document.clone()), file("discovery.conf", (self.discovery)(&ca))];
+        let mut text = String::new();
+        if let Some(read) = &self.certificates {
+            files.push(file("certificates", read(values)?));
+            text.push_str(
+                "mkdir -p -m 755 /etc/kubernetes/pki\nbase64 -d certificates | tar -C /etc/kubernetes/pki -xf - --no-same-owner\n",
+            );
+        }
+        text.push_str(&format!(
+            "kubeadm join --config join.yaml --ignore-preflight-errors={}\n",
+            quote(&self.ignored)
+        ));
+        Ok(Script { text, files, output: None })
+    }
+}
+
+fn file(name: &str, text: String) -> Payload {
+    Payload { name: name.to_owned(), content: text.into_bytes().into() }
+}
+
+impl Action for Join {
+    fn check(&self, _facts: &Facts) -> Change {
+        Change::needed("join the cluster (kubeadm join)")
+    }
+
+    fn apply(&self, _facts: &Facts) -> Apply {
+        let join = self.clone();
+        Apply::Late(Box::new(move |values| join.script(values)))
+    }
+
+    fn transient(&self, _code: i32, stderr: &str) -> bool {
+        stderr.contains("connection refused") || stderr.contains("i/o timeout")
+    }
+
+    fn hint(&self, stderr: &str) -> Option<String> {
+        Some(
+            if stderr.contains("connection refused")
+                || stderr.contains("timeout")
+                || stderr.contains("deadline")
+            {
+                "the host must reach the API: look at firewalls and at spec.controlPlaneEndpoint"
+            } else {
+                "see \"journalctl -u kubelet\" on the host; run again when it is mended"
+            }
+            .to_owned(),
+        )
+    }
+}

@@ -1,0 +1,39 @@
+//! Wait until the nodes are registered.
+
+use std::time::Duration;
+
+use kk_engine::{
+    HostWork, Task,
+    actions::{Command, WaitUntil},
+};
+
+use crate::{
+    Target,
+    modules::{joining, slots},
+};
+
+/// Only after a join, or an init. A second more lets the kubelets read the Services.
+pub(super) fn task(target: &Target) -> Task {
+    let task = Task::new("wait_for_nodes", "Wait for nodes to register").timeout(Duration::from_secs(150));
+    if target.is_initialised() && joining(target).is_empty() {
+        return task;
+    }
+    let nodes = target.spec.nodes();
+    let condition = format!(
+        "[ \"$(kubectl --kubeconfig /etc/kubernetes/admin.conf get nodes --no-headers 2>&1 | wc -l)\" -ge {} ]",
+        nodes.len()
+    );
+    let mut work =
+        HostWork::new(vec![
+            Box::new(WaitUntil::new("all nodes are registered", condition).hint(
+                "",
+                "see \"journalctl -u kubelet\" on the node that \"kubectl get nodes\" does not show",
+            )),
+            Box::new(Command::new("let the kubelets read the Services", "sleep 1\n")),
+        ])
+        .needs(slots::initialised().key());
+    for host in nodes {
+        work = work.awaits(slots::joined(&host.name).key());
+    }
+    task.on(&target.spec.first_control_plane().name, work)
+}

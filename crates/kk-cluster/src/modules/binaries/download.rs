@@ -1,0 +1,77 @@
+//! Download a component to this machine.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use kk_artifact::{Artifact, Component, LocalFile, Store};
+use kk_config::Arch;
+use kk_engine::{Action, Apply, CONTROL, Change, Context, Facts, Failure, HostWork, Run, Task};
+
+use crate::Target;
+
+/// One task a component and architecture, all side by side. What an earlier run fetched is used as it is.
+pub(super) fn tasks(target: &Target) -> Vec<Task> {
+    super::wanted(target).into_iter().map(|(component, arch)| task(target, component, arch)).collect()
+}
+
+fn task(target: &Target, component: Component, arch: Arch) -> Task {
+    let (artifact, files) = &target.programs[&(component, arch)];
+    let action =
+        Download { artifact: artifact.clone(), arch, store: target.store.clone(), needed: files.is_none() };
+    let (name, title) = names(component);
+    Task::new(name, title)
+        .on(CONTROL, HostWork::new(vec![Box::new(action)]).provides(super::fetched(component, arch).key()))
+        .timeout(std::time::Duration::from_secs(3600))
+        .beside()
+}
+
+/// Task name and title of a component's download.
+fn names(component: Component) -> (&'static str, &'static str) {
+    match component {
+        Component::Kubeadm => ("download_kubeadm", "Download kubeadm"),
+        Component::Kubelet => ("download_kubelet", "Download kubelet"),
+        Component::Kubectl => ("download_kubectl", "Download kubectl"),
+        Component::Etcd => ("download_etcd", "Download etcd"),
+        Component::Containerd => ("download_containerd", "Download containerd"),
+        Component::Runc => ("download_runc", "Download runc"),
+        Component::CniPlugins => ("download_cni_plugins", "Download CNI plugins"),
+        Component::Crictl => ("download_crictl", "Download crictl"),
+        Component::Helm => ("download_helm", "Download helm"),
+    }
+}
+
+struct Download {
+    artifact: Artifact,
+    arch: Arch,
+    store: Arc<Store>,
+    needed: bool,
+}
+
+impl Action for Download {
+    fn check(&self, _facts: &Facts) -> Change {
+        if self.needed { Change::needed(format!("download {}", self.artifact)) } else { Change::None }
+    }
+
+    fn apply(&self, _facts: &Facts) -> Apply {
+        Apply::Run(Arc::new(Fetch {
+            artifact: self.artifact.clone(),
+            arch: self.arch,
+            store: self.store.clone(),
+        }))
+    }
+}
+
+struct Fetch {
+    artifact: Artifact,
+    arch: Arch,
+    store: Arc<Store>,
+}
+
+#[async_trait]
+impl Run for Fetch {
+    async fn run(&self, context: Context) -> Result<(), Failure> {
+        let files: Vec<LocalFile> = crate::fetch::fetch(&self.store, &self.artifact, &context).await?;
+        context.slots.fill(&super::fetched(self.artifact.component, self.arch), files);
+        Ok(())
+    }
+}

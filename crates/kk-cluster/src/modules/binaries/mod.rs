@@ -1,0 +1,68 @@
+//! Programs: fetched once to this machine, then sent to the hosts that lack them.
+
+mod download;
+mod upload_kube_programs;
+mod upload_runtime;
+
+use kk_artifact::{Component, LocalFile};
+use kk_config::{Arch, Host, Role};
+use kk_engine::{Module, Slot};
+
+use crate::Target;
+
+/// Downloads on the control machine. Uploads are in the order of need: what must start first goes first.
+pub(crate) fn module(target: &Target) -> Module {
+    let mut tasks = download::tasks(target);
+    tasks.push(upload_runtime::task(target));
+    tasks.push(upload_kube_programs::task(target));
+    Module::new("binaries", tasks)
+}
+
+/// The verified files of a component for an architecture, on this machine.
+pub(crate) fn fetched(component: Component, arch: Arch) -> Slot<Vec<LocalFile>> {
+    Slot::new(&format!("program {} {}", component.name(), arch.as_str()))
+}
+
+/// Programs that start first: the runtime's, and etcd's where it runs.
+fn runtime_components(host: &Host) -> Vec<Component> {
+    let mut components = Vec::new();
+    if host.is_node() {
+        components.extend([Component::Containerd, Component::Runc, Component::Crictl]);
+    }
+    if host.has_role(&Role::Etcd) {
+        components.push(Component::Etcd);
+    }
+    components
+}
+
+/// Programs of a node.
+fn kube_components(host: &Host) -> Vec<Component> {
+    if host.is_node() {
+        vec![Component::Kubeadm, Component::Kubelet, Component::Kubectl, Component::CniPlugins]
+    } else {
+        Vec::new()
+    }
+}
+
+/// Every component that some host needs, by architecture, in the order of need.
+pub(crate) fn wanted(target: &Target) -> Vec<(Component, Arch)> {
+    let mut list = Vec::new();
+    for components in [runtime_components, kube_components] {
+        for host in &target.spec.hosts {
+            for component in components(host) {
+                if !list.contains(&(component, target.arch(host))) {
+                    list.push((component, target.arch(host)));
+                }
+            }
+        }
+    }
+    list
+}
+
+/// The folder of a component's programs on a host.
+pub(crate) fn folder(component: Component) -> &'static str {
+    match component {
+        Component::CniPlugins => "/opt/cni/bin",
+        _ => "/usr/local/bin",
+    }
+}

@@ -1,0 +1,21 @@
+//! Send the runtime's and etcd's programs: they start first.
+
+use kk_engine::{HostWork, Task};
+
+use super::runtime_components;
+use crate::{Target, modules::slots, upload_programs::UploadPrograms};
+
+/// In the lane: nothing of a host can begin without its runtime.
+pub(super) fn task(target: &Target) -> Task {
+    let mut task = Task::new("upload_runtime", "Send runtime").timeout(std::time::Duration::from_secs(3600));
+    for host in &target.spec.hosts {
+        let components = runtime_components(host);
+        let mut work = HostWork::new(vec![Box::new(UploadPrograms::new(target, host, &components))])
+            .provides(slots::runtime_programs(&host.name).key());
+        for component in components {
+            work = work.needs(super::fetched(component, target.arch(host)).key());
+        }
+        task = task.on(&host.name, work);
+    }
+    task
+}

@@ -1,0 +1,59 @@
+//! Publish changed settings to the cluster, and apply them to control planes that run already.
+
+use kk_engine::{
+    Action, HostWork, Task,
+    actions::{Command, File},
+};
+
+use super::settings_published;
+use crate::{Target, kubeadm, modules::kubelet::NOTES};
+
+/// The notes on each control plane of what was last applied there. A cluster without notes was made just now by the
+/// task before, with these very settings.
+pub(super) fn task(target: &Target) -> Task {
+    let mut task = Task::new("publish_settings", "Publish settings");
+    for host in target.spec.control_planes() {
+        let first = host.name == target.spec.first_control_plane().name;
+        let facts = target.facts(host);
+        let cluster = File::text(format!("{NOTES}/cluster.yaml"), kubeadm::cluster_documents(target));
+        let kubelet = kubeadm::kubelet_document(target);
+        let mut actions: Vec<Box<dyn Action>> = Vec::new();
+        let runs = if first { target.is_initialised() } else { target.has_joined(host) };
+        let config = format!("{}{kubelet}", kubeadm::cluster_documents(target));
+        if runs && cluster.check(facts).is_needed() {
+            let publish =
+                if first { "kubeadm init phase upload-config kubeadm --config config.yaml\n" } else { "" };
+            actions.push(Box::new(
+                Command::new(
+                    "apply changed settings of the control plane",
+                    format!(
+                        "rm -f /etc/kubernetes/pki/apiserver.crt /etc/kubernetes/pki/apiserver.key\n\
+                         kubeadm init phase certs apiserver --config config.yaml\n\
+                         kubeadm init phase control-plane all --config config.yaml\n{publish}"
+                    ),
+                )
+                .file("config.yaml", config.clone().into_bytes()),
+            ));
+        }
+        if first {
+            let note = File::text(format!("{NOTES}/kubelet-cluster.yaml"), kubelet);
+            if runs && note.check(facts).is_needed() {
+                actions.push(Box::new(
+                    Command::new(
+                        "publish the kubelet's settings",
+                        "kubeadm init phase upload-config kubelet --config config.yaml\n",
+                    )
+                    .file("config.yaml", config.into_bytes()),
+                ));
+            }
+            actions.push(Box::new(note));
+        }
+        actions.push(Box::new(cluster));
+        let mut work = HostWork::new(actions);
+        if first {
+            work = work.provides(settings_published().key());
+        }
+        task = task.on(&host.name, work);
+    }
+    task
+}

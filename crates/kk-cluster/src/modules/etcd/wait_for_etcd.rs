@@ -1,0 +1,25 @@
+//! Wait until etcd is healthy.
+
+use std::time::Duration;
+
+use kk_engine::{HostWork, Task, actions::WaitUntil};
+
+use crate::{Target, modules::slots};
+
+/// Each member says for itself that it has a leader and commits.
+pub(super) fn task(target: &Target) -> Task {
+    let mut task = Task::new("wait_for_etcd", "Wait for etcd").timeout(Duration::from_secs(150));
+    for host in target.spec.etcd_hosts() {
+        let wait = WaitUntil::new("etcd is healthy", super::health_command(target.spec, host))
+            .done_by(|facts| facts.values.get("etcd").is_some_and(|answer| answer == "healthy"))
+            .hint(
+                "",
+                "the members must reach each other on their peer port: look at firewalls between the hosts",
+            );
+        task = task.on(
+            &host.name,
+            HostWork::new(vec![Box::new(wait)]).provides(slots::etcd_healthy(&host.name).key()),
+        );
+    }
+    task
+}

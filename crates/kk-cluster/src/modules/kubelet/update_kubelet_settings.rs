@@ -1,0 +1,41 @@
+//! Update the kubelet's settings on nodes that have joined.
+
+use kk_engine::{
+    Action, HostWork, Task,
+    actions::{Command, File},
+};
+
+use super::NOTES;
+use crate::{
+    Target, kubeadm,
+    modules::{control_plane, slots},
+};
+
+/// The note of what a node's kubelet was last told.
+pub(crate) fn note() -> String {
+    format!("{NOTES}/kubelet.yaml")
+}
+
+/// A new node reads its settings from the cluster when it joins, and only writes the note. One that has joined before
+/// fetches them again when the note differs from the file; the kubelet restarts only then.
+pub(super) fn task(target: &Target) -> Task {
+    let text = kubeadm::kubelet_document(target);
+    let mut task = Task::new("update_kubelet_settings", "Update kubelet settings");
+    for host in target.spec.nodes() {
+        let file = File::text(note(), text.clone());
+        let mut actions: Vec<Box<dyn Action>> = Vec::new();
+        let mut work = HostWork::default().needs(slots::joined(&host.name).key());
+        if target.has_joined(host) && file.check(target.facts(host)).is_needed() {
+            actions.push(Box::new(Command::new(
+                "fetch the kubelet's settings from the cluster",
+                "kubeadm upgrade node phase kubelet-config\nsystemctl restart kubelet.service\n",
+            )));
+            work = work.needs(control_plane::settings_published().key());
+        }
+        // Last: the note means that it is so.
+        actions.push(Box::new(file));
+        work.actions = actions;
+        task = task.on(&host.name, work);
+    }
+    task
+}

@@ -1,0 +1,102 @@
+//! The modules: one folder a capability, one file a task, the file's name the task's.
+
+pub(crate) use containerd::check_registries;
+
+pub(crate) mod addons;
+pub(crate) mod binaries;
+pub(crate) mod containerd;
+pub(crate) mod control_plane;
+pub(crate) mod etcd;
+pub(crate) mod images;
+pub(crate) mod kubeconfig;
+pub(crate) mod kubelet;
+pub(crate) mod labels;
+pub(crate) mod os;
+pub(crate) mod removal;
+pub(crate) mod verify;
+pub(crate) mod workers;
+
+use kk_config::{ControlPlaneEndpoint, Host, Role, Spec};
+use kk_engine::Slot;
+
+use crate::Target;
+
+/// Names of the slots by which lanes wait for each other.
+pub(crate) mod slots {
+    use super::Slot;
+
+    /// What a joining node needs to trust the cluster: the PEM text of its CA.
+    pub(crate) fn cluster_ca() -> Slot<String> {
+        Slot::new("cluster_ca")
+    }
+
+    /// The runtime's and etcd's programs are on the host.
+    pub(crate) fn runtime_programs(host: &str) -> Slot<()> {
+        Slot::of_host("runtime_programs", host)
+    }
+
+    /// Programs of Kubernetes and the CNI plugins are on the host.
+    pub(crate) fn kube_programs(host: &str) -> Slot<()> {
+        Slot::of_host("kube_programs", host)
+    }
+
+    /// containerd answers.
+    pub(crate) fn runtime(host: &str) -> Slot<()> {
+        Slot::of_host("runtime", host)
+    }
+
+    /// Images that static pods need are on the host.
+    pub(crate) fn control_plane_images(host: &str) -> Slot<()> {
+        Slot::of_host("control_plane_images", host)
+    }
+
+    /// Images that every node needs to become ready are on the host.
+    pub(crate) fn node_images(host: &str) -> Slot<()> {
+        Slot::of_host("node_images", host)
+    }
+
+    /// Images of add-ons that may run anywhere are on the host.
+    pub(crate) fn addon_images(host: &str) -> Slot<()> {
+        Slot::of_host("addon_images", host)
+    }
+
+    /// The member of this host is healthy, and with it the etcd cluster.
+    pub(crate) fn etcd_healthy(host: &str) -> Slot<()> {
+        Slot::of_host("etcd_healthy", host)
+    }
+
+    /// The API of the first control plane answers, and nodes may join.
+    pub(crate) fn initialised() -> Slot<()> {
+        Slot::new("initialised")
+    }
+
+    /// The node has its credentials and runs its kubelet.
+    pub(crate) fn joined(host: &str) -> Slot<()> {
+        Slot::of_host("joined", host)
+    }
+}
+
+/// The TCP ports that programs of this host listen on, and which program that is.
+pub(crate) fn ports(spec: &Spec, host: &Host) -> Vec<(u16, &'static str)> {
+    let mut ports = Vec::new();
+    if host.has_role(&Role::Etcd) {
+        ports.extend([(spec.etcd.port, "etcd"), (spec.etcd.peer_port, "etcd")]);
+    }
+    if host.has_role(&Role::ControlPlane) {
+        ports.extend([
+            (ControlPlaneEndpoint::API_SERVER_PORT, "kube-apiserver"),
+            (10257, "kube-controller-manager"),
+            (10259, "kube-scheduler"),
+        ]);
+    }
+    if host.is_node() {
+        ports.extend([(10248, "kubelet"), (10250, "kubelet"), (10256, "kube-proxy")]);
+    }
+    ports
+}
+
+/// The nodes that are to join in this run, beside the first control plane.
+pub(crate) fn joining<'a>(target: &Target<'a>) -> Vec<&'a Host> {
+    let first = &target.spec.first_control_plane().name;
+    target.spec.nodes().into_iter().filter(|host| host.name != *first && !target.has_joined(host)).collect()
+}

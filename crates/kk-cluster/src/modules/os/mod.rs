@@ -1,0 +1,102 @@
+//! The operating system as Kubernetes needs it, in files of our own, recorded and taken back by delete.
+
+mod apply_sysctls;
+pub(crate) mod create_directories;
+mod create_users;
+mod disable_firewall;
+mod disable_swap;
+mod load_kernel_modules;
+mod raise_limits;
+mod relax_selinux;
+mod set_hostname;
+mod write_hosts_block;
+
+use std::collections::BTreeMap;
+
+use kk_config::{ProxyMode, Spec};
+use kk_engine::Module;
+
+use crate::{BuildError, Target};
+
+/// Prepares every host.
+pub(crate) fn module(target: &Target) -> Result<Module, BuildError> {
+    if target.spec.system.skip_configure_os {
+        return Ok(Module::skipped("os", "spec.system.skipConfigureOS is set"));
+    }
+    Ok(Module::new(
+        "os",
+        vec![
+            set_hostname::task(target),
+            write_hosts_block::task(target),
+            create_users::task(target),
+            create_directories::task(target),
+            disable_swap::task(target),
+            relax_selinux::task(target),
+            disable_firewall::task(target),
+            load_kernel_modules::task(target),
+            apply_sysctls::task(target),
+            raise_limits::task(target)?,
+        ],
+    ))
+}
+
+/// Kernel modules that are loaded now and at every boot.
+pub(crate) fn kernel_modules(spec: &Spec) -> Vec<&'static str> {
+    let mut modules = vec!["overlay", "br_netfilter"];
+    if spec.kubernetes.proxy_mode == ProxyMode::Ipvs {
+        modules.extend(["ip_vs", "ip_vs_rr", "ip_vs_wrr", "ip_vs_sh", "nf_conntrack"]);
+    }
+    modules
+}
+
+/// Kernel settings: what Kubernetes and its networks need, and room for many connections, watches and neighbours.
+///
+/// KubeKey's list without those that only suit one kind of host or weaken it (rp_filter, swappiness, arp_*, pid_max).
+/// The user's own win.
+pub(crate) fn sysctls(spec: &Spec) -> BTreeMap<String, String> {
+    let mut settings: BTreeMap<String, String> = [
+        ("net.ipv4.ip_forward", "1"),
+        ("net.bridge.bridge-nf-call-iptables", "1"),
+        ("net.bridge.bridge-nf-call-ip6tables", "1"),
+        ("net.ipv4.ip_local_reserved_ports", "30000-32767"),
+        ("net.core.somaxconn", "32768"),
+        ("net.core.netdev_max_backlog", "65535"),
+        ("net.core.rmem_max", "33554432"),
+        ("net.core.wmem_max", "33554432"),
+        ("net.ipv4.tcp_max_syn_backlog", "1048576"),
+        ("net.ipv4.neigh.default.gc_thresh1", "512"),
+        ("net.ipv4.neigh.default.gc_thresh2", "2048"),
+        ("net.ipv4.neigh.default.gc_thresh3", "4096"),
+        ("net.ipv4.tcp_keepalive_time", "600"),
+        ("net.ipv4.tcp_keepalive_intvl", "30"),
+        ("net.ipv4.tcp_keepalive_probes", "10"),
+        ("vm.max_map_count", "262144"),
+        ("vm.overcommit_memory", "1"),
+        ("kernel.panic", "10"),
+        ("kernel.panic_on_oops", "1"),
+        ("fs.inotify.max_user_instances", "8192"),
+        ("fs.inotify.max_user_watches", "524288"),
+    ]
+    .map(|(key, value)| (key.to_owned(), value.to_owned()))
+    .into();
+    if spec.network.pods_v6.is_some() {
+        settings.insert("net.ipv6.conf.all.forwarding".to_owned(), "1".to_owned());
+        settings.insert("net.ipv6.conf.all.disable_ipv6".to_owned(), "0".to_owned());
+    }
+    settings.extend(spec.system.sysctl.clone());
+    settings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_users_settings_win() {
+        let mut spec =
+            Spec::all_in_one("n", std::net::Ipv4Addr::new(10, 0, 0, 1), kk_config::KubeVersion::default())
+                .unwrap();
+        spec.system.sysctl.insert("vm.max_map_count".into(), "1000000".into());
+        assert_eq!(sysctls(&spec)["vm.max_map_count"], "1000000");
+    }
+}

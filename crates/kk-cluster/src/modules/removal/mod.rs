@@ -1,0 +1,65 @@
+//! The way back: what a cluster put on a host goes, what it replaced comes back, and nothing else is touched.
+//!
+//! All hosts at once: no step needs the API or a quorum of etcd, because all of it goes. User data (`/var/openebs`,
+//! `/var/lib/rook`, volumes elsewhere) and the host's own packet filter rules stay.
+
+mod clean_network;
+mod forget_cluster;
+mod remove_files;
+mod remove_pods;
+mod stop_etcd;
+mod stop_kubelet;
+mod take_back;
+
+use std::collections::BTreeMap;
+
+use kk_config::{Host, Spec};
+use kk_engine::{Facts, Module, Slot};
+
+/// What the tasks of a removal are built from.
+pub(crate) struct Removal<'a> {
+    /// The cluster's file.
+    pub spec: &'a Spec,
+    /// What the hosts are.
+    pub facts: &'a BTreeMap<String, Facts>,
+    /// The runtime goes, too.
+    pub all: bool,
+    /// `kubekey/<cluster>` on this machine.
+    pub folder: std::path::PathBuf,
+}
+
+impl Removal<'_> {
+    /// Whether anything of a cluster is on the host.
+    fn is_needed(&self, host: &Host) -> bool {
+        let facts = &self.facts[&host.name];
+        let ours = facts.owned.iter().any(|line| self.all || !take_back::is_runtime(line));
+        ours || facts.files.keys().any(|path| path.starts_with("/etc/kubernetes/"))
+            || facts.units.get("kubelet.service").is_some_and(|unit| unit.active)
+    }
+
+    /// The hosts that hold something.
+    fn hosts(&self) -> Vec<&Host> {
+        self.spec.hosts.iter().filter(|host| self.is_needed(host)).collect()
+    }
+}
+
+/// The host is as it was.
+fn removed(host: &str) -> Slot<()> {
+    Slot::of_host("removed", host)
+}
+
+/// Removes the cluster from every host, then from this machine.
+pub(crate) fn module(removal: &Removal) -> Module {
+    Module::new(
+        "removal",
+        vec![
+            stop_kubelet::task(removal),
+            remove_pods::task(removal),
+            stop_etcd::task(removal),
+            clean_network::task(removal),
+            remove_files::task(removal),
+            take_back::task(removal),
+            forget_cluster::task(removal),
+        ],
+    )
+}

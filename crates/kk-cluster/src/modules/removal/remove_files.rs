@@ -1,0 +1,43 @@
+//! Remove files that the cluster's programs wrote.
+
+use kk_connector::quote;
+use kk_engine::{HostWork, Task, actions::Command};
+
+use super::Removal;
+
+/// Folders whose content is the cluster's alone. The folders themselves go when they were made by this program.
+const CONTENT: &[&str] = &[
+    "/etc/kubernetes",
+    "/var/lib/kubelet",
+    "/var/lib/cni",
+    "/run/flannel",
+    "/var/log/pods",
+    "/var/log/containers",
+];
+
+/// Never across a file system: a volume that is still mounted keeps its data.
+pub(super) fn task(removal: &Removal) -> Task {
+    let mut task = Task::new("remove_files", "Remove files");
+    for host in removal.hosts() {
+        let mut folders: Vec<String> = CONTENT.iter().map(|folder| (*folder).to_owned()).collect();
+        let mut script = String::new();
+        if removal.all {
+            script.push_str("systemctl disable -q --now containerd.service 2>/dev/null || :\n");
+            script.push_str(
+                "pkill -KILL -f '^/usr/local/bin/containerd-shim-runc-v2 -namespace k8s.io' || :\n",
+            );
+            script.push_str("awk '{ print $5 }' /proc/self/mountinfo | grep '^/run/containerd/' | sort -r | xargs -r -n 1 umount -l 2>/dev/null || :\n");
+            folders.push(removal.spec.registry.containerd_data_dir.clone());
+            folders.push("/run/containerd".to_owned());
+        }
+        for folder in folders {
+            script.push_str(&format!("[ ! -d {0} ] || find {0} -xdev -mindepth 1 -delete\n", quote(&folder)));
+        }
+        script.push_str("rm -f /etc/cni/net.d/10-flannel.conflist /opt/cni/bin/flannel /run/xtables.lock\n");
+        let remove = Command::new("remove files of the cluster", script);
+        if host.is_node() {
+            task = task.on(&host.name, HostWork::new(vec![Box::new(remove)]));
+        }
+    }
+    task
+}

@@ -1,0 +1,4 @@
+//! The pipelines: what each command does, as a list of modules that fits on one screen.
+
+pub(crate) mod create_cluster;
+pub(crate) mod delete_cluster;

@@ -1,0 +1,154 @@
+//! What the hosts are together, and what cluster is there already.
+
+use std::collections::BTreeMap;
+
+use kk_config::{Host, Spec};
+use kk_engine::Facts;
+
+use super::{Finding, Severity};
+use crate::cluster_state::ClusterState;
+
+const CA: &str = "/etc/kubernetes/pki/ca.crt";
+const ETCD_CA: &str = "/etc/ssl/etcd/ssl/ca.pem";
+
+pub(super) fn check(
+    spec: &Spec,
+    facts: &BTreeMap<String, Facts>,
+    state: &ClusterState,
+    list: &mut Vec<Finding>,
+) {
+    leftovers(spec, facts, state, list);
+    version(spec, state, list);
+    same_machine(spec, facts, list);
+    clocks(facts, list);
+}
+
+/// Clocks that are further apart than this break leases and certificates, in milliseconds.
+const CLOCK_SKEW_MS: i64 = 1000;
+
+/// Compares the hosts' clocks with the middle one of them; this machine's own clock does not matter.
+fn clocks(facts: &BTreeMap<String, Facts>, list: &mut Vec<Finding>) {
+    let mut skews: Vec<i64> = facts.values().map(|facts| facts.clock_skew_ms).collect();
+    skews.sort_unstable();
+    let Some(middle) = skews.get(skews.len() / 2).copied() else { return };
+    for (host, facts) in facts {
+        let off = facts.clock_skew_ms - middle;
+        if off.abs() > CLOCK_SKEW_MS {
+            let way = if off > 0 { "ahead of" } else { "behind" };
+            list.push(Finding {
+                severity: Severity::Error,
+                host: Some(host.clone()),
+                what: format!(
+                    "its clock is {:.1} s {way} the other hosts'",
+                    off.unsigned_abs() as f64 / 1000.0
+                ),
+                hint: "set up time synchronisation (chrony, systemd-timesyncd)".to_owned(),
+            });
+        }
+    }
+}
+
+fn error(host: Option<&Host>, what: String, hint: impl Into<String>) -> Finding {
+    Finding { severity: Severity::Error, host: host.map(|host| host.name.clone()), what, hint: hint.into() }
+}
+
+fn ca_of<'a>(facts: &'a BTreeMap<String, Facts>, host: &Host, path: &str) -> Option<&'a str> {
+    Some(facts.get(&host.name)?.files.get(path)?.sha256.as_str())
+}
+
+/// A host that belongs, or belonged, to a cluster other than the one of the first control plane.
+fn leftovers(spec: &Spec, facts: &BTreeMap<String, Facts>, state: &ClusterState, list: &mut Vec<Finding>) {
+    let first = spec.first_control_plane();
+    let ours = ca_of(facts, first, CA);
+    for host in spec.nodes() {
+        let theirs = ca_of(facts, host, CA);
+        let joined = facts
+            .get(&host.name)
+            .is_some_and(|facts| facts.files.contains_key("/etc/kubernetes/kubelet.conf"));
+        if theirs.is_some() && theirs != ours {
+            list.push(error(
+                Some(host),
+                "it holds certificates of another cluster".to_owned(),
+                format!("remove that cluster first (kk delete cluster with its file, or kubeadm reset), or take {} out of this file", host.name),
+            ));
+        } else if joined && state.answered && !state.nodes.contains_key(&host.name) {
+            list.push(error(
+                Some(host),
+                "it has joined this cluster before, but is no node of it now".to_owned(),
+                "reset it (kubeadm reset -f; rm -rf /etc/kubernetes /var/lib/kubelet) and run again",
+            ));
+        }
+    }
+    if ours.is_none() {
+        let foreign = facts
+            .get(&first.name)
+            .is_some_and(|facts| facts.files.contains_key("/etc/kubernetes/manifests/kube-apiserver.yaml"));
+        if foreign {
+            list.push(error(
+                Some(first),
+                "it runs a control plane without a CA".to_owned(),
+                "remove that cluster first",
+            ));
+        }
+    }
+    etcd_leftovers(spec, facts, list);
+}
+
+fn etcd_leftovers(spec: &Spec, facts: &BTreeMap<String, Facts>, list: &mut Vec<Finding>) {
+    let cas: std::collections::BTreeSet<&str> =
+        spec.etcd_hosts().into_iter().filter_map(|host| ca_of(facts, host, ETCD_CA)).collect();
+    if cas.len() > 1 {
+        list.push(error(
+            None,
+            "the etcd hosts hold certificates of different clusters".to_owned(),
+            "remove the other cluster from its hosts first",
+        ));
+    }
+    for host in spec.etcd_hosts() {
+        let Some(facts) = facts.get(&host.name) else { continue };
+        let has_data = facts.values.get("etcd_data").is_some_and(|answer| answer == "yes");
+        if has_data && !facts.files.contains_key("/etc/etcd.env") {
+            list.push(error(
+                Some(host),
+                format!("{} holds data of another etcd", spec.etcd.data_dir),
+                "move it away, or set spec.etcd.dataDir to another folder",
+            ));
+        }
+    }
+}
+
+/// A cluster of another version is upgraded by another command, never by chance.
+fn version(spec: &Spec, state: &ClusterState, list: &mut Vec<Finding>) {
+    let wanted = spec.kubernetes.version.to_string();
+    if let Some(node) =
+        state.nodes.get(&spec.first_control_plane().name).filter(|node| node.version != wanted)
+    {
+        list.push(error(
+            None,
+            format!("the cluster runs {}, the file says {wanted}", node.version),
+            format!("set spec.kubernetes.version to {} to keep it", node.version),
+        ));
+    }
+}
+
+/// Two names of the file that lead to one machine.
+fn same_machine(spec: &Spec, facts: &BTreeMap<String, Facts>, list: &mut Vec<Finding>) {
+    let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
+    for host in &spec.hosts {
+        let Some(id) = facts.get(&host.name).and_then(|facts| facts.values.get("machine_id")) else {
+            continue;
+        };
+        if id.is_empty() {
+            continue;
+        }
+        if let Some(other) = seen.insert(id, &host.name) {
+            list.push(Finding {
+                severity: Severity::Warning,
+                host: Some(host.name.clone()),
+                what: format!("it has the machine id of {other}"),
+                hint: "two names of one machine, or a cloned machine: give it an own /etc/machine-id"
+                    .to_owned(),
+            });
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What can be known before the first change: all hosts, all problems, in one list.
+//!
+//! A finding is an error (nothing is begun), a warning (the person decides), or something that the program adapts to
+//! and says so. Pure: the facts in, the findings out.
+
+mod cluster;
+mod host;
+
+use std::collections::BTreeMap;
+
+use kk_config::Spec;
+use kk_engine::Facts;
+use serde::Serialize;
+
+use crate::cluster_state::ClusterState;
+
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Nothing is begun.
+    Error,
+    /// It may go wrong.
+    Warning,
+    /// The program sets what is needed.
+    Adapted,
+}
+
+/// Something that the person should know before the first change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// How much it matters.
+    pub severity: Severity,
+    /// Host name; `None` for what concerns the cluster.
+    pub host: Option<String>,
+    /// What is so, in a few words.
+    pub what: String,
+    /// What to do, or what the program does.
+    pub hint: String,
+}
+
+/// Collects the findings of one host.
+struct Findings<'a> {
+    host: &'a str,
+    list: &'a mut Vec<Finding>,
+}
+
+impl Findings<'_> {
+    fn add(&mut self, severity: Severity, what: impl Into<String>, hint: impl Into<String>) {
+        self.list.push(Finding {
+            severity,
+            host: Some(self.host.to_owned()),
+            what: what.into(),
+            hint: hint.into(),
+        });
+    }
+
+    fn error(&mut self, what: impl Into<String>, hint: impl Into<String>) {
+        self.add(Severity::Error, what, hint);
+    }
+
+    fn warning(&mut self, what: impl Into<String>, hint: impl Into<String>) {
+        self.add(Severity::Warning, what, hint);
+    }
+
+    fn adapted(&mut self, what: impl Into<String>, hint: impl Into<String>) {
+        self.add(Severity::Adapted, what, hint);
+    }
+}
+
+/// Looks at every host and at the cluster as a whole. Errors come first, then in the order of the hosts.
+pub(crate) fn precheck(spec: &Spec, facts: &BTreeMap<String, Facts>, state: &ClusterState) -> Vec<Finding> {
+    let mut list = Vec::new();
+    for host in &spec.hosts {
+        if let Some(facts) = facts.get(&host.name) {
+            host::check(spec, host, facts, &mut Findings { host: &host.name, list: &mut list });
+        }
+    }
+    cluster::check(spec, facts, state, &mut list);
+    list.sort_by_key(|finding| finding.severity);
+    list
+}
+
+#[cfg(test)]
+mod tests;
