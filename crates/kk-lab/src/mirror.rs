@@ -39,16 +39,23 @@ pub(crate) fn catalogue_file(paths: &Paths) -> PathBuf {
 
 /// Builds and publishes everything for these Kubernetes versions; nothing is done twice.
 pub(crate) fn build(paths: &Paths, versions: &Versions, kubernetes: &[String]) -> Result<()> {
+    let builds = versions.builds(&paths.data, kubernetes)?;
+    let name = format!("all-{}", kubernetes.join("-"));
+    let key = programs::key_of_all(paths, &builds)?;
+    // Without the lock: who needs nothing built does not wait for somebody else's build.
+    if record(paths, &name).key == key && catalogue_file(paths).exists() {
+        return Ok(());
+    }
     let _alone = paths.lock("build")?;
     disk::ensure_free(&paths.cache, disk::for_cache() / 4, "the mirror")?;
-    let builds = versions.builds(&paths.data, kubernetes)?;
     let programs = programs::ensure(paths, versions, &builds)?;
     let base = rootfs::ensure(paths)?;
     for build in &builds {
         publish_files(paths, build, &programs)?;
     }
     publish_images(paths, versions, kubernetes, &programs, &base)?;
-    write_catalogue(paths)
+    write_catalogue(paths)?;
+    keep(paths, &name, &Record { key, catalogue: Catalogue::new() })
 }
 
 fn publish_files(paths: &Paths, build: &Build, programs: &AllPrograms) -> Result<()> {

@@ -77,6 +77,19 @@ pub(crate) fn ensure(
     Ok(finished)
 }
 
+/// Changes when anything does that the mirror is made from: Go modules, recipes, `versions.yaml`, `pause.c`.
+pub(crate) fn key_of_all(paths: &Paths, builds: &[Build]) -> Result<String> {
+    let mut sha = Sha256::new();
+    for file in ["versions.yaml", "pause.c"] {
+        let path = paths.data.join(file);
+        sha.update(fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?);
+    }
+    for build in builds {
+        sha.update(location(paths, build)?.key);
+    }
+    Ok(hash::short(sha.finalize()))
+}
+
 fn location(paths: &Paths, build: &Build) -> Result<Programs> {
     let mut sha = Sha256::new();
     for file in ["go.mod", "go.sum"] {

@@ -20,7 +20,11 @@ const PACKAGES: &str = "systemd,systemd-sysv,dbus,udev,openssh-server,sudo,iprou
 pub(crate) fn ensure(paths: &Paths) -> Result<PathBuf> {
     let key = hash::of_text(&format!("{SUITE} {PACKAGES}"));
     let folder = paths.cache.join("rootfs").join(key);
-    if folder.join("usr/sbin/sshd").exists() {
+    if folder.exists() {
+        return Ok(folder);
+    }
+    let _alone = paths.lock("rootfs")?;
+    if folder.exists() {
         return Ok(folder);
     }
     packages::ensure(packages::ROOT_FS)?;
