@@ -9,8 +9,8 @@ pub(crate) struct Findings<'a> {
     file: &'a str,
     lines: Vec<String>,
     found: Vec<Finding>,
-    /// Parts of the file could not be read, so that something "missing" may just be misspelt.
-    incomplete: bool,
+    /// Places of what could not be read: something "missing" around them may just be misspelt.
+    unread: Vec<Span>,
 }
 
 struct Finding {
@@ -24,7 +24,7 @@ impl<'a> Findings<'a> {
     pub(crate) fn new(file: &'a str, text: &str) -> Self {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let lines = text.lines().map(str::to_owned).collect();
-        Self { file, lines, found: Vec::new(), incomplete: false }
+        Self { file, lines, found: Vec::new(), unread: Vec::new() }
     }
 
     pub(crate) fn error(
@@ -46,13 +46,8 @@ impl<'a> Findings<'a> {
     }
 
     /// An error because of which part of the file is not read.
-    pub(crate) fn structure_error(
-        &mut self,
-        at: impl Into<Option<Span>>,
-        message: impl Into<String>,
-        hint: impl Into<String>,
-    ) {
-        self.incomplete = true;
+    pub(crate) fn structure_error(&mut self, at: Span, message: impl Into<String>, hint: impl Into<String>) {
+        self.unread.push(at);
         self.error(at, message, hint);
     }
 
@@ -74,16 +69,16 @@ impl<'a> Findings<'a> {
         self.structure_error(key, message, hint);
     }
 
-    /// Something that should be there is not; only told when the whole file could be read.
-    pub(crate) fn missing(
-        &mut self,
-        at: impl Into<Option<Span>>,
-        message: impl Into<String>,
-        hint: impl Into<String>,
-    ) {
-        if !self.incomplete {
+    /// Something that should be there is not; only told where all around it could be read.
+    pub(crate) fn missing(&mut self, at: At<'_>, message: impl Into<String>, hint: impl Into<String>) {
+        if !self.is_unread(at) {
             self.error(at, message, hint);
         }
+    }
+
+    /// True when something in this part of the file could not be read.
+    pub(crate) fn is_unread(&self, part: At<'_>) -> bool {
+        self.unread.iter().any(|span| part.extent.is_none_or(|extent| extent.contains(*span)))
     }
 
     /// The warnings, or everything when there is an error; each in the order of the file.
@@ -123,17 +118,20 @@ impl<'a> Findings<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct At<'a> {
     node: Option<&'a Node>,
+    /// What a finding shows.
     span: Option<Span>,
+    /// All of the value here, or of the one around it where there is none.
+    extent: Option<Span>,
 }
 
 impl<'a> At<'a> {
     pub(crate) fn root(node: &'a Node) -> Self {
-        Self { node: Some(node), span: Some(node.span) }
+        Self { node: Some(node), span: Some(node.span), extent: Some(node.span) }
     }
 
     /// For a configuration that comes from no file.
     pub(crate) fn nowhere() -> Self {
-        Self { node: None, span: None }
+        Self { node: None, span: None, extent: None }
     }
 
     /// The value of a key. A block of several lines is shown by its key, not by its first line.
@@ -141,7 +139,7 @@ impl<'a> At<'a> {
         match self.node.and_then(|node| node.entry(key)) {
             Some((key, node)) => {
                 let block = node.text().is_none() && node.span.line != key.span.line;
-                Self { node: Some(node), span: Some(if block { key.span } else { node.span }) }
+                Self { span: Some(if block { key.span } else { node.span }), ..Self::root(node) }
             }
             None => self.end(),
         }
@@ -150,7 +148,7 @@ impl<'a> At<'a> {
     /// A key itself, not its value.
     pub(crate) fn name(self, key: &str) -> Self {
         match self.node.and_then(|node| node.entry(key)) {
-            Some((key, _)) => Self { node: None, span: Some(key.span) },
+            Some((key, _)) => Self { node: None, span: Some(key.span), ..self },
             None => self.end(),
         }
     }
@@ -164,7 +162,7 @@ impl<'a> At<'a> {
     }
 
     fn end(self) -> Self {
-        Self { node: None, span: self.span }
+        Self { node: None, ..self }
     }
 }
 

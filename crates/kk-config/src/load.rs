@@ -3,7 +3,7 @@
 use crate::findings::{At, Findings};
 use crate::normalise::{normalise, warn_of_fields_without_effect};
 use crate::v1alpha2::{self, Cluster};
-use crate::yaml::{self, Document, Node};
+use crate::yaml::{self, Document};
 use crate::{ConfigErrors, Diagnostic, KubeVersion, Role, Spec, reader, schema};
 use std::net::Ipv4Addr;
 
@@ -38,7 +38,7 @@ pub fn load(file_name: &str, text: &str, overrides: &Overrides) -> Result<Loaded
     let documents = sort_documents(&parsed.documents, &mut out);
     let Some(cluster) = documents.cluster else {
         let hint = format!("begin it with `apiVersion: {}` and `kind: Cluster`", v1alpha2::API_VERSION);
-        out.missing(None, format!("{file_name} has no Cluster document"), hint);
+        out.missing(At::nowhere(), format!("{file_name} has no Cluster document"), hint);
         return Err(out.finish().expect_err("an error was added or found before"));
     };
     let json = reader::read(&cluster.root, &schema(), &mut out);
@@ -64,38 +64,27 @@ fn sort_documents<'a>(documents: &'a [Document], out: &mut Findings<'_>) -> Docu
     let mut sorted = Documents { cluster: None, kubesphere: None };
     for document in documents.iter().filter(|document| !document.root.is_null()) {
         let root = &document.root;
-        let slot = match root.get("kind").and_then(Node::text) {
-            Some("Cluster") => &mut sorted.cluster,
-            Some("ClusterConfiguration" | "ConfigMap") => &mut sorted.kubesphere,
-            Some(kind) => {
-                let hint = reader::did_you_mean(kind, ["Cluster", "ClusterConfiguration"].into_iter())
+        let Some((kind, name)) = root.get("kind").and_then(|kind| Some((kind.span, kind.text()?))) else {
+            let hint = format!("begin it with `apiVersion: {}` and `kind: Cluster`", v1alpha2::API_VERSION);
+            out.structure_error(root.span, "this document has no kind", hint);
+            continue;
+        };
+        let slot = match name {
+            "Cluster" => &mut sorted.cluster,
+            "ClusterConfiguration" | "ConfigMap" => &mut sorted.kubesphere,
+            _ => {
+                let hint = reader::did_you_mean(name, ["Cluster", "ClusterConfiguration"].into_iter())
                     .unwrap_or_else(|| {
                         "a file holds a Cluster and may hold a ClusterConfiguration".to_owned()
                     });
-                out.structure_error(
-                    At::root(root).key("kind"),
-                    format!("documents of kind `{kind}` are not known"),
-                    hint,
-                );
-                continue;
-            }
-            None => {
-                let hint =
-                    format!("begin it with `apiVersion: {}` and `kind: Cluster`", v1alpha2::API_VERSION);
-                out.structure_error(root.span, "this document has no kind", hint);
+                out.structure_error(kind, format!("documents of kind `{name}` are not known"), hint);
                 continue;
             }
         };
         if let Some(first) = slot {
-            let message = format!(
-                "the file has two documents of this kind; the first begins{}",
-                At::root(&first.root).in_line()
-            );
-            out.structure_error(
-                At::root(root).key("kind"),
-                message,
-                "put each cluster into a file of its own",
-            );
+            let line = first.root.span.line;
+            let message = format!("the file has two documents of this kind; the first begins in line {line}");
+            out.structure_error(kind, message, "put each cluster into a file of its own");
         } else {
             *slot = Some(document);
         }

@@ -3,45 +3,18 @@
 //! The parser is that of `serde-saphyr`, used directly: a serde deserialiser stops at its first error and
 //! forgets places, and a Cluster file is to be checked as a whole. No other module names the parser.
 
+mod tree;
+
+pub(crate) use tree::{Key, Node, Span, Value};
+
 use granit_parser::{Event, Parser, ScalarStyle, ScanError, StrInput, Tag};
-use serde_json::Value as Json;
 use std::borrow::Cow;
 use std::collections::HashMap;
+use tree::FIRST;
 
 /// Values that a file may hold after its aliases are expanded: far above any real cluster, far below what
 /// nested aliases can blow up to.
 const MAX_NODES: usize = 1_000_000;
-
-/// A range of the text: lines from 1, columns in characters from 1, end exclusive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Span {
-    pub(crate) line: usize,
-    pub(crate) column: usize,
-    pub(crate) end_line: usize,
-    pub(crate) end_column: usize,
-}
-
-/// A value and its place.
-#[derive(Debug, Clone)]
-pub(crate) struct Node {
-    pub(crate) span: Span,
-    pub(crate) value: Value,
-}
-
-/// What a node holds. Scalars are resolved by whoever knows the wanted type, so that `0123` can be a text.
-#[derive(Debug, Clone)]
-pub(crate) enum Value {
-    Scalar { text: String, plain: bool },
-    List(Vec<Node>),
-    Map(Vec<(Key, Node)>),
-}
-
-/// A key of a map.
-#[derive(Debug, Clone)]
-pub(crate) struct Key {
-    pub(crate) span: Span,
-    pub(crate) text: String,
-}
 
 /// One document of a file.
 #[derive(Debug)]
@@ -234,8 +207,6 @@ fn is_string_tag(tag: Option<&Cow<'_, Tag>>) -> bool {
     tag.is_some_and(|tag| tag.is_yaml_core_schema_tag("str"))
 }
 
-const FIRST: Span = Span { line: 1, column: 1, end_line: 1, end_column: 1 };
-
 fn convert(span: granit_parser::Span) -> Span {
     Span {
         line: span.start.line(),
@@ -252,106 +223,10 @@ fn syntax_error(found: &ScanError) -> YamlError {
     error(span, message, "look at indentation, quotes and brackets here and in the lines before")
 }
 
-impl Span {
-    fn end_at(&mut self, other: Span) {
-        (self.end_line, self.end_column) = (other.end_line, other.end_column);
-    }
-}
-
-impl Node {
-    /// A value that is nowhere, for configurations that come from no file.
-    pub(crate) fn nowhere() -> Self {
-        Self { span: FIRST, value: Value::Map(Vec::new()) }
-    }
-
-    /// The entry of a map; `None` when this is no map or has no such key.
-    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
-        self.entry(key).map(|(_, node)| node)
-    }
-
-    /// The entry of a map with its key.
-    pub(crate) fn entry(&self, key: &str) -> Option<&(Key, Node)> {
-        match &self.value {
-            Value::Map(entries) => entries.iter().find(|(known, _)| known.text == key),
-            _ => None,
-        }
-    }
-
-    /// The text of a scalar.
-    pub(crate) fn text(&self) -> Option<&str> {
-        match &self.value {
-            Value::Scalar { text, .. } => Some(text),
-            _ => None,
-        }
-    }
-
-    /// The text of a scalar that is not quoted, and so may be a number, a truth value or nothing.
-    fn plain(&self) -> Option<&str> {
-        match &self.value {
-            Value::Scalar { text, plain: true } => Some(text),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn is_null(&self) -> bool {
-        self.plain().is_some_and(|text| matches!(text, "" | "~" | "null" | "Null" | "NULL"))
-    }
-
-    /// As YAML 1.1 has it, which is what KubeKey reads.
-    pub(crate) fn as_bool(&self) -> Option<bool> {
-        match self.plain()? {
-            "true" | "True" | "TRUE" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Some(true),
-            "false" | "False" | "FALSE" | "no" | "No" | "NO" | "off" | "Off" | "OFF" => Some(false),
-            _ => None,
-        }
-    }
-
-    /// A whole decimal number without leading zeros.
-    pub(crate) fn as_integer(&self) -> Option<i64> {
-        let text = self.plain()?;
-        let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-        let decimal =
-            digits.bytes().all(|b| b.is_ascii_digit()) && (digits == "0" || !digits.starts_with('0'));
-        decimal.then(|| text.parse().ok())?
-    }
-
-    fn as_float(&self) -> Option<f64> {
-        let text = self.plain()?;
-        let number = text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '.'));
-        let leading_zero = text.len() > 1 && text.starts_with('0') && !text.starts_with("0.");
-        (number && !leading_zero).then(|| text.parse().ok())?
-    }
-
-    /// The value as JSON, scalars resolved by what they look like.
-    pub(crate) fn to_json(&self) -> Json {
-        match &self.value {
-            Value::List(items) => items.iter().map(Node::to_json).collect(),
-            Value::Map(entries) => {
-                Json::Object(entries.iter().map(|(key, node)| (key.text.clone(), node.to_json())).collect())
-            }
-            Value::Scalar { .. } if self.is_null() => Json::Null,
-            Value::Scalar { text, .. } => self
-                .as_bool()
-                .map(Json::from)
-                .or_else(|| self.as_integer().map(Json::from))
-                .or_else(|| self.as_float().map(Json::from))
-                .unwrap_or_else(|| Json::from(text.as_str())),
-        }
-    }
-
-    fn size(&self) -> usize {
-        match &self.value {
-            Value::Scalar { .. } => 1,
-            Value::List(items) => 1 + items.iter().map(Node::size).sum::<usize>(),
-            Value::Map(entries) => 1 + entries.iter().map(|(_, node)| node.size()).sum::<usize>(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value as Json, json};
     use std::fmt::Write;
 
     fn one(text: &str) -> Json {

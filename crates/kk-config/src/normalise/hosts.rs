@@ -97,7 +97,8 @@ fn check_name(name: &str, at: At<'_>, out: &mut Findings<'_>) {
 fn address(doc: &v1alpha2::Host, at: At<'_>, out: &mut Findings<'_>) -> String {
     let inside = || doc.internal_address.as_deref().and_then(|text| text.split(',').next());
     let Some(address) = doc.address.as_deref().or_else(inside).map(str::trim) else {
-        out.missing(at, format!("host `{}` has no address", doc.name), "add `address: …`");
+        let host = if doc.name.is_empty() { "a host".to_owned() } else { format!("host `{}`", doc.name) };
+        out.missing(at, format!("{host} has no address"), "add `address: …`");
         return String::new();
     };
     if doc.address.is_some() && !is_address(address) {

@@ -68,8 +68,8 @@ pub(crate) fn warn_of_fields_without_effect(
 }
 
 fn asked_for<'a>(root: &'a Node, path: &str) -> Option<At<'a>> {
-    let node = path.split('.').try_fold(root, |node, key| node.get(key))?;
-    asks_for_something(node).then(|| At::root(node))
+    let node = path.split('.').try_fold(root, Node::get)?;
+    asks_for_something(node).then(|| path.split('.').fold(At::root(root), At::key))
 }
 
 /// False for what amounts to "no": nothing, false, and collections of such.
@@ -78,5 +78,28 @@ fn asks_for_something(node: &Node) -> bool {
         Value::Scalar { text, .. } => !node.is_null() && node.as_bool() != Some(false) && !text.is_empty(),
         Value::List(items) => items.iter().any(asks_for_something),
         Value::Map(entries) => entries.iter().any(|(_, node)| asks_for_something(node)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::yaml;
+
+    #[test]
+    fn every_path_is_a_field_that_a_file_can_have() {
+        let full = yaml::parse(include_str!("../../tests/kubekey-full.yaml"));
+        for path in WITHOUT_EFFECT {
+            assert!(asked_for(&full.documents[0].root, path).is_some(), "{path}");
+        }
+    }
+
+    #[test]
+    fn saying_no_is_not_asking_for_something() {
+        let parsed =
+            yaml::parse("spec: {addons: [], storage: {openebs: {basePath: ''}}, kubesphere: {enabled: no}}");
+        for path in ["spec.addons", "spec.storage", "spec.kubesphere"] {
+            assert!(asked_for(&parsed.documents[0].root, path).is_none(), "{path}");
+        }
     }
 }

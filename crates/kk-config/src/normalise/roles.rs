@@ -4,7 +4,7 @@ use crate::findings::{At, Findings};
 use crate::host_range;
 use crate::reader::did_you_mean;
 use crate::spec::{Host, Role};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 const KNOWN_GROUPS: [&str; 5] = ["etcd", "control-plane", "master", "worker", "registry"];
 /// Missing names to tell of one range.
@@ -18,27 +18,28 @@ pub(super) fn assign(
     out: &mut Findings<'_>,
 ) -> BTreeMap<Role, Vec<String>> {
     let at = spec.key("roleGroups");
+    let known: HashSet<String> = hosts.iter().map(|host| host.name.clone()).collect();
     let mut by_role: BTreeMap<Role, Vec<String>> = BTreeMap::new();
     for (group, entries) in groups {
-        let place = at.key(group);
         check_group_name(group, at, out);
         let members = by_role.entry(Role::from_group(group)).or_default();
         for (i, entry) in entries.iter().enumerate() {
-            for name in members_of(entry, group, hosts, place.item(i), out) {
-                if !members.contains(&name) {
-                    members.push(name);
-                }
-            }
+            members.extend(members_of(entry, group, &known, (spec, at.key(group).item(i)), out));
         }
     }
-    for (role, members) in &by_role {
-        for host in hosts.iter_mut().filter(|host| members.contains(&host.name)) {
+    for (role, members) in &mut by_role {
+        let mut seen = HashSet::new();
+        members.retain(|name| seen.insert(name.clone()));
+        for host in hosts.iter_mut().filter(|host| seen.contains(&host.name)) {
             host.roles.insert(role.clone());
         }
     }
-    check_groups(&by_role, at, out);
-    warn_of_idle(hosts, spec.key("hosts"), out);
-    hosts.retain(|host| !host.roles.is_empty());
+    check_groups(groups, &by_role, at, out);
+    // With a group that could not be read nobody knows who is idle.
+    if !out.is_unread(at) {
+        warn_of_idle(hosts, spec.key("hosts"), out);
+        hosts.retain(|host| !host.roles.is_empty());
+    }
     by_role
 }
 
@@ -52,7 +53,13 @@ fn check_group_name(group: &str, at: At<'_>, out: &mut Findings<'_>) {
 }
 
 /// The names that an entry of a group stands for, as far as there are such hosts.
-fn members_of(entry: &str, group: &str, hosts: &[Host], at: At<'_>, out: &mut Findings<'_>) -> Vec<String> {
+fn members_of(
+    entry: &str,
+    group: &str,
+    known: &HashSet<String>,
+    (spec, at): (At<'_>, At<'_>),
+    out: &mut Findings<'_>,
+) -> Vec<String> {
     let names = match host_range::expand(entry) {
         Ok(names) => names,
         Err(problem) => {
@@ -61,33 +68,40 @@ fn members_of(entry: &str, group: &str, hosts: &[Host], at: At<'_>, out: &mut Fi
             return Vec::new();
         }
     };
-    let known = |name: &String| hosts.iter().any(|host| &host.name == name);
-    let (names, unknown): (Vec<String>, Vec<String>) = names.into_iter().partition(known);
-    if let [first, ..] = unknown.as_slice() {
-        let shown =
-            unknown.iter().take(NAMES_SHOWN).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-        let more = unknown
-            .len()
-            .checked_sub(NAMES_SHOWN + 1)
-            .map_or(String::new(), |n| format!(" and {} more", n + 1));
+    let (names, unknown): (Vec<String>, Vec<String>) =
+        names.into_iter().partition(|name| known.contains(name));
+    if !unknown.is_empty() && !out.is_unread(spec.key("hosts")) {
+        let shown: Vec<String> = unknown.iter().take(NAMES_SHOWN).map(|name| format!("`{name}`")).collect();
+        let more = unknown.len() - shown.len();
+        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
         // Only a name is misspelt; a range is too long.
-        let close =
-            (unknown.len() == 1).then(|| did_you_mean(first, hosts.iter().map(|host| host.name.as_str())));
+        let close = (unknown.len() == 1).then(|| did_you_mean(&unknown[0], known.iter().map(String::as_str)));
         let hint = close.flatten().unwrap_or_else(|| "each name must be one of `spec.hosts`".to_owned());
-        out.missing(at, format!("role group `{group}` names {shown}{more}, but there is no such host"), hint);
+        let message =
+            format!("role group `{group}` names {}{more}, but there is no such host", shown.join(", "));
+        out.error(at, message, hint);
     }
     names
 }
 
-fn check_groups(by_role: &BTreeMap<Role, Vec<String>>, at: At<'_>, out: &mut Findings<'_>) {
-    let count = |role: &Role| by_role.get(role).map_or(0, Vec::len);
-    if count(&Role::ControlPlane) == 0 {
+fn check_groups(
+    groups: &BTreeMap<String, Vec<String>>,
+    by_role: &BTreeMap<Role, Vec<String>>,
+    at: At<'_>,
+    out: &mut Findings<'_>,
+) {
+    // Entries that name nobody were reported; the group is not empty for all that.
+    let is_empty = |role: Role| {
+        !groups.iter().any(|(group, entries)| Role::from_group(group) == role && !entries.is_empty())
+    };
+    if is_empty(Role::ControlPlane) {
         out.missing(at, "there is no control plane", "name at least one host in `roleGroups.control-plane`");
     }
-    let etcd = count(&Role::Etcd);
-    if etcd == 0 {
+    if is_empty(Role::Etcd) {
         out.missing(at, "there is no etcd member", "name one, three or five hosts in `roleGroups.etcd`");
-    } else if etcd.is_multiple_of(2) {
+    }
+    let etcd = by_role.get(&Role::Etcd).map_or(0, Vec::len);
+    if etcd > 0 && etcd.is_multiple_of(2) {
         let message = format!("{etcd} etcd members bear the loss of no more members than {} do", etcd - 1);
         out.warning(at.name("etcd"), message, format!("use {} or {}", etcd - 1, etcd + 1));
     }
