@@ -4,13 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::context::Context;
 use crate::site::Site;
 
 /// Units that `kk` runs on the hosts.
 pub(crate) const UNITS: [&str; 3] = ["etcd", "containerd", "kubelet"];
+
+/// A Deployment behind a Service; `make demo` shows the same.
+const WEB: &str = include_str!("../web.yaml");
+const ASK_FROM_POD: &str = include_str!("../ask_from_pod.sh");
 
 const KUBECTL: &str = "kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 10s";
 
@@ -26,9 +30,8 @@ impl Context<'_> {
             .context("kubectl answered no JSON")
     }
 
-    fn apply(&self, site: &Site, objects: &Value) -> Result<()> {
-        let job =
-            self.on_host(site.control_plane(), &format!("{KUBECTL} apply -f -")).stdin(objects.to_string());
+    fn apply(&self, site: &Site, objects: &str) -> Result<()> {
+        let job = self.on_host(site.control_plane(), &format!("{KUBECTL} apply -f -")).stdin(objects);
         self.run("kubectl-apply", job)?.ok()?;
         Ok(())
     }
@@ -75,10 +78,9 @@ pub(crate) fn cluster_is_complete(ctx: &Context<'_>, site: &Site) -> Result<()> 
 /// A Deployment with a pod on each worker answers through its Service by name from the pod on either worker, and
 /// each pod answers the other one directly.
 pub(crate) fn service_answers_across_nodes(ctx: &Context<'_>, site: &Site) -> Result<()> {
-    // CoreDNS is the one program with an HTTP server whose image every node has: its plugin `health` answers "OK".
-    let image = ctx.kubectl_json(site, "-n kube-system get deployment coredns")?;
-    let image = text(&image["spec"]["template"]["spec"]["containers"][0]["image"]);
-    ctx.apply(site, &web(&image))?;
+    let coredns = ctx.kubectl_json(site, "-n kube-system get deployment coredns")?;
+    let image = text(&coredns["spec"]["template"]["spec"]["containers"][0]["image"]);
+    ctx.apply(site, &WEB.replace("image: IMAGE", &format!("image: {image}")))?;
     let patience = Duration::from_mins(1);
     let pods = ctx.until("a web pod runs on each worker", patience, || {
         let pods = web_pods(ctx, site)?;
@@ -90,58 +92,24 @@ pub(crate) fn service_answers_across_nodes(ctx: &Context<'_>, site: &Site) -> Re
             ensure!(answer == "OK", "from the pod on {host}, {target} answers `{answer}`");
         }
         for _ in 0..10 {
-            let answer = ask_from_pod(ctx, host, "web.e2e.svc.cluster.local")?;
+            let answer = ask_from_pod(ctx, host, "web.web.svc.cluster.local")?;
             ensure!(answer == "OK", "from the pod on {host}, the Service answers `{answer}`");
         }
     }
-    ctx.kubectl(site, "delete namespace e2e --wait=true --timeout=60s")?;
+    ctx.kubectl(site, "delete namespace web --wait=true --timeout=60s")?;
     Ok(())
 }
 
 /// Address of the ready web pod by host.
 fn web_pods(ctx: &Context<'_>, site: &Site) -> Result<BTreeMap<String, String>> {
-    let pods = ctx.kubectl_json(site, "-n e2e get pods")?;
+    let pods = ctx.kubectl_json(site, "-n web get pods")?;
     let ready = items(&pods).filter(|pod| pod["status"]["containerStatuses"][0]["ready"] == true);
     Ok(ready.map(|pod| (text(&pod["spec"]["nodeName"]), text(&pod["status"]["podIP"]))).collect())
 }
 
-/// One HTTP request with the host's curl in the pod's network and with the pod's resolver, for the images of the lab
-/// hold no HTTP client.
 fn ask_from_pod(ctx: &Context<'_>, host: &str, target: &str) -> Result<String> {
-    let script = format!(
-        "export CONTAINER_RUNTIME_ENDPOINT=unix:///run/containerd/containerd.sock
-         pid=$(crictl inspect --output go-template --template '{{{{.info.pid}}}}' $(crictl ps -q --name '^web$' | head -n 1))
-         exec nsenter --target $pid --net unshare --mount sh -euc '
-           mount --bind /proc/'$pid'/root/etc/resolv.conf /etc/resolv.conf
-           exec curl --silent --show-error --max-time 10 http://{target}:8080/health'"
-    );
-    ctx.host(host, &script)
-}
-
-fn web(image: &str) -> Value {
-    let labels = json!({"app": "web"});
-    let container = json!({
-        "name": "web", "image": image, "args": ["-conf", "/etc/coredns/Corefile"],
-        "readinessProbe": {"httpGet": {"path": "/health", "port": 8080}, "periodSeconds": 1},
-        "volumeMounts": [{"name": "config", "mountPath": "/etc/coredns"}],
-    });
-    let apart = json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
-        {"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"}]}});
-    let spec = json!({
-        "affinity": apart, "containers": [container], "terminationGracePeriodSeconds": 0,
-        "volumes": [{"name": "config", "configMap": {"name": "web"}}],
-    });
-    let meta = |name: &str| json!({"name": name, "namespace": "e2e"});
-    json!({"apiVersion": "v1", "kind": "List", "items": [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "e2e"}},
-        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta("web"),
-         "data": {"Corefile": ".:1053 {\n  whoami\n  health :8080\n}\n"}},
-        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta("web"),
-         "spec": {"replicas": 2, "selector": {"matchLabels": labels},
-                  "template": {"metadata": {"labels": labels}, "spec": spec}}},
-        {"apiVersion": "v1", "kind": "Service", "metadata": meta("web"),
-         "spec": {"selector": labels, "ports": [{"port": 8080}]}},
-    ]})
+    let job = ctx.lab_job(&["exec", host, "--", "sh", "-s", "web", target]).stdin(ASK_FROM_POD);
+    ctx.run("ask-from-pod", job)?.ok().with_context(|| format!("asking {target} from the pod on {host}"))
 }
 
 /// How often each container was restarted, by pod, container and the pod's identity.

@@ -1,0 +1,9 @@
+# ask_from_pod.sh NAME TARGET, on a node: one HTTP request to TARGET from the first container called NAME, with the
+# node's curl in the pod's network and with the pod's resolver, because small images hold no HTTP client.
+set -eu
+export CONTAINER_RUNTIME_ENDPOINT=unix:///run/containerd/containerd.sock
+id=$(crictl ps -q --name "^$1\$" | head -n 1)
+pid=$(crictl inspect --output go-template --template '{{.info.pid}}' "$id")
+exec nsenter --target "$pid" --net unshare --mount sh -euc '
+  mount --bind "/proc/$1/root/etc/resolv.conf" /etc/resolv.conf
+  exec curl --silent --show-error --max-time 10 "http://$2:8080/health"' sh "$pid" "$2"

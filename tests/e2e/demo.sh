@@ -1,0 +1,53 @@
+#!/bin/bash
+# The demo: three throw-away hosts on this machine, a cluster on them by kk, a request through a Service. `make demo`
+# runs it. Everything it leaves lies in target/demo, the lab's cache and the lab itself; `make demo-down` ends it.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+programs=${CARGO_TARGET_DIR:-target}/release
+demo=$PWD/target/demo
+say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
+
+say "building kk and the lab (the first time: Kubernetes and all that runs on the hosts, too; about 20 minutes)"
+cargo build --release -p kk-lab
+"$programs/kk-lab" mirror build & mirror=$!
+trap 'kill "$mirror" 2>/dev/null || true' EXIT
+cargo build --release -p kk
+wait "$mirror"
+trap - EXIT
+
+begun=$SECONDS
+say "booting three hosts"
+mkdir -p "$demo/home"
+rm -rf "$demo"/{home/.ssh,kubekey}
+"$programs/kk-lab" up --fresh --hosts 3 --config "$demo/cluster.yaml"
+
+say "kk create cluster -f $demo/cluster.yaml"
+# A home of its own: the hosts are new each time, and their keys belong into no known_hosts of yours.
+"$programs/kk-lab" enter -- env HOME="$demo/home" "$programs/kk" create cluster -y -f "$demo/cluster.yaml" --workdir "$demo/kubekey"
+
+on() { local host=$1; shift; "$programs/kk-lab" exec "$host" -- "$@"; }
+kubectl() { on node1 kubectl --kubeconfig /etc/kubernetes/admin.conf "$@"; }
+say "kubectl get nodes"
+kubectl get nodes -o wide
+
+say "a web server with a pod on each worker, asked through its Service from the pod on node2"
+image=$(kubectl -n kube-system get deployment coredns -o 'jsonpath={.spec.template.spec.containers[0].image}')
+sed "s#image: IMAGE#image: $image#" tests/e2e/web.yaml | kubectl apply -f -
+kubectl -n web rollout status deployment/web --timeout=60s
+kubectl -n web get pods -o wide
+printf '\nhttp://web.web.svc.cluster.local:8080/health answers: '
+on node2 sh -s web web.web.svc.cluster.local <tests/e2e/ask_from_pod.sh
+printf '\n'
+
+say "done: three hosts and a cluster in $((SECONDS - begun)) s"
+cat <<X
+Look further:
+  $programs/kk-lab exec node1 -- kubectl get pods -A       a command on a host
+  $programs/kk-lab exec node1 -- bash                      a shell there
+  $programs/kk-lab enter -- bash                           a shell of this machine in the hosts' network
+  ls $demo/kubekey/lab/runs                                log and journal of each run of kk
+Create again (nothing to do):
+  $programs/kk-lab enter -- env HOME=$demo/home $programs/kk create cluster -f $demo/cluster.yaml --workdir $demo/kubekey
+End it:
+  make demo-down
+X

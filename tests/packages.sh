@@ -1,0 +1,25 @@
+#!/bin/sh
+# Installs the Debian packages that building and testing need, and nothing when all are there. What the lab needs
+# besides, kk-lab installs itself.
+set -eu
+missing=
+need() { # what tells that it is there (a program, or a file by its path), package
+  case $1 in
+  /*) [ -e "$1" ] || missing="$missing $2" ;;
+  *) command -v "$1" >/dev/null || missing="$missing $2" ;;
+  esac
+}
+PATH=$PATH:/usr/sbin:/sbin
+need cc gcc
+need /usr/include/stdio.h libc6-dev
+need pkg-config pkg-config
+need /usr/include/openssl/ssl.h libssl-dev
+need ssh openssh-client
+need /usr/sbin/sshd openssh-server
+need jq jq
+[ -n "$missing" ] || exit 0
+echo "installing Debian packages:$missing"
+run=
+[ "$(id -u)" = 0 ] || run=sudo
+$run apt-get update -q
+$run env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing
