@@ -44,7 +44,9 @@ pub fn load(file_name: &str, text: &str, overrides: &Overrides) -> Result<Loaded
     let json = reader::read(&cluster.root, &schema(), &mut out);
     let at = At::root(&cluster.root);
     let document = serde_json::from_value::<Cluster>(json).unwrap_or_else(|error| {
-        out.structure_error(cluster.root.span, format!("the document cannot be read: {error}"), "");
+        // Types and schema come from one source, so this is no mistake of the user's.
+        let message = format!("the document cannot be read: {error}");
+        out.structure_error(cluster.root.span, message, "this is a mistake in kk; please report it");
         Cluster::default()
     });
     let spec = normalise(document, overrides, at, &mut out);

@@ -20,13 +20,13 @@ pub(crate) fn shown_message(message: &str) -> String {
     let mut parts: Vec<String> = message.split('`').map(str::to_owned).collect();
     for value in parts.iter_mut().skip(1).step_by(2) {
         let line = value.lines().next().unwrap_or_default();
-        let mut shown: String = printable(&mask_values(line)).chars().take(VALUE_SHOWN).collect();
+        let mut shown: String = mask_values(line).chars().take(VALUE_SHOWN).collect();
         if value.lines().nth(1).is_some() || line.chars().count() > VALUE_SHOWN {
             shown.push('…');
         }
         *value = shown;
     }
-    parts.join("`")
+    printable(&parts.join("`"))
 }
 
 /// True for a line that holds nothing but a part of a secret that began in a line before.

@@ -155,18 +155,14 @@ impl<'a> Reader<'a, '_> {
         let (found, hint) = match &node.value {
             Value::List(_) => ("a list".to_owned(), String::new()),
             Value::Map(_) => ("a map".to_owned(), String::new()),
-            Value::Scalar { text, plain: false }
-                if wanted != "a list" && !text.contains(char::is_whitespace) =>
-            {
-                (format!("the text \"{text}\""), "write it without quotes".to_owned())
+            Value::Scalar { text, .. } if wanted == "a list" => {
+                (format!("`{text}`"), format!("write `[{text}]` or one `- item` a line"))
             }
-            Value::Scalar { text, .. } => {
-                let hint = if wanted == "a list" {
-                    format!("write [{text}] or one `- item` a line")
-                } else {
-                    String::new()
-                };
-                (format!("`{text}`"), hint)
+            Value::Scalar { text, plain: true } => (format!("`{text}`"), String::new()),
+            Value::Scalar { text, plain: false } => {
+                let is_only_quoted = text.parse::<i64>().is_ok() || text.parse::<bool>().is_ok();
+                let hint = if is_only_quoted { "write it without quotes" } else { "" };
+                (format!("the text `{text}`"), hint.to_owned())
             }
         };
         self.findings.structure_error(node.span, format!("{subject} must be {wanted}, not {found}"), hint);

@@ -13,7 +13,7 @@ pub use kubernetes::{EncryptionAlgorithm, Kubernetes, ProxyMode};
 use crate::Secret;
 use ipnet::{Ipv4Net, Ipv6Net};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
@@ -201,7 +201,7 @@ pub enum NetworkPlugin {
 }
 
 /// How flannel carries packets between hosts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FlannelBackend {
     /// `vxlan`: works wherever UDP passes.
@@ -272,19 +272,21 @@ pub struct Credentials {
     pub password: Secret,
 }
 
-/// Where programs are fetched from. Everything `None`: the addresses of the built-in catalogue.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Where programs come from. Everything absent: the addresses of the built-in catalogue.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Download {
     /// Base URL that stands in for the scheme and host of every catalogue URL; without a `/` at its end.
     pub mirror: Option<String>,
     /// PEM file on the control machine with the CA of the mirror.
     pub ca_file: Option<String>,
-    /// The user's own catalogue file, which wins over the built-in one.
+    /// A catalogue file of your own, which wins over the built-in one.
     pub catalogue: Option<String>,
 }
 
-/// Pinned versions, without a leading `v`; `None` takes what suits the Kubernetes version.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Pinned versions; in a [`Spec`] without a leading `v`. An absent one takes what suits the Kubernetes version.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[expect(missing_docs, reason = "each field is named after its component")]
 pub struct Components {
     pub etcd: Option<String>,

@@ -21,6 +21,7 @@ pub use registry::{
     Endpoints, NamespaceRewrite, Registry, RegistryAuth, RegistryType, RemoteMirror, RewritePolicy,
 };
 
+use crate::{Components, Download};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -336,33 +337,4 @@ pub struct KubeSphere {
     pub enabled: Option<bool>,
     pub version: Option<String>,
     pub configurations: Option<String>,
-}
-
-/// Where programs come from. Everything absent: the addresses of the built-in catalogue.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-pub struct Download {
-    /// Base URL that stands in for the scheme and host of every catalogue URL.
-    pub mirror: Option<String>,
-    /// PEM file with the CA of the mirror.
-    pub ca_file: Option<String>,
-    /// A catalogue file of your own, which wins over the built-in one.
-    pub catalogue: Option<String>,
-}
-
-/// Versions of components other than Kubernetes, with or without a leading `v`.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-#[expect(missing_docs, reason = "each field is named after its component")]
-pub struct Components {
-    pub etcd: Option<String>,
-    pub containerd: Option<String>,
-    pub runc: Option<String>,
-    pub cni: Option<String>,
-    pub crictl: Option<String>,
-    pub helm: Option<String>,
-    pub flannel: Option<String>,
-    pub flannel_cni_plugin: Option<String>,
-    pub coredns: Option<String>,
-    pub pause: Option<String>,
 }

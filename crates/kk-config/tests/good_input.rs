@@ -135,3 +135,15 @@ fn every_shipped_sample_loads_without_warnings() {
     }
     assert_eq!(samples, 4);
 }
+
+#[test]
+fn the_schema_explains_fields_and_defaults_to_editors() {
+    let schema = schema();
+    assert!(schema["$schema"].as_str().is_some_and(|url| url.contains("2020-12")));
+    let kubernetes = &schema["$defs"]["Kubernetes"]["properties"];
+    assert_eq!(kubernetes["version"]["default"], kk_config::DEFAULT_KUBERNETES_VERSION);
+    assert_eq!(kubernetes["proxyMode"]["default"], "iptables");
+    assert_eq!(schema["$defs"]["Network"]["properties"]["plugin"]["default"], "flannel");
+    assert!(kubernetes["maxPods"]["description"].as_str().is_some_and(|text| text.contains("Pods per node")));
+    assert_eq!(schema["$defs"]["Host"]["additionalProperties"], false);
+}

@@ -45,7 +45,7 @@ fn check_unique(docs: &[v1alpha2::Host], at: At<'_>, out: &mut Findings<'_>) {
             if let Some(first) = addresses.insert(key, host) {
                 let place =
                     if doc.internal_address.is_some() { host.key(place) } else { host.key("address") };
-                let message = format!("two hosts have the address {}", key.0);
+                let message = format!("two hosts have the address `{}`", key.0);
                 out.error(place, message, format!("the other is{}", first.in_line()));
                 break;
             }

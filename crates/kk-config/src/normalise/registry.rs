@@ -141,41 +141,39 @@ fn auths(
     auths
 }
 
-pub(super) fn download(doc: v1alpha2::Download, at: At<'_>, out: &mut Findings<'_>) -> Download {
-    if let Some(problem) = doc.mirror.as_deref().and_then(syntax::url_problem) {
+pub(super) fn download(mut download: Download, at: At<'_>, out: &mut Findings<'_>) -> Download {
+    if let Some(problem) = download.mirror.as_deref().and_then(syntax::url_problem) {
         out.error(at.key("mirror"), "this is not the URL of a mirror", problem);
     }
-    let mirror = doc.mirror.map(|url| url.trim_end_matches('/').to_owned());
-    Download { mirror, ca_file: doc.ca_file, catalogue: doc.catalogue }
+    download.mirror = download.mirror.map(|url| url.trim_end_matches('/').to_owned());
+    download
 }
 
-pub(super) fn components(doc: v1alpha2::Components, at: At<'_>, out: &mut Findings<'_>) -> Components {
-    let mut version = |key: &str, given: Option<String>| {
-        let text = given?;
+pub(super) fn components(mut components: Components, at: At<'_>, out: &mut Findings<'_>) -> Components {
+    let versions = [
+        ("etcd", &mut components.etcd),
+        ("containerd", &mut components.containerd),
+        ("runc", &mut components.runc),
+        ("cni", &mut components.cni),
+        ("crictl", &mut components.crictl),
+        ("helm", &mut components.helm),
+        ("flannel", &mut components.flannel),
+        ("flannelCniPlugin", &mut components.flannel_cni_plugin),
+        ("coredns", &mut components.coredns),
+        ("pause", &mut components.pause),
+    ];
+    for (key, version) in versions {
+        let Some(text) = version.take() else { continue };
         let bare = text.strip_prefix('v').unwrap_or(&text);
         let fits = bare.starts_with(|c: char| c.is_ascii_digit())
             && bare.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.+".contains(&b));
         if !fits {
-            out.error(
-                at.key(key),
-                format!("`{text}` is not a version of {key}"),
-                "give it as it was released, such as 1.2.3",
-            );
+            let message = format!("`{text}` is not a version of {key}");
+            out.error(at.key(key), message, "give it as it was released, such as 1.2.3");
         }
-        Some(bare.to_owned())
-    };
-    Components {
-        etcd: version("etcd", doc.etcd),
-        containerd: version("containerd", doc.containerd),
-        runc: version("runc", doc.runc),
-        cni: version("cni", doc.cni),
-        crictl: version("crictl", doc.crictl),
-        helm: version("helm", doc.helm),
-        flannel: version("flannel", doc.flannel),
-        flannel_cni_plugin: version("flannelCniPlugin", doc.flannel_cni_plugin),
-        coredns: version("coredns", doc.coredns),
-        pause: version("pause", doc.pause),
+        *version = Some(bare.to_owned());
     }
+    components
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::KubeVersion;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ pub struct Kubernetes {
 }
 
 /// How kube-proxy routes Services.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ProxyMode {
     /// `iptables`: works on every kernel.

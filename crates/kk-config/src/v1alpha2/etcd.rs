@@ -1,7 +1,7 @@
 //! `spec.etcd`.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// The etcd cluster. Names follow etcd's own options.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -83,7 +83,7 @@ impl Default for Etcd {
 }
 
 /// Who runs etcd.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EtcdType {
     /// systemd on the hosts of the `etcd` group.
@@ -95,7 +95,7 @@ pub enum EtcdType {
 }
 
 /// How much etcd measures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "etcd's own names")]
 pub enum EtcdMetrics {

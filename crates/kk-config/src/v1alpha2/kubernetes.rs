@@ -2,7 +2,7 @@
 
 use crate::{DEFAULT_KUBERNETES_VERSION, EncryptionAlgorithm, ProxyMode};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -116,7 +116,7 @@ impl Default for Kubernetes {
 }
 
 /// The distribution.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "names of distributions")]
 pub enum KubernetesType {
@@ -126,7 +126,7 @@ pub enum KubernetesType {
 }
 
 /// The container runtime.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "names of runtimes")]
 pub enum ContainerManager {

@@ -3,7 +3,7 @@
 use super::Toggle;
 use crate::FlannelBackend;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Address ranges and the network plugin.
@@ -47,7 +47,7 @@ impl Default for Network {
 }
 
 /// What connects pods.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "names of plugins")]
 pub enum NetworkPlugin {
