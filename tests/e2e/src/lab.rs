@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use serde_json::Value;
 
 use crate::context::Context;
 use crate::process::{Finished, Job, Running};
@@ -33,16 +32,6 @@ impl Context<'_> {
         }
         self.run("lab-up", job.limit(UP_LIMIT))?.ok()?;
         Ok(())
-    }
-
-    /// Names of the hosts that run.
-    pub(crate) fn lab_hosts(&self) -> Result<Vec<String>> {
-        let text = self.run("lab-status", self.lab_job(&["status", "--output", "json"]))?.ok()?;
-        let status: Value =
-            serde_json::from_str(&text).context("`kk-lab status --output json` is no JSON")?;
-        let hosts = status["hosts"].as_array().context("the lab's status has no hosts")?;
-        let running = hosts.iter().filter(|host| host["running"] == true);
-        Ok(running.filter_map(|host| host["name"].as_str()).map(str::to_owned).collect())
     }
 
     /// A job that runs a shell script on a host as root, not by SSH.
