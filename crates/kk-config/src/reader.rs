@@ -1,7 +1,7 @@
 //! Reads a positioned tree by a JSON schema: every unknown key, wrong type, unknown word and number out of
 //! range is reported at its place, and what is right becomes the JSON that serde takes.
 //!
-//! The schema is the one of [`crate::schema`], so only the parts of JSON schema that schemars writes are
+//! The schema is the one of `schema`, so only the parts of JSON schema that schemars writes are
 //! known here. Scalars are resolved by the type that is wanted: a text may look like a number.
 
 use crate::findings::Findings;

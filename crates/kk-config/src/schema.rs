@@ -1,4 +1,4 @@
-//! The JSON schema of the `Cluster` document, for editors and for [`crate::reader`].
+//! The JSON schema of the `Cluster` document, for editors and for `reader`.
 
 use crate::v1alpha2::Cluster;
 use schemars::Schema;
