@@ -30,7 +30,7 @@ fn roots() -> Result<Vec<PathBuf>> {
     Ok(roots)
 }
 
-/// Creates the group in every hierarchy; a process that writes its id into all returned files is a member.
+/// Creates the group (`NAME`, or `NAME/PART` below it) in every hierarchy; a process that writes its id into all returned files is a member.
 pub(crate) fn create(name: &str) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for root in roots()? {
@@ -42,6 +42,12 @@ pub(crate) fn create(name: &str) -> Result<Vec<PathBuf>> {
             if let (Ok(all), true) = (fs::read_to_string(root.join(file)), root.ends_with("cpuset")) {
                 fs::write(dir.join(file), all)?;
             }
+        }
+        // In v2 a group has only the controllers that the one above it hands down.
+        for controller in
+            fs::read_to_string(root.join("cgroup.controllers")).unwrap_or_default().split_whitespace()
+        {
+            let _ = fs::write(root.join("cgroup.subtree_control"), format!("+{controller}"));
         }
         files.push(dir.join("cgroup.procs"));
     }

@@ -81,7 +81,7 @@ pub(crate) struct Up {
     #[arg(long, requires = "sudo_password")]
     pub(crate) user: Option<String>,
     /// Password that user needs for sudo (of a throw-away host, so an argument will do)
-    #[arg(long, env = "KK_LAB_SUDO_PASSWORD", hide_env_values = true, requires = "user")]
+    #[arg(long, env = "KK_LAB_SUDO_PASSWORD", hide_env_values = true)]
     pub(crate) sudo_password: Option<String>,
     /// Only hosts: no mirror, no registry, nothing is built
     #[arg(long)]

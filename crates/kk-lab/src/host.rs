@@ -92,14 +92,34 @@ impl Host {
         self.furnish(&root, user).with_context(|| format!("cannot prepare {}", self.name))?;
         let log = self.folder().join("boot.log");
         let mut child = background::start(&self.name, &self.container(&root), &log)?;
+        if let Err(error) = self.wait(|| Ok(child.try_wait()?.is_none())) {
+            cgroup::remove(&self.name)?;
+            let said = fs::read_to_string(&log).unwrap_or_default();
+            return Err(error.context(format!(
+                "last words of {} ({}):\n{}",
+                self.name,
+                log.display(),
+                last_lines(&said)
+            )));
+        }
+        Ok(())
+    }
+
+    /// Waits until a host that runs answers; one may still be booting when its `up` was killed.
+    pub(crate) fn wait_for_answer(&self) -> Result<()> {
+        self.wait(|| Ok(self.leader()?.is_some())).with_context(|| {
+            format!(
+                "{} is of no use any more\nhint: `kk-lab up --host {}` makes it new",
+                self.name, self.name
+            )
+        })
+    }
+
+    fn wait(&self, mut runs: impl FnMut() -> Result<bool>) -> Result<()> {
         let begun = Instant::now();
         while !self.answers() {
-            let ended = child.try_wait()?.is_some();
-            if ended || begun.elapsed() > BOOT_PATIENCE {
-                let how = if ended { "ended while booting" } else { "does not answer over SSH" };
-                let said = fs::read_to_string(&log).unwrap_or_default();
-                bail!("{} {how}; its last words ({}):\n{}", self.name, log.display(), last_lines(&said));
-            }
+            ensure!(runs()?, "{} ended while booting", self.name);
+            ensure!(begun.elapsed() < BOOT_PATIENCE, "{} does not answer over SSH", self.name);
             sleep(Duration::from_millis(100));
         }
         Ok(())
@@ -215,7 +235,8 @@ impl Host {
         let mut enter =
             command("nsenter", ["--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--root", "--wd"]);
         enter.arg(format!("--target={leader}")).arg("--").args(words);
-        let mut inside = background::in_group(&self.name, &enter, false)?;
+        // A group of its own: in v2 a group that hands controllers down may hold no process itself.
+        let mut inside = background::in_group(&format!("{}/exec", self.name), &enter, false)?;
         inside
             .env("HOME", "/root")
             .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");

@@ -85,6 +85,7 @@ fn boot(wanted: &[Host], base: &Path, user: Option<&SudoUser>, fresh: bool) -> R
         if fresh || host.leader()?.is_none() {
             missing.push(host);
         } else {
+            host.wait_for_answer()?;
             say::progress(&format!("{} runs already", host.name));
         }
     }
