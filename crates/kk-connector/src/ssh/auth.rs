@@ -32,7 +32,7 @@ pub(super) fn log_in(session: &Session, config: &SshConfig) -> Result<(), Error>
         Some(private) => attempt.key(private)?,
         None => false,
     } || match &config.password {
-        Some(password) => attempt.password(password)? || attempt.keyboard(password)?,
+        Some(password) => attempt.password(password)?,
         None => false,
     } || ((config.agent || !given) && attempt.agent()?)
         || (!given && attempt.default_keys()?);
@@ -49,19 +49,20 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    fn offers(&mut self, method: &str, what: &str) -> bool {
-        let offers = self.offered.split(',').any(|offered| offered == method);
-        if !offers {
-            self.tried.push(format!("{what}: the host does not allow {method}"));
-        }
-        offers
+    fn offers(&self, method: &str) -> bool {
+        self.offered.split(',').any(|offered| offered == method)
+    }
+
+    fn not_allowed(&mut self, what: &str) -> bool {
+        self.tried.push(format!("{what}: the host does not allow it, only {}", self.offered));
+        false
     }
 
     fn key(&mut self, private: &PrivateKey) -> Result<bool, Error> {
         let key = key::load(private, self.config.passphrase.as_ref())?;
         let what = format!("key {}", key.name);
-        if !self.offers("publickey", &what) {
-            return Ok(false);
+        if !self.offers("publickey") {
+            return Ok(self.not_allowed(&what));
         }
         let passphrase = self.config.passphrase.as_ref().map(Secret::expose);
         let result =
@@ -72,16 +73,19 @@ impl Attempt<'_> {
         }
     }
 
+    /// As `password`, and as an answer to the questions of `keyboard-interactive`.
     fn password(&mut self, password: &Secret) -> Result<bool, Error> {
-        if !self.offers("password", "password") {
-            return Ok(false);
+        let (plain, keyboard) = (self.offers("password"), self.offers("keyboard-interactive"));
+        if !plain && !keyboard {
+            return Ok(self.not_allowed("password"));
         }
-        let result = self.session.userauth_password(&self.config.user, password.expose());
-        self.judge("password", result)
-    }
-
-    fn keyboard(&mut self, password: &Secret) -> Result<bool, Error> {
-        if !self.offers("keyboard-interactive", "keyboard-interactive") {
+        if plain {
+            let result = self.session.userauth_password(&self.config.user, password.expose());
+            if self.judge("password", result)? {
+                return Ok(true);
+            }
+        }
+        if !keyboard {
             return Ok(false);
         }
         let mut typist = Typist(password);
@@ -94,8 +98,8 @@ impl Attempt<'_> {
             self.tried.push("agent: SSH_AUTH_SOCK is not set".into());
             return Ok(false);
         };
-        if !self.offers("publickey", "agent") {
-            return Ok(false);
+        if !self.offers("publickey") {
+            return Ok(self.not_allowed("agent"));
         }
         let identities = self.session.agent().and_then(|mut agent| {
             agent.set_identity_path(socket)?;

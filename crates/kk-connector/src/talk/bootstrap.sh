@@ -8,13 +8,15 @@ export PATH HOME LC_ALL
 umask 022
 dir='' job='' watch=''
 
-# Ends what is left of the script's process group (TERM, 2 s later KILL) and removes the private directory.
+# Ends what is left of the script's process group (TERM, then KILL) and removes the private directory. It must
+# not be interrupted, and is done before sudo, which gives 2 s after a hang-up, kills it.
 clean() {
   trap - 0
+  trap '' HUP INT TERM PIPE
   [ -z "$watch" ] || kill "$watch" 2>/dev/null
   if [ -n "$job" ] && kill -s TERM -- "-$job" 2>/dev/null; then
     n=0
-    while [ "$n" -lt 20 ] && kill -s 0 -- "-$job" 2>/dev/null; do
+    while [ "$n" -lt 15 ] && kill -s 0 -- "-$job" 2>/dev/null; do
       sleep 0.1
       n=$((n + 1))
     done

@@ -3,6 +3,8 @@
 //! The bootstrap prints a line with a random word before and after the script's output. A frame looks for both,
 //! hands out lines as they come and keeps the end of the content.
 
+use memchr::memmem;
+
 /// Most of the text before the begin mark that is kept, for error messages.
 const PREAMBLE: usize = 64 << 10;
 /// A line longer than this is handed out in pieces.
@@ -126,7 +128,7 @@ impl Frame {
 
 /// Where `needle` begins in `hay`.
 pub(crate) fn find(hay: &[u8], needle: &[u8]) -> Option<usize> {
-    hay.windows(needle.len()).position(|window| window == needle)
+    memmem::find(hay, needle)
 }
 
 /// The length of the longest end of `hay` that `mark` begins with: it may be the first part of the mark.

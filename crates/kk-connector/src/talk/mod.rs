@@ -11,6 +11,8 @@ mod frame;
 mod opening;
 mod root;
 mod run;
+#[cfg(test)]
+mod tests;
 mod upload;
 
 pub(crate) use body::Body;

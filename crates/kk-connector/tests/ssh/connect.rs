@@ -89,7 +89,7 @@ async fn a_password_where_only_keys_are_allowed_is_explained() {
     let sshd = Sshd::start("PasswordAuthentication no\nKbdInteractiveAuthentication no");
     let config = SshConfig { private_key: None, password: Some(Secret::new("x")), ..sshd.config() };
     let error = try_it(config).await.unwrap_err();
-    assert!(error.to_string().contains("the host does not allow password"), "{error}");
+    assert!(error.to_string().contains("password: the host does not allow it, only publickey"), "{error}");
 }
 
 #[tokio::test]

@@ -65,7 +65,7 @@ impl Sshd {
         SshConfig {
             port: self.port,
             private_key: Some(PrivateKey::Path(self.path("id_ed25519").display().to_string())),
-            timeout: Duration::from_secs(5),
+            timeout: Duration::from_secs(20),
             known_hosts: self.path("known_hosts"),
             ..SshConfig::new("node1", "127.0.0.1", user.trim())
         }
@@ -118,7 +118,7 @@ fn spawn(dir: &Path) -> Child {
 /// Makes a key pair.
 pub(crate) fn keygen(path: &Path, kind: &str, passphrase: &str) {
     let made = Command::new("ssh-keygen")
-        .args(["-q", "-t", kind, "-N", passphrase, "-f"])
+        .args(["-q", "-t", kind, "-b", if kind == "rsa" { "2048" } else { "256" }, "-N", passphrase, "-f"])
         .arg(path)
         .output()
         .expect("ssh-keygen is missing: apt-get install openssh-client");

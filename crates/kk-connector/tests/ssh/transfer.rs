@@ -107,7 +107,7 @@ async fn a_wrong_sum_leaves_the_old_file_and_nothing_else() {
 async fn a_cancelled_upload_leaves_finished_files_and_no_partial_one() {
     let sshd = Sshd::start("");
     let (small, small_sum) = source(sshd.dir.path(), "small", 1);
-    let (big, big_sum) = source(sshd.dir.path(), "big", 160);
+    let (big, big_sum) = source(sshd.dir.path(), "big", 96);
     let far = sshd.path("far");
     let files = vec![file(&small, &far.join("small"), &small_sum), file(&big, &far.join("big"), &big_sum)];
     let upload = upload(files);
@@ -126,7 +126,7 @@ async fn a_cancelled_upload_leaves_finished_files_and_no_partial_one() {
 #[tokio::test]
 async fn a_cut_upload_leaves_no_partial_file() {
     let sshd = Sshd::start("");
-    let (big, sum) = source(sshd.dir.path(), "big", 160);
+    let (big, sum) = source(sshd.dir.path(), "big", 96);
     let far = sshd.path("far");
     let host = sshd.connect();
     let (result, ()) = tokio::join!(host.upload(upload(vec![file(&big, &far.join("big"), &sum)])), async {
@@ -146,7 +146,7 @@ async fn a_cut_upload_leaves_no_partial_file() {
 #[tokio::test]
 async fn commands_run_while_an_upload_travels() {
     let sshd = Sshd::start("");
-    let (big, sum) = source(sshd.dir.path(), "big", 160);
+    let (big, sum) = source(sshd.dir.path(), "big", 96);
     let far = sshd.path("far");
     let host = sshd.connect();
     let done = std::sync::atomic::AtomicBool::new(false);
@@ -164,7 +164,7 @@ async fn commands_run_while_an_upload_travels() {
             assert!(!done.load(std::sync::atomic::Ordering::Relaxed), "the upload was over too soon to tell");
         }
     );
-    assert_eq!(result.unwrap().bytes, 160 << 20);
+    assert_eq!(result.unwrap().bytes, 96 << 20);
 }
 
 #[rstest]

@@ -1,0 +1,136 @@
+//! The conversation with real shells, and with a `sudo` that is strict about its input.
+
+use std::{fs, os::unix::fs::PermissionsExt, path::Path, time::Duration};
+
+use kk_config::Secret;
+use rstest::rstest;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::local::ChildPipe;
+
+/// Knows one password, asks three times as the real one does, and writes down its arguments.
+const SUDO: &str = r#"#!/bin/sh
+echo "$@" >>"$(dirname "$0")/arguments"
+ask=yes
+while [ "${1#-}" != "$1" ]; do
+  case $1 in -n) ask=never ;; -p) shift ;; esac
+  shift
+done
+[ -e "$(dirname "$0")/nopasswd" ] && ask=no
+[ $ask = never ] && { echo 'sudo: a password is required' >&2; exit 1; }
+for try in 1 2 3; do
+  [ $ask = no ] && break
+  read -r line || { echo 'sudo: no password was provided' >&2; exit 1; }
+  [ "$line" = s3ntinel ] && break
+  echo 'Sorry, try again.' >&2
+  [ $try = 3 ] && { echo 'sudo: 3 incorrect password attempts' >&2; exit 1; }
+done
+exec "$@"
+"#;
+
+/// A directory with the `sudo` above.
+fn stub() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("sudo"), SUDO).unwrap();
+    fs::set_permissions(dir.path().join("sudo"), fs::Permissions::from_mode(0o755)).unwrap();
+    // So that the tests see a user other than root.
+    fs::write(dir.path().join("id"), "#!/bin/sh\necho 1000\n").unwrap();
+    fs::set_permissions(dir.path().join("id"), fs::Permissions::from_mode(0o755)).unwrap();
+    dir
+}
+
+fn whom() -> Whom {
+    Whom { host: "node1".into(), user: "ada".into() }
+}
+
+fn call(script: &str) -> Call {
+    Call::new(script.into(), Duration::from_secs(10), CancellationToken::new())
+}
+
+/// Runs `command` with the stub on the PATH.
+fn start(stub: &Path, command: &str) -> ChildPipe {
+    let command = format!("PATH={}:$PATH; export PATH; {command}", stub.display());
+    ChildPipe::start(&command, &mut None).unwrap()
+}
+
+fn ask(stub: &Path, password: Option<&Secret>) -> Result<Root, Failure> {
+    let mut exec = |command: &str, input: &[u8]| {
+        plain(&mut start(stub, command), input, Duration::from_secs(10))
+            .map_err(|error| Failure::NotBegun(error.to_string()))
+    };
+    find_root(&mut exec, &whom(), password)
+}
+
+fn talk(stub: &Path, root: &Root, script: &str) -> Result<Reply, Failure> {
+    let mut call = call(script);
+    let opening = Opening::new(root, &call).unwrap();
+    let mut pipe = start(stub, &opening.command);
+    drive(&mut pipe, &mut call, opening, &whom())
+}
+
+#[rstest]
+#[case::dash("sh")]
+#[case::bash("bash")]
+fn the_bootstrap_runs_in_every_shell(#[case] shell: &str) {
+    let mut call = call("echo out; echo err >&2; kill -KILL $$");
+    call.files = vec![Payload { name: "x".into(), content: Arc::new([1]) }];
+    let opening = Opening::new(&Root::Already, &call).unwrap();
+    let command = opening.command.replace("exec sh ", &format!("exec {shell} "));
+    let reply =
+        drive(&mut ChildPipe::start(&command, &mut None).unwrap(), &mut call, opening, &whom()).unwrap();
+    assert_eq!((reply.code, &reply.stdout[..], &reply.stderr[..]), (137, &b"out\n"[..], &b"err\n"[..]));
+}
+
+#[test]
+fn a_sudo_password_goes_to_standard_input_only() {
+    let stub = stub();
+    let password = Secret::new("s3ntinel");
+    let root = ask(stub.path(), Some(&password)).unwrap();
+    let reply = talk(stub.path(), &root, "echo my-script; exit 3").unwrap();
+    assert_eq!((reply.code, &reply.stdout[..]), (3, &b"my-script\n"[..]));
+    let arguments = fs::read_to_string(stub.path().join("arguments")).unwrap();
+    assert_eq!(arguments.lines().count(), 3, "{arguments}");
+    assert!(!arguments.contains("s3ntinel") && !arguments.contains("my-script"), "{arguments}");
+}
+
+#[test]
+fn a_password_that_sudo_does_not_ask_for_shifts_nothing() {
+    let stub = stub();
+    let root = Root::Sudo { password: Some(Secret::new("s3ntinel")), pty: false };
+    fs::write(stub.path().join("nopasswd"), "").unwrap();
+    assert_eq!(talk(stub.path(), &root, "echo in").unwrap().stdout, b"in\n");
+}
+
+#[rstest]
+#[case::none(None, "a password is required; no password is given")]
+#[case::wrong(Some("wrong"), "no password was provided")]
+fn no_right_and_a_wrong_password_are_told_apart(#[case] password: Option<&str>, #[case] why: &str) {
+    let stub = stub();
+    let password = password.map(Secret::new);
+    let error = ask(stub.path(), password.as_ref()).unwrap_err();
+    let Failure::Final(error @ Error::Sudo { .. }) = error else { panic!("{error:?}") };
+    assert!(error.to_string().contains(why), "{error}");
+}
+
+#[test]
+fn a_password_that_changed_meanwhile_ends_in_an_error_not_in_a_wait() {
+    let stub = stub();
+    let root = Root::Sudo { password: Some(Secret::new("old")), pty: false };
+    let error = talk(stub.path(), &root, "echo in").unwrap_err();
+    assert!(
+        matches!(&error, Failure::Final(Error::Sudo { reason, .. }) if reason.contains("incorrect")),
+        "{error:?}"
+    );
+}
+
+#[rstest]
+#[case("a/b")]
+#[case("..")]
+#[case("")]
+fn a_file_name_cannot_leave_the_directory(#[case] name: &str) {
+    let mut call = call("");
+    call.files = vec![Payload { name: name.into(), content: Arc::new([]) }];
+    assert!(Opening::new(&Root::Already, &call).is_err());
+}
