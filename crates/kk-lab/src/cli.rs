@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 ///
 /// Hosts are systemd-nspawn containers with a real systemd and sshd, in a network without a way out. Everything
 /// that runs on them is built here from Go modules and Debian packages. Needs root on Debian or Ubuntu.
-#[derive(Debug, Parser)]
+#[derive(Parser)]
 #[command(name = "kk-lab", version, after_help = EXAMPLES)]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -27,7 +27,7 @@ Environment:
   KK_LAB_CACHE  what is built once (3 GB) [default: $XDG_CACHE_HOME/kk-lab, ~/.cache/kk-lab]
   KK_LAB_DATA   versions and Go modules [default: tests/lab of the checkout it was built from]";
 
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 pub(crate) enum Command {
     /// Boot hosts, start mirror and registry, write a cluster file
     Up(Up),
@@ -60,7 +60,8 @@ pub(crate) enum Command {
     Mirror(Mirror),
 }
 
-#[derive(Debug, Args)]
+/// Not printable: it may hold a password.
+#[derive(Args)]
 pub(crate) struct Up {
     /// How many hosts; more than that are ended, and the ones that run are kept
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=i64::from(crate::host::MOST_HOSTS)))]
@@ -88,7 +89,7 @@ pub(crate) struct Up {
     pub(crate) no_mirror: bool,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 pub(crate) enum Mirror {
     /// Build all programs and images (minutes; a second run builds nothing)
     Build {

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::host::{Host, SudoUser};
+use crate::furnish::SudoUser;
+use crate::host::Host;
 use crate::paths::{self, Paths};
 use crate::versions::Versions;
 use crate::{mirror, servers, tls};

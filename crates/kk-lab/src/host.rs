@@ -2,7 +2,7 @@
 //! network device, and real folders where an overlay cannot lie on an overlay.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::sleep;
@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use serde::Serialize;
 
-use crate::run::{command, last_lines, output, output_with_input, succeeds};
+use crate::furnish::{SudoUser, furnish};
+use crate::run::{command, last_lines, output, succeeds};
 use crate::{background, cgroup, mounts, net, paths};
 
 /// From a started container to an answer over SSH; measured 3 to 4 s for three at once on two cores.
@@ -26,20 +27,11 @@ const FIRST_ADDRESS: u8 = 11;
 /// More would not fit into a machine anyway, and the addresses stay below the ones for virtual addresses.
 pub(crate) const MOST_HOSTS: u8 = 40;
 
-const PREPARE: &str = include_str!("host_prepare.sh");
-
 /// A host of the lab; its address follows from its name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) struct Host {
     pub(crate) name: String,
     pub(crate) address: String,
-}
-
-/// A user besides root, who may do everything by sudo with the password.
-#[derive(Debug, Clone)]
-pub(crate) struct SudoUser {
-    pub(crate) name: String,
-    pub(crate) password: String,
 }
 
 impl Host {
@@ -89,7 +81,7 @@ impl Host {
     pub(crate) fn boot(&self, base: &Path, user: Option<&SudoUser>) -> Result<()> {
         self.remove()?;
         let root = self.mount_root(base)?;
-        self.furnish(&root, user).with_context(|| format!("cannot prepare {}", self.name))?;
+        furnish(self, &root, user).with_context(|| format!("cannot prepare {}", self.name))?;
         let log = self.folder().join("boot.log");
         let mut child = background::start(&self.name, &self.container(&root), &log)?;
         if let Err(error) = self.wait(|| Ok(child.try_wait()?.is_none())) {
@@ -141,46 +133,6 @@ impl Host {
         );
         output(command("mount", ["-t", "overlay", "overlay", "-o", &layers]).arg(&root))?;
         Ok(root)
-    }
-
-    fn furnish(&self, root: &Path, user: Option<&SudoUser>) -> Result<()> {
-        let key = fs::read_to_string(paths::state("id_ed25519.pub"))?;
-        let network = format!(
-            "[Match]\nName=host0\n[Network]\nAddress={}/24\nGateway={}\n",
-            self.address,
-            net::GATEWAY
-        );
-        let machine_id = fs::read_to_string("/proc/sys/kernel/random/uuid")?.replace('-', "");
-        let resolver = root.join("etc/resolv.conf");
-        // It may be a link; written through, it would change whatever it points at.
-        let _ = fs::remove_file(&resolver);
-        let files = [
-            (resolver, format!("nameserver {}\n", net::GATEWAY)),
-            (root.join("etc/hostname"), format!("{}\n", self.name)),
-            (
-                root.join("etc/hosts"),
-                format!("127.0.0.1 localhost\n127.0.1.1 {}\n::1 localhost\n", self.name),
-            ),
-            (root.join("etc/machine-id"), machine_id),
-            (root.join("etc/systemd/network/10-host0.network"), network),
-            // It fails now and then in a container, and callers of hostnamectl then hang for 25 s.
-            (
-                root.join("etc/systemd/system/systemd-hostnamed.service.d/lab.conf"),
-                "[Service]\nRestart=on-failure\n".into(),
-            ),
-            (root.join("etc/systemd/system/lab-prepare.service"), prepare_unit()),
-            (root.join("usr/local/sbin/lab-prepare"), PREPARE.to_owned()),
-        ];
-        for (path, text) in files {
-            write(&path, &text)?;
-        }
-        enable(root, "sysinit.target", "/etc/systemd/system/lab-prepare.service")?;
-        enable(root, "multi-user.target", "/lib/systemd/system/systemd-networkd.service")?;
-        authorize(&root.join("root/.ssh"), &key)?;
-        if let Some(user) = user {
-            add_user(root, user, &key)?;
-        }
-        Ok(())
     }
 
     fn container(&self, root: &Path) -> Command {
@@ -250,57 +202,6 @@ impl Host {
         let _ = fs::remove_dir(Path::new("/run/systemd/nspawn/propagate").join(&self.name));
         mounts::remove_folder(&self.folder())
     }
-}
-
-/// Runs before everything that could look at control groups or write kernel parameters.
-fn prepare_unit() -> String {
-    "[Unit]\nDescription=Make this container a host for containers\nDefaultDependencies=no\n\
-     Before=sysinit.target systemd-sysctl.service\n[Service]\nType=oneshot\nExecStart=/bin/sh /usr/local/sbin/lab-prepare\n\
-     [Install]\nWantedBy=sysinit.target\n"
-        .to_owned()
-}
-
-fn write(path: &Path, text: &str) -> Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
-}
-
-fn enable(root: &Path, target: &str, unit: &str) -> Result<()> {
-    let folder = root.join(format!("etc/systemd/system/{target}.wants"));
-    fs::create_dir_all(&folder)?;
-    let name = Path::new(unit).file_name().context("a unit has a name")?;
-    if fs::symlink_metadata(folder.join(name)).is_err() {
-        symlink(unit, folder.join(name))?;
-    }
-    Ok(())
-}
-
-fn authorize(folder: &Path, key: &str) -> Result<()> {
-    write(&folder.join("authorized_keys"), key)?;
-    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
-    fs::set_permissions(folder.join("authorized_keys"), fs::Permissions::from_mode(0o600))?;
-    Ok(())
-}
-
-fn add_user(root: &Path, user: &SudoUser, key: &str) -> Result<()> {
-    let root_text = root.display().to_string();
-    output(&mut command(
-        "useradd",
-        ["--root", &root_text, "--create-home", "--shell", "/bin/bash", &user.name],
-    ))?;
-    let line = format!("{}:{}\n", user.name, user.password);
-    output_with_input(&mut command("chpasswd", ["--root", &root_text]), &line)?;
-    let rule = root.join("etc/sudoers.d").join(&user.name);
-    write(&rule, &format!("{} ALL=(ALL:ALL) ALL\n", user.name))?;
-    fs::set_permissions(&rule, fs::Permissions::from_mode(0o440))?;
-    let home = root.join("home").join(&user.name);
-    authorize(&home.join(".ssh"), key)?;
-    let owner = format!("{0}:{0}", user.name);
-    let folder = format!("/home/{}/.ssh", user.name);
-    output(&mut command("chroot", [&root_text, "chown", "-R", &owner, &folder]))?;
-    Ok(())
 }
 
 #[cfg(test)]

@@ -9,7 +9,8 @@ use anyhow::{Context, Result, anyhow, ensure};
 use serde::Serialize;
 
 use crate::cli::{Output, Up};
-use crate::host::{Host, SudoUser};
+use crate::furnish::SudoUser;
+use crate::host::Host;
 use crate::paths::{self, Paths, STATE};
 use crate::run::{command, output};
 use crate::say::{self, Step};
@@ -38,7 +39,7 @@ pub(crate) fn up(paths: &Paths, args: &Up) -> Result<()> {
     if !args.no_mirror && args.host.is_none() {
         mirror::build(paths, &versions, &kubernetes)?;
     }
-    prepare(args)?;
+    prepare(args, &wanted)?;
     if !args.no_mirror && args.host.is_none() {
         servers::start(paths)?;
     }
@@ -55,23 +56,23 @@ pub(crate) fn up(paths: &Paths, args: &Up) -> Result<()> {
 }
 
 /// Everything around the hosts: leftovers away, network, key, kernel limit.
-fn prepare(args: &Up) -> Result<()> {
+fn prepare(args: &Up, wanted: &[Host]) -> Result<()> {
     if !net::is_up()? {
-        // Without its network nothing of a lab works: what is there was left by a crash.
+        // Without its whole network nothing of a lab works: what is there was left by a crash.
         clear()?;
     }
     fs::create_dir_all(STATE).with_context(|| format!("cannot create {STATE}"))?;
     net::up()?;
     raise_inotify()?;
     let key = paths::state("id_ed25519");
-    if !key.exists() {
+    // The public half is written last.
+    if !paths::state("id_ed25519.pub").exists() {
+        let _ = fs::remove_file(&key);
         let words = ["-q", "-t", "ed25519", "-N", "", "-C", "kk-lab", "-f"];
         output(command("ssh-keygen", words).arg(&key))?;
     }
     if args.host.is_none() {
-        for host in
-            Host::known()?.iter().filter(|host| !(1..=args.hosts).any(|number| Host::new(number) == **host))
-        {
+        for host in Host::known()?.iter().filter(|host| !wanted.contains(host)) {
             say::progress(&format!("ending {}, which is not asked for", host.name));
             host.remove()?;
         }

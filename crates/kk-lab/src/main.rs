@@ -17,6 +17,7 @@ mod cgroup;
 mod cli;
 mod clusterfile;
 mod disk;
+mod furnish;
 mod hash;
 mod host;
 mod image;

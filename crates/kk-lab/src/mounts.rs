@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use rustix::mount::{UnmountFlags, unmount};
 
+use crate::paths::remove_if_there;
+
 /// Mount points at `folder` or below it, innermost first.
 pub(crate) fn under(folder: &Path) -> Result<Vec<PathBuf>> {
     let table = fs::read_to_string("/proc/self/mountinfo").context("cannot read the table of mounts")?;
@@ -31,12 +33,7 @@ pub(crate) fn detach_all(folder: &Path) -> Result<()> {
 pub(crate) fn remove_folder(folder: &Path) -> Result<()> {
     detach_all(folder)?;
     anyhow::ensure!(under(folder)?.is_empty(), "something is still mounted under {}", folder.display());
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot remove {}", folder.display()))
-        }
-        _ => Ok(()),
-    }
+    remove_if_there(folder)
 }
 
 #[cfg(test)]

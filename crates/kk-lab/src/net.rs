@@ -24,8 +24,14 @@ fn file() -> String {
 }
 
 /// Whether the namespace is there and alive (a file without its mount is what a crash leaves).
-pub(crate) fn is_up() -> Result<bool> {
+fn exists() -> Result<bool> {
     Ok(mounts::under(Path::new(&file()))?.iter().any(|point| point == Path::new(&file())))
+}
+
+/// Whether the network is complete: its bridge is switched on last.
+pub(crate) fn is_up() -> Result<bool> {
+    let shown = || output(&mut command("ip", ["-n", NAMESPACE, "-o", "link", "show", "dev", BRIDGE, "up"]));
+    Ok(exists()? && shown().is_ok_and(|line| !line.trim().is_empty()))
 }
 
 /// Creates namespace and bridge; nothing happens when they are there.
@@ -33,27 +39,24 @@ pub(crate) fn up() -> Result<()> {
     if is_up()? {
         return Ok(());
     }
-    if Path::new(&file()).exists() {
-        fs::remove_file(file()).context("cannot remove the dead network namespace")?;
-    }
-    output(&mut command("ip", ["netns", "add", NAMESPACE])).context("cannot create the lab's network")?;
-    for words in [
-        "link set lo up".to_owned(),
-        format!("link add {BRIDGE} type bridge"),
-        format!("addr add {GATEWAY}/24 dev {BRIDGE}"),
-        format!("link set {BRIDGE} up"),
-    ] {
-        let all = ["-n", NAMESPACE].into_iter().chain(words.split(' '));
-        output(&mut command("ip", all)).context("cannot create the lab's network")?;
-    }
+    down()?;
+    ip(&format!("netns add {NAMESPACE}"))?;
     // Inside the namespace only: a forwarding gateway without a route says "unreachable" at once, a deaf one lets time out.
     output(&mut inside("sysctl", ["-qw", "net.ipv4.ip_forward=1"]))?;
+    ip(&format!("-n {NAMESPACE} link set lo up"))?;
+    ip(&format!("-n {NAMESPACE} link add {BRIDGE} type bridge"))?;
+    ip(&format!("-n {NAMESPACE} addr add {GATEWAY}/24 dev {BRIDGE}"))?;
+    ip(&format!("-n {NAMESPACE} link set {BRIDGE} up"))
+}
+
+fn ip(words: &str) -> Result<()> {
+    output(&mut command("ip", words.split(' '))).context("cannot create the lab's network")?;
     Ok(())
 }
 
 /// Removes the namespace (its links go with it), and the mount that `ip netns` made for it when nobody else uses it.
 pub(crate) fn down() -> Result<()> {
-    if is_up()? {
+    if exists()? {
         output(&mut command("ip", ["netns", "delete", NAMESPACE]))
             .context("cannot delete the lab's network")?;
     }

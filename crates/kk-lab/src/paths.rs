@@ -1,7 +1,8 @@
 //! Where things are: the cache (kept, reused by every lab), the state (everything of the running lab, removed by
 //! `down`) and the data of the checkout (versions, Go modules).
 
-use std::fs::{File, create_dir_all};
+use std::fs::{File, create_dir_all, remove_dir_all};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -63,4 +64,14 @@ impl Paths {
 /// A path inside the state folder.
 pub(crate) fn state(name: &str) -> PathBuf {
     Path::new(STATE).join(name)
+}
+
+/// Removes a folder with all that is in it; one that is not there is as good as removed.
+pub(crate) fn remove_if_there(folder: &Path) -> Result<()> {
+    match remove_dir_all(folder) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", folder.display()))
+        }
+        _ => Ok(()),
+    }
 }

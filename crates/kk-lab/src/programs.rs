@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
-use crate::paths::Paths;
+use crate::paths::{Paths, remove_if_there};
 use crate::run::{command, output};
 use crate::say::{self, Step};
 use crate::versions::{Build, Versions, arch};
@@ -187,15 +187,6 @@ fn pause(paths: &Paths, version: &str) -> Result<Programs> {
         finish(&unfinished, &folder)?;
     }
     Ok(Programs { folder, key })
-}
-
-fn remove_if_there(folder: &Path) -> Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot remove {}", folder.display()))
-        }
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]
