@@ -27,6 +27,9 @@ pub enum Command {
     /// Create a cluster, or a file that describes one
     #[command(subcommand, disable_help_subcommand = true)]
     Create(Create),
+    /// Remove a cluster
+    #[command(subcommand, disable_help_subcommand = true)]
+    Delete(Delete),
     /// Check configuration files
     #[command(subcommand, disable_help_subcommand = true)]
     Config(Config),
@@ -39,8 +42,17 @@ pub enum Command {
 /// `kk create …`
 #[derive(Debug, Subcommand)]
 pub enum Create {
+    /// Create the cluster that a file describes, or repair it where it differs
+    Cluster(CreateCluster),
     /// Write a commented configuration file to start from
     Config(CreateConfig),
+}
+
+/// `kk delete …`
+#[derive(Debug, Subcommand)]
+pub enum Delete {
+    /// Remove a cluster from its hosts and give back what was replaced
+    Cluster(DeleteCluster),
 }
 
 /// `kk config …`

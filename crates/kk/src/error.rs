@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
+use kk_cluster::BuildError;
 use kk_config::{ConfigErrors, Diagnostic};
 use kk_engine::Failure;
 
@@ -75,13 +76,9 @@ impl Error {
     }
 
     /// A configuration error that has no place in a file.
-    pub fn config(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        let error = Diagnostic {
-            severity: kk_config::Severity::Error,
-            message: message.into(),
-            hint: Some(hint.into()),
-            place: None,
-        };
+    pub fn config(message: impl Into<String>, hint: Option<String>) -> Self {
+        let severity = kk_config::Severity::Error;
+        let error = Diagnostic { severity, message: message.into(), hint, place: None };
         Self::Config(ConfigErrors { errors: vec![error], warnings: Vec::new() })
     }
 
@@ -134,6 +131,13 @@ impl Error {
                 block(paint, &format!("failed to {doing}: {cause}"), &[], hint.as_deref())
             }
         }
+    }
+}
+
+impl From<BuildError> for Error {
+    /// What stands in the way of a plan is on this machine: the file, or what it names.
+    fn from(error: BuildError) -> Self {
+        Self::config(error.what, error.hint)
     }
 }
 

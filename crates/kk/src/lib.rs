@@ -9,6 +9,7 @@
 )]
 
 pub mod args;
+mod cancel;
 mod commands;
 pub mod error;
 pub mod exit;

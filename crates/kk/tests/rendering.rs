@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 use insta::assert_snapshot;
 use kk::error::{Error, HostFailure};
-use kk::printer::{Finding, Paint, Severity, Summary, findings, lines, plan};
+use kk::printer::{Paint, Summary, findings, lines, plan};
+use kk_cluster::{Finding, Severity};
 use kk_engine::{Event, Failure, PlannedTask};
 
 fn plain_lines(events: &[Event]) -> String {
@@ -155,7 +156,7 @@ fn hosts_that_cannot_be_reached_are_all_named() {
 fn other_errors_fit_in_a_line_or_two() {
     let errors = [
         Error::Usage { message: "nobody can answer here".into(), hint: "add --yes".into() },
-        Error::config("`v1.36` is not a Kubernetes version", "write it as v1.36.4"),
+        Error::config("`v1.36` is not a Kubernetes version", Some("write it as v1.36.4".into())),
         Error::Precheck { errors: 3, hosts: 2 },
         Error::Cancelled { changed: false, log: None },
         Error::Cancelled { changed: true, log: Some(log()) },

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use kk_connector::HostKeyPolicy;
 
 const CREATE_EXAMPLES: &str = "\
 Examples:
@@ -90,7 +91,7 @@ pub struct RunOptions {
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub forks: Option<usize>,
 
-    /// How many hosts receive large files at once [default: as --forks]
+    /// How many hosts receive large files at once [default: 10]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub upload_forks: Option<usize>,
 
@@ -137,6 +138,16 @@ pub enum HostKeyChecking {
     AcceptNew,
     /// Accept any key (whoever answers gets the password)
     Off,
+}
+
+impl From<HostKeyChecking> for HostKeyPolicy {
+    fn from(checking: HostKeyChecking) -> Self {
+        match checking {
+            HostKeyChecking::Strict => Self::Strict,
+            HostKeyChecking::AcceptNew => Self::AcceptNew,
+            HostKeyChecking::Off => Self::Off,
+        }
+    }
 }
 
 /// Container runtimes that can be asked for.

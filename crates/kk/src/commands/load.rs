@@ -1,17 +1,32 @@
-//! From a file to a [`kk_config::Spec`].
+//! From the command line to a [`Spec`]: reads the file, or describes this machine when there is none.
 
-use std::path::Path;
+use std::{
+    net::{IpAddr, Ipv4Addr, UdpSocket},
+    path::Path,
+};
 
-use kk_config::{KubeVersion, Loaded, Overrides};
+use kk_config::{KubeVersion, Loaded, Overrides, Spec};
 
 use crate::error::Error;
+use crate::printer::Printer;
+
+/// An address of the documentation range (RFC 5737): nothing is sent there.
+const ELSEWHERE: (Ipv4Addr, u16) = (Ipv4Addr::new(192, 0, 2, 1), 9);
+
+/// The cluster that the command line names; warnings of the file are shown.
+pub(super) fn spec(file: Option<&Path>, kubernetes: Option<&str>, printer: &Printer) -> Result<Spec, Error> {
+    let Some(file) = file else { return all_in_one(kubernetes) };
+    let loaded = self::file(file, kubernetes)?;
+    printer.diagnostics(&loaded.warnings);
+    Ok(loaded.spec)
+}
 
 /// Reads a file and checks it.
 pub(super) fn file(path: &Path, kubernetes: Option<&str>) -> Result<Loaded, Error> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         Error::config(
             format!("cannot read {}: {error}", path.display()),
-            "name a file with -f; `kk create config` writes one to start from",
+            Some("name a file with -f; `kk create config` writes one to start from".into()),
         )
     })?;
     let overrides = Overrides { kubernetes_version: kubernetes.map(str::to_owned) };
@@ -26,4 +41,26 @@ pub(super) fn version(text: Option<&str>) -> Result<KubeVersion, Error> {
         message: error.to_string(),
         hint: format!("write --with-kubernetes {default}"),
     })
+}
+
+fn all_in_one(kubernetes: Option<&str>) -> Result<Spec, Error> {
+    let doing = "describe this machine as a cluster";
+    let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .map_err(|error| Error::other(doing, format!("its host name cannot be read: {error}")))?;
+    let address = own_address().ok_or_else(|| Error::Other {
+        doing: doing.into(),
+        cause: "it has no IPv4 address towards other machines".into(),
+        hint: Some("write a file with the address (`kk create config`) and use -f".into()),
+    })?;
+    Spec::all_in_one(hostname.trim(), address, version(kubernetes)?).map_err(Error::Config)
+}
+
+/// The address that this machine uses towards others: the kernel's choice of source for its default route.
+fn own_address() -> Option<Ipv4Addr> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    socket.connect(ELSEWHERE).ok()?;
+    match socket.local_addr().ok()?.ip() {
+        IpAddr::V4(address) if !address.is_unspecified() && !address.is_loopback() => Some(address),
+        _ => None,
+    }
 }

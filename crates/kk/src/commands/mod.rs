@@ -1,21 +1,24 @@
-//! One file per command; this list is the map.
+//! One file per command; this list is the map. What several commands share is in `load` and `run`.
 
 mod completion;
 mod config_schema;
 mod config_validate;
+mod create_cluster;
 mod create_config;
+mod delete_cluster;
 mod load;
+mod run;
 mod version;
 
-use crate::args::{Cli, Command, Config, Create};
+use crate::args::{Cli, Command, Config, Create, Delete};
 use crate::error::Error;
 use crate::exit::ExitStatus;
 use crate::printer::Printer;
 
 /// Does what the command line asks for and says how it ended.
-pub fn run(cli: Cli) -> ExitStatus {
-    let printer = Printer::plain();
-    match dispatch(cli.command, &printer) {
+pub async fn run(cli: Cli) -> ExitStatus {
+    let printer = printer(&cli.command);
+    match dispatch(cli.command, &printer).await {
         Ok(()) => ExitStatus::Ok,
         Err(error) => {
             printer.error(&error);
@@ -24,9 +27,19 @@ pub fn run(cli: Cli) -> ExitStatus {
     }
 }
 
-fn dispatch(command: Command, printer: &Printer) -> Result<(), Error> {
+fn printer(command: &Command) -> Printer {
     match command {
+        Command::Create(Create::Cluster(args)) => Printer::new(args.run.output),
+        Command::Delete(Delete::Cluster(args)) => Printer::new(args.run.output),
+        _ => Printer::plain(),
+    }
+}
+
+async fn dispatch(command: Command, printer: &Printer) -> Result<(), Error> {
+    match command {
+        Command::Create(Create::Cluster(args)) => create_cluster::run(&args, printer).await,
         Command::Create(Create::Config(args)) => create_config::run(&args, printer),
+        Command::Delete(Delete::Cluster(args)) => delete_cluster::run(&args, printer).await,
         Command::Config(Config::Validate(args)) => config_validate::run(&args, printer),
         Command::Config(Config::Schema) => config_schema::run(printer),
         Command::Completion(args) => completion::run(&args, printer),

@@ -2,31 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use kk_cluster::{Finding, Severity};
+
 use super::{Paint, Table, text};
-
-/// How much a finding matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    /// Nothing is begun.
-    Error,
-    /// It may go wrong.
-    Warning,
-    /// The program sets what is needed.
-    Adapted,
-}
-
-/// Something that the person should know before the first change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// How much it matters.
-    pub severity: Severity,
-    /// Host name; `None` for what concerns the cluster.
-    pub host: Option<String>,
-    /// What is so, in a few words.
-    pub what: String,
-    /// What to do, or what the program does.
-    pub hint: String,
-}
 
 /// The table: errors first, then warnings, then what is adapted to; equal findings of several hosts in one row.
 /// Empty when there are none.

@@ -12,7 +12,6 @@ pub mod summary;
 mod table;
 pub mod text;
 
-pub use findings::{Finding, Severity};
 pub use summary::Summary;
 pub use table::Table;
 pub use text::Paint;
@@ -23,8 +22,9 @@ use std::{
 };
 
 use console::Term;
+use kk_cluster::Finding;
 use kk_config::Diagnostic;
-use kk_engine::{Event, PlannedTask};
+use kk_engine::{Event, Listener, PlannedTask};
 
 use crate::args::{OutputFormat, OutputOptions};
 use crate::error::{Error, diagnostic};
@@ -177,6 +177,12 @@ impl Printer {
     fn live(&self) -> Option<MutexGuard<'_, Live>> {
         // What is drawn stays usable when a thread panicked while drawing.
         self.live.as_ref().map(|live| live.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Listener for Printer {
+    fn on_event(&mut self, event: &Event) {
+        self.event(event);
     }
 }
 

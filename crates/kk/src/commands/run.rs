@@ -1,0 +1,231 @@
+//! What all commands that work on hosts have in common: who listens, when to ask, when to stop, and how a run ends.
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use kk_cluster::{BuildError, Finding, Probed, Session};
+use kk_connector::Connection;
+use kk_engine::{
+    Event, EventKind, EventSender, Facts, Failure, Listener, Options, Plan, PlannedTask, Redactor, Report,
+    events, listen,
+};
+use time::{OffsetDateTime, macros::format_description};
+use tokio::{sync::oneshot, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+use crate::args::RunOptions;
+use crate::cancel::Cancel;
+use crate::error::{Error, HostFailure};
+use crate::printer::{Printer, findings, plan};
+
+/// Time of each module in milliseconds, in the order in which they ended.
+type Times = Vec<(String, u64)>;
+
+/// A command that works on hosts, from its first event to its last.
+pub(super) struct Run<'a> {
+    printer: &'a Printer,
+    options: &'a RunOptions,
+    cancel: Cancel,
+    events: EventSender,
+    listening: JoinHandle<()>,
+    /// Told when all listeners have heard of the plan.
+    plan_heard: Option<oneshot::Receiver<()>>,
+    times: Arc<Mutex<Times>>,
+}
+
+/// A run that ended well.
+pub(super) struct Done {
+    pub(super) report: Report,
+    /// From the first event, in milliseconds.
+    pub(super) took_ms: u64,
+    /// The directory of the run.
+    pub(super) log: Option<PathBuf>,
+}
+
+impl<'a> Run<'a> {
+    /// A question that nobody could answer is an error before anything else is looked at.
+    pub(super) fn may_ask(options: &RunOptions, printer: &Printer) -> Result<(), Error> {
+        if options.yes || options.dry_run || printer.can_ask() {
+            return Ok(());
+        }
+        Err(Error::Usage {
+            message: "nobody can be asked for consent: there is no terminal, or the output is for programs"
+                .into(),
+            hint: "add --yes to go on without asking, or --dry-run to see what would be done".into(),
+        })
+    }
+
+    /// Begins to listen: to signals, and to what happens.
+    pub(super) fn begin(
+        command: &str,
+        session: &Session,
+        options: &'a RunOptions,
+        printer: &'a Printer,
+    ) -> Result<Self, Error> {
+        let cancel = Cancel::on_signals().map_err(|error| Error::other("listen to signals", error))?;
+        let secrets = session.secrets();
+        let (events, receiver) =
+            events(Redactor::new(secrets.iter().map(|secret| secret.expose().to_owned())));
+        let (heard, plan_heard) = oneshot::channel();
+        let times = Arc::default();
+        let last = Last { plan: Some(heard), times: Arc::clone(&times) };
+        let listening = tokio::spawn(listen(receiver, vec![Box::new(printer.clone()), Box::new(last)]));
+        events.send(EventKind::RunStarted {
+            command: command.to_owned(),
+            hosts: session.spec().hosts.iter().map(|host| host.name.clone()).collect(),
+            time: now(),
+        });
+        Ok(Self { printer, options, cancel, events, listening, plan_heard: Some(plan_heard), times })
+    }
+
+    /// Fires when the person asks to stop. As long as nothing was changed there is nothing to tidy up.
+    pub(super) fn stop(&self) -> &CancellationToken {
+        &self.cancel.tidy
+    }
+
+    /// Work on this machine that ends when the person asks to stop.
+    pub(super) async fn unless_stopped<T>(
+        &self,
+        work: impl Future<Output = Result<T, BuildError>>,
+    ) -> Result<T, Error> {
+        tokio::select! {
+            biased;
+            () = self.cancel.tidy.cancelled() => Err(Error::Cancelled { changed: false, log: None }),
+            result = work => Ok(result?),
+        }
+    }
+
+    /// A host has told what it is.
+    pub(super) fn answered(&self, host: &str) {
+        self.events.send(EventKind::Probed { host: host.to_owned() });
+    }
+
+    /// Something to say that belongs to no task.
+    pub(super) fn note(&self, text: &str) {
+        self.events.send(EventKind::Note { host: None, text: text.to_owned() });
+    }
+
+    /// The facts of all hosts, or all reasons why there are none.
+    pub(super) fn facts(&self, probed: Probed) -> Result<BTreeMap<String, Facts>, Error> {
+        probed.map_err(|failures| {
+            if self.cancel.tidy.is_cancelled() {
+                return Error::Cancelled { changed: false, log: None };
+            }
+            let failed =
+                |(host, failure): (String, Failure)| HostFailure { host, title: "Connect".into(), failure };
+            Error::Connection(failures.into_iter().map(failed).collect())
+        })
+    }
+
+    /// Tells the size of the plan, and waits until everybody has heard it: what is printed next comes after it.
+    pub(super) async fn planned(&mut self, plan: &Plan) {
+        self.events.send(EventKind::Planned { modules: plan.modules() });
+        if let Some(heard) = self.plan_heard.take() {
+            // A listener that panicked does not hear it; the panic has been shown.
+            let _ = heard.await;
+        }
+    }
+
+    /// Shows what was noticed about the hosts; errors among it end the command.
+    pub(super) fn check(&self, list: &[Finding]) -> Result<(), Error> {
+        self.printer.findings(list);
+        match findings::errors(list) {
+            (0, _) => Ok(()),
+            (errors, hosts) => Err(Error::Precheck { errors, hosts }),
+        }
+    }
+
+    /// Whether to make the changes. With `--dry-run` the plan is shown instead; without consent nothing is done.
+    pub(super) async fn agree(&self, question: &str, tasks: &[PlannedTask]) -> Result<bool, Error> {
+        if self.options.dry_run {
+            self.printer.plan(tasks)?;
+            return Ok(false);
+        }
+        if self.options.yes || tasks.is_empty() {
+            return Ok(true);
+        }
+        let (printer, question) =
+            (self.printer.clone(), format!("{} to make. {question}", plan::total(tasks)));
+        let answer = tokio::task::spawn_blocking(move || printer.confirm(&question));
+        let agreed = tokio::select! {
+            answer = answer => answer.map_err(|error| Error::other("ask on the terminal", error))??,
+            () = self.cancel.tidy.cancelled() => return Err(Error::Cancelled { changed: false, log: None }),
+        };
+        if !agreed {
+            self.printer.message("nothing was changed");
+        }
+        Ok(agreed)
+    }
+
+    /// Makes the changes.
+    pub(super) async fn go(
+        &self,
+        plan: Plan,
+        connections: &BTreeMap<String, Arc<dyn Connection>>,
+    ) -> Result<Done, Error> {
+        let defaults = Options::default();
+        let options = Options {
+            ignore_err: self.options.ignore_err,
+            forks: self.options.forks.unwrap_or(defaults.forks),
+            upload_forks: self.options.upload_forks.unwrap_or(defaults.upload_forks),
+            stop: self.cancel.tidy.clone(),
+            cancel: self.cancel.at_once.clone(),
+        };
+        let report = kk_engine::run(plan, connections.clone(), options, self.events.clone()).await;
+        ended(report, self.events.elapsed_ms(), None)
+    }
+
+    /// Waits until everybody has heard everything. Gives the time of each module.
+    pub(super) async fn end(self) -> Times {
+        drop(self.events);
+        // A listener that panicked has heard all it could; the panic has been shown.
+        let _ = self.listening.await;
+        std::mem::take(&mut *self.times.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// What a report means for the person.
+fn ended(report: Report, took_ms: u64, log: Option<PathBuf>) -> Result<Done, Error> {
+    if report.stopped {
+        return Err(Error::Cancelled { changed: report.changed > 0, log });
+    }
+    if !report.ok || !report.failures.is_empty() {
+        let failed = |task: kk_engine::TaskFailure| HostFailure {
+            host: task.host,
+            title: task.title,
+            failure: task.failure,
+        };
+        return Err(Error::Tasks { failures: report.failures.into_iter().map(failed).collect(), log });
+    }
+    Ok(Done { report, took_ms, log })
+}
+
+/// The last listener: when it has heard something, so have all the others.
+struct Last {
+    plan: Option<oneshot::Sender<()>>,
+    times: Arc<Mutex<Times>>,
+}
+
+impl Listener for Last {
+    fn on_event(&mut self, event: &Event) {
+        match &event.kind {
+            EventKind::Planned { .. } => {
+                // Nobody waits any more when the command has ended.
+                let _ = self.plan.take().map(|heard| heard.send(()));
+            }
+            EventKind::ModuleFinished { module, took_ms } => {
+                self.times.lock().unwrap_or_else(PoisonError::into_inner).push((module.clone(), *took_ms));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// `YYYY-MM-DDTHH:MM:SSZ`.
+fn now() -> String {
+    let format = format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z");
+    OffsetDateTime::now_utc().format(&format).expect("the format asks for nothing that a UTC time lacks")
+}

@@ -1,0 +1,180 @@
+//! Commands that work on hosts, as far as they get without a host that answers.
+
+use std::{
+    fs,
+    net::{TcpListener, TcpStream},
+    path::Path,
+    process::{Command, Output, Stdio},
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use insta::assert_snapshot;
+use tempfile::{TempDir, tempdir};
+
+const SECRET: &str = "sentinel-hunter2";
+
+fn command(directory: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kk"));
+    command
+        .args(arguments)
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .env_remove("CI")
+        .env("HOME", directory);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn kk(directory: &Path, arguments: &[&str]) -> Output {
+    command(directory, arguments).output().expect("the program was built for this test")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("all output is UTF-8")
+}
+
+/// A cluster of two hosts on this machine's loopback, behind these SSH ports.
+fn cluster(ports: [u16; 2]) -> TempDir {
+    let directory = tempdir().expect("there is a directory for temporary files");
+    let host = |number: usize, port: u16| {
+        format!(
+            "  - {{name: node{number}, address: 127.0.0.1, internalAddress: 10.0.0.{number}, port: {port}, \
+             user: root, password: {SECRET}, timeout: 2}}\n"
+        )
+    };
+    let file = format!(
+        "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {{name: prod}}\nspec:\n  hosts:\n{}{}  \
+         roleGroups: {{etcd: [node1], control-plane: [node1], worker: [node2]}}\n",
+        host(1, ports[0]),
+        host(2, ports[1]),
+    );
+    fs::write(directory.path().join("cluster.yaml"), file).expect("the directory is writable");
+    directory
+}
+
+/// A port on which nobody listens: it was free a moment ago.
+fn closed_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+    listener.local_addr().expect("a bound socket has an address").port()
+}
+
+const COMMANDS: [&str; 2] = ["create", "delete"];
+
+#[test]
+fn without_a_terminal_consent_has_to_be_given_beforehand() {
+    let directory = cluster([closed_port(), closed_port()]);
+    for verb in COMMANDS {
+        let output = kk(directory.path(), &[verb, "cluster", "-f", "cluster.yaml"]);
+        assert_eq!(output.status.code(), Some(2), "{verb}");
+        assert_snapshot!("no_consent", text(&output.stderr));
+    }
+}
+
+#[test]
+fn hosts_that_cannot_be_reached_are_told_in_text_and_as_events() {
+    let (one, two) = (closed_port(), closed_port());
+    let directory = cluster([one, two]);
+    for verb in COMMANDS {
+        let output = kk(directory.path(), &[verb, "cluster", "-f", "cluster.yaml", "--yes"]);
+        let shown = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(4), "{verb}: {shown}");
+        assert_eq!(text(&output.stdout), "", "{verb}");
+        assert!(
+            shown.contains("failed to connect to node1: ") && shown.contains("node2: "),
+            "{verb}: {shown}"
+        );
+        assert!(
+            shown.contains("refused") && shown.contains("nothing was changed on any host"),
+            "{verb}: {shown}"
+        );
+
+        let output =
+            kk(directory.path(), &[verb, "cluster", "-f", "cluster.yaml", "--yes", "--output", "json"]);
+        let events: Vec<serde_json::Value> =
+            text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(events[0]["event"], "run_started", "{verb}");
+        assert_eq!(events[0]["command"], format!("{verb} cluster"));
+        assert_eq!(output.status.code(), Some(4), "{verb}");
+    }
+}
+
+#[test]
+fn secrets_of_the_file_appear_nowhere() {
+    let directory = cluster([closed_port(), closed_port()]);
+    for format in ["text", "json"] {
+        let arguments = ["create", "cluster", "-f", "cluster.yaml", "-y", "--debug", "--output", format];
+        let output = kk(directory.path(), &arguments);
+        assert!(!text(&output.stdout).contains(SECRET) && !text(&output.stderr).contains(SECRET), "{format}");
+    }
+    let grep =
+        Command::new("grep").args(["-rl", SECRET, "."]).current_dir(directory.path()).output().unwrap();
+    assert_eq!(text(&grep.stdout), "./cluster.yaml\n");
+}
+
+#[test]
+fn a_bad_file_is_refused_before_any_host_is_contacted() {
+    let directory = tempdir().unwrap();
+    fs::write(directory.path().join("cluster.yaml"), "kind: Cluster\nspec: {hosts: []}\n").unwrap();
+    for verb in COMMANDS {
+        let output = kk(directory.path(), &[verb, "cluster", "-f", "cluster.yaml", "-y"]);
+        assert_eq!(output.status.code(), Some(3), "{verb}: {}", text(&output.stderr));
+        let output = kk(directory.path(), &[verb, "cluster", "-f", "nowhere.yaml", "-y"]);
+        assert_eq!(output.status.code(), Some(3), "{verb}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn values_that_make_no_sense_are_usage_errors() {
+    let cases = [
+        &["--forks", "0"][..],
+        &["--upload-forks", "many"],
+        &["--host-key-checking", "maybe"],
+        &["--output", "xml"],
+        &["--container-manager", "docker"],
+        &["--artifact", "x.tar.gz"],
+    ];
+    for case in cases {
+        let arguments = [&["create", "cluster", "-y"][..], case].concat();
+        assert_eq!(kk(Path::new("/"), &arguments).status.code(), Some(2), "{case:?}");
+    }
+}
+
+/// Hosts that accept a connection and say nothing: only a signal or the time limit ends the wait.
+#[test]
+fn a_signal_ends_the_wait_for_silent_hosts() {
+    for signal in ["INT", "TERM"] {
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = silent.local_addr().unwrap().port();
+        let directory = cluster([port, closed_port()]);
+        let file = directory.path().join("cluster.yaml");
+        let patient = fs::read_to_string(&file).unwrap().replace("timeout: 2", "timeout: 60");
+        fs::write(&file, patient).unwrap();
+        let child =
+            command(directory.path(), &["create", "cluster", "-f", "cluster.yaml", "-y"]).spawn().unwrap();
+        // A connection proves that the program waits for the host, so that the signal comes in the middle of it.
+        let held = accept(&silent);
+        let began = Instant::now();
+        let pid = child.id().to_string();
+        assert!(Command::new("kill").args(["-s", signal, &pid]).status().unwrap().success());
+        let output = child.wait_with_output().unwrap();
+        let shown = text(&output.stderr);
+        assert!(held.is_some(), "{signal}: nobody connected: {shown}");
+        assert_eq!(output.status.code(), Some(130), "{signal}: {shown}");
+        assert!(began.elapsed() < Duration::from_secs(10), "{signal}");
+        assert!(shown.contains("cancelled; nothing was changed"), "{signal}: {shown}");
+    }
+}
+
+/// The first connection, if one comes within ten seconds.
+fn accept(listener: &TcpListener) -> Option<TcpStream> {
+    listener.set_nonblocking(true).expect("a listener can be asked without waiting");
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(10) {
+        if let Ok((stream, _)) = listener.accept() {
+            return Some(stream);
+        }
+        sleep(Duration::from_millis(20));
+    }
+    None
+}
