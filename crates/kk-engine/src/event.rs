@@ -90,7 +90,7 @@ pub enum EventKind {
         /// Time from its start, in milliseconds.
         took_ms: u64,
     },
-    /// All tasks of a module have ended on all hosts.
+    /// All tasks of a module that had something to do are done on all hosts.
     ModuleFinished {
         /// Module name.
         module: String,

@@ -76,15 +76,18 @@ kk_find_tools() {
 kk_tools kk_find_tools
 
 kk_section sysctls
+# One process reads them all, each in one piece: of a number, the kernel gives a shell that reads byte by byte only the
+# first digit.
 kk_read_sysctls() {
+    kk_knobs=
     for kk_name; do
         kk_knob=/proc/sys/$kk_name
-        [ -e "$kk_knob" ] || continue
-        kk_line= kk_mode=rw
-        IFS= read -r kk_line <"$kk_knob" 2>/dev/null || :
-        [ -w "$kk_knob" ] || kk_mode=ro
-        printf '%s\t%s\t%s\n' "$kk_name" "$kk_mode" "$kk_line"
+        [ -r "$kk_knob" ] || continue
+        [ -w "$kk_knob" ] || printf 'ro\t%s\n' "$kk_name"
+        kk_knobs="$kk_knobs $kk_knob"
     done
+    # shellcheck disable=SC2086 # names of kernel settings have no spaces
+    [ -z "$kk_knobs" ] || awk 'FNR == 1 { print "is\t" substr(FILENAME, length("/proc/sys/") + 1) "\t" $0 }' $kk_knobs
 }
 kk_sysctls kk_read_sysctls
 

@@ -1,5 +1,7 @@
 //! The probe's script, run for real on this machine.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
 use std::{collections::BTreeMap, fs, path::Path, process::Command, time::Instant};
 
 use kk_engine::{Facts, ProbeSpec, parse_probe, probe_script};
@@ -39,7 +41,7 @@ fn this_machine_is_seen_as_it_is() {
         files: ["it's a file", "bin/*", "link", "missing"].map(|name| path(root.path(), name)).into(),
         units: ["no-such.service".to_owned()].into(),
         tools: ["sh".to_owned(), "no-such-tool".to_owned()].into(),
-        sysctls: ["kernel.ostype".to_owned(), "no.such".to_owned()].into(),
+        sysctls: ["kernel.ostype".to_owned(), "kernel.pid_max".to_owned(), "no.such".to_owned()].into(),
         ports: [port].into(),
         users: ["root".to_owned(), "no-such-user".to_owned()].into(),
         modules: ["no_such_module".to_owned()].into(),
@@ -61,7 +63,10 @@ fn this_machine_is_seen_as_it_is() {
     assert!(!facts.files.contains_key(&missing));
     assert!(facts.units.is_empty());
     assert_eq!(facts.tools.keys().collect::<Vec<_>>(), ["sh"]);
-    assert_eq!(facts.sysctls, BTreeMap::from([("kernel.ostype".to_owned(), "Linux".to_owned())]));
+    assert_eq!(facts.sysctls["kernel.ostype"], "Linux");
+    let pid_max = fs::read_to_string("/proc/sys/kernel/pid_max").unwrap();
+    assert_eq!(facts.sysctls["kernel.pid_max"], pid_max.trim(), "a number is read whole");
+    assert_eq!(facts.sysctls.len(), 2);
     assert!(facts.ports.contains_key(&port));
     assert_eq!(facts.users, ["root".to_owned()].into());
     assert!(facts.modules.is_empty());

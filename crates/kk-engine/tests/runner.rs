@@ -1,12 +1,14 @@
 //! What a run does on hosts that really run their scripts.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod support;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use kk_engine::{
-    Action, Apply, Change, Context, EventKind, Facts, Failure, HostWork, Options, Outcome, Redactor, Retry,
-    Run, Script, Slot, Task,
+    Action, Apply, Change, EventKind, Facts, Failure, HostWork, Module, Options, Outcome, Pipeline, Plan,
+    Redactor, Retry, Script, Slot, Task, testing,
 };
 use support::{ShellHost, command, log, run, run_with, script, slot};
 
@@ -43,6 +45,21 @@ async fn a_task_is_told_when_it_begins_and_ends_and_not_at_the_end_of_the_round_
     assert_eq!(host.trips(), 1);
 }
 
+/// Writes the ticket into the host's log.
+struct Use(Slot<String>);
+impl Action for Use {
+    fn check(&self, _facts: &Facts) -> Change {
+        Change::needed("join")
+    }
+    fn apply(&self, _facts: &Facts) -> Apply {
+        let slot = self.0.clone();
+        Apply::Late(Box::new(move |slots| {
+            let ticket = slots.get(&slot).ok_or_else(|| Failure::new("no ticket"))?;
+            Ok(Script::new("cat ticket >>$KK_ROOT/log").with_file("ticket", ticket.as_bytes()))
+        }))
+    }
+}
+
 #[tokio::test]
 async fn lanes_wait_for_each_other_by_slots() {
     let (a, b) = (ShellHost::new("a"), ShellHost::new("b"));
@@ -54,19 +71,6 @@ async fn lanes_wait_for_each_other_by_slots() {
                 slots.fill(&ticket, stdout.to_owned());
                 Ok(())
             }));
-    struct Use(Slot<String>);
-    impl Action for Use {
-        fn check(&self, _facts: &Facts) -> Change {
-            Change::needed("join")
-        }
-        fn apply(&self, _facts: &Facts) -> Apply {
-            let slot = self.0.clone();
-            Apply::Late(Box::new(move |slots| {
-                let ticket = slots.get(&slot).ok_or_else(|| Failure::new("no ticket"))?;
-                Ok(Script::new("cat ticket >>$KK_ROOT/log").with_file("ticket", ticket.as_bytes()))
-            }))
-        }
-    }
     let tasks = vec![
         Task::new("make", "").on("a", HostWork::new(vec![Box::new(make)]).provides(reader.key())),
         Task::new("join", "")
@@ -271,87 +275,6 @@ async fn forks_limit_the_hosts_that_work_but_not_those_that_wait() {
     assert!(ran.report.ok);
 }
 
-struct Code(fn() -> Result<(), Failure>);
-
-#[async_trait::async_trait]
-impl Run for Code {
-    async fn run(&self, context: Context) -> Result<(), Failure> {
-        (context.progress)(1, 2);
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        self.0()
-    }
-}
-
-struct CodeAction(fn() -> Result<(), Failure>);
-
-impl Action for CodeAction {
-    fn check(&self, _facts: &Facts) -> Change {
-        Change::needed("compute")
-    }
-    fn apply(&self, _facts: &Facts) -> Apply {
-        Apply::Run(Arc::new(Code(self.0)))
-    }
-}
-
-#[tokio::test]
-async fn code_runs_on_the_control_machine_without_a_connection() {
-    let host = ShellHost::new("a");
-    let code =
-        HostWork::new(vec![Box::new(CodeAction(|| Ok(()))) as Box<dyn Action>]).provides(slot("certs"));
-    let tasks = vec![
-        Task::new("certs", "").on(kk_engine::CONTROL, code),
-        Task::new("use", "").on("a", log("use").needs(slot("certs"))),
-    ];
-    let ran = run(tasks, &[&host], Options::default()).await;
-    assert!(ran.report.ok);
-    assert!(
-        ran.events.iter().any(|event| matches!(event.kind, EventKind::Progress { done: 1, total: 2, .. }))
-    );
-}
-
-#[tokio::test]
-async fn a_panic_of_an_action_is_a_failure_and_nobody_waits_for_ever() {
-    let host = ShellHost::new("a");
-    let code = HostWork::new(vec![Box::new(CodeAction(|| panic!("index out of bounds"))) as Box<dyn Action>]);
-    let tasks = vec![
-        Task::new("bug", "").on(kk_engine::CONTROL, code.provides(slot("certs"))),
-        Task::new("use", "").on("a", log("use").needs(slot("certs"))),
-    ];
-    let ran = run(tasks, &[&host], Options { ignore_err: true, ..Options::default() }).await;
-    assert!(ran.failure().cause.contains("index out of bounds"));
-    assert_eq!(ran.skipped(), ["use@a"]);
-}
-
-#[tokio::test]
-async fn code_that_does_not_end_is_ended_by_its_timeout() {
-    struct Hangs;
-    #[async_trait::async_trait]
-    impl Run for Hangs {
-        async fn run(&self, context: Context) -> Result<(), Failure> {
-            context.cancel.cancelled().await;
-            Err(Failure::new("told to end"))
-        }
-    }
-    struct Action_;
-    impl Action for Action_ {
-        fn check(&self, _facts: &Facts) -> Change {
-            Change::needed("hang")
-        }
-        fn apply(&self, _facts: &Facts) -> Apply {
-            Apply::Run(Arc::new(Hangs))
-        }
-    }
-    let host = ShellHost::new("a");
-    let work = HostWork::new(vec![Box::new(Action_) as Box<dyn Action>]);
-    let ran = run(
-        vec![Task::new("hang", "").timeout(Duration::from_millis(200)).on("a", work)],
-        &[&host],
-        Options::default(),
-    )
-    .await;
-    assert_eq!(ran.failure().cause, "no end after 0.2 s on a");
-}
-
 #[tokio::test]
 async fn secrets_that_a_program_prints_are_in_no_event_and_no_report() {
     let host = ShellHost::new("a");
@@ -423,4 +346,36 @@ async fn output_that_is_not_understood_fails_its_task() {
     let ran = run(tasks, &[&host], Options::default()).await;
     assert_eq!(ran.failure().cause, "not a ticket: nonsense");
     assert!(host.log().is_empty());
+}
+
+#[tokio::test]
+async fn a_fake_host_answers_batches_operation_by_operation() {
+    use kk_connector::{Connection, FakeHost, Output};
+    let host = FakeHost::new("a").on_fn(testing::is_batch, |command| {
+        Ok(testing::answer(command, |script| match script {
+            script if script.contains("init") => {
+                Output { code: 1, stderr: "port in use\n".into(), ..Output::default() }
+            }
+            _ => Output { stdout: "said".into(), ..Output::default() },
+        }))
+    });
+    let said = Slot::<String>::new("said");
+    let slot = said.clone();
+    let tell = kk_engine::actions::Command::new("tell", "tell").output(Arc::new(move |stdout, slots| {
+        assert_eq!(stdout, "said");
+        slots.fill(&slot, stdout.to_owned());
+        Ok(())
+    }));
+    let tasks = vec![
+        Task::new("tell", "").on("a", HostWork::new(vec![Box::new(tell)]).provides(said.key())),
+        Task::new("init", "").on("a", script("kubeadm init")),
+        Task::new("after", "").on("a", script("after")),
+    ];
+    let pipeline = Pipeline { name: "test".into(), modules: vec![Module::new("m", tasks)] };
+    let plan = Plan::new(pipeline, &BTreeMap::new()).unwrap();
+    let connections = BTreeMap::from([("a".to_owned(), Arc::new(host) as Arc<dyn Connection>)]);
+    let (events, _receiver) = kk_engine::events(Redactor::default());
+    let report = kk_engine::run(plan, connections, Options::default(), events).await;
+    assert_eq!(report.failures[0].failure.cause, "port in use");
+    assert_eq!((report.failures[0].task.as_str(), report.changed), ("init", 1));
 }

@@ -31,15 +31,11 @@ pub fn parse(spec: &ProbeSpec, nonce: &str, output: &str, clock: (i64, i64)) -> 
     facts.ports = ports(spec, sections.get("ports")?);
     facts.disks = disks(spec, sections.get("disks")?);
     for line in sections.lines("sysctls")? {
-        let mut fields = line.splitn(3, '\t');
-        let (Some(path), Some(mode), Some(value)) = (fields.next(), fields.next(), fields.next()) else {
-            continue;
-        };
-        let name = swap_separators(path);
-        if mode == "ro" {
-            facts.sysctls_read_only.insert(name.clone());
+        match line.splitn(3, '\t').collect::<Vec<_>>()[..] {
+            ["ro", path] => _ = facts.sysctls_read_only.insert(swap_separators(path)),
+            ["is", path, value] => drop(facts.sysctls.insert(swap_separators(path), words(value))),
+            _ => {}
         }
-        facts.sysctls.insert(name, words(value));
     }
     modules(&mut facts, spec, sections.get("modules")?);
     cgroups(&mut facts, sections.get("cgroups")?);

@@ -1,0 +1,110 @@
+//! What a plan finds out before anything is touched.
+
+use std::collections::BTreeMap;
+
+use kk_engine::{
+    Action, Facts, FileFact, HostWork, Module, Pipeline, Plan, PlanError, PlannedTask, Slot, SlotKey, Task,
+    actions::Directory,
+};
+
+fn slot(name: &str) -> SlotKey {
+    Slot::<()>::new(name).key()
+}
+
+fn work() -> HostWork {
+    HostWork::new(vec![Box::new(Directory::new("/d")) as Box<dyn Action>])
+}
+
+fn plan(tasks: Vec<Task>, facts: &BTreeMap<String, Facts>) -> Result<Plan, PlanError> {
+    Plan::new(
+        Pipeline { name: "test".into(), modules: vec![Module::new("m", tasks), Module::skipped("s", "off")] },
+        facts,
+    )
+}
+
+fn error(tasks: Vec<Task>) -> String {
+    plan(tasks, &BTreeMap::new()).err().map(|error| error.to_string()).unwrap_or_default()
+}
+
+#[test]
+fn only_hosts_with_a_difference_have_something_to_do() {
+    let there =
+        FileFact { kind: "dir".into(), mode: "755".into(), owner: "root:root".into(), ..FileFact::default() };
+    let fine = Facts { files: BTreeMap::from([("/d".into(), there)]), ..Facts::default() };
+    let facts = BTreeMap::from([("a".to_owned(), fine.clone()), ("b".to_owned(), Facts::default())]);
+    let task = || Task::new("dirs", "Make directories").on("a", work()).on("b", work());
+    let some = plan(vec![task()], &facts).unwrap();
+    let planned = PlannedTask {
+        module: "m".into(),
+        task: "dirs".into(),
+        title: "Make directories".into(),
+        host: "b".into(),
+        changes: vec!["make directory /d".into()],
+    };
+    assert_eq!(some.changes(), [planned]);
+    assert_eq!(some.modules(), [("m".to_owned(), 1)]);
+    assert!(!some.is_empty());
+    assert_eq!(some.hosts(), ["b".to_owned()].into());
+
+    let facts = BTreeMap::from([("a".to_owned(), fine.clone()), ("b".to_owned(), fine)]);
+    let none = plan(vec![task()], &facts).unwrap();
+    assert!(
+        none.is_empty() && none.changes().is_empty() && none.modules().is_empty() && none.hosts().is_empty()
+    );
+}
+
+#[test]
+fn a_slot_without_a_provider_is_refused() {
+    for work in [work().needs(slot("x")), work().awaits(slot("x"))] {
+        let text = error(vec![Task::new("t", "").on("a", work)]);
+        assert_eq!(text, "task m/t on a needs x, which no task provides");
+    }
+}
+
+#[test]
+fn a_slot_with_two_providers_is_refused() {
+    let task = |name| Task::new(name, "").on("a", work().provides(slot("x")));
+    assert_eq!(error(vec![task("t"), task("u")]), "x is provided twice: by m/t on a and by m/u on a");
+}
+
+#[test]
+fn tasks_that_wait_for_each_other_are_refused() {
+    // In one lane: the need comes before its provider.
+    let text = error(vec![
+        Task::new("first", "").on("a", work().needs(slot("x"))),
+        Task::new("second", "").on("a", work().provides(slot("x"))),
+    ]);
+    assert_eq!(text, "these tasks wait for each other: m/first on a → m/second on a → m/first on a");
+
+    // Over two lanes, each in an order that looks right.
+    let text = error(vec![
+        Task::new("one", "").on("a", work().needs(slot("y"))).on("b", work().needs(slot("x"))),
+        Task::new("two", "").on("a", work().provides(slot("x"))).on("b", work().provides(slot("y"))),
+    ]);
+    assert!(text.contains("m/one on a → m/two on b → m/one on b → m/two on a"), "{text}");
+}
+
+#[test]
+fn a_task_beside_waits_for_its_needs_and_not_for_its_lane() {
+    // The lane waits for what runs beside it, although it comes later in the pipeline.
+    let tasks = vec![
+        Task::new("init", "").on("a", work().needs(slot("images"))),
+        Task::new("images", "").beside().on("a", work().provides(slot("images"))),
+    ];
+    assert_eq!(error(tasks), "");
+    // But its own needs bind it.
+    let tasks = vec![
+        Task::new("init", "").on("a", work().needs(slot("images")).provides(slot("init"))),
+        Task::new("images", "").beside().on("a", work().needs(slot("init")).provides(slot("images"))),
+    ];
+    assert!(error(tasks).contains("wait for each other"));
+}
+
+#[test]
+fn a_pipeline_of_empty_facts_tells_what_to_probe() {
+    let pipeline = Pipeline {
+        name: "test".into(),
+        modules: vec![Module::new("m", vec![Task::new("t", "").on("a", work())])],
+    };
+    assert_eq!(pipeline.asks().files, ["/d".to_owned()].into());
+}

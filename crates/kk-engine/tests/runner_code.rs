@@ -1,0 +1,133 @@
+//! Code of the control machine in a run.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod support;
+
+use std::{sync::Arc, time::Duration};
+
+use kk_connector::UploadFile;
+use kk_engine::{
+    Action, Apply, Change, Context, EventKind, Facts, Failure, HostWork, Options, Run, Task, actions,
+};
+use support::{ShellHost, log, run, slot};
+
+struct Code(fn() -> Result<(), Failure>);
+
+#[async_trait::async_trait]
+impl Run for Code {
+    async fn run(&self, context: Context) -> Result<(), Failure> {
+        (context.progress)(1, 2);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        self.0()
+    }
+}
+
+struct CodeAction(fn() -> Result<(), Failure>);
+
+impl Action for CodeAction {
+    fn check(&self, _facts: &Facts) -> Change {
+        Change::needed("compute")
+    }
+    fn apply(&self, _facts: &Facts) -> Apply {
+        Apply::Run(Arc::new(Code(self.0)))
+    }
+}
+
+#[tokio::test]
+async fn code_runs_on_the_control_machine_without_a_connection() {
+    let host = ShellHost::new("a");
+    let code =
+        HostWork::new(vec![Box::new(CodeAction(|| Ok(()))) as Box<dyn Action>]).provides(slot("certs"));
+    let tasks = vec![
+        Task::new("certs", "").on(kk_engine::CONTROL, code),
+        Task::new("use", "").on("a", log("use").needs(slot("certs"))),
+    ];
+    let ran = run(tasks, &[&host], Options::default()).await;
+    assert!(ran.report.ok);
+    assert!(
+        ran.events.iter().any(|event| matches!(event.kind, EventKind::Progress { done: 1, total: 2, .. }))
+    );
+}
+
+#[tokio::test]
+async fn a_panic_of_an_action_is_a_failure_and_nobody_waits_for_ever() {
+    let host = ShellHost::new("a");
+    let code = HostWork::new(vec![Box::new(CodeAction(|| panic!("index out of bounds"))) as Box<dyn Action>]);
+    let tasks = vec![
+        Task::new("bug", "").on(kk_engine::CONTROL, code.provides(slot("certs"))),
+        Task::new("use", "").on("a", log("use").needs(slot("certs"))),
+    ];
+    let ran = run(tasks, &[&host], Options { ignore_err: true, ..Options::default() }).await;
+    assert!(ran.failure().cause.contains("index out of bounds"));
+    assert_eq!(ran.skipped(), ["use@a"]);
+}
+
+struct Hangs;
+#[async_trait::async_trait]
+impl Run for Hangs {
+    async fn run(&self, context: Context) -> Result<(), Failure> {
+        context.cancel.cancelled().await;
+        Err(Failure::new("told to end"))
+    }
+}
+struct HangingAction;
+impl Action for HangingAction {
+    fn check(&self, _facts: &Facts) -> Change {
+        Change::needed("hang")
+    }
+    fn apply(&self, _facts: &Facts) -> Apply {
+        Apply::Run(Arc::new(Hangs))
+    }
+}
+
+#[tokio::test]
+async fn code_that_does_not_end_is_ended_by_its_timeout() {
+    let host = ShellHost::new("a");
+    let work = HostWork::new(vec![Box::new(HangingAction) as Box<dyn Action>]);
+    let ran = run(
+        vec![Task::new("hang", "").timeout(Duration::from_millis(200)).on("a", work)],
+        &[&host],
+        Options::default(),
+    )
+    .await;
+    assert_eq!(ran.failure().cause, "no end after 0.2 s on a");
+}
+
+#[tokio::test]
+async fn an_upload_is_written_down_before_it_and_remembered_after_it() {
+    let host = ShellHost::new("a");
+    let source = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(source.path(), "program").unwrap();
+    std::fs::create_dir_all(host.path("usr/bin")).unwrap();
+    std::fs::write(host.path("usr/bin/there"), "of somebody else").unwrap();
+    let sum = "f1c5ab2d9a3e4b7c8d6e0f1a2b3c4d5e6f708192a3b4c5d6e7f8091a2b3c4d5e";
+    let file = |target: &str| UploadFile {
+        source: source.path().into(),
+        target: target.into(),
+        mode: 0o755,
+        sha256: sum.into(),
+    };
+    let upload = actions::Upload::new(vec![file("/usr/local/bin/it"), file("/usr/bin/there")]);
+    let lines = Change::Needed(vec!["upload /usr/local/bin/it".into(), "upload /usr/bin/there".into()]);
+    assert_eq!(upload.check(&Facts::default()), lines);
+    let work = HostWork::new(vec![Box::new(upload)]);
+    let ran = run(vec![Task::new("programs", "").on("a", work)], &[&host], Options::default()).await;
+    assert!(ran.report.ok, "{:?}", ran.report.failures);
+    assert_eq!(std::fs::read_to_string(host.path("usr/local/bin/it")).unwrap(), "program");
+    let owned = std::fs::read_to_string(host.path("etc/kubekey/owned")).unwrap();
+    assert_eq!(
+        owned,
+        "dir\t/usr/local\ndir\t/usr/local/bin\nmade\t/usr/local/bin/it\nsaved\t/usr/bin/there\n"
+    );
+    assert_eq!(
+        std::fs::read_to_string(host.path("etc/kubekey/saved/usr/bin/there")).unwrap(),
+        "of somebody else"
+    );
+    let sums = std::fs::read_to_string(host.path("etc/kubekey/sums")).unwrap();
+    assert!(sums.lines().count() == 2 && sums.starts_with(sum), "{sums}");
+    assert_eq!(host.trips(), 3);
+    assert!(
+        ran.events.iter().any(|event| matches!(event.kind, EventKind::Progress { done: 14, total: 14, .. }))
+    );
+}
