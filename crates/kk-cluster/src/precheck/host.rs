@@ -147,9 +147,12 @@ fn cgroups(spec: &Spec, host: &Host, facts: &Facts, found: &mut Findings) {
     }
 }
 
+/// The kernel keeps this much of a program's name (TASK_COMM_LEN without its end, proc(5)).
+const COMM: usize = 15;
+
 fn ports(spec: &Spec, host: &Host, facts: &Facts, found: &mut Findings) {
     for (port, ours) in modules::ports(spec, host) {
-        if let Some(program) = facts.ports.get(&port).filter(|program| program.as_str() != ours) {
+        if let Some(program) = facts.ports.get(&port).filter(|program| program[..] != ours[..ours.len().min(COMM)]) {
             let who = if program.is_empty() { "another program" } else { program };
             found.error(
                 format!("port {port} is taken by {who}"),
