@@ -79,8 +79,8 @@ impl ItemScanner {
         loop {
             match memchr::memchr2(b'"', b'\\', &piece[next.min(piece.len())..]) {
                 None => {
-                    // An escape at the very end goes on in the next piece.
-                    self.keep(&piece[at..]);
+                    // The string goes on in the next piece, perhaps in the middle of an escape.
+                    self.take_text(&piece[at..]);
                     return piece.len();
                 }
                 Some(offset) if piece[next + offset] == b'\\' => {
@@ -89,15 +89,20 @@ impl ItemScanner {
                 }
                 Some(offset) => {
                     let end = next + offset;
-                    if self.depth == 1 {
-                        self.key.extend_from_slice(&piece[at..end]);
-                    }
-                    self.keep(&piece[at..=end]);
+                    self.take_text(&piece[at..end]);
+                    self.keep(b"\"");
                     self.in_string = false;
                     return end + 1;
                 }
             }
         }
+    }
+
+    fn take_text(&mut self, text: &[u8]) {
+        if self.depth == 1 {
+            self.key.extend_from_slice(text);
+        }
+        self.keep(text);
     }
 
     fn keep(&mut self, bytes: &[u8]) {

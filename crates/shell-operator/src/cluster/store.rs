@@ -12,7 +12,7 @@ use crate::json::{self, Numbers};
 
 /// What a binding wants of each object. Bindings that want the same share a view.
 #[derive(Clone, Debug, PartialEq)]
-pub struct View {
+pub(crate) struct View {
     /// What of the object matters; everything without one.
     pub filter: Option<SharedFilter>,
     /// Whether the object itself is kept.

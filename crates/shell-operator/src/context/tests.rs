@@ -53,7 +53,7 @@ fn object(change: WatchEvent, item: Item) -> Event {
 fn text(contexts: &[BindingContext], version: ConfigVersion, table: &Table) -> String {
     let mut out = Vec::new();
     write(&mut out, contexts, version, table).unwrap();
-    String::from_utf8(out).unwrap()
+    String::from_utf8(out).unwrap().strip_suffix('\n').expect("a newline at the end").to_owned()
 }
 
 #[rstest]

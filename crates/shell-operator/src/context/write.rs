@@ -1,4 +1,4 @@
-//! The text of binding contexts: keys in alphabetical order, no spaces, no newline at the end.
+//! The text of binding contexts: keys in alphabetical order, no spaces, one newline at the end.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -31,7 +31,7 @@ pub fn write(
             ConfigVersion::V1 => write_v1(out, context, &mut cache)?,
         }
     }
-    out.write_all(b"]")
+    out.write_all(b"]\n")
 }
 
 /// Each snapshot is read once for a run.

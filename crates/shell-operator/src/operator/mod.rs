@@ -87,6 +87,10 @@ impl Handler for Arc<Operator> {
         }
         outcome
     }
+
+    fn observe(&self, queue: &Queue, action: &'static str, time: std::time::Duration) {
+        self.metrics.queue_action(queue.name(), action, time);
+    }
 }
 
 impl Operator {

@@ -11,6 +11,9 @@ use super::{Queue, Status, Task, combine, delay};
 pub trait Handler: Send + Sync + 'static {
     /// Does one task. The task stays at the head of its queue meanwhile.
     fn handle(&self, queue: &Queue, task: Task) -> impl Future<Output = Outcome> + Send;
+
+    /// Is told how long the queue's own work took.
+    fn observe(&self, _queue: &Queue, _action: &'static str, _time: Duration) {}
 }
 
 /// How a task ended.
@@ -29,12 +32,14 @@ pub enum Outcome {
 pub async fn run(queue: Arc<Queue>, handler: Arc<impl Handler>, stop: CancellationToken) {
     loop {
         let arrived = queue.arrived.notified();
+        let asked = Instant::now();
         let Some(task) = queue.take_head(&stop) else {
             tokio::select! {
                 () = stop.cancelled() => break,
                 () = arrived => continue,
             }
         };
+        handler.observe(&queue, "take", asked.elapsed());
         let failures = task.failures;
         // In a task of its own, so that a panic is a failed run and not the end of the queue.
         let work = {
@@ -43,7 +48,11 @@ pub async fn run(queue: Arc<Queue>, handler: Arc<impl Handler>, stop: Cancellati
         };
         let outcome = work.await.unwrap_or_else(|panic| Outcome::Failed(format!("internal error: {panic}")));
         match outcome {
-            Outcome::Done(next) => queue.finish_head(next),
+            Outcome::Done(next) => {
+                let ended = Instant::now();
+                queue.finish_head(next);
+                handler.observe(&queue, "finish", ended.elapsed());
+            }
             Outcome::Stopped => break,
             Outcome::Failed(error) => {
                 let wait = delay(failures, chance());
