@@ -152,7 +152,9 @@ const COMM: usize = 15;
 
 fn ports(spec: &Spec, host: &Host, facts: &Facts, found: &mut Findings) {
     for (port, ours) in modules::ports(spec, host) {
-        if let Some(program) = facts.ports.get(&port).filter(|program| program[..] != ours[..ours.len().min(COMM)]) {
+        if let Some(program) =
+            facts.ports.get(&port).filter(|program| program[..] != ours[..ours.len().min(COMM)])
+        {
             let who = if program.is_empty() { "another program" } else { program };
             found.error(
                 format!("port {port} is taken by {who}"),

@@ -93,7 +93,11 @@ fn all_troubles_are_said_at_once_errors_first() {
 #[test]
 fn our_own_programs_may_hold_their_ports() {
     let mut facts = well();
-    facts.ports.extend([(6443, "kube-apiserver".to_owned()), (2379, "etcd".to_owned()), (10257, "kube-controller".to_owned())]);
+    facts.ports.extend([
+        (6443, "kube-apiserver".to_owned()),
+        (2379, "etcd".to_owned()),
+        (10257, "kube-controller".to_owned()),
+    ]);
     assert_eq!(findings(facts), []);
 }
 
