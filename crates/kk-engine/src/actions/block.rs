@@ -2,6 +2,7 @@
 
 use kk_connector::quote;
 
+use super::hints;
 use crate::{Action, Apply, Change, Facts, ProbeSpec, Script};
 
 /// Lines between two marker lines, as in `/etc/hosts`. The rest of the file is not touched, and a delete removes the
@@ -60,5 +61,9 @@ impl Action for Block {
 
     fn asks(&self, spec: &mut ProbeSpec) {
         spec.values.insert(self.value_name(), self.snippet());
+    }
+
+    fn hint(&self, stderr: &str) -> Option<String> {
+        hints::at_path(&self.path, stderr)
     }
 }

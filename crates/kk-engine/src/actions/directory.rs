@@ -2,6 +2,7 @@
 
 use kk_connector::quote;
 
+use super::hints;
 use crate::{Action, Apply, Change, Facts, ProbeSpec, Script};
 
 /// A directory with these attributes; missing parents are made, 0755 and root's.
@@ -49,5 +50,9 @@ impl Action for Directory {
 
     fn asks(&self, spec: &mut ProbeSpec) {
         spec.files.insert(self.path.clone());
+    }
+
+    fn hint(&self, stderr: &str) -> Option<String> {
+        hints::at_path(&self.path, stderr)
     }
 }

@@ -5,6 +5,7 @@ use std::{fmt::Write as _, sync::Arc};
 use kk_connector::quote;
 use sha2::{Digest, Sha256};
 
+use super::hints;
 use crate::{Action, Apply, Change, Facts, ProbeSpec, Script};
 
 /// A file with this content and these attributes. Its content may be secret: it is never shown.
@@ -83,5 +84,9 @@ impl Action for File {
 
     fn asks(&self, spec: &mut ProbeSpec) {
         spec.files.insert(self.path.clone());
+    }
+
+    fn hint(&self, stderr: &str) -> Option<String> {
+        hints::at_path(&self.path, stderr)
     }
 }

@@ -14,3 +14,21 @@ impl Hints {
         self.0.iter().find(|(text, _)| stderr.contains(text.as_str())).map(|(_, hint)| hint.clone())
     }
 }
+
+/// What to do when something cannot be put at `path`.
+pub(super) fn at_path(path: &str, stderr: &str) -> Option<String> {
+    let says = |text| stderr.contains(text);
+    if says("No space left on device") || says("Disk quota exceeded") {
+        Some(format!("make room on the file system of {path}"))
+    } else if says("Read-only file system") {
+        Some(format!("{path} is on a file system that cannot be written"))
+    } else if says("is a directory") {
+        Some(format!("move the directory {path} aside"))
+    } else if says("File exists") || says("Not a directory") {
+        Some(format!("something that is no directory is in the way: move {path} aside"))
+    } else if says("Device or resource busy") {
+        Some(format!("something is mounted below {path}: \"findmnt -R {path}\" shows what"))
+    } else {
+        None
+    }
+}

@@ -2,6 +2,7 @@
 
 use kk_connector::quote;
 
+use super::hints;
 use crate::{Action, Apply, Change, Facts, ProbeSpec, Script};
 
 /// A symbolic link at `path` that points to `target`.
@@ -33,5 +34,9 @@ impl Action for Link {
 
     fn asks(&self, spec: &mut ProbeSpec) {
         spec.files.insert(self.path.clone());
+    }
+
+    fn hint(&self, stderr: &str) -> Option<String> {
+        hints::at_path(&self.path, stderr)
     }
 }

@@ -38,6 +38,11 @@ impl Unit {
         Self { enabled: Some(true), started: Some(true), ..Self::new(name) }
     }
 
+    /// Started only: it is enabled by something else, or not at all.
+    pub fn started(name: impl Into<String>) -> Self {
+        Self { started: Some(true), ..Self::new(name) }
+    }
+
     /// Disabled and stopped; a delete puts back what was.
     pub fn stopped(name: impl Into<String>) -> Self {
         Self { enabled: Some(false), started: Some(false), ..Self::new(name) }

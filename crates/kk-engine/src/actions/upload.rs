@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use kk_connector::{Command, Payload, UploadFile, quote};
 use tokio::sync::mpsc;
 
-use super::lines;
+use super::{hints, lines};
 use crate::{Action, Apply, Change, Context, Facts, Failure, ProbeSpec, Run, shell};
 
 /// Large files from this machine. Only those whose SHA-256 differs travel; each lands whole or not at all.
@@ -52,6 +52,11 @@ impl Action for Upload {
 
     fn asks(&self, spec: &mut ProbeSpec) {
         spec.files.extend(self.files.iter().map(|file| file.target.clone()));
+    }
+
+    fn hint(&self, stderr: &str) -> Option<String> {
+        let named = self.files.iter().find(|file| stderr.contains(&file.target)).or(self.files.first());
+        named.and_then(|file| hints::at_path(&file.target, stderr))
     }
 }
 

@@ -91,7 +91,11 @@ async fn run_code(
     };
     match result {
         Ok(()) => Ended::At(done(shared, works, place)),
-        Err(failure) => Ended::Failed(place, failure),
+        Err(mut failure) => {
+            let said = format!("{}\n{}", failure.cause, failure.stderr.join("\n"));
+            failure.hint = failure.hint.or_else(|| work.operations[place.operation].action.hint(&said));
+            Ended::Failed(place, failure)
+        }
     }
 }
 
