@@ -1,8 +1,15 @@
 //! This machine as a host.
 
-#![expect(clippy::unwrap_used, reason = "a test ends at the first thing that is wrong")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test says what it skips, and ends at what is wrong"
+)]
 
-use std::time::{Duration, Instant};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use kk_connector::{Command, Connection, Error, LocalConnection, Payload, Upload, UploadFile};
 use tokio_util::sync::CancellationToken;
@@ -42,26 +49,36 @@ async fn a_timeout_ends_the_process() {
     assert!(matches!(host.run(command).await, Err(Error::Timeout { .. })));
     assert!(begin.elapsed() < Duration::from_secs(4));
     let pid = std::fs::read_to_string(pid).unwrap();
-    assert!(!std::path::Path::new("/proc").join(pid.trim()).exists());
+    assert!(!Path::new("/proc").join(pid.trim()).exists());
+}
+
+fn upload(source: &Path, target: &str, sha256: &str) -> Upload {
+    let (source, target, sha256) = (source.into(), target.into(), sha256.into());
+    Upload {
+        files: vec![UploadFile { source, target, mode: 0o600, sha256 }],
+        timeout: Duration::from_secs(10),
+        cancel: CancellationToken::new(),
+        progress: None,
+    }
 }
 
 #[tokio::test]
 async fn files_arrive_and_are_read_back() {
     let Some(host) = this_machine() else { return };
     let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("source"), "abc").unwrap();
+    let source = dir.path().join("source");
+    std::fs::write(&source, "abc").unwrap();
     let target = dir.path().join("a/target").display().to_string();
-    let upload = Upload {
-        files: vec![UploadFile {
-            source: dir.path().join("source"),
-            target: target.clone(),
-            mode: 0o600,
-            sha256: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad".into(),
-        }],
-        timeout: Duration::from_secs(10),
-        cancel: CancellationToken::new(),
-        progress: None,
-    };
-    assert_eq!(host.upload(upload).await.unwrap().bytes, 3);
+    let sum = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    assert_eq!(host.upload(upload(&source, &target, sum)).await.unwrap().bytes, 3);
     assert_eq!(host.download(&target, 3).await.unwrap(), b"abc");
+}
+
+#[tokio::test]
+async fn a_script_that_gives_up_in_the_middle_of_an_upload_says_why() {
+    let Some(host) = this_machine() else { return };
+    let source = tempfile::NamedTempFile::new().unwrap();
+    source.as_file().set_len(64 << 20).unwrap();
+    let error = host.upload(upload(source.path(), "/proc/kk/x", &"0".repeat(64))).await.unwrap_err();
+    assert!(error.to_string().contains("cannot be made"), "{error}");
 }

@@ -40,15 +40,11 @@ impl<'a> ChannelPipe<'a> {
         session.set_blocking(false);
         Ok(Self { session, socket: &dialled.socket, channel, pty, mid_packet: false, idle: Duration::ZERO })
     }
-}
 
-impl Drop for ChannelPipe<'_> {
-    /// Closing waits for a packet to leave, so the session must block again.
-    fn drop(&mut self) {
+    /// Makes the session ready for the next command. A session that was in trouble is dropped without it.
+    pub(super) fn finish(mut self) -> Result<(), ssh2::Error> {
         self.session.set_blocking(true);
-        if let Err(error) = self.channel.close() {
-            tracing::debug!(%error, "cannot close a channel");
-        }
+        self.channel.close()
     }
 }
 

@@ -115,9 +115,10 @@ impl Worker {
         let prelude = opening.prelude.len() as u64;
         let mut pipe = ChannelPipe::exec(&dialled, &opening.command, opening.pty).map_err(not_begun)?;
         let reply = drive(&mut pipe, call, opening, &core.whom)?;
-        drop(pipe);
         core.counters.moved(prelude + reply.body_sent, reply.received);
-        self.dialled = Some(dialled);
+        if pipe.finish().is_ok() {
+            self.dialled = Some(dialled);
+        }
         Ok(reply)
     }
 }
@@ -131,7 +132,10 @@ impl Core {
         let config = &self.config;
         let mut exec = |command: &str, input: &[u8]| {
             let mut pipe = ChannelPipe::exec(dialled, command, false).map_err(not_begun)?;
-            plain(&mut pipe, input, config.timeout).map_err(|error| Failure::NotBegun(error.to_string()))
+            let said = plain(&mut pipe, input, config.timeout)
+                .map_err(|error| Failure::NotBegun(error.to_string()))?;
+            pipe.finish().map_err(not_begun)?;
+            Ok(said)
         };
         let root = if config.user == "root" {
             Root::Already

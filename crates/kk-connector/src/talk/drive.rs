@@ -48,7 +48,8 @@ pub(crate) fn drive(
         if sent || received {
             talk.moved = Instant::now();
         } else {
-            pipe.wait(TICK, !talk.outgoing.is_empty()).map_err(|error| talk.broken(&error))?;
+            let sending = talk.input_open && !talk.outgoing.is_empty();
+            pipe.wait(TICK, sending).map_err(|error| talk.broken(&error))?;
         }
     }
 }
@@ -175,6 +176,9 @@ impl<'a> Talk<'a> {
 
     /// Sends what is ready; true when something moved.
     fn send(&mut self, pipe: &mut dyn Pipe) -> Result<bool, Failure> {
+        if !self.input_open {
+            return Ok(false);
+        }
         if self.stopping.is_some() && !pipe.mid_packet() {
             self.outgoing.clear();
             self.offset = 0;
@@ -182,7 +186,11 @@ impl<'a> Talk<'a> {
         if self.outgoing.is_empty() && !self.refill(pipe)? {
             return Ok(false);
         }
-        let n = or_zero(pipe.write(&self.outgoing[self.offset..])).map_err(|error| self.broken(&error))?;
+        let Ok(n) = or_zero(pipe.write(&self.outgoing[self.offset..])) else {
+            // A script that has ended takes no input. Whether it did, or the connection broke, reading tells.
+            self.input_open = false;
+            return Ok(false);
+        };
         self.offset += n;
         if self.prelude == Prelude::Sent {
             self.count_body(n);
@@ -207,9 +215,7 @@ impl<'a> Talk<'a> {
     /// Puts the next bytes into `outgoing`; false when there are none now.
     fn refill(&mut self, pipe: &mut dyn Pipe) -> Result<bool, Failure> {
         if self.stopping.is_some() {
-            if self.input_open {
-                self.input_open = !closed(pipe.close_input()).map_err(|error| self.broken(&error))?;
-            }
+            self.input_open = !closed(pipe.close_input()).map_err(|error| self.broken(&error))?;
             return Ok(false);
         }
         match self.prelude {

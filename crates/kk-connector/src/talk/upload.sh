@@ -24,11 +24,8 @@ receive() {
   # tee goes on reading when the disk is full, so that the stream stays in step; the file is then short.
   got=$(head -c "$size" | (umask 077 && tee -- "$tmp") | sha256sum)
   have=$(stat -c %s -- "$tmp") || fail 'the file cannot be made'
-  if [ "$got" != "$sum  -" ]; then
-    [ "$have" = "$size" ] || fail "the stream ended after $have of $size bytes"
-    fail "its SHA-256 is ${got%% *}, not $sum"
-  fi
   [ "$have" = "$size" ] || fail "only $have of $size bytes could be written"
+  [ "$got" = "$sum  -" ] || fail "its SHA-256 is ${got%% *}, not $sum"
   chmod "$mode" -- "$tmp" && mv -fT -- "$tmp" "$target" || fail 'it cannot be put in place'
   tmp=''
 }

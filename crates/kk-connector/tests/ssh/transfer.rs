@@ -199,24 +199,39 @@ async fn a_directory_is_not_replaced_by_a_file() {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_said_in_the_host_s_words() {
+async fn a_directory_that_cannot_be_made_is_said_in_the_host_s_words() {
     let sshd = Sshd::start("");
     let (path, sum) = source(sshd.dir.path(), "x", 8);
     let host = sshd.connect();
-    // /dev/full cannot hold a file; a limit on the file size gives the same short write.
     let error = host.upload(upload(vec![file(&path, Path::new("/proc/kk/x"), &sum)])).await.unwrap_err();
     assert!(matches!(&error, Error::Transfer { path, .. } if path == "/proc/kk/x"), "{error}");
     assert!(error.to_string().contains("cannot be made"), "{error}");
 }
 
 #[tokio::test]
+async fn a_write_that_fails_half_way_is_said_in_the_host_s_words() {
+    // A limit on the size of files does what a full disk does: write(2) fails in the middle.
+    let sshd = Sshd::start("ForceCommand trap '' XFSZ; ulimit -f 2048; eval \"$SSH_ORIGINAL_COMMAND\"");
+    let (path, sum) = source(sshd.dir.path(), "x", 8);
+    let far = sshd.path("far");
+    let host = sshd.connect();
+    let error = host.upload(upload(vec![file(&path, &far.join("x"), &sum)])).await.unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("File too large") && text.contains("of 8388608 bytes could be written"), "{text}");
+    assert!(names(&far).is_empty());
+    assert_eq!(host.run(crate::script("echo well")).await.unwrap().stdout, "well\n");
+}
+
+#[tokio::test]
 async fn a_source_that_cannot_be_read_is_known_before_dialling() {
     let sshd = Sshd::start("");
     let host = sshd.connect();
-    let error = host
-        .upload(upload(vec![file(Path::new("/nonexistent"), Path::new("/tmp/x"), &"0".repeat(64))]))
-        .await;
-    assert!(matches!(&error, Err(Error::Read { path, .. }) if path == "/nonexistent"), "{error:?}");
+    let missing = sshd.path("missing");
+    let error = host.upload(upload(vec![file(&missing, Path::new("/tmp/x"), &"0".repeat(64))])).await;
+    assert!(
+        matches!(&error, Err(Error::Read { path, .. }) if *path == missing.display().to_string()),
+        "{error:?}"
+    );
     assert_eq!(host.stats().sessions, 0);
 }
 
@@ -225,12 +240,13 @@ async fn a_download_has_every_byte_and_a_limit() {
     let sshd = Sshd::start("");
     let (path, sum) = source(sshd.dir.path(), "x", 8);
     let path = path.display().to_string();
+    let missing = format!("{path}.missing");
     let host = sshd.connect();
     let content = host.download(&path, 8 << 20).await.unwrap();
     assert_eq!(hex(&Sha256::digest(&content)), sum);
     for (path, limit, why) in [
         (path.as_str(), (8 << 20) - 1, "larger than"),
-        ("/nonexistent", 10, "no such file"),
+        (missing.as_str(), 10, "no such file"),
         ("/tmp", 10, "not a regular file"),
     ] {
         let error = host.download(path, limit).await.unwrap_err();
