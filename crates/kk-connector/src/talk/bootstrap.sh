@@ -28,9 +28,15 @@ clean() {
 trap clean 0
 trap 'exit 143' HUP INT TERM PIPE
 
-dir=$(mktemp -d /run/kk.XXXXXXXX 2>/dev/null || mktemp -d /tmp/kk.XXXXXXXX) || exit 125
-head -c "$size" | tar -xmf - -C "$dir" || exit 125
-cd "$dir/files" || exit 125
+# Says that the host, not the connection, is to blame.
+give_up() {
+  echo "kk-$kk-failed" >&2
+  exit 125
+}
+
+dir=$(mktemp -d /run/kk.XXXXXXXX 2>/dev/null || mktemp -d /tmp/kk.XXXXXXXX) || give_up
+head -c "$size" | tar -xmf - -C "$dir" || give_up
+cd "$dir/files" || give_up
 [ "$pty" = 0 ] || exec 2>"$dir/stderr"
 echo "kk-$kk-begin"
 echo "kk-$kk-begin" >&2

@@ -334,9 +334,19 @@ impl<'a> Talk<'a> {
 
     /// Both streams are at their ends and the script has not said how it ended.
     fn ended_early(&mut self) -> Failure {
-        let words = last_lines(&[self.out.preamble(), self.err.preamble()].concat());
-        if self.stopping.is_none() && self.opening.sudo && !self.out.begun() && !words.is_empty() {
-            return self.no_root(words);
+        let said = [self.out.preamble(), self.err.preamble()].concat();
+        let failed = self.opening.failed();
+        let words = last_lines(&said).replace(&failed, "");
+        let words = words.trim_end_matches("; ");
+        if self.stopping.is_some() {
+            return self.broken(&io::Error::other("the script was ended"));
+        }
+        if find(&said, failed.as_bytes()).is_some() {
+            let (host, path) = (self.whom.host.clone(), "the script and its files".to_owned());
+            return Failure::Final(Error::Transfer { host, path, reason: words.to_owned() });
+        }
+        if self.opening.sudo && (words.contains("sudo") || words.contains("Sorry, ")) {
+            return self.no_root(words.to_owned());
         }
         self.broken(&io::Error::other(format!("the host ended the session; {words}")))
     }

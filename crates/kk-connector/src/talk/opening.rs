@@ -74,6 +74,11 @@ impl Opening {
     pub(crate) fn ready(&self) -> String {
         format!("kk-{}-ready\n", self.nonce)
     }
+
+    /// What the bootstrap prints when the host cannot take the script.
+    pub(crate) fn failed(&self) -> String {
+        format!("kk-{}-failed", self.nonce)
+    }
 }
 
 fn prompt(nonce: &str) -> String {

@@ -125,6 +125,19 @@ fn a_password_that_changed_meanwhile_ends_in_an_error_not_in_a_wait() {
     );
 }
 
+#[test]
+fn a_host_that_cannot_take_the_script_is_not_a_lost_connection() {
+    let mut call = call("echo in");
+    let mut opening = Opening::new(&Root::Already, &call).unwrap();
+    // Damage the tar stream: what a host without tar, or with a full disk, makes of it.
+    let tar = opening.prelude.len() - 2048;
+    opening.prelude[tar..].fill(b'x');
+    let mut pipe = ChildPipe::start(&opening.command, &mut None).unwrap();
+    let error = drive(&mut pipe, &mut call, opening, &whom()).unwrap_err();
+    let Failure::Final(error @ Error::Transfer { .. }) = error else { panic!("{error:?}") };
+    assert!(error.to_string().contains("tar") && !error.to_string().contains("kk-"), "{error}");
+}
+
 #[rstest]
 #[case("a/b")]
 #[case("..")]
