@@ -75,7 +75,7 @@ pub struct RunOptions {
     #[arg(long)]
     pub dry_run: bool,
 
-    /// Write every script and its output to the log (secrets left out)
+    /// Write every script, its exit code and its errors to debug.log in the directory of the run
     #[arg(long)]
     pub debug: bool,
 

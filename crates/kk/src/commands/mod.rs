@@ -8,6 +8,7 @@ mod create_config;
 mod delete_cluster;
 mod load;
 mod run;
+mod trace;
 mod version;
 
 use crate::args::{Cli, Command, Config, Create, Delete};

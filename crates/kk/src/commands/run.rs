@@ -2,17 +2,17 @@
 
 use std::{
     collections::BTreeMap,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
 use kk_cluster::{BuildError, Finding, Probed, Session};
 use kk_connector::Connection;
 use kk_engine::{
-    Event, EventKind, EventSender, Facts, Failure, Listener, Options, Plan, PlannedTask, Redactor, Report,
-    events, listen,
+    Event, EventKind, EventSender, Facts, Failure, Journal, Listener, LogFile, Options, Plan, PlannedTask,
+    Redactor, Report, create_run_directory, events, listen,
 };
-use time::{OffsetDateTime, macros::format_description};
+use time::{OffsetDateTime, format_description::BorrowedFormatItem, macros::format_description};
 use tokio::{sync::oneshot, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
@@ -20,6 +20,8 @@ use crate::args::RunOptions;
 use crate::cancel::Cancel;
 use crate::error::{Error, HostFailure};
 use crate::printer::{Printer, findings, plan};
+
+use super::trace::Trace;
 
 /// Time of each module in milliseconds, in the order in which they ended.
 type Times = Vec<(String, u64)>;
@@ -34,6 +36,37 @@ pub(super) struct Run<'a> {
     /// Told when all listeners have heard of the plan.
     plan_heard: Option<oneshot::Receiver<()>>,
     times: Arc<Mutex<Times>>,
+    /// The directory of the run. Absent for a dry run.
+    log: Option<PathBuf>,
+    /// With `--debug`.
+    trace: Option<Trace>,
+}
+
+/// What a run leaves on this machine: a directory with journal and log.
+struct Records {
+    directory: PathBuf,
+    listeners: Vec<Box<dyn Listener>>,
+    trace: Option<Trace>,
+}
+
+impl Records {
+    /// `<folder>/runs/<time>-<command>/`.
+    fn create(
+        folder: &Path,
+        command: &str,
+        time: OffsetDateTime,
+        debug: bool,
+        redactor: &Redactor,
+    ) -> Result<Self, Error> {
+        let time = formatted(time, format_description!("[year][month][day]-[hour][minute][second]"));
+        let directory = folder.join("runs").join(format!("{time}-{}", command.replace(' ', "-")));
+        let failed = |error| Error::other(format!("write {}", directory.display()), error);
+        create_run_directory(&directory).map_err(failed)?;
+        let journal = Journal::create(&directory).map_err(failed)?;
+        let log = LogFile::create(&directory).map_err(failed)?;
+        let trace = debug.then(|| Trace::create(&directory, redactor.clone())).transpose().map_err(failed)?;
+        Ok(Self { listeners: vec![Box::new(journal), Box::new(log)], trace, directory })
+    }
 }
 
 /// A run that ended well.
@@ -66,19 +99,31 @@ impl<'a> Run<'a> {
         printer: &'a Printer,
     ) -> Result<Self, Error> {
         let cancel = Cancel::on_signals().map_err(|error| Error::other("listen to signals", error))?;
+        let time = OffsetDateTime::now_utc();
         let secrets = session.secrets();
-        let (events, receiver) =
-            events(Redactor::new(secrets.iter().map(|secret| secret.expose().to_owned())));
+        let redactor = Redactor::new(secrets.iter().map(|secret| secret.expose().to_owned()));
+        let records = if options.dry_run {
+            None
+        } else {
+            Some(Records::create(&session.folder(), command, time, options.debug, &redactor)?)
+        };
+        let (events, receiver) = events(redactor);
         let (heard, plan_heard) = oneshot::channel();
         let times = Arc::default();
-        let last = Last { plan: Some(heard), times: Arc::clone(&times) };
-        let listening = tokio::spawn(listen(receiver, vec![Box::new(printer.clone()), Box::new(last)]));
+        let mut listeners: Vec<Box<dyn Listener>> = vec![Box::new(printer.clone())];
+        let (log, trace) = records.map_or((None, None), |records| {
+            listeners.extend(records.listeners);
+            (Some(records.directory), records.trace)
+        });
+        listeners.push(Box::new(Last { plan: Some(heard), times: Arc::clone(&times) }));
+        let listening = tokio::spawn(listen(receiver, listeners));
         events.send(EventKind::RunStarted {
             command: command.to_owned(),
             hosts: session.spec().hosts.iter().map(|host| host.name.clone()).collect(),
-            time: now(),
+            time: formatted(time, format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z")),
         });
-        Ok(Self { printer, options, cancel, events, listening, plan_heard: Some(plan_heard), times })
+        let plan_heard = Some(plan_heard);
+        Ok(Self { printer, options, cancel, events, listening, plan_heard, times, log, trace })
     }
 
     /// Fires when the person asks to stop. As long as nothing was changed there is nothing to tidy up.
@@ -174,8 +219,19 @@ impl<'a> Run<'a> {
             stop: self.cancel.tidy.clone(),
             cancel: self.cancel.at_once.clone(),
         };
-        let report = kk_engine::run(plan, connections.clone(), options, self.events.clone()).await;
-        ended(report, self.events.elapsed_ms(), None)
+        let report = kk_engine::run(plan, self.traced(connections), options, self.events.clone()).await;
+        ended(report, self.events.elapsed_ms(), self.log.clone())
+    }
+
+    fn traced(
+        &self,
+        connections: &BTreeMap<String, Arc<dyn Connection>>,
+    ) -> BTreeMap<String, Arc<dyn Connection>> {
+        let Some(trace) = &self.trace else { return connections.clone() };
+        connections
+            .iter()
+            .map(|(host, connection)| (host.clone(), trace.connection(connection.clone())))
+            .collect()
     }
 
     /// Waits until everybody has heard everything. Gives the time of each module.
@@ -224,8 +280,6 @@ impl Listener for Last {
     }
 }
 
-/// `YYYY-MM-DDTHH:MM:SSZ`.
-fn now() -> String {
-    let format = format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z");
-    OffsetDateTime::now_utc().format(&format).expect("the format asks for nothing that a UTC time lacks")
+fn formatted(time: OffsetDateTime, format: &[BorrowedFormatItem<'_>]) -> String {
+    time.format(format).expect("the formats here ask for nothing that a UTC time lacks")
 }
