@@ -74,6 +74,8 @@ pub type LateFn = Box<dyn Fn(&Slots) -> Result<Script, Failure> + Send + Sync>;
 #[async_trait]
 pub trait Run: Send + Sync {
     /// Makes the change. Slots that the task provides are filled here, or by the engine when they carry no value.
+    /// Waiting for slots is not done here but said in the task's needs: who runs holds one of the places that
+    /// `--forks` gives out.
     async fn run(&self, context: Context) -> Result<(), Failure>;
 
     /// Whether it moves large files, so that it counts against the limit of uploads and not of hosts.

@@ -57,15 +57,15 @@ kk_parents() {
         case $kk_rest in */*) ;; *) return 0 ;; esac
         kk_at=$kk_at/${kk_rest%%/*} kk_rest=${kk_rest#*/}
         [ -d "$KK_ROOT$kk_at" ] && continue
-        kk_record "dir$KK_TAB$kk_at"
-        mkdir -m 755 "$KK_ROOT$kk_at"
+        kk_record "dir$KK_TAB$kk_at" && mkdir -m 755 "$KK_ROOT$kk_at" || return
     done
 }
 
 # kk_own PATH: before a path is touched for the first time, keeps what is there or writes down that nothing was.
 kk_own() {
     kk_state
-    kk_parents "$1"
+    [ ! -d "$KK_ROOT$1" ] || [ -L "$KK_ROOT$1" ] || kk_fail "$1 is a directory" || return
+    kk_parents "$1" || return
     case $1 in /etc/kubekey/*) return 0 ;; esac
     grep -qxF -e "made$KK_TAB$1" -e "saved$KK_TAB$1" "$KK_STATE/owned" && return 0
     if [ ! -e "$KK_ROOT$1" ] && [ ! -L "$KK_ROOT$1" ]; then
@@ -73,37 +73,37 @@ kk_own() {
         return
     fi
     kk_copy=$KK_STATE/saved$1
-    (umask 077 && mkdir -p "${kk_copy%/*}")
-    rm -rf "$kk_copy" "$kk_copy.part"
-    cp -a "$KK_ROOT$1" "$kk_copy.part"
-    mv "$kk_copy.part" "$kk_copy"
-    kk_record "saved$KK_TAB$1"
+    (umask 077 && mkdir -p "${kk_copy%/*}") &&
+        rm -rf "$kk_copy" "$kk_copy.part" &&
+        cp -a "$KK_ROOT$1" "$kk_copy.part" &&
+        mv "$kk_copy.part" "$kk_copy" &&
+        kk_record "saved$KK_TAB$1"
 }
 
 # kk_replace NEW PATH: renames NEW over PATH. A bind-mounted file cannot be renamed over; it is written in place.
 kk_replace() {
     [ ! -d "$KK_ROOT$2" ] || [ -L "$KK_ROOT$2" ] || kk_fail "$2 is a directory" || return
     mv -f "$1" "$KK_ROOT$2" 2>/dev/null && return 0
-    cat "$1" >"$KK_ROOT$2"
-    rm -f "$1"
+    cat "$1" >"$KK_ROOT$2" && rm -f "$1"
 }
 
-# kk_put SOURCE PATH MODE OWNER: a file appears whole or not at all, with its attributes from the first byte.
+# kk_put SOURCE PATH MODE OWNER: a file appears whole or not at all, with its attributes from the first byte. Chained,
+# because "set -e" is off where a caller asks for the result.
 kk_put() {
-    kk_own "$2"
     kk_new=$KK_ROOT${2%/*}/.${2##*/}.kk-new
+    kk_own "$2" &&
+        rm -f "$kk_new" &&
+        (umask 077 && cp "$1" "$kk_new") &&
+        chown "$4" "$kk_new" &&
+        chmod "$3" "$kk_new" &&
+        kk_replace "$kk_new" "$2" && return 0
     rm -f "$kk_new"
-    (umask 077 && cp "$1" "$kk_new")
-    chown "$4" "$kk_new"
-    chmod "$3" "$kk_new"
-    kk_replace "$kk_new" "$2"
+    return 1
 }
 
 # kk_attributes PATH MODE OWNER: the attributes of a file that has its content already.
 kk_attributes() {
-    kk_own "$1"
-    chown "$3" "$KK_ROOT$1"
-    chmod "$2" "$KK_ROOT$1"
+    kk_own "$1" && chown "$3" "$KK_ROOT$1" && chmod "$2" "$KK_ROOT$1"
 }
 
 # kk_dir PATH MODE OWNER
@@ -113,27 +113,20 @@ kk_dir() {
             kk_record "attr$KK_TAB$1$KK_TAB$(stat -c "%a$KK_TAB%U:%G" "$KK_ROOT$1")"
         fi
     else
-        kk_parents "$1"
-        kk_record "dir$KK_TAB$1"
-        mkdir -m "$2" "$KK_ROOT$1"
+        kk_parents "$1" && kk_record "dir$KK_TAB$1" && mkdir -m "$2" "$KK_ROOT$1" || return
     fi
-    chown "$3" "$KK_ROOT$1"
-    chmod "$2" "$KK_ROOT$1"
+    chown "$3" "$KK_ROOT$1" && chmod "$2" "$KK_ROOT$1"
 }
 
 # kk_link TARGET PATH
 kk_link() {
-    kk_own "$2"
-    [ ! -d "$KK_ROOT$2" ] || [ -L "$KK_ROOT$2" ] || kk_fail "$2 is a directory" || return
-    ln -sfn "$1" "$KK_ROOT$2"
+    kk_own "$2" && ln -sfn "$1" "$KK_ROOT$2"
 }
 
 # kk_absent PATH: removes a file or link; what somebody else made is kept for kk_disown_all.
 kk_absent() {
     [ -e "$KK_ROOT$1" ] || [ -L "$KK_ROOT$1" ] || return 0
-    [ ! -d "$KK_ROOT$1" ] || [ -L "$KK_ROOT$1" ] || kk_fail "$1 is a directory" || return
-    kk_own "$1"
-    rm -f "$KK_ROOT$1"
+    kk_own "$1" && rm -f "$KK_ROOT$1"
 }
 
 # kk_remove_tree PATH: removes a directory tree for good. Paths directly under / are never what is meant.
@@ -149,8 +142,7 @@ kk_remove_tree() {
 # the end; without SOURCE the block goes. A begin marker without its end is taken for ordinary text.
 kk_edit_block() {
     kk_new=$KK_ROOT${1%/*}/.${1##*/}.kk-new
-    rm -f "$kk_new"
-    cp -a "$KK_ROOT$1" "$kk_new"
+    rm -f "$kk_new" && cp -a "$KK_ROOT$1" "$kk_new" || return
     KK_B=$2 KK_E=$3 KK_S=${4-} awk '
         function block(   line) {
             if (ENVIRON["KK_S"] == "" || done) return
@@ -169,17 +161,14 @@ kk_edit_block() {
 # kk_block PATH BEGIN END SOURCE: a marked block in a file; the rest of the file stays as it is.
 kk_block() {
     if [ ! -e "$KK_ROOT$1" ]; then
-        kk_own "$1"
-        : >"$KK_ROOT$1"
-        chmod 644 "$KK_ROOT$1"
+        kk_own "$1" && : >"$KK_ROOT$1" && chmod 644 "$KK_ROOT$1" || return
     fi
     if ! kk_recorded "block$KK_TAB$1$KK_TAB$2"; then
         kk_nl=full
         [ -z "$(tail -c 1 "$KK_ROOT$1")" ] || kk_nl=bare
         kk_record "block$KK_TAB$1$KK_TAB$2$KK_TAB$3$KK_TAB$kk_nl"
     fi
-    kk_edit_block "$1" "$2" "$3" "$4"
-    kk_replace "$kk_new" "$1"
+    kk_edit_block "$1" "$2" "$3" "$4" && kk_replace "$kk_new" "$1"
 }
 
 # kk_sysctl NAME VALUE: sets a live kernel setting; one that root cannot write is left, its file holds for later.

@@ -307,8 +307,14 @@ fn a_file_is_not_put_over_a_directory_and_leaves_nothing_half_done() {
     assert!(host.fails("kk_absent /etc/dir").contains("is a directory"));
     assert_eq!(host.read("etc/dir/x"), "x");
     host.write("etc/kept", "kept");
-    host.fails("kk_put no-such-source /etc/kept 644 $ME");
-    assert_eq!(host.read("etc/kept"), "kept");
+    assert_eq!(names(&host.path("etc/kubekey")), ["owned"], "a directory is not copied aside");
+    for script in
+        ["kk_put no-such-source /etc/kept 644 $ME", "kk_put no-such-source /etc/kept 644 $ME || exit 3"]
+    {
+        host.fails(script);
+        assert_eq!(host.read("etc/kept"), "kept");
+        assert_eq!(names(&host.path("etc")), ["dir", "kept", "kubekey"]);
+    }
 }
 
 #[test]

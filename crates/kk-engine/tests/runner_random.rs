@@ -1,0 +1,148 @@
+//! Runs of many made-up pipelines, with failures and stops at any place: each ends, and in the right order.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use kk_connector::{Connection, FakeHost, Output};
+use kk_engine::{
+    HostWork, Module, Options, Pipeline, Plan, Redactor, Slot, SlotKey, Task, actions::Command, events,
+    testing,
+};
+
+/// A small generator of numbers (a linear congruential one), so that a failing case has a seed.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+
+    fn percent(&mut self, chance: u64) -> bool {
+        self.below(100) < chance
+    }
+}
+
+const NAMES: [&str; 8] = ["t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7"];
+
+fn slot(task: usize, host: u64) -> SlotKey {
+    Slot::<()>::of_host(NAMES[task], &format!("h{host}")).key()
+}
+
+/// A pipeline whose tasks need only what earlier ones provide, and who needs whom, as `tX@hY`.
+fn pipeline(dice: &mut Dice, hosts: u64) -> (Pipeline, HashMap<String, Vec<String>>) {
+    let mut needs: HashMap<String, Vec<String>> = HashMap::new();
+    let mut provided: Vec<(usize, u64)> = Vec::new();
+    let mut tasks = Vec::new();
+    for (number, name) in NAMES.iter().enumerate().take(1 + usize::try_from(dice.below(8)).unwrap()) {
+        let mut task = Task::new(name, name);
+        task.beside = dice.percent(20);
+        task.concurrency = dice.percent(20).then_some(1);
+        let before = provided.clone();
+        for host in (0..hosts).filter(|_| dice.percent(70)).collect::<Vec<_>>() {
+            let me = format!("{name}@h{host}");
+            let action = |dice: &mut Dice, last: bool| {
+                let fate = if dice.percent(6) {
+                    "fail"
+                } else if dice.percent(2) {
+                    "stop"
+                } else {
+                    "pass"
+                };
+                let idle = dice.percent(20);
+                let end = if last { "end" } else { "" };
+                Box::new(Command::new("do", format!("{fate} {me} {end}\n")).when(move |_| !idle))
+                    as Box<dyn kk_engine::Action>
+            };
+            let mut work =
+                HostWork::new(vec![action(dice, false), action(dice, true)]).provides(slot(number, host));
+            for &(task, of) in before.iter().filter(|_| dice.percent(15)).collect::<Vec<_>>() {
+                if dice.percent(80) {
+                    work = work.needs(slot(task, of));
+                    needs.entry(me.clone()).or_default().push(format!("{}@h{of}", NAMES[task]));
+                } else {
+                    work = work.awaits(slot(task, of));
+                }
+            }
+            task = task.on(&format!("h{host}"), work);
+            provided.push((number, host));
+        }
+        tasks.push(task);
+    }
+    (Pipeline { name: "random".into(), modules: vec![Module::new("m", tasks)] }, needs)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_run_ends_and_nobody_begins_before_what_he_needs() {
+    let (mut failed, mut passed) = (0, 0);
+    for seed in 0..400 {
+        let mut dice = Dice(seed);
+        let hosts = 1 + dice.below(4);
+        let (pipeline, needs) = pipeline(&mut dice, hosts);
+        let options = Options {
+            ignore_err: dice.percent(50),
+            forks: 1 + usize::try_from(dice.below(3)).unwrap(),
+            ..Options::default()
+        };
+        // What ran, in order of time: `tX@hY`.
+        let ran: Arc<Mutex<Vec<String>>> = Arc::default();
+        let connections = (0..hosts).map(|host| {
+            let (ran, stop) = (ran.clone(), options.stop.clone());
+            let fake = FakeHost::new(format!("h{host}")).on_fn(testing::is_batch, move |command| {
+                Ok(testing::answer(command, |script| {
+                    let words: Vec<&str> = script.split_whitespace().collect();
+                    ran.lock().unwrap().push(words[1].to_owned());
+                    if words[0] == "stop" {
+                        stop.cancel();
+                    }
+                    Output { code: i32::from(words[0] == "fail"), ..Output::default() }
+                }))
+            });
+            (format!("h{host}"), Arc::new(fake) as Arc<dyn Connection>)
+        });
+        let connections: BTreeMap<_, _> = connections.collect();
+        let plan = Plan::new(pipeline, &BTreeMap::new()).unwrap();
+        let busy: Vec<String> =
+            plan.changes().iter().map(|planned| format!("{}@{}", planned.task, planned.host)).collect();
+        let (sender, mut receiver) = events(Redactor::default());
+        let run = kk_engine::run(plan, connections, options, sender);
+        let report = tokio::time::timeout(Duration::from_secs(10), run).await;
+        let report = report.unwrap_or_else(|_| panic!("seed {seed} hangs"));
+        let (mut ended, mut all_done) = (Vec::new(), true);
+        while let Some(event) = receiver.recv().await {
+            let value = serde_json::to_value(&event).unwrap();
+            if value["event"] == "task_finished" {
+                all_done &= value["outcome"]["outcome"] == "changed";
+                ended.push(format!(
+                    "{}@{}",
+                    value["task"].as_str().unwrap(),
+                    value["host"].as_str().unwrap()
+                ));
+            }
+        }
+        ended.sort();
+        let mut wanted = busy.clone();
+        wanted.sort();
+        assert_eq!(ended, wanted, "seed {seed}: each task with work ends once");
+        let ran = ran.lock().unwrap();
+        for (me, others) in &needs {
+            let Some(began) = ran.iter().position(|who| who == me) else { continue };
+            for other in others.iter().filter(|other| busy.contains(other)) {
+                let done = ran.iter().rposition(|who| who == other);
+                assert!(
+                    done.is_some_and(|done| done < began),
+                    "seed {seed}: {me} began before {other}: {ran:?}"
+                );
+            }
+        }
+        assert_eq!(report.ok, all_done, "seed {seed}");
+        failed += usize::from(!report.failures.is_empty());
+        passed += usize::from(report.ok && !busy.is_empty());
+    }
+    assert!(failed > 50 && passed > 50, "the dice are loaded: {failed} failed, {passed} passed");
+}
