@@ -11,10 +11,18 @@ fail() {
   exit 1
 }
 
+# Hashes standard input. openssl is four times as fast as sha256sum where the processor helps; the sum of nothing
+# shows that it works.
+case $(openssl dgst -sha256 -r </dev/null 2>/dev/null) in
+  e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855*) hash() { openssl dgst -sha256 -r; } ;;
+  *) hash() { sha256sum; } ;;
+esac
+
 there() {
   [ -f "$target" ] && [ ! -L "$target" ] || return 1
   [ "$(stat -c %s -- "$target")" = "$size" ] || return 1
-  [ "$(sha256sum <"$target")" = "$sum  -" ]
+  there=$(hash <"$target")
+  [ "${there%% *}" = "$sum" ]
 }
 
 receive() {
@@ -22,10 +30,10 @@ receive() {
   mkdir -p -- "$dir/" || fail 'the directory cannot be made'
   tmp=$dir/.kk-$kk-${target##*/}
   # tee goes on reading when the disk is full, so that the stream stays in step; the file is then short.
-  got=$(head -c "$size" | (umask 077 && tee -- "$tmp") | sha256sum)
+  got=$(head -c "$size" | (umask 077 && tee -- "$tmp") | hash)
   have=$(stat -c %s -- "$tmp") || fail 'the file cannot be made'
   [ "$have" = "$size" ] || fail "only $have of $size bytes could be written"
-  [ "$got" = "$sum  -" ] || fail "its SHA-256 is ${got%% *}, not $sum"
+  [ "${got%% *}" = "$sum" ] || fail "its SHA-256 is ${got%% *}, not $sum"
   chmod "$mode" -- "$tmp" && mv -fT -- "$tmp" "$target" || fail 'it cannot be put in place'
   tmp=''
 }
@@ -36,7 +44,7 @@ exec 4<manifest
 while read -r size sum mode <&4 && IFS= read -r target <&4; do
   now=$n
   if there; then
-    chown 0:0 -- "$target" && chmod "$mode" -- "$target" || fail 'its owner and mode cannot be set'
+    chown "$(id -u):$(id -g)" -- "$target" && chmod "$mode" -- "$target" || fail 'its owner and mode cannot be set'
   else
     wanted="$wanted$n "
     echo "want $n"
