@@ -15,15 +15,26 @@ const TICK: Duration = Duration::from_millis(100);
 /// Lines that are left free under and above the hosts.
 const SPARE_LINES: usize = 3;
 
+/// A bar with its bytes needs this many columns beside a title that can be read.
+const WIDE: usize = 96;
+
 /// The live view.
 pub(super) struct Live {
     bars: MultiProgress,
-    paint: Paint,
+    look: Look,
     hosts: BTreeMap<String, Host>,
     /// The one line that stands for all hosts when there are too many.
     folded: Option<ProgressBar>,
     /// Lines of the terminal.
     height: usize,
+}
+
+/// How lines are drawn.
+#[derive(Clone, Copy)]
+struct Look {
+    paint: Paint,
+    /// Whether there is room for a bar.
+    wide: bool,
 }
 
 /// One host.
@@ -45,13 +56,15 @@ struct Running {
 }
 
 impl Live {
-    pub(super) fn new(paint: Paint, height: usize) -> Self {
+    /// For a terminal of this many lines and columns.
+    pub(super) fn new(paint: Paint, height: usize, width: usize) -> Self {
         let bars = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
-        Self { bars, paint, hosts: BTreeMap::new(), folded: None, height }
+        let look = Look { paint, wide: width >= WIDE };
+        Self { bars, look, hosts: BTreeMap::new(), folded: None, height }
     }
 
     pub(super) fn event(&mut self, event: &EventKind) {
-        if let Some(line) = lines::headline(event, self.paint) {
+        if let Some(line) = lines::headline(event, self.look.paint) {
             self.above(&line);
         }
         match event {
@@ -74,7 +87,7 @@ impl Live {
             EventKind::TaskFinished { host, module, task, title, outcome, took_ms } => {
                 if !matches!(outcome, Outcome::Changed { .. })
                     && let Some(line) =
-                        lines::finished(&format!("{host}  {title}"), outcome, *took_ms, self.paint)
+                        lines::finished(&format!("{host}  {title}"), outcome, *took_ms, self.look.paint)
                 {
                     self.above(&line);
                 }
@@ -123,7 +136,7 @@ impl Live {
         let bar = self.new_line();
         if let Some(host) = self.hosts.get_mut(name) {
             host.bar = Some(bar);
-            host.draw(self.paint);
+            host.draw(self.look);
         }
         let longest = self.hosts.keys().map(String::len).max().unwrap_or(0);
         for (name, host) in &self.hosts {
@@ -138,11 +151,13 @@ impl Live {
         for bar in self.hosts.values_mut().filter_map(|host| host.bar.take()) {
             bar.finish_and_clear();
         }
-        self.folded = Some(self.new_line());
+        let line = self.new_line();
+        line.set_style(folded(self.look));
+        self.folded = Some(line);
     }
 
     fn new_line(&self) -> ProgressBar {
-        let bar = self.bars.add(ProgressBar::new_spinner().with_style(spinner(self.paint)));
+        let bar = self.bars.add(ProgressBar::new_spinner().with_style(spinner(self.look)));
         bar.enable_steady_tick(TICK);
         bar
     }
@@ -155,7 +170,7 @@ impl Live {
     fn change(&mut self, name: &str, change: impl FnOnce(&mut Host)) {
         if let Some(host) = self.hosts.get_mut(name) {
             change(host);
-            host.draw(self.paint);
+            host.draw(self.look);
         }
         self.draw_folded();
     }
@@ -200,17 +215,17 @@ impl Host {
     }
 
     /// All that runs, the transfer last: its bar stands beside it.
-    fn draw(&self, paint: Paint) {
+    fn draw(&self, look: Look) {
         let Some(bar) = &self.bar else { return };
         let (transfers, steps): (Vec<&Running>, Vec<&Running>) =
             self.running.iter().partition(|running| running.transfer);
         let titles: Vec<&str> =
             steps.iter().chain(&transfers).map(|running| running.title.as_str()).collect();
         bar.set_style(match (self.running.is_empty(), transfers.is_empty(), bar.length()) {
-            (true, ..) => idle(paint),
-            (_, true, _) => spinner(paint),
-            (_, false, Some(_)) => transfer(paint),
-            (_, false, None) => transfer_of_unknown_size(paint),
+            (true, ..) => idle(look),
+            (_, true, _) => spinner(look),
+            (_, false, Some(_)) => transfer(look),
+            (_, false, None) => transfer_of_unknown_size(look),
         });
         bar.set_message(if titles.is_empty() { self.idle.to_owned() } else { titles.join(" + ") });
     }
@@ -234,35 +249,49 @@ fn tally(titles: &[&str]) -> String {
     format!("{} hosts: {}", titles.len(), parts.join(", "))
 }
 
-fn style(paint: Paint, coloured: &str, plain: &str) -> ProgressStyle {
-    let template = if paint.colour { coloured } else { plain };
+fn style(look: Look, coloured: &str, plain: &str) -> ProgressStyle {
+    let template = if look.paint.colour { coloured } else { plain };
     ProgressStyle::with_template(template).expect("the templates in this file are well-formed")
 }
 
-fn idle(paint: Paint) -> ProgressStyle {
-    style(paint, "  {prefix:.bold}  {wide_msg:.dim}", "  {prefix}  {wide_msg}")
+fn idle(look: Look) -> ProgressStyle {
+    style(look, "  {prefix:.bold}  {wide_msg:.dim}", "  {prefix}  {wide_msg}")
 }
 
-fn spinner(paint: Paint) -> ProgressStyle {
+fn spinner(look: Look) -> ProgressStyle {
     style(
-        paint,
+        look,
         "{spinner:.cyan} {prefix:.bold}  {wide_msg} {elapsed:.dim}",
         "{spinner} {prefix}  {wide_msg} {elapsed}",
     )
 }
 
-fn transfer(paint: Paint) -> ProgressStyle {
-    style(
-        paint,
-        "{spinner:.cyan} {prefix:.bold}  {wide_msg} {bar:20.cyan/dim} {bytes:>10}/{total_bytes:10} {binary_bytes_per_sec:>12} {eta:>4}",
-        "{spinner} {prefix}  {wide_msg} {bar:20} {bytes:>10}/{total_bytes:10} {binary_bytes_per_sec:>12} {eta:>4}",
-    )
-    .progress_chars("━╸─")
+/// The one line for all hosts.
+fn folded(look: Look) -> ProgressStyle {
+    style(look, "{spinner:.cyan} {wide_msg} {elapsed:.dim}", "{spinner} {wide_msg} {elapsed}")
 }
 
-fn transfer_of_unknown_size(paint: Paint) -> ProgressStyle {
+fn transfer(look: Look) -> ProgressStyle {
+    if look.wide {
+        style(
+            look,
+            "{spinner:.cyan} {prefix:.bold}  {wide_msg} {bar:20.cyan/dim} {bytes:>10}/{total_bytes:10} \
+             {binary_bytes_per_sec:>12} {eta:>4}",
+            "{spinner} {prefix}  {wide_msg} {bar:20} {bytes:>10}/{total_bytes:10} {binary_bytes_per_sec:>12} {eta:>4}",
+        )
+        .progress_chars("━╸─")
+    } else {
+        style(
+            look,
+            "{spinner:.cyan} {prefix:.bold}  {wide_msg} {percent:>3}% {binary_bytes_per_sec:>12} {eta:>4}",
+            "{spinner} {prefix}  {wide_msg} {percent:>3}% {binary_bytes_per_sec:>12} {eta:>4}",
+        )
+    }
+}
+
+fn transfer_of_unknown_size(look: Look) -> ProgressStyle {
     style(
-        paint,
+        look,
         "{spinner:.cyan} {prefix:.bold}  {wide_msg} {bytes:>10} {binary_bytes_per_sec:>12}",
         "{spinner} {prefix}  {wide_msg} {bytes:>10} {binary_bytes_per_sec:>12}",
     )

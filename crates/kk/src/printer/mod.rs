@@ -56,8 +56,8 @@ impl Printer {
         let live = (progress && io::stderr().is_terminal() && !dumb && !set("CI")).then(|| {
             // indicatif asks console, which looks at standard output; the bars are on standard error.
             console::set_colors_enabled(paint.colour);
-            let (height, _) = Term::stderr().size();
-            Arc::new(Mutex::new(Live::new(paint, height.into())))
+            let (height, width) = Term::stderr().size();
+            Arc::new(Mutex::new(Live::new(paint, height.into(), width.into())))
         });
         Self { format: options.output, paint, data_paint: colour(io::stdout().is_terminal()), live }
     }
