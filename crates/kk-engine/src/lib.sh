@@ -320,12 +320,19 @@ kk_note() {
     printf 'note: %s\n' "$*" >&2
 }
 
-# kk_disown_all: takes everything back, from the last line to the first, and then the record itself. Lines that fail
-# stay, with what they need, for the next time.
+# kk_disown_all [KEEP]: takes everything back, from the last line to the first, and then the record itself. Lines that
+# match the extended regular expression KEEP stay as they are; lines that fail stay, with what they need, for the next
+# time.
 kk_disown_all() {
     [ -d "$KK_STATE" ] || return 0
     kk_state
-    awk '{ line[NR] = $0 } END { for (i = NR; i > 0; i--) print line[i] }' "$KK_STATE/owned" >kk-owned.back
+    : >kk-owned.kept
+    cp "$KK_STATE/owned" kk-owned.all
+    if [ -n "${1-}" ]; then
+        grep -E -e "$1" "$KK_STATE/owned" >kk-owned.kept || :
+        grep -vE -e "$1" "$KK_STATE/owned" >kk-owned.all || :
+    fi
+    kk_reversed kk-owned.all >kk-owned.back
     : >kk-owned.left
     while IFS= read -r kk_line; do
         kk_kind=${kk_line%%"$KK_TAB"*}
@@ -338,11 +345,17 @@ kk_disown_all() {
         kk_disown "$kk_kind" "${1-}" "${2-}" "${3-}" "${4-}" </dev/null || printf '%s\n' "$kk_line" >>kk-owned.left
     done <kk-owned.back
     ! command -v systemctl >/dev/null 2>&1 || systemctl daemon-reload 2>/dev/null || :
-    if [ -s kk-owned.left ]; then
-        awk '{ line[NR] = $0 } END { for (i = NR; i > 0; i--) print line[i] }' kk-owned.left >"$KK_STATE/owned.new"
-        chmod 600 "$KK_STATE/owned.new"
-        mv -f "$KK_STATE/owned.new" "$KK_STATE/owned"
-        kk_fail "$(wc -l <kk-owned.left) thing(s) could not be taken back; /etc/kubekey/owned names them"
+    if [ ! -s kk-owned.left ] && [ ! -s kk-owned.kept ]; then
+        rm -rf "$KK_STATE"
+        return
     fi
-    rm -rf "$KK_STATE"
+    (umask 077 && kk_reversed kk-owned.left | cat kk-owned.kept - >"$KK_STATE/owned.new")
+    mv -f "$KK_STATE/owned.new" "$KK_STATE/owned"
+    [ ! -s kk-owned.left ] ||
+        kk_fail "$(wc -l <kk-owned.left) thing(s) could not be taken back; /etc/kubekey/owned names them"
+}
+
+# kk_reversed FILE: its lines, the last first.
+kk_reversed() {
+    awk '{ line[NR] = $0 } END { for (i = NR; i > 0; i--) print line[i] }' "$1"
 }

@@ -259,6 +259,18 @@ fn what_could_not_be_taken_back_is_kept_for_the_next_time() {
 }
 
 #[test]
+fn what_is_to_be_kept_stays_recorded() {
+    let host = Host::new();
+    host.ok("echo new >s; kk_put s /etc/mine 644 $ME; kk_put s /etc/runtime.toml 644 $ME");
+    host.ok("kk_disown_all 'runtime|/ctr$'");
+    assert!(!host.path("etc/mine").exists());
+    assert_eq!(host.read("etc/runtime.toml"), "new\n");
+    assert_eq!(host.owned(), ["made /etc/runtime.toml"]);
+    host.ok("kk_disown_all");
+    assert!(!host.path("etc/runtime.toml").exists() && !host.path("etc/kubekey").exists());
+}
+
+#[test]
 fn a_half_written_last_line_is_dropped() {
     let host = Host::new();
     host.ok("kk_record 'made	/a'");

@@ -13,8 +13,11 @@ pub(super) fn task(removal: &Removal) -> Task {
     for host in removal.hosts() {
         let ours = removal.facts[&host.name].owned.iter().any(|line| line.contains("\t/etc/etcd.env"));
         if host.has_role(&Role::Etcd) && ours {
+            // Killed, not asked: a member that has lost its quorum would look for a new leader first, and its data goes.
             let script = format!(
-                "systemctl disable -q --now etcd.service 2>/dev/null || systemctl stop etcd.service 2>/dev/null || :\nrm -rf --one-file-system {data}/member\n"
+                "systemctl disable -q etcd.service 2>/dev/null || :\nsystemctl stop --no-block etcd.service 2>/dev/null || :\n\
+                 systemctl kill -s KILL etcd.service 2>/dev/null || :\nsystemctl stop etcd.service 2>/dev/null || :\n\
+                 rm -rf --one-file-system {data}/member\n"
             );
             let stop =
                 Command::new(format!("stop etcd and remove {}/member", removal.spec.etcd.data_dir), script);
