@@ -129,6 +129,10 @@ fn down_restores_the_machine_after_every_kind_of_crash() {
     ];
     for (crash, happen) in crashes {
         lab(boot);
+        let up = Machine::look();
+        assert!(
+            up.mounts != before.mounts && up.cgroups != before.cgroups && up.processes != before.processes
+        );
         happen();
         lab(&["down"]);
         assert_eq!(Machine::look(), before, "left behind after: {crash}");
