@@ -101,7 +101,7 @@ pub struct UnitFact {
     pub enabled: bool,
     /// `NeedDaemonReload`: the file on disk is newer than what systemd has read.
     pub stale: bool,
-    /// Milliseconds of uptime at which it became active. A configuration file with a later
+    /// Milliseconds of uptime (without time suspended) at which it became active. A configuration file with a later
     /// [`FileFact::written_ms`] is not in effect yet: a run may have been killed between the two.
     pub active_since_ms: u64,
     /// Milliseconds of uptime at which its state last changed. A reload is such a change.

@@ -154,8 +154,9 @@ echo "$kk_release"
 uname -m
 nproc 2>/dev/null || getconf _NPROCESSORS_ONLN
 kk_first /proc/meminfo
-# The clock after the uptime, so that a file never seems newer than it is.
-kk_first /proc/uptime
+# The uptime that systemd counts in stands still while a machine is suspended; /proc/uptime does not, and is for
+# kernels without the list. The clock comes after it, so that a file never seems newer than it is.
+awk '/^now at/ { print $3 "n"; exit }' /proc/timer_list 2>/dev/null | grep . || kk_first /proc/uptime
 date +%s%N
 grep CapBnd /proc/self/status || echo
 

@@ -139,3 +139,122 @@ fn a_probe_of_sixty_files_is_quick() {
     println!("a probe of 60 files took {took:?}");
     assert!(took.as_millis() < 2000, "{took:?}");
 }
+
+/// The answer of a host that is not this one, with the sections that a test does not look at left empty.
+fn answer(sections: &[(&str, &str)]) -> String {
+    let kernel = "old\n5.4.0\naarch64\n4\nMemTotal: 8000000 kB\n1000.50 1.0\n1700000001\nCapEff: 0\n";
+    let names = [
+        "began",
+        "files",
+        "sums",
+        "links",
+        "units",
+        "tools",
+        "sysctls",
+        "ports",
+        "users",
+        "disks",
+        "modules",
+        "cgroups",
+        "kernel",
+        "swaps",
+        "selinux",
+        "release",
+        "resolv",
+        "addresses",
+        "owned",
+        "ended",
+    ];
+    names.iter().fold(String::new(), |all, name| {
+        let text = match *name {
+            "began" | "ended" => "1700000000%N\n",
+            "kernel" => kernel,
+            _ => "",
+        };
+        let text = sections.iter().find(|(given, _)| given == name).map_or(text, |(_, text)| text);
+        all + "\n@n " + name + "\n" + text
+    })
+}
+
+#[test]
+fn a_host_with_few_and_old_tools_is_understood() {
+    let spec = ProbeSpec {
+        ports: [6443, 2379, 1].into(),
+        units: ["a.service", "b.service", "c.service"].map(str::to_owned).into(),
+        disks: ["/data".to_owned()].into(),
+        modules: ["br_netfilter", "vxlan", "veth"].map(str::to_owned).into(),
+        ..ProbeSpec::default()
+    };
+    let unit = |load: &str, active: &str| {
+        format!(
+            "LoadState={load}\nActiveState={active}\nUnitFileState=enabled\nNeedDaemonReload=yes\nActiveEnterTimestampMonotonic=5000000\n"
+        )
+    };
+    let units = format!(
+        "{}\n{}\n{}",
+        unit("not-found", "inactive"),
+        unit("loaded", "active"),
+        unit("masked", "failed")
+    );
+    let facts = parse_probe(
+        &spec,
+        "n",
+        &answer(&[
+            // A stat without fractions of a second.
+            ("files", "regular file\t644\troot:root\t3\t1700000000\t1700000000\t7\t/etc/a b\nregular empty file\t600\t?:?\t0\t5\t5\t8\t/e\n"),
+            ("sums", "aa  /etc/a b\n"),
+            ("units", &units),
+            // No ss: /proc/net/tcp and tcp6. 192B is 6443, 094B is 2379; the last is no listener.
+            ("ports", "  sl  local_address rem_address   st\n   0: 0100007F:192B 00000000:0000 0A 0\n   1: 00000000000000000000000000000000:094B 0:0 0A 0\n   2: 0100007F:0001 0:0 01 0\n"),
+            ("disks", "Filesystem 1024-blocks Used Available Capacity Mounted on\n//server/my share 1000 400 600 40% /mnt/a b\n"),
+            ("modules", "loaded br-netfilter\nloadable ip_vs\nconfig VXLAN\n"),
+            ("cgroups", "v1 cpu\nv1 memory\nmanaged memory\nsystemd\n"),
+            ("swaps", "Filename\tType\n/dev/sda2 partition 1 2 3\n/swap\\040file file 1 2 3\n"),
+            ("selinux", "1\n"),
+            ("release", "ID=\"rocky\"\nVERSION_ID='9.4'\nPRETTY_NAME=\"Rocky Linux 9.4 (Blue Onyx)\"\n"),
+            ("resolv", "# c\nnameserver 10.0.0.2\n nameserver\t10.0.0.3 \nsearch x\n"),
+            ("addresses", "10.0.0.5 fd00::5 \n"),
+            ("owned", "made\t/a\nsaved\t/b\nmade\t/etc/ho"),
+        ]),
+        (1_700_000_010_000, 1_700_000_010_200),
+    )
+    .unwrap();
+    assert_eq!(facts.clock_skew_ms, -10_100);
+    assert_eq!((facts.arch.as_str(), facts.cpus, facts.memory_kib), ("arm64", 4, 8_000_000));
+    assert!(!facts.can_raise_limits && !facts.cgroup_v2 && facts.systemd_cgroups && facts.systemd);
+    assert_eq!(facts.files["/etc/a b"].sha256, "aa");
+    assert_eq!(facts.files["/etc/a b"].written_ms, 999_500);
+    assert_eq!((facts.files["/e"].written_ms, facts.files["/e"].kind.as_str()), (0, "file"));
+    assert_eq!(facts.units.keys().collect::<Vec<_>>(), ["b.service", "c.service"]);
+    let unit = &facts.units["b.service"];
+    assert!(unit.active && unit.enabled && unit.stale && unit.active_since_ms == 5000);
+    assert_eq!(facts.ports, BTreeMap::from([(2379, String::new()), (6443, String::new())]));
+    assert_eq!(facts.disks["/data"], (1000, 600));
+    assert_eq!(facts.modules, ["br_netfilter", "vxlan"].map(str::to_owned).into());
+    assert_eq!(facts.features, ["br_netfilter", "ipvs", "memory_cgroup", "vxlan"].map(str::to_owned).into());
+    assert_eq!(facts.swaps.len(), 2);
+    assert_eq!((facts.os_id.as_str(), facts.os_version.as_str()), ("rocky", "9.4"));
+    assert_eq!(facts.selinux, "enforcing");
+    assert_eq!(facts.nameservers, ["10.0.0.2", "10.0.0.3"]);
+    assert_eq!(facts.addresses.len(), 2);
+    assert_eq!(facts.owned, ["made\t/a", "saved\t/b"]);
+}
+
+#[test]
+fn nonsense_is_refused_with_what_is_wrong() {
+    let spec = ProbeSpec::default();
+    for (section, text, wanted) in [
+        ("kernel", "a\nb\n", "too short"),
+        (
+            "kernel",
+            "h\n6\nx86_64\nmany\nMemTotal: 1 kB\n1.0 1\n5\nCapBnd: 0\n",
+            "\"many\" is no number of processors",
+        ),
+        ("kernel", "h\n6\nx86_64\n1\nMemTotal\n1.0 1\n5\nCapBnd: 0\n", "is no size of memory"),
+        ("files", "regular file\t644\tr:r\t3\tnever\t1\t7\t/x\n", "/x has no time"),
+        ("ended", "soon\n", "it has no end"),
+    ] {
+        let error = parse_probe(&spec, "n", &answer(&[(section, text)]), (0, 0)).unwrap_err();
+        assert!(error.contains(wanted), "{error}");
+    }
+}

@@ -106,7 +106,11 @@ fn kernel(facts: &mut Facts, text: &str) -> Result<i64, String> {
         .ok_or_else(|| format!("{memory:?} is no size of memory"))?;
     let bits = capabilities.split_whitespace().nth(1).and_then(|hex| u64::from_str_radix(hex, 16).ok());
     facts.can_raise_limits = bits.is_none_or(|bits| bits >> CAP_SYS_RESOURCE & 1 == 1);
-    let up = first_word(uptime).and_then(|seconds| decimal_ms(&seconds));
+    // Nanoseconds end in an "n"; /proc/uptime has seconds.
+    let up = match uptime.strip_suffix('n') {
+        Some(nanoseconds) => nanoseconds.parse::<i64>().ok().map(|number| number / 1_000_000),
+        None => first_word(uptime).and_then(|seconds| decimal_ms(&seconds)),
+    };
     clock_ms(clock).zip(up).map(|(now, up)| now - up).ok_or_else(|| format!("{uptime:?} is no uptime"))
 }
 
