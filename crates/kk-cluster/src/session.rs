@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use futures::future::join_all;
 use kk_artifact::{Artifact, Catalogue, Checksum, Component, Store, StoreSettings, Versions};
 use kk_config::{Arch, Host, Secret, Spec};
-use kk_connector::{Connection, HostKeyPolicy, SshConfig, SshConnection};
+use kk_connector::{Connection, HostKeyPolicy, LocalConnection, SshConfig, SshConnection};
 use kk_engine::{Facts, Failure, Plan, ProbeSpec};
 use tokio_util::sync::CancellationToken;
 
@@ -278,6 +278,9 @@ fn catalogue(spec: &Spec) -> Result<Catalogue, BuildError> {
 }
 
 fn connection(host: &Host, host_keys: HostKeyPolicy) -> Arc<dyn Connection> {
+    if host.local {
+        return Arc::new(LocalConnection::new(&host.name, host.sudo_password.clone()));
+    }
     Arc::new(SshConnection::new(SshConfig::from_host(host, host_keys)))
 }
 
