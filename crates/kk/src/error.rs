@@ -29,8 +29,6 @@ pub enum Error {
     Precheck {
         /// Number of findings that are errors.
         errors: usize,
-        /// Number of hosts that have one.
-        hosts: usize,
     },
     /// Tasks failed.
     Tasks {
@@ -103,9 +101,8 @@ impl Error {
                 let nothing = "nothing was changed on any host\n";
                 format!("{}\n{nothing}", failed_hosts(paint, failures, |_| "connect to".into()))
             }
-            Self::Precheck { errors, hosts } => {
-                let problems = text::count(*errors, "problem");
-                let message = format!("{problems} on {} must be solved first", text::count(*hosts, "host"));
+            Self::Precheck { errors } => {
+                let message = format!("{} must be solved first", text::count(*errors, "problem"));
                 format!("{}\nnothing was changed on any host\n", block(paint, &message, &[], None))
             }
             Self::Tasks { failures, log } => {

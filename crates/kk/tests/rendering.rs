@@ -120,8 +120,13 @@ fn a_narrow_terminal_wraps_the_findings() {
 }
 
 #[test]
-fn errors_among_findings_are_counted_by_finding_and_host() {
-    assert_eq!(findings::errors(&some_findings()), (3, 2));
+fn findings_as_json_lines() {
+    assert_snapshot!(findings::json_lines(&some_findings()[4..]));
+}
+
+#[test]
+fn errors_among_findings_are_counted() {
+    assert_eq!(findings::errors(&some_findings()), 3);
     assert_eq!(findings::render(&[], Paint::PLAIN, 100), "");
 }
 
@@ -157,7 +162,7 @@ fn other_errors_fit_in_a_line_or_two() {
     let errors = [
         Error::Usage { message: "nobody can answer here".into(), hint: "add --yes".into() },
         Error::config("`v1.36` is not a Kubernetes version", Some("write it as v1.36.4".into())),
-        Error::Precheck { errors: 3, hosts: 2 },
+        Error::Precheck { errors: 3 },
         Error::Cancelled { changed: false, log: None },
         Error::Cancelled { changed: true, log: Some(log()) },
         Error::other("write config-sample.yaml", "permission denied"),

@@ -32,8 +32,12 @@ async fn create(session: &Session, run: &mut Run<'_>) -> Result<Option<Done>, Er
     let create = run.unless_stopped(session.create(&facts)).await?;
     create.notes.iter().for_each(|note| run.note(note));
     run.planned(&create.plan).await;
-    run.check(&create.findings)?;
-    if !run.agree("Create this cluster?", &create.plan.changes()).await? {
+    let (verdict, tasks) = (run.check(&create.findings), create.plan.changes());
+    if run.only_shows(&tasks)? {
+        return verdict.map(|()| None);
+    }
+    verdict?;
+    if !run.agree("Create this cluster?", &tasks).await? {
         return Ok(None);
     }
     run.go(create.plan, session.connections()).await.map(Some)

@@ -30,8 +30,9 @@ async fn delete(all: bool, session: &Session, run: &mut Run<'_>) -> Result<Optio
     let facts = run.facts(probed)?;
     let delete = session.delete(&facts, all)?;
     run.planned(&delete.plan).await;
+    let tasks = delete.plan.changes();
     let question = format!("Delete cluster {} and all that runs in it?", session.spec().name);
-    if !run.agree(&question, &delete.plan.changes()).await? {
+    if run.only_shows(&tasks)? || !run.agree(&question, &tasks).await? {
         return Ok(None);
     }
     run.go(delete.plan, session.connections()).await.map(Some)

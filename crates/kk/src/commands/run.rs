@@ -178,17 +178,21 @@ impl<'a> Run<'a> {
     pub(super) fn check(&self, list: &[Finding]) -> Result<(), Error> {
         self.printer.findings(list);
         match findings::errors(list) {
-            (0, _) => Ok(()),
-            (errors, hosts) => Err(Error::Precheck { errors, hosts }),
+            0 => Ok(()),
+            errors => Err(Error::Precheck { errors }),
         }
     }
 
-    /// Whether to make the changes. With `--dry-run` the plan is shown instead; without consent nothing is done.
-    pub(super) async fn agree(&self, question: &str, tasks: &[PlannedTask]) -> Result<bool, Error> {
+    /// With `--dry-run` shows the plan, and says that this was all there is to do.
+    pub(super) fn only_shows(&self, tasks: &[PlannedTask]) -> Result<bool, Error> {
         if self.options.dry_run {
             self.printer.plan(tasks)?;
-            return Ok(false);
         }
+        Ok(self.options.dry_run)
+    }
+
+    /// Whether to make the changes: nothing is done without consent.
+    pub(super) async fn agree(&self, question: &str, tasks: &[PlannedTask]) -> Result<bool, Error> {
         if self.options.yes || tasks.is_empty() {
             return Ok(true);
         }

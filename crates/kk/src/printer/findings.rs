@@ -1,8 +1,7 @@
 //! What was noticed about the hosts before the first change: one table for all hosts.
 
-use std::collections::BTreeSet;
-
 use kk_cluster::{Finding, Severity};
+use serde_json::json;
 
 use super::{Paint, Table, text};
 
@@ -27,11 +26,20 @@ pub fn render(findings: &[Finding], paint: Paint, width: usize) -> String {
     table.render(width)
 }
 
-/// How many findings are errors, and on how many hosts.
-pub fn errors(findings: &[Finding]) -> (usize, usize) {
-    let errors = findings.iter().filter(|finding| finding.severity == Severity::Error);
-    let hosts: BTreeSet<&str> = errors.clone().map(host).collect();
-    (errors.count(), hosts.len())
+/// The findings for programs: one JSON object a line.
+pub fn json_lines(findings: &[Finding]) -> String {
+    let line = |finding: &Finding| {
+        let Finding { severity, host, what, hint } = finding;
+        let object =
+            json!({ "event": "finding", "severity": severity, "host": host, "what": what, "hint": hint });
+        format!("{object}\n")
+    };
+    findings.iter().map(line).collect()
+}
+
+/// How many findings are errors; the same on several hosts counts for each.
+pub fn errors(findings: &[Finding]) -> usize {
+    findings.iter().filter(|finding| finding.severity == Severity::Error).count()
 }
 
 /// The name in the column of hosts; what concerns the cluster has none.

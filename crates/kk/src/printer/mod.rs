@@ -126,11 +126,16 @@ impl Printer {
         }
     }
 
-    /// Shows the table of what was noticed about the hosts, when there is something.
-    pub fn findings(&self, findings: &[Finding]) {
-        let table = findings::render(findings, self.paint, width());
-        if !table.is_empty() {
-            self.message(&format!("\n{table}\n"));
+    /// Shows what was noticed about the hosts, when there is something: a table, or an event for each finding.
+    pub fn findings(&self, list: &[Finding]) {
+        match self.format {
+            OutputFormat::Json => {
+                let _ = write!(io::stdout().lock(), "{}", findings::json_lines(list));
+            }
+            OutputFormat::Text if list.is_empty() => {}
+            OutputFormat::Text => {
+                self.message(&format!("\n{}\n", findings::render(list, self.paint, width())))
+            }
         }
     }
 
