@@ -4,6 +4,9 @@ set -eu
 export CONTAINER_RUNTIME_ENDPOINT=unix:///run/containerd/containerd.sock
 id=$(crictl ps -q --name "^$1\$" | head -n 1)
 pid=$(crictl inspect --output go-template --template '{{.info.pid}}' "$id")
-exec nsenter --target "$pid" --net unshare --mount sh -euc '
-  mount --bind "/proc/$1/root/etc/resolv.conf" /etc/resolv.conf
-  exec curl --silent --show-error --max-time 10 "http://$2:8080/health"' sh "$pid" "$2"
+resolver=$(mktemp)
+trap 'rm -f "$resolver"' EXIT
+cat "/proc/$pid/root/etc/resolv.conf" >"$resolver"
+nsenter --target "$pid" --net unshare --mount sh -euc '
+  mount --bind "$1" /etc/resolv.conf
+  exec curl --silent --show-error --max-time 10 "http://$2:8080/health"' sh "$resolver" "$2"
