@@ -3,11 +3,16 @@
 //! A filter sees neither the environment nor files nor further inputs: `env` is empty as in the original, and
 //! `input` does not exist.
 
+mod functions;
+mod paths;
+mod update;
+
 use std::fmt;
 
+use jaq_core::load::parse::Def;
 use jaq_core::load::{Arena, File, Loader};
 use jaq_core::{Compiler, Ctx, Vars, data};
-use jaq_json::{Map, Val};
+use jaq_json::Val;
 
 use crate::json::{self, Numbers};
 
@@ -39,18 +44,18 @@ impl Filter {
         if source.trim().is_empty() {
             return Err(JqError::Compile("the filter is empty".to_owned()));
         }
-        let prelude = jaq_core::load::parse("def env: {}; def halt: halt(0);", |parser| parser.defs())
-            .expect("a constant that parses");
-        let std_defs = jaq_std::defs().filter(|def| def.name != "halt");
-        let loader = Loader::new(jaq_core::defs().chain(std_defs).chain(jaq_json::defs()).chain(prelude));
-        let funs =
-            jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs()).filter(|fun| fun.0 != "env");
         let arena = Arena::default();
-        let modules =
-            loader.load(&arena, File { code: source, path: () }).map_err(|errors| load_error(&errors))?;
+        // The first reading finds mistakes and says where they are.
+        let program = |code| File { code, path: () };
+        Loader::new(jaq_defs()).load(&arena, program(source)).map_err(|errors| load_error(&errors))?;
+        let term = jaq_core::load::parse(source, |parser| parser.term()).ok_or_else(|| {
+            JqError::Compile("the program must be one expression, without imports".to_owned())
+        })?;
+        let main = Def { name: "_main", args: vec!["$ENV"], body: update::rewrite(term) };
+        let loader = Loader::new(jaq_defs().chain([main]));
+        let modules = loader.load(&arena, program("_main({})")).map_err(|errors| load_error(&errors))?;
         let compiled = Compiler::default()
-            .with_global_vars(["$ENV"])
-            .with_funs(funs)
+            .with_funs(functions::native())
             .compile(modules)
             .map_err(|errors| compile_error(&errors))?;
         Ok(Self { source: source.to_owned(), compiled })
@@ -63,8 +68,7 @@ impl Filter {
 
     /// All results for `input`, in order.
     pub fn run(&self, input: Val) -> Result<Vec<Val>, JqError> {
-        let environment = Val::obj(Map::default());
-        let ctx = Ctx::<Data>::new(&self.compiled.lut, Vars::new([environment]));
+        let ctx = Ctx::<Data>::new(&self.compiled.lut, Vars::new([]));
         let mut results = Vec::new();
         for result in self.compiled.id.run((ctx, input)) {
             match result {
@@ -89,6 +93,15 @@ impl Filter {
         };
         Ok(json::to_vec(&value, Numbers::Float)?)
     }
+}
+
+/// What jaq and this module define in jq's own language.
+fn jaq_defs<'s>() -> impl Iterator<Item = Def<&'s str>> {
+    let parse = |text| jaq_core::load::parse(text, |parser| parser.defs()).expect("a constant that parses");
+    let own = parse(functions::DEFINITIONS).into_iter().chain(parse(update::DEFINITIONS));
+    let theirs = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
+    // Of definitions with one name the last one counts.
+    theirs.chain(own).map(|def| -> Def<&'s str> { def })
 }
 
 impl fmt::Debug for Filter {
@@ -158,6 +171,29 @@ mod tests {
     #[case::environment("env.HOME", "{}", "null")]
     #[case::environment_variable("$ENV.HOME", "{}", "null")]
     #[case::halt("1, halt, 2", "{}", "1")]
+    #[case::definition("def f: .a; f", r#"{"a":1}"#, "1")]
+    #[case::comment(".a # why", r#"{"a":1}"#, "1")]
+    #[case::assign_through_null(
+        ".metadata.labels.x = \"y\"",
+        r#"{"metadata":{}}"#,
+        r#"{"metadata":{"labels":{"x":"y"}}}"#
+    )]
+    #[case::assign_several(".a = (1, 2)", "null", r#"[{"a":1},{"a":2}]"#)]
+    #[case::assign_to_list(".a[2] = 1", "{}", r#"{"a":[null,null,1]}"#)]
+    #[case::assign_uses_the_input(".a = .b", r#"{"b":3}"#, r#"{"a":3,"b":3}"#)]
+    #[case::update(".a[] |= . + 1", r#"{"a":[1,2]}"#, r#"{"a":[2,3]}"#)]
+    #[case::update_missing(".a |= 5", "{}", r#"{"a":5}"#)]
+    #[case::update_empty(".a[] |= select(. > 1)", r#"{"a":[1,2,0,3]}"#, r#"{"a":[2,3]}"#)]
+    #[case::add(".n += 1", "{}", r#"{"n":1}"#)]
+    #[case::alternative(".n //= 7 | .m //= 8", r#"{"m":1}"#, r#"{"m":1,"n":7}"#)]
+    #[case::slice(".[1:3] = [9]", "[0,1,2,3]", "[0,9,3]")]
+    #[case::delete(
+        "del(.metadata.annotations.x, .a[0,2])",
+        r#"{"metadata":{},"a":[1,2,3]}"#,
+        r#"{"a":[2],"metadata":{}}"#
+    )]
+    #[case::delete_in_null("del(.a.b)", "{}", "{}")]
+    #[case::join_null(r#"join("-")"#, r#"["a",null,1]"#, r#""a--1""#)]
     #[case::numbers(
         "[1, 1.0, 1.50, 1e3, 1e17, 123456789012345678, 0.1, -0, 3.0e-7]",
         "{}",
@@ -171,6 +207,8 @@ mod tests {
     #[case::syntax(".a[")]
     #[case::unknown_function("nope(1)")]
     #[case::no_inputs("input")]
+    #[case::two_programs("1; def y: 2")]
+    #[case::two_programs("1; def y: 2")]
     #[case::empty("")]
     fn bad_programs_do_not_compile(#[case] filter: &str) {
         assert!(matches!(Filter::compile(filter), Err(JqError::Compile(_))));

@@ -1,0 +1,97 @@
+//! Functions that jq has and jaq has not, or has otherwise.
+
+use jaq_core::native::{Filter, Fun, bome, run, v};
+use jaq_core::{Error, RunPtr};
+use jaq_json::Val;
+
+use super::{Data, paths};
+use crate::json::{Numbers, to_vec};
+
+/// Those that can be said in jq. `env` is empty: filters do not see the operator's environment.
+pub(super) const DEFINITIONS: &str = r#"
+def env: {};
+def tostring: if isstring then . else tojson end;
+def _ltrimstr($x): ltrimstr($x);
+def ltrimstr($x): if isstring and ($x | isstring) then _ltrimstr($x) else . end;
+def _rtrimstr($x): rtrimstr($x);
+def rtrimstr($x): if isstring and ($x | isstring) then _rtrimstr($x) else . end;
+def join($s): if . == [] then "" else
+  reduce .[] as $x (null; (if . == null then "" else . + $s end)
+    + ($x | if . == null then "" elif isstring then . else tojson end)) end;
+def _entry_key: if has("key") then .key elif has("k") then .k elif has("name") then .name
+  elif has("Name") then .Name elif has("Key") then .Key elif has("K") then .K else null end
+  | if isstring then . elif . == null then "null" else tojson end;
+def _entry_value: if has("value") then .value elif has("v") then .v elif has("Value") then .Value
+  elif has("V") then .V else null end;
+def from_entries: reduce .[] as $x ({}; . + ($x | { (_entry_key): _entry_value }));
+def with_entries(f): to_entries | map(f) | from_entries;
+def leaf_paths: paths(isarray or isobject | not);
+def IN(s): any(s == .; .);
+def IN(source; s): any(source == s; .);
+def INDEX(source; f): reduce source as $x ({}; . + { ($x | f | tostring): $x });
+def INDEX(f): INDEX(.[]; f);
+def tostream: def rec($path):
+    if (isarray or isobject) and length > 0
+    then . as $all | (keys_unsorted[] as $k | $all[$k] | rec($path + [$k])), [[$path[], (keys_unsorted | last)]]
+    else [$path, .] end;
+  rec([]);
+def fromstream(f): foreach f as $event ({};
+    (if .done then {} else . end)
+    | if ($event | length) == 2
+      then .value |= _set_path([$event[0], $event[1]]) | .done = ($event[0] | length == 0)
+      else .done = ($event[0] | length == 1) end;
+    if .done then .value else empty end);
+def truncate_stream(stream): . as $n | stream | select(.[0] | length > $n) | [(.[0] | .[$n:]), .[1:][]];
+"#;
+
+/// Those of jaq, some of them replaced, and our own.
+pub(super) fn native() -> impl Iterator<Item = Fun<Data>> {
+    let own: [Filter<RunPtr<Data>>; 5] = [
+        ("_set_path", v(1), |mut cv| {
+            let arguments = cv.0.pop_var();
+            let Val::Arr(arguments) = &arguments else { return bome(Err(Error::str("no path"))) };
+            let [Val::Arr(path), new] = arguments.as_slice() else {
+                return bome(Err(Error::str("a path must be an array")));
+            };
+            bome(paths::set(cv.1, path, new.clone()).map_err(Error::str))
+        }),
+        ("_delete_paths", v(1), |mut cv| {
+            let Val::Arr(paths) = cv.0.pop_var() else {
+                return bome(Err(Error::str("paths must be an array")));
+            };
+            bome(paths::delete_all(cv.1, paths.to_vec()).map_err(Error::str))
+        }),
+        ("tojson", v(0), |cv| bome(to_json(&cv.1).map(Val::utf8_str).map_err(Error::str))),
+        ("@csv", v(0), |cv| bome(row(&cv.1, ",", csv_text).map(Val::utf8_str).map_err(Error::str))),
+        ("@tsv", v(0), |cv| bome(row(&cv.1, "\t", tsv_text).map(Val::utf8_str).map_err(Error::str))),
+    ];
+    let theirs = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
+    theirs.filter(|fun| !["env", "tojson"].contains(&fun.0)).chain(own.into_iter().map(run::<Data>))
+}
+
+fn to_json(value: &Val) -> Result<String, String> {
+    let bytes = to_vec(value, Numbers::Exact).map_err(|error| error.to_string())?;
+    // The writer escapes what HTML must not have; jq's text does not.
+    let text = String::from_utf8(bytes).map_err(|error| error.to_string())?;
+    Ok(text.replace("\\u003c", "<").replace("\\u003e", ">").replace("\\u0026", "&"))
+}
+
+/// The items of an array as one line.
+fn row(value: &Val, separator: &str, text: fn(&str) -> String) -> Result<String, String> {
+    let Val::Arr(items) = value else { return Err("only an array can be a row".to_owned()) };
+    let cells = items.iter().map(|item| match item {
+        Val::Null => Ok(String::new()),
+        Val::TStr(bytes) => Ok(text(&String::from_utf8_lossy(bytes))),
+        Val::Num(_) | Val::Bool(_) => to_json(item),
+        _ => Err("arrays and objects have no place in a row".to_owned()),
+    });
+    Ok(cells.collect::<Result<Vec<_>, _>>()?.join(separator))
+}
+
+fn csv_text(text: &str) -> String {
+    format!("\"{}\"", text.replace('"', "\"\""))
+}
+
+fn tsv_text(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('\t', "\\t").replace('\n', "\\n").replace('\r', "\\r")
+}
