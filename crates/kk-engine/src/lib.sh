@@ -80,11 +80,12 @@ kk_own() {
         kk_record "saved$KK_TAB$1"
 }
 
-# kk_replace NEW PATH: renames NEW over PATH. A bind-mounted file cannot be renamed over; it is written in place.
+# kk_replace NEW FILE: renames NEW over FILE (below KK_ROOT). A bind-mounted file cannot be renamed over; it is
+# written in place.
 kk_replace() {
-    [ ! -d "$KK_ROOT$2" ] || [ -L "$KK_ROOT$2" ] || kk_fail "$2 is a directory" || return
-    mv -f "$1" "$KK_ROOT$2" 2>/dev/null && return 0
-    cat "$1" >"$KK_ROOT$2" && rm -f "$1"
+    [ ! -d "$2" ] || [ -L "$2" ] || kk_fail "$2 is a directory" || return
+    mv -f "$1" "$2" 2>/dev/null && return 0
+    cat "$1" >"$2" && rm -f "$1"
 }
 
 # kk_put SOURCE PATH MODE OWNER: a file appears whole or not at all, with its attributes from the first byte. Chained,
@@ -96,7 +97,7 @@ kk_put() {
         (umask 077 && cp "$1" "$kk_new") &&
         chown "$4" "$kk_new" &&
         chmod "$3" "$kk_new" &&
-        kk_replace "$kk_new" "$2" && return 0
+        kk_replace "$kk_new" "$KK_ROOT$2" && return 0
     rm -f "$kk_new"
     return 1
 }
@@ -132,17 +133,18 @@ kk_absent() {
 # kk_remove_tree PATH: removes a directory tree for good. Paths directly under / are never what is meant.
 kk_remove_tree() {
     case $1 in
-    */../* | */..) kk_fail "refusing to remove $1" ;;
+    *//* | */./* | */. | */../* | */..) kk_fail "refusing to remove $1" ;;
     /?*/?*) rm -rf "$KK_ROOT$1" ;;
     *) kk_fail "refusing to remove $1" ;;
     esac
 }
 
 # kk_edit_block PATH BEGIN END [SOURCE]: puts SOURCE's lines between the marker lines, in place of an older block or at
-# the end; without SOURCE the block goes. A begin marker without its end is taken for ordinary text.
+# the end; without SOURCE the block goes. A begin marker without its end is taken for ordinary text. A link stays one.
+# The result is kk_new, for kk_file.
 kk_edit_block() {
-    kk_new=$KK_ROOT${1%/*}/.${1##*/}.kk-new
-    rm -f "$kk_new" && cp -a "$KK_ROOT$1" "$kk_new" || return
+    kk_file=$(readlink -f "$KK_ROOT$1") && kk_new=${kk_file%/*}/.${kk_file##*/}.kk-new || return
+    rm -f "$kk_new" && cp -a "$kk_file" "$kk_new" || return
     KK_B=$2 KK_E=$3 KK_S=${4-} awk '
         function block(   line) {
             if (ENVIRON["KK_S"] == "" || done) return
@@ -155,7 +157,7 @@ kk_edit_block() {
         inside { held = held "\n" $0; next }
         $0 == ENVIRON["KK_B"] { inside = 1; held = $0; next }
         { print }
-        END { if (inside) print held; block() }' "$KK_ROOT$1" >"$kk_new"
+        END { if (inside) print held; block() }' "$kk_file" >"$kk_new"
 }
 
 # kk_block PATH BEGIN END SOURCE: a marked block in a file; the rest of the file stays as it is.
@@ -168,7 +170,7 @@ kk_block() {
         [ -z "$(tail -c 1 "$KK_ROOT$1")" ] || kk_nl=bare
         kk_record "block$KK_TAB$1$KK_TAB$2$KK_TAB$3$KK_TAB$kk_nl"
     fi
-    kk_edit_block "$1" "$2" "$3" "$4" && kk_replace "$kk_new" "$1"
+    kk_edit_block "$1" "$2" "$3" "$4" && kk_replace "$kk_new" "$kk_file"
 }
 
 # kk_sysctl NAME VALUE: sets a live kernel setting; one that root cannot write is left, its file holds for later.
@@ -247,7 +249,7 @@ kk_swap_off() {
     kk_record "marked$KK_TAB/etc/fstab$KK_TAB#kubekey# "
     cp -a "$KK_ROOT/etc/fstab" "$KK_ROOT/etc/.fstab.kk-new"
     sed "/$kk_pattern/s/^/#kubekey# /" "$KK_ROOT/etc/fstab" >"$KK_ROOT/etc/.fstab.kk-new"
-    kk_replace "$KK_ROOT/etc/.fstab.kk-new" /etc/fstab
+    kk_replace "$KK_ROOT/etc/.fstab.kk-new" "$KK_ROOT/etc/fstab"
 }
 
 # kk_wait SECONDS PAUSE WORDS: runs the file "condition" until it ends with 0. Says what the last look said.
@@ -283,7 +285,7 @@ kk_disown() {
         [ -e "$kk_copy" ] || [ -L "$kk_copy" ] || return 0
         kk_new=$KK_ROOT${2%/*}/.${2##*/}.kk-new
         mkdir -p "$KK_ROOT${2%/*}" && rm -rf "$kk_new" && cp -a "$kk_copy" "$kk_new" || return
-        kk_replace "$kk_new" "$2" && rm -rf "$kk_copy"
+        kk_replace "$kk_new" "$KK_ROOT$2" && rm -rf "$kk_copy"
         ;;
     dir) [ ! -d "$KK_ROOT$2" ] || rmdir "$KK_ROOT$2" 2>/dev/null || kk_note "$2 is not empty, it stays" ;;
     attr) [ ! -d "$KK_ROOT$2" ] || { chown "$4" "$KK_ROOT$2" && chmod "$3" "$KK_ROOT$2"; } ;;
@@ -291,14 +293,14 @@ kk_disown() {
         [ -e "$KK_ROOT$2" ] || return 0
         kk_edit_block "$2" "$3" "$4" || return
         [ "$5" != bare ] || { kk_text=$(cat "$kk_new") && printf %s "$kk_text" >"$kk_new"; }
-        kk_replace "$kk_new" "$2"
+        kk_replace "$kk_new" "$kk_file"
         ;;
     marked)
         [ -e "$KK_ROOT$2" ] || return 0
         kk_new=$KK_ROOT${2%/*}/.${2##*/}.kk-new
         cp -a "$KK_ROOT$2" "$kk_new" || return
         KK_P=$3 awk 'index($0, ENVIRON["KK_P"]) == 1 { $0 = substr($0, length(ENVIRON["KK_P"]) + 1) } { print }' \
-            "$KK_ROOT$2" >"$kk_new" && kk_replace "$kk_new" "$2"
+            "$KK_ROOT$2" >"$kk_new" && kk_replace "$kk_new" "$KK_ROOT$2"
         ;;
     sysctl)
         kk_knob=$KK_ROOT/proc/sys/$(printf %s "$2" | tr './' '/.')

@@ -271,6 +271,19 @@ fn what_is_to_be_kept_stays_recorded() {
 }
 
 #[test]
+fn what_is_to_be_kept_stays_with_its_lines() {
+    let host = Host::new();
+    host.write("etc/theirs", "theirs");
+    host.ok("echo n >s; kk_put s /usr/bin/runtime 755 $ME; kk_put s /etc/theirs 644 $ME; kk_put s /etc/other 644 $ME");
+    host.ok("kk_disown_all '/usr/bin|/etc/theirs'");
+    assert_eq!(host.owned(), ["dir /usr/bin", "made /usr/bin/runtime", "saved /etc/theirs"]);
+    assert!(host.path("usr/bin/runtime").exists() && !host.path("etc/other").exists());
+    host.ok("kk_disown_all");
+    assert!(!host.path("usr/bin").exists() && !host.path("etc/kubekey").exists());
+    assert_eq!(host.read("etc/theirs"), "theirs");
+}
+
+#[test]
 fn a_half_written_last_line_is_dropped() {
     let host = Host::new();
     host.ok("kk_record 'made	/a'");
@@ -299,6 +312,19 @@ fn a_block_is_replaced_in_its_place_and_a_lone_begin_is_text() {
         assert_eq!(host.mode("etc/hosts"), 0o604);
         assert_eq!(names(&host.path("etc")), ["hosts", "kubekey"]);
     }
+}
+
+#[test]
+fn a_block_in_a_linked_file_leaves_the_link() {
+    let host = Host::new();
+    host.write("run/hosts", "a\n");
+    symlink("../run/hosts", host.path("etc/hosts")).unwrap();
+    host.ok("echo new >b; kk_block /etc/hosts '# B' '# E' b");
+    assert_eq!(host.read("run/hosts"), "a\n# B\nnew\n# E\n");
+    assert!(host.path("etc/hosts").is_symlink());
+    host.ok("kk_disown_all");
+    assert_eq!(host.read("run/hosts"), "a\n");
+    assert!(host.path("etc/hosts").is_symlink());
 }
 
 fn names(directory: &Path) -> Vec<String> {
@@ -335,7 +361,18 @@ fn trees_are_removed_only_well_below_the_root() {
     host.write("var/lib/etcd/member/wal", "x");
     host.ok("kk_remove_tree /var/lib/etcd");
     assert!(!host.path("var/lib/etcd").exists() && host.path("var/lib").exists());
-    for path in ["/", "/var", "/var/", "''", "relative/path", "/var/lib/..", "/var/../etc"] {
+    for path in [
+        "/",
+        "/var",
+        "/var/",
+        "''",
+        "relative/path",
+        "/var/lib/..",
+        "/var/../etc",
+        "/var//",
+        "/./var",
+        "/var/.",
+    ] {
         assert!(host.fails(&format!("kk_remove_tree {path}")).contains("refusing"), "{path}");
     }
     assert!(host.path("var/lib").exists());

@@ -61,8 +61,8 @@ impl Action for Sysctls {
     }
 
     fn hint(&self, stderr: &str) -> Option<String> {
-        stderr
-            .contains("Invalid argument")
-            .then(|| format!("the kernel refuses one of the values in {}", self.path))
+        // What bash and dash say of EINVAL.
+        let refused = stderr.contains("Invalid argument") || stderr.contains("I/O error");
+        refused.then(|| format!("the kernel refuses one of the values in {}", self.path))
     }
 }
