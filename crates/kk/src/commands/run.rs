@@ -249,7 +249,7 @@ impl<'a> Run<'a> {
 
 /// What a report means for the person.
 fn ended(report: Report, took_ms: u64, log: Option<PathBuf>) -> Result<Done, Error> {
-    if report.stopped {
+    if report.stopped && !report.ok {
         return Err(Error::Cancelled { changed: report.changed > 0, log });
     }
     if !report.ok || !report.failures.is_empty() {

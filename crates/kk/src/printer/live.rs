@@ -116,7 +116,7 @@ impl Live {
     }
 
     fn above(&self, line: &str) {
-        // A terminal that has gone away is noticed by the signal that comes with it.
+        // Nobody reads it when the terminal has gone away.
         let _ = self.bars.println(line);
     }
 

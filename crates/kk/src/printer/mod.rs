@@ -134,7 +134,7 @@ impl Printer {
             }
             OutputFormat::Text if list.is_empty() => {}
             OutputFormat::Text => {
-                self.message(&format!("\n{}\n", findings::render(list, self.paint, width())))
+                self.message(&format!("\n{}\n", findings::render(list, self.paint, width())));
             }
         }
     }
