@@ -16,7 +16,9 @@ pub(crate) const UNITS: [&str; 3] = ["etcd", "containerd", "kubelet"];
 const WEB: &str = include_str!("../web.yaml");
 const ASK_FROM_POD: &str = include_str!("../ask_from_pod.sh");
 
-const KUBECTL: &str = "kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 10s";
+/// Its cache lies where no comparison of hosts looks.
+const KUBECTL: &str =
+    "kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 10s --cache-dir /tmp/e2e-kubectl";
 
 impl Context<'_> {
     /// Runs kubectl on the control plane; `words` is shell text.

@@ -31,7 +31,10 @@ fn own_kubeconfig_works(ctx: &Context<'_>, site: &Site) -> Result<()> {
     ensure!(mode & 0o777 == 0o600, "{} has mode {mode:o}", file.display());
     // The address in it is a name of the hosts' /etc/hosts, so it is used there.
     let text = fs::read_to_string(&file)?;
-    let job = ctx.on_host(site.control_plane(), "exec kubectl --kubeconfig /dev/stdin get nodes -o name");
+    let job = ctx.on_host(
+        site.control_plane(),
+        "exec kubectl --cache-dir /tmp/e2e-kubectl --kubeconfig /dev/stdin get nodes -o name",
+    );
     let nodes = ctx.run("kubeconfig", Job::stdin(job, text))?.ok()?;
     ensure!(nodes.lines().count() == site.hosts.len(), "by kk's kubeconfig there are these nodes:\n{nodes}");
     Ok(())
