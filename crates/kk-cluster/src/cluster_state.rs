@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 pub(crate) struct ClusterState {
     /// Nodes by name.
     pub nodes: BTreeMap<String, Node>,
-    /// `namespace/name` of Deployments and DaemonSets → pods wanted and pods ready, both of the newest revision.
+    /// `namespace/name` of Deployments and `DaemonSets` → pods wanted and pods ready, both of the newest revision.
     pub workloads: BTreeMap<String, (u32, u32)>,
-    /// `namespace/name` of ConfigMaps.
+    /// `namespace/name` of `ConfigMaps`.
     pub config_maps: Vec<String>,
     /// The API answered.
     pub answered: bool,

@@ -7,7 +7,7 @@ use kk_config::Spec;
 pub(crate) struct Images {
     private: Option<String>,
     namespace: Option<String>,
-    images: kk_artifact::Images,
+    upstream: kk_artifact::Images,
 }
 
 impl Images {
@@ -16,7 +16,7 @@ impl Images {
         Self {
             private: spec.registry.private_registry.clone(),
             namespace: spec.registry.namespace_override.clone(),
-            images: versions.images(),
+            upstream: versions.images(),
         }
     }
 
@@ -44,34 +44,34 @@ impl Images {
 
     /// The sandbox of every pod.
     pub(crate) fn pause(&self) -> String {
-        self.name(&self.images.pause)
+        self.name(&self.upstream.pause)
     }
 
     /// What the control plane runs.
     pub(crate) fn control_plane(&self) -> Vec<String> {
-        [&self.images.kube_apiserver, &self.images.kube_controller_manager, &self.images.kube_scheduler]
+        [&self.upstream.kube_apiserver, &self.upstream.kube_controller_manager, &self.upstream.kube_scheduler]
             .map(|image| self.name(image))
             .to_vec()
     }
 
     /// kube-proxy.
     pub(crate) fn kube_proxy(&self) -> String {
-        self.name(&self.images.kube_proxy)
+        self.name(&self.upstream.kube_proxy)
     }
 
     /// CoreDNS.
     pub(crate) fn coredns(&self) -> String {
-        self.name(&self.images.coredns)
+        self.name(&self.upstream.coredns)
     }
 
     /// The daemon of flannel.
     pub(crate) fn flannel(&self) -> String {
-        self.name(&self.images.flannel)
+        self.name(&self.upstream.flannel)
     }
 
     /// The carrier of flannel's CNI plugin.
     pub(crate) fn flannel_cni_plugin(&self) -> String {
-        self.name(&self.images.flannel_cni_plugin)
+        self.name(&self.upstream.flannel_cni_plugin)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The action that lets a node join by a discovery file, which holds the CA: nothing is trusted on first sight, and
 //! nobody waits for a signed `cluster-info`.
 
-use std::sync::Arc;
+use std::{fmt::Write as _, sync::Arc};
 
 use kk_config::Host;
 use kk_connector::{Payload, quote};
@@ -57,10 +57,8 @@ impl Join {
                 "mkdir -p -m 755 /etc/kubernetes/pki\nbase64 -d certificates | tar -C /etc/kubernetes/pki -xf - --no-same-owner\n",
             );
         }
-        text.push_str(&format!(
-            "kubeadm join --config join.yaml --ignore-preflight-errors={}\n",
-            quote(&self.ignored)
-        ));
+        let ignored = quote(&self.ignored);
+        let _ = writeln!(text, "kubeadm join --config join.yaml --ignore-preflight-errors={ignored}");
         Ok(Script { text, files, output: None })
     }
 }

@@ -255,7 +255,7 @@ fn kubelet_configuration(target: &Target) -> Value {
         "maxPods": kubernetes.max_pods,
         "podPidsLimit": kubernetes.pod_pids_limit,
         "rotateCertificates": true,
-        "cgroupDriver": "systemd",
+        "cgroupDriver": if target.systemd_cgroups() { "systemd" } else { "cgroupfs" },
         "kubeReserved": {"cpu": "200m", "memory": "250Mi"},
         "systemReserved": {"cpu": "200m", "memory": "250Mi"},
         "evictionHard": {"memory.available": "5%", "pid.available": "10%"},
@@ -305,5 +305,5 @@ fn replace_top_level(document: &mut Value, own: &Map<String, Value>) {
 
 /// Several documents in one YAML stream.
 fn documents(values: &[Value]) -> String {
-    values.iter().map(|value| format!("---\n{}", crate::yaml::to_string(value))).collect()
+    values.iter().fold(String::new(), |text, value| text + "---\n" + &crate::yaml::to_string(value))
 }

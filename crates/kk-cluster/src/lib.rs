@@ -16,6 +16,8 @@ mod probe;
 mod session;
 mod target;
 mod templates;
+#[cfg(test)]
+mod testing;
 mod upload_programs;
 mod vault;
 mod yaml;

@@ -189,7 +189,10 @@ impl Session {
         Ok(Delete { plan: plan(pipelines::delete_cluster::pipeline(&removal), facts)? })
     }
 
-    async fn target<'a>(&'a self, facts: &'a BTreeMap<String, Facts>) -> Result<Target<'a>, BuildError> {
+    pub(crate) async fn target<'a>(
+        &'a self,
+        facts: &'a BTreeMap<String, Facts>,
+    ) -> Result<Target<'a>, BuildError> {
         let first = &self.spec.first_control_plane().name;
         let state = facts.get(first).and_then(|facts| facts.values.get("cluster"));
         let vault = Vault::open(

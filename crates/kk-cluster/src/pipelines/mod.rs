@@ -2,3 +2,6 @@
 
 pub(crate) mod create_cluster;
 pub(crate) mod delete_cluster;
+
+#[cfg(test)]
+mod tests;

@@ -38,10 +38,7 @@ fn clocks(facts: &BTreeMap<String, Facts>, list: &mut Vec<Finding>) {
             list.push(Finding {
                 severity: Severity::Error,
                 host: Some(host.clone()),
-                what: format!(
-                    "its clock is {:.1} s {way} the other hosts'",
-                    off.unsigned_abs() as f64 / 1000.0
-                ),
+                what: format!("its clock is {} ms {way} the other hosts'", off.unsigned_abs()),
                 hint: "set up time synchronisation (chrony, systemd-timesyncd)".to_owned(),
             });
         }

@@ -147,7 +147,7 @@ fn cgroups(spec: &Spec, host: &Host, facts: &Facts, found: &mut Findings) {
     }
 }
 
-/// The kernel keeps this much of a program's name (TASK_COMM_LEN without its end, proc(5)).
+/// The kernel keeps this much of a program's name (`TASK_COMM_LEN` without its end, proc(5)).
 const COMM: usize = 15;
 
 fn ports(spec: &Spec, host: &Host, facts: &Facts, found: &mut Findings) {

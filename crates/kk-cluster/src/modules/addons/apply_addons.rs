@@ -1,6 +1,6 @@
 //! Apply kube-proxy, the network plugin and CoreDNS.
 
-use std::time::Duration;
+use std::{fmt::Write as _, time::Duration};
 
 use kk_engine::{
     Action, HostWork, Task,
@@ -43,10 +43,11 @@ pub(super) fn task(target: &Target) -> Result<Task, BuildError> {
         }
     }
     if !names.is_empty() {
-        script.push_str(&format!(
-            "kubectl apply --server-side --force-conflicts --field-manager=kk {} >/dev/null\n",
+        let _ = writeln!(
+            script,
+            "kubectl apply --server-side --force-conflicts --field-manager=kk {} >/dev/null",
             names.join(" ")
-        ));
+        );
     }
     if what.contains(&"kube-proxy") {
         script.push_str("wait $kube_proxy || { cat kube-proxy.err >&2; exit 1; }\n");
@@ -71,7 +72,7 @@ pub(super) fn task(target: &Target) -> Result<Task, BuildError> {
         }
     }
     Ok(Task::new("apply_addons", "Apply network, proxy and DNS")
-        .timeout(Duration::from_secs(300))
+        .timeout(Duration::from_mins(5))
         .retry(kk_engine::Retry::times(3))
         .on(&host.name, work))
 }

@@ -21,7 +21,7 @@ fn task(target: &Target, component: Component, arch: Arch) -> Task {
     let (name, title) = names(component);
     Task::new(name, title)
         .on(CONTROL, HostWork::new(vec![Box::new(action)]).provides(super::fetched(component, arch).key()))
-        .timeout(std::time::Duration::from_secs(3600))
+        .timeout(std::time::Duration::from_hours(1))
         .beside()
 }
 

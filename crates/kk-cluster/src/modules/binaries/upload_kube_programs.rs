@@ -8,7 +8,7 @@ use crate::{Target, modules::slots, upload_programs::UploadPrograms};
 /// Beside the lane, after the runtime's programs: bytes travel in the order of need.
 pub(super) fn task(target: &Target) -> Task {
     let mut task = Task::new("upload_kube_programs", "Send Kubernetes programs")
-        .timeout(std::time::Duration::from_secs(3600))
+        .timeout(std::time::Duration::from_hours(1))
         .beside();
     for host in target.spec.nodes() {
         let components = kube_components(host);

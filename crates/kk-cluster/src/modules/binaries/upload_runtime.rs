@@ -7,7 +7,7 @@ use crate::{Target, modules::slots, upload_programs::UploadPrograms};
 
 /// In the lane: nothing of a host can begin without its runtime.
 pub(super) fn task(target: &Target) -> Task {
-    let mut task = Task::new("upload_runtime", "Send runtime").timeout(std::time::Duration::from_secs(3600));
+    let mut task = Task::new("upload_runtime", "Send runtime").timeout(std::time::Duration::from_hours(1));
     for host in &target.spec.hosts {
         let components = runtime_components(host);
         let mut work = HostWork::new(vec![Box::new(UploadPrograms::new(target, host, &components))])

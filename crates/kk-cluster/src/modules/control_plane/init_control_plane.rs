@@ -38,6 +38,6 @@ pub(super) fn task(target: &Target) -> Task {
         work = work.needs(slots::etcd_healthy(&member.name).key());
     }
     Task::new("init_control_plane", "Initialise the control plane")
-        .timeout(Duration::from_secs(600))
+        .timeout(Duration::from_mins(10))
         .on(&host.name, work)
 }

@@ -9,7 +9,7 @@ use crate::{Target, join::Join, modules::slots};
 
 /// All at once: with etcd outside of kubeadm's hands no join changes its membership.
 pub(super) fn task(target: &Target) -> Task {
-    let mut task = Task::new("join_control_plane", "Join control planes").timeout(Duration::from_secs(600));
+    let mut task = Task::new("join_control_plane", "Join control planes").timeout(Duration::from_mins(10));
     for host in target.spec.control_planes().into_iter().skip(1) {
         if target.has_joined(host) {
             task = task.on(&host.name, HostWork::default().provides(slots::joined(&host.name).key()));

@@ -10,7 +10,7 @@ use crate::{Target, modules::slots};
 /// What may run on any node. Last: nobody waits for it before the nodes are there.
 pub(super) fn task(target: &Target) -> Task {
     let mut task = Task::new("pull_addon_images", "Pull CoreDNS")
-        .timeout(Duration::from_secs(1800))
+        .timeout(Duration::from_mins(30))
         .retry(Retry::times(3))
         .beside();
     for host in target.spec.nodes() {

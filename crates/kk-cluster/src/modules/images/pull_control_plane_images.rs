@@ -10,7 +10,7 @@ use crate::{Target, modules::slots};
 /// What the static pods of a control plane run. kubeadm waits for these only.
 pub(super) fn task(target: &Target) -> Task {
     let mut task = Task::new("pull_control_plane_images", "Pull control-plane images")
-        .timeout(Duration::from_secs(1800))
+        .timeout(Duration::from_mins(30))
         .retry(Retry::times(3))
         .beside();
     for host in target.spec.control_planes() {

@@ -11,7 +11,7 @@ use crate::{Target, modules::slots};
 /// What every node runs: without these it does not become ready.
 pub(super) fn task(target: &Target) -> Task {
     let mut task = Task::new("pull_node_images", "Pull node images")
-        .timeout(Duration::from_secs(1800))
+        .timeout(Duration::from_mins(30))
         .retry(Retry::times(3))
         .beside();
     for host in target.spec.nodes() {

@@ -12,10 +12,10 @@ const WORKER: &str = "node-role.kubernetes.io/worker";
 /// One script for all nodes.
 pub(super) fn task(target: &Target) -> Task {
     let task = Task::new("set_labels", "Set labels and taints");
-    let none = Node::default();
+    let unknown = Node::default();
     let mut script = String::new();
     for host in target.spec.nodes() {
-        let node = target.state.nodes.get(&host.name).unwrap_or(&none);
+        let node = target.state.nodes.get(&host.name).unwrap_or(&unknown);
         script.push_str(&labels(host, node));
         script.push_str(&taints(host, node));
     }

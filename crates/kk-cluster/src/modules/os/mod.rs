@@ -51,7 +51,7 @@ pub(crate) fn kernel_modules(spec: &Spec) -> Vec<&'static str> {
 
 /// Kernel settings: what Kubernetes and its networks need, and room for many connections, watches and neighbours.
 ///
-/// KubeKey's list without those that only suit one kind of host or weaken it (rp_filter, swappiness, arp_*, pid_max).
+/// KubeKey's list without those that only suit one kind of host or weaken it (`rp_filter`, swappiness, arp_*, `pid_max`).
 /// The user's own win.
 pub(crate) fn sysctls(spec: &Spec) -> BTreeMap<String, String> {
     let mut settings: BTreeMap<String, String> = [

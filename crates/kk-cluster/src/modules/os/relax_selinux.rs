@@ -1,4 +1,4 @@
-//! Let SELinux report instead of forbid.
+//! Let `SELinux` report instead of forbid.
 
 use kk_engine::{HostWork, Task, actions::Command};
 
@@ -13,7 +13,7 @@ fi
 setenforce 0
 ";
 
-/// Only where SELinux enforces.
+/// Only where `SELinux` enforces.
 pub(super) fn task(target: &Target) -> Task {
     let mut task = Task::new("relax_selinux", "Set SELinux to permissive");
     for host in target.spec.nodes() {

@@ -1,5 +1,7 @@
 //! Clean up what kube-proxy and the network plugin left in the kernel.
 
+use std::fmt::Write as _;
+
 use kk_config::{FlannelBackend, NetworkPlugin};
 use kk_engine::{HostWork, Task, actions::Command};
 
@@ -31,7 +33,7 @@ for space in $(ip netns list 2>/dev/null | grep -oE '^cni-[0-9a-f-]+'); do ip ne
 pub(super) fn task(removal: &Removal) -> Task {
     let mut script = SCRIPT.to_owned();
     if removal.spec.network.plugin == NetworkPlugin::Flannel(FlannelBackend::HostGw) {
-        script.push_str(&format!("ip route flush root {}\n", removal.spec.network.pods));
+        let _ = writeln!(script, "ip route flush root {}", removal.spec.network.pods);
     }
     let mut task = Task::new("clean_network", "Clean up the network");
     for host in removal.hosts() {

@@ -1,5 +1,7 @@
 //! Remove files that the cluster's programs wrote.
 
+use std::fmt::Write as _;
+
 use kk_connector::quote;
 use kk_engine::{HostWork, Task, actions::Command};
 
@@ -31,7 +33,7 @@ pub(super) fn task(removal: &Removal) -> Task {
             folders.push("/run/containerd".to_owned());
         }
         for folder in folders {
-            script.push_str(&format!("[ ! -d {0} ] || find {0} -xdev -mindepth 1 -delete\n", quote(&folder)));
+            let _ = writeln!(script, "[ ! -d {0} ] || find {0} -xdev -mindepth 1 -delete", quote(&folder));
         }
         script.push_str("rm -f /etc/cni/net.d/10-flannel.conflist /opt/cni/bin/flannel /run/xtables.lock\n");
         let remove = Command::new("remove files of the cluster", script);

@@ -27,7 +27,7 @@ find /sys/fs/cgroup -depth -type d -path '*kubepods*' -exec rmdir {} \; 2>/dev/n
 
 /// On every node.
 pub(super) fn task(removal: &Removal) -> Task {
-    let mut task = Task::new("remove_pods", "Remove pods").timeout(Duration::from_secs(180));
+    let mut task = Task::new("remove_pods", "Remove pods").timeout(Duration::from_mins(3));
     for host in removal.hosts() {
         if host.is_node() {
             task =

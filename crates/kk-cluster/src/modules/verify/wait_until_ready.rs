@@ -23,6 +23,6 @@ pub(super) fn task(target: &Target) -> Task {
         work = work.awaits(slots::joined(&host.name).key());
     }
     Task::new("wait_until_ready", "Wait until nodes are Ready")
-        .timeout(Duration::from_secs(660))
+        .timeout(Duration::from_mins(11))
         .on(&target.spec.first_control_plane().name, work)
 }

@@ -14,7 +14,7 @@ use crate::{
 /// A worker joins when its own images and programs are there and the cluster is open; all at once.
 pub(super) fn task(target: &Target) -> Task {
     let mut task =
-        Task::new("join_worker", "Join workers").timeout(Duration::from_secs(600)).retry(Retry::times(3));
+        Task::new("join_worker", "Join workers").timeout(Duration::from_mins(10)).retry(Retry::times(3));
     for host in target.spec.nodes().into_iter().filter(|host| !host.has_role(&Role::ControlPlane)) {
         if target.has_joined(host) {
             task = task.on(&host.name, HostWork::default().provides(slots::joined(&host.name).key()));

@@ -1,0 +1,112 @@
+//! The pipelines as people see them in a dry run, and the files that they put on hosts.
+
+use kk_engine::Plan;
+
+use crate::{kubeadm, modules::removal::Removal, pipelines, testing};
+
+/// The plan of a create on these hosts: a line a task and host, the changes behind it.
+async fn plan_of(spec: kk_config::Spec, spoil: impl Fn(&mut kk_engine::Facts)) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let mut facts = testing::fresh(&spec);
+    facts.values_mut().for_each(spoil);
+    let session = testing::session(spec, folder.path());
+    let target = session.target(&facts).await.unwrap();
+    let plan = Plan::new(pipelines::create_cluster::pipeline(&target).unwrap(), &facts).unwrap();
+    let text = serde_json::to_string_pretty(&plan.changes()).unwrap();
+    text.replace(&folder.path().display().to_string(), "<workdir>")
+}
+
+#[tokio::test]
+async fn three_fresh_hosts_get_everything() {
+    insta::assert_snapshot!(plan_of(testing::sample("three-nodes.yaml"), |_| {}).await);
+}
+
+#[tokio::test]
+async fn every_sample_can_be_planned() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config-samples");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let plan = plan_of(testing::sample(&name), |_| {}).await;
+        assert!(plan.contains("kubeadm init"), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn an_odd_host_changes_the_plan_where_it_must() {
+    let even = plan_of(testing::sample("all-in-one.yaml"), |_| {}).await;
+    let odd = plan_of(testing::sample("all-in-one.yaml"), |facts| {
+        facts.swaps = vec!["/dev/sda2".into()];
+        facts.selinux = "enforcing".into();
+        facts.hostname = "localhost".into();
+    })
+    .await;
+    for change in ["disable_swap", "relax_selinux", "set the host name to"] {
+        assert!(!even.contains(change) && odd.contains(change), "{change}");
+    }
+}
+
+#[tokio::test]
+async fn a_delete_leaves_hosts_alone_that_hold_nothing() {
+    let spec = testing::sample("three-nodes.yaml");
+    let mut facts = testing::fresh(&spec);
+    let folder = tempfile::tempdir().unwrap();
+    let name = spec.hosts[1].name.clone();
+    facts.get_mut(&name).unwrap().owned = vec!["made\t/etc/etcd.env".into()];
+    let removal = Removal { spec: &spec, facts: &facts, all: true, folder: folder.path().to_owned() };
+    let plan = Plan::new(pipelines::delete_cluster::pipeline(&removal), &facts).unwrap();
+    assert!(!plan.is_empty());
+    for task in plan.changes() {
+        assert!(serde_json::to_string(&task).unwrap().contains(&name));
+    }
+}
+
+#[tokio::test]
+async fn a_delete_without_all_leaves_the_runtime() {
+    let spec = testing::sample("all-in-one.yaml");
+    let mut facts = testing::fresh(&spec);
+    let lines = [
+        "made\t/usr/local/bin/containerd",
+        "made\t/etc/containerd/config.toml",
+        "made\t/usr/local/bin/crictl",
+    ];
+    for facts in facts.values_mut() {
+        facts.owned = lines.map(str::to_owned).to_vec();
+    }
+    let plan = |all| {
+        let removal = Removal { spec: &spec, facts: &facts, all, folder: "/nowhere".into() };
+        Plan::new(pipelines::delete_cluster::pipeline(&removal), &facts).unwrap().is_empty()
+    };
+    assert!(plan(false) && !plan(true));
+}
+
+/// Documents for kubeadm of one version, with settings of the user's in every place.
+async fn documents(version: &str) -> String {
+    let text = format!(
+        "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {{name: t}}\nspec:\n  hosts:\n  \
+         - {{name: a, address: 192.0.2.1}}\n  - {{name: b, address: 192.0.2.2}}\n  roleGroups: {{etcd: [a], control-plane: [a], worker: [b]}}\n  \
+         kubernetes:\n    version: {version}\n    maxPods: 50\n    apiserverArgs: [\"max-requests-inflight=800\"]\n    \
+         featureGates: {{NodeSwap: true}}\n    kubeletConfiguration: {{evictionHard: {{memory.available: 100Mi}}}}\n    \
+         apiserverCertExtraSans: [api.example.org]\n"
+    );
+    let spec = testing::spec(&text);
+    let folder = tempfile::tempdir().unwrap();
+    let facts = testing::fresh(&spec);
+    let session = testing::session(spec, folder.path());
+    let target = session.target(&facts).await.unwrap();
+    let token = kubeadm::Token { id: "abcdef".into(), secret: kk_config::Secret::new("0123456789abcdef") };
+    let [first, second] = [&target.spec.hosts[0], &target.spec.hosts[1]];
+    format!(
+        "{}\n# join\n{}\n# discovery\n{}",
+        kubeadm::init_documents(&target, first, &token),
+        kubeadm::join_document(&target, second, &token, "discovery.conf"),
+        kubeadm::discovery_kubeconfig(&target.endpoint(), "CA", &token),
+    )
+}
+
+#[tokio::test]
+async fn kubeadm_gets_documents_of_its_version() {
+    for version in ["v1.28.15", "v1.30.14", "v1.31.14", "v1.36.4"] {
+        let documents = documents(version).await;
+        insta::assert_snapshot!(format!("kubeadm_{version}"), documents);
+    }
+}

@@ -1,0 +1,53 @@
+//! What tests of this crate share: a session over a sample file, and hosts on which nothing was done yet.
+
+use std::{collections::BTreeMap, path::Path};
+
+use kk_config::Spec;
+use kk_connector::HostKeyPolicy;
+use kk_engine::Facts;
+
+use crate::{Options, Session, Settings};
+
+/// A file of `config-samples/`.
+pub(crate) fn sample(name: &str) -> Spec {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config-samples").join(name);
+    let mut spec = spec(&std::fs::read_to_string(path).unwrap());
+    // Files of the user's that a sample only names.
+    spec.registry.auths.values_mut().for_each(|auth| auth.certs_path = None);
+    (spec.download.ca_file, spec.download.catalogue) = (None, None);
+    spec
+}
+
+/// A Cluster file.
+pub(crate) fn spec(text: &str) -> Spec {
+    kk_config::load("test.yaml", text, &kk_config::Overrides::default()).unwrap().spec
+}
+
+/// A session that has never run. The folder is its working directory.
+pub(crate) fn session(spec: Spec, folder: &Path) -> Session {
+    let settings = Settings {
+        workdir: folder.to_owned(),
+        templates: None,
+        host_keys: HostKeyPolicy::Strict,
+        options: Options::default(),
+    };
+    Session::open(spec, settings).unwrap()
+}
+
+/// Every host as it comes from its installer, with nothing that needs a word.
+pub(crate) fn fresh(spec: &Spec) -> BTreeMap<String, Facts> {
+    let fact = |host: &kk_config::Host| Facts {
+        hostname: host.name.clone(),
+        arch: "amd64".into(),
+        cpus: 4,
+        memory_kib: 8_000_000,
+        systemd: true,
+        systemd_cgroups: true,
+        cgroup_v2: true,
+        can_raise_limits: true,
+        nameservers: vec!["192.0.2.53".into()],
+        addresses: [host.internal_address.to_string()].into(),
+        ..Facts::default()
+    };
+    spec.hosts.iter().map(|host| (host.name.clone(), fact(host))).collect()
+}
