@@ -70,6 +70,16 @@ impl Events {
         changes
     }
 
+    /// What was found about the hosts before the first change and stops the run, a line a finding: host, what, hint.
+    pub(crate) fn errors_found(&self) -> Vec<String> {
+        let errors = self.of("finding").filter(|event| event["severity"] == "error");
+        errors
+            .map(|event| {
+                format!("{} {} {}", text(&event["host"]), text(&event["what"]), text(&event["hint"]))
+            })
+            .collect()
+    }
+
     /// The last event. Errors: the run did not come to its end.
     pub(crate) fn finished(&self) -> Result<RunFinished> {
         let event = self.of("run_finished").last().context("the run printed no event `run_finished`")?;

@@ -40,15 +40,14 @@ impl KkRun {
         Ok(self)
     }
 
-    /// Errors: stderr lacks one of the words (case does not matter).
+    /// Errors: neither stderr nor what was found about the hosts has one of the words (case does not matter).
     pub(crate) fn expect_said(&self, words: &[&str]) -> Result<&Self> {
-        // A table may break its lines anywhere between two words.
-        let said = self.finished.stderr.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ");
+        let said = format!("{}{}", self.finished.stderr, self.events.errors_found().join("\n"));
         for word in words {
             ensure!(
-                said.contains(&word.to_lowercase()),
+                said.to_lowercase().contains(&word.to_lowercase()),
                 "kk did not say `{word}`; it said:\n{}",
-                report::last_lines(&self.finished.stderr)
+                report::last_lines(&said)
             );
         }
         Ok(self)

@@ -51,6 +51,13 @@ fn set(cluster: &mut Value, host: &str, field: &str, value: Value) {
     host_entry(cluster, host)[field] = value;
 }
 
+/// The versions of the lab are pinned for its own architecture only; without them `kk` chooses ones that it knows for
+/// both.
+fn wrong_arch(cluster: &mut Value) {
+    set(cluster, "node3", "arch", json!("arm64"));
+    cluster["spec"].as_object_mut().map(|spec| spec.remove("components"));
+}
+
 pub(super) const ALL: &[Case] = &[
     Case {
         name: "unknown-key",
@@ -149,7 +156,7 @@ pub(super) const ALL: &[Case] = &[
     Case {
         name: "wrong-arch",
         edit: |cluster, _| {
-            set(cluster, "node3", "arch", json!("arm64"));
+            wrong_arch(cluster);
             Ok(())
         },
         code: PRECHECK,
@@ -175,7 +182,7 @@ pub(super) const ALL: &[Case] = &[
     Case {
         name: "all-problems-at-once",
         edit: |cluster, _| {
-            set(cluster, "node3", "arch", json!("arm64"));
+            wrong_arch(cluster);
             Ok(())
         },
         breaks: "mv /usr/sbin/conntrack /usr/sbin/conntrack.away
@@ -217,9 +224,8 @@ pub(super) const ALL: &[Case] = &[
             cluster["spec"]["download"]["mirror"] = json!(format!("{mirror}/nowhere"));
             Ok(())
         },
-        code: FAILED,
+        code: PRECHECK,
         says: &["404", "/nowhere/"],
-        changes_nothing: false,
         ..RIGHT
     },
     Case {
@@ -229,9 +235,8 @@ pub(super) const ALL: &[Case] = &[
             cluster["spec"]["download"]["mirror"] = json!("http://172.30.0.1:8099");
             Ok(())
         },
-        code: FAILED,
+        code: PRECHECK,
         says: &["172.30.0.1:8099"],
-        changes_nothing: false,
         ..RIGHT
     },
     Case {
