@@ -30,7 +30,7 @@ pub(crate) struct Node {
 
 /// Asks the API once for everything that checks need, one line an object, fields separated by tabs. `kubectl` speaks
 /// for the local administrator; it gives up after two seconds, because a probe must not wait for a broken cluster.
-pub(crate) const QUERY: &str = r#"[ -e /etc/kubernetes/admin.conf ] && kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 2s \
+pub(crate) const QUERY: &str = r#"[ -e /etc/kubernetes/admin.conf ] && KUBECACHEDIR=$PWD/cache kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 2s \
 get nodes,deployments,daemonsets,configmaps -A -o go-template='{{range .items}}{{.kind}}{{"\t"}}{{.metadata.namespace}}/{{.metadata.name}}{{"\t"}}{{if eq .kind "Node"}}{{range .status.conditions}}{{if eq .type "Ready"}}{{.status}}{{end}}{{end}}{{"\t"}}{{.status.nodeInfo.kubeletVersion}}{{"\t"}}{{range $k, $v := .metadata.labels}}{{$k}}={{$v}} {{end}}{{"\t"}}{{range .spec.taints}}{{.key}}{{if .value}}={{.value}}{{end}}:{{.effect}} {{end}}{{else if eq .kind "Deployment"}}{{.spec.replicas}}{{"\t"}}{{if eq .status.observedGeneration .metadata.generation}}{{with .status.availableReplicas}}{{.}}{{else}}0{{end}}{{else}}0{{end}}{{else if eq .kind "DaemonSet"}}{{.status.desiredNumberScheduled}}{{"\t"}}{{if eq .status.observedGeneration .metadata.generation}}{{with .status.numberAvailable}}{{.}}{{else}}0{{end}}{{else}}0{{end}}{{end}}{{"\n"}}{{end}}end{{"\n"}}'"#;
 
 impl ClusterState {

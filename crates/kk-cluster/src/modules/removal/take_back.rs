@@ -23,7 +23,7 @@ pub(super) fn task(removal: &Removal) -> Task {
         if removal.is_needed(host) {
             let keep = if removal.all { String::new() } else { format!(" '{RUNTIME}'") };
             let script = format!(
-                "kk_disown_all{keep}\n[ ! -s /etc/hostname ] || [ \"$(cat /etc/hostname)\" = \"$(hostname)\" ] || hostname \"$(cat /etc/hostname)\"\n"
+                "kk_disown_all{keep}\nsystemctl reset-failed etcd.service kubelet.service containerd.service 2>/dev/null || :\n[ ! -s /etc/hostname ] || [ \"$(cat /etc/hostname)\" = \"$(hostname)\" ] || hostname \"$(cat /etc/hostname)\"\n"
             );
             work.actions
                 .push(Box::new(Command::new("restore what was replaced, remove what was made", script)));
