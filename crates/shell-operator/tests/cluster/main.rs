@@ -3,7 +3,6 @@
 //! The harness starts etcd, kube-apiserver and kube-controller-manager as plain processes on free loopback ports with
 //! their own certificates; no root is needed. All tests but those of faults share one cluster.
 
-mod conformance;
 mod control_plane;
 mod faults;
 mod hooks;
