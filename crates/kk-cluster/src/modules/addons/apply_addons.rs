@@ -10,14 +10,14 @@ use kk_engine::{
 use super::manifests;
 use crate::{
     BuildError, Target, kubeadm,
-    modules::{kubelet::NOTES, slots},
+    modules::{KUBECTL, kubelet::NOTES, slots},
 };
 
 /// kube-proxy by kubeadm, the rest from this program's manifests; side by side. The notes say what was applied last.
 pub(super) fn task(target: &Target) -> Result<Task, BuildError> {
     let host = target.spec.first_control_plane();
     let facts = target.facts(host);
-    let (mut what, mut script) = (Vec::new(), "export KUBECONFIG=/etc/kubernetes/admin.conf\n".to_owned());
+    let (mut what, mut script) = (Vec::new(), KUBECTL.to_owned());
     let mut notes: Vec<Box<dyn Action>> = Vec::new();
     let mut needed = |name: &str, text: &str, workload: &str| {
         let note = File::text(format!("{NOTES}/{name}.yaml"), text).mode(0o600);

@@ -9,7 +9,7 @@ use kk_engine::{
 
 use crate::{
     Target,
-    modules::{joining, slots},
+    modules::{KUBECTL, joining, slots},
 };
 
 /// Only after a join, or an init. A second more lets the kubelets read the Services.
@@ -19,10 +19,8 @@ pub(super) fn task(target: &Target) -> Task {
         return task;
     }
     let nodes = target.spec.nodes();
-    let condition = format!(
-        "[ \"$(kubectl --kubeconfig /etc/kubernetes/admin.conf get nodes --no-headers 2>&1 | wc -l)\" -ge {} ]",
-        nodes.len()
-    );
+    let condition =
+        format!("{KUBECTL}[ \"$(kubectl get nodes --no-headers 2>&1 | wc -l)\" -ge {} ]", nodes.len());
     let mut work =
         HostWork::new(vec![
             Box::new(WaitUntil::new("all nodes are registered", condition).hint(

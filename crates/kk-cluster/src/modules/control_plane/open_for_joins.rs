@@ -7,7 +7,7 @@ use time::{Duration, OffsetDateTime, format_description::well_known::Rfc3339};
 
 use crate::{
     Target, kubeadm,
-    modules::{joining, slots},
+    modules::{KUBECTL, joining, slots},
 };
 
 /// Only when some node is to join. A cluster made just now knows the token from `kubeadm init`.
@@ -24,9 +24,7 @@ pub(super) fn task(target: &Target) -> Task {
         let expires = expires.format(&Rfc3339).expect("a time of this century has an RFC 3339 form");
         Command::new(
             "make a bootstrap token for an hour",
-            format!(
-                "kubectl --kubeconfig /etc/kubernetes/admin.conf apply -f token.yaml >/dev/null\n{read_ca}"
-            ),
+            format!("{KUBECTL}kubectl apply -f token.yaml >/dev/null\n{read_ca}"),
         )
         .file("token.yaml", kubeadm::token_secret(&target.token, &expires).into_bytes())
     } else {

@@ -4,7 +4,11 @@ use kk_config::{Host, Role};
 use kk_connector::quote;
 use kk_engine::{HostWork, Task, actions::Command};
 
-use crate::{Target, cluster_state::Node, modules::slots};
+use crate::{
+    Target,
+    cluster_state::Node,
+    modules::{KUBECTL, slots},
+};
 
 /// The label by which people see workers in `kubectl get nodes`.
 const WORKER: &str = "node-role.kubernetes.io/worker";
@@ -22,7 +26,7 @@ pub(super) fn task(target: &Target) -> Task {
     if script.is_empty() {
         return task;
     }
-    let script = format!("export KUBECONFIG=/etc/kubernetes/admin.conf\n{script}");
+    let script = format!("{KUBECTL}{script}");
     let mut work = HostWork::new(vec![Box::new(
         Command::new("set labels and taints", script).transient_on("connection refused"),
     )])

@@ -8,6 +8,7 @@ mod disable_swap;
 mod load_kernel_modules;
 mod raise_limits;
 mod relax_selinux;
+mod remember_settings;
 mod set_hostname;
 mod write_hosts_block;
 
@@ -34,6 +35,7 @@ pub(crate) fn module(target: &Target) -> Result<Module, BuildError> {
             relax_selinux::task(target),
             disable_firewall::task(target),
             load_kernel_modules::task(target),
+            remember_settings::task(target),
             apply_sysctls::task(target),
             raise_limits::task(target)?,
         ],

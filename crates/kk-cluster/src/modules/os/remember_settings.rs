@@ -1,0 +1,35 @@
+//! Remember kernel settings that Kubernetes' programs change by themselves, so that delete can put them back.
+
+use std::fmt::Write as _;
+
+use kk_engine::{HostWork, Task, actions::Command};
+
+use crate::Target;
+
+/// What kube-proxy sets (Kubernetes, `pkg/proxy/iptables/proxier.go` and `cmd/kube-proxy/app/conntrack.go`).
+const SETTINGS: &[&str] = &[
+    "net.ipv4.conf.all.route_localnet",
+    "net.netfilter.nf_conntrack_max",
+    "net.netfilter.nf_conntrack_tcp_timeout_established",
+    "net.netfilter.nf_conntrack_tcp_timeout_close_wait",
+];
+
+/// Once, before a node's first kube-proxy: afterwards the values are no longer the host's own.
+pub(super) fn task(target: &Target) -> Task {
+    let mut script = String::new();
+    for name in SETTINGS {
+        let knob = format!("/proc/sys/{}", name.replace('.', "/"));
+        let _ = writeln!(script, "[ ! -w {knob} ] || kk_record \"sysctl$KK_TAB{name}$KK_TAB$(cat {knob})\"");
+    }
+    let mut task = Task::new("remember_settings", "Remember kernel settings");
+    for host in target.spec.nodes() {
+        let remember =
+            Command::new("remember kernel settings that kube-proxy changes", script.clone()).when(|facts| {
+                let line = format!("sysctl\t{}\t", SETTINGS[0]);
+                let known = facts.owned.iter().any(|known| known.starts_with(&line));
+                !known && !facts.files.contains_key("/etc/kubernetes/kubelet.conf")
+            });
+        task = task.on(&host.name, HostWork::new(vec![Box::new(remember)]));
+    }
+    task
+}
