@@ -35,9 +35,14 @@ pub(crate) mod slots {
         Slot::of_host("runtime_programs", host)
     }
 
-    /// Programs of Kubernetes and the CNI plugins are on the host.
+    /// kubeadm and the kubelet are on the host.
     pub(crate) fn kube_programs(host: &str) -> Slot<()> {
         Slot::of_host("kube_programs", host)
+    }
+
+    /// kubectl and the CNI plugins are on the host.
+    pub(crate) fn node_tools(host: &str) -> Slot<()> {
+        Slot::of_host("node_tools", host)
     }
 
     /// containerd answers.

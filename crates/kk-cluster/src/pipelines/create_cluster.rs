@@ -17,9 +17,9 @@ pub(crate) fn pipeline(target: &Target) -> Result<Pipeline, BuildError> {
         modules: vec![
             os::module(target)?,
             binaries::module(target),
+            etcd::module(target)?,
             containerd::module(target)?,
             images::module(target),
-            etcd::module(target)?,
             kubelet::module(target)?,
             control_plane::module(target),
             workers::module(target),

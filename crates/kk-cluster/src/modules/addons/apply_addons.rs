@@ -64,6 +64,9 @@ pub(super) fn task(target: &Target) -> Result<Task, BuildError> {
     // Last: a note means that it is so.
     actions.extend(notes);
     let mut work = HostWork::new(actions).needs(slots::initialised().key());
+    for node in target.spec.nodes() {
+        work = work.awaits(slots::node_tools(&node.name).key());
+    }
     if !target.options.skip_pull_images {
         for node in target.spec.nodes() {
             work = work

@@ -29,7 +29,8 @@ pub(super) fn task(target: &Target) -> Task {
             )),
             Box::new(Command::new("let the kubelets read the Services", "sleep 1\n")),
         ])
-        .needs(slots::initialised().key());
+        .needs(slots::initialised().key())
+        .needs(slots::node_tools(&target.spec.first_control_plane().name).key());
     for host in nodes {
         work = work.awaits(slots::joined(&host.name).key());
     }

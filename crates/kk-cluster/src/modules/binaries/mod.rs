@@ -2,6 +2,7 @@
 
 mod download;
 mod upload_kube_programs;
+mod upload_node_tools;
 mod upload_runtime;
 
 use kk_artifact::{Component, LocalFile};
@@ -15,6 +16,7 @@ pub(crate) fn module(target: &Target) -> Module {
     let mut tasks = download::tasks(target);
     tasks.push(upload_runtime::task(target));
     tasks.push(upload_kube_programs::task(target));
+    tasks.push(upload_node_tools::task(target));
     Module::new("binaries", tasks)
 }
 
@@ -35,19 +37,20 @@ fn runtime_components(host: &Host) -> Vec<Component> {
     components
 }
 
-/// Programs of a node.
+/// Programs that make a host a node: `kubeadm init` and `join` wait for these only.
 fn kube_components(host: &Host) -> Vec<Component> {
-    if host.is_node() {
-        vec![Component::Kubeadm, Component::Kubelet, Component::Kubectl, Component::CniPlugins]
-    } else {
-        Vec::new()
-    }
+    if host.is_node() { vec![Component::Kubeadm, Component::Kubelet] } else { Vec::new() }
+}
+
+/// Programs that are needed once the nodes are there.
+fn tool_components(host: &Host) -> Vec<Component> {
+    if host.is_node() { vec![Component::Kubectl, Component::CniPlugins] } else { Vec::new() }
 }
 
 /// Every component that some host needs, by architecture, in the order of need.
 pub(crate) fn wanted(target: &Target) -> Vec<(Component, Arch)> {
     let mut list = Vec::new();
-    for components in [runtime_components, kube_components] {
+    for components in [runtime_components, kube_components, tool_components] {
         for host in &target.spec.hosts {
             for component in components(host) {
                 if !list.contains(&(component, target.arch(host))) {

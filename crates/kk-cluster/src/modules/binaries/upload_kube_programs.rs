@@ -1,4 +1,4 @@
-//! Send Kubernetes' programs and the CNI plugins, while the runtime and etcd start.
+//! Send kubeadm and the kubelet, while the runtime and etcd start.
 
 use kk_engine::{HostWork, Task};
 

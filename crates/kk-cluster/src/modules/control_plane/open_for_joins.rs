@@ -34,10 +34,12 @@ pub(super) fn task(target: &Target) -> Task {
         values.fill(&slots::cluster_ca(), stdout.to_owned());
         Ok(())
     }));
-    task.on(
-        &target.spec.first_control_plane().name,
-        HostWork::new(vec![Box::new(action)])
-            .needs(slots::initialised().key())
-            .provides(slots::cluster_ca().key()),
-    )
+    let first = &target.spec.first_control_plane().name;
+    let mut work = HostWork::new(vec![Box::new(action)])
+        .needs(slots::initialised().key())
+        .provides(slots::cluster_ca().key());
+    if target.is_initialised() {
+        work = work.needs(slots::node_tools(first).key());
+    }
+    task.on(first, work)
 }

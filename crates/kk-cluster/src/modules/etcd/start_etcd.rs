@@ -1,9 +1,14 @@
 //! Start etcd.
 
-use kk_engine::{HostWork, Task, actions::Unit};
+use kk_engine::{HostWork, Slot, Task, actions::Unit};
 
 use super::CERTS;
 use crate::{Target, modules::slots};
+
+/// The member of this host was told to start.
+pub(super) fn started(host: &str) -> Slot<()> {
+    Slot::of_host("etcd_started", host)
+}
 
 /// Starts without waiting: a member is ready only when most of the others are, and they start at the same time.
 pub(super) fn task(target: &Target) -> Task {
@@ -18,7 +23,9 @@ pub(super) fn task(target: &Target) -> Task {
         ]);
         task = task.on(
             &host.name,
-            HostWork::new(vec![Box::new(unit)]).needs(slots::runtime_programs(&host.name).key()),
+            HostWork::new(vec![Box::new(unit)])
+                .needs(slots::runtime_programs(&host.name).key())
+                .provides(started(&host.name).key()),
         );
     }
     task

@@ -9,7 +9,7 @@ use kk_engine::Module;
 
 use crate::Target;
 
-/// Three pulls a host, side by side; each provides what somebody waits for.
+/// Up to three pulls a host, one after the other beside the lane; each provides what somebody waits for.
 pub(crate) fn module(target: &Target) -> Module {
     if target.options.skip_pull_images {
         return Module::skipped("images", "--skip-pull-images is given");

@@ -17,7 +17,7 @@ pub(super) fn task(target: &Target) -> Task {
         task = task.on(
             &host.name,
             HostWork::new(vec![Box::new(Pull::new(vec![target.images.coredns()]))])
-                .needs(slots::runtime(&host.name).key())
+                .needs(slots::node_images(&host.name).key())
                 .provides(slots::addon_images(&host.name).key()),
         );
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kk_config::NetworkPlugin;
+use kk_config::{NetworkPlugin, Role};
 use kk_engine::{HostWork, Retry, Task};
 
 use super::pull::Pull;
@@ -15,10 +15,16 @@ pub(super) fn task(target: &Target) -> Task {
         .retry(Retry::times(3))
         .beside();
     for host in target.spec.nodes() {
+        // In the order of need: a control plane's own images first.
+        let before = if host.has_role(&Role::ControlPlane) {
+            slots::control_plane_images(&host.name)
+        } else {
+            slots::runtime(&host.name)
+        };
         task = task.on(
             &host.name,
             HostWork::new(vec![Box::new(Pull::new(images(target)))])
-                .needs(slots::runtime(&host.name).key())
+                .needs(before.key())
                 .provides(slots::node_images(&host.name).key()),
         );
     }

@@ -30,7 +30,8 @@ pub(super) fn task(target: &Target) -> Task {
     let mut work = HostWork::new(vec![Box::new(
         Command::new("set labels and taints", script).transient_on("connection refused"),
     )])
-    .needs(slots::initialised().key());
+    .needs(slots::initialised().key())
+    .needs(slots::node_tools(&target.spec.first_control_plane().name).key());
     for host in target.spec.nodes() {
         work = work.awaits(slots::joined(&host.name).key());
     }

@@ -25,7 +25,9 @@ pub(super) fn task(target: &Target) -> Task {
                 "",
                 "look at the pods that are not ready: \"kubectl get pods -A\", \"kubectl describe pod …\"",
             );
-    let mut work = HostWork::new(vec![Box::new(wait)]).needs(slots::initialised().key());
+    let mut work = HostWork::new(vec![Box::new(wait)])
+        .needs(slots::initialised().key())
+        .needs(slots::node_tools(&target.spec.first_control_plane().name).key());
     for host in target.spec.nodes() {
         work = work.awaits(slots::joined(&host.name).key());
     }
