@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
@@ -33,29 +33,33 @@ struct Figure {
     unit: &'static str,
     /// What the value stands beside, with its own value.
     beside: String,
-    goal: f64,
+    /// At most this; without one the value is only shown.
+    goal: Option<f64>,
 }
 
 impl Figure {
     fn is_reached(&self) -> bool {
-        self.value <= self.goal
+        self.goal.is_none_or(|goal| self.value <= goal)
+    }
+
+    fn goal(&self) -> String {
+        self.goal.map_or_else(|| "-".to_owned(), |goal| format!("{goal:.2}"))
     }
 
     /// The line that programs read.
     fn line(&self) -> String {
         let verdict = if self.is_reached() { "ok" } else { "short" };
+        let Self { name, value, unit, beside, .. } = self;
         format!(
-            "BENCH name={} value={:.2} unit={} beside={} goal={:.2} {verdict}",
-            self.name, self.value, self.unit, self.beside, self.goal
+            "BENCH name={name} value={value:.2} unit={unit} beside={beside} goal={} {verdict}",
+            self.goal()
         )
     }
 
     fn row(&self) -> String {
         let verdict = if self.is_reached() { "yes" } else { "no" };
-        format!(
-            "| {} | {:.2} {} | {} | {:.2} | {verdict} |\n",
-            self.name, self.value, self.unit, self.beside, self.goal
-        )
+        let Self { name, value, unit, beside, .. } = self;
+        format!("| {name} | {value:.2} {unit} | {beside} | {} | {verdict} |\n", self.goal())
     }
 }
 
@@ -91,24 +95,15 @@ fn measure<'a>(
     beside: bool,
     samples: &mut BTreeMap<&'a str, Vec<f64>>,
 ) -> Result<()> {
-    let site = Site::fresh(ctx, &ctx.dir.join("site"), 3, None)?;
     let mut keep = |name: &'a str, value: f64| {
         line(&format!("round {round}: {name} {value:.2}"));
         samples.entry(name).or_default().push(value);
     };
     if beside {
-        keep("by_hand", by_hand(ctx, &site)?);
-        // The programs are on the control machine, for the script as for kk.
-        let warm = ctx.tools.artefacts.join("bench-downloads");
         let site = Site::fresh(ctx, &ctx.dir.join("site"), 3, None)?;
-        if warm.exists() {
-            ctx.run(
-                "warm",
-                Job::new("cp").args(["-al".as_ref(), warm.as_os_str(), site.workdir().as_os_str()]),
-            )?
-            .ok()?;
-        }
+        keep("by_hand", by_hand(ctx, &site)?);
     }
+    let site = Site::fresh(ctx, &ctx.dir.join("site"), 3, None)?;
     let create = ctx.kk_ok(&site, "create", &[])?;
     checks::cluster_is_complete(ctx, &site)?;
     keep("create_3", create.finished.took.as_secs_f64());
@@ -117,9 +112,8 @@ fn measure<'a>(
     ensure!(again.events.finished()?.changed == 0, "the second create changed something");
     keep("again_3", again.finished.took.as_secs_f64());
     keep("again_3_round_trips", most_round_trips(&again)?);
-    let begun = Instant::now();
     let delete = ctx.kk_ok(&site, "delete", &["--all"])?;
-    keep("delete_3", begun.elapsed().as_secs_f64());
+    keep("delete_3", delete.finished.took.as_secs_f64());
     keep("delete_3_round_trips", most_round_trips(&delete)?);
     Ok(())
 }
@@ -188,23 +182,17 @@ fn median(values: &[f64]) -> f64 {
 fn figures(samples: &BTreeMap<&str, Vec<f64>>) -> Vec<Figure> {
     let value = |name: &str| samples.get(name).map(|values| median(values));
     let hand = value("by_hand");
-    let all: [(&'static str, &'static str, String, Option<f64>); 5] = [
-        (
-            "create_3",
-            "s",
-            hand.map_or("-".into(), |hand| format!("by_hand:{hand:.2},kubekey:60")),
-            hand.map(|hand| hand * 1.10),
-        ),
+    let beside_create = hand.map_or("kubekey:60".into(), |hand| format!("by_hand:{hand:.2},kubekey:60"));
+    let all: [(&'static str, &'static str, String, Option<f64>); 6] = [
+        ("create_3", "s", beside_create, hand.map(|hand| hand * 1.10)),
+        ("create_3_round_trips", "per_host", "kubekey:313".into(), None),
         ("again_3", "s", "kubekey:8.5".into(), Some(2.0)),
         ("again_3_round_trips", "per_host", "kubekey:192".into(), Some(2.0)),
         ("delete_3", "s", "kubekey:70".into(), Some(10.0)),
-        ("create_3_round_trips", "per_host", "kubekey:313".into(), None),
+        ("delete_3_round_trips", "per_host", "-".into(), None),
     ];
-    all.into_iter()
-        .filter_map(|(name, unit, beside, goal)| {
-            Some(Figure { name, value: value(name)?, unit, beside, goal: goal? })
-        })
-        .collect()
+    let figure = |(name, unit, beside, goal)| Some(Figure { name, value: value(name)?, unit, beside, goal });
+    all.into_iter().filter_map(figure).collect()
 }
 
 /// Replaces what stands between the markers.
