@@ -11,7 +11,6 @@ use serde_json::Value;
 
 use crate::checks::{self, text};
 use crate::context::{Context, Tools};
-use crate::process::Job;
 use crate::report::line;
 use crate::site::Site;
 
