@@ -24,7 +24,7 @@ programs: packages ## build the programs of Kubernetes and etcd that tests run (
 	cargo run --quiet -p kk-lab -- mirror build
 
 .PHONY: test
-test: programs ## run all tests that need no hosts
+test: packages ## run all tests that need no hosts
 	bash tests/run.sh
 
 .PHONY: e2e
