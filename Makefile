@@ -21,7 +21,7 @@ build: packages ## build kk, the lab and the scenarios (release, in target/relea
 
 .PHONY: programs
 programs: packages ## build the programs of Kubernetes and etcd that tests run (once; minutes)
-	cargo run --quiet -p kk-lab -- mirror build
+	cargo run --quiet -p kk-lab -- mirror build --programs kubernetes,etcd
 
 .PHONY: test
 test: packages ## run all tests that need no hosts

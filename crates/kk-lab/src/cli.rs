@@ -96,6 +96,10 @@ pub(crate) enum Mirror {
         /// Kubernetes versions [default: the first of versions.yaml]
         #[arg(long, value_name = "VERSION")]
         kubernetes: Vec<String>,
+        /// Only the programs of these components (`kubernetes,etcd`), and print `component<TAB>folder` for each; needs
+        /// no root, installs and publishes nothing
+        #[arg(long, value_name = "COMPONENT", value_delimiter = ',')]
+        programs: Vec<String>,
     },
     /// Serve the mirror until it is ended; `up` starts it inside the lab
     Serve {

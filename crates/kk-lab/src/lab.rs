@@ -34,7 +34,7 @@ pub(crate) fn up(paths: &Paths, args: &Up) -> Result<()> {
         None => (1..=args.hosts).map(Host::new).collect(),
     };
     disk::ensure_free(Path::new(STATE), disk::per_host() * wanted.len() as u64, "the hosts")?;
-    packages::ensure(packages::HOSTS)?;
+    packages::install(packages::HOSTS)?;
     let base = rootfs::ensure(paths)?;
     if !args.no_mirror && args.host.is_none() {
         mirror::build(paths, &versions, &kubernetes)?;

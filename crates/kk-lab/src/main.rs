@@ -55,10 +55,17 @@ fn dispatch(command: Command) -> Result<()> {
         Command::Status { output } => lab::status(output),
         Command::Exec { host, command } => become_program(Host::named(&host)?.inside(&command)?),
         Command::Enter { command } => enter(&command),
-        Command::Mirror(Mirror::Build { kubernetes }) => {
-            lab::need_root()?;
+        Command::Mirror(Mirror::Build { kubernetes, programs }) => {
             let versions = Versions::load(&paths.data)?;
-            mirror::build(&paths, &versions, &versions.chosen(&kubernetes)?)
+            let kubernetes = versions.chosen(&kubernetes)?;
+            if programs.is_empty() {
+                lab::need_root()?;
+                return mirror::build(&paths, &versions, &kubernetes);
+            }
+            for (component, folder) in programs::ensure_only(&paths, &versions, &kubernetes, &programs)? {
+                say::answer(&format!("{component}\t{}", folder.display()));
+            }
+            Ok(())
         }
         Command::Mirror(Mirror::Serve { listen }) => serve::run(&paths.mirror(), &listen),
     }

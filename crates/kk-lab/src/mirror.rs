@@ -41,7 +41,7 @@ pub(crate) fn catalogue_file(paths: &Paths) -> PathBuf {
 pub(crate) fn build(paths: &Paths, versions: &Versions, kubernetes: &[String]) -> Result<()> {
     let builds = versions.builds(&paths.data, kubernetes)?;
     let name = format!("all-{}", kubernetes.join("-"));
-    let key = programs::key_of_all(paths, &builds)?;
+    let key = hash::of_text(&format!("{} {}", programs::key_of_all(paths, &builds)?, slice::recipe()));
     // Without the lock: who needs nothing built does not wait for somebody else's build.
     if record(paths, &name).key == key && catalogue_file(paths).exists() {
         return Ok(());
@@ -150,7 +150,9 @@ fn publish_image(
 ) -> Result<()> {
     let name = format!("image-{}-{version}", image.repositories[0].replace('/', "-"));
     let before = record(paths, &name);
-    let made_from = hash::of_text(&format!("{} {image:?} {}", made.key, base.display()));
+    // What lies below the program is part of the image: another slice is another image.
+    let below = if image.slice { slice::recipe() } else { String::new() };
+    let made_from = hash::of_text(&format!("{} {image:?} {}{below}", made.key, base.display()));
     // Tags that another Kubernetes version asked for earlier stay: their list is the second half of the key.
     let (old_from, old_tags) = before.key.split_once(' ').unwrap_or_default();
     let storage = Storage::new(&paths.registry());

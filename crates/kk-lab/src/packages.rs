@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::run::{command, output, succeeds};
 use crate::say::Step;
@@ -52,10 +52,23 @@ impl Probe {
     }
 }
 
+fn missing(needs: &[Need]) -> Vec<&'static str> {
+    needs.iter().filter(|(probe, _)| !probe.found()).map(|(_, package)| *package).collect()
+}
+
+/// For who may install nothing. Errors: something of `needs` is missing; all of it is named.
+pub(crate) fn require(needs: &[Need]) -> Result<()> {
+    let missing = missing(needs).join(" ");
+    ensure!(
+        missing.is_empty(),
+        "Debian packages are missing: {missing}\nhint: as root, apt-get install --no-install-recommends {missing}"
+    );
+    Ok(())
+}
+
 /// Installs what of `needs` is missing.
-pub(crate) fn ensure(needs: &[Need]) -> Result<()> {
-    let missing: Vec<&str> =
-        needs.iter().filter(|(probe, _)| !probe.found()).map(|(_, package)| *package).collect();
+pub(crate) fn install(needs: &[Need]) -> Result<()> {
+    let missing = missing(needs);
     if missing.is_empty() {
         return Ok(());
     }
@@ -72,4 +85,21 @@ fn apt(words: &[&str]) -> Result<()> {
     output(command("apt-get", words).env("DEBIAN_FRONTEND", "noninteractive"))
         .context("the lab needs Debian or Ubuntu with working apt sources")?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_that_is_missing_is_named_at_once() {
+        let needs = [
+            (Probe::File("/"), "present"),
+            (Probe::File("/no/such/file"), "some-headers"),
+            (Probe::Program("no-such-program"), "some-tool"),
+        ];
+        let error = require(&needs).unwrap_err().to_string();
+        assert!(error.contains("missing: some-headers some-tool\n"), "{error}");
+        assert!(require(&needs[..1]).is_ok());
+    }
 }

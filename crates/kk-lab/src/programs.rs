@@ -9,6 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
+use crate::packages::Need;
 use crate::paths::{Paths, remove_if_there};
 use crate::run::{command, output};
 use crate::say::{self, Step};
@@ -37,44 +38,90 @@ impl Programs {
     }
 }
 
-/// All programs by component and version; builds what the cache has not, then clears Go's own caches.
+/// All programs by component and version; builds what the cache has not. The caller holds the lock `build`.
 pub(crate) fn ensure(
     paths: &Paths,
     versions: &Versions,
     builds: &[Build],
 ) -> Result<BTreeMap<(String, String), Programs>> {
-    let mut finished = BTreeMap::new();
-    let mut missing = Vec::new();
-    for build in builds {
-        let programs = location(paths, build)?;
-        if !programs.folder.exists() {
-            missing.push((build, programs.clone()));
-        }
-        finished.insert((build.component.clone(), build.version.clone()), programs);
-    }
-    if !missing.is_empty() {
+    if !missing(paths, builds)?.is_empty() {
         disk::ensure_free(&paths.cache, disk::for_build() + disk::for_cache(), "building the mirror")?;
-        packages::ensure(packages::BUILD)?;
-        let go = go_program(paths, &versions.go)?;
-        for (number, (build, programs)) in missing.iter().enumerate() {
-            let left: u64 = missing[number..].iter().map(|(build, _)| build.seconds).sum();
-            let title = format!(
-                "[{} of {}] building {} {}",
-                number + 1,
-                missing.len(),
-                build.component,
-                build.version
-            );
-            let step = Step::begin(&title, &format!("about {} min left in all", left.div_ceil(60)));
-            compile(paths, &go, build, &programs.folder)
-                .with_context(|| format!("cannot build {} {}", build.component, build.version))?;
-            step.done();
-        }
-        say::progress("clearing Go's caches");
-        remove_if_there(&paths.cache.join("go"))?;
+        packages::install(packages::BUILD)?;
+        packages::install(packages::GO)?;
+        build_missing(paths, versions, builds)?;
+        clear_go_caches(paths, builds)?;
+    }
+    let mut finished = BTreeMap::new();
+    for build in builds {
+        finished.insert((build.component.clone(), build.version.clone()), location(paths, build)?);
     }
     finished.insert(("pause".into(), versions.pause.clone()), pause(paths, &versions.pause)?);
     Ok(finished)
+}
+
+/// Component and folder of these components; builds those that the cache has not, and no more. Needs no root: nothing
+/// is installed or published. Errors: an unknown component, a tool that building needs is missing, a failed build.
+pub(crate) fn ensure_only(
+    paths: &Paths,
+    versions: &Versions,
+    kubernetes: &[String],
+    components: &[String],
+) -> Result<Vec<(String, PathBuf)>> {
+    let all = versions.builds(&paths.data, kubernetes)?;
+    let wanted = versions.only(&all, components)?;
+    let to_build = missing(paths, &wanted)?;
+    if !to_build.is_empty() {
+        disk::ensure_free(&paths.cache, disk::for_build(), "building programs")?;
+        let c: &[Need] = if to_build.iter().any(|build| build.cgo) { packages::BUILD } else { &[] };
+        packages::require(&[packages::GO, c].concat())?;
+        let _alone = paths.lock("build")?;
+        build_missing(paths, versions, &wanted)?;
+        clear_go_caches(paths, &all)?;
+    }
+    wanted.iter().map(|build| Ok((build.component.clone(), location(paths, build)?.folder))).collect()
+}
+
+fn missing<'a>(paths: &Paths, builds: &'a [Build]) -> Result<Vec<&'a Build>> {
+    let mut missing = Vec::new();
+    for build in builds {
+        if !location(paths, build)?.folder.exists() {
+            missing.push(build);
+        }
+    }
+    Ok(missing)
+}
+
+fn build_missing(paths: &Paths, versions: &Versions, builds: &[Build]) -> Result<()> {
+    let missing = missing(paths, builds)?;
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let go = go_program(paths, &versions.go)?;
+    for (number, build) in missing.iter().enumerate() {
+        let left: u64 = missing[number..].iter().map(|build| build.seconds).sum();
+        let title =
+            format!("[{} of {}] building {} {}", number + 1, missing.len(), build.component, build.version);
+        let step = Step::begin(&title, &format!("about {} min left in all", left.div_ceil(60)));
+        compile(paths, &go, build, &location(paths, build)?.folder)
+            .with_context(|| format!("cannot build {} {}", build.component, build.version))?;
+        step.done();
+    }
+    Ok(())
+}
+
+/// Removes Go's own caches once `all` is built; before, they save the rest of it minutes.
+fn clear_go_caches(paths: &Paths, all: &[Build]) -> Result<()> {
+    let caches = go_caches(paths);
+    if !missing(paths, all)?.is_empty() {
+        say::progress(&format!("Go's caches stay until the whole mirror is built: {}", caches.display()));
+        return Ok(());
+    }
+    say::progress("clearing Go's caches");
+    remove_if_there(&caches)
+}
+
+fn go_caches(paths: &Paths) -> PathBuf {
+    paths.cache.join("go")
 }
 
 /// Changes when anything does that the mirror is made from: Go modules, recipes, `versions.yaml`, `pause.c`.
@@ -123,12 +170,12 @@ fn finish(unfinished: &Path, folder: &Path) -> Result<()> {
     fs::rename(unfinished, folder).with_context(|| format!("cannot create {}", folder.display()))
 }
 
-/// Go with caches of the lab's own, which grow to many gigabytes and are removed after the build.
+/// Go with caches of the lab's own, which grow to many gigabytes and go when all is built.
 fn go_command(paths: &Paths, go: &Path) -> Command {
     let mut command = Command::new(go);
     command
-        .env("GOCACHE", paths.cache.join("go/build"))
-        .env("GOMODCACHE", paths.cache.join("go/mod"))
+        .env("GOCACHE", go_caches(paths).join("build"))
+        .env("GOMODCACHE", go_caches(paths).join("mod"))
         .env("GOFLAGS", "-modcacherw -buildvcs=false")
         .env("GOWORK", "off")
         .env("GOTOOLCHAIN", "auto");
@@ -137,7 +184,6 @@ fn go_command(paths: &Paths, go: &Path) -> Command {
 
 /// A Go that is new enough or gets the right one by itself; Debian 12's does neither and is shown the way.
 fn go_program(paths: &Paths, wanted: &str) -> Result<PathBuf> {
-    packages::ensure(packages::GO)?;
     let go = PathBuf::from("go");
     let said = output(&mut command("go", ["version"]))?;
     if parse_version(&said).with_context(|| format!("`go version` says `{}`", said.trim()))? >= FETCHES_ITSELF
@@ -177,7 +223,7 @@ fn pause(paths: &Paths, version: &str) -> Result<Programs> {
     let key = hash::short(sha.finalize());
     let folder = paths.cache.join("programs").join(format!("pause-{version}-{key}"));
     if !folder.exists() {
-        packages::ensure(packages::BUILD)?;
+        packages::install(packages::BUILD)?;
         let unfinished = paths.unfinished().join("pause");
         remove_if_there(&unfinished)?;
         fs::create_dir_all(&unfinished)?;
@@ -204,5 +250,45 @@ mod tests {
         ] {
             assert_eq!(parse_version(said), version, "{said}");
         }
+    }
+
+    /// A cache in a folder of its own, and everything that is built for it.
+    fn lab(folder: &Path) -> (Paths, Versions, Vec<Build>) {
+        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/lab");
+        let paths = Paths { cache: folder.to_owned(), data };
+        let versions = Versions::load(&paths.data).unwrap();
+        let all = versions.builds(&paths.data, &versions.chosen(&[]).unwrap()).unwrap();
+        (paths, versions, all)
+    }
+
+    #[test]
+    fn go_caches_stay_until_everything_is_built() {
+        let folder = tempfile::tempdir().unwrap();
+        let (paths, _, all) = lab(folder.path());
+        fs::create_dir_all(go_caches(&paths).join("build")).unwrap();
+        for build in &all {
+            clear_go_caches(&paths, &all).unwrap();
+            assert!(go_caches(&paths).exists(), "gone before {}", build.component);
+            fs::create_dir_all(location(&paths, build).unwrap().folder).unwrap();
+        }
+        clear_go_caches(&paths, &all).unwrap();
+        assert!(!go_caches(&paths).exists());
+    }
+
+    #[test]
+    fn components_that_are_there_are_found_beside_a_build_that_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let (paths, versions, all) = lab(folder.path());
+        let wanted = ["kubernetes".to_owned(), "etcd".to_owned()];
+        let mut there = Vec::new();
+        for build in versions.only(&all, &wanted).unwrap() {
+            let made = location(&paths, &build).unwrap().folder;
+            fs::create_dir_all(&made).unwrap();
+            there.push((build.component, made));
+        }
+        // Waiting for this lock would not end.
+        let _other = paths.lock("build").unwrap();
+        let found = ensure_only(&paths, &versions, &versions.chosen(&[]).unwrap(), &wanted).unwrap();
+        assert_eq!(found, there);
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn ensure(paths: &Paths) -> Result<PathBuf> {
     if folder.exists() {
         return Ok(folder);
     }
-    packages::ensure(packages::ROOT_FS)?;
+    packages::install(packages::ROOT_FS)?;
     let step = Step::begin("building the root file system of the hosts", "about 40 s");
     let unfinished = paths.unfinished();
     fs::create_dir_all(&unfinished)?;

@@ -31,6 +31,11 @@ const IPTABLES: [&str; 6] =
 /// Path in the image → what is there.
 pub(crate) type Files = BTreeMap<String, Source>;
 
+/// Changes when anything else is to be cut out.
+pub(crate) fn recipe() -> String {
+    format!("{} {}", PROGRAMS.join(" "), IPTABLES.join(" "))
+}
+
 /// Cuts the slice out of the root file system `base`.
 pub(crate) fn cut(base: &Path) -> Result<Files> {
     let mut files = Files::new();

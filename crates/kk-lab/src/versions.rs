@@ -125,6 +125,15 @@ impl Versions {
         Ok(builds)
     }
 
+    /// Those of `builds` that are of these components. Errors: one that is no component.
+    pub(crate) fn only(&self, builds: &[Build], components: &[String]) -> Result<Vec<Build>> {
+        if let Some(unknown) = components.iter().find(|name| !self.components.contains_key(*name)) {
+            let known: Vec<&str> = self.components.keys().map(String::as_str).collect();
+            bail!("there is no component `{unknown}`\nhint: the lab builds {}", known.join(", "));
+        }
+        Ok(builds.iter().filter(|build| components.contains(&build.component)).cloned().collect())
+    }
+
     fn build(&self, data: &Path, name: &str, version: &str) -> Result<Build> {
         let component = self.component(name)?;
         let module = data.join(format!("{name}-{version}"));
@@ -200,5 +209,16 @@ mod tests {
         let error = versions.chosen(&["1.20.0".into()]).unwrap_err().to_string();
         assert!(error.contains("Kubernetes 1.20.0 cannot be had"), "{error}");
         assert_eq!(versions.chosen(&["v1.36.4".into()]).unwrap(), ["1.36.4"]);
+    }
+
+    #[test]
+    fn components_are_picked_by_name_and_an_unknown_one_is_named() {
+        let versions = Versions::load(&data()).unwrap();
+        let all = versions.builds(&data(), &versions.chosen(&[]).unwrap()).unwrap();
+        let picked = versions.only(&all, &["etcd".into(), "kubernetes".into(), "etcd".into()]).unwrap();
+        let names: Vec<&str> = picked.iter().map(|build| build.component.as_str()).collect();
+        assert_eq!(names, ["kubernetes", "etcd"]);
+        let error = versions.only(&all, &["etcd".into(), "etdc".into()]).unwrap_err().to_string();
+        assert!(error.contains("`etdc`") && error.contains("etcd, flannel"), "{error}");
     }
 }
