@@ -17,6 +17,8 @@ need /usr/include/openssl/ssl.h libssl-dev
 need ssh openssh-client
 need /usr/sbin/sshd openssh-server
 need jq jq
+# Debian's own is old; it fetches the version that a module asks for through the module proxy.
+need go golang-go
 [ -n "$missing" ] || exit 0
 echo "installing Debian packages:$missing"
 run=

@@ -33,7 +33,7 @@ pub(crate) fn module(target: &Target) -> Result<Module, BuildError> {
 pub(crate) fn health_command(spec: &Spec, host: &Host) -> String {
     let member = format!("{CERTS}/member-{}", host.name);
     format!(
-        "[ -e {key} ] && etcdctl --endpoints https://127.0.0.1:{port} --cacert {CERTS}/ca.pem --cert {cert} --key {key} --command-timeout 2s endpoint health >/dev/null 2>&1 && echo healthy",
+        "[ -e {key} ] && etcdctl --endpoints https://127.0.0.1:{port} --cacert {CERTS}/ca.pem --cert {cert} --key {key} --command-timeout 2s endpoint health >/dev/null && echo healthy",
         port = spec.etcd.port,
         cert = quote(&format!("{member}.pem")),
         key = quote(&format!("{member}-key.pem")),

@@ -14,7 +14,7 @@ pub(super) fn task(target: &Target) -> Task {
             .done_by(|facts| facts.values.get("etcd").is_some_and(|answer| answer == "healthy"))
             .hint(
                 "",
-                "the members must reach each other on their peer port: look at firewalls between the hosts",
+                "see \"journalctl -u etcd\" on the host; the members must reach each other on their peer port",
             );
         task = task.on(
             &host.name,
