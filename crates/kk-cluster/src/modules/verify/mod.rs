@@ -8,7 +8,7 @@ use kk_engine::Module;
 
 use crate::Target;
 
-/// Nodes Ready, CoreDNS available, a Service answers. Without a network plugin none of it can come true.
+/// Nodes Ready, proxy and network up on each, CoreDNS available, a Service answers. Without a network plugin none of it can come true.
 pub(crate) fn module(target: &Target) -> Module {
     if target.spec.network.plugin == NetworkPlugin::None {
         return Module::skipped(
@@ -19,9 +19,25 @@ pub(crate) fn module(target: &Target) -> Module {
     Module::new("verify", vec![wait_until_ready::task(target), wait_until_services_answer::task(target)])
 }
 
+/// Workloads that must be ready on every node, or be there at all, by namespace.
+fn workloads(target: &Target) -> Vec<(&'static str, &'static str)> {
+    let mut list = vec![("kube-system", "deployment/coredns")];
+    if !target.spec.kubernetes.disable_kube_proxy {
+        list.push(("kube-system", "daemonset/kube-proxy"));
+    }
+    if matches!(target.spec.network.plugin, NetworkPlugin::Flannel(_)) {
+        list.push(("kube-flannel", "daemonset/kube-flannel-ds"));
+    }
+    list
+}
+
 /// What the API says, at the time of the probe.
 fn is_ready(target: &Target) -> bool {
     let state = &target.state;
+    let available = |(namespace, workload): &(&str, &str)| {
+        let name = workload.split_once('/').map_or(*workload, |(_, name)| name);
+        state.is_available(&format!("{namespace}/{name}"))
+    };
     target.spec.nodes().iter().all(|host| state.nodes.get(&host.name).is_some_and(|node| node.ready))
-        && state.is_available("kube-system/coredns")
+        && workloads(target).iter().all(available)
 }

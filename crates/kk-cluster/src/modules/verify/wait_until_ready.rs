@@ -1,6 +1,6 @@
-//! Wait until all nodes are Ready and CoreDNS is available.
+//! Wait until all nodes are Ready, and what makes them a network runs.
 
-use std::time::Duration;
+use std::{fmt::Write as _, time::Duration};
 
 use kk_engine::{HostWork, Task, actions::Command};
 
@@ -9,22 +9,26 @@ use crate::{
     modules::{KUBECTL, slots},
 };
 
-/// By a watch of the API, not by polling.
-const SCRIPT: &str = "\
-kubectl wait --for=condition=Ready nodes --all --timeout=300s >/dev/null || { kubectl get nodes >&2; kubectl get pods -A -o wide >&2; exit 1; }
-kubectl -n kube-system rollout status deployment/coredns --timeout=300s >/dev/null || { kubectl -n kube-system describe pods -l k8s-app=kube-dns >&2; exit 1; }
-";
+/// By watches of the API, not by polling. What is not ready is shown.
+fn script(target: &Target) -> String {
+    let mut script = format!(
+        "{KUBECTL}kubectl wait --for=condition=Ready nodes --all --timeout=300s >/dev/null || {{ kubectl get nodes >&2; kubectl get pods -A -o wide >&2; exit 1; }}\n"
+    );
+    for (namespace, workload) in super::workloads(target) {
+        let _ = writeln!(
+            script,
+            "kubectl -n {namespace} rollout status {workload} --timeout=300s >/dev/null || {{ kubectl -n {namespace} describe pods | tail -n 30 >&2; exit 1; }}"
+        );
+    }
+    script
+}
 
 /// On the first control plane, unless the probe saw it.
 pub(super) fn task(target: &Target) -> Task {
     let ready = super::is_ready(target);
-    let wait =
-        Command::new("wait until nodes are Ready and CoreDNS is available", format!("{KUBECTL}{SCRIPT}"))
-            .when(move |_| !ready)
-            .hint(
-                "",
-                "look at the pods that are not ready: \"kubectl get pods -A\", \"kubectl describe pod …\"",
-            );
+    let wait = Command::new("wait until nodes are Ready and their pods run", script(target))
+        .when(move |_| !ready)
+        .hint("", "look at the pods that are not ready: \"kubectl get pods -A\", \"kubectl describe pod …\"");
     let mut work = HostWork::new(vec![Box::new(wait)])
         .needs(slots::initialised().key())
         .needs(slots::node_tools(&target.spec.first_control_plane().name).key());
