@@ -276,7 +276,7 @@ pub struct Credentials {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Download {
-    /// Base URL that stands in for the scheme and host of every catalogue URL; without a `/` at its end.
+    /// Base URL below which everything is found under its host and path: `https://dl.k8s.io/release/…` becomes `<mirror>/dl.k8s.io/release/…`; without a `/` at its end.
     pub mirror: Option<String>,
     /// PEM file on the control machine with the CA of the mirror.
     pub ca_file: Option<String>,

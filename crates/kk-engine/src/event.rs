@@ -34,11 +34,6 @@ pub enum EventKind {
         /// One line.
         text: String,
     },
-    /// A host answers.
-    Connected {
-        /// Host name.
-        host: String,
-    },
     /// The facts of a host are known.
     Probed {
         /// Host name.
@@ -85,7 +80,8 @@ pub enum EventKind {
         task: String,
         /// What people read.
         title: String,
-        /// How it ended.
+        /// How it ended; its fields stand beside the others.
+        #[serde(flatten)]
         outcome: Outcome,
         /// Time from its start, in milliseconds.
         took_ms: u64,

@@ -90,7 +90,7 @@ mod tests {
             lines[0],
             serde_json::json!({"at_ms": 1, "event": "note", "host": null, "text": "two\nlines"})
         );
-        assert_eq!(lines[1]["outcome"]["outcome"], "unchanged");
+        assert_eq!(lines[1]["outcome"], "unchanged");
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(journal.path()), mode(&run)), (0o600, 0o700));
     }

@@ -61,7 +61,6 @@ fn text_of(kind: &EventKind) -> Option<String> {
             Some(host) => format!("{host}: note: {text}"),
             None => format!("note: {text}"),
         },
-        EventKind::Connected { host } => format!("{host}: connected"),
         EventKind::Probed { host } => format!("{host}: looked at"),
         EventKind::Planned { modules } => {
             let counts: Vec<String> =

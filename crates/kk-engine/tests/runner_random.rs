@@ -117,7 +117,7 @@ async fn every_run_ends_and_nobody_begins_before_what_he_needs() {
         while let Some(event) = receiver.recv().await {
             let value = serde_json::to_value(&event).unwrap();
             if value["event"] == "task_finished" {
-                all_done &= value["outcome"]["outcome"] == "changed";
+                all_done &= value["outcome"] == "changed";
                 ended.push(format!(
                     "{}@{}",
                     value["task"].as_str().unwrap(),

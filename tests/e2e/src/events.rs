@@ -59,11 +59,11 @@ impl Events {
     pub(crate) fn changes(&self) -> Vec<Changed> {
         let mut changes: Vec<Changed> = self
             .of("task_finished")
-            .filter(|event| event["outcome"]["outcome"] == "changed")
+            .filter(|event| event["outcome"] == "changed")
             .map(|event| Changed {
                 host: text(&event["host"]),
                 task: format!("{}/{}", text(&event["module"]), text(&event["task"])),
-                lines: event["outcome"]["changes"].as_array().into_iter().flatten().map(text).collect(),
+                lines: event["changes"].as_array().into_iter().flatten().map(text).collect(),
             })
             .collect();
         changes.sort();
@@ -100,8 +100,8 @@ mod tests {
     use super::*;
 
     const RUN: &str = r#"{"at_ms":1,"event":"task_started","host":"n1","module":"etcd","task":"start_etcd","title":"Start etcd","attempt":1}
-{"at_ms":2,"event":"task_finished","host":"n1","module":"etcd","task":"start_etcd","title":"Start etcd","outcome":{"outcome":"changed","changes":["start etcd"]},"took_ms":1}
-{"at_ms":2,"event":"task_finished","host":"n2","module":"etcd","task":"start_etcd","title":"Start etcd","outcome":{"outcome":"unchanged"},"took_ms":1}
+{"at_ms":2,"event":"task_finished","host":"n1","module":"etcd","task":"start_etcd","title":"Start etcd","outcome":"changed","changes":["start etcd"],"took_ms":1}
+{"at_ms":2,"event":"task_finished","host":"n2","module":"etcd","task":"start_etcd","title":"Start etcd","outcome":"unchanged","took_ms":1}
 {"at_ms":3,"event":"run_finished","ok":true,"changed":1,"round_trips":{"control":1,"n1":2},"took_ms":3}
 {"at_ms":3,"event":"cut"#;
 

@@ -69,7 +69,6 @@ impl Live {
         }
         match event {
             EventKind::RunStarted { hosts, .. } => hosts.iter().for_each(|host| self.add_host(host)),
-            EventKind::Connected { host } => self.idle(host, "looking at the host"),
             EventKind::Probed { host } => self.idle(host, "ready"),
             EventKind::TaskStarted { host, module, task, title, .. } => {
                 let running = Running {

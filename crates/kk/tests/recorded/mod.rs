@@ -69,9 +69,7 @@ impl Run {
             hosts: HOSTS.map(str::to_owned).to_vec(),
             time: "2026-01-02T03:04:05Z".into(),
         });
-        for host in &HOSTS[..3] {
-            run.wait(150).at(EventKind::Connected { host: (*host).into() });
-        }
+        run.wait(450);
         for host in &HOSTS[..3] {
             run.wait(200).at(EventKind::Probed { host: (*host).into() });
         }
