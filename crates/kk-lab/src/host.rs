@@ -198,6 +198,8 @@ impl Host {
     /// Ends the host as a power cut would and removes all that was its own.
     pub(crate) fn remove(&self) -> Result<()> {
         cgroup::remove(&self.name)?;
+        // The kernel keeps the namespace, and this link with it, while connections of dead programs linger.
+        succeeds(&mut command("ip", ["-n", net::NAMESPACE, "link", "delete", &format!("vb-{}", self.name)]));
         // nspawn tidies this up itself only when it ends by itself.
         let _ = fs::remove_dir(Path::new("/run/systemd/nspawn/propagate").join(&self.name));
         mounts::remove_folder(&self.folder())
