@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// Lines of a log that a failure repeats.
 const LAST_LINES: usize = 30;
@@ -21,16 +22,16 @@ pub(crate) fn last_lines(text: &str) -> String {
     last.iter().flat_map(|line| ["  | ", line, "\n"]).collect()
 }
 
-/// The newest log of kk below a folder, with its last lines.
-pub(crate) fn last_log(folder: &Path) -> Option<String> {
+/// The newest log of kk below a folder, with its last lines, unless it is from before `since`.
+pub(crate) fn last_log(folder: &Path, since: SystemTime) -> Option<String> {
     let mut logs = Vec::new();
     find_logs(folder, &mut logs);
-    let (_, path) = logs.into_iter().max()?;
+    let (_, path) = logs.into_iter().max().filter(|(changed, _)| *changed >= since)?;
     let text = fs::read_to_string(&path).ok()?;
     Some(format!("  last lines of {}:\n{}", path.display(), last_lines(&text)))
 }
 
-fn find_logs(folder: &Path, found: &mut Vec<(std::time::SystemTime, std::path::PathBuf)>) {
+fn find_logs(folder: &Path, found: &mut Vec<(SystemTime, PathBuf)>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {

@@ -1,7 +1,7 @@
 //! Running scenarios one after the other, each with its own limit, and the lines that others read.
 
 use std::cell::RefCell;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Result, ensure};
 
@@ -34,9 +34,9 @@ pub(crate) fn run(tools: &Tools, only: &[String]) -> Result<bool> {
     let mut failed = 0;
     for scenario in &chosen {
         line(&format!("--- {}: {}", scenario.name, scenario.about));
-        let begun = Instant::now();
+        let (begun, since) = (Instant::now(), SystemTime::now());
         let result = Context::new(tools, scenario.name, scenario.limit, &shared)
-            .and_then(|ctx| (scenario.run)(&ctx).inspect_err(|error| explain(&ctx, error)));
+            .and_then(|ctx| (scenario.run)(&ctx).inspect_err(|error| explain(&ctx, error, since)));
         let seconds = begun.elapsed().as_secs();
         if let Err(error) = result {
             failed += 1;
@@ -67,11 +67,11 @@ fn choose(only: &[String]) -> Result<Vec<&'static Scenario>> {
     Ok(chosen)
 }
 
-fn explain(ctx: &Context<'_>, error: &anyhow::Error) {
+fn explain(ctx: &Context<'_>, error: &anyhow::Error, since: SystemTime) {
     line(&format!("{error:#}"));
     // The shared cluster's logs lie beside the scenarios' own folders.
-    let log = report::last_log(&ctx.dir).or_else(|| report::last_log(&ctx.tools.artefacts.join("cluster")));
-    if let Some(log) = log {
+    let cluster = ctx.tools.artefacts.join("cluster");
+    if let Some(log) = report::last_log(&ctx.dir, since).or_else(|| report::last_log(&cluster, since)) {
         line(log.trim_end());
     }
     line(&format!("  all it wrote: {}", ctx.dir.display()));
