@@ -48,7 +48,7 @@ pub struct Facts {
     pub memory_kib: u64,
     /// Active swap devices and files.
     pub swaps: Vec<String>,
-    /// The host's clock minus the control machine's, in milliseconds, corrected by half of the round trip.
+    /// The host's clock minus the control machine's, in milliseconds; the way back of one answer is in it.
     pub clock_skew_ms: i64,
     /// Whether `/sys/fs/cgroup` is a unified (v2) hierarchy.
     pub cgroup_v2: bool,

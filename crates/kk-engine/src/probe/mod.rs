@@ -36,7 +36,6 @@ pub async fn probe(
     let mut command = Command::new(probe_script(spec, &nonce));
     command.timeout = TIMEOUT;
     command.cancel = cancel.clone();
-    let sent = now_ms();
     let output = connection.run(command).await?;
     let received = now_ms();
     let failed = |cause: String| Failure {
@@ -56,7 +55,7 @@ pub async fn probe(
     if output.code != 0 {
         return Err(failed(format!("cannot look at {}", connection.host())));
     }
-    parse(spec, &nonce, &output.stdout, (sent, received))
+    parse(spec, &nonce, &output.stdout, received)
         .map_err(|problem| failed(format!("cannot understand what {} said: {problem}", connection.host())))
 }
 

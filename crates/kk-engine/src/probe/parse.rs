@@ -10,17 +10,17 @@ const CAP_SYS_RESOURCE: u32 = 24;
 
 /// Reads the output of [`super::probe_script`]'s script.
 ///
-/// `clock` is this machine's time when the script was sent and when its answer had come, in milliseconds since
-/// 1970: the host's clock is compared with it as NTP does.
+/// `received_ms` is this machine's time when the answer had come, in milliseconds since 1970. The host's clock is
+/// compared with it at the end of the script: the answer comes back at once, while the way there may begin with a slow
+/// log-in.
 ///
 /// # Errors
 /// What is missing or not understood, in one line.
-pub fn parse(spec: &ProbeSpec, nonce: &str, output: &str, clock: (i64, i64)) -> Result<Facts, String> {
+pub fn parse(spec: &ProbeSpec, nonce: &str, output: &str, received_ms: i64) -> Result<Facts, String> {
     let sections = Sections::split(nonce, output);
     let mut facts = Facts::default();
     let ended = clock_ms(sections.get("ended")?).ok_or("it has no end")?;
-    let began = clock_ms(sections.get("began")?).ok_or("its clock is not a number")?;
-    facts.clock_skew_ms = i64::midpoint(began, ended) - i64::midpoint(clock.0, clock.1);
+    facts.clock_skew_ms = ended - received_ms;
     let boot_ms = kernel(&mut facts, sections.get("kernel")?)?;
     facts.files = files(&sections, boot_ms)?;
     facts.units = units(spec, sections.get("units")?);
