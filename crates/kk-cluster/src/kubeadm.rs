@@ -47,25 +47,36 @@ pub(crate) fn kubelet_document(target: &Target) -> String {
 
 /// What `kubeadm init` gets on the first control plane.
 pub(crate) fn init_documents(target: &Target, host: &Host, token: &Token) -> String {
-    let init = json!({
+    let mut init = init_configuration(target, host);
+    init["bootstrapTokens"] = json!([{
+        "token": token.text().expose(),
+        "description": "kk: nodes join while the cluster is created",
+        "ttl": "1h0m0s",
+        "usages": ["signing", "authentication"],
+        "groups": ["system:bootstrappers:kubeadm:default-node-token"],
+    }]);
+    let [cluster, kubelet, proxy] = settings(target);
+    documents(&[init, cluster, kubelet, proxy])
+}
+
+/// What single phases of `kubeadm init` get on a control plane that runs. Without its own address in it, kubeadm would
+/// take the one of the default route.
+pub(crate) fn phase_documents(target: &Target, host: &Host) -> String {
+    let [cluster, kubelet, proxy] = settings(target);
+    documents(&[init_configuration(target, host), cluster, kubelet, proxy])
+}
+
+fn settings(target: &Target) -> [Value; 3] {
+    [cluster_configuration(target), kubelet_configuration(target), kube_proxy_configuration(target)]
+}
+
+fn init_configuration(target: &Target, host: &Host) -> Value {
+    json!({
         "apiVersion": api_version(target),
         "kind": "InitConfiguration",
-        "bootstrapTokens": [{
-            "token": token.text().expose(),
-            "description": "kk: nodes join while the cluster is created",
-            "ttl": "1h0m0s",
-            "usages": ["signing", "authentication"],
-            "groups": ["system:bootstrappers:kubeadm:default-node-token"],
-        }],
         "localAPIEndpoint": {"advertiseAddress": host.internal_address, "bindPort": api_port()},
         "nodeRegistration": node_registration(target, host),
-    });
-    documents(&[
-        init,
-        cluster_configuration(target),
-        kubelet_configuration(target),
-        kube_proxy_configuration(target),
-    ])
+    })
 }
 
 /// What `kubeadm join` gets. `discovery` is the path of a kubeconfig that holds the address and the CA, so that nothing

@@ -31,7 +31,7 @@ pub(super) fn task(target: &Target) -> Result<Task, BuildError> {
         if needed("kube-proxy", &text, "kube-system/kube-proxy") {
             what.push("kube-proxy");
             script.push_str("kubeadm init phase addon kube-proxy --config kube-proxy.yaml >/dev/null 2>kube-proxy.err & kube_proxy=$!\n");
-            files.push(("kube-proxy", text));
+            files.push(("kube-proxy", kubeadm::phase_documents(target, host)));
         }
     }
     let mut names = Vec::new();

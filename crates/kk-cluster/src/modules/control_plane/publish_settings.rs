@@ -19,7 +19,7 @@ pub(super) fn task(target: &Target) -> Task {
         let kubelet = kubeadm::kubelet_document(target);
         let mut actions: Vec<Box<dyn Action>> = Vec::new();
         let runs = if first { target.is_initialised() } else { target.has_joined(host) };
-        let config = format!("{}{kubelet}", kubeadm::cluster_documents(target));
+        let config = kubeadm::phase_documents(target, host);
         if runs && cluster.check(facts).is_needed() {
             let publish =
                 if first { "kubeadm init phase upload-config kubeadm --config config.yaml\n" } else { "" };

@@ -19,7 +19,10 @@ pub(super) fn task(target: &Target) -> Task {
     let mut script = String::new();
     for name in SETTINGS {
         let knob = format!("/proc/sys/{}", name.replace('.', "/"));
-        let _ = writeln!(script, "[ ! -w {knob} ] || kk_record \"sysctl${{KK_TAB}}{name}${{KK_TAB}}$(cat {knob})\"");
+        let _ = writeln!(
+            script,
+            "[ ! -w {knob} ] || kk_record \"sysctl${{KK_TAB}}{name}${{KK_TAB}}$(cat {knob})\""
+        );
     }
     let mut task = Task::new("remember_settings", "Remember kernel settings");
     for host in target.spec.nodes() {
