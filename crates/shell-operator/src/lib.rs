@@ -21,3 +21,4 @@ pub mod operator;
 pub mod patch;
 pub mod queue;
 pub mod schedule;
+pub mod webhook;

@@ -1,10 +1,16 @@
 //! Commands and their flags.
 
+mod author;
+mod client;
 mod start;
+mod webhook_args;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+
+/// Default path of the debug socket.
+const SOCKET: &str = "/var/run/shell-operator/debug.socket";
 
 /// Runs hooks on Kubernetes events.
 #[derive(Parser)]
@@ -18,10 +24,42 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run the operator (the default).
-    Start(start::StartArgs),
-    /// Print the version.
+    /// Run the operator (the default)
+    Start(Box<start::StartArgs>),
+    /// Print the version
     Version,
+    /// Look at the queues of a running operator
+    Queue {
+        #[command(flatten)]
+        socket: client::SocketArgs,
+        #[command(subcommand)]
+        command: client::QueueCommand,
+    },
+    /// Look at the hooks of a running operator
+    Hook {
+        #[command(flatten)]
+        socket: client::SocketArgs,
+        #[command(subcommand)]
+        command: client::HookCommand,
+    },
+    /// Look at or change the parameters of a running operator
+    Config {
+        #[command(flatten)]
+        socket: client::SocketArgs,
+        #[command(subcommand)]
+        command: client::ConfigCommand,
+    },
+    /// Show what the debug endpoint answers at a path
+    Raw {
+        #[command(flatten)]
+        socket: client::SocketArgs,
+        /// Path, like /queue/list.json
+        path: String,
+    },
+    /// Check the hooks of a directory
+    Validate(author::ValidateArgs),
+    /// Run one hook with a binding context and show what it asks for
+    RunHook(author::RunHookArgs),
 }
 
 /// Runs the command that the arguments name.
@@ -29,11 +67,17 @@ pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match cli.command {
         None => start::run(cli.start),
-        Some(Command::Start(args)) => start::run(args),
+        Some(Command::Start(args)) => start::run(*args),
         Some(Command::Version) => {
             print(&format!("shell-operator {}\njq: jaq (in process)", env!("CARGO_PKG_VERSION")));
             Ok(())
         }
+        Some(Command::Queue { socket, command }) => client::queue(&socket, &command),
+        Some(Command::Hook { socket, command }) => client::hook(&socket, &command),
+        Some(Command::Config { socket, command }) => client::config(&socket, &command),
+        Some(Command::Raw { socket, path }) => client::show(&socket, &path),
+        Some(Command::Validate(args)) => author::validate(&args),
+        Some(Command::RunHook(args)) => author::run_hook(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

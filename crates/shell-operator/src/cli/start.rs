@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::webhook_args::WebhookArgs;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use shell_operator::cluster::ClientSettings;
@@ -46,6 +47,8 @@ pub(crate) struct StartArgs {
     #[command(flatten)]
     kube: KubeArgs,
     #[command(flatten)]
+    webhooks: WebhookArgs,
+    #[command(flatten)]
     log: LogArgs,
     /// Keep the files of each run
     #[arg(long, env = "DEBUG_KEEP_TMP_FILES", hide = true)]
@@ -58,7 +61,7 @@ pub(crate) struct StartArgs {
         long,
         env = "DEBUG_UNIX_SOCKET",
         hide = true,
-        default_value = "/var/run/shell-operator/debug.socket"
+        default_value = super::SOCKET
     )]
     debug_unix_socket: PathBuf,
 }
@@ -95,6 +98,7 @@ struct KubeArgs {
 }
 
 #[derive(Args)]
+#[expect(clippy::struct_field_names, reason = "flags are named after their fields")]
 struct LogArgs {
     /// error, warn, info, debug or trace
     #[arg(long, env = "LOG_LEVEL", value_name = "LEVEL", default_value = "info")]
@@ -160,7 +164,7 @@ fn stop_on_signal(stop: CancellationToken) -> anyhow::Result<()> {
 }
 
 fn settings(args: StartArgs) -> operator::Settings {
-    let StartArgs { kube, log, .. } = args;
+    let StartArgs { kube, log, webhooks, .. } = args;
     operator::Settings {
         hooks_dir: args.hooks_dir.or_else(old_hooks_dir).unwrap_or_else(|| "hooks".into()),
         tmp_dir: args.tmp_dir,
@@ -177,6 +181,8 @@ fn settings(args: StartArgs) -> operator::Settings {
         patcher_qps: kube.object_patcher_kube_client_qps,
         patcher_burst: kube.object_patcher_kube_client_burst,
         patcher_timeout: kube.object_patcher_kube_client_timeout,
+        webhooks: webhooks.settings(args.namespace),
+        debug_socket: args.debug_unix_socket,
         keep_tmp_files: args.debug_keep_tmp_files,
         proxy_hook_json: log.log_proxy_hook_json,
     }

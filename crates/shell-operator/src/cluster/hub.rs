@@ -35,6 +35,11 @@ impl Hub {
         Arc::new(Self { client, resources, sink, metrics, stop, watches: Mutex::default() })
     }
 
+    /// The client of the watches.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// Where changes go.
     pub fn sink(&self) -> &dyn Sink {
         &*self.sink

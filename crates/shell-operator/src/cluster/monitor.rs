@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use super::store::ViewChange;
+use super::store::{Store, ViewChange};
 use super::{Sync, Watch};
 use crate::config::{ConfigVersion, KubernetesBinding, WatchEvent};
 use crate::context::{BindingContext, Event, Identity, Item};
@@ -56,7 +57,8 @@ struct State {
     sources: Vec<Source>,
     /// Changes that wait until the hook has had the state at start, with the watch they came from.
     held: Option<Vec<(u64, Change)>>,
-    counts: Counts,
+    since_start: Counts,
+    since_read: Counts,
     attached: bool,
 }
 
@@ -68,14 +70,29 @@ pub(super) struct Source {
 }
 
 /// How many changes a binding has seen, for people who look for a fault.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
+    /// All of them.
+    pub count: u64,
     /// Objects that came.
     pub added: u64,
-    /// Objects that changed.
-    pub modified: u64,
     /// Objects that went.
     pub deleted: u64,
+    /// Objects that changed.
+    pub modified: u64,
+    /// Objects dropped without an event; there are none, the key is for those who read it.
+    pub cleaned: u64,
+}
+
+impl Counts {
+    fn take(&mut self, event: WatchEvent) {
+        self.count += 1;
+        match event {
+            WatchEvent::Added => self.added += 1,
+            WatchEvent::Modified => self.modified += 1,
+            WatchEvent::Deleted => self.deleted += 1,
+        }
+    }
 }
 
 impl Monitor {
@@ -211,7 +228,7 @@ impl Monitor {
 
     /// Number of objects.
     pub fn len(&self) -> usize {
-        self.sources().iter().map(|source| source.watch.with_store(|store| store.len())).sum()
+        self.sources().iter().map(|source| source.watch.with_store(Store::len)).sum()
     }
 
     /// Whether there are no objects.
@@ -219,9 +236,20 @@ impl Monitor {
         self.len() == 0
     }
 
-    /// How many changes there were.
-    pub fn counts(&self) -> Counts {
-        self.lock().counts
+    /// How many changes there were, since the start and since this was asked last.
+    pub fn counts(&self) -> (Counts, Counts) {
+        let mut state = self.lock();
+        (state.since_start, std::mem::take(&mut state.since_read))
+    }
+
+    /// A first list had so many objects.
+    pub(super) fn count_first_list(&self, objects: usize) {
+        let mut state = self.lock();
+        let State { since_start, since_read, .. } = &mut *state;
+        for counts in [since_start, since_read] {
+            counts.count += objects as u64;
+            counts.added += objects as u64;
+        }
     }
 
     /// Waits until all objects are known, or until one of the watches has failed: then the reason.
@@ -259,10 +287,9 @@ impl Monitor {
     /// Takes a change of one of its watches: `Some` when it is to be delivered now.
     pub(super) fn offer(self: &Arc<Self>, source: u64, change: &ViewChange) -> Option<Delivery> {
         let mut state = self.lock();
-        match change.event {
-            WatchEvent::Added => state.counts.added += 1,
-            WatchEvent::Modified => state.counts.modified += 1,
-            WatchEvent::Deleted => state.counts.deleted += 1,
+        let State { since_start, since_read, .. } = &mut *state;
+        for counts in [since_start, since_read] {
+            counts.take(change.event);
         }
         if !self.binding.events.contains(&change.event) {
             return None;

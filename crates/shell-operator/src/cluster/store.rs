@@ -137,15 +137,14 @@ impl Store {
 
     /// Takes a new state of an object and says what changed. `Added` or `Modified` follows from what is known.
     pub(super) fn put(&mut self, digest: Digest, kind: &str) -> Vec<ViewChange> {
-        let Digest { key, mut stored } = digest;
-        stored.round = self.round;
+        let Digest { key, stored } = digest;
+        let stored = Stored { round: self.round, ..stored };
         let known = self.objects.get(&key);
         let event = if known.is_some() { WatchEvent::Modified } else { WatchEvent::Added };
-        let changed: Vec<usize> = (0..self.views.len())
-            .filter(|view| known.is_none_or(|known| differs(known, &stored, *view)))
-            .collect();
+        let differs = |view: &usize| known.is_none_or(|known| differs(known, &stored, *view));
+        let views: Vec<usize> = (0..self.views.len()).filter(differs).collect();
         let changes =
-            if changed.is_empty() { Vec::new() } else { self.changes(&changed, event, &key, &stored, kind) };
+            if views.is_empty() { Vec::new() } else { self.changes(&views, event, &key, &stored, kind) };
         self.objects.insert(key, stored);
         changes
     }
@@ -173,8 +172,8 @@ impl Store {
 
     /// What `view` would see if each object came or went now.
     pub(super) fn announce(&self, view: usize, event: WatchEvent, kind: &str) -> Vec<ViewChange> {
-        let one = |(key, stored): (&Box<str>, &Stored)| self.changes(&[view], event, key, stored, kind);
-        self.objects.iter().flat_map(one).collect()
+        let one = |(key, stored)| self.changes(&[view], event, key, stored, kind);
+        self.objects.iter().map(|(key, stored)| (&**key, stored)).flat_map(one).collect()
     }
 
     /// All objects as `view` shows them, sorted by namespace and name; each with its key.

@@ -41,6 +41,9 @@ pub struct Selection {
     pub fields: String,
 }
 
+/// Longest time between lists: a clock cannot count much further.
+const NEVER: Duration = Duration::from_hours(24 * 365);
+
 /// How far a watch has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sync {
@@ -245,8 +248,7 @@ impl Watcher {
                 match self.list().await {
                     Ok(listed) => {
                         version = Some(listed);
-                        list_again =
-                            Instant::now() + self.watch.period.unwrap_or(Duration::MAX / 4).min(YEAR);
+                        list_again = Instant::now() + self.watch.period.unwrap_or(NEVER).min(NEVER);
                     }
                     Err(reason) => {
                         self.list_failed(&reason);
@@ -314,6 +316,8 @@ impl Watcher {
         let gone = state.store.end_list(&self.watch.selection.resource.kind);
         self.deliver(&state, &gone);
         if first {
+            let count = state.store.len();
+            state.subscribers.iter().for_each(|subscriber| subscriber.monitor.count_first_list(count));
             self.announce(&mut state);
             self.watch.sync.send_replace(Sync::Ready);
         }
@@ -460,9 +464,6 @@ impl Watcher {
         state.subscribers.iter_mut().for_each(|subscriber| subscriber.announce = false);
     }
 }
-
-/// Longest time between lists; a clock cannot count much further.
-const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 fn get(path: &str) -> Result<http::Request<Vec<u8>>, String> {
     http::Request::get(path).body(Vec::new()).map_err(|error| error.to_string())

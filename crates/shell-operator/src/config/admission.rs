@@ -99,7 +99,7 @@ pub(super) fn read(fields: &Fields) -> Option<AdmissionBinding> {
     ]);
     let binding = AdmissionBinding {
         name: String::new(),
-        rules: items(fields, "rules", read_rule),
+        rules: items(fields, "rules", |rule| Some(read_rule(rule))),
         failure_policy: one_of(fields, "failurePolicy", &["Ignore", "Fail"]),
         side_effects: one_of(fields, "sideEffects", &["None", "NoneOnDryRun"])
             .unwrap_or_else(|| "None".to_owned()),
@@ -129,7 +129,7 @@ fn read_condition(fields: &Fields) -> Option<MatchCondition> {
     Some(MatchCondition { name: name?.to_owned(), expression: expression?.to_owned() })
 }
 
-fn read_rule(fields: &Fields) -> Option<AdmissionRule> {
+fn read_rule(fields: &Fields) -> AdmissionRule {
     fields.only(&["apiVersions", "apiGroups", "resources", "operations", "scope"]);
     for key in ["apiVersions", "apiGroups", "resources", "operations"] {
         if !fields.has(key) {
@@ -144,7 +144,7 @@ fn read_rule(fields: &Fields) -> Option<AdmissionRule> {
         scope: one_of(fields, "scope", &["Cluster", "Namespaced", "*"]),
     };
     check_rule(fields, &rule);
-    Some(rule)
+    rule
 }
 
 /// The checks of the API server that a hook's author should see before the API server refuses the whole object.

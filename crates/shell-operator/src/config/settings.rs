@@ -42,8 +42,9 @@ fn read_duration(settings: &Fields, key: &str) -> Option<Duration> {
 
 fn read_burst(settings: &Fields) -> u32 {
     let Some(burst) = settings.integer("executionBurst") else { return 1 };
-    u32::try_from(burst).map(|burst| burst.max(1)).unwrap_or_else(|_| {
+    let Ok(burst) = u32::try_from(burst) else {
         settings.error("executionBurst", format!("{burst} is not a number of runs"));
-        1
-    })
+        return 1;
+    };
+    burst.max(1)
 }

@@ -11,7 +11,7 @@ mod tests;
 use std::sync::Arc;
 
 use crate::config::WatchEvent;
-pub use write::{Snapshots, write};
+pub use write::{Snapshots, items_text, write};
 
 /// An object as hooks see it: canonical JSON texts, shared with the store they come from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

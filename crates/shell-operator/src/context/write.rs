@@ -151,6 +151,13 @@ fn write_snapshots(
     out.write_all(b"}")
 }
 
+/// The text of a snapshot: a JSON list.
+pub fn items_text(items: &[Item]) -> Vec<u8> {
+    let mut text = Vec::new();
+    write_items(&mut text, items).expect("writing to memory does not fail");
+    text
+}
+
 fn write_items(out: &mut impl Write, items: &[Item]) -> io::Result<()> {
     out.write_all(b"[")?;
     for (position, item) in items.iter().enumerate() {

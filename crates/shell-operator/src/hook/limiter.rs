@@ -51,7 +51,7 @@ mod tests {
             limiter.wait().await;
             seconds.push(start.elapsed().as_secs());
         }
-        tokio::time::sleep(Duration::from_secs(60)).await;
+        tokio::time::sleep(Duration::from_mins(1)).await;
         for _ in 0..3 {
             limiter.wait().await;
             seconds.push(start.elapsed().as_secs());

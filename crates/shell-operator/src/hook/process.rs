@@ -203,13 +203,11 @@ async fn read_line(reader: &mut (impl AsyncBufReadExt + Unpin), line: &mut Vec<u
 
 async fn drain(copier: Option<tokio::task::JoinHandle<String>>) -> String {
     let Some(mut copier) = copier else { return String::new() };
-    match tokio::time::timeout(AFTER_END, &mut copier).await {
-        Ok(text) => text.unwrap_or_default(),
-        Err(_) => {
-            copier.abort();
-            String::new()
-        }
-    }
+    let Ok(text) = tokio::time::timeout(AFTER_END, &mut copier).await else {
+        copier.abort();
+        return String::new();
+    };
+    text.unwrap_or_default()
 }
 
 /// Runs `path --config` and returns what it printed on stdout, or why it failed.

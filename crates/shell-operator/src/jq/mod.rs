@@ -101,7 +101,8 @@ fn jaq_defs<'s>() -> impl Iterator<Item = Def<&'s str>> {
     let own = parse(functions::DEFINITIONS).into_iter().chain(parse(update::DEFINITIONS));
     let theirs = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
     // Of definitions with one name the last one counts.
-    theirs.chain(own).map(|def| -> Def<&'s str> { def })
+    let all: Vec<Def<&'s str>> = theirs.chain(own).collect();
+    all.into_iter()
 }
 
 impl fmt::Debug for Filter {

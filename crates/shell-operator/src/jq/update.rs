@@ -9,7 +9,7 @@ use jaq_core::load::parse::{BinaryOp, Def, Pattern, Term};
 use jaq_core::path::{Part, Path};
 
 /// Definitions that assignments become calls of, and those of jaq that are built on its own updates.
-pub(super) const DEFINITIONS: &str = r#"
+pub(super) const DEFINITIONS: &str = r"
 def _setpath($path; $value): _set_path([$path, $value]);
 def _assign(paths; $value): reduce path(paths) as $path (.; _setpath($path; $value));
 def _modify(paths; f):
@@ -20,7 +20,7 @@ def _modify(paths; f):
 def setpath($path; $value): _setpath($path; $value);
 def delpaths($paths): _delete_paths($paths);
 def del(f): delpaths([path(f)]);
-"#;
+";
 
 /// Name of the variable that holds an assignment's right side.
 const RIGHT: &str = "$__right";
@@ -88,7 +88,7 @@ fn rewrite_part<'s>(part: StrPart<&'s str, Term<&'s str>>) -> StrPart<&'s str, T
     }
 }
 
-fn rewrite_path_part<'s>(part: Part<Term<&'s str>>) -> Part<Term<&'s str>> {
+fn rewrite_path_part(part: Part<Term<&str>>) -> Part<Term<&str>> {
     match part {
         Part::Index(index) => Part::Index(rewrite(index)),
         Part::Range(from, to) => Part::Range(from.map(rewrite), to.map(rewrite)),

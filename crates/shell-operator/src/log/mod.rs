@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use layer::LogLayer;
-pub use level::Level;
+pub use level::{Level, LevelError};
 pub use record::{Fields, Format, Record};
 
 /// Where the log goes, and how. Cheap to clone; all clones write to the same place.

@@ -74,7 +74,7 @@ impl Registry {
         group: Option<&str>,
         value: f64,
     ) -> Result<(), RegistryError> {
-        self.update(name, Kind::Counter, labels, group, |series| {
+        self.update(name, &Kind::Counter, labels, group, |series| {
             if let Value::Number(number) = series {
                 *number += value;
             }
@@ -89,7 +89,7 @@ impl Registry {
         group: Option<&str>,
         value: f64,
     ) -> Result<(), RegistryError> {
-        self.update(name, Kind::Gauge, labels, group, |series| *series = Value::Number(value))
+        self.update(name, &Kind::Gauge, labels, group, |series| *series = Value::Number(value))
     }
 
     /// Puts `value` into a histogram with these upper bounds. The first bounds that a name is used with stay.
@@ -107,7 +107,7 @@ impl Registry {
         if let Some(Kind::Histogram(known)) = families.get(name).map(|family| &family.kind) {
             bounds.clone_from(known);
         }
-        update(&mut families, name, Kind::Histogram(bounds.clone()), labels, group, |series| {
+        update(&mut families, name, &Kind::Histogram(bounds.clone()), labels, group, |series| {
             if let Value::Histogram { counts, sum, count } = series {
                 for (bucket, _) in counts.iter_mut().zip(&bounds).filter(|(_, bound)| value <= **bound) {
                     *bucket += 1;
@@ -153,7 +153,7 @@ impl Registry {
     fn update(
         &self,
         name: &str,
-        kind: Kind,
+        kind: &Kind,
         labels: Labels,
         group: Option<&str>,
         change: impl FnOnce(&mut Value),
@@ -169,12 +169,12 @@ impl Registry {
 fn update(
     families: &mut BTreeMap<String, Family>,
     name: &str,
-    kind: Kind,
+    kind: &Kind,
     labels: Labels,
     group: Option<&str>,
     change: impl FnOnce(&mut Value),
 ) -> Result<(), RegistryError> {
-    let empty = match &kind {
+    let empty = match kind {
         Kind::Histogram(bounds) => Value::Histogram { counts: vec![0; bounds.len()], sum: 0.0, count: 0 },
         _ => Value::Number(0.0),
     };
@@ -182,7 +182,7 @@ fn update(
         families.insert(name.to_owned(), Family { kind: kind.clone(), help: None, series: BTreeMap::new() });
     }
     let family = families.get_mut(name).expect("it was just inserted");
-    if family.kind != kind {
+    if family.kind != *kind {
         let (known, wanted) = (family.kind.name(), kind.name());
         return Err(RegistryError { name: name.to_owned(), known, wanted });
     }

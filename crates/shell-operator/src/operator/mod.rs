@@ -3,14 +3,18 @@
 //! [`Operator`] owns all state; its parts are in the files beside this one: what is done for a task (`enable`,
 //! `run`), what makes tasks (`sink`, `schedules`), and what is shown to the outside (`http`).
 
+mod debug;
+mod debug_text;
 mod enable;
 mod gate;
 mod http;
+mod log_level;
 mod run;
 mod schedules;
 mod settings;
 mod sink;
 mod start;
+mod webhooks;
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicUsize;
@@ -25,14 +29,16 @@ use crate::metrics::{OperatorMetrics, Registry};
 use crate::patch::Patcher;
 use crate::queue::{BindingType, Handler, Outcome, Queue, Queues, Task, Work};
 use gate::Gate;
+use log_level::LogLevel;
 use schedules::Schedules;
-pub use settings::Settings;
+pub use settings::{Settings, WebhookServer, WebhookSettings};
 pub use start::{StartError, start};
 
 /// A running operator.
 pub struct Operator {
     settings: Settings,
     logger: Logger,
+    log_level: LogLevel,
     hooks: HashMap<Arc<str>, HookState>,
     queues: Queues,
     hub: Arc<Hub>,

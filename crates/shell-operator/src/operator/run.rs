@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::{HookState, Operator};
 use crate::cluster::Monitor;
-use crate::context::{self, Item, Snapshots};
+use crate::context::{self, BindingContext, Item, Snapshots};
 use crate::hook::{Ended, Labels, LineLog, ProcessError, Program, RunFiles};
 use crate::metrics::{self, RunResult, RunUsage};
 use crate::patch;
-use crate::queue::{Outcome, Queue, Run, Task};
+use crate::queue::{BindingType, Outcome, Queue, Run, Task};
 
 /// Snapshots of a hook's bindings at the time of a run.
 struct HookSnapshots {
@@ -45,7 +45,7 @@ impl Operator {
             "Execute hook"
         );
         let mut usage = RunUsage::default();
-        let result = self.attempt(state, run, &labels, &mut usage).await;
+        let result = self.attempt(state, run, &labels, &mut usage).await.map(drop);
         let outcome = match &result {
             Ok(()) => RunResult::Success,
             Err(Failed::Stopped) => return Outcome::Stopped,
@@ -94,7 +94,7 @@ impl Operator {
         run: &Run,
         labels: &Labels,
         usage: &mut RunUsage,
-    ) -> Result<(), Failed> {
+    ) -> Result<RunFiles, Failed> {
         let files = self.write_context(state, run).await?;
         let hook = &*state.hook;
         let program = Program {
@@ -115,7 +115,41 @@ impl Operator {
             self.patch_after_failure(&files).await;
             return Err(Failed::Because(exit_text(&ended)));
         }
-        self.apply(&hook.name, &files).await
+        self.apply(&hook.name, &files).await?;
+        Ok(files)
+    }
+
+    /// Runs a hook for a question of the API server, outside the queues; returns the file with its answer.
+    pub(super) async fn answer(
+        &self,
+        state: &HookState,
+        kind: BindingType,
+        context: BindingContext,
+    ) -> Result<String, String> {
+        let hook = &*state.hook;
+        hook.limiter.wait().await;
+        let binding = context.binding.clone();
+        let run = Run {
+            binding_type: kind,
+            contexts: vec![context],
+            allow_failure: false,
+            synchronizes: Vec::new(),
+            combines: false,
+        };
+        let labels = labels(&hook.name, &binding, &run, "");
+        let mut usage = RunUsage::default();
+        let result = self.attempt(state, &run, &labels, &mut usage).await;
+        let outcome = if result.is_ok() { RunResult::Success } else { RunResult::Failed };
+        self.metrics.hook_ran(&hook.name, &binding, "", &usage, outcome);
+        let files = result.map_err(|failed| match failed {
+            Failed::Because(error) => error,
+            Failed::Stopped => "the operator stops".to_owned(),
+        });
+        let files = files.inspect_err(|error| {
+            tracing::error!(hook = &*hook.name, binding = &*binding, error, "Hook failed");
+        })?;
+        let path = if kind == BindingType::Conversion { &files.conversion } else { &files.admission };
+        std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
     }
 
     async fn write_context(&self, state: &HookState, run: &Run) -> Result<RunFiles, Failed> {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::cluster::ClientSettings;
+use crate::webhook::server::TlsFiles;
 
 /// Settings of an operator.
 #[derive(Clone, Debug)]
@@ -29,8 +30,44 @@ pub struct Settings {
     pub patcher_burst: u32,
     /// Longest time of a request of an object patch.
     pub patcher_timeout: Duration,
+    /// Webhooks.
+    pub webhooks: WebhookSettings,
+    /// Unix socket of the debug endpoint.
+    pub debug_socket: PathBuf,
     /// Whether the files of runs are kept.
     pub keep_tmp_files: bool,
     /// Whether all that is JSON in the output of hooks is looked at.
     pub proxy_hook_json: bool,
+}
+
+/// How the API server asks hooks.
+#[derive(Clone, Debug)]
+pub struct WebhookSettings {
+    /// Namespace of the operator and its Services.
+    pub namespace: String,
+    /// Name of the admission configurations, to which `-hooks` is added.
+    pub configuration_name: String,
+    /// `Fail` or `Ignore`, for bindings that do not say it.
+    pub failure_policy: String,
+    /// Admission of requests, validating and mutating.
+    pub admission: WebhookServer,
+    /// Conversion of custom resources.
+    pub conversion: WebhookServer,
+    /// Whether the operator makes its certificates itself.
+    pub self_signed: bool,
+    /// Host by which the API server reaches an operator outside the cluster; otherwise the Services are used.
+    pub external_host: Option<String>,
+}
+
+/// One of the two webhook servers.
+#[derive(Clone, Debug)]
+pub struct WebhookServer {
+    /// Name of its Service.
+    pub service: String,
+    /// Its certificate files.
+    pub tls: TlsFiles,
+    /// Certificate of the authority that the API server has to trust.
+    pub ca: PathBuf,
+    /// Where it listens.
+    pub listen: SocketAddr,
 }

@@ -12,6 +12,8 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::debug::Socket;
+use super::log_level::LogLevel;
 use super::schedules::Schedules;
 use super::sink::QueueSink;
 use super::{HookState, Operator, Settings, http};
@@ -65,13 +67,16 @@ pub async fn start(settings: Settings, logger: Logger, stop: CancellationToken) 
     let patch_client = cluster::connect(&patch_settings).await?;
     let listen = settings.listen;
     let listener = TcpListener::bind(listen).await.map_err(failed(format!("cannot listen on {listen}")))?;
+    let socket_path = &settings.debug_socket;
+    let socket = Socket::bind(socket_path)
+        .map_err(failed(format!("cannot listen on {} (--debug-unix-socket)", socket_path.display())))?;
     tracing::info!("Initialize hooks manager. Search for and load all hooks.");
     let hooks = load_all(&settings.hooks_dir).await?;
     if hooks.iter().any(|hook| !hook.config.kubernetes.is_empty()) {
         wait_for_api(&client, settings.kube_timeout, &stop).await?;
     }
     let operator = Arc::new(Operator::new(settings, logger, hooks, (client, patch_client), stop.clone()));
-    operator.run(listener).await
+    operator.run(listener, socket).await
 }
 
 fn make_tmp_dir(dir: &Path) -> io::Result<()> {
@@ -132,6 +137,7 @@ impl Operator {
             prepared: tokio::sync::OnceCell::new(),
             hooks: states,
             settings,
+            log_level: LogLevel::new(logger.clone()),
             logger,
             queues,
             metrics,
@@ -140,7 +146,7 @@ impl Operator {
         }
     }
 
-    async fn run(self: Arc<Self>, listener: TcpListener) -> Result<(), StartError> {
+    async fn run(self: Arc<Self>, listener: TcpListener, socket: Socket) -> Result<(), StartError> {
         let tasks = TaskTracker::new();
         for queue in self.queues.all() {
             tasks.spawn(queue::run(queue, Arc::new(self.clone()), self.stop.clone()));
@@ -156,6 +162,14 @@ impl Operator {
                 tracing::error!(error = error.to_string(), "HTTP server ended");
             }
         });
+        let operator = self.clone();
+        tasks.spawn(async move {
+            if let Err(error) = socket.serve(operator).await {
+                tracing::error!(error = error.to_string(), "debug endpoint ended");
+            }
+        });
+        let operator = self.clone();
+        tasks.spawn(async move { operator.serve_webhooks().await });
         tasks.close();
         self.stop.cancelled().await;
         tracing::info!("Shutdown begins.");

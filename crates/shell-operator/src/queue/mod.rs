@@ -77,6 +77,12 @@ pub enum BindingType {
     Schedule,
     /// `kubernetes`
     Kubernetes,
+    /// `kubernetesValidating`
+    Validating,
+    /// `kubernetesMutating`
+    Mutating,
+    /// `kubernetesCustomResourceConversion`
+    Conversion,
 }
 
 impl BindingType {
@@ -86,6 +92,9 @@ impl BindingType {
             Self::OnStartup => "onStartup",
             Self::Schedule => "schedule",
             Self::Kubernetes => "kubernetes",
+            Self::Validating => "kubernetesValidating",
+            Self::Mutating => "kubernetesMutating",
+            Self::Conversion => "kubernetesCustomResourceConversion",
         }
     }
 }

@@ -175,7 +175,7 @@ async fn what_arrives_while_a_task_waits_for_its_retry_is_added_to_it() {
     let worker = tokio::spawn(run(queue.clone(), handler.clone(), stop.clone()));
     tokio::time::sleep(Duration::from_secs(1)).await;
     queue.push([task("bad:c")]);
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
     stop.cancel();
     worker.await.unwrap();
     assert_eq!(*handler.seen.lock().unwrap(), ["bad(e)", "bad(e,c)", "bad(e,c)"]);

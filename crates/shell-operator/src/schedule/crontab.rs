@@ -101,6 +101,10 @@ fn shorthand(line: &str) -> Option<&'static str> {
     })
 }
 
+const MONTHS: [&str; 12] =
+    ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
+
 /// Refuses what croner knows and robfig/cron does not.
 fn check_fields(line: &str) -> Result<(), String> {
     if line.starts_with('@') {
@@ -115,14 +119,10 @@ fn check_fields(line: &str) -> Result<(), String> {
             return Err(format!("'{bad}' is not supported in '{field}'"));
         }
     }
-    let (month, day) = (fields[fields.len() - 2], fields[fields.len() - 1]);
-    const MONTHS: [&str; 12] =
-        ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
-    const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
     for (position, field) in fields.iter().enumerate() {
-        let allowed: &[&str] = match position {
-            _ if position == fields.len() - 2 && *field == month => &MONTHS,
-            _ if position == fields.len() - 1 && *field == day => &DAYS,
+        let allowed: &[&str] = match fields.len() - position {
+            2 => &MONTHS,
+            1 => &DAYS,
             _ => &[],
         };
         for word in field.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| !word.is_empty()) {

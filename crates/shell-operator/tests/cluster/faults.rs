@@ -110,7 +110,7 @@ fn a_hook_may_write_much_fail_and_hang() {
     let plane = shared();
     plane.kubectl("create ns bad");
     let loud =
-        "keep\nhead -c 100000000 /dev/zero | tr '\\0' 'x'; head -c 100000000 /dev/zero | tr '\\0' '\\n' >&2";
+        "keep\nhead -c 100000000 /dev/zero | tr '\\0' 'x'; head -c 100000000 /dev/zero | tr '\\0' 'y' >&2";
     let hangs = "configVersion: v1\nonStartup: 2\nsettings: {executionTimeout: 1s}";
     let operator = Setup::new(plane)
         .hook("loud", "configVersion: v1\nonStartup: 1", loud)

@@ -3,9 +3,11 @@
 //! The harness starts etcd, kube-apiserver and kube-controller-manager as plain processes on free loopback ports with
 //! their own certificates; no root is needed. All tests but those of faults share one cluster.
 
+mod commands;
 mod control_plane;
 mod faults;
 mod hooks;
 mod operator;
 mod programs;
 mod recorded;
+mod webhooks;

@@ -132,6 +132,7 @@ fn hooks_get_what_the_original_gave_them() {
     };
     let running: Vec<_> = cases.iter().map(run).collect();
     let results: Vec<bool> = running.into_iter().map(|case| case.join().is_ok()).collect();
-    let different: Vec<&String> = cases.iter().zip(results).filter(|(_, same)| !same).map(|(case, _)| case).collect();
+    let different: Vec<&String> =
+        cases.iter().zip(results).filter(|(_, same)| !same).map(|(case, _)| case).collect();
     assert!(different.is_empty(), "different: {different:?}");
 }

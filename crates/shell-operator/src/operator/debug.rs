@@ -1,0 +1,173 @@
+//! The debug endpoint on a unix socket: queues, hooks, snapshots, run-time parameters.
+//!
+//! The file's permissions protect it; there is no debug endpoint on an open port.
+
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path as FilePath, PathBuf};
+use std::sync::Arc;
+
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::routing::{get, post};
+use axum::{Form, Router};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::net::UnixListener;
+
+use super::{Operator, debug_text};
+use crate::context;
+use crate::duration;
+use crate::queue::{QueueDump, dump};
+
+/// The socket; its file is removed with this value.
+pub(super) struct Socket {
+    pub(super) listener: UnixListener,
+    _file: SocketFile,
+}
+
+struct SocketFile(PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+impl Socket {
+    /// Listens on `path`; a file that an operator before left there is replaced.
+    pub(super) fn bind(path: &FilePath) -> io::Result<Self> {
+        if let Some(dir) = path.parent() {
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+        }
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        Ok(Self { listener: UnixListener::bind(path)?, _file: SocketFile(path.to_owned()) })
+    }
+
+    /// Answers until the operator ends.
+    pub(super) async fn serve(self, operator: Arc<Operator>) -> io::Result<()> {
+        let stop = operator.stop.clone();
+        let Self { listener, _file } = self;
+        axum::serve(listener, router(operator)).with_graceful_shutdown(stop.cancelled_owned()).await
+    }
+}
+
+type Answer = Result<String, (StatusCode, String)>;
+
+fn router(operator: Arc<Operator>) -> Router {
+    Router::new()
+        .route("/", get(async || "control endpoint is alive\n"))
+        .route("/queue/{what}", get(queues))
+        .route("/hook/{*path}", get(hooks))
+        .route("/config/set", post(set))
+        .route("/config/{what}", get(config))
+        .with_state(operator)
+}
+
+fn unknown(path: &str) -> (StatusCode, String) {
+    (StatusCode::NOT_FOUND, format!("nothing is known as '{path}'\n"))
+}
+
+/// Splits `list.json` into `list` and its format; text without one.
+fn split_format(name: &str) -> (&str, &str) {
+    match name.rsplit_once('.') {
+        Some((name, format @ ("json" | "yaml" | "text"))) => (name, format),
+        _ => (name, "text"),
+    }
+}
+
+fn render(value: &Value, format: &str, text: impl FnOnce(&Value) -> String) -> Answer {
+    match format {
+        "json" => Ok(format!("{value}\n")),
+        "yaml" => serde_saphyr::to_string(value)
+            .map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n"))),
+        _ => Ok(text(value)),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct QueueQuery {
+    #[serde(default)]
+    show_empty: bool,
+}
+
+async fn queues(
+    State(operator): State<Arc<Operator>>,
+    Path(what): Path<String>,
+    Query(query): Query<QueueQuery>,
+) -> Answer {
+    let all: Vec<QueueDump> = operator.queues.all().iter().map(|queue| dump(queue)).collect();
+    match split_format(&what) {
+        ("main", format) => {
+            let main = all.iter().find(|queue| queue.name == crate::config::MAIN_QUEUE);
+            render(&json!(main), format, |_| main.map(debug_text::queue).unwrap_or_default())
+        }
+        ("list", format) => render(&debug_text::summary(&all, query.show_empty), format, |_| {
+            debug_text::queues(&all, query.show_empty)
+        }),
+        _ => Err(unknown(&what)),
+    }
+}
+
+async fn hooks(State(operator): State<Arc<Operator>>, Path(path): Path<String>) -> Answer {
+    let (path, format) = split_format(&path);
+    if path == "list" {
+        let mut names: Vec<&str> = operator.hooks.keys().map(|name| &**name).collect();
+        names.sort_unstable();
+        return render(&json!(names), format, |_| names.join("\n") + "\n");
+    }
+    let name = path.strip_suffix("/snapshots").ok_or_else(|| unknown(path))?;
+    let state = operator.hooks.get(name);
+    let state = state.ok_or_else(|| (StatusCode::BAD_REQUEST, format!("there is no hook '{name}'\n")))?;
+    let mut bindings = serde_json::Map::new();
+    for monitor in &state.monitors {
+        let (since_start, since_last) = monitor.counts();
+        let snapshot: Value =
+            serde_json::from_slice(&context::items_text(&monitor.snapshot())).unwrap_or_default();
+        let operations = json!({ "sinceLastExecution": since_last, "sinceStart": since_start });
+        bindings
+            .insert(monitor.binding.name.clone(), json!({ "operations": operations, "snapshot": snapshot }));
+    }
+    render(&Value::Object(bindings), format, |value| format!("{value:#}\n"))
+}
+
+async fn config(State(operator): State<Arc<Operator>>, Path(what): Path<String>) -> Answer {
+    match split_format(&what) {
+        ("list", format) => {
+            let parameters = json!([operator.log_level.describe()]);
+            render(&parameters, format, |value| {
+                let parameter = &value[0];
+                let text = |key: &str| parameter[key].as_str().unwrap_or_default().to_owned();
+                format!("{} = {} ({})\n", text("name"), text("value"), text("description"))
+            })
+        }
+        _ => Err(unknown(&what)),
+    }
+}
+
+#[derive(Deserialize)]
+struct SetForm {
+    name: String,
+    value: String,
+    duration: Option<String>,
+}
+
+async fn set(State(operator): State<Arc<Operator>>, Form(form): Form<SetForm>) -> Answer {
+    let bad = |text: String| (StatusCode::BAD_REQUEST, format!("{text}\n"));
+    if form.name != "log.level" {
+        return Err(bad(format!("there is no parameter '{}'; there is log.level", form.name)));
+    }
+    let level = form.value.parse().map_err(|error: crate::log::LevelError| bad(error.to_string()))?;
+    let time = match form.duration.as_deref().filter(|text| !text.is_empty()) {
+        Some(text) => {
+            Some(duration::parse(text).ok_or_else(|| bad(format!("'{text}' is not a duration like 10m")))?)
+        }
+        None => None,
+    };
+    operator.log_level.set(level, time);
+    Ok(String::new())
+}

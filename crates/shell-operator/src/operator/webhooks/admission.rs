@@ -1,0 +1,88 @@
+//! Answers to validating and mutating requests.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response as HttpResponse};
+use axum::routing::post;
+use axum::{Json, Router};
+
+use crate::config::AdmissionBinding;
+use crate::context::{BindingContext, Event};
+use crate::operator::{HookState, Operator};
+use crate::queue::BindingType;
+use crate::webhook::admission::{Response, Review};
+use crate::webhook::path_of;
+
+pub(super) fn router(operator: Arc<Operator>) -> Router {
+    Router::new().route("/hooks/{*id}", post(answer)).with_state(operator)
+}
+
+async fn answer(
+    State(operator): State<Arc<Operator>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: String,
+) -> HttpResponse {
+    let json = headers
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+    if !json {
+        return (StatusCode::UNSUPPORTED_MEDIA_TYPE, "the content type must be application/json\n")
+            .into_response();
+    }
+    let review = match Review::parse(&body) {
+        Ok(review) => review,
+        Err(error) => return (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
+    };
+    let response = operator.admit(&id, review.context()).await;
+    Json(review.reply(&response)).into_response()
+}
+
+impl Operator {
+    async fn admit(&self, id: &str, review: String) -> Response {
+        let Some((state, binding, kind)) = self.admission_binding(id) else {
+            return Response::refusal(500, format!("there is no hook for '{id}'"));
+        };
+        let review = Arc::from(review.into_bytes());
+        let context = BindingContext {
+            binding: binding.name.as_str().into(),
+            event: if kind == BindingType::Mutating {
+                Event::Mutating(review)
+            } else {
+                Event::Validating(review)
+            },
+            group: binding.group.as_deref().map(Into::into),
+            snapshots: binding.include_snapshots_from.clone().into(),
+        };
+        match self.answer(state, kind, context).await.and_then(|text| Response::parse(&text)) {
+            Ok(response) => response,
+            // What went wrong is in the log; whoever sent the request need not know it.
+            Err(error) => {
+                tracing::error!(hook = &*state.hook.name, binding = binding.name, error, "Hook failed");
+                Response::refusal(403, "Hook failed")
+            }
+        }
+    }
+
+    /// The binding with this id; of hooks that use one name the last one in the order of paths.
+    fn admission_binding(&self, id: &str) -> Option<(&HookState, &AdmissionBinding, BindingType)> {
+        let mut found = None;
+        for state in self.hooks.values() {
+            let config = &state.hook.config;
+            let validating = config.validating.iter().map(|binding| (binding, BindingType::Validating));
+            let mutating = config.mutating.iter().map(|binding| (binding, BindingType::Mutating));
+            for (binding, kind) in
+                validating.chain(mutating).filter(|(binding, _)| path_of(&binding.name) == id)
+            {
+                let later =
+                    found.is_none_or(|(known, ..): (&HookState, _, _)| known.hook.name < state.hook.name);
+                if later {
+                    found = Some((state, binding, kind));
+                }
+            }
+        }
+        found
+    }
+}

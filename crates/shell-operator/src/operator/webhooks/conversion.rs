@@ -1,0 +1,88 @@
+//! Conversion of custom resources by chains of hooks.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::routing::post;
+use axum::{Json, Router};
+use serde_json::Value;
+
+use crate::context::{BindingContext, Event};
+use crate::operator::Operator;
+use crate::queue::BindingType;
+use crate::webhook::conversion::{Request, Review, parse_response, source_versions};
+use crate::webhook::{Conversions, Step};
+
+pub(super) fn router(operator: Arc<Operator>) -> Router {
+    Router::new().route("/{crd}", post(answer)).with_state(operator)
+}
+
+async fn answer(
+    State(operator): State<Arc<Operator>>,
+    Path(crd): Path<String>,
+    Json(review): Json<Review>,
+) -> Json<Value> {
+    let result = operator.convert(&crd, &review.request).await;
+    if let Err(error) = &result {
+        tracing::error!(crd, error, "conversion failed");
+    }
+    Json(review.request.reply(result))
+}
+
+impl Operator {
+    /// What all hooks can convert.
+    pub(super) fn conversions(&self) -> Conversions {
+        let mut conversions = Conversions::default();
+        for state in self.hooks.values() {
+            for (binding, config) in state.hook.config.conversions.iter().enumerate() {
+                for rule in &config.rules {
+                    let step = Step { hook: state.hook.name.clone(), binding, rule: rule.clone() };
+                    conversions.add(&config.crd_name, step);
+                }
+            }
+        }
+        conversions
+    }
+
+    /// Converts all objects, version by version, step by step. Each step gets all objects and leaves those alone
+    /// that are not of its version.
+    async fn convert(&self, crd: &str, request: &Request) -> Result<Vec<Value>, String> {
+        let wanted = &request.desired_api_version;
+        let conversions = self.conversions();
+        let mut objects = request.objects.clone();
+        for version in source_versions(&request.objects, wanted) {
+            let failed =
+                || format!("Conversion {crd} to {wanted} was not successful: there is no way from {version}");
+            for step in conversions.path(crd, &version, wanted).ok_or_else(failed)? {
+                objects = self.convert_step(step, request, &objects).await?;
+                if source_versions(&objects, wanted).is_empty() {
+                    return Ok(objects);
+                }
+            }
+        }
+        Ok(objects)
+    }
+
+    async fn convert_step(
+        &self,
+        step: &Step,
+        request: &Request,
+        objects: &[Value],
+    ) -> Result<Vec<Value>, String> {
+        let failed = || format!("Hook failed to convert to {}", request.desired_api_version);
+        let state = self.hooks.get(&step.hook).ok_or_else(failed)?;
+        let binding = &state.hook.config.conversions[step.binding];
+        let context = BindingContext {
+            binding: binding.name.as_str().into(),
+            event: Event::Conversion {
+                from: step.rule.from.as_str().into(),
+                to: step.rule.to.as_str().into(),
+                review: Arc::from(request.context(objects).into_bytes()),
+            },
+            group: binding.group.as_deref().map(Into::into),
+            snapshots: binding.include_snapshots_from.clone().into(),
+        };
+        let text = self.answer(state, BindingType::Conversion, context).await.map_err(|_| failed())?;
+        parse_response(&text, objects.len())
+    }
+}

@@ -1,0 +1,130 @@
+//! Hooks that answer the API server.
+//!
+//! Servers and the objects that lead the API server to them are set up beside the queues and kept as they should
+//! be: what somebody changes or deletes is repaired, a definition that does not exist yet is waited for.
+
+mod admission;
+mod conversion;
+mod register;
+mod secret;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::get;
+
+use super::{Operator, WebhookServer};
+use crate::webhook::objects::Reach;
+use crate::webhook::server;
+
+/// How often the objects in the cluster are looked at.
+const LOOK: Duration = Duration::from_secs(15);
+/// Pause after something failed.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// The two webhook servers.
+#[derive(Clone, Copy)]
+enum Kind {
+    Admission,
+    Conversion,
+}
+
+impl Operator {
+    /// Serves the webhooks that hooks ask for, until the operator ends.
+    pub(super) async fn serve_webhooks(self: Arc<Self>) {
+        let configs = || self.hooks.values().map(|state| &state.hook.config);
+        let admission = configs().any(|config| !(config.validating.is_empty() && config.mutating.is_empty()));
+        let conversion = configs().any(|config| !config.conversions.is_empty());
+        let serve = async |wanted, kind| {
+            if wanted {
+                self.serve_kind(kind).await;
+            }
+        };
+        tokio::join!(serve(admission, Kind::Admission), serve(conversion, Kind::Conversion));
+    }
+
+    /// One server and the objects that lead to it.
+    async fn serve_kind(self: &Arc<Self>, kind: Kind) {
+        let (mut server, router) = match kind {
+            Kind::Admission => (self.settings.webhooks.admission.clone(), admission::router(self.clone())),
+            Kind::Conversion => (self.settings.webhooks.conversion.clone(), conversion::router(self.clone())),
+        };
+        let router = router.route("/healthz", get(async || "ok\n"));
+        let mut attempts = Attempts::default();
+        while self.settings.webhooks.self_signed
+            && let Err(error) = self.use_own_certificates(&mut server).await
+        {
+            if !attempts.again(self, error).await {
+                return;
+            }
+        }
+        tokio::join!(self.serve(&server, router), self.keep_registered(&server, kind));
+    }
+
+    async fn serve(&self, server: &WebhookServer, router: Router) {
+        let mut attempts = Attempts::default();
+        while let Err(error) =
+            server::serve(router.clone(), server.listen, server.tls.clone(), self.stop.clone()).await
+        {
+            if !attempts.again(self, error).await {
+                return;
+            }
+        }
+    }
+
+    async fn keep_registered(&self, server: &WebhookServer, kind: Kind) {
+        let mut attempts = Attempts::default();
+        loop {
+            let go_on = match self.register_kind(server, kind).await {
+                Ok(()) => self.pause(LOOK).await,
+                Err(error) => attempts.again(self, error).await,
+            };
+            if !go_on {
+                return;
+            }
+        }
+    }
+
+    async fn register_kind(&self, server: &WebhookServer, kind: Kind) -> Result<(), String> {
+        let ca = std::fs::read(&server.ca)
+            .map_err(|error| format!("cannot read {}: {error}", server.ca.display()))?;
+        match kind {
+            Kind::Admission => self.register_admission(ca).await,
+            Kind::Conversion => self.register_conversions(ca).await,
+        }
+    }
+
+    /// Waits; false when the operator ends meanwhile.
+    async fn pause(&self, time: Duration) -> bool {
+        tokio::select! {
+            () = self.stop.cancelled() => false,
+            () = tokio::time::sleep(time) => true,
+        }
+    }
+
+    fn reach(&self, server: &WebhookServer) -> Reach {
+        let webhooks = &self.settings.webhooks;
+        match &webhooks.external_host {
+            Some(host) => Reach::Address(format!("{host}:{}", server.listen.port())),
+            None => Reach::Service { namespace: webhooks.namespace.clone(), name: server.service.clone() },
+        }
+    }
+}
+
+/// Tells of each new problem once.
+#[derive(Default)]
+struct Attempts {
+    last: String,
+}
+
+impl Attempts {
+    /// Waits before the next attempt; false when the operator ends meanwhile.
+    async fn again(&mut self, operator: &Operator, error: String) -> bool {
+        if error != self.last {
+            tracing::error!(error, "webhooks cannot be set up, trying again");
+            self.last = error;
+        }
+        operator.pause(AGAIN).await
+    }
+}

@@ -1,0 +1,102 @@
+//! Keeping the objects that lead the API server to the webhooks as they should be.
+
+use http::{Method, Request};
+use serde_json::Value;
+
+use crate::cluster::explain;
+use crate::config::AdmissionBinding;
+use crate::operator::{HookState, Operator};
+use crate::webhook::objects;
+
+const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1";
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+impl Operator {
+    /// Creates or repairs the admission configurations.
+    pub(super) async fn register_admission(&self, ca: Vec<u8>) -> Result<(), String> {
+        let mut states: Vec<&HookState> = self.hooks.values().collect();
+        states.sort_by_key(|state| state.hook.name.clone());
+        let all = |of: fn(&HookState) -> &[AdmissionBinding]| -> Vec<&AdmissionBinding> {
+            states.iter().flat_map(|state| of(state)).collect()
+        };
+        let validating = all(|state| &state.hook.config.validating);
+        let mutating = all(|state| &state.hook.config.mutating);
+        self.register(&validating, false, &ca).await?;
+        self.register(&mutating, true, &ca).await
+    }
+
+    async fn register(
+        &self,
+        bindings: &[&AdmissionBinding],
+        mutating: bool,
+        ca: &[u8],
+    ) -> Result<(), String> {
+        if bindings.is_empty() {
+            return Ok(());
+        }
+        let settings = &self.settings.webhooks;
+        let reach = self.reach(&settings.admission);
+        let webhook = |binding| objects::webhook(binding, &settings.failure_policy, mutating, &reach, ca);
+        // Names are unique in a configuration: of hooks that use one name the last one counts.
+        let mut webhooks: Vec<Value> = Vec::new();
+        for binding in bindings {
+            webhooks.retain(|known| known["name"] != binding.name.as_str());
+            webhooks.push(webhook(binding));
+        }
+        let name = format!("{}-hooks", settings.configuration_name);
+        let kind = if mutating { "MutatingWebhookConfiguration" } else { "ValidatingWebhookConfiguration" };
+        let collection = format!("{CONFIGURATIONS}/{}s", kind.to_lowercase());
+        let wanted = objects::configuration(kind, &name, &webhooks);
+        let Some(mut current) = self.get(&format!("{collection}/{name}")).await? else {
+            self.send(Method::POST, &collection, &wanted).await?;
+            tracing::info!("{kind} {name} is created");
+            return Ok(());
+        };
+        if current["webhooks"] == wanted["webhooks"] {
+            return Ok(());
+        }
+        current["webhooks"] = wanted["webhooks"].clone();
+        self.send(Method::PUT, &format!("{collection}/{name}"), &current).await?;
+        tracing::info!("{kind} {name} is brought up to date");
+        Ok(())
+    }
+
+    /// Leads the definitions of custom resources to the operator.
+    pub(super) async fn register_conversions(&self, ca: Vec<u8>) -> Result<(), String> {
+        let reach = self.reach(&self.settings.webhooks.conversion);
+        let mut missing = Vec::new();
+        for crd in self.conversions().crds() {
+            let path = format!("{DEFINITIONS}/{crd}");
+            let Some(mut current) = self.get(&path).await? else {
+                missing.push(crd.clone());
+                continue;
+            };
+            let wanted = objects::conversion(crd, &reach, &ca);
+            if current["spec"]["conversion"] == wanted {
+                continue;
+            }
+            current["spec"]["conversion"] = wanted;
+            self.send(Method::PUT, &path, &current).await?;
+            tracing::info!("CustomResourceDefinition {crd} is converted by hooks now");
+        }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        Err(format!("there is no CustomResourceDefinition {} yet", missing.join(", ")))
+    }
+
+    pub(super) async fn get(&self, path: &str) -> Result<Option<Value>, String> {
+        let request = Request::get(path).body(Vec::new()).map_err(|error| error.to_string())?;
+        match self.hub.client().request::<Value>(request).await {
+            Ok(value) => Ok(Some(value)),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+            Err(error) => Err(explain(&error)),
+        }
+    }
+
+    pub(super) async fn send(&self, method: Method, path: &str, object: &Value) -> Result<(), String> {
+        let request = Request::builder().method(method).uri(path).header("Content-Type", "application/json");
+        let request = request.body(object.to_string().into_bytes()).map_err(|error| error.to_string())?;
+        self.hub.client().request::<Value>(request).await.map(drop).map_err(|error| explain(&error))
+    }
+}
