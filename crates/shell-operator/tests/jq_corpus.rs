@@ -3,6 +3,8 @@
 //! `fixtures/jq-corpus.json` holds filters and what jq 1.6 made of them. What differs on purpose is in `DIFFERENT`, and in
 //! docs/shell-operator/compatibility.md.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::collections::BTreeMap;
 
 use serde::Deserialize;

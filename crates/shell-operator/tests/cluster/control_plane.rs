@@ -122,7 +122,7 @@ impl ControlPlane {
             "--disable-admission-plugins=ServiceAccount".to_owned(),
         ];
         self.spawn("kube-apiserver", &programs::find("kubernetes-", "kube-apiserver"), &arguments);
-        let until = Instant::now() + Duration::from_secs(60);
+        let until = Instant::now() + Duration::from_mins(1);
         while self.try_kubectl("get --raw /readyz").is_err() {
             assert!(Instant::now() < until, "the API server is not ready:\n{}", self.log("kube-apiserver"));
             std::thread::sleep(Duration::from_millis(200));
@@ -173,7 +173,7 @@ impl ControlPlane {
 
     fn log(&self, name: &str) -> String {
         let text = std::fs::read_to_string(self.log_path(name)).unwrap_or_default();
-        text.lines().rev().take(15).map(|line| format!("{line}\n")).collect()
+        text.lines().rev().take(15).collect::<Vec<_>>().join("\n")
     }
 
     /// The address of etcd.

@@ -149,7 +149,7 @@ M
     let sum = |text: &str| {
         use sha2::{Digest, Sha256};
         let digest = Sha256::digest(format!("{text}\n"));
-        digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect::<String>()
+        format!("{:08x}", u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]))
     };
     eventually(annotation, &sum(r#"{"k":"1"}"#));
     plane.kubectl("-n sums patch cm conf -p '{\"data\":{\"k\":\"2\"}}'");

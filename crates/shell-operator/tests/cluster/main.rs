@@ -3,6 +3,8 @@
 //! The harness starts etcd, kube-apiserver and kube-controller-manager as plain processes on free loopback ports with
 //! their own certificates; no root is needed. All tests but those of faults share one cluster.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod commands;
 mod control_plane;
 mod faults;

@@ -22,7 +22,10 @@ fn read(dir: &Path) -> Vec<(String, String)> {
     let mut names: Vec<String> = fs::read_dir(dir)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| name.ends_with(".json") && name.starts_with(|c: char| c.is_ascii_digit()))
+        .filter(|name| {
+            Path::new(name).extension().is_some_and(|end| end == "json")
+                && name.starts_with(|c: char| c.is_ascii_digit())
+        })
         .collect();
     names.sort();
     let read = |name: &String| {
