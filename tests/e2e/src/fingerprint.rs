@@ -14,9 +14,16 @@ use crate::site::Site;
 /// Folders whose paths depend on the moment: data of running programs.
 const DATA: &[&str] = &["/var/lib/containerd/", "/var/lib/kubelet/", "/var/lib/etcd/", "/var/lib/cni/"];
 
-/// Files whose contents hold keys, certificates or times.
-const RANDOM: &[&str] =
-    &["/etc/kubernetes/", "/etc/ssl/etcd/", "/etc/machine-id", "/etc/ssh/", "/root/.kube/", "/etc/shadow"];
+/// Files whose contents hold keys, certificates, times, or an order of events.
+const RANDOM: &[&str] = &[
+    "/etc/kubernetes/",
+    "/etc/ssl/etcd/",
+    "/etc/machine-id",
+    "/etc/ssh/",
+    "/root/.kube/",
+    "/etc/shadow",
+    "/etc/kubekey/",
+];
 
 /// Kinds of entries of a host's state that are the same in every cluster. Addresses, rules and mounts carry the
 /// names and numbers of pods.
@@ -29,6 +36,10 @@ pub(crate) fn of(ctx: &Context<'_>, site: &Site) -> Result<BTreeMap<String, Stri
     for (host, state) in host_state::of_all(ctx, &site.hosts)? {
         let entries = state.0.into_iter().filter(|(key, _)| is_common(key));
         found.extend(entries.map(|(key, value)| (format!("{host} {key}"), value)));
+    }
+    for host in &site.hosts {
+        // What a delete will take back, whatever run did it.
+        found.insert(format!("{host} owned"), ctx.host(host, "sort /etc/kubekey/owned")?);
     }
     nodes(ctx, site, &mut found)?;
     for kind in ["deployments", "daemonsets"] {
