@@ -28,21 +28,25 @@ impl KkRun {
         Ok(Self { finished, events })
     }
 
+    /// What it told people: stderr, and what it found about the hosts.
+    fn said(&self) -> String {
+        format!("{}{}", self.finished.stderr, self.events.errors_found().join("\n"))
+    }
+
     /// Errors: it ended with another code.
     pub(crate) fn expect_code(&self, code: i32) -> Result<&Self> {
-        let said = &self.finished.stderr;
         ensure!(
             self.finished.code == Some(code),
             "kk ended with {:?}, not with code {code}; it said:\n{}",
             self.finished.code,
-            report::last_lines(said)
+            report::last_lines(&self.said())
         );
         Ok(self)
     }
 
-    /// Errors: neither stderr nor what was found about the hosts has one of the words (case does not matter).
+    /// Errors: it did not say one of the words (case does not matter).
     pub(crate) fn expect_said(&self, words: &[&str]) -> Result<&Self> {
-        let said = format!("{}{}", self.finished.stderr, self.events.errors_found().join("\n"));
+        let said = self.said();
         for word in words {
             ensure!(
                 said.to_lowercase().contains(&word.to_lowercase()),
