@@ -81,9 +81,18 @@ impl Target<'_> {
         self.state.is_initialised()
     }
 
-    /// Whether a node has joined: it is in the API's list, and holds its own credentials.
+    /// Whether a node has joined: it holds credentials of this cluster. One that was killed or deleted in between may
+    /// not be in the API's list; its kubelet registers it again.
     pub(crate) fn has_joined(&self, host: &Host) -> bool {
+        let ca =
+            |host: &Host| self.facts(host).files.get("/etc/kubernetes/pki/ca.crt").map(|file| &file.sha256);
+        self.facts(host).files.contains_key("/etc/kubernetes/kubelet.conf")
+            && ca(host).is_some()
+            && ca(host) == ca(self.spec.first_control_plane())
+    }
+
+    /// Whether the API lists the node.
+    pub(crate) fn is_registered(&self, host: &Host) -> bool {
         self.state.nodes.contains_key(&host.name)
-            && self.facts(host).files.contains_key("/etc/kubernetes/kubelet.conf")
     }
 }

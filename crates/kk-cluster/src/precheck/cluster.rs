@@ -17,7 +17,7 @@ pub(super) fn check(
     state: &ClusterState,
     list: &mut Vec<Finding>,
 ) {
-    leftovers(spec, facts, state, list);
+    leftovers(spec, facts, list);
     version(spec, state, list);
     same_machine(spec, facts, list);
     clocks(facts, list);
@@ -54,25 +54,16 @@ fn ca_of<'a>(facts: &'a BTreeMap<String, Facts>, host: &Host, path: &str) -> Opt
 }
 
 /// A host that belongs, or belonged, to a cluster other than the one of the first control plane.
-fn leftovers(spec: &Spec, facts: &BTreeMap<String, Facts>, state: &ClusterState, list: &mut Vec<Finding>) {
+fn leftovers(spec: &Spec, facts: &BTreeMap<String, Facts>, list: &mut Vec<Finding>) {
     let first = spec.first_control_plane();
     let ours = ca_of(facts, first, CA);
     for host in spec.nodes() {
         let theirs = ca_of(facts, host, CA);
-        let joined = facts
-            .get(&host.name)
-            .is_some_and(|facts| facts.files.contains_key("/etc/kubernetes/kubelet.conf"));
         if theirs.is_some() && theirs != ours {
             list.push(error(
                 Some(host),
                 "it holds certificates of another cluster".to_owned(),
                 format!("remove that cluster first (kk delete cluster with its file, or kubeadm reset), or take {} out of this file", host.name),
-            ));
-        } else if joined && state.answered && !state.nodes.contains_key(&host.name) {
-            list.push(error(
-                Some(host),
-                "it has joined this cluster before, but is no node of it now".to_owned(),
-                "reset it (kubeadm reset -f; rm -rf /etc/kubernetes /var/lib/kubelet) and run again",
             ));
         }
     }

@@ -9,18 +9,18 @@ use kk_engine::{
 
 use crate::{
     Target,
-    modules::{KUBECTL, joining, slots},
+    modules::{KUBECTL, slots},
 };
 
-/// Only after a join, or an init. A second more lets the kubelets read the Services.
+/// Only when a node is not registered yet. A second more lets the kubelets read the Services.
 pub(super) fn task(target: &Target) -> Task {
     let task = Task::new("wait_for_nodes", "Wait for nodes to register").timeout(Duration::from_secs(150));
-    if target.is_initialised() && joining(target).is_empty() {
+    if target.spec.nodes().into_iter().all(|host| target.is_registered(host)) {
         return task;
     }
     let nodes = target.spec.nodes();
     let condition =
-        format!("{KUBECTL}[ \"$(kubectl get nodes --no-headers 2>&1 | wc -l)\" -ge {} ]", nodes.len());
+        format!("{KUBECTL}[ \"$(kubectl get nodes --no-headers | wc -l)\" -ge {} ]", nodes.len());
     let mut work =
         HostWork::new(vec![
             Box::new(WaitUntil::new("all nodes are registered", condition).hint(

@@ -11,7 +11,9 @@ pub(super) fn task(target: &Target) -> Task {
         if !target.has_joined(host) {
             continue;
         }
-        let unit = Unit::running("kubelet.service").restart_after([
+        // A kubelet registers its node when it starts.
+        let lost = target.state.answered && !target.is_registered(host);
+        let unit = Unit::running("kubelet.service").force_restart(lost).restart_after([
             "/etc/systemd/system/kubelet.service",
             "/etc/systemd/system/kubelet.service.d/10-kubeadm.conf",
             "/usr/local/bin/kubelet",
