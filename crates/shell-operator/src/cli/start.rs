@@ -44,6 +44,12 @@ pub(crate) struct StartArgs {
     /// Namespace of the operator
     #[arg(long, env = "SHELL_OPERATOR_NAMESPACE", value_name = "NAMESPACE", default_value = "")]
     namespace: String,
+    /// Let only one of several replicas act; needs --namespace
+    #[arg(long, env = "LEADER_ELECTION", requires = "namespace")]
+    leader_election: bool,
+    /// Lease that says which replica acts
+    #[arg(long, env = "LEADER_ELECTION_LEASE", value_name = "NAME", default_value = "shell-operator")]
+    leader_election_lease: String,
     #[command(flatten)]
     kube: KubeArgs,
     #[command(flatten)]
@@ -181,6 +187,10 @@ fn settings(args: StartArgs) -> operator::Settings {
         patcher_qps: kube.object_patcher_kube_client_qps,
         patcher_burst: kube.object_patcher_kube_client_burst,
         patcher_timeout: kube.object_patcher_kube_client_timeout,
+        lease: args.leader_election.then(|| operator::LeaseName {
+            namespace: args.namespace.clone(),
+            name: args.leader_election_lease,
+        }),
         webhooks: webhooks.settings(args.namespace),
         debug_socket: args.debug_unix_socket,
         keep_tmp_files: args.debug_keep_tmp_files,

@@ -3,11 +3,13 @@
 //! [`Operator`] owns all state; its parts are in the files beside this one: what is done for a task (`enable`,
 //! `run`), what makes tasks (`sink`, `schedules`), and what is shown to the outside (`http`).
 
+mod api;
 mod debug;
 mod debug_text;
 mod enable;
 mod gate;
 mod http;
+mod leader;
 mod log_level;
 mod run;
 mod schedules;
@@ -17,7 +19,7 @@ mod start;
 mod webhooks;
 
 use std::collections::HashMap;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio_util::sync::CancellationToken;
@@ -28,7 +30,9 @@ use crate::log::Logger;
 use crate::metrics::{OperatorMetrics, Registry};
 use crate::patch::Patcher;
 use crate::queue::{BindingType, Handler, Outcome, Queue, Queues, Task, Work};
+use api::ObjectApi;
 use gate::Gate;
+pub use leader::LeaseName;
 use log_level::LogLevel;
 use schedules::Schedules;
 pub use settings::{Settings, WebhookServer, WebhookSettings};
@@ -42,6 +46,7 @@ pub struct Operator {
     hooks: HashMap<Arc<str>, HookState>,
     queues: Queues,
     hub: Arc<Hub>,
+    api: ObjectApi,
     patcher: Patcher,
     schedules: Schedules,
     metrics: OperatorMetrics,
@@ -49,6 +54,8 @@ pub struct Operator {
     prepared: tokio::sync::OnceCell<()>,
     /// Tasks of the start that are not done yet.
     bootstrap: AtomicUsize,
+    /// Whether another replica acts.
+    standby: AtomicBool,
     stop: CancellationToken,
 }
 
@@ -89,7 +96,7 @@ impl Handler for Arc<Operator> {
             _ => true,
         };
         if at_start && matches!(outcome, Outcome::Done(_)) {
-            self.bootstrap.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+            self.bootstrap.fetch_sub(1, Ordering::Relaxed);
         }
         outcome
     }
@@ -101,8 +108,12 @@ impl Handler for Arc<Operator> {
 
 impl Operator {
     /// Whether everything of the start has been done, the runs with the state at start included.
+    ///
+    /// A replica that waits for its turn is ready, unless the API server would ask it.
     pub fn is_ready(&self) -> bool {
-        self.bootstrap.load(std::sync::atomic::Ordering::Relaxed) == 0
-            && self.hooks.values().all(|state| state.gate().is_open())
+        if self.standby.load(Ordering::Relaxed) {
+            return !self.hooks.values().any(|state| state.hook.config.has_webhooks());
+        }
+        self.bootstrap.load(Ordering::Relaxed) == 0 && self.hooks.values().all(|state| state.gate().is_open())
     }
 }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::LeaseName;
 use crate::cluster::ClientSettings;
 use crate::webhook::server::TlsFiles;
 
@@ -30,6 +31,8 @@ pub struct Settings {
     pub patcher_burst: u32,
     /// Longest time of a request of an object patch.
     pub patcher_timeout: Duration,
+    /// The Lease by which one of several replicas acts; `None` for a single one.
+    pub lease: Option<LeaseName>,
     /// Webhooks.
     pub webhooks: WebhookSettings,
     /// Unix socket of the debug endpoint.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use kube::Client;
@@ -12,7 +12,9 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::api::ObjectApi;
 use super::debug::Socket;
+use super::leader::Election;
 use super::log_level::LogLevel;
 use super::schedules::Schedules;
 use super::sink::QueueSink;
@@ -51,6 +53,9 @@ pub enum StartError {
         /// Why it failed.
         why: io::Error,
     },
+    /// Another replica may act now.
+    #[error("the Lease was lost, another replica takes over")]
+    LeaseLost,
     /// A hook did not end.
     #[error("some hooks were still running {0:?} after the end was asked for")]
     Unfinished(Duration),
@@ -130,6 +135,8 @@ impl Operator {
         let states: HashMap<Arc<str>, HookState> =
             hooks.into_iter().map(|hook| (hook.name.clone(), HookState::new(hook))).collect();
         Self {
+            api: ObjectApi(client.clone()),
+            standby: AtomicBool::new(false),
             hub: Hub::new(client, sink, metrics.clone(), stop.child_token()),
             patcher: Patcher::new(patch_client, settings.patcher_qps, settings.patcher_burst),
             schedules: Schedules::default(),
@@ -148,11 +155,36 @@ impl Operator {
 
     async fn run(self: Arc<Self>, listener: TcpListener, socket: Socket) -> Result<(), StartError> {
         let tasks = TaskTracker::new();
-        for queue in self.queues.all() {
-            tasks.spawn(queue::run(queue, Arc::new(self.clone()), self.stop.clone()));
+        self.show(&tasks, listener, socket);
+        let election = self.settings.lease.clone().map(|lease| Election::new(self.api.clone(), lease));
+        let mut lost = false;
+        match &election {
+            None => self.act(&tasks),
+            Some(election) => {
+                self.standby.store(true, Ordering::Relaxed);
+                if election.acquire(&self.stop).await {
+                    self.standby.store(false, Ordering::Relaxed);
+                    self.act(&tasks);
+                    lost = !election.keep(&self.stop).await;
+                    self.stop.cancel();
+                }
+            }
         }
-        let operator = self.clone();
-        tasks.spawn(async move { operator.schedules.run(&operator.queues, &operator.stop).await });
+        tasks.close();
+        self.stop.cancelled().await;
+        tracing::info!("Shutdown begins.");
+        let ended = tokio::time::timeout(END, tasks.wait()).await;
+        if let (Some(election), true, false) = (election, ended.is_ok(), lost) {
+            election.release().await;
+        }
+        if lost {
+            return Err(StartError::LeaseLost);
+        }
+        ended.map_err(|_| StartError::Unfinished(END))
+    }
+
+    /// Starts what people and probes look at.
+    fn show(self: &Arc<Self>, tasks: &TaskTracker, listener: TcpListener, socket: Socket) {
         let operator = self.clone();
         tasks.spawn(async move { operator.tick().await });
         let (router, stop) = (http::router(self.clone()), self.stop.clone());
@@ -168,12 +200,17 @@ impl Operator {
                 tracing::error!(error = error.to_string(), "debug endpoint ended");
             }
         });
+    }
+
+    /// Starts what runs hooks.
+    fn act(self: &Arc<Self>, tasks: &TaskTracker) {
+        for queue in self.queues.all() {
+            tasks.spawn(queue::run(queue, Arc::new(self.clone()), self.stop.clone()));
+        }
+        let operator = self.clone();
+        tasks.spawn(async move { operator.schedules.run(&operator.queues, &operator.stop).await });
         let operator = self.clone();
         tasks.spawn(async move { operator.serve_webhooks().await });
-        tasks.close();
-        self.stop.cancelled().await;
-        tracing::info!("Shutdown begins.");
-        tokio::time::timeout(END, tasks.wait()).await.map_err(|_| StartError::Unfinished(END))
     }
 
     /// Signs of life for whoever watches the metrics.

@@ -9,6 +9,7 @@ mod commands;
 mod control_plane;
 mod faults;
 mod hooks;
+mod leader;
 mod operator;
 mod programs;
 mod recorded;

@@ -1,9 +1,8 @@
 //! Keeping the objects that lead the API server to the webhooks as they should be.
 
-use http::{Method, Request};
+use http::Method;
 use serde_json::Value;
 
-use crate::cluster::explain;
 use crate::config::AdmissionBinding;
 use crate::operator::{HookState, Operator};
 use crate::webhook::objects;
@@ -47,8 +46,8 @@ impl Operator {
         let kind = if mutating { "MutatingWebhookConfiguration" } else { "ValidatingWebhookConfiguration" };
         let collection = format!("{CONFIGURATIONS}/{}s", kind.to_lowercase());
         let wanted = objects::configuration(kind, &name, &webhooks);
-        let Some(mut current) = self.get(&format!("{collection}/{name}")).await? else {
-            self.send(Method::POST, &collection, &wanted).await?;
+        let Some(mut current) = self.api.get(&format!("{collection}/{name}")).await? else {
+            self.api.send(Method::POST, &collection, &wanted).await?;
             tracing::info!("{kind} {name} is created");
             return Ok(());
         };
@@ -56,7 +55,7 @@ impl Operator {
             return Ok(());
         }
         current["webhooks"] = wanted["webhooks"].clone();
-        self.send(Method::PUT, &format!("{collection}/{name}"), &current).await?;
+        self.api.send(Method::PUT, &format!("{collection}/{name}"), &current).await?;
         tracing::info!("{kind} {name} is brought up to date");
         Ok(())
     }
@@ -67,7 +66,7 @@ impl Operator {
         let mut missing = Vec::new();
         for crd in self.conversions().crds() {
             let path = format!("{DEFINITIONS}/{crd}");
-            let Some(mut current) = self.get(&path).await? else {
+            let Some(mut current) = self.api.get(&path).await? else {
                 missing.push(crd.clone());
                 continue;
             };
@@ -76,27 +75,12 @@ impl Operator {
                 continue;
             }
             current["spec"]["conversion"] = wanted;
-            self.send(Method::PUT, &path, &current).await?;
+            self.api.send(Method::PUT, &path, &current).await?;
             tracing::info!("CustomResourceDefinition {crd} is converted by hooks now");
         }
         if missing.is_empty() {
             return Ok(());
         }
         Err(format!("there is no CustomResourceDefinition {} yet", missing.join(", ")))
-    }
-
-    pub(super) async fn get(&self, path: &str) -> Result<Option<Value>, String> {
-        let request = Request::get(path).body(Vec::new()).map_err(|error| error.to_string())?;
-        match self.hub.client().request::<Value>(request).await {
-            Ok(value) => Ok(Some(value)),
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-            Err(error) => Err(explain(&error)),
-        }
-    }
-
-    pub(super) async fn send(&self, method: Method, path: &str, object: &Value) -> Result<(), String> {
-        let request = Request::builder().method(method).uri(path).header("Content-Type", "application/json");
-        let request = request.body(object.to_string().into_bytes()).map_err(|error| error.to_string())?;
-        self.hub.client().request::<Value>(request).await.map(drop).map_err(|error| explain(&error))
     }
 }

@@ -43,7 +43,7 @@ impl Operator {
         let name = format!("{service}-certificates");
         let collection = format!("/api/v1/namespaces/{namespace}/secrets");
         let path = format!("{collection}/{name}");
-        if let Some(secret) = self.get(&path).await? {
+        if let Some(secret) = self.api.get(&path).await? {
             return read(&secret).ok_or_else(|| {
                 format!("Secret {namespace}/{name} has no certificates; delete it to get new ones")
             });
@@ -59,10 +59,10 @@ impl Operator {
             "metadata": { "name": name, "namespace": namespace },
             "stringData": { "ca.crt": bundle.ca, "tls.crt": bundle.certificate, "tls.key": bundle.key },
         });
-        match self.send(Method::POST, &collection, &secret).await {
+        match self.api.send(Method::POST, &collection, &secret).await {
             Ok(()) => Ok(bundle),
             // Another replica may have been faster: then its certificates are taken.
-            Err(error) => self.get(&path).await?.as_ref().and_then(read).ok_or(error),
+            Err(error) => self.api.get(&path).await?.as_ref().and_then(read).ok_or(error),
         }
     }
 }

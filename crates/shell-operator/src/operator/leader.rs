@@ -1,0 +1,165 @@
+//! One of several replicas acts: the one that holds a Lease.
+//!
+//! The holder renews every 2 s and stops itself 5 s after the last good renewal; its hooks are killed 10 s later at
+//! the latest. Others take over when the Lease has not changed for 15 s by their own clock, so that nothing runs
+//! twice, whatever the clocks of the machines say.
+
+use std::time::{Duration, Instant};
+
+use http::Method;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::api::ObjectApi;
+
+/// Seconds for which a renewal counts.
+const LEASE: Duration = Duration::from_secs(15);
+/// Time between renewals, and between looks of those who wait.
+const RENEW: Duration = Duration::from_secs(2);
+/// Time after the last good renewal at which the holder gives up.
+const GIVE_UP: Duration = Duration::from_secs(5);
+
+/// Which Lease is used.
+#[derive(Clone, Debug)]
+pub struct LeaseName {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// A replica that wants to act, or does.
+pub(super) struct Election {
+    api: ObjectApi,
+    lease: LeaseName,
+    identity: String,
+}
+
+/// The Lease as seen last, and since when it has not changed.
+struct Seen {
+    version: String,
+    since: Instant,
+}
+
+impl Election {
+    /// A replica with an identity of its own.
+    pub(super) fn new(api: ObjectApi, lease: LeaseName) -> Self {
+        let host =
+            nix::unistd::gethostname().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let identity = format!("{host}_{}_{}", std::process::id(), jiff::Timestamp::now().as_nanosecond());
+        Self { api, lease, identity }
+    }
+
+    /// Waits until this replica may act; false when `stop` is cancelled before.
+    pub(super) async fn acquire(&self, stop: &CancellationToken) -> bool {
+        let (mut seen, mut told) = (None, false);
+        loop {
+            match self.try_acquire(&mut seen).await {
+                Ok(true) => {
+                    tracing::info!(identity = self.identity, "this replica is the leader");
+                    return true;
+                }
+                Ok(false) if told => {}
+                Ok(false) => {
+                    tracing::info!(identity = self.identity, "another replica is the leader, waiting");
+                    told = true;
+                }
+                Err(error) => tracing::error!(error, "cannot take the Lease {}, trying again", self.path()),
+            }
+            tokio::select! {
+                () = stop.cancelled() => return false,
+                () = tokio::time::sleep(RENEW) => {}
+            }
+        }
+    }
+
+    /// Renews until `stop` is cancelled, then gives the Lease back: `true`. `false` when it was lost.
+    pub(super) async fn keep(&self, stop: &CancellationToken) -> bool {
+        let mut last = Instant::now();
+        while last.elapsed() < GIVE_UP {
+            tokio::select! {
+                () = stop.cancelled() => return true,
+                () = tokio::time::sleep(RENEW) => {}
+            }
+            let left = GIVE_UP.saturating_sub(last.elapsed());
+            match tokio::time::timeout(left, self.renew()).await {
+                Ok(Ok(true)) => last = Instant::now(),
+                Ok(Ok(false)) => break,
+                Ok(Err(error)) => tracing::error!(error, "cannot renew the Lease {}", self.path()),
+                Err(_) => {}
+            }
+        }
+        tracing::error!("the Lease {} is lost, this replica ends", self.path());
+        false
+    }
+
+    /// Lets the next replica act at once. To be called when nothing of this one runs any more.
+    pub(super) async fn release(&self) {
+        let Ok(Some(mut lease)) = self.api.get(&self.path()).await else { return };
+        if lease["spec"]["holderIdentity"] == self.identity.as_str() {
+            lease["spec"]["holderIdentity"] = "".into();
+            if let Err(error) = self.api.send(Method::PUT, &self.path(), &lease).await {
+                tracing::warn!(error, "cannot give the Lease back");
+            }
+        }
+    }
+
+    async fn try_acquire(&self, seen: &mut Option<Seen>) -> Result<bool, String> {
+        let Some(lease) = self.api.get(&self.path()).await? else {
+            let created = self.api.send(Method::POST, &self.collection(), &self.holding(None)).await;
+            // Another replica may have been faster: then it is seen in the next round.
+            return created.map(|()| true);
+        };
+        let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
+        let version = lease["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+        let unchanged = seen.as_ref().filter(|seen| seen.version == version).map(|seen| seen.since.elapsed());
+        if unchanged.is_none() {
+            *seen = Some(Seen { version: version.to_owned(), since: Instant::now() });
+        }
+        if !holder.is_empty() && unchanged.is_none_or(|time| time < LEASE) {
+            return Ok(false);
+        }
+        self.api.send(Method::PUT, &self.path(), &self.holding(Some(&lease))).await.map(|()| true)
+    }
+
+    async fn renew(&self) -> Result<bool, String> {
+        let lease = self.api.get(&self.path()).await?.ok_or("the Lease was deleted")?;
+        if lease["spec"]["holderIdentity"] != self.identity.as_str() {
+            return Ok(false);
+        }
+        self.api.send(Method::PUT, &self.path(), &self.holding(Some(&lease))).await.map(|()| true)
+    }
+
+    /// The Lease in the hands of this replica; the version of the old one guards against a race.
+    fn holding(&self, old: Option<&Value>) -> Value {
+        let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
+        let mine = old.is_some_and(|old| old["spec"]["holderIdentity"] == self.identity.as_str());
+        let changes = old.and_then(|old| old["spec"]["leaseTransitions"].as_i64()).unwrap_or(0);
+        let since =
+            old.filter(|_| mine).map_or_else(|| now.clone().into(), |old| old["spec"]["acquireTime"].clone());
+        let mut lease = json!({
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": { "name": self.lease.name, "namespace": self.lease.namespace },
+            "spec": {
+                "holderIdentity": self.identity,
+                "leaseDurationSeconds": LEASE.as_secs(),
+                "acquireTime": since,
+                "renewTime": now,
+                "leaseTransitions": if mine { changes } else { changes + 1 },
+            },
+        });
+        if let Some(old) = old {
+            lease["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
+        }
+        lease
+    }
+
+    fn collection(&self) -> String {
+        format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", self.lease.namespace)
+    }
+
+    fn path(&self) -> String {
+        format!("{}/{}", self.collection(), self.lease.name)
+    }
+}
