@@ -407,7 +407,7 @@ impl Watcher {
     /// Takes an object of a list (no event) or of a watch, and tells the bindings what changed for them.
     /// Returns the object's version, `None` when it could not be read.
     fn take(&self, event: Option<WatchEvent>, raw: &[u8]) -> Option<String> {
-        let resource = &self.watch.selection.resource;
+        let (resource, started) = (&self.watch.selection.resource, Instant::now());
         // Filters run outside the lock; views are only added before the watch starts.
         let views = self.watch.lock().store.views.clone();
         let report = |error: store::DigestError| {
@@ -420,6 +420,7 @@ impl Watcher {
                 return None;
             }
         };
+        let filtered = started.elapsed();
         let mut state = self.watch.lock();
         let changes = match event {
             Some(WatchEvent::Deleted) => state.store.delete(digest, &resource.kind),
@@ -429,7 +430,20 @@ impl Watcher {
         if !first_list {
             self.deliver(&state, &changes);
         }
+        if event.is_some() {
+            self.measure(&state, filtered, started.elapsed());
+        }
         Some(version)
+    }
+
+    fn measure(&self, state: &State, filtered: Duration, done: Duration) {
+        for Subscriber { monitor, .. } in &state.subscribers {
+            let binding = &monitor.binding;
+            if binding.filter.is_some() {
+                self.metrics.jq_filter(&monitor.hook, &binding.name, &binding.queue, filtered);
+            }
+            self.metrics.kube_event(&monitor.hook, &binding.name, &binding.queue, done);
+        }
     }
 
     /// Hands changes to the bindings; those of one object together.

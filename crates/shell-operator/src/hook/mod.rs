@@ -6,6 +6,7 @@ mod limiter;
 mod lines;
 mod load;
 mod process;
+mod usage;
 
 use std::path::PathBuf;
 use std::sync::Arc;

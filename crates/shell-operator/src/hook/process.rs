@@ -11,7 +11,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 
-use super::LineLog;
+use super::{LineLog, usage};
 use crate::metrics::RunUsage;
 
 /// Most of a program's stderr that is kept for the error's text, in bytes.
@@ -121,8 +121,11 @@ impl Program<'_> {
                 None => std::future::pending().await,
             }
         };
+        let mut usage = RunUsage::default();
         let reason = tokio::select! {
-            status = child.wait() => return (status.map_err(ProcessError::Wait), RunUsage::default()),
+            () = usage::until_end(group, &mut usage) => {
+                return (child.wait().await.map_err(ProcessError::Wait), usage);
+            }
             () = time_is_up => ProcessError::Timeout(self.timeout.unwrap_or_default()),
             () = stop.cancelled() => ProcessError::Stopped,
         };
@@ -131,7 +134,7 @@ impl Program<'_> {
             signal(group, Signal::SIGKILL);
             let _ = child.wait().await;
         }
-        (Err(reason), RunUsage::default())
+        (Err(reason), usage)
     }
 }
 
@@ -280,6 +283,15 @@ mod tests {
         let text = "#!/bin/sh\n[ \"$1$GIVEN\" = argvalue ] && [ -x ./hook ] && exit 3\n";
         let ended = run(text, None, &CancellationToken::new()).await.unwrap();
         assert_eq!(ended.status.code(), Some(3));
+    }
+
+    #[tokio::test]
+    async fn what_the_run_cost_is_known() {
+        let text = "#!/bin/bash\nfor ((i = 0; i < 200000; i++)); do :; done\nsleep 0.2\n";
+        let usage = run(text, None, &CancellationToken::new()).await.unwrap().usage;
+        assert!(usage.wall >= Duration::from_millis(200), "{usage:?}");
+        assert!(usage.user + usage.system > Duration::from_millis(10), "{usage:?}");
+        assert!(usage.user + usage.system < usage.wall && usage.max_rss_bytes > 100_000, "{usage:?}");
     }
 
     #[tokio::test]

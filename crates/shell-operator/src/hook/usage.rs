@@ -1,0 +1,47 @@
+//! What a program costs while it runs.
+
+use std::time::Duration;
+
+use nix::sys::wait::{Id, WaitPidFlag, waitid};
+use nix::unistd::Pid;
+
+use crate::metrics::RunUsage;
+
+/// Clock ticks a second in `/proc/PID/stat`: fixed in Linux' interface to programs.
+const TICKS: u32 = 100;
+
+/// Waits until the program has ended, without taking its exit status, and notes what it cost.
+///
+/// CPU time is exact and has that of children it waited for. Memory is looked at now and then: of a run that is over
+/// in a few milliseconds nothing is known.
+pub(super) async fn until_end(pid: Option<Pid>, usage: &mut RunUsage) {
+    let Some(pid) = pid else { return };
+    let mut end = tokio::task::spawn_blocking(move || {
+        waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT)
+    });
+    let mut pause = Duration::from_millis(5);
+    while tokio::time::timeout(pause, &mut end).await.is_err() {
+        usage.max_rss_bytes = usage.max_rss_bytes.max(peak_memory(pid).unwrap_or(0));
+        pause = (pause * 2).min(Duration::from_secs(1));
+    }
+    if let Some((user, system)) = cpu_times(pid) {
+        (usage.user, usage.system) = (user, system);
+    }
+}
+
+fn peak_memory(pid: Pid) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+/// User and system time of the program and the children it waited for.
+fn cpu_times(pid: Pid) -> Option<(Duration, Duration)> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may hold anything; the numbers come after it, from field 3 on.
+    let numbers: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let ticks = |field: usize| numbers.get(field - 3)?.parse::<u32>().ok();
+    let time =
+        |own: usize, children: usize| Some(Duration::from_secs(1) * (ticks(own)? + ticks(children)?) / TICKS);
+    Some((time(14, 16)?, time(15, 17)?))
+}
