@@ -19,8 +19,7 @@ pub(super) fn task(target: &Target) -> Task {
         return task;
     }
     let nodes = target.spec.nodes();
-    let condition =
-        format!("{KUBECTL}[ \"$(kubectl get nodes --no-headers | wc -l)\" -ge {} ]", nodes.len());
+    let condition = format!("{KUBECTL}[ \"$(kubectl get nodes --no-headers | wc -l)\" -ge {} ]", nodes.len());
     let mut work =
         HostWork::new(vec![
             Box::new(WaitUntil::new("all nodes are registered", condition).hint(

@@ -1,17 +1,21 @@
 //! Publish changed settings to the cluster, and apply them to control planes that run already.
 
+use kk_config::{ControlPlaneEndpoint, Host};
 use kk_engine::{
     Action, HostWork, Task,
     actions::{Command, File},
 };
 
 use super::settings_published;
-use crate::{Target, kubeadm, modules::kubelet::NOTES};
+use crate::{
+    Target, kubeadm,
+    modules::{KUBECTL, kubelet::NOTES},
+};
 
 /// The notes on each control plane of what was last applied there. A cluster without notes was made just now by the
 /// task before, with these very settings.
 pub(super) fn task(target: &Target) -> Task {
-    let mut task = Task::new("publish_settings", "Publish settings");
+    let mut task = Task::new("publish_settings", "Publish settings").concurrency(1);
     for host in target.spec.control_planes() {
         let first = host.name == target.spec.first_control_plane().name;
         let facts = target.facts(host);
@@ -21,18 +25,9 @@ pub(super) fn task(target: &Target) -> Task {
         let runs = if first { target.is_initialised() } else { target.has_joined(host) };
         let config = kubeadm::phase_documents(target, host);
         if runs && cluster.check(facts).is_needed() {
-            let publish =
-                if first { "kubeadm init phase upload-config kubeadm --config config.yaml\n" } else { "" };
             actions.push(Box::new(
-                Command::new(
-                    "apply changed settings of the control plane",
-                    format!(
-                        "rm -f /etc/kubernetes/pki/apiserver.crt /etc/kubernetes/pki/apiserver.key\n\
-                         kubeadm init phase certs apiserver --config config.yaml\n\
-                         kubeadm init phase control-plane all --config config.yaml\n{publish}"
-                    ),
-                )
-                .file("config.yaml", config.clone().into_bytes()),
+                Command::new("apply changed settings of the control plane", apply(host, first))
+                    .file("config.yaml", config.clone().into_bytes()),
             ));
         }
         if first {
@@ -56,4 +51,33 @@ pub(super) fn task(target: &Target) -> Task {
         task = task.on(&host.name, work);
     }
     task
+}
+
+/// Publishes first, while the API answers; then writes certificate and manifests anew, and waits for the API server that
+/// starts from them. With `concurrency(1)` the other control planes answer meanwhile.
+fn apply(host: &Host, first: bool) -> String {
+    let publish = if first { "kubeadm init phase upload-config kubeadm --config config.yaml\n" } else { "" };
+    format!(
+        "{KUBECTL}{publish}manifest=/etc/kubernetes/manifests/kube-apiserver.yaml
+rm -f /etc/kubernetes/pki/apiserver.crt /etc/kubernetes/pki/apiserver.key
+kubeadm init phase certs apiserver --config config.yaml
+was=$(sha256sum <$manifest)
+before=$(crictl ps -q --name kube-apiserver)
+kubeadm init phase control-plane all --config config.yaml
+[ \"$was\" != \"$(sha256sum <$manifest)\" ] || exit 0
+for _ in $(seq 240); do
+    now=$(crictl ps -q --name kube-apiserver)
+    if [ -n \"$now\" ] && [ \"$now\" != \"$before\" ] &&
+        kubectl --server https://{address}:{port} get --raw /readyz >/dev/null 2>&1; then
+        exit 0
+    fi
+    sleep 0.5
+done
+echo 'the API server does not come back with these settings' >&2
+crictl logs --tail 15 \"$(crictl ps -a -q --name kube-apiserver | head -n 1)\" >&2
+exit 1
+",
+        address = host.internal_address,
+        port = ControlPlaneEndpoint::API_SERVER_PORT,
+    )
 }

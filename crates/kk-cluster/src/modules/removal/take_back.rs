@@ -5,11 +5,13 @@ use kk_engine::{HostWork, Task, actions::Command};
 use super::{Removal, removed};
 
 /// Paths of the runtime, which stays unless `--all` is given. An extended regular expression.
-const RUNTIME: &str = "containerd|/usr/local/bin/(ctr|runc|crictl)$|/etc/crictl.yaml$";
+/// `/etc/cni` is among them: containerd ends when the folder that it watches goes.
+const RUNTIME: &str = "containerd|\t/etc/cni|/usr/local/bin/(ctr|runc|crictl)$|/etc/crictl.yaml$";
 
 /// Whether a line of the record belongs to the runtime.
 pub(super) fn is_runtime(line: &str) -> bool {
     line.contains("containerd")
+        || line.contains("\t/etc/cni")
         || ["/usr/local/bin/ctr", "/usr/local/bin/runc", "/usr/local/bin/crictl", "/etc/crictl.yaml"]
             .iter()
             .any(|path| line.ends_with(path))
