@@ -19,7 +19,7 @@ pub struct CreateConfig {
     #[arg(long, value_name = "VERSION")]
     pub with_kubernetes: Option<String>,
 
-    /// File to write, or - for stdout [default: config-<NAME>.yaml]
+    /// File to write, or - for stdout [default: config-NAME.yaml]
     #[arg(short, long, value_name = "FILE")]
     pub filename: Option<PathBuf>,
 
