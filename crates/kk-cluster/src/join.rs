@@ -7,7 +7,10 @@ use kk_config::Host;
 use kk_connector::{Payload, quote};
 use kk_engine::{Action, Apply, Change, Facts, Failure, Script, Slots};
 
-use crate::{Target, kubeadm, modules::slots};
+use crate::{
+    Target, kubeadm,
+    modules::{DROP_COPIES, slots},
+};
 
 /// Reads the Base64 text of the shared certificates from the slots.
 type Certificates = Arc<dyn Fn(&Slots) -> Result<String, Failure> + Send + Sync>;
@@ -58,7 +61,10 @@ impl Join {
             );
         }
         let ignored = quote(&self.ignored);
-        let _ = writeln!(text, "kubeadm join --config join.yaml --ignore-preflight-errors={ignored}");
+        let _ = write!(
+            text,
+            "kubeadm join --config join.yaml --ignore-preflight-errors={ignored}\n{DROP_COPIES}"
+        );
         Ok(Script { text, files, output: None })
     }
 }

@@ -84,6 +84,9 @@ pub(crate) mod slots {
 /// What a script needs to speak to the API as the administrator. The cache of kubectl goes with the script's folder.
 pub(crate) const KUBECTL: &str = "export KUBECONFIG=/etc/kubernetes/admin.conf KUBECACHEDIR=$PWD/cache\n";
 
+/// Removes kubeadm's copies of what it replaced: of a run that was killed, or of settings that are noted elsewhere.
+pub(crate) const DROP_COPIES: &str = "rm -rf /etc/kubernetes/tmp\n";
+
 /// The TCP ports that programs of this host listen on, and which program that is.
 pub(crate) fn ports(spec: &Spec, host: &Host) -> Vec<(u16, &'static str)> {
     let mut ports = Vec::new();

@@ -5,7 +5,10 @@ use std::time::Duration;
 use kk_engine::{HostWork, Task, actions::Command};
 
 use super::ignored_checks;
-use crate::{Target, kubeadm, modules::slots};
+use crate::{
+    Target, kubeadm,
+    modules::{DROP_COPIES, slots},
+};
 
 /// `kubeadm init` without its add-ons: they come when the nodes are there. It waits for its own images and programs only.
 ///
@@ -13,7 +16,7 @@ use crate::{Target, kubeadm, modules::slots};
 pub(super) fn task(target: &Target) -> Task {
     let host = target.spec.first_control_plane();
     let script = format!(
-        "mkdir -p -m 755 /etc/kubernetes\nkubeadm init --config init.yaml --skip-phases=addon --ignore-preflight-errors={}\n",
+        "mkdir -p -m 755 /etc/kubernetes\nkubeadm init --config init.yaml --skip-phases=addon --ignore-preflight-errors={}\n{DROP_COPIES}",
         ignored_checks(target, host)
     );
     let init = Command::new("initialise the control plane (kubeadm init)", script)

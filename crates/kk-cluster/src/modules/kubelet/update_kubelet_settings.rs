@@ -8,7 +8,7 @@ use kk_engine::{
 use super::NOTES;
 use crate::{
     Target, kubeadm,
-    modules::{control_plane, slots},
+    modules::{DROP_COPIES, control_plane, slots},
 };
 
 /// The note of what a node's kubelet was last told.
@@ -28,7 +28,7 @@ pub(super) fn task(target: &Target) -> Task {
         if target.has_joined(host) && file.check(target.facts(host)).is_needed() {
             actions.push(Box::new(Command::new(
                 "fetch the kubelet's settings from the cluster",
-                "kubeadm upgrade node phase kubelet-config\nsystemctl restart kubelet.service\n",
+                format!("kubeadm upgrade node phase kubelet-config\n{DROP_COPIES}systemctl restart kubelet.service\n"),
             )));
             work = work.needs(control_plane::settings_published().key());
         }
