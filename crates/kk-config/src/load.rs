@@ -75,11 +75,8 @@ fn sort_documents<'a>(documents: &'a [Document], out: &mut Findings<'_>) -> Docu
             "Cluster" => &mut sorted.cluster,
             "ClusterConfiguration" | "ConfigMap" => &mut sorted.kubesphere,
             _ => {
-                let hint = reader::did_you_mean(name, ["Cluster", "ClusterConfiguration"].into_iter())
-                    .unwrap_or_else(|| {
-                        "a file holds a Cluster and may hold a ClusterConfiguration".to_owned()
-                    });
-                out.structure_error(kind, format!("documents of kind `{name}` are not known"), hint);
+                let (message, hint) = other_kind(name);
+                out.structure_error(kind, message, hint);
                 continue;
             }
         };
@@ -92,6 +89,25 @@ fn sort_documents<'a>(documents: &'a [Document], out: &mut Findings<'_>) -> Docu
         }
     }
     sorted
+}
+
+/// What is wrong with a document of a kind that is not read, and what would be right.
+fn other_kind(name: &str) -> (String, String) {
+    match name {
+        "Config" | "Inventory" | "Playbook" => (
+            format!("documents of kind `{name}` are KubeKey 4's, which is not read here"),
+            format!("describe the cluster as KubeKey 3 does: kind Cluster of {}", v1alpha2::API_VERSION),
+        ),
+        "Manifest" => (
+            "a Manifest describes an offline bundle; these are not there yet".to_owned(),
+            "give the file that holds the Cluster".to_owned(),
+        ),
+        _ => (
+            format!("documents of kind `{name}` are not known"),
+            reader::did_you_mean(name, ["Cluster", "ClusterConfiguration"].into_iter())
+                .unwrap_or_else(|| "a file holds a Cluster and may hold a ClusterConfiguration".to_owned()),
+        ),
+    }
 }
 
 impl Spec {

@@ -53,6 +53,8 @@ pub(crate) fn normalise(cluster: Cluster, overrides: &Overrides, at: At<'_>, out
         out,
     );
     network::check_addresses(&network, &hosts, &control_plane_endpoint, at, out);
+    let registry = registry::registry(doc.registry, at.key("registry"), out);
+    registry::check_apart(&registry.containerd_data_dir, &etcd.data_dir, at, out);
     Spec {
         name,
         hosts,
@@ -62,7 +64,7 @@ pub(crate) fn normalise(cluster: Cluster, overrides: &Overrides, at: At<'_>, out
         kubernetes,
         network,
         dns: system::dns(doc.dns, at.key("dns"), out),
-        registry: registry::registry(doc.registry, at.key("registry"), out),
+        registry,
         download: registry::download(doc.download, at.key("download"), out),
         components: registry::components(doc.components, at.key("components"), out),
         role_groups,

@@ -159,6 +159,8 @@ impl<'a> Builder<'a> {
 
     fn map(&mut self, span: &mut Span) -> Result<Vec<(Key, Node)>, YamlError> {
         let mut entries: Vec<(Key, Node)> = Vec::new();
+        // Line of each key. A map of a big file may have many.
+        let mut lines: HashMap<String, usize> = HashMap::new();
         let mut merged = Vec::new();
         while let Some((event, at)) = self.next()? {
             if event == Event::MappingEnd {
@@ -173,32 +175,32 @@ impl<'a> Builder<'a> {
             };
             if plain && text == "<<" {
                 merged.push(value);
-            } else if let Some((first, _)) = entries.iter().find(|(known, _)| known.text == text) {
-                let message =
-                    format!("`{text}` is given twice; it was first given in line {}", first.span.line);
+            } else if let Some(first) = lines.get(&text) {
+                let message = format!("`{text}` is given twice; it was first given in line {first}");
                 self.parsed.errors.push(error(key.span, message, "keep one of them"));
             } else {
+                lines.insert(text.clone(), key.span.line);
                 entries.push((Key { span: key.span, text }, value));
             }
         }
         for node in merged {
-            merge(&mut entries, node);
+            merge(&mut entries, &mut lines, node);
         }
         Ok(entries)
     }
 }
 
 /// The YAML 1.1 merge key `<<`: what is already there wins.
-fn merge(entries: &mut Vec<(Key, Node)>, from: Node) {
+fn merge(entries: &mut Vec<(Key, Node)>, lines: &mut HashMap<String, usize>, from: Node) {
     match from.value {
         Value::Map(more) => {
             for (key, node) in more {
-                if !entries.iter().any(|(known, _)| known.text == key.text) {
+                if lines.insert(key.text.clone(), key.span.line).is_none() {
                     entries.push((key, node));
                 }
             }
         }
-        Value::List(maps) => maps.into_iter().for_each(|map| merge(entries, map)),
+        Value::List(maps) => maps.into_iter().for_each(|map| merge(entries, lines, map)),
         Value::Scalar { .. } => {}
     }
 }

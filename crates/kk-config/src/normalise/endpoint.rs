@@ -34,6 +34,10 @@ pub(super) fn endpoint(
     let external_address = given.is_some_and(|address| !control_planes.contains(&address));
     let readable = doc.address.is_none() || given.is_some();
     let direct = readable && !external_address && !doc.external_dns;
+    if external_address && hosts.iter().any(|host| host.name == doc.domain) {
+        let message = format!("`{}` names a host already, with another address", doc.domain);
+        out.error(at.key("domain"), message, "give the load balancer a name of its own");
+    }
     if direct && control_planes.len() > 1 && doc.internal_loadbalancer.is_none() {
         let number = control_planes.len();
         let message =

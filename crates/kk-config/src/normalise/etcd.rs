@@ -27,7 +27,7 @@ pub(super) fn etcd(doc: v1alpha2::Etcd, at: At<'_>, out: &mut Findings<'_>) -> E
         out.error(at.key("type"), format!("etcd of type `{kind}` is not supported yet"), hint);
     }
     check_ports(&doc, at, out);
-    syntax::check_path(&doc.data_dir, "etcd's data directory", at.key("dataDir"), out);
+    syntax::check_data_folder(&doc.data_dir, "etcd's data directory", at.key("dataDir"), out);
     if doc.election_timeout < doc.heartbeat_interval.saturating_mul(5) {
         // etcd itself refuses to start below five heartbeats.
         let message = format!("electionTimeout {} ms is less than five heartbeats", doc.election_timeout);

@@ -57,6 +57,8 @@ fn host(doc: &v1alpha2::Host, bastion: Option<&Bastion>, at: At<'_>, out: &mut F
     check_name(&doc.name, at, out);
     let (internal_address, internal_address_v6) = internal_address(doc, at, out);
     check_labels(doc, at.key("labels"), out);
+    check_password(doc.password.as_ref(), "password", at, out);
+    check_password(doc.sudo_password.as_ref(), "sudoPassword", at, out);
     let own_bastion = doc.bastion.as_ref().map(|doc| self::bastion(doc, at.key("bastion"), out));
     Host {
         name: doc.name.clone(),
@@ -79,17 +81,34 @@ fn host(doc: &v1alpha2::Host, bastion: Option<&Bastion>, at: At<'_>, out: &mut F
     }
 }
 
+/// Names that mean something else: the machine that runs this program in its output, and every host to itself.
+const TAKEN_NAMES: [&str; 2] = ["control", "localhost"];
+/// kubelet labels its node with the host's name (`kubernetes.io/hostname`), and labels are no longer.
+const LONGEST_NAME: usize = 63;
+
 fn check_name(name: &str, at: At<'_>, out: &mut Findings<'_>) {
-    if name.is_empty() {
+    let lower = name.to_lowercase();
+    let hint = if name.is_empty() {
         out.missing(at, "a host has no name", "add `name: …`");
-    } else if !syntax::is_dns_name(name) {
-        let lower = name.to_lowercase();
-        let hint = if syntax::is_dns_name(&lower) {
-            format!("write `{lower}`")
-        } else {
-            syntax::DNS_NAME.to_owned()
-        };
-        out.error(at.key("name"), format!("`{name}` cannot name a host"), hint);
+        return;
+    } else if TAKEN_NAMES.contains(&lower.as_str()) {
+        "the name has another meaning; choose a different one".to_owned()
+    } else if name.len() > LONGEST_NAME {
+        format!("the name of a node has at most {LONGEST_NAME} characters")
+    } else if syntax::is_dns_name(name) {
+        return;
+    } else if syntax::is_dns_name(&lower) {
+        format!("write `{lower}`")
+    } else {
+        syntax::DNS_NAME.to_owned()
+    };
+    out.error(at.key("name"), format!("`{name}` cannot name a host"), hint);
+}
+
+/// A password travels as one line. The usual cause of a second one is a YAML block (`|`).
+fn check_password(password: Option<&Secret>, key: &str, at: At<'_>, out: &mut Findings<'_>) {
+    if password.is_some_and(|text| text.expose().contains(['\n', '\r', '\0'])) {
+        out.error(at.name(key), format!("`{key}` has a line break"), "write it in one line, in quotes");
     }
 }
 
@@ -242,6 +261,7 @@ fn bastion(doc: &v1alpha2::Bastion, at: At<'_>, out: &mut Findings<'_>) -> Basti
         let hint = "give an IP address or a DNS name, and the port as `port`";
         out.error(at.key("address"), format!("`{}` is not an address", doc.address), hint);
     }
+    check_password(doc.password.as_ref(), "password", at, out);
     Bastion {
         address: doc.address.clone(),
         port: doc.port,

@@ -36,7 +36,6 @@ pub(super) fn kubernetes(
         ),
         scheduler_args: arguments(&doc.scheduler_args, at.key("schedulerArgs"), out),
         kubelet_args: arguments(&doc.kubelet_args, at.key("kubeletArgs"), out),
-        kube_proxy_args: arguments(&doc.kube_proxy_args, at.key("kubeProxyArgs"), out),
         cluster_name: doc.cluster_name,
         dns_domain: doc.dns_domain,
         max_pods: doc.max_pods,

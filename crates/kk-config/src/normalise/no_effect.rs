@@ -1,6 +1,7 @@
 //! Fields that load, because KubeKey's files have them, and do nothing yet. The user is told of each.
 
 use crate::findings::{At, Findings};
+use crate::spec::Role;
 use crate::yaml::{Node, Value};
 
 /// Paths of the fields. When a field begins to work, its line goes.
@@ -33,6 +34,7 @@ const WITHOUT_EFFECT: &[&str] = &[
     "spec.kubernetes.kata",
     "spec.kubernetes.audit",
     "spec.kubernetes.nvidiaRuntime",
+    "spec.kubernetes.kubeProxyArgs",
     "spec.network.calico",
     "spec.network.flannel.directRouting",
     "spec.network.kubeovn",
@@ -46,17 +48,20 @@ const WITHOUT_EFFECT: &[&str] = &[
     "spec.registry.namespaceRewrite",
     "spec.addons",
     "spec.kubesphere",
+    "spec.components.helm",
 ];
 
-/// Adds one warning that names every field of [`WITHOUT_EFFECT`] that asks for something, and the KubeSphere
-/// document if there is one. It stands at the first field.
+/// Adds one warning that names every field of [`WITHOUT_EFFECT`] that asks for something, role groups of the user's own,
+/// and the KubeSphere document if there is one. It stands at the first field.
 pub(crate) fn warn_of_fields_without_effect(
     root: &Node,
     kubesphere_document: Option<At<'_>>,
     out: &mut Findings<'_>,
 ) {
+    let own_groups = own_groups(root);
+    let paths = WITHOUT_EFFECT.iter().copied().chain(own_groups.iter().map(String::as_str));
     let mut found: Vec<(&str, At<'_>)> =
-        WITHOUT_EFFECT.iter().filter_map(|path| Some((*path, asked_for(root, path)?))).collect();
+        paths.filter_map(|path| Some((path, asked_for(root, path)?))).collect();
     found.extend(kubesphere_document.map(|at| ("the ClusterConfiguration document", at)));
     let Some((_, first)) = found.first() else { return };
     let names = found.iter().map(|(path, _)| *path).collect::<Vec<_>>().join(", ");
@@ -65,6 +70,19 @@ pub(crate) fn warn_of_fields_without_effect(
         format!("without effect yet: {names}"),
         "the cluster is made as if the file did not have them",
     );
+}
+
+/// Paths of the role groups that are of no use but for scripts.
+fn own_groups(root: &Node) -> Vec<String> {
+    let groups = root.get("spec").and_then(|spec| spec.get("roleGroups"));
+    let Some(Value::Map(groups)) = groups.map(|node| &node.value) else { return Vec::new() };
+    let own = |name: &&str| matches!(Role::from_group(name), Role::Custom(_));
+    groups
+        .iter()
+        .map(|(key, _)| key.text.as_str())
+        .filter(own)
+        .map(|name| format!("spec.roleGroups.{name}"))
+        .collect()
 }
 
 fn asked_for<'a>(root: &'a Node, path: &str) -> Option<At<'a>> {

@@ -5,6 +5,7 @@ use crate::findings::{At, Findings};
 use crate::spec::{Components, Credentials, Download, Registry, RegistryAuth};
 use crate::v1alpha2;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 pub(super) fn registry(doc: v1alpha2::Registry, at: At<'_>, out: &mut Findings<'_>) -> Registry {
     if let Some(name) = &doc.private_registry {
@@ -22,7 +23,12 @@ pub(super) fn registry(doc: v1alpha2::Registry, at: At<'_>, out: &mut Findings<'
         check_registry(name, false, at.key("insecureRegistries").item(i), out);
     }
     check_mirrors(&doc.registry_mirrors, at.key("registryMirrors"), out);
-    syntax::check_path(&doc.containerd_data_dir, "containerd's directory", at.key("containerdDataDir"), out);
+    syntax::check_data_folder(
+        &doc.containerd_data_dir,
+        "containerd's directory",
+        at.key("containerdDataDir"),
+        out,
+    );
     Registry {
         auths: auths(doc.auths, at.key("auths"), out),
         remote_mirrors: remote_mirrors(doc.remote_mirrors, at.key("remoteMirrors"), out),
@@ -31,6 +37,17 @@ pub(super) fn registry(doc: v1alpha2::Registry, at: At<'_>, out: &mut Findings<'
         registry_mirrors: doc.registry_mirrors,
         insecure_registries: doc.insecure_registries,
         containerd_data_dir: doc.containerd_data_dir,
+    }
+}
+
+/// containerd's folder goes with the runtime, and all that is in it.
+pub(super) fn check_apart(containerd: &str, etcd: &str, spec: At<'_>, out: &mut Findings<'_>) {
+    let (one, two) = (Path::new(containerd), Path::new(etcd));
+    let usable = syntax::is_data_folder(containerd) && syntax::is_data_folder(etcd);
+    if usable && (one.starts_with(two) || two.starts_with(one)) {
+        let message =
+            format!("the folders of containerd (`{containerd}`) and etcd (`{etcd}`) lie in each other");
+        out.error(spec.key("etcd").key("dataDir"), message, "give each a folder of its own");
     }
 }
 

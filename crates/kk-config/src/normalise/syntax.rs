@@ -1,12 +1,54 @@
 //! The forms of names and paths that several parts check, with the sentence that describes each.
 
 use crate::findings::{At, Findings};
+use std::path::Path;
 
 pub(super) const DNS_LABEL: &str =
     "use small letters, digits and `-`, at most 63, beginning and ending with a letter or digit";
 pub(super) const DNS_NAME: &str =
     "use small letters, digits, `-` and `.`, each part beginning and ending with a letter or digit";
 pub(super) const ABSOLUTE_PATH: &str = "give an absolute path without `..`, below the root directory";
+
+/// Folders that hold other things, too (Filesystem Hierarchy Standard; Kubernetes' own): a data folder gets another
+/// owner and mode, and is emptied in the end.
+const SHARED_FOLDERS: &[&str] = &[
+    "/bin",
+    "/boot",
+    "/dev",
+    "/etc",
+    "/etc/kubernetes",
+    "/home",
+    "/lib",
+    "/lib64",
+    "/media",
+    "/mnt",
+    "/opt",
+    "/proc",
+    "/root",
+    "/run",
+    "/sbin",
+    "/srv",
+    "/sys",
+    "/tmp",
+    "/usr",
+    "/usr/bin",
+    "/usr/lib",
+    "/usr/libexec",
+    "/usr/local",
+    "/usr/local/bin",
+    "/usr/local/lib",
+    "/usr/sbin",
+    "/usr/share",
+    "/var",
+    "/var/cache",
+    "/var/lib",
+    "/var/lib/cni",
+    "/var/lib/kubelet",
+    "/var/log",
+    "/var/run",
+    "/var/spool",
+    "/var/tmp",
+];
 
 /// RFC 1123 label in lower case, as Kubernetes wants names.
 pub(super) fn is_dns_label(text: &str) -> bool {
@@ -67,10 +109,23 @@ pub(super) fn url_problem(text: &str) -> Option<&'static str> {
     }
 }
 
-/// Reports a path that is no [`is_absolute_path`].
-pub(super) fn check_path(path: &str, what: &str, at: At<'_>, out: &mut Findings<'_>) {
+/// Compared by components: `/var/` is `/var`.
+fn is_shared_folder(path: &str) -> bool {
+    SHARED_FOLDERS.iter().any(|folder| Path::new(folder) == Path::new(path))
+}
+
+/// A folder for data of one program alone.
+pub(super) fn is_data_folder(path: &str) -> bool {
+    is_absolute_path(path) && !is_shared_folder(path)
+}
+
+/// Reports a path that cannot be a folder for data of one program alone.
+pub(super) fn check_data_folder(path: &str, what: &str, at: At<'_>, out: &mut Findings<'_>) {
     if !is_absolute_path(path) {
         out.error(at, format!("`{path}` cannot be {what}"), ABSOLUTE_PATH);
+    } else if is_shared_folder(path) {
+        let hint = format!("give a folder for this alone, such as {}/data", path.trim_end_matches('/'));
+        out.error(at, format!("`{path}` holds other things, too: it cannot be {what}"), hint);
     }
 }
 
@@ -100,6 +155,8 @@ mod tests {
 
     #[test]
     fn paths() {
+        assert!(is_data_folder("/var/lib/etcd") && is_data_folder("/data"));
+        assert!(!is_data_folder("/var/") && !is_data_folder("/usr//local/.") && !is_data_folder("/"));
         for good in ["/var/lib/etcd", "/data", "/data/"] {
             assert!(is_absolute_path(good), "{good}");
         }

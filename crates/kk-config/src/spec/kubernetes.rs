@@ -39,8 +39,6 @@ pub struct Kubernetes {
     pub scheduler_args: BTreeMap<String, String>,
     /// Flags of kubelet.
     pub kubelet_args: BTreeMap<String, String>,
-    /// Flags of kube-proxy.
-    pub kube_proxy_args: BTreeMap<String, String>,
     /// Feature gates of all components.
     pub feature_gates: BTreeMap<String, bool>,
     /// Top-level keys that replace those of the generated `KubeletConfiguration`.

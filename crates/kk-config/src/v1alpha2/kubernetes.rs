@@ -67,7 +67,7 @@ pub struct Kubernetes {
     pub scheduler_args: Vec<String>,
     /// Flags of kubelet, each `name=value`.
     pub kubelet_args: Vec<String>,
-    /// Flags of kube-proxy, each `name=value`.
+    /// Flags of kube-proxy; with kubeadm it takes none, use `kubeProxyConfiguration`.
     pub kube_proxy_args: Vec<String>,
     /// Feature gates of all components.
     pub feature_gates: BTreeMap<String, bool>,
