@@ -7,7 +7,7 @@ mod webhook_args;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Default path of the debug socket.
 const SOCKET: &str = "/var/run/shell-operator/debug.socket";
@@ -56,6 +56,11 @@ enum Command {
         /// Path, like /queue/list.json
         path: String,
     },
+    /// Print the completions of a shell
+    Completion {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
     /// Check the hooks of a directory
     Validate(author::ValidateArgs),
     /// Run one hook with a binding context and show what it asks for
@@ -70,6 +75,12 @@ pub(crate) fn main() -> ExitCode {
         Some(Command::Start(args)) => start::run(*args),
         Some(Command::Version) => {
             print(&format!("shell-operator {}\njq: jaq (in process)", env!("CARGO_PKG_VERSION")));
+            Ok(())
+        }
+        Some(Command::Completion { shell }) => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "shell-operator", &mut script);
+            print(String::from_utf8_lossy(&script).trim_end());
             Ok(())
         }
         Some(Command::Queue { socket, command }) => client::queue(&socket, &command),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::webhook_args::WebhookArgs;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use shell_operator::cluster::ClientSettings;
+use shell_operator::cluster::{ClientSettings, RateLimit};
 use shell_operator::log::{Format, Level, LogLayer, Logger};
 use shell_operator::{duration, operator};
 use tokio::signal::unix::{SignalKind, signal};
@@ -70,30 +70,50 @@ pub(crate) struct StartArgs {
         default_value = super::SOCKET
     )]
     debug_unix_socket: PathBuf,
+    /// Address, like 127.0.0.1:9652, on which the debug endpoint listens besides; whoever reaches it sees everything
+    #[arg(
+        long,
+        env = "DEBUG_HTTP_SERVER_ADDR",
+        hide = true,
+        value_name = "ADDRESS",
+        default_value = "",
+        hide_default_value = true
+    )]
+    debug_http_addr: String,
+    /// Accepted and not used: filters have no modules
+    #[arg(
+        long,
+        env = "JQ_LIBRARY_PATH",
+        hide = true,
+        value_name = "DIR",
+        default_value = "",
+        hide_default_value = true
+    )]
+    jq_library_path: String,
 }
 
 #[derive(Args)]
 struct KubeArgs {
     /// Context of the kubeconfig
-    #[arg(long, env = "KUBE_CONTEXT", value_name = "NAME")]
-    kube_context: Option<String>,
+    #[arg(long, env = "KUBE_CONTEXT", value_name = "NAME", default_value = "", hide_default_value = true)]
+    kube_context: String,
     /// Kubeconfig; otherwise KUBECONFIG, ~/.kube/config or the pod's service account
-    #[arg(long, env = "KUBE_CONFIG", value_name = "FILE")]
-    kube_config: Option<PathBuf>,
+    #[arg(long, env = "KUBE_CONFIG", value_name = "FILE", default_value = "", hide_default_value = true)]
+    kube_config: String,
     /// URL of the API server, instead of the kubeconfig's
-    #[arg(long, env = "KUBE_SERVER", value_name = "URL")]
-    kube_server: Option<String>,
+    #[arg(long, env = "KUBE_SERVER", value_name = "URL", default_value = "", hide_default_value = true)]
+    kube_server: String,
     /// Give up when the API server does not answer for that long at start; by default try for ever
     #[arg(long, env = "KUBE_TIMEOUT", value_name = "DURATION", value_parser = go_duration)]
     kube_timeout: Option<Duration>,
-    /// Accepted and not needed: bindings share their requests
-    #[arg(long, env = "KUBE_CLIENT_QPS", value_name = "NUMBER", default_value_t = 5.0)]
+    /// Requests a second for lists and watches; the pages of a list count as one
+    #[arg(long, env = "KUBE_CLIENT_QPS", value_name = "NUMBER", default_value = "5", value_parser = rate)]
     kube_client_qps: f64,
-    /// Accepted and not needed: bindings share their requests
+    /// Requests for lists and watches at once
     #[arg(long, env = "KUBE_CLIENT_BURST", value_name = "NUMBER", default_value_t = 10)]
     kube_client_burst: u32,
     /// Requests a second of object patches
-    #[arg(long, env = "OBJECT_PATCHER_KUBE_CLIENT_QPS", value_name = "NUMBER", default_value_t = 5.0)]
+    #[arg(long, env = "OBJECT_PATCHER_KUBE_CLIENT_QPS", value_name = "NUMBER", default_value = "5", value_parser = rate)]
     object_patcher_kube_client_qps: f64,
     /// Requests of object patches at once
     #[arg(long, env = "OBJECT_PATCHER_KUBE_CLIENT_BURST", value_name = "NUMBER", default_value_t = 10)]
@@ -132,6 +152,14 @@ fn go_duration(text: &str) -> Result<Duration, String> {
     duration::parse(text).ok_or_else(|| format!("'{text}' is not a duration like 10s or 1m30s"))
 }
 
+/// Requests a second: 0 for no limit, and no fewer than one in 1000 s, which is as good as none at all.
+fn rate(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| *number == 0.0 || (0.001..=1e6).contains(number));
+    number.ok_or_else(|| {
+        format!("'{text}' is not a number of requests a second (0.001 to 1000000, or 0 for no limit)")
+    })
+}
+
 /// Runs the operator until it gets SIGINT or SIGTERM.
 pub(crate) fn run(args: StartArgs) -> anyhow::Result<()> {
     super::print(&format!("shell-operator {}", env!("CARGO_PKG_VERSION")));
@@ -149,11 +177,23 @@ pub(crate) fn run(args: StartArgs) -> anyhow::Result<()> {
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
+    warn_of_unused(&args);
+    let settings = settings(args)?;
     runtime.block_on(async {
         let stop = CancellationToken::new();
         stop_on_signal(stop.clone())?;
-        Ok(operator::start(settings(args), logger, stop).await?)
+        Ok(operator::start(settings, logger, stop).await?)
     })
+}
+
+/// Says what is set but changes nothing, so that nobody waits for its effect.
+fn warn_of_unused(args: &StartArgs) {
+    if !args.jq_library_path.is_empty() {
+        tracing::warn!("--jq-library-path is not used: a jqFilter can neither import nor include modules");
+    }
+    if std::env::var_os("TRACING_OTLP_ENDPOINT").is_some_and(|endpoint| !endpoint.is_empty()) {
+        tracing::warn!("TRACING_OTLP_ENDPOINT is not used: traces are not exported");
+    }
 }
 
 fn stop_on_signal(stop: CancellationToken) -> anyhow::Result<()> {
@@ -169,19 +209,24 @@ fn stop_on_signal(stop: CancellationToken) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn settings(args: StartArgs) -> operator::Settings {
+fn settings(args: StartArgs) -> anyhow::Result<operator::Settings> {
     let StartArgs { kube, log, webhooks, .. } = args;
-    operator::Settings {
-        hooks_dir: args.hooks_dir.or_else(old_hooks_dir).unwrap_or_else(|| "hooks".into()),
+    let hooks_dir = args.hooks_dir.or_else(old_hooks_dir).unwrap_or_else(|| "hooks".into());
+    let some = |text: String| Some(text).filter(|text| !text.is_empty());
+    Ok(operator::Settings {
+        hooks_dir: std::path::absolute(hooks_dir).context("cannot find the hooks directory")?,
         tmp_dir: args.tmp_dir,
         listen: SocketAddr::new(args.listen_address, args.listen_port),
         metrics_prefix: args.prometheus_metrics_prefix,
         hook_metrics_in_main: args.hook_metrics_in_main,
         client: ClientSettings {
-            kubeconfig: kube.kube_config,
-            context: kube.kube_context,
-            server: kube.kube_server,
+            kubeconfig: some(kube.kube_config)
+                .or_else(|| old("SHELL_OPERATOR_KUBE_CONFIG"))
+                .map(PathBuf::from),
+            context: some(kube.kube_context).or_else(|| old("SHELL_OPERATOR_KUBE_CONTEXT")),
+            server: some(kube.kube_server),
             timeout: None,
+            limit: Some(RateLimit { qps: kube.kube_client_qps, burst: kube.kube_client_burst }),
         },
         kube_timeout: kube.kube_timeout,
         patcher_qps: kube.object_patcher_kube_client_qps,
@@ -193,12 +238,24 @@ fn settings(args: StartArgs) -> operator::Settings {
         }),
         webhooks: webhooks.settings(args.namespace),
         debug_socket: args.debug_unix_socket,
+        debug_http: some(args.debug_http_addr).map(|text| listen_address(&text)).transpose()?,
         keep_tmp_files: args.debug_keep_tmp_files,
         proxy_hook_json: log.log_proxy_hook_json,
-    }
+    })
+}
+
+/// `host:port`, where no host means all addresses.
+fn listen_address(text: &str) -> anyhow::Result<SocketAddr> {
+    let full = if text.starts_with(':') { format!("0.0.0.0{text}") } else { text.to_owned() };
+    full.parse().with_context(|| format!("--debug-http-addr: '{text}' is not an address like 127.0.0.1:9652"))
 }
 
 /// The first releases called the directory so; images made for them still set it.
 fn old_hooks_dir() -> Option<PathBuf> {
-    std::env::var_os("SHELL_OPERATOR_WORKING_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from)
+    old("SHELL_OPERATOR_WORKING_DIR").map(PathBuf::from)
+}
+
+/// A variable of the environment by a name that it had once.
+fn old(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|text| !text.is_empty())
 }

@@ -4,7 +4,20 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use kube::Client;
+use kube::client::ClientBuilder;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+
+use super::limit::Guard;
+use crate::metrics::ClientMetrics;
+
+/// How many requests may be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct RateLimit {
+    /// Requests a second in the long run; no limit when it is not above 0.
+    pub qps: f64,
+    /// Requests at once.
+    pub burst: u32,
+}
 
 /// How to reach the API server.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +30,8 @@ pub struct ClientSettings {
     pub server: Option<String>,
     /// Longest time of a request; `None` for no limit, as watches need it.
     pub timeout: Option<Duration>,
+    /// Limit of requests; the pages of a list count as one. `None` for no limit.
+    pub limit: Option<RateLimit>,
 }
 
 /// Why there is no client.
@@ -32,8 +47,12 @@ pub enum ClientError {
     Client(#[from] kube::Error),
 }
 
-/// A client for `settings`. Does not talk to the API server yet.
-pub async fn connect(settings: &ClientSettings) -> Result<Client, ClientError> {
+/// A client for `settings` whose requests are counted by what `metrics` makes for its address. Does not talk to the
+/// API server yet.
+pub async fn connect(
+    settings: &ClientSettings,
+    metrics: impl FnOnce(&str) -> ClientMetrics,
+) -> Result<Client, ClientError> {
     let mut config = configuration(settings).await?;
     if let Some(server) = &settings.server {
         let wrong = |error| ClientError::Config(format!("'{server}' is not a URL: {error}"));
@@ -41,7 +60,9 @@ pub async fn connect(settings: &ClientSettings) -> Result<Client, ClientError> {
     }
     config.connect_timeout = Some(Duration::from_secs(10));
     config.read_timeout = settings.timeout;
-    Ok(Client::try_from(config)?)
+    let address = config.cluster_url.to_string();
+    let guard = Guard::new(settings.limit, metrics(address.trim_end_matches('/')));
+    Ok(ClientBuilder::try_from(config)?.with_layer(&guard).build())
 }
 
 async fn configuration(settings: &ClientSettings) -> Result<Config, ClientError> {

@@ -8,9 +8,10 @@ use kube::Client;
 use tokio_util::sync::CancellationToken;
 
 use super::monitor::{Monitor, Sink};
+use super::namespaces::{self, Router};
 use super::store::View;
-use super::{FindError, Resource, Resources, Selection, Watch, namespaces};
-use crate::config::{KubernetesBinding, NamespaceSelector};
+use super::{FindError, Resource, Resources, Selection, Watch};
+use crate::config::{KubernetesBinding, LabelSelector, NamespaceSelector};
 use crate::metrics::OperatorMetrics;
 
 /// Finds or makes the watch for a binding, so that bindings share what they can.
@@ -32,6 +33,7 @@ impl Hub {
         stop: CancellationToken,
     ) -> Arc<Self> {
         let resources = Resources::new(client.clone());
+        let sink = Arc::new(Router(sink));
         Arc::new(Self { client, resources, sink, metrics, stop, watches: Mutex::default() })
     }
 
@@ -93,6 +95,19 @@ impl Hub {
         }
     }
 
+    /// Tells `monitor` the namespaces with these labels, from now on.
+    pub(super) fn attach_to_namespaces(&self, monitor: &Arc<Monitor>, labels: &LabelSelector) {
+        let selection = Selection {
+            resource: Resource::namespaces(),
+            namespace: None,
+            labels: labels.to_string(),
+            fields: String::new(),
+        };
+        self.subscribe(monitor, selection, None, true);
+        // Bindings wait for the namespaces before they say what they watch in them: this cannot wait for `start`.
+        monitor.sources().iter().for_each(|source| self.run(&source.watch));
+    }
+
     fn subscribe(
         &self,
         monitor: &Arc<Monitor>,
@@ -117,14 +132,11 @@ impl Hub {
     /// Starts every watch that does not run yet.
     pub fn start(&self) {
         let watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
-        for watch in watches.values().flatten() {
-            self.run(watch, self.sink.clone());
-        }
+        watches.values().flatten().for_each(|watch| self.run(watch));
     }
 
-    /// Starts a watch that hands changes to `sink`, unless it runs already.
-    pub(super) fn run(&self, watch: &Arc<Watch>, sink: Arc<dyn Sink>) {
-        watch.start(self.client.clone(), sink, self.metrics.clone());
+    fn run(&self, watch: &Arc<Watch>) {
+        watch.start(self.client.clone(), self.sink.clone(), self.metrics.clone());
     }
 
     /// Ends a monitor: watches that nobody else reads are stopped.
@@ -151,9 +163,5 @@ impl Hub {
             }
         }
         watches.retain(|_, same| !same.is_empty());
-    }
-
-    pub(super) fn stop_token(&self) -> CancellationToken {
-        self.stop.child_token()
     }
 }

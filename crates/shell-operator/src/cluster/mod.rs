@@ -1,22 +1,24 @@
 //! Watching the cluster.
 //!
 //! Each distinct selection of objects (resource, namespace, labels, fields) has one [`Watch`], however many
-//! bindings share it. A watch keeps of each object only what its bindings need: the object's text when one of them
+//! bindings share it; [`watcher`] is the task that reads it. A watch keeps of each object only what its bindings need: the object's text when one of them
 //! wants objects, the results of their filters, and a version to see changes by. A [`Monitor`] is one binding's
 //! view: it holds back events until the binding's state at start was handed to the hook.
 
 mod api;
 mod client;
 mod hub;
+mod limit;
 mod monitor;
 mod namespaces;
 mod resources;
 mod scan;
 mod store;
 mod watch;
+mod watcher;
 
 pub use api::explain;
-pub use client::{ClientError, ClientSettings, connect};
+pub use client::{ClientError, ClientSettings, RateLimit, connect};
 pub use hub::Hub;
 pub use monitor::{Change, Delivery, Monitor, Sink};
 pub use resources::{FindError, Resource, Resources};

@@ -3,8 +3,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
+use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 
+use super::namespaces::Turn;
 use super::store::{Store, ViewChange};
 use super::{Sync, Watch};
 use crate::config::{ConfigVersion, KubernetesBinding, WatchEvent};
@@ -48,6 +50,8 @@ pub struct Monitor {
     name: Arc<str>,
     group: Option<Arc<str>>,
     included: Arc<[String]>,
+    /// Who is told of changes instead of the hook.
+    follower: Option<UnboundedSender<Turn>>,
     state: Mutex<State>,
     stop: CancellationToken,
 }
@@ -104,7 +108,28 @@ impl Monitor {
         binding: KubernetesBinding,
     ) -> Arc<Self> {
         let state = State { held: Some(Vec::new()), ..State::default() };
-        Arc::new(Self {
+        Arc::new(Self::with_state(hook, index, version, binding, state))
+    }
+
+    /// A monitor that tells `follower` which namespaces come and go, for the binding at `index` of a hook.
+    pub(super) fn of_namespaces(hook: Arc<str>, index: usize, follower: UnboundedSender<Turn>) -> Arc<Self> {
+        let binding = KubernetesBinding {
+            events: vec![WatchEvent::Added, WatchEvent::Deleted],
+            keep_full_objects: false,
+            ..KubernetesBinding::of_kind("Namespace".to_owned())
+        };
+        let monitor = Self::with_state(hook, index, ConfigVersion::V1, binding, State::default());
+        Arc::new(Self { follower: Some(follower), ..monitor })
+    }
+
+    fn with_state(
+        hook: Arc<str>,
+        index: usize,
+        version: ConfigVersion,
+        binding: KubernetesBinding,
+        state: State,
+    ) -> Self {
+        Self {
             hook,
             index,
             version,
@@ -112,9 +137,14 @@ impl Monitor {
             group: binding.group.as_deref().map(Into::into),
             included: binding.include_snapshots_from.clone().into(),
             binding,
+            follower: None,
             state: Mutex::new(state),
             stop: CancellationToken::new(),
-        })
+        }
+    }
+
+    pub(super) fn follower(&self) -> Option<&UnboundedSender<Turn>> {
+        self.follower.as_ref()
     }
 
     /// The run of the hook for a change.

@@ -1,25 +1,38 @@
 //! Bindings on the namespaces that have certain labels: namespaces come and go while the operator runs.
 //!
 //! The objects of a namespace that begins to match are `Added` events, those of one that ceases to match, or is
-//! deleted, are `Deleted` events: the hook always knows what its snapshot holds.
+//! deleted, are `Deleted` events: the hook always knows what its snapshot holds. Bindings with the same labels share
+//! the watch of the namespaces, as they share any other.
 
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
 use super::monitor::{Delivery, Monitor, Sink};
-use super::store::View;
-use super::{Hub, Resource, Selection, Sync, Watch};
-use crate::config::{ConfigVersion, KubernetesBinding, LabelSelector, WatchEvent};
+use super::{Hub, Resource, Watch};
+use crate::config::{LabelSelector, WatchEvent};
 
-/// Hands namespaces to the task that follows them.
-struct Names(mpsc::UnboundedSender<(WatchEvent, String)>);
+/// A namespace that begins to match, or ceases to.
+pub(super) type Turn = (WatchEvent, String);
 
-impl Sink for Names {
+/// Hands namespaces to the tasks that follow them, and everything else to the hooks.
+pub(super) struct Router(pub(super) Arc<dyn Sink>);
+
+impl Sink for Router {
     fn deliver(&self, deliveries: Vec<Delivery>) {
-        for Delivery { change, .. } in deliveries {
-            // Without a receiver the monitor has ended.
-            let _ = self.0.send((change.event, change.identity.name.clone()));
+        let mut for_hooks = Vec::with_capacity(deliveries.len());
+        for delivery in deliveries {
+            match delivery.monitor.follower() {
+                None => for_hooks.push(delivery),
+                Some(follower) => {
+                    let name = delivery.change.identity.name.clone();
+                    // Without a receiver the binding has ended.
+                    let _ = follower.send((delivery.change.event, name));
+                }
+            }
+        }
+        if !for_hooks.is_empty() {
+            self.0.deliver(for_hooks);
         }
     }
 }
@@ -32,72 +45,37 @@ pub(super) async fn follow(
     labels: &LabelSelector,
 ) -> Result<(), String> {
     let (sender, mut receiver) = mpsc::unbounded_channel();
-    let sink: Arc<dyn Sink> = Arc::new(Names(sender));
-    let watch = watch_namespaces(&hub, &monitor, labels, &sink);
-    if let Sync::Failed(reason) = watch.settled().await {
-        watch.stop();
+    let namespaces = Monitor::of_namespaces(monitor.hook.clone(), monitor.index, sender);
+    hub.attach_to_namespaces(&namespaces, labels);
+    if let Err(reason) = namespaces.settled().await {
+        hub.detach(&namespaces);
         return Err(reason);
     }
     // The names were sent before the watch became ready.
-    while let Ok((event, name)) = receiver.try_recv() {
-        take(&hub, &monitor, &resource, event, &name, false);
+    while let Ok(turn) = receiver.try_recv() {
+        take(&hub, &monitor, &resource, &turn, false);
     }
     tokio::spawn(async move {
         loop {
             tokio::select! {
                 () = monitor.stopped() => break,
                 next = receiver.recv() => match next {
-                    Some((event, name)) => {
-                        take(&hub, &monitor, &resource, event, &name, true);
+                    Some(turn) => {
+                        take(&hub, &monitor, &resource, &turn, true);
                         hub.start();
                     }
                     None => break,
                 },
             }
         }
-        watch.stop();
+        hub.detach(&namespaces);
     });
     Ok(())
 }
 
-fn watch_namespaces(
-    hub: &Hub,
-    monitor: &Monitor,
-    labels: &LabelSelector,
-    sink: &Arc<dyn Sink>,
-) -> Arc<Watch> {
-    let resource = Resource {
-        group: String::new(),
-        version: "v1".to_owned(),
-        kind: "Namespace".to_owned(),
-        plural: "namespaces".to_owned(),
-        namespaced: false,
-    };
-    let selection =
-        Selection { resource, namespace: None, labels: labels.to_string(), fields: String::new() };
-    let watch = Watch::new(selection, None, hub.stop_token());
-    let binding = KubernetesBinding {
-        events: vec![WatchEvent::Added, WatchEvent::Deleted],
-        ..KubernetesBinding::of_kind("Namespace".to_owned())
-    };
-    let namespaces = Monitor::new(monitor.hook.clone(), monitor.index, ConfigVersion::V1, binding);
-    namespaces.release(&**sink);
-    let view = View { filter: None, keep_object: false };
-    watch.subscribe(&namespaces, &view, true, &**sink);
-    hub.run(&watch, sink.clone());
-    watch
-}
-
-fn take(
-    hub: &Hub,
-    monitor: &Arc<Monitor>,
-    resource: &Resource,
-    event: WatchEvent,
-    name: &str,
-    announce: bool,
-) {
-    if event == WatchEvent::Deleted {
-        let in_namespace = |watch: &Watch| watch.selection().namespace.as_deref() == Some(name);
+fn take(hub: &Hub, monitor: &Arc<Monitor>, resource: &Resource, (event, name): &Turn, announce: bool) {
+    if *event == WatchEvent::Deleted {
+        let in_namespace = |watch: &Watch| watch.selection().namespace.as_ref() == Some(name);
         hub.detach_where(monitor, in_namespace, true);
     } else {
         hub.attach_namespace(monitor, resource, Some(name), announce);

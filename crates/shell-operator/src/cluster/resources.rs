@@ -29,13 +29,22 @@ pub struct Resource {
 }
 
 impl Resource {
+    /// That of namespaces.
+    pub fn namespaces() -> Self {
+        Self {
+            group: String::new(),
+            version: "v1".to_owned(),
+            kind: "Namespace".to_owned(),
+            plural: "namespaces".to_owned(),
+            namespaced: false,
+        }
+    }
+
     /// `version` or `group/version`.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
-}
 
-impl Resource {
     /// Path of a collection: all objects of the resource, or those in a namespace.
     pub fn collection(&self, namespace: Option<&str>) -> String {
         let base = if self.group.is_empty() {

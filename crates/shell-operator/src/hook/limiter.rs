@@ -22,8 +22,12 @@ impl Limiter {
 
     /// Takes a token and waits until it counts.
     pub async fn wait(&self) {
-        let until = self.take(Instant::now());
-        tokio::time::sleep_until(until).await;
+        let now = Instant::now();
+        let until = self.take(now);
+        // A timer takes a millisecond at least, also when its time has come.
+        if until > now {
+            tokio::time::sleep_until(until).await;
+        }
     }
 
     fn take(&self, now: Instant) -> Instant {

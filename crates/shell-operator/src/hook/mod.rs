@@ -17,7 +17,7 @@ pub use files::RunFiles;
 pub use limiter::Limiter;
 pub use lines::{Labels, LineLog};
 pub use load::{LoadError, load_all};
-pub use process::{Ended, ProcessError, Program};
+pub use process::{Ended, OLD_HOOKS_DIR, ProcessError, Program};
 
 /// A hook whose configuration is known.
 #[derive(Debug)]

@@ -23,6 +23,9 @@ const GRACE: Duration = Duration::from_secs(10);
 /// How long output is read after the program has ended: children it left behind may hold the pipe open.
 const AFTER_END: Duration = Duration::from_secs(1);
 
+/// Where hooks written for the first releases find the directory with all hooks.
+pub const OLD_HOOKS_DIR: &str = "WORKING_DIR";
+
 /// A program to run.
 #[derive(Debug)]
 pub struct Program<'a> {
@@ -222,6 +225,7 @@ pub(super) async fn ask_for_config(
     let child = Command::new(path)
         .arg(OsStr::new("--config"))
         .current_dir(directory)
+        .env(OLD_HOOKS_DIR, directory)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -3,6 +3,7 @@
 //! Names and labels of hooks' metrics are known only at run time and counters keep the name that the hook gave
 //! (no `_total` is added), so the families are kept in an own [`Registry`] that writes the Prometheus text format.
 
+mod client;
 mod operation;
 mod own;
 mod registry;
@@ -10,6 +11,7 @@ mod registry;
 #[cfg(test)]
 mod tests;
 
+pub use client::ClientMetrics;
 pub use operation::{Action, Operation, apply, parse};
 pub use own::{OperatorMetrics, RunResult, RunUsage};
 pub use registry::{Labels, Registry, RegistryError};

@@ -9,13 +9,17 @@ use super::{Labels, Registry};
 const RUN_SECONDS: [f64; 15] =
     [0.0, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0];
 /// Buckets of short work in seconds.
-const WORK_SECONDS: [f64; 9] = [0.0, 0.001, 0.002, 0.005, 0.01, 0.1, 0.5, 1.0, 10.0];
+const WORK_SECONDS: [f64; 14] =
+    [0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0];
+/// Buckets of a queue's own work in seconds.
+const QUEUE_SECONDS: [f64; 13] =
+    [0.0, 0.000_1, 0.000_2, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5];
 
 /// Writes the operator's metrics; all names get the prefix. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct OperatorMetrics {
-    registry: Arc<Registry>,
-    prefix: Arc<str>,
+    pub(super) registry: Arc<Registry>,
+    pub(super) prefix: Arc<str>,
 }
 
 /// Labels that name where a hook ran.
@@ -57,7 +61,7 @@ impl OperatorMetrics {
             "tasks_queue_action_duration_seconds",
             labels.into(),
             time,
-            &WORK_SECONDS,
+            &QUEUE_SECONDS,
             "Time of a queue's own work.",
         );
     }
@@ -173,7 +177,7 @@ impl OperatorMetrics {
         self.add("kubernetes_client_watch_errors_total", one("error_type", kind), 1.0, "Watches that broke.");
     }
 
-    fn add(&self, name: &str, labels: Labels, value: f64, help: &'static str) {
+    pub(super) fn add(&self, name: &str, labels: Labels, value: f64, help: &'static str) {
         let name = format!("{}{name}", self.prefix);
         // A name is used with one kind only, in this file, so there is no contradiction.
         let _ = self.registry.add(&name, labels, None, value);
@@ -186,7 +190,7 @@ impl OperatorMetrics {
         self.registry.describe(&name, help);
     }
 
-    fn observe(&self, name: &str, labels: Labels, time: Duration, buckets: &[f64], help: &'static str) {
+    pub(super) fn observe(&self, name: &str, labels: Labels, time: Duration, buckets: &[f64], help: &'static str) {
         let name = format!("{}{name}", self.prefix);
         let _ = self.registry.observe(&name, labels, None, time.as_secs_f64(), buckets);
         self.registry.describe(&name, help);

@@ -1,8 +1,10 @@
 //! The debug endpoint on a unix socket: queues, hooks, snapshots, run-time parameters.
 //!
-//! The file's permissions protect it; there is no debug endpoint on an open port.
+//! The file's permissions protect it. Nothing protects a port, so there is one only for who asks for it.
 
+use std::future::IntoFuture;
 use std::io;
+use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
@@ -13,16 +15,17 @@ use axum::routing::{get, post};
 use axum::{Form, Router};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::net::UnixListener;
+use tokio::net::{TcpListener, UnixListener};
 
 use super::{Operator, debug_text};
 use crate::context;
 use crate::duration;
 use crate::queue::{QueueDump, dump};
 
-/// The socket; its file is removed with this value.
+/// The socket, whose file is removed with this value, and the port beside it.
 pub(super) struct Socket {
-    pub(super) listener: UnixListener,
+    listener: UnixListener,
+    port: Option<TcpListener>,
     _file: SocketFile,
 }
 
@@ -44,14 +47,33 @@ impl Socket {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        Ok(Self { listener: UnixListener::bind(path)?, _file: SocketFile(path.to_owned()) })
+        Ok(Self { listener: UnixListener::bind(path)?, port: None, _file: SocketFile(path.to_owned()) })
+    }
+
+    /// Listens on a port as well.
+    pub(super) async fn and_on(mut self, address: SocketAddr) -> io::Result<Self> {
+        self.port = Some(TcpListener::bind(address).await?);
+        tracing::warn!("whoever reaches {address} sees all snapshots and can change the log level");
+        Ok(self)
     }
 
     /// Answers until the operator ends.
     pub(super) async fn serve(self, operator: Arc<Operator>) -> io::Result<()> {
         let stop = operator.stop.clone();
-        let Self { listener, _file } = self;
-        axum::serve(listener, router(operator)).with_graceful_shutdown(stop.cancelled_owned()).await
+        let router = router(operator);
+        let Self { listener, port, _file } = self;
+        let on_port = async {
+            match port {
+                Some(port) => {
+                    let stop = stop.clone().cancelled_owned();
+                    axum::serve(port, router.clone()).with_graceful_shutdown(stop).await
+                }
+                None => Ok(()),
+            }
+        };
+        let on_socket =
+            axum::serve(listener, router.clone()).with_graceful_shutdown(stop.clone().cancelled_owned());
+        tokio::try_join!(on_socket.into_future(), on_port).map(drop)
     }
 }
 

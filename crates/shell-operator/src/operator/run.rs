@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{HookState, Operator};
 use crate::cluster::Monitor;
 use crate::context::{self, BindingContext, Item, Snapshots};
-use crate::hook::{Ended, Labels, LineLog, ProcessError, Program, RunFiles};
+use crate::hook::{Ended, Labels, LineLog, OLD_HOOKS_DIR, ProcessError, Program, RunFiles};
 use crate::metrics::{self, RunResult, RunUsage};
 use crate::patch;
 use crate::queue::{BindingType, Outcome, Queue, Run, Task};
@@ -97,11 +97,13 @@ impl Operator {
     ) -> Result<RunFiles, Failed> {
         let files = self.write_context(state, run).await?;
         let hook = &*state.hook;
+        let mut environment: Vec<_> = files.environment().map(|(name, path)| (name, path.to_owned())).into();
+        environment.push((OLD_HOOKS_DIR, self.settings.hooks_dir.clone()));
         let program = Program {
             path: &hook.path,
             arguments: &[],
             directory: hook.path.parent().unwrap_or(&hook.path),
-            environment: files.environment().map(|(name, path)| (name, path.to_owned())).into(),
+            environment,
             timeout: hook.config.settings.execution_timeout,
         };
         let log = |stream| LineLog::new(self.logger.clone(), labels, stream, self.settings.proxy_hook_json);

@@ -11,7 +11,7 @@ use crate::webhook::server::TlsFiles;
 /// Settings of an operator.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Directory with the hooks.
+    /// Directory with the hooks; absolute.
     pub hooks_dir: PathBuf,
     /// Directory for the files of the runs; made when it is missing.
     pub tmp_dir: PathBuf,
@@ -37,6 +37,8 @@ pub struct Settings {
     pub webhooks: WebhookSettings,
     /// Unix socket of the debug endpoint.
     pub debug_socket: PathBuf,
+    /// Where the debug endpoint listens besides, for everybody who reaches it.
+    pub debug_http: Option<SocketAddr>,
     /// Whether the files of runs are kept.
     pub keep_tmp_files: bool,
     /// Whether all that is JSON in the output of hooks is looked at.

@@ -31,6 +31,9 @@ use crate::queue::{self, BindingType, Queues, Run, Task, Work};
 /// How long running hooks and open requests may take when the operator ends.
 const END: Duration = Duration::from_secs(30);
 
+/// Longest time of a request for the Lease or the webhooks.
+const CONTROL: Duration = Duration::from_secs(10);
+
 /// Why the operator cannot start, or did not end well.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -66,22 +69,48 @@ pub async fn start(settings: Settings, logger: Logger, stop: CancellationToken) 
     let tmp = settings.tmp_dir.display().to_string();
     let failed = |what: String| move |why| StartError::Io { what, why };
     make_tmp_dir(&settings.tmp_dir).map_err(failed(format!("cannot use {tmp} for temporary files")))?;
-    let client = cluster::connect(&settings.client).await?;
-    let patch_settings =
-        ClientSettings { timeout: Some(settings.patcher_timeout), ..settings.client.clone() };
-    let patch_client = cluster::connect(&patch_settings).await?;
+    let metrics = OperatorMetrics::new(&settings.metrics_prefix);
+    let clients = Clients::connect(&settings, &metrics).await?;
     let listen = settings.listen;
     let listener = TcpListener::bind(listen).await.map_err(failed(format!("cannot listen on {listen}")))?;
     let socket_path = &settings.debug_socket;
-    let socket = Socket::bind(socket_path)
+    let mut socket = Socket::bind(socket_path)
         .map_err(failed(format!("cannot listen on {} (--debug-unix-socket)", socket_path.display())))?;
+    if let Some(address) = settings.debug_http {
+        let failed = failed(format!("cannot listen on {address} (--debug-http-addr)"));
+        socket = socket.and_on(address).await.map_err(failed)?;
+    }
     tracing::info!("Initialize hooks manager. Search for and load all hooks.");
     let hooks = load_all(&settings.hooks_dir).await?;
     if hooks.iter().any(|hook| !hook.config.kubernetes.is_empty()) {
-        wait_for_api(&client, settings.kube_timeout, &stop).await?;
+        wait_for_api(&clients.control, settings.kube_timeout, &stop).await?;
     }
-    let operator = Arc::new(Operator::new(settings, logger, hooks, (client, patch_client), stop.clone()));
+    let operator = Arc::new(Operator::new(settings, logger, hooks, (clients, metrics), stop.clone()));
     operator.run(listener, socket).await
+}
+
+/// Clients of the API server; they differ in what they may do at once.
+struct Clients {
+    /// Lists and watches.
+    watch: Client,
+    /// Changes objects; the patcher itself limits how many it asks for.
+    patch: Client,
+    /// The Lease and the webhooks: few requests, which must not wait behind those of watches.
+    control: Client,
+}
+
+impl Clients {
+    async fn connect(settings: &Settings, metrics: &OperatorMetrics) -> Result<Self, ClientError> {
+        let with =
+            |timeout| ClientSettings { timeout: Some(timeout), limit: None, ..settings.client.clone() };
+        let of_patcher = |address: &str| metrics.of_object_patcher(address);
+        let of_client = |address: &str| metrics.of_client(address);
+        Ok(Self {
+            watch: cluster::connect(&settings.client, of_client).await?,
+            patch: cluster::connect(&with(settings.patcher_timeout), of_patcher).await?,
+            control: cluster::connect(&with(CONTROL), of_client).await?,
+        })
+    }
 }
 
 fn make_tmp_dir(dir: &Path) -> io::Result<()> {
@@ -120,11 +149,10 @@ impl Operator {
         settings: Settings,
         logger: Logger,
         hooks: Vec<Arc<Hook>>,
-        (client, patch_client): (Client, Client),
+        (clients, metrics): (Clients, OperatorMetrics),
         stop: CancellationToken,
     ) -> Self {
         let queues = Queues::default();
-        let metrics = OperatorMetrics::new(&settings.metrics_prefix);
         let sink = Arc::new(QueueSink(queues.clone()));
         let first = first_tasks(&hooks);
         let bootstrap = AtomicUsize::new(first.len());
@@ -135,10 +163,10 @@ impl Operator {
         let states: HashMap<Arc<str>, HookState> =
             hooks.into_iter().map(|hook| (hook.name.clone(), HookState::new(hook))).collect();
         Self {
-            api: ObjectApi(client.clone()),
+            api: ObjectApi(clients.control),
             standby: AtomicBool::new(false),
-            hub: Hub::new(client, sink, metrics.clone(), stop.child_token()),
-            patcher: Patcher::new(patch_client, settings.patcher_qps, settings.patcher_burst),
+            hub: Hub::new(clients.watch, sink, metrics.clone(), stop.child_token()),
+            patcher: Patcher::new(clients.patch, settings.patcher_qps, settings.patcher_burst),
             schedules: Schedules::default(),
             hook_metrics: Registry::default(),
             prepared: tokio::sync::OnceCell::new(),

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::escape_html;
+use super::compact;
 
 /// The API server's question.
 #[derive(Debug, Deserialize)]
@@ -56,7 +56,7 @@ impl<'a> Review<'a> {
 
     /// The `review` of the binding context: the request in the API server's own order of keys.
     pub fn context(&self) -> String {
-        format!("{{\"request\":{}}}", escape_html(self.request.map_or("null", RawValue::get)))
+        format!("{{\"request\":{}}}", compact(self.request.map_or("null", RawValue::get)))
     }
 
     /// The answer that carries `response`.

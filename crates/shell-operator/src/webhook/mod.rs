@@ -16,7 +16,37 @@ mod names;
 pub use chain::{Conversions, Step};
 pub use names::path_of;
 
-/// Replaces the characters that Go's encoder escapes; in JSON text they stand only inside strings.
-pub(crate) fn escape_html(json: &str) -> String {
-    json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+/// JSON text as Go's encoder passes it on: without spaces, and with some characters escaped. Everything else stays,
+/// the order of keys and the form of numbers too.
+pub(crate) fn compact(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    let (mut in_string, mut after_backslash) = (false, false);
+    for c in json.chars() {
+        match c {
+            ' ' | '\t' | '\n' | '\r' if !in_string => continue,
+            // These stand only inside strings.
+            '<' => text.push_str("\\u003c"),
+            '>' => text.push_str("\\u003e"),
+            '&' => text.push_str("\\u0026"),
+            '\u{2028}' => text.push_str("\\u2028"),
+            '\u{2029}' => text.push_str("\\u2029"),
+            other => text.push(other),
+        }
+        in_string ^= c == '"' && !after_backslash;
+        after_backslash = c == '\\' && !after_backslash;
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("{ \"b\" : [1.0,\n\t2 ] }\r\n", r#"{"b":[1.0,2]}"#)]
+    #[case(r#"{"a \\":" \" <&>"}"#, r#"{"a \\":" \" \u003c\u0026\u003e"}"#)]
+    #[case("\"\u{2028}\u{2029}\"", r#""\u2028\u2029""#)]
+    fn text_is_compact(#[case] json: &str, #[case] expected: &str) {
+        assert_eq!(super::compact(json), expected);
+    }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum_server::Handle;
 use axum_server::tls_rustls::RustlsConfig;
 use rustls::RootCertStore;
 use rustls::ServerConfig;
@@ -16,6 +17,8 @@ use tokio_util::sync::CancellationToken;
 
 /// How often certificate files are looked at.
 const LOOK: Duration = Duration::from_secs(10);
+/// Time for the answers to requests that are open when the server ends.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// Certificate files of a server.
 #[derive(Clone, Debug)]
@@ -36,8 +39,10 @@ impl TlsFiles {
     }
 
     fn load(&self) -> Result<Arc<ServerConfig>, String> {
-        let bad =
-            |path: &PathBuf, why: &dyn std::fmt::Display| format!("cannot use {}: {why}", path.display());
+        let bad = |path: &PathBuf, why: &dyn std::fmt::Display| {
+            let hint = "hint: it must be PEM; --webhook-self-signed makes certificates without your doing";
+            format!("cannot use {}: {why}\n{hint}", path.display())
+        };
         let read = |path: &PathBuf| -> Result<Vec<CertificateDer<'static>>, String> {
             let found = CertificateDer::pem_file_iter(path).map_err(|error| bad(path, &error))?;
             found.collect::<Result<_, _>>().map_err(|error| bad(path, &error))
@@ -88,9 +93,15 @@ pub async fn serve(
             }
         }
     };
-    let server = axum_server::bind_rustls(address, tls.clone());
+    let handle = Handle::new();
+    let end = async {
+        stop.cancelled().await;
+        handle.graceful_shutdown(Some(GRACE));
+        std::future::pending::<()>().await;
+    };
+    let server = axum_server::bind_rustls(address, tls.clone()).handle(handle.clone());
     tokio::select! {
-        () = stop.cancelled() => Ok(()),
+        () = end => Ok(()),
         () = watch => Ok(()),
         ended = server.serve(router.into_make_service()) => ended.map_err(|error| format!("cannot serve on {address}: {error}")),
     }

@@ -13,7 +13,7 @@ const CLOCK: [&str; 3] = ["schedule", "snapshots", "v0"];
 /// Cases in which bindings reached by one object may come in any order within one run.
 const ANY_ORDER: [&str; 4] = ["schedule", "snapshots", "v0", "no-full-objects"];
 
-fn fixtures() -> PathBuf {
+pub(crate) fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/recorded")
 }
 
@@ -36,7 +36,7 @@ fn read(dir: &Path) -> Vec<(String, String)> {
 }
 
 /// Replaces uids, resource versions and times.
-fn normalise(text: &str) -> String {
+pub(crate) fn normalise(text: &str) -> String {
     let mut parts: Vec<String> = text.split('"').map(str::to_owned).collect();
     for i in 2..parts.len() {
         let key = parts[i - 2].clone();

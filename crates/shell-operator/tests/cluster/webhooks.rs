@@ -1,110 +1,257 @@
 //! Hooks that answer the API server.
 
-use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use shell_operator::webhook::certificates::{Bundle, self_signed};
 
 use crate::control_plane::{free_port, shared};
 use crate::operator::{Operator, Setup};
+use crate::recorded::{fixtures, normalise};
 
-/// An operator outside the cluster, with certificates of its own.
-fn setup(namespace: &str) -> Setup {
+/// Flags of an operator outside the cluster that has `namespace` for itself, and the port of its admission server.
+fn setup(namespace: &str) -> (Setup, u16) {
     let plane = shared();
     plane.kubectl(&format!("create ns {namespace}"));
-    Setup::new(plane)
-        .flag("--webhook-self-signed")
+    let port = free_port();
+    let setup = Setup::new(plane)
         .flag(&format!("--namespace={namespace}"))
         .flag("--webhook-external-host=127.0.0.1")
         .flag(&format!("--validating-webhook-configuration-name={namespace}"))
         .flag("--validating-webhook-listen-address=127.0.0.1")
         .flag("--conversion-webhook-listen-address=127.0.0.1")
-        .flag(&format!("--validating-webhook-listen-port={}", free_port()))
-        .flag(&format!("--conversion-webhook-listen-port={}", free_port()))
+        .flag(&format!("--validating-webhook-listen-port={port}"))
+        .flag(&format!("--conversion-webhook-listen-port={}", free_port()));
+    (setup, port)
 }
 
 fn wait_for_log(operator: &Operator, text: &str) {
     operator.wait_for(text, |operator| operator.log().contains(text));
 }
 
-#[test]
-fn requests_are_allowed_denied_and_changed() {
-    let plane = shared();
-    plane.kubectl("create ns adm");
-    plane.kubectl("label ns adm adm=yes");
-    let config = r#"
-configVersion: v1
-kubernetes:
-- {name: secrets, apiVersion: v1, kind: Secret, namespace: {nameSelector: {matchNames: [adm]}}, executeHookOnEvent: [], jqFilter: '.metadata.name', keepFullObjectsInMemory: false}
-kubernetesValidating:
-- name: check.rec.example.org
-  includeSnapshotsFrom: [secrets]
-  namespace: {labelSelector: {matchLabels: {adm: "yes"}}}
-  rules: [{apiVersions: [v1], apiGroups: [""], resources: [configmaps], operations: [CREATE, UPDATE, DELETE], scope: Namespaced}]
-  timeoutSeconds: 5
-kubernetesMutating:
-- name: change.rec.example.org
-  labelSelector: {matchLabels: {mutate: "yes"}}
-  namespace: {labelSelector: {matchLabels: {adm: "yes"}}}
-  rules: [{apiVersions: [v1], apiGroups: [""], resources: [configmaps], operations: [CREATE]}]"#;
-    let body = r#"
-keep
-if grep -q '"type":"Validating"' $BINDING_CONTEXT_PATH; then
-  if grep -q '"name":"fails"' $BINDING_CONTEXT_PATH; then exit 1; fi
-  if grep -q '"name":"forbidden"' $BINDING_CONTEXT_PATH; then echo '{"allowed":false,"message":"no such names here"}'; else echo '{"allowed":true,"warnings":["looks odd"]}'; fi > $VALIDATING_RESPONSE_PATH
-fi
-if grep -q '"type":"Mutating"' $BINDING_CONTEXT_PATH; then
-  p=$(printf '[{"op":"add","path":"/data/added","value":"1"}]' | base64 -w0); echo "{\"allowed\":true,\"patch\":\"$p\"}" > $ADMISSION_RESPONSE_PATH
-fi"#;
-    let operator = setup("adm-op").hook("h", config, body).start();
-    wait_for_log(&operator, "MutatingWebhookConfiguration adm-op-hooks is created");
-    plane.kubectl("-n adm create cm fine");
-    let denied = plane.try_kubectl("-n adm create cm forbidden").unwrap_err();
-    assert!(
-        denied
-            .contains(r#"admission webhook "check.rec.example.org" denied the request: no such names here"#),
-        "{denied}"
-    );
-    let failed = plane.try_kubectl("-n adm create cm fails").unwrap_err();
-    assert!(failed.contains("Hook failed"), "{failed}");
-    plane.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: changed, namespace: adm, labels: {mutate: 'yes'}}, data: {a: '1'}}");
-    assert_eq!(plane.kubectl("-n adm get cm changed -o jsonpath='{.data}'"), r#"{"a":"1","added":"1"}"#);
-    let contexts = operator.all_contexts("h");
-    let validating: &Value = contexts.iter().find(|context| context["type"] == "Validating").unwrap();
-    assert_eq!(validating["binding"], "check.rec.example.org");
-    assert_eq!(validating["snapshots"]["secrets"], Value::Array(vec![]));
-    assert!(validating["review"]["request"]["object"]["metadata"]["name"].is_string());
-    plane.kubectl("delete validatingwebhookconfiguration adm-op-hooks");
-    operator.wait_for("the repair", |_| {
-        plane.try_kubectl("get validatingwebhookconfiguration adm-op-hooks").is_ok()
+/// A hook that looks at `ConfigMaps` of namespaces with the label `of: namespace`.
+fn checks(namespace: &str) -> String {
+    format!(
+        "configVersion: v1\nkubernetesValidating: [{{name: check.{namespace}.example.org, \
+         namespace: {{labelSelector: {{matchLabels: {{of: {namespace}}}}}}}, \
+         rules: [{{apiVersions: [v1], apiGroups: [''], resources: [configmaps], operations: [CREATE]}}]}}]"
+    )
+}
+
+const ALLOW: &str = r#"echo '{"allowed":true}' > $VALIDATING_RESPONSE_PATH"#;
+
+/// A hook of the recording; it keeps its contexts in `out`.
+fn recorded_hook(setup: Setup, name: &str) -> Setup {
+    let text = fs::read_to_string(fixtures().join(format!("webhooks/hooks/{name}.sh"))).unwrap();
+    let text = text.replacen('\n', &format!("\nexport REC_OUT={}\n", setup.out().display()), 1);
+    setup.program(name, &text)
+}
+
+/// The contexts in a directory, each once, in order of arrival, with what differs from cluster to cluster replaced.
+fn contexts(dir: &Path) -> Vec<String> {
+    let mut paths: Vec<PathBuf> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let mut seen = BTreeSet::new();
+    let texts = paths.iter().map(|path| {
+        let text = normalise(&fs::read_to_string(path).unwrap());
+        let user = r#""username":"admin","groups":["system:masters","#;
+        let recorded = r#""username":"kubernetes-admin","groups":["kubeadm:cluster-admins","#;
+        let mut text = text.replace(user, recorded);
+        if let Some(at) = text.find("X509SHA256=").map(|at| at + "X509SHA256=".len()) {
+            let end = at + text[at..].find('"').unwrap();
+            text.replace_range(at..end, "HASH");
+        }
+        text
     });
+    texts.filter(|text| seen.insert(text.clone())).collect()
 }
 
 #[test]
-fn objects_are_converted_over_three_versions() {
+fn hooks_get_the_reviews_that_the_original_gave_them() {
     let plane = shared();
-    let version = |name: &str, stored: bool| {
-        format!(
-            "{{name: {name}, served: true, storage: {stored}, schema: {{openAPIV3Schema: {{type: object, properties: {{spec: {{type: object, x-kubernetes-preserve-unknown-fields: true}}}}}}}}}}"
-        )
-    };
-    let versions = [version("v1alpha1", false), version("v1beta1", false), version("v1", true)].join(", ");
-    let crd = format!(
-        "{{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {{name: things.rec.example.org}}, spec: {{group: rec.example.org, scope: Cluster, names: {{plural: things, singular: thing, kind: Thing}}, versions: [{versions}]}}}}"
-    );
-    let config = "configVersion: v1\nkubernetesCustomResourceConversion:\n\
-        - {name: up1, crdName: things.rec.example.org, conversions: [{fromVersion: v1alpha1, toVersion: v1beta1}]}\n\
-        - {name: up2, crdName: things.rec.example.org, conversions: [{fromVersion: v1beta1, toVersion: v1}]}\n\
-        - {name: down, crdName: things.rec.example.org, conversions: [{fromVersion: v1, toVersion: v1beta1}, {fromVersion: v1beta1, toVersion: v1alpha1}]}";
-    let body = r#"jq '{convertedObjects: [.[0] as $c | $c.review.request.objects[] | .apiVersion="rec.example.org/\($c.toVersion)" | .spec.trail += "\($c.fromVersion)>\($c.toVersion) "]}' $BINDING_CONTEXT_PATH > $CONVERSION_RESPONSE_PATH"#;
-    let operator = setup("conv-op").hook("conv", config, body).start();
+    plane.kubectl("create ns adm");
+    plane.kubectl("label ns adm adm=yes");
+    let crd = fs::read_to_string(fixtures().join("webhooks/setup.yaml")).unwrap();
+    let crd = crd.split("---\n").find(|part| part.contains("CustomResourceDefinition")).unwrap().to_owned();
+    let (setup, _) = setup("rec-op");
+    let setup = recorded_hook(recorded_hook(setup, "adm"), "conv");
+    let operator = setup.flag("--webhook-self-signed").start();
     wait_for_log(&operator, "there is no CustomResourceDefinition things.rec.example.org yet");
     plane.apply(&crd);
     wait_for_log(&operator, "CustomResourceDefinition things.rec.example.org is converted by hooks now");
     plane.kubectl("wait --for=condition=Established crd/things.rec.example.org");
-    let thing =
-        "{apiVersion: rec.example.org/v1alpha1, kind: Thing, metadata: {name: t}, spec: {trail: \"\"}}";
-    operator.wait_for("the object", |_| plane.try_kubectl(&format!("create -f - <<< '{thing}'")).is_ok());
+    wait_for_log(&operator, "MutatingWebhookConfiguration rec-op-hooks is created");
+    plane.kubectl("-n adm create secret generic s1");
+    let works = |line: &str| operator.wait_for(line, |_| plane.try_kubectl(line).is_ok());
+    works("-n adm create cm probe");
+    plane.kubectl("-n adm delete cm probe");
+    for file in fs::read_dir(operator.out()).unwrap() {
+        fs::remove_file(file.unwrap().path()).unwrap();
+    }
+    let warned = plane.kubectl("-n adm create cm ok --from-literal=k=1 2>&1");
+    assert!(warned.contains("Warning: looks odd"), "{warned}");
+    let denied = plane.try_kubectl("-n adm create cm forbidden --from-literal=k=1").unwrap_err();
+    let message = r#"admission webhook "check.rec.example.org" denied the request: no such names here"#;
+    assert!(denied.contains(message) && denied.contains("Warning: w1"), "{denied}");
+    plane.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: mut, namespace: adm, labels: {mutate: 'yes'}}, data: {k: '1'}}");
+    assert_eq!(plane.kubectl("-n adm get cm mut -o jsonpath='{.data}'"), r#"{"added":"1","k":"1"}"#);
+    plane.kubectl("-n adm delete cm ok");
+    plane.apply("{apiVersion: rec.example.org/v1alpha1, kind: Thing, metadata: {name: t, namespace: adm}, spec: {trail: ''}}");
     let trail = |version: &str| {
-        plane.kubectl(&format!("get things.{version}.rec.example.org t -o jsonpath='{{.spec.trail}}'"))
+        plane.kubectl(&format!("-n adm get things.{version}.rec.example.org t -o jsonpath='{{.spec.trail}}'"))
     };
     assert_eq!(trail("v1"), "v1alpha1>v1beta1 v1beta1>v1 ");
     assert_eq!(trail("v1alpha1"), "v1alpha1>v1beta1 v1beta1>v1 v1>v1beta1 v1beta1>v1alpha1 ");
+    let mut recorded = contexts(&fixtures().join("webhooks/contexts"));
+    // The binding's run at start came before the probe.
+    recorded.remove(0);
+    assert_eq!(contexts(&operator.out()), recorded);
+}
+
+#[test]
+fn a_hook_that_fails_refuses_and_configurations_are_repaired() {
+    let plane = shared();
+    plane.kubectl("create ns drift");
+    plane.kubectl("label ns drift of=drift-op");
+    let (setup, _) = setup("drift-op");
+    let fails = "grep -q '\"name\":\"fails\"' $BINDING_CONTEXT_PATH && { echo secret reason >&2; exit 1; }\n";
+    let operator = setup
+        .flag("--webhook-self-signed")
+        .hook("h", &checks("drift-op"), &format!("{fails}{ALLOW}"))
+        .start();
+    operator.wait_for("a request", |_| plane.try_kubectl("-n drift create cm fine").is_ok());
+    let refused = plane.try_kubectl("-n drift create cm fails").unwrap_err();
+    assert!(refused.contains("Hook failed") && !refused.contains("secret reason"), "{refused}");
+    let webhooks =
+        || plane.kubectl("get validatingwebhookconfiguration drift-op-hooks -o jsonpath='{.webhooks}'");
+    let good = webhooks();
+    plane.kubectl(
+        r#"patch validatingwebhookconfiguration drift-op-hooks --type=json -p '[{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Ignore"},{"op":"remove","path":"/webhooks/0/namespaceSelector/matchLabels"}]'"#,
+    );
+    assert_ne!(webhooks(), good);
+    operator.wait_for("the repair", |_| webhooks() == good);
+    plane.kubectl("delete validatingwebhookconfiguration drift-op-hooks");
+    operator.wait_for("the new one", |_| {
+        plane.try_kubectl("get validatingwebhookconfiguration drift-op-hooks").is_ok()
+    });
+    assert_eq!(webhooks(), good);
+}
+
+/// Whether a client that trusts only `ca` reaches the server; `more` are further arguments of curl.
+fn reaches(port: u16, ca: &Path, more: &[&str]) -> bool {
+    let url = format!("https://127.0.0.1:{port}/healthz");
+    let output = Command::new("curl")
+        .args(["-sf", "--max-time", "3", "--cacert"])
+        .arg(ca)
+        .args(more)
+        .arg(url)
+        .output();
+    output.unwrap().status.success()
+}
+
+fn write(dir: &Path, bundle: &Bundle) {
+    for (name, text) in [("ca.crt", &bundle.ca), ("tls.crt", &bundle.certificate), ("tls.key", &bundle.key)] {
+        fs::write(dir.join(name), text).unwrap();
+    }
+}
+
+fn bundle(hours: u64) -> Bundle {
+    self_signed(&["127.0.0.1".to_owned()], Duration::from_hours(hours)).unwrap()
+}
+
+#[test]
+fn certificates_are_taken_over_while_the_server_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str| dir.path().join(name);
+    let (setup, port) = setup("tls-op");
+    write(dir.path(), &bundle(100));
+    let operator = setup
+        .flag(&format!("--validating-webhook-server-cert={}", file("tls.crt").display()))
+        .flag(&format!("--validating-webhook-server-key={}", file("tls.key").display()))
+        .flag(&format!("--validating-webhook-ca={}", file("ca.crt").display()))
+        .hook("h", &checks("tls-op"), ALLOW)
+        .start();
+    operator.wait_for("the server", |_| reaches(port, &file("ca.crt"), &[]));
+    fs::copy(file("ca.crt"), file("old-ca.crt")).unwrap();
+    fs::write(file("tls.crt"), "nothing").unwrap();
+    wait_for_log(&operator, "new certificates are not used");
+    assert!(reaches(port, &file("old-ca.crt"), &[]), "the old certificate stays");
+    write(dir.path(), &bundle(100));
+    operator.wait_for("the new certificate", |_| reaches(port, &file("ca.crt"), &[]));
+    assert!(!reaches(port, &file("old-ca.crt"), &[]));
+}
+
+#[test]
+fn clients_need_a_certificate_when_a_client_authority_is_given() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str| dir.path().join(name);
+    let client = tempfile::tempdir().unwrap();
+    write(dir.path(), &bundle(100));
+    write_client_certificate(client.path());
+    let (setup, port) = setup("mtls-op");
+    let operator = setup
+        .flag(&format!("--validating-webhook-server-cert={}", file("tls.crt").display()))
+        .flag(&format!("--validating-webhook-server-key={}", file("tls.key").display()))
+        .flag(&format!("--validating-webhook-ca={}", file("ca.crt").display()))
+        .flag(&format!("--validating-webhook-client-ca={}", client.path().join("ca.crt").display()))
+        .hook("h", &checks("mtls-op"), ALLOW)
+        .start();
+    let (certificate, key) = (client.path().join("tls.crt"), client.path().join("tls.key"));
+    let with = ["--cert", certificate.to_str().unwrap(), "--key", key.to_str().unwrap()];
+    operator.wait_for("the server", |_| reaches(port, &file("ca.crt"), &with));
+    assert!(!reaches(port, &file("ca.crt"), &[]));
+}
+
+fn write_client_certificate(dir: &Path) {
+    use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+    let ca_key = KeyPair::generate().unwrap();
+    let mut ca = CertificateParams::default();
+    ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    fs::write(dir.join("ca.crt"), ca.self_signed(&ca_key).unwrap().pem()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let mut client = CertificateParams::new(vec!["client".to_owned()]).unwrap();
+    client.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    fs::write(dir.join("tls.crt"), client.signed_by(&key, &Issuer::new(ca, ca_key)).unwrap().pem()).unwrap();
+    fs::write(dir.join("tls.key"), key.serialize_pem()).unwrap();
+}
+
+#[test]
+fn own_certificates_are_renewed_before_their_end() {
+    let plane = shared();
+    plane.kubectl("create ns renew");
+    plane.kubectl("label ns renew of=renew-op");
+    let (setup, port) = setup("renew-op");
+    let operator = setup.flag("--webhook-self-signed").hook("h", &checks("renew-op"), ALLOW).start();
+    let mut count = 0;
+    let mut create = || {
+        count += 1;
+        plane.try_kubectl(&format!("-n renew create cm c{count}"))
+    };
+    operator.wait_for("a request", |_| create().is_ok());
+    let secret = "-n renew-op get secret shell-operator-validating-svc-certificates";
+    let stored = || {
+        let text = plane.kubectl(&format!(r"{secret} -o 'go-template={{{{index .data `ca.crt`}}}}'"));
+        String::from_utf8(STANDARD.decode(text).unwrap()).unwrap()
+    };
+    // Somebody puts certificates there that soon end; they are replaced at the next look.
+    let ending = bundle(0);
+    let patch = serde_json::json!({ "stringData": { "ca.crt": ending.ca, "tls.crt": ending.certificate, "tls.key": ending.key } });
+    plane.kubectl(&format!(
+        "-n renew-op patch secret shell-operator-validating-svc-certificates -p '{patch}'"
+    ));
+    wait_for_log(&operator, "has new certificates for the webhooks: its certificate counts until");
+    let ca = tempfile::NamedTempFile::new().unwrap();
+    let newest = stored().replace(&ending.ca, "");
+    assert!(!newest.is_empty() && newest != stored(), "the authority before is trusted for a while");
+    fs::write(ca.path(), newest).unwrap();
+    operator.wait_for("the new certificate", |_| {
+        assert!(create().is_ok(), "no request fails meanwhile");
+        reaches(port, ca.path(), &[])
+    });
+    assert!(create().is_ok());
 }

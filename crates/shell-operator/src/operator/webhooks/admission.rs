@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response as HttpResponse};
 use axum::routing::post;
@@ -15,8 +15,14 @@ use crate::queue::BindingType;
 use crate::webhook::admission::{Response, Review};
 use crate::webhook::path_of;
 
+/// Largest question in bytes: an object before and after a change, of which the API server takes 3 MiB each.
+const LARGEST: usize = 16 << 20;
+
 pub(super) fn router(operator: Arc<Operator>) -> Router {
-    Router::new().route("/hooks/{*id}", post(answer)).with_state(operator)
+    Router::new()
+        .route("/hooks/{*id}", post(answer))
+        .layer(DefaultBodyLimit::max(LARGEST))
+        .with_state(operator)
 }
 
 async fn answer(

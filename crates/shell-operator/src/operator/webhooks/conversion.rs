@@ -2,31 +2,37 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::http::StatusCode;
 use axum::routing::post;
 use axum::{Json, Router};
-use serde_json::Value;
 
 use crate::context::{BindingContext, Event};
 use crate::operator::Operator;
 use crate::queue::BindingType;
-use crate::webhook::conversion::{Request, Review, parse_response, source_versions};
+use crate::webhook::conversion::{Object, Reply, Request, Review, parse_response, source_versions};
 use crate::webhook::{Conversions, Step};
 
+/// Largest question in bytes: the API server has a whole list converted at once.
+const LARGEST: usize = 256 << 20;
+
 pub(super) fn router(operator: Arc<Operator>) -> Router {
-    Router::new().route("/{crd}", post(answer)).with_state(operator)
+    Router::new().route("/{crd}", post(answer)).layer(DefaultBodyLimit::max(LARGEST)).with_state(operator)
 }
 
 async fn answer(
     State(operator): State<Arc<Operator>>,
     Path(crd): Path<String>,
-    Json(review): Json<Review>,
-) -> Json<Value> {
+    body: Bytes,
+) -> Result<Json<Reply>, (StatusCode, String)> {
+    let review: Review = serde_json::from_slice(&body)
+        .map_err(|error| (StatusCode::BAD_REQUEST, format!("this is no ConversionReview: {error}\n")))?;
     let result = operator.convert(&crd, &review.request).await;
     if let Err(error) = &result {
         tracing::error!(crd, error, "conversion failed");
     }
-    Json(review.request.reply(result))
+    Ok(Json(review.request.reply(result)))
 }
 
 impl Operator {
@@ -46,7 +52,7 @@ impl Operator {
 
     /// Converts all objects, version by version, step by step. Each step gets all objects and leaves those alone
     /// that are not of its version.
-    async fn convert(&self, crd: &str, request: &Request) -> Result<Vec<Value>, String> {
+    async fn convert(&self, crd: &str, request: &Request) -> Result<Vec<Object>, String> {
         let wanted = &request.desired_api_version;
         let conversions = self.conversions();
         let mut objects = request.objects.clone();
@@ -67,8 +73,8 @@ impl Operator {
         &self,
         step: &Step,
         request: &Request,
-        objects: &[Value],
-    ) -> Result<Vec<Value>, String> {
+        objects: &[Object],
+    ) -> Result<Vec<Object>, String> {
         let failed = || format!("Hook failed to convert to {}", request.desired_api_version);
         let state = self.hooks.get(&step.hook).ok_or_else(failed)?;
         let binding = &state.hook.config.conversions[step.binding];

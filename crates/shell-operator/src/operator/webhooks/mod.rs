@@ -51,15 +51,16 @@ impl Operator {
             Kind::Conversion => (self.settings.webhooks.conversion.clone(), conversion::router(self.clone())),
         };
         let router = router.route("/healthz", get(async || "ok\n"));
-        let mut attempts = Attempts::default();
-        while self.settings.webhooks.self_signed
-            && let Err(error) = self.use_own_certificates(&mut server).await
-        {
-            if !attempts.again(self, error).await {
-                return;
-            }
+        if !self.settings.webhooks.self_signed {
+            tokio::join!(self.serve(&server, router), self.keep_registered(&server, kind));
+            return;
         }
-        tokio::join!(self.serve(&server, router), self.keep_registered(&server, kind));
+        let Some(own) = self.begin_own_certificates(&mut server).await else { return };
+        tokio::join!(
+            self.serve(&server, router),
+            self.keep_registered(&server, kind),
+            self.keep_own_certificates(&server, kind, own),
+        );
     }
 
     async fn serve(&self, server: &WebhookServer, router: Router) {

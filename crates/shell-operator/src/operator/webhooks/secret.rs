@@ -1,69 +1,136 @@
 //! Certificates that the operator makes and keeps in a Secret, so that all replicas have the same.
+//!
+//! They are renewed long before their end. The API server is told the new authority first, beside the old one; only
+//! then does the server show the new certificate, so that no request fails meanwhile.
 
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::Method;
 use serde_json::{Value, json};
 
+use super::{Attempts, Kind, LOOK};
 use crate::operator::{Operator, WebhookServer};
-use crate::webhook::certificates::{Bundle, self_signed};
+use crate::webhook::certificates::{Bundle, LIFETIME, self_signed};
+
+/// Time that the API server has to take over a new authority.
+const SETTLE: Duration = Duration::from_secs(5);
 
 impl Operator {
-    /// Takes the certificates from the Secret, which is made when it is not there, and puts them where the server
-    /// reads them.
-    pub(super) async fn use_own_certificates(&self, server: &mut WebhookServer) -> Result<(), String> {
+    /// Puts certificates of its own where the server and the registration read them. Tries until it works; `None`
+    /// when the operator ends before.
+    pub(super) async fn begin_own_certificates(&self, server: &mut WebhookServer) -> Option<Bundle> {
+        let mut attempts = Attempts::default();
+        loop {
+            match self.put_own_certificates(server).await {
+                Ok(bundle) => return Some(bundle),
+                Err(error) => {
+                    if !attempts.again(self, error).await {
+                        return None;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn put_own_certificates(&self, server: &mut WebhookServer) -> Result<Bundle, String> {
         let bundle = self.own_certificates(&server.service).await?;
         let dir = self.settings.tmp_dir.join(format!("certificates-{}", server.service));
-        let write = || -> std::io::Result<()> {
-            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
-            for (name, text) in
-                [("ca.crt", &bundle.ca), ("tls.crt", &bundle.certificate), ("tls.key", &bundle.key)]
-            {
-                write_secret(&dir.join(name), text)?;
-            }
-            Ok(())
-        };
-        write().map_err(|error| format!("cannot write certificates to {}: {error}", dir.display()))?;
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir);
+        made.map_err(|error| format!("cannot make {}: {error}", dir.display()))?;
         server.ca = dir.join("ca.crt");
-        server.tls.certificate = dir.join("tls.crt");
-        server.tls.key = dir.join("tls.key");
+        // Certificate and key are one file, so that they change together.
+        server.tls.certificate = dir.join("tls.pem");
+        server.tls.key.clone_from(&server.tls.certificate);
+        write_secret(&server.ca, &bundle.ca)?;
+        write_secret(&server.tls.certificate, &bundle.server_text())?;
+        Ok(bundle)
+    }
+
+    /// Keeps the certificates up to date until the operator ends.
+    pub(super) async fn keep_own_certificates(&self, server: &WebhookServer, kind: Kind, mut shown: Bundle) {
+        let mut attempts = Attempts::default();
+        loop {
+            let go_on = match self.take_over(server, kind, &mut shown).await {
+                Ok(()) => self.pause(LOOK).await,
+                Err(error) => attempts.again(self, error).await,
+            };
+            if !go_on {
+                return;
+            }
+        }
+    }
+
+    async fn take_over(&self, server: &WebhookServer, kind: Kind, shown: &mut Bundle) -> Result<(), String> {
+        let bundle = self.own_certificates(&server.service).await?;
+        if bundle.certificate == shown.certificate {
+            return Ok(());
+        }
+        // Until the server shows the new certificate, the one that it shows now has to be trusted too.
+        write_secret(&server.ca, &format!("{}{}", bundle.ca, shown.ca))?;
+        self.register_kind(server, kind).await?;
+        if self.pause(SETTLE).await {
+            write_secret(&server.tls.certificate, &bundle.server_text())?;
+            *shown = bundle;
+        }
         Ok(())
     }
 
+    /// The certificates in the Secret, which are made when there are none and renewed when they have a fault.
     async fn own_certificates(&self, service: &str) -> Result<Bundle, String> {
         let settings = &self.settings.webhooks;
         let namespace = &settings.namespace;
         if namespace.is_empty() {
             return Err("--webhook-self-signed needs --namespace, where the Secret is kept".to_owned());
         }
-        let name = format!("{service}-certificates");
-        let collection = format!("/api/v1/namespaces/{namespace}/secrets");
-        let path = format!("{collection}/{name}");
-        if let Some(secret) = self.api.get(&path).await? {
-            return read(&secret).ok_or_else(|| {
-                format!("Secret {namespace}/{name} has no certificates; delete it to get new ones")
-            });
-        }
         let mut names =
             vec![format!("{service}.{namespace}.svc"), format!("{service}.{namespace}.svc.cluster.local")];
         names.extend(settings.external_host.clone());
-        let bundle = self_signed(&names).map_err(|error| format!("cannot make certificates: {error}"))?;
-        let secret = json!({
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "type": "kubernetes.io/tls",
-            "metadata": { "name": name, "namespace": namespace },
-            "stringData": { "ca.crt": bundle.ca, "tls.crt": bundle.certificate, "tls.key": bundle.key },
-        });
-        match self.api.send(Method::POST, &collection, &secret).await {
-            Ok(()) => Ok(bundle),
-            // Another replica may have been faster: then its certificates are taken.
-            Err(error) => self.api.get(&path).await?.as_ref().and_then(read).ok_or(error),
-        }
+        let name = format!("{service}-certificates");
+        let collection = format!("/api/v1/namespaces/{namespace}/secrets");
+        let path = format!("{collection}/{name}");
+        let cannot = |error| format!("cannot make certificates: {error}");
+        let Some(secret) = self.api.get(&path).await? else {
+            let bundle = self_signed(&names, LIFETIME).map_err(cannot)?;
+            let secret = json!({
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "type": "kubernetes.io/tls",
+                "metadata": { "name": name, "namespace": namespace },
+                "stringData": bundle.data(),
+            });
+            if let Err(error) = self.api.send(Method::POST, &collection, &secret).await {
+                // Another replica may have been faster: then its certificates are taken.
+                return self.api.get(&path).await?.as_ref().and_then(read).ok_or(error);
+            }
+            tracing::info!("Secret {namespace}/{name} has new certificates for the webhooks");
+            return Ok(bundle);
+        };
+        let known = read(&secret).ok_or_else(|| {
+            format!("Secret {namespace}/{name} has no certificates\nhint: delete it, then it is made anew")
+        })?;
+        let Some(fault) = known.fault(&names) else { return Ok(known) };
+        let bundle = known.renewed(&names, LIFETIME).map_err(cannot)?;
+        let mut secret = secret;
+        secret["stringData"] = bundle.data();
+        // The version in it guards against another replica that renews at the same time.
+        self.api.send(Method::PUT, &path, &secret).await?;
+        tracing::info!("Secret {namespace}/{name} has new certificates for the webhooks: {fault}");
+        Ok(bundle)
+    }
+}
+
+impl Bundle {
+    fn data(&self) -> Value {
+        json!({ "ca.crt": self.ca, "tls.crt": self.certificate, "tls.key": self.key })
+    }
+
+    fn server_text(&self) -> String {
+        format!("{}{}", self.certificate, self.key)
     }
 }
 
@@ -75,8 +142,14 @@ fn read(secret: &Value) -> Option<Bundle> {
     Some(Bundle { ca: text("ca.crt")?, certificate: text("tls.crt")?, key: text("tls.key")? })
 }
 
-fn write_secret(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut file =
-        std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    file.write_all(text.as_bytes())
+/// Replaces a file at once, so that nobody reads half of it.
+fn write_secret(path: &Path, text: &str) -> Result<(), String> {
+    let unfinished = path.with_extension("new");
+    let write = || {
+        let mut options = std::fs::OpenOptions::new();
+        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+        file.write_all(text.as_bytes())?;
+        std::fs::rename(&unfinished, path)
+    };
+    write().map_err(|error| format!("cannot write {}: {error}", path.display()))
 }

@@ -1,0 +1,53 @@
+//! What the operator costs: memory, time to start, time to a hook, CPU. `cargo bench -p shell-operator`
+//!
+//! Everything is measured on the program itself, against an API server and etcd that this starts on loopback as the
+//! tests do. One line a figure:
+//!
+//! ```text
+//! BENCH name=NAME value=NUMBER unit=UNIT beside=WHAT:NUMBER,… goal=NUMBER ok|short
+//! ```
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a bench that cannot go on ends, and it talks to people"
+)]
+
+use std::process::ExitCode;
+
+#[path = "../../tests/cluster/control_plane.rs"]
+#[allow(dead_code, reason = "the tests use more of it")]
+mod control_plane;
+mod cost;
+mod figure;
+mod measures;
+mod objects;
+#[path = "../../tests/cluster/operator.rs"]
+#[allow(dead_code, reason = "the tests use more of it")]
+mod operator;
+#[path = "../../tests/cluster/programs.rs"]
+mod programs;
+
+use control_plane::ControlPlane;
+use measures::Bench;
+use objects::Api;
+
+fn main() -> ExitCode {
+    // `cargo test --benches` runs this program too, without the flag.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return ExitCode::SUCCESS;
+    }
+    let plane = ControlPlane::start();
+    let bench = Bench { api: Api::of(&plane), plane };
+    println!("creating two sets of {} ConfigMaps", objects::COUNT);
+    bench.api.fill(measures::LARGE, 10 << 10);
+    bench.api.fill(measures::SMALL, 1 << 10);
+    let mut good = true;
+    for measure in measures::ALL {
+        for figure in measure(&bench) {
+            println!("{figure}");
+            good &= figure.is_reached();
+        }
+    }
+    if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

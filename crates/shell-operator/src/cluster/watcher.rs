@@ -1,0 +1,336 @@
+//! The task behind a watch: it lists the objects and follows their changes, for as long as the watch lives.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{AsyncBufRead, AsyncBufReadExt};
+use kube::Client;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+
+use super::api;
+use super::monitor::Sink;
+use super::scan::ItemScanner;
+use super::store::{self, View, ViewChange};
+use super::watch::{State, Subscriber, Sync, Watch};
+use crate::config::WatchEvent;
+use crate::metrics::OperatorMetrics;
+
+/// Objects of one page of a list.
+const PAGE: &str = "500";
+/// How long one watch request lasts.
+const WATCH_SECONDS: &str = "300";
+/// A watch that is silent for longer is taken to be dead: the API server sends a bookmark every minute.
+const SILENCE: Duration = Duration::from_secs(150);
+/// Pauses after failures: the first, and the longest.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(15));
+/// Longest time between lists: a clock cannot count much further.
+const NEVER: Duration = Duration::from_hours(24 * 365);
+
+/// Reads the API for one watch.
+pub(super) struct Watcher {
+    watch: Arc<Watch>,
+    /// Those of the watch; there are no new ones once it runs.
+    views: Vec<View>,
+    client: Client,
+    sink: Arc<dyn Sink>,
+    metrics: OperatorMetrics,
+}
+
+/// Why a watch request ended.
+enum End {
+    /// In order; go on from the last version.
+    Closed,
+    /// The last version is too old: list again.
+    Expired,
+    /// It is time to list again.
+    Resync,
+    /// Something went wrong.
+    Broken(String),
+}
+
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct ListEnd {
+    metadata: ListMeta,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct ListMeta {
+    resource_version: String,
+    #[serde(rename = "continue")]
+    next: String,
+}
+
+impl Watcher {
+    /// A task for `watch`, whose views are all known.
+    pub(super) fn new(
+        watch: Arc<Watch>,
+        client: Client,
+        sink: Arc<dyn Sink>,
+        metrics: OperatorMetrics,
+    ) -> Self {
+        let views = watch.lock().store.views.clone();
+        Self { watch, views, client, sink, metrics }
+    }
+
+    /// Lists and watches without an end.
+    pub(super) async fn run(self) {
+        let mut pause = PAUSE.0;
+        let mut version: Option<String> = None;
+        let mut list_again = Instant::now();
+        loop {
+            if version.is_none() {
+                match self.list().await {
+                    Ok(listed) => {
+                        version = Some(listed);
+                        list_again = Instant::now() + self.watch.period().unwrap_or(NEVER).min(NEVER);
+                    }
+                    Err(reason) => {
+                        self.list_failed(&reason);
+                        sleep(&mut pause).await;
+                        continue;
+                    }
+                }
+            }
+            let Some(from) = version.as_mut() else { continue };
+            match self.follow(from, list_again, &mut pause).await {
+                End::Closed => {}
+                End::Expired => {
+                    self.metrics.watch_error("expired");
+                    version = None;
+                }
+                End::Resync => version = None,
+                End::Broken(reason) => {
+                    self.metrics.watch_error("fail");
+                    tracing::warn!(error = reason, "watch of {} broke, it is taken up again", self.what());
+                    sleep(&mut pause).await;
+                }
+            }
+        }
+    }
+
+    fn what(&self) -> String {
+        let selection = self.watch.selection();
+        let mut text = format!("{} {}", selection.resource.api_version(), selection.resource.plural);
+        if let Some(namespace) = &selection.namespace {
+            text = format!("{text} in {namespace}");
+        }
+        text
+    }
+
+    fn list_failed(&self, reason: &str) {
+        tracing::error!(error = reason, "cannot list {}, trying again", self.what());
+        self.watch.sync.send_if_modified(|sync| {
+            if *sync == Sync::Ready {
+                return false;
+            }
+            *sync = Sync::Failed(reason.to_owned());
+            true
+        });
+    }
+
+    /// Reads all objects, page by page. Returns the version to watch from.
+    async fn list(&self) -> Result<String, String> {
+        self.watch.lock().store.begin_list();
+        let mut next = String::new();
+        let version = loop {
+            let mut parameters = vec![("limit", PAGE)];
+            if !next.is_empty() {
+                parameters.push(("continue", &next));
+            }
+            let request = get(&api::query(self.watch.selection(), &parameters))?;
+            let body = self.client.request_stream(request).await.map_err(|error| api::explain(&error))?;
+            let meta = self.read_page(body).await?;
+            if meta.next.is_empty() {
+                break meta.resource_version;
+            }
+            next = meta.next;
+        };
+        let first = *self.watch.sync.borrow() != Sync::Ready;
+        let mut state = self.watch.lock();
+        let gone = state.store.end_list(&self.watch.selection().resource.kind);
+        self.deliver(&state, &gone);
+        if first {
+            let count = state.store.len();
+            state.subscribers.iter().for_each(|subscriber| subscriber.monitor.count_first_list(count));
+            self.announce(&mut state);
+            self.watch.sync.send_replace(Sync::Ready);
+        }
+        Ok(version)
+    }
+
+    async fn read_page(&self, body: impl AsyncBufRead) -> Result<ListMeta, String> {
+        let mut body = pin!(body);
+        let mut scanner = ItemScanner::default();
+        loop {
+            let read = tokio::time::timeout(SILENCE, body.fill_buf()).await;
+            let piece = read.map_err(|_| "the API server is silent")?.map_err(|error| error.to_string())?;
+            if piece.is_empty() {
+                break;
+            }
+            scanner.feed(piece, |item| {
+                self.take(None, item);
+                Ok::<(), String>(())
+            })?;
+            let used = piece.len();
+            body.consume_unpin(used);
+        }
+        let end: ListEnd = serde_json::from_slice(&scanner.into_rest()).map_err(|error| error.to_string())?;
+        Ok(end.metadata)
+    }
+
+    /// Follows changes from `version` on, which is kept up to date.
+    async fn follow(&self, version: &mut String, list_again: Instant, pause: &mut Duration) -> End {
+        let from = version.clone();
+        let parameters = [
+            ("watch", "1"),
+            ("allowWatchBookmarks", "true"),
+            ("timeoutSeconds", WATCH_SECONDS),
+            ("resourceVersion", &from),
+        ];
+        let request = match get(&api::query(self.watch.selection(), &parameters)) {
+            Ok(request) => request,
+            Err(reason) => return End::Broken(reason),
+        };
+        let body = match self.client.request_stream(request).await {
+            Ok(body) => body,
+            Err(error) if api::is_expired(&error) => return End::Expired,
+            Err(error) => return End::Broken(api::explain(&error)),
+        };
+        let mut body = pin!(body);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let read = tokio::select! {
+                read = tokio::time::timeout(SILENCE, body.read_until(b'\n', &mut line)) => read,
+                () = tokio::time::sleep_until(list_again) => return End::Resync,
+            };
+            match read {
+                Err(_) => return End::Broken("the API server is silent".to_owned()),
+                Ok(Err(error)) => return End::Broken(error.to_string()),
+                Ok(Ok(0)) => return End::Closed,
+                Ok(Ok(_)) => {}
+            }
+            *pause = PAUSE.0;
+            if let Some(end) = self.take_line(&line, version) {
+                return end;
+            }
+        }
+    }
+
+    fn take_line(&self, line: &[u8], version: &mut String) -> Option<End> {
+        let line: Line = match serde_json::from_slice(line) {
+            Ok(line) => line,
+            Err(error) => return Some(End::Broken(format!("unreadable event: {error}"))),
+        };
+        let raw = line.object.get().as_bytes();
+        match line.kind {
+            "ADDED" | "MODIFIED" => *version = self.take(Some(WatchEvent::Modified), raw)?,
+            "DELETED" => *version = self.take(Some(WatchEvent::Deleted), raw)?,
+            "BOOKMARK" => {
+                let end: ListEnd = serde_json::from_slice(raw).ok()?;
+                *version = end.metadata.resource_version;
+            }
+            _ => {
+                let status: kube::core::Status = serde_json::from_slice(raw).unwrap_or_default();
+                return Some(if status.code == 410 { End::Expired } else { End::Broken(status.message) });
+            }
+        }
+        None
+    }
+
+    /// Takes an object of a list (no event) or of a watch, and tells the bindings what changed for them.
+    /// Returns the object's version, `None` when it could not be read.
+    fn take(&self, event: Option<WatchEvent>, raw: &[u8]) -> Option<String> {
+        let (resource, started) = (&self.watch.selection().resource, Instant::now());
+        // Filters run outside the lock.
+        let report = |error: store::DigestError| {
+            tracing::error!(error = error.why, "jqFilter failed for {}, its result is null", error.object);
+        };
+        let (digest, version) = match store::digest(raw, resource, &self.views, report) {
+            Ok(digested) => digested,
+            Err(error) => {
+                tracing::error!(error = error.why, "cannot read an object of {}", self.what());
+                return None;
+            }
+        };
+        let filtered = started.elapsed();
+        let mut state = self.watch.lock();
+        let changes = match event {
+            Some(WatchEvent::Deleted) => state.store.delete(digest, &resource.kind),
+            _ => state.store.put(digest, &resource.kind),
+        };
+        let first_list = event.is_none() && *self.watch.sync.borrow() != Sync::Ready;
+        if !first_list {
+            self.deliver(&state, &changes);
+        }
+        if event.is_some() {
+            self.measure(&state, filtered, started.elapsed());
+        }
+        Some(version)
+    }
+
+    fn measure(&self, state: &State, filtered: Duration, done: Duration) {
+        for Subscriber { monitor, .. } in &state.subscribers {
+            let binding = &monitor.binding;
+            if binding.filter.is_some() {
+                self.metrics.jq_filter(&monitor.hook, &binding.name, &binding.queue, filtered);
+            }
+            self.metrics.kube_event(&monitor.hook, &binding.name, &binding.queue, done);
+        }
+    }
+
+    /// Hands changes to the bindings; those of one object together.
+    fn deliver(&self, state: &State, changes: &[ViewChange]) {
+        let mut rest = changes;
+        while let Some(first) = rest.first() {
+            let count =
+                rest.iter().take_while(|change| Arc::ptr_eq(&change.identity, &first.identity)).count();
+            let (object, others) = rest.split_at(count);
+            let mut deliveries = Vec::new();
+            for subscriber in &state.subscribers {
+                let change = object.iter().find(|change| change.view == subscriber.view);
+                deliveries
+                    .extend(change.and_then(|change| subscriber.monitor.offer(self.watch.id(), change)));
+            }
+            if !deliveries.is_empty() {
+                self.sink.deliver(deliveries);
+            }
+            rest = others;
+        }
+    }
+
+    fn announce(&self, state: &mut State) {
+        let kind = &self.watch.selection().resource.kind;
+        for subscriber in &state.subscribers {
+            if subscriber.announce {
+                let changes = state.store.announce(subscriber.view, WatchEvent::Added, kind);
+                let offers =
+                    changes.iter().filter_map(|change| subscriber.monitor.offer(self.watch.id(), change));
+                self.sink.deliver(offers.collect());
+            }
+        }
+        state.subscribers.iter_mut().for_each(|subscriber| subscriber.announce = false);
+    }
+}
+
+fn get(path: &str) -> Result<http::Request<Vec<u8>>, String> {
+    http::Request::get(path).body(Vec::new()).map_err(|error| error.to_string())
+}
+
+/// Waits, and doubles the next pause.
+async fn sleep(pause: &mut Duration) {
+    tokio::time::sleep(*pause).await;
+    *pause = (*pause * 2).min(PAUSE.1);
+}
