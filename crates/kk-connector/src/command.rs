@@ -59,12 +59,25 @@ pub struct Output {
 pub struct Upload {
     /// The files, in the order in which they are wanted.
     pub files: Vec<UploadFile>,
+    /// What runs on the host around the transfer, in the same round trip.
+    pub hooks: UploadHooks,
     /// Time for the whole stream.
     pub timeout: Duration,
     /// Stops the stream; no target is touched by what had not been renamed yet.
     pub cancel: CancellationToken,
     /// Gets the number of bytes sent since the last message.
     pub progress: Option<UnboundedSender<u64>>,
+}
+
+/// Scripts around an [`Upload`]. They run as root under `sh -e`, in a private directory that holds their files.
+#[derive(Clone, Default)]
+pub struct UploadHooks {
+    /// Runs before anything is written. When it fails, nothing travels and no target is touched.
+    pub before: Option<Arc<str>>,
+    /// Runs when all files are in place.
+    pub after: Option<Arc<str>>,
+    /// Small files for both. The names `manifest`, `before` and `after` are taken.
+    pub files: Vec<Payload>,
 }
 
 /// One file of an [`Upload`].

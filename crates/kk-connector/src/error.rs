@@ -128,8 +128,30 @@ impl Error {
             Self::HostKeyUnknown { .. } => Some(
                 "add the key to known_hosts, or allow new ones with --host-key-checking accept-new".into(),
             ),
+            Self::Login { reason, .. } if reason.contains("MaxAuthTries") => {
+                Some("name the key that the host knows: privateKeyPath of this host in the file".into())
+            }
             Self::Login { .. } => {
                 Some("check user, password and privateKeyPath of this host in the file".into())
+            }
+            Self::Key { reason, .. } if reason.contains("passphrase") => {
+                Some("give the key to an agent (ssh-add), and leave privateKeyPath out of the file".into())
+            }
+            Self::KnownHosts { .. } => Some(
+                "let this user read and write the file; --host-key-checking off does without it, and without the \
+                 protection"
+                    .into(),
+            ),
+            Self::Unreachable { .. } => Some(
+                "check that the host is up, that address and port in the file are right, and that no firewall is in \
+                 between"
+                    .into(),
+            ),
+            Self::Lost { .. } => Some(
+                "check the network to the host, and whether it is up; run again, and what is done stays done".into(),
+            ),
+            Self::Timeout { .. } => {
+                Some("look what keeps the host busy; run again, and what is done stays done".into())
             }
             Self::Sudo { .. } => Some(
                 "log in as root, or let the user run everything with sudo (its password goes into the file)"

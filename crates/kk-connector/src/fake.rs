@@ -1,4 +1,5 @@
-//! A host for tests: answers by rules, records what was asked, keeps uploaded files in memory.
+//! A host for tests: answers by rules, records what was asked, keeps uploaded files in memory. It runs no hooks of
+//! uploads.
 //!
 //! ```
 //! use kk_connector::{Command, Connection, FakeHost, Output};
@@ -237,6 +238,7 @@ impl Connection for FakeHost {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::UploadHooks;
 
     fn upload(source: &std::path::Path, target: &str, sha256: &str) -> Upload {
         Upload {
@@ -246,6 +248,7 @@ mod tests {
                 mode: 0o644,
                 sha256: sha256.into(),
             }],
+            hooks: UploadHooks::default(),
             timeout: Duration::from_secs(1),
             cancel: CancellationToken::new(),
             progress: None,

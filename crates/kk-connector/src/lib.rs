@@ -8,16 +8,18 @@ mod command;
 mod error;
 mod fake;
 mod local;
+mod nonce;
 mod poll;
 mod quote;
 mod ssh;
 mod stats;
 mod talk;
 
-pub use command::{Command, Output, Payload, Stats, Upload, UploadFile, UploadOutcome};
+pub use command::{Command, Output, Payload, Stats, Upload, UploadFile, UploadHooks, UploadOutcome};
 pub use error::Error;
 pub use fake::{FakeFile, FakeHost};
 pub use local::LocalConnection;
+pub use nonce::nonce;
 pub use quote::quote;
 pub use ssh::{HostKeyPolicy, SshConfig, SshConnection};
 
@@ -37,8 +39,8 @@ pub trait Connection: Send + Sync {
     /// and with the connection itself.
     async fn run(&self, command: Command) -> Result<Output, Error>;
 
-    /// Streams files from this machine to the host in one go. Each lands whole or not at all: written beside its
-    /// target, compared by SHA-256 on the far side, then renamed over it.
+    /// Streams files from this machine to the host in one go, with the hooks of the upload around it. Each lands whole
+    /// or not at all: written beside its target, compared by SHA-256 on the far side, then renamed over it.
     async fn upload(&self, upload: Upload) -> Result<UploadOutcome, Error>;
 
     /// Reads a file of the host as root. A file over `limit` bytes is an error.

@@ -22,10 +22,10 @@ use rustix::{
 use tokio::sync::oneshot;
 
 use crate::{
-    Command, Connection, Error, Output, Stats, Upload, UploadOutcome,
+    Error,
     poll::poll_all,
     stats::Counters,
-    talk::{self, Call, Caller, Failure, Opening, Pipe, Reply, Root, Stream, Whom, drive, find_root, plain},
+    talk::{Call, Caller, Failure, Opening, Pipe, Reply, Root, Stream, Whom, drive, find_root, plain},
 };
 
 /// How long sudo may take to answer.
@@ -65,6 +65,10 @@ impl Caller for LocalConnection {
         &self.core.whom
     }
 
+    fn counters(&self) -> &Counters {
+        &self.core.counters
+    }
+
     async fn call(&self, mut call: Call) -> Result<Reply, Error> {
         let stop = call.cancel.child_token();
         let _guard = stop.clone().drop_guard();
@@ -78,31 +82,8 @@ impl Caller for LocalConnection {
             .map_err(|error| lost(error.to_string()))?;
         answer.await.unwrap_or_else(|_| Err(lost("its thread has ended".into())))
     }
-}
 
-#[async_trait]
-impl Connection for LocalConnection {
-    fn host(&self) -> &str {
-        &self.core.whom.host
-    }
-
-    async fn run(&self, command: Command) -> Result<Output, Error> {
-        talk::run(self, command).await
-    }
-
-    async fn upload(&self, upload: Upload) -> Result<UploadOutcome, Error> {
-        talk::upload(self, upload).await
-    }
-
-    async fn download(&self, path: &str, limit: u64) -> Result<Vec<u8>, Error> {
-        talk::download(self, path, limit).await
-    }
-
-    fn stats(&self) -> Stats {
-        self.core.counters.stats()
-    }
-
-    async fn close(&self) {}
+    fn hang_up(&self) {}
 }
 
 impl Core {

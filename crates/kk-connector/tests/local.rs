@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kk_connector::{Command, Connection, Error, LocalConnection, Payload, Upload, UploadFile};
+use kk_connector::{Command, Connection, Error, LocalConnection, Payload, Upload, UploadFile, UploadHooks};
 use tokio_util::sync::CancellationToken;
 
 /// The tests of this file need root, or sudo without a password.
@@ -56,6 +56,7 @@ fn upload(source: &Path, target: &str, sha256: &str) -> Upload {
     let (source, target, sha256) = (source.into(), target.into(), sha256.into());
     Upload {
         files: vec![UploadFile { source, target, mode: 0o600, sha256 }],
+        hooks: UploadHooks::default(),
         timeout: Duration::from_secs(10),
         cancel: CancellationToken::new(),
         progress: None,

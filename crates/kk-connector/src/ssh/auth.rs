@@ -1,11 +1,13 @@
 //! Logging in: key, password, keyboard-interactive, agent, default keys, in this order.
 
+use std::{path::Path, sync::mpsc, thread, time::Duration};
+
 use kk_config::{PrivateKey, Secret};
-use ssh2::{ErrorCode, KeyboardInteractivePrompt, Prompt, Session};
+use ssh2::{KeyboardInteractivePrompt, Prompt, Session};
 
 use super::{
     config::{SshConfig, home},
-    dial::unreachable,
+    dial::{is_one_of, unreachable, words},
     key,
 };
 use crate::Error;
@@ -14,6 +16,12 @@ use crate::Error;
 const REFUSED: [i32; 2] = [-18, -19];
 /// libssh2's errors of the socket: `SOCKET_SEND`, `TIMEOUT`, `SOCKET_DISCONNECT`, `SOCKET_TIMEOUT`, `SOCKET_RECV`.
 const BROKEN: [i32; 5] = [-7, -9, -13, -30, -43];
+
+/// libssh2's error of a connection that the host closed: `SOCKET_DISCONNECT`, or that it was found closed: `SOCKET_SEND`
+/// and `SOCKET_RECV`.
+const CLOSED: [i32; 3] = [-13, -7, -43];
+/// How long the agent may take: it may ask its owner for consent.
+const AGENT: Duration = Duration::from_mins(1);
 
 /// OpenSSH's default keys, in its order without the rare ones.
 const DEFAULT_KEYS: [&str; 3] = ["id_ed25519", "id_ecdsa", "id_rsa"];
@@ -24,7 +32,7 @@ pub(super) fn log_in(session: &Session, config: &SshConfig) -> Result<(), Error>
         Ok(offered) => offered.to_owned(),
         // The host asks for nothing.
         Err(_) if session.authenticated() => return Ok(()),
-        Err(error) => return Err(unreachable(config, error.message())),
+        Err(error) => return Err(unreachable(config, &words(config, &error))),
     };
     let mut attempt = Attempt { session, config, offered: &offered, tried: Vec::new() };
     let given = config.private_key.is_some() || config.password.is_some();
@@ -94,34 +102,38 @@ impl Attempt<'_> {
     }
 
     fn agent(&mut self) -> Result<bool, Error> {
-        let Some(socket) = &self.config.agent_socket else {
+        let Some(socket) = self.config.agent_socket.clone() else {
             self.tried.push("agent: SSH_AUTH_SOCK is not set".into());
             return Ok(false);
         };
         if !self.offers("publickey") {
             return Ok(self.not_allowed("agent"));
         }
-        let identities = self.session.agent().and_then(|mut agent| {
-            agent.set_identity_path(socket)?;
-            agent.connect()?;
-            agent.list_identities()?;
-            let identities = agent.identities()?;
-            Ok((agent, identities))
+        // On a thread of its own, because the library waits for an agent for ever.
+        let (session, user) = (self.session.clone(), self.config.user.clone());
+        let (sender, answer) = mpsc::channel();
+        let asked = thread::Builder::new().name("agent".into()).spawn(move || {
+            // Nobody waits any more when it took too long.
+            drop(sender.send(ask_agent(&session, &user, &socket)));
         });
-        let (agent, identities) = match identities {
-            Ok(found) => found,
-            Err(error) => {
-                self.tried.push(format!("agent: {}", error.message()));
-                return Ok(false);
-            }
-        };
-        if identities.is_empty() {
-            self.tried.push("agent: it has no keys".into());
+        if let Err(error) = asked {
+            self.tried.push(format!("agent: {error}"));
+            return Ok(false);
         }
-        for identity in identities {
-            let result = agent.userauth(&self.config.user, &identity);
-            if self.judge(&format!("agent key {}", identity.comment()), result)? {
-                return Ok(true);
+        let Ok(answer) = answer.recv_timeout(AGENT) else {
+            self.tried.push(format!("agent: no answer within {} s", AGENT.as_secs()));
+            // The thread holds the session, so nothing else can be tried.
+            return Err(self.failed());
+        };
+        match answer {
+            Err(error) => self.tried.push(format!("agent: {}", error.message())),
+            Ok(keys) if keys.is_empty() => self.tried.push("agent: it has no keys".into()),
+            Ok(keys) => {
+                for (name, result) in keys {
+                    if self.judge(&format!("agent key {name}"), result)? {
+                        return Ok(true);
+                    }
+                }
             }
         }
         Ok(false)
@@ -147,7 +159,15 @@ impl Attempt<'_> {
     fn judge(&mut self, what: &str, result: Result<(), ssh2::Error>) -> Result<bool, Error> {
         match result {
             Ok(()) => Ok(self.session.authenticated()),
-            Err(error) if is_one_of(&error, &BROKEN) => Err(unreachable(self.config, error.message())),
+            Err(error) if is_one_of(&error, &CLOSED) && !self.tried.is_empty() => {
+                self.tried.push(format!(
+                    "{what}: the host hung up, as it does after too many tries (MaxAuthTries)"
+                ));
+                Err(self.failed())
+            }
+            Err(error) if is_one_of(&error, &BROKEN) => {
+                Err(unreachable(self.config, &words(self.config, &error)))
+            }
             Err(error) if is_one_of(&error, &REFUSED) => {
                 self.tried.push(format!("{what}: refused"));
                 Ok(false)
@@ -159,7 +179,7 @@ impl Attempt<'_> {
         }
     }
 
-    fn failed(self) -> Error {
+    fn failed(&self) -> Error {
         let reason = if self.tried.is_empty() {
             format!("there is no key and no password to try (the host allows {})", self.offered)
         } else {
@@ -174,9 +194,26 @@ fn expected(error: &ssh2::Error) -> bool {
     is_one_of(error, &REFUSED) || is_one_of(error, &BROKEN)
 }
 
-fn is_one_of(error: &ssh2::Error, codes: &[i32]) -> bool {
-    matches!(error.code(), ErrorCode::Session(code) if codes.contains(&code))
+/// Offers the agent's keys, up to the first that the host takes or that the connection does not survive. Gives the name of each, and what came of it.
+fn ask_agent(session: &Session, user: &str, socket: &Path) -> Result<Vec<(String, AskedKey)>, ssh2::Error> {
+    let mut agent = session.agent()?;
+    agent.set_identity_path(socket)?;
+    agent.connect()?;
+    agent.list_identities()?;
+    let mut keys = Vec::new();
+    for identity in agent.identities()? {
+        let result = agent.userauth(user, &identity);
+        let over = result.as_ref().map_or_else(|error| is_one_of(error, &BROKEN), |()| true);
+        keys.push((identity.comment().to_owned(), result));
+        if over {
+            break;
+        }
+    }
+    Ok(keys)
 }
+
+/// What came of offering a key.
+type AskedKey = Result<(), ssh2::Error>;
 
 /// Types the password at every question whose answer is not shown.
 struct Typist<'a>(&'a Secret);

@@ -6,6 +6,7 @@
 use std::{
     io::{self, Read, Write},
     os::unix::net::UnixStream,
+    sync::{Condvar, Mutex, PoisonError},
     thread,
     time::Duration,
 };
@@ -15,7 +16,7 @@ use ssh2::Channel;
 
 use super::{
     config::SshConfig,
-    dial::{Dialled, dial, unreachable},
+    dial::{Dialled, dial, unreachable, words},
     pipe::wanted,
 };
 use crate::{Error, poll::poll_all};
@@ -23,14 +24,19 @@ use crate::{Error, poll::poll_all};
 /// Time without traffic before a keep-alive.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 const PIECE: usize = 256 << 10;
+/// Log-ins to bastions at once. Beyond ten, OpenSSH turns new ones away at random (`MaxStartups`), and all hosts of a
+/// cluster may be behind the same bastion.
+const LOG_INS: usize = 6;
 
 /// Opens a stream to `target` through `bastion`.
 pub(super) fn tunnel(bastion: &SshConfig, target: &SshConfig) -> Result<UnixStream, Error> {
+    let place = Place::take();
     let dialled = dial(bastion)?;
-    let channel = dialled
-        .session
-        .channel_direct_tcpip(&target.address, target.port, None)
-        .map_err(|error| unreachable(target, &format!("through {}: {}", bastion.place(), error.message())))?;
+    drop(place);
+    let channel =
+        dialled.session.channel_direct_tcpip(&target.address, target.port, None).map_err(|error| {
+            unreachable(target, &format!("through {}: {}", bastion.place(), words(bastion, &error)))
+        })?;
     let (near, far) = UnixStream::pair().map_err(|error| unreachable(target, &error.to_string()))?;
     far.set_nonblocking(true).map_err(|error| unreachable(target, &error.to_string()))?;
     dialled.session.set_blocking(false);
@@ -51,6 +57,28 @@ pub(super) fn tunnel(bastion: &SshConfig, target: &SshConfig) -> Result<UnixStre
         })
         .map_err(|error| unreachable(target, &error.to_string()))?;
     Ok(near)
+}
+
+/// One of the [`LOG_INS`].
+struct Place;
+
+static FREE: Mutex<usize> = Mutex::new(LOG_INS);
+static FREED: Condvar = Condvar::new();
+
+impl Place {
+    /// Waits for a free one; whoever has one keeps it for the time of a log-in.
+    fn take() -> Self {
+        let free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+        *FREED.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner) -= 1;
+        Self
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        *FREE.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        FREED.notify_one();
+    }
 }
 
 struct Pump {
@@ -138,7 +166,7 @@ impl Pump {
     fn wait(&mut self) -> io::Result<()> {
         // In the middle of another packet a keep-alive could never be finished.
         if self.quiet && self.outward.is_empty() {
-            self.dialled.session.keepalive_send()?;
+            self.dialled.keep_alive()?;
         }
         let mut near = PollFlags::empty();
         near.set(PollFlags::IN, self.outward.is_empty());
@@ -146,6 +174,10 @@ impl Pump {
         let session = &self.dialled.session;
         let mut fds = [PollFd::new(&self.dialled.socket, wanted(session)), PollFd::new(&self.stream, near)];
         self.quiet = !poll_all(&mut fds, KEEPALIVE)?;
+        // Reading would tell too, but is not come to before the bastion has taken what is there.
+        if fds[1].revents().contains(PollFlags::HUP) && !self.outward.is_empty() {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
         Ok(())
     }
 }

@@ -63,8 +63,11 @@ pub struct SshConfig {
     pub agent_socket: Option<PathBuf>,
     /// For sudo; the password unless given.
     pub sudo_password: Option<Secret>,
-    /// Time for connecting, and for each step of logging in.
+    /// Time for connecting, for each step of logging in, and for opening a session.
     pub timeout: Duration,
+    /// How long the host may say nothing, also when asked for a sign of life, before the connection is given up. At
+    /// least 6 s.
+    pub silence: Duration,
     /// The host to connect through.
     pub bastion: Option<Box<SshConfig>>,
     /// How host keys are checked.
@@ -76,7 +79,7 @@ pub struct SshConfig {
 }
 
 impl SshConfig {
-    /// A host with OpenSSH's defaults: port 22, 30 s, `~/.ssh/known_hosts`, new keys accepted.
+    /// A host with OpenSSH's defaults: port 22, `~/.ssh/known_hosts`, new keys accepted; 30 s, a minute of silence.
     pub fn new(name: impl Into<String>, address: impl Into<String>, user: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -90,6 +93,7 @@ impl SshConfig {
             agent_socket: std::env::var_os("SSH_AUTH_SOCK").map(PathBuf::from),
             sudo_password: None,
             timeout: Duration::from_secs(30),
+            silence: Duration::from_mins(1),
             bastion: None,
             host_keys: HostKeyPolicy::default(),
             host_key: None,

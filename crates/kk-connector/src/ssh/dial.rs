@@ -6,14 +6,16 @@ use std::{
     time::Duration,
 };
 
-use rustix::net::sockopt;
-use ssh2::{MethodType, Session};
+use rustix::net::{Shutdown, shutdown, sockopt};
+use ssh2::{ErrorCode, MethodType, Session};
 
 use super::{auth, bastion, config::SshConfig, known_hosts::KnownHosts};
 use crate::Error;
 
 /// Cheap ciphers first: the CPU of both ends is the limit on a fast network.
 const CIPHERS: &str = "aes128-gcm@openssh.com,aes256-gcm@openssh.com,chacha20-poly1305@openssh.com,aes128-ctr,aes192-ctr,aes256-ctr";
+/// libssh2's `LIBSSH2_ERROR_TIMEOUT` and `LIBSSH2_ERROR_SOCKET_TIMEOUT`.
+const TIMED_OUT: [i32; 2] = [-9, -30];
 /// A peer that confirms nothing for so long is gone.
 const PEER_SILENT: Duration = Duration::from_secs(30);
 
@@ -21,6 +23,26 @@ const PEER_SILENT: Duration = Duration::from_secs(30);
 pub(super) struct Dialled {
     pub(super) session: Session,
     pub(super) socket: OwnedFd,
+}
+
+impl Dialled {
+    /// Asks the host for a sign of life; libssh2 does so at most every two seconds.
+    pub(super) fn keep_alive(&self) -> Result<(), ssh2::Error> {
+        // For this moment only: with keep-alives on, libssh2 gives up any other wait after their interval.
+        self.session.set_keepalive(true, 1);
+        let sent = self.session.keepalive_send();
+        self.session.set_keepalive(false, 0);
+        sent.map(drop)
+    }
+}
+
+impl Drop for Dialled {
+    /// With a socket that is shut, libssh2 lets go of a session and its channels at once. With an open one it waits
+    /// for the host's farewell, or, when it may not wait, does not free them.
+    fn drop(&mut self) {
+        // It may be shut already.
+        let _ = shutdown(&self.socket, Shutdown::Both);
+    }
 }
 
 /// Connects and logs in.
@@ -50,11 +72,10 @@ pub(super) fn dial(config: &SshConfig) -> Result<Dialled, Error> {
         .map_err(|error| unreachable(config, error.message()))?;
     session
         .handshake()
-        .map_err(|error| unreachable(config, &format!("SSH handshake: {}", error.message())))?;
+        .map_err(|error| unreachable(config, &format!("SSH handshake: {}", words(config, &error))))?;
     let (key, _) = session.host_key().ok_or_else(|| unreachable(config, "the host showed no key"))?;
     known.verify(key)?;
     auth::log_in(&session, config)?;
-    session.set_keepalive(true, 1);
     Ok(Dialled { session, socket })
 }
 
@@ -71,7 +92,7 @@ fn connect(config: &SshConfig) -> Result<TcpStream, Error> {
                 return Ok(stream);
             }
             Err(error) if error.kind() == std::io::ErrorKind::TimedOut => {
-                reason = format!("no answer within {} s", config.timeout.as_secs_f32());
+                reason = no_answer(config);
             }
             Err(error) => reason = error.to_string(),
         }
@@ -87,6 +108,20 @@ fn tune(stream: &TcpStream) {
     {
         tracing::debug!(%error, "cannot set socket options");
     }
+}
+
+/// What went wrong in the library, in words for a person.
+pub(super) fn words(config: &SshConfig, error: &ssh2::Error) -> String {
+    if is_one_of(error, &TIMED_OUT) { no_answer(config) } else { error.message().to_owned() }
+}
+
+/// Whether an error is one of libssh2's with these numbers.
+pub(super) fn is_one_of(error: &ssh2::Error, codes: &[i32]) -> bool {
+    matches!(error.code(), ErrorCode::Session(code) if codes.contains(&code))
+}
+
+fn no_answer(config: &SshConfig) -> String {
+    format!("no answer within {} s", config.timeout.as_secs_f32())
 }
 
 /// An error of the way to the host.

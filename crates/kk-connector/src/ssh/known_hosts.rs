@@ -1,10 +1,12 @@
 //! OpenSSH's `known_hosts` (sshd(8), the chapter on its format): reading, comparing, appending.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File, OpenOptions, TryLockError},
     io::{self, Read, Seek, SeekFrom, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::Path,
+    thread,
+    time::{Duration, Instant},
 };
 
 use base64::{
@@ -27,10 +29,15 @@ const ALGORITHMS: [(&str, &str); 5] = [
     ("ssh-rsa", "rsa-sha2-512,rsa-sha2-256"),
 ];
 
+/// How long another program may keep the file locked.
+const LOCKED: Duration = Duration::from_secs(10);
+
 /// What is known about one host.
 pub(super) struct KnownHosts<'a> {
     config: &'a SshConfig,
     keys: Vec<KnownKey>,
+    /// Keys of the same host on port 22: such a key is trusted on any port, as OpenSSH has it.
+    on_default_port: Vec<KnownKey>,
 }
 
 /// A key of the host.
@@ -45,6 +52,7 @@ struct KnownKey {
 impl<'a> KnownHosts<'a> {
     /// Reads what the file, or the configuration, says about the host.
     pub(super) fn read(config: &'a SshConfig) -> Result<Self, Error> {
+        let mut on_default_port = Vec::new();
         let keys = match &config.host_key {
             Some(pinned) => {
                 let blob = pinned.split_whitespace().nth(1).and_then(|key| STANDARD.decode(key).ok());
@@ -54,15 +62,22 @@ impl<'a> KnownHosts<'a> {
                 vec![KnownKey { line: 0, revoked: false, blob }]
             }
             None if config.host_keys == HostKeyPolicy::Off => Vec::new(),
-            None => look_up(&read(&config.known_hosts)?, &name(&config.address, config.port)),
+            None => {
+                let text = read(&config.known_hosts)?;
+                if config.port != DEFAULT_PORT {
+                    on_default_port = look_up(&text, &name(&config.address, DEFAULT_PORT));
+                }
+                look_up(&text, &name(&config.address, config.port))
+            }
         };
-        Ok(Self { config, keys })
+        Ok(Self { config, keys, on_default_port })
     }
 
     /// Signature algorithms to ask for: those of known keys first, so that a host with several keys shows one
     /// that can be compared.
     pub(super) fn algorithms(&self) -> String {
-        let known = |kind: &str| self.keys.iter().any(|key| !key.revoked && key_type(&key.blob) == kind);
+        let keys = if self.keys.is_empty() { &self.on_default_port } else { &self.keys };
+        let known = |kind: &str| keys.iter().any(|key| !key.revoked && key_type(&key.blob) == kind);
         let (first, then): (Vec<_>, Vec<_>) = ALGORITHMS.iter().partition(|(kind, _)| known(kind));
         first.iter().chain(&then).map(|(_, algorithms)| *algorithms).collect::<Vec<_>>().join(",")
     }
@@ -71,6 +86,9 @@ impl<'a> KnownHosts<'a> {
     pub(super) fn verify(&self, offered: &[u8]) -> Result<(), Error> {
         match self.judge(&self.keys, offered)? {
             Verdict::Known => Ok(()),
+            Verdict::New if self.on_default_port.iter().any(|key| !key.revoked && key.blob == offered) => {
+                Ok(())
+            }
             Verdict::New if self.config.host_keys == HostKeyPolicy::Strict => {
                 Err(Error::HostKeyUnknown { address: self.config.place(), offered: fingerprint(offered) })
             }
@@ -111,7 +129,7 @@ impl<'a> KnownHosts<'a> {
         let name = name(&self.config.address, self.config.port);
         let failed = |error: io::Error| unusable(&path.display().to_string(), &error.to_string());
         let mut file = open_for_append(path).map_err(failed)?;
-        file.lock().map_err(failed)?;
+        lock(&file).map_err(failed)?;
         let mut text = Vec::new();
         file.seek(SeekFrom::Start(0)).and_then(|_| file.read_to_end(&mut text)).map_err(failed)?;
         let text = String::from_utf8_lossy(&text);
@@ -148,10 +166,27 @@ fn open_for_append(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
 }
 
+/// Waits for other programs that append.
+fn lock(file: &File) -> io::Result<()> {
+    let began = Instant::now();
+    loop {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if began.elapsed() < LOCKED => {
+                thread::sleep(Duration::from_millis(10))
+            }
+            Err(TryLockError::WouldBlock) => return Err(io::Error::other("another program keeps it locked")),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Ok(()) => return Ok(()),
+        }
+    }
+}
+
+const DEFAULT_PORT: u16 = 22;
+
 /// A host as it stands in the file: the port only when it is not 22.
 fn name(address: &str, port: u16) -> String {
     let address = address.to_ascii_lowercase();
-    if port == 22 { address } else { format!("[{address}]:{port}") }
+    if port == DEFAULT_PORT { address } else { format!("[{address}]:{port}") }
 }
 
 /// The host's keys. Lines that are not understood are passed over, as OpenSSH does.

@@ -24,9 +24,9 @@ use async_trait::async_trait;
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::{
-    Command, Connection, Error, Output, Stats, Upload, UploadOutcome,
+    Error,
     stats::Counters,
-    talk::{self, Call, Caller, Reply, Whom},
+    talk::{Call, Caller, Reply, Whom},
 };
 use worker::{Core, Job};
 
@@ -74,6 +74,10 @@ impl Caller for SshConnection {
         &self.core.whom
     }
 
+    fn counters(&self) -> &Counters {
+        &self.core.counters
+    }
+
     async fn call(&self, mut call: Call) -> Result<Reply, Error> {
         let cancelled = || Error::Cancelled { host: self.core.whom.host.clone() };
         let stop = call.cancel.child_token();
@@ -98,31 +102,8 @@ impl Caller for SshConnection {
             () = async { stop.cancelled().await; tokio::time::sleep(FAREWELL).await } => Err(cancelled()),
         }
     }
-}
 
-#[async_trait]
-impl Connection for SshConnection {
-    fn host(&self) -> &str {
-        &self.core.whom.host
-    }
-
-    async fn run(&self, command: Command) -> Result<Output, Error> {
-        talk::run(self, command).await
-    }
-
-    async fn upload(&self, upload: Upload) -> Result<UploadOutcome, Error> {
-        talk::upload(self, upload).await
-    }
-
-    async fn download(&self, path: &str, limit: u64) -> Result<Vec<u8>, Error> {
-        talk::download(self, path, limit).await
-    }
-
-    fn stats(&self) -> Stats {
-        self.core.counters.stats()
-    }
-
-    async fn close(&self) {
+    fn hang_up(&self) {
         while self.pool.take().is_some() {}
     }
 }

@@ -2,8 +2,7 @@
 
 use std::{
     io::{self, Read, Write},
-    os::fd::OwnedFd,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rustix::event::{PollFd, PollFlags};
@@ -15,36 +14,48 @@ use crate::{
     talk::{Pipe, Stream},
 };
 
-/// How long nothing may move before a keep-alive is sent.
-const KEEPALIVE: Duration = Duration::from_secs(10);
-
 /// A command on the host.
 pub(super) struct ChannelPipe<'a> {
-    session: &'a Session,
-    socket: &'a OwnedFd,
+    dialled: &'a Dialled,
     channel: Channel,
     pty: bool,
     mid_packet: bool,
-    idle: Duration,
+    /// How long the host may say nothing.
+    patience: Duration,
+    /// When the host last said or took something.
+    heard: Instant,
+    /// When it was last asked for a sign of life.
+    asked: Instant,
 }
 
 impl<'a> ChannelPipe<'a> {
-    /// Starts a command. Blocks until the host has taken it, at most the session's time-out.
-    pub(super) fn exec(dialled: &'a Dialled, command: &str, pty: bool) -> Result<Self, ssh2::Error> {
-        let session = &dialled.session;
-        let mut channel = session.channel_session()?;
-        if pty {
-            channel.request_pty("dumb", None, None)?;
-        }
-        channel.exec(command)?;
-        session.set_blocking(false);
-        Ok(Self { session, socket: &dialled.socket, channel, pty, mid_packet: false, idle: Duration::ZERO })
+    /// Starts a command. Blocks until the host has taken it, at most the session's time-out for each step.
+    pub(super) fn exec(
+        dialled: &'a Dialled,
+        command: &str,
+        pty: bool,
+        patience: Duration,
+    ) -> Result<Self, ssh2::Error> {
+        let mut channel = dialled.session.channel_session()?;
+        let terminal = if pty { channel.request_pty("dumb", None, None) } else { Ok(()) };
+        let taken = terminal.and_then(|()| channel.exec(command));
+        // Also after a failure: a channel that blocks waits for the host's farewell when it is dropped.
+        dialled.session.set_blocking(false);
+        taken?;
+        let now = Instant::now();
+        Ok(Self { dialled, channel, pty, mid_packet: false, patience, heard: now, asked: now })
     }
 
     /// Makes the session ready for the next command. A session that was in trouble is dropped without it.
     pub(super) fn finish(mut self) -> Result<(), ssh2::Error> {
-        self.session.set_blocking(true);
-        self.channel.close()
+        self.dialled.session.set_blocking(true);
+        self.channel.close().inspect_err(|_| self.dialled.session.set_blocking(false))
+    }
+
+    /// Whether a packet could be sent whole.
+    fn can_send(&self) -> io::Result<bool> {
+        let mut fds = [PollFd::new(&self.dialled.socket, PollFlags::OUT)];
+        Ok(!self.mid_packet && poll_all(&mut fds, Duration::ZERO)?)
     }
 }
 
@@ -55,7 +66,7 @@ impl Pipe for ChannelPipe<'_> {
             Stream::Err => self.channel.stderr().read(buf),
         }?;
         if n > 0 {
-            self.idle = Duration::ZERO;
+            self.heard = Instant::now();
         } else if !self.channel.eof() {
             return Err(io::ErrorKind::WouldBlock.into());
         }
@@ -67,7 +78,8 @@ impl Pipe for ChannelPipe<'_> {
         // 0 means that the host's window is full; would-block, that a packet is stuck half-way.
         self.mid_packet = result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
         if result.as_ref().is_ok_and(|n| *n > 0) {
-            self.idle = Duration::ZERO;
+            // A host that does not read lets no more in than its window.
+            self.heard = Instant::now();
         }
         result
     }
@@ -77,26 +89,31 @@ impl Pipe for ChannelPipe<'_> {
     }
 
     fn close_input(&mut self) -> io::Result<()> {
-        if self.pty { self.channel.close() } else { self.channel.send_eof() }.map_err(Into::into)
+        let result = if self.pty { self.channel.close() } else { self.channel.send_eof() };
+        let result = result.map_err(io::Error::from);
+        self.mid_packet = result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
+        result
     }
 
-    fn wait(&mut self, timeout: Duration, sending: bool) -> io::Result<()> {
-        // A keep-alive in the middle of another packet could never be finished.
-        if self.idle >= KEEPALIVE && !sending {
-            self.idle = Duration::ZERO;
-            self.session.keepalive_send()?;
+    fn wait(&mut self, timeout: Duration, _sending: bool) -> io::Result<()> {
+        let mut fds = [PollFd::new(&self.dialled.socket, wanted(&self.dialled.session))];
+        poll_all(&mut fds, timeout)?;
+        if fds[0].revents().intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
+            self.heard = Instant::now();
+            return Ok(());
         }
-        if !wait_for(self.session, self.socket, timeout)? {
-            self.idle += timeout;
+        let silent = self.heard.elapsed();
+        if silent >= self.patience {
+            let text = format!("not a sign of life for {:.0} s", silent.as_secs_f64());
+            return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+        }
+        let pause = self.patience / 4;
+        if silent >= pause && self.asked.elapsed() >= pause && self.can_send()? {
+            self.asked = Instant::now();
+            self.dialled.keep_alive()?;
         }
         Ok(())
     }
-}
-
-/// Sleeps until the socket allows what the session waits for; false when the time is over.
-pub(super) fn wait_for(session: &Session, socket: &OwnedFd, timeout: Duration) -> io::Result<bool> {
-    let mut fds = [PollFd::new(socket, wanted(session))];
-    poll_all(&mut fds, timeout)
 }
 
 /// What the session waits for. It can always be that the host says something.

@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::{
     Pool, SshConfig,
-    dial::{Dialled, dial},
+    dial::{Dialled, dial, words},
     pipe::ChannelPipe,
 };
 use crate::{
@@ -77,14 +77,14 @@ impl Worker {
                     drop(reply.send(result));
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    self.dialled.take_if(|dialled| dialled.session.keepalive_send().is_err());
+                    self.dialled.take_if(|dialled| dialled.keep_alive().is_err());
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
-        if let Some(Dialled { session, .. }) = self.dialled {
+        if let Some(dialled) = self.dialled {
             // Only a courtesy: closing the socket says the same.
-            drop(session.disconnect(None, "done", None));
+            drop(dialled.session.disconnect(None, "done", None));
         }
     }
 
@@ -96,6 +96,9 @@ impl Worker {
             }
             Err(Failure::Final(error)) => return Err(error),
             Ok(reply) => return Ok(reply),
+        }
+        if call.cancel.is_cancelled() {
+            return Err(Error::Cancelled { host: self.core.whom.host.clone() });
         }
         self.attempt(call).map_err(|failure| match failure {
             Failure::NotBegun(reason) => Error::Lost { host: self.core.whom.host.clone(), reason },
@@ -113,7 +116,7 @@ impl Worker {
         let opening = Opening::new(&core.root(&dialled)?, call).map_err(Failure::Final)?;
         core.counters.attempt();
         let prelude = opening.prelude.len() as u64;
-        let mut pipe = ChannelPipe::exec(&dialled, &opening.command, opening.pty).map_err(not_begun)?;
+        let mut pipe = core.exec(&dialled, &opening.command, opening.pty)?;
         let reply = drive(&mut pipe, call, opening, &core.whom)?;
         core.counters.moved(prelude + reply.body_sent, reply.received);
         if pipe.finish().is_ok() {
@@ -124,6 +127,16 @@ impl Worker {
 }
 
 impl Core {
+    /// Starts a command line on the host.
+    fn exec<'a>(&self, dialled: &'a Dialled, command: &str, pty: bool) -> Result<ChannelPipe<'a>, Failure> {
+        let SshConfig { silence, .. } = self.config;
+        ChannelPipe::exec(dialled, command, pty, silence).map_err(|error| self.not_begun(&error))
+    }
+
+    fn not_begun(&self, error: &ssh2::Error) -> Failure {
+        Failure::NotBegun(words(&self.config, error))
+    }
+
     fn root(&self, dialled: &Dialled) -> Result<Root, Failure> {
         let mut known = self.root.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(root) = &*known {
@@ -131,10 +144,10 @@ impl Core {
         }
         let config = &self.config;
         let mut exec = |command: &str, input: &[u8]| {
-            let mut pipe = ChannelPipe::exec(dialled, command, false).map_err(not_begun)?;
+            let mut pipe = self.exec(dialled, command, false)?;
             let said = plain(&mut pipe, input, config.timeout)
                 .map_err(|error| Failure::NotBegun(error.to_string()))?;
-            pipe.finish().map_err(not_begun)?;
+            pipe.finish().map_err(|error| self.not_begun(&error))?;
             Ok(said)
         };
         let root = if config.user == "root" {
@@ -145,9 +158,4 @@ impl Core {
         *known = Some(root.clone());
         Ok(root)
     }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-fn not_begun(error: ssh2::Error) -> Failure {
-    Failure::NotBegun(error.message().to_owned())
 }

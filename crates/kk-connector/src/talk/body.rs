@@ -1,6 +1,7 @@
 //! The contents that an upload sends, read from this machine's disk piece by piece.
 
 use std::{
+    collections::VecDeque,
     fs::File,
     io::Read,
     path::{Path, PathBuf},
@@ -10,14 +11,13 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::{Error, UploadFile};
 
-/// Files on their way. The host first says which of them it wants.
+/// Files on their way. The host asks for one after the other, when it is ready to read it.
 pub(crate) struct Body {
     files: Vec<Source>,
-    /// Files that the host wants, in order; `current` is the one being sent.
-    wanted: Vec<usize>,
-    current: usize,
-    sent: u64,
-    go: bool,
+    /// What the host has asked for and has not got whole, the one being sent first.
+    wanted: VecDeque<usize>,
+    /// Bytes of that one that were read.
+    done: u64,
     progress: Option<UnboundedSender<u64>>,
 }
 
@@ -31,7 +31,7 @@ impl Body {
     /// Looks at all sources, so that one that cannot be read is known before anything travels.
     pub(crate) fn new(files: &[UploadFile], progress: Option<UnboundedSender<u64>>) -> Result<Self, Error> {
         let files = files.iter().map(|file| Source::new(&file.source)).collect::<Result<_, _>>()?;
-        Ok(Self { files, wanted: Vec::new(), current: 0, sent: 0, go: false, progress })
+        Ok(Self { files, wanted: VecDeque::new(), done: 0, progress })
     }
 
     /// Size of a file in bytes.
@@ -42,29 +42,23 @@ impl Body {
     /// Takes a line of the host's script.
     pub(crate) fn heard(&mut self, line: &[u8]) {
         let line = String::from_utf8_lossy(line);
-        let number = |text: &str| text.parse::<usize>().ok().filter(|n| *n < self.files.len());
-        match line.split_once(' ') {
-            Some(("want", index)) => self.wanted.extend(number(index)),
-            _ => self.go |= line == "go",
-        }
+        let index = line.strip_prefix("want ").and_then(|number| number.parse::<usize>().ok());
+        self.wanted.extend(index.filter(|index| *index < self.files.len()));
     }
 
-    /// Appends up to `most` bytes to `into`; nothing when the host is not ready or everything was sent.
+    /// Appends up to `most` bytes to `into`; nothing when the host has what it asked for.
     pub(crate) fn fill(&mut self, into: &mut Vec<u8>, most: usize) -> Result<(), Error> {
-        while self.go && into.len() < most {
-            let Some(source) = self.wanted.get(self.current).map(|index| &mut self.files[*index]) else {
-                break;
-            };
-            let left = source.size - self.sent;
+        while into.len() < most {
+            let Some(source) = self.wanted.front().map(|index| &mut self.files[*index]) else { break };
+            let left = source.size - self.done;
             if left == 0 {
                 source.open = None;
-                self.sent = 0;
-                self.current += 1;
+                self.done = 0;
+                self.wanted.pop_front();
                 continue;
             }
             let space = left.min((most - into.len()) as u64);
-            let n = source.read(into, space)?;
-            self.sent += n;
+            self.done += source.read(into, space)?;
         }
         Ok(())
     }

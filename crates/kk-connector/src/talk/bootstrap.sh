@@ -1,6 +1,7 @@
 # Runs on the host, as root, before and around the caller's script. The caller's side is `opening.rs`, which puts
 # these variables in front: kk (a random word), size (bytes of the tar stream that follows on standard input),
-# mode (run: the script's input is empty; stream: it gets what follows the tar), pty (1: one terminal for all).
+# mode (run: the script's input is empty; stream: it gets what it asks for), pty (1: one terminal for all).
+# A backslash would not survive the way here.
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 HOME=~root
 LC_ALL=C
@@ -35,7 +36,7 @@ give_up() {
 }
 
 dir=$(mktemp -d /run/kk.XXXXXXXX 2>/dev/null || mktemp -d /tmp/kk.XXXXXXXX) || give_up
-head -c "$size" | tar -xmf - -C "$dir" || give_up
+head -c "$size" | tar -xmf - -C "$dir" && [ -f "$dir/script" ] || give_up
 cd "$dir/files" || give_up
 [ "$pty" = 0 ] || exec 2>"$dir/stderr"
 echo "kk-$kk-begin"

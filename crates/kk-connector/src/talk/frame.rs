@@ -5,10 +5,12 @@
 
 use memchr::memmem;
 
+use super::KEEP;
+
 /// Most of the text before the begin mark that is kept, for error messages.
 const PREAMBLE: usize = 64 << 10;
-/// A line longer than this is handed out in pieces.
-const LONGEST_LINE: usize = 64 << 10;
+/// A line longer than this is handed out in pieces. Nobody gets more than this of the whole output either.
+const LONGEST_LINE: usize = KEEP;
 
 /// One framed stream.
 pub(crate) struct Frame {

@@ -16,12 +16,9 @@ mod tests;
 mod upload;
 
 pub(crate) use body::Body;
-pub(crate) use download::download;
 pub(crate) use drive::{Failure, drive, plain};
 pub(crate) use opening::Opening;
 pub(crate) use root::{Plain, Root, find_root};
-pub(crate) use run::run;
-pub(crate) use upload::upload;
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -29,7 +26,7 @@ use async_trait::async_trait;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Error, Payload};
+use crate::{Command, Connection, Error, Output, Payload, Stats, Upload, UploadOutcome, stats::Counters};
 
 /// How much of each stream is kept for [`crate::Output`].
 pub(crate) const KEEP: usize = 4 << 20;
@@ -114,16 +111,47 @@ pub(crate) struct Whom {
     pub(crate) user: String,
 }
 
-/// Something that can carry out a [`Call`]. `run`, `upload` and `download` are built on it.
+/// Something that can carry out a [`Call`]: that makes it a [`Connection`].
 #[async_trait]
 pub(crate) trait Caller: Send + Sync {
     fn whom(&self) -> &Whom;
+    fn counters(&self) -> &Counters;
     async fn call(&self, call: Call) -> Result<Reply, Error>;
+    /// Ends the sessions that have nothing to do.
+    fn hang_up(&self);
 }
 
-/// The last lines of a text, for an error message.
+#[async_trait]
+impl<T: Caller> Connection for T {
+    fn host(&self) -> &str {
+        &self.whom().host
+    }
+
+    async fn run(&self, command: Command) -> Result<Output, Error> {
+        run::run(self, command).await
+    }
+
+    async fn upload(&self, upload: Upload) -> Result<UploadOutcome, Error> {
+        upload::upload(self, upload).await
+    }
+
+    async fn download(&self, path: &str, limit: u64) -> Result<Vec<u8>, Error> {
+        download::download(self, path, limit).await
+    }
+
+    fn stats(&self) -> Stats {
+        self.counters().stats()
+    }
+
+    async fn close(&self) {
+        self.hang_up();
+    }
+}
+
+/// The last lines of a text, none of them endless, for an error message.
 pub(crate) fn last_lines(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    lines[lines.len().saturating_sub(5)..].join("; ")
+    let last = lines[lines.len().saturating_sub(5)..].iter();
+    last.map(|line| line.chars().take(500).collect()).collect::<Vec<String>>().join("; ")
 }

@@ -1,12 +1,13 @@
 //! How a call begins: the command line for the host's shell, and the bytes for its standard input.
 //!
 //! The command line holds nothing of the user's and no secret. It reads the bootstrap (`bootstrap.sh`) from its
-//! input, exactly as many bytes as were announced, and that reads a tar stream with the script and its files.
+//! input, and that reads a tar stream with the script and its files. An input that ends too early runs nothing: the
+//! bootstrap is one compound command, and the script comes last in the tar.
 
 use kk_config::Secret;
 
 use super::{Call, Root, Side};
-use crate::{Error, Payload, quote};
+use crate::{Error, Payload, nonce, quote};
 
 const BOOTSTRAP: &str = include_str!("bootstrap.sh");
 
@@ -34,13 +35,15 @@ impl Opening {
         let mode = if matches!(call.side, Side::Body(_)) { "stream" } else { "run" };
         let pty = matches!(root, Root::Sudo { pty: true, .. });
         let bootstrap =
-            format!("kk={nonce} size={} mode={mode} pty={}\n{BOOTSTRAP}", tar.len(), u8::from(pty));
+            format!("{{\nkk={nonce} size={} mode={mode} pty={}\n{BOOTSTRAP}}}\n", tar.len(), u8::from(pty));
 
-        // The line that the loop waits for makes the input safe against a password that sudo did not ask for.
+        // The first loop makes the input safe against a password that sudo did not ask for. The second reads the
+        // bootstrap as only the shell itself surely does: not a byte too far. What `echo` would change, a backslash,
+        // is not in it.
         let ready = if pty { format!("stty raw -echo; echo kk-{nonce}-ready; ") } else { String::new() };
         let inner = format!(
-            "{ready}while read -r l; do [ \"$l\" = kk-{nonce} ] && break; done; eval \"$(head -c {})\"",
-            bootstrap.len()
+            "{ready}while read -r l; do [ \"$l\" = kk-{nonce} ] && break; done; \
+             eval \"$(while IFS= read -r l && [ \"$l\" != kk-{nonce} ]; do echo \"$l\"; done)\""
         );
         let inner = format!("sh -c {}", quote(&inner));
         let (command, password) = match root {
@@ -60,7 +63,7 @@ impl Opening {
             command
         };
 
-        let mut prelude = format!("kk-{nonce}\n{bootstrap}").into_bytes();
+        let mut prelude = format!("kk-{nonce}\n{bootstrap}kk-{nonce}\n").into_bytes();
         prelude.extend_from_slice(&tar);
         Ok(Self { command, nonce, pty, sudo: !matches!(root, Root::Already), password, prelude })
     }
@@ -85,30 +88,25 @@ fn prompt(nonce: &str) -> String {
     format!("kk-{nonce}-password:")
 }
 
-/// 16 random hex digits.
-pub(crate) fn nonce() -> String {
-    let random = getrandom::u64().expect("the kernel has random bytes");
-    format!("{random:016x}")
-}
-
-/// The script and its files as a tar stream: `script`, `files/…`.
+/// The files and the script as a tar stream: `files/…`, `script`.
 fn pack(call: &Call) -> Result<Vec<u8>, Error> {
     let mut tar = tar::Builder::new(Vec::new());
     let mut directory = tar::Header::new_gnu();
     directory.set_entry_type(tar::EntryType::Directory);
     directory.set_mode(0o700);
     directory.set_size(0);
-    let written = tar
-        .append_data(&mut directory, "files/", std::io::empty())
-        .and_then(|()| tar.append_data(&mut header(call.script.len()), "script", call.script.as_bytes()));
+    let failed = |name: &str, error: std::io::Error| bad_name(name, &error.to_string());
+    tar.append_data(&mut directory, "files/", std::io::empty()).map_err(|error| failed("files", error))?;
     for Payload { name, content } in &call.files {
         if name.is_empty() || name.contains(['/', '\0']) || name == "." || name == ".." {
             return Err(bad_name(name, "not a plain file name"));
         }
         tar.append_data(&mut header(content.len()), format!("files/{name}"), &content[..])
-            .map_err(|error| bad_name(name, &error.to_string()))?;
+            .map_err(|error| failed(name, error))?;
     }
-    written.and_then(|()| tar.into_inner()).map_err(|error| bad_name("script", &error.to_string()))
+    tar.append_data(&mut header(call.script.len()), "script", call.script.as_bytes())
+        .and_then(|()| tar.into_inner())
+        .map_err(|error| failed("script", error))
 }
 
 fn header(size: usize) -> tar::Header {

@@ -2,8 +2,8 @@
 
 use kk_config::Secret;
 
-use super::{Failure, Whom, last_lines, opening::nonce};
-use crate::Error;
+use super::{Failure, Whom, last_lines};
+use crate::{Error, nonce};
 
 /// How a host's user becomes root.
 #[derive(Clone, Debug)]

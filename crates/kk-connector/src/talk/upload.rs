@@ -1,49 +1,58 @@
 //! `Connection::upload` on anything that can carry out a call: one stream for all files.
 //!
-//! The host says first which files it does not have yet; their contents follow one after the other. Each is
-//! written beside its target, hashed while it arrives, and renamed when the hash is right (`upload.sh`), so the
-//! first files can be used while the last ones travel.
+//! The host asks for each file that it does not have yet. A file is written beside its target, hashed while it
+//! arrives, and renamed when the hash is right (`upload.sh`), so the first files can be used while the last ones
+//! travel.
 
 use std::fmt::Write as _;
 
-use super::{Body, Call, Caller, Side, last_lines, opening::nonce};
-use crate::{Error, Payload, Upload, UploadFile, UploadOutcome};
+use super::{Body, Call, Caller, Side, last_lines};
+use crate::{Error, Payload, Upload, UploadFile, UploadHooks, UploadOutcome, nonce};
 
 const SCRIPT: &str = include_str!("upload.sh");
 
 /// Sends files.
 pub(crate) async fn upload(caller: &dyn Caller, upload: Upload) -> Result<UploadOutcome, Error> {
-    let Upload { files, timeout, cancel, progress } = upload;
-    let host = &caller.whom().host;
-    let body = Body::new(&files, progress)?;
-    let mut manifest = String::new();
-    for (index, file) in files.iter().enumerate() {
-        if let Some(reason) = flaw(file) {
-            return Err(Error::Transfer {
-                host: host.clone(),
-                path: file.target.clone(),
-                reason: reason.into(),
-            });
-        }
-        writeln!(manifest, "{} {} {:o}\n{}", body.size(index), file.sha256, file.mode & 0o7777, file.target)
-            .expect("a string takes any text");
-    }
+    let Upload { files, hooks, timeout, cancel, progress } = upload;
     if files.is_empty() {
         return Ok(UploadOutcome::default());
     }
+    let host = &caller.whom().host;
+    let failed =
+        |path: &str, reason: String| Error::Transfer { host: host.clone(), path: path.into(), reason };
+    if let Some((file, reason)) = files.iter().find_map(|file| Some((file, flaw(file)?))) {
+        return Err(failed(&file.target, reason.into()));
+    }
+    let body = Body::new(&files, progress)?;
     let mut call = Call::new(format!("kk={}\n{SCRIPT}", nonce()).into(), timeout, cancel);
-    call.files = vec![Payload { name: "manifest".into(), content: manifest.into_bytes().into() }];
+    call.files = small_files(&files, &body, hooks);
     call.side = Side::Body(body);
     let reply = caller.call(call).await?;
     if reply.code == 0 {
         return Ok(UploadOutcome { bytes: reply.body_sent });
     }
-    let failed = String::from_utf8_lossy(&reply.stdout)
+    let at = String::from_utf8_lossy(&reply.stdout)
         .lines()
         .find_map(|line| line.strip_prefix("fail ")?.parse::<usize>().ok())
         .and_then(|index| files.get(index));
-    let path = failed.map_or_else(|| "files".to_owned(), |file| file.target.clone());
-    Err(Error::Transfer { host: host.clone(), path, reason: last_lines(&reply.stderr) })
+    Err(failed(at.map_or("files", |file| &file.target), last_lines(&reply.stderr)))
+}
+
+/// What the script finds in its directory: the list of the files, and the hooks with theirs.
+fn small_files(files: &[UploadFile], body: &Body, hooks: UploadHooks) -> Vec<Payload> {
+    let mut manifest = String::new();
+    for (index, file) in files.iter().enumerate() {
+        writeln!(manifest, "{} {} {:o}\n{}", body.size(index), file.sha256, file.mode & 0o7777, file.target)
+            .expect("a string takes any text");
+    }
+    let UploadHooks { before, after, files: mut payloads } = hooks;
+    let texts = [("manifest", Some(manifest.into())), ("before", before), ("after", after)];
+    payloads.extend(
+        texts
+            .into_iter()
+            .filter_map(|(name, text)| Some(Payload { name: name.into(), content: text?.as_bytes().into() })),
+    );
+    payloads
 }
 
 /// What is wrong with a file's target or sum, which come from a catalogue that may be the user's own.

@@ -1,6 +1,7 @@
-# Receives files on standard input. The list `manifest` has two lines a file: "size sha256 mode" and its path.
-# Says "want N" for each file that is not there yet and "go"; then reads the contents of these, one after the other.
-# Needs the variable kk, a random word.
+# Receives files on standard input. The list `manifest` has two lines a file: "size sha256 mode" and its path. Says
+# "want N" for each that is not there yet, when it is ready to read it: so no program reads further than its own file,
+# however it buffers. Before and after it run the scripts `before` and `after`, where there are such.
+# Needs the variable kk, 16 random letters.
 tmp='' now=''
 trap '[ -z "$tmp" ] || rm -f -- "$tmp"' 0
 trap 'exit 143' HUP INT TERM PIPE
@@ -9,6 +10,11 @@ fail() {
   echo "fail $now"
   echo "$1" >&2
   exit 1
+}
+
+# What a hook prints is for people: standard output is for the caller.
+hook() {
+  [ ! -e "$1" ] || sh -e "./$1" </dev/null >&2 || exit 1
 }
 
 # Hashes standard input. openssl is four times as fast as sha256sum where the processor helps; the sum of nothing
@@ -26,10 +32,13 @@ there() {
 }
 
 receive() {
-  dir=${target%/*}
+  dir=${target%/*} name=${target##*/}
   mkdir -p -- "$dir/" || fail 'the directory cannot be made'
-  tmp=$dir/.kk-$kk-${target##*/}
-  # tee goes on reading when the disk is full, so that the stream stays in step; the file is then short.
+  # What a power cut left of an earlier attempt.
+  rm -f -- "$dir"/.kk-????????????????-"$name"
+  tmp=$dir/.kk-$kk-$name
+  echo "want $now"
+  # tee reads on when the disk is full; the file is short then.
   got=$(head -c "$size" | (umask 077 && tee -- "$tmp") | hash)
   have=$(stat -c %s -- "$tmp") || fail 'the file cannot be made'
   [ "$have" = "$size" ] || fail "only $have of $size bytes could be written"
@@ -38,25 +47,14 @@ receive() {
   tmp=''
 }
 
-wanted=' '
-n=0
-exec 4<manifest
+hook before
+now=0
 while read -r size sum mode <&4 && IFS= read -r target <&4; do
-  now=$n
   if there; then
     chown "$(id -u):$(id -g)" -- "$target" && chmod "$mode" -- "$target" || fail 'its owner and mode cannot be set'
   else
-    wanted="$wanted$n "
-    echo "want $n"
+    receive
   fi
-  n=$((n + 1))
-done
-echo go
-
-n=0
-exec 4<manifest
-while read -r size sum mode <&4 && IFS= read -r target <&4; do
-  now=$n
-  case $wanted in *" $n "*) receive ;; esac
-  n=$((n + 1))
-done
+  now=$((now + 1))
+done 4<manifest
+hook after

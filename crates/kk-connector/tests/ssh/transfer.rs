@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kk_connector::{Connection, Error, Upload, UploadFile};
+use kk_connector::{Connection, Error, Upload, UploadFile, UploadHooks};
 use rstest::rstest;
 use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
@@ -44,7 +44,8 @@ fn file(source: &Path, target: &Path, sha256: &str) -> UploadFile {
 }
 
 fn upload(files: Vec<UploadFile>) -> Upload {
-    Upload { files, timeout: Duration::from_mins(1), cancel: CancellationToken::new(), progress: None }
+    let timeout = Duration::from_mins(1);
+    Upload { files, hooks: UploadHooks::default(), timeout, cancel: CancellationToken::new(), progress: None }
 }
 
 /// Names of all files below a directory.

@@ -1,15 +1,16 @@
 //! Large files from this machine.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use kk_connector::{Command, Payload, UploadFile, quote};
+use kk_connector::{Error, Payload, UploadFile, UploadHooks, quote};
 use tokio::sync::mpsc;
 
 use super::{hints, lines};
 use crate::{Action, Apply, Change, Context, Facts, Failure, ProbeSpec, Run, shell};
 
-/// Large files from this machine. Only those whose SHA-256 differs travel; each lands whole or not at all.
+/// Large files from this machine, all in one round trip. Only those whose SHA-256 differs travel; each lands whole or
+/// not at all, and is written down on the host before.
 #[derive(Clone)]
 pub struct Upload {
     files: Vec<UploadFile>,
@@ -36,18 +37,7 @@ impl Action for Upload {
     }
 
     fn apply(&self, facts: &Facts) -> Apply {
-        let files: Vec<UploadFile> = self.differing(facts).cloned().collect();
-        let recorded: BTreeSet<&str> = facts
-            .owned
-            .iter()
-            .filter_map(|line| line.strip_prefix("made\t").or(line.strip_prefix("saved\t")))
-            .collect();
-        let own = files
-            .iter()
-            .map(|file| file.target.clone())
-            .filter(|path| !recorded.contains(path.as_str()))
-            .collect();
-        Apply::Run(Arc::new(Transfer { files, own }))
+        Apply::Run(Arc::new(Transfer { files: self.differing(facts).cloned().collect() }))
     }
 
     fn asks(&self, spec: &mut ProbeSpec) {
@@ -63,40 +53,18 @@ impl Action for Upload {
 /// The transfer of the files that differ.
 struct Transfer {
     files: Vec<UploadFile>,
-    /// Targets that are not written down on the host yet.
-    own: Vec<String>,
 }
 
 #[async_trait]
 impl Run for Transfer {
     async fn run(&self, context: Context) -> Result<(), Failure> {
-        if !self.own.is_empty() {
-            let text =
-                self.own.iter().fold(String::new(), |text, path| text + "kk_own " + &quote(path) + "\n");
-            script(&context, &text, Vec::new()).await?;
-        }
-        self.upload(&context).await?;
-        let sums = self
-            .files
-            .iter()
-            .fold(String::new(), |text, file| text + &file.sha256 + " " + &file.target + "\n");
-        let list = Payload { name: "list".into(), content: sums.into_bytes().into() };
-        script(&context, "kk_remember_sums list\n", vec![list]).await
-    }
-
-    fn transfers(&self) -> bool {
-        true
-    }
-}
-
-impl Transfer {
-    async fn upload(&self, context: &Context) -> Result<(), Failure> {
         let sizes =
             self.files.iter().map(|file| std::fs::metadata(&file.source).map_or(0, |data| data.len()));
         let total: u64 = sizes.sum();
         let (progress, mut sent) = mpsc::unbounded_channel();
         let upload = kk_connector::Upload {
             files: self.files.clone(),
+            hooks: self.hooks(),
             // The runner ends it with the task's timeout, through `cancel`.
             timeout: Duration::from_hours(24),
             cancel: context.cancel.clone(),
@@ -110,24 +78,38 @@ impl Transfer {
             }
         };
         let (outcome, ()) = tokio::join!(context.connection.upload(upload), report);
-        outcome?;
+        outcome.map_err(failure)?;
         Ok(())
+    }
+
+    fn transfers(&self) -> bool {
+        true
     }
 }
 
-/// A small script of the transfer's own, a round trip.
-async fn script(context: &Context, text: &str, files: Vec<Payload>) -> Result<(), Failure> {
-    let mut command = Command::new(shell::with_lib(text));
-    command.files = files;
-    command.cancel = context.cancel.clone();
-    let output = context.connection.run(command).await?;
-    if output.code == 0 {
-        return Ok(());
+impl Transfer {
+    /// Writes down the targets before the first byte, so that a delete finds them whatever happens then; and keeps the
+    /// sums afterwards, so that the next probe need not read the files.
+    fn hooks(&self) -> UploadHooks {
+        let (mut own, mut sums) = (String::new(), String::new());
+        for UploadFile { target, sha256, .. } in &self.files {
+            own = own + "kk_own " + &quote(target) + "\n";
+            sums = sums + sha256 + " " + target + "\n";
+        }
+        let payload = |name: &str, text: &str| Payload { name: name.into(), content: text.as_bytes().into() };
+        UploadHooks {
+            before: Some(format!(". ./lib.sh\n{own}").into()),
+            after: Some(". ./lib.sh\nkk_remember_sums sums\n".into()),
+            files: vec![payload("lib.sh", shell::LIB), payload("sums", &sums)],
+        }
     }
-    Err(Failure {
-        command: text.lines().next().map(str::to_owned),
-        code: Some(output.code),
-        stderr: output.stderr.lines().map(str::to_owned).collect(),
-        ..Failure::new("cannot prepare for the files")
-    })
+}
+
+fn failure(error: Error) -> Failure {
+    let hint = match &error {
+        Error::Transfer { path, reason, .. } => hints::at_path(path, reason),
+        _ => None,
+    };
+    let failure = Failure::from(error);
+    Failure { hint: hint.or(failure.hint), ..failure }
 }

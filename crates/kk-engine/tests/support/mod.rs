@@ -116,8 +116,17 @@ impl Connection for ShellHost {
 
     async fn upload(&self, upload: Upload) -> Result<UploadOutcome, Error> {
         self.trips.fetch_add(1, Ordering::SeqCst);
+        let hook = async |script: Option<Arc<str>>| {
+            let Some(script) = script else { return };
+            let files = upload.hooks.files.clone();
+            let directory = tempfile::tempdir().unwrap();
+            let command = Command { files, ..Command::new(format!("set -e\n{script}")) };
+            let output = self.execute(&command, directory.path()).await.unwrap();
+            assert_eq!(output.code, 0, "{}", output.stderr);
+        };
+        hook(upload.hooks.before.clone()).await;
         let mut bytes = 0;
-        for file in upload.files {
+        for file in &upload.files {
             let target = self.path(file.target.trim_start_matches('/'));
             fs::create_dir_all(target.parent().unwrap()).unwrap();
             let sent = fs::copy(&file.source, &target).unwrap();
@@ -126,6 +135,7 @@ impl Connection for ShellHost {
             }
             bytes += sent;
         }
+        hook(upload.hooks.after.clone()).await;
         Ok(UploadOutcome { bytes })
     }
 
