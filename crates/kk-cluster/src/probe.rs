@@ -6,7 +6,7 @@
 use kk_config::{Host, Role};
 use kk_engine::{Pipeline, ProbeSpec};
 
-use crate::{Target, cluster_state, modules};
+use crate::{Target, cluster_state, modules, precheck};
 
 /// Everything that is asked of one host, in one round trip. `pipeline` was built without facts.
 pub(crate) fn probe_spec(target: &Target, pipeline: &Pipeline, host: &Host) -> ProbeSpec {
@@ -47,6 +47,7 @@ pub(crate) fn probe_spec(target: &Target, pipeline: &Pipeline, host: &Host) -> P
     }
     if host.name == spec.first_control_plane().name {
         probe.values.insert("cluster".into(), cluster_state::QUERY.into());
+        probe.values.insert("fixed".into(), precheck::FIXED_SETTINGS.into());
     }
     probe
 }

@@ -4,6 +4,7 @@
 //! and says so. Pure: the facts in, the findings out.
 
 mod cluster;
+mod fixed;
 mod host;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use kk_engine::Facts;
 use serde::Serialize;
 
 use crate::cluster_state::ClusterState;
+pub(crate) use fixed::QUERY as FIXED_SETTINGS;
 
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -77,6 +79,9 @@ pub(crate) fn precheck(spec: &Spec, facts: &BTreeMap<String, Facts>, state: &Clu
         }
     }
     cluster::check(spec, facts, state, &mut list);
+    if let Some(first) = facts.get(&spec.first_control_plane().name) {
+        fixed::check(spec, first, &mut list);
+    }
     list.sort_by_key(|finding| finding.severity);
     list
 }

@@ -116,3 +116,45 @@ fn another_version_in_the_cluster_is_an_error() {
     let found = findings_of(&spec(), well(), &state);
     assert_eq!(found, [(Severity::Error, "the cluster runs v1.35.0, the file says v1.36.4".to_owned())]);
 }
+
+#[test]
+fn settings_that_a_running_cluster_cannot_change_are_refused() {
+    type Change = fn(&mut Spec);
+    let answer = |pods: &str| {
+        format!(
+            "service-cluster-ip-range\t10.233.0.0/18\netcd-servers\thttps://192.168.0.1:2379\ncluster-cidr\t{pods}\n\
+             server\thttps://lb.kubesphere.local:6443\nclusterDomain\tcluster.local\n"
+        )
+    };
+    let mut facts = well();
+    facts.values.insert("fixed".into(), answer("10.233.64.0/18"));
+    assert_eq!(findings(facts.clone()), [], "the file says what is there");
+    let cases: &[(Change, &str)] = &[
+        (
+            |spec| spec.network.pods = "10.1.0.0/16".parse().unwrap(),
+            "the cluster's pods are in 10.233.64.0/18, the file says 10.1.0.0/16",
+        ),
+        (
+            |spec| spec.network.services = "10.2.0.0/16".parse().unwrap(),
+            "the cluster's Services are in 10.233.0.0/18, the file says 10.2.0.0/16",
+        ),
+        (
+            |spec| spec.kubernetes.dns_domain = "other.local".into(),
+            "the cluster's DNS domain is cluster.local, the file says other.local",
+        ),
+        (
+            |spec| spec.control_plane_endpoint.domain = "api.example.org".into(),
+            "the cluster's API is at https://lb.kubesphere.local:6443, the file says https://api.example.org:6443",
+        ),
+        (
+            |spec| spec.etcd.port = 4001,
+            "the cluster's etcd is at https://192.168.0.1:2379, the file says https://192.168.0.1:4001",
+        ),
+    ];
+    for (change, what) in cases {
+        let mut spec = spec();
+        change(&mut spec);
+        let found = findings_of(&spec, facts.clone(), &ClusterState::default());
+        assert_eq!(found, [(Severity::Error, (*what).to_owned())]);
+    }
+}
