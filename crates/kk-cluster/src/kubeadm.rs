@@ -28,10 +28,29 @@ pub(crate) struct Token {
 }
 
 impl Token {
+    /// A new one, in Kubernetes' format: six and sixteen of `[a-z0-9]`.
+    pub(crate) fn new() -> Self {
+        Self { id: random_text(6), secret: Secret::new(random_text(16)) }
+    }
+
     /// `id.secret`.
     pub(crate) fn text(&self) -> Secret {
         Secret::new(format!("{}.{}", self.id, self.secret.expose()))
     }
+}
+
+fn random_text(length: usize) -> String {
+    const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
+    let mut bytes = vec![0_u8; length];
+    let mut text = String::new();
+    // Bytes from 252 up would make some letters likelier than others.
+    while text.len() < length {
+        getrandom::fill(&mut bytes).expect("the system has random numbers");
+        let letters = bytes.iter().filter(|byte| **byte < 252);
+        text.extend(letters.map(|byte| char::from(LETTERS[usize::from(*byte) % LETTERS.len()])));
+    }
+    text.truncate(length);
+    text
 }
 
 /// The settings of the cluster without anything that changes from run to run: what is compared to see whether the

@@ -18,7 +18,6 @@ mod target;
 mod templates;
 #[cfg(test)]
 mod testing;
-mod upload_programs;
 mod vault;
 mod yaml;
 

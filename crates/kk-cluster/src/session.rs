@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use futures::future::join_all;
 use kk_artifact::{Artifact, Catalogue, Checksum, Component, Store, StoreSettings, Versions};
-use kk_config::{Arch, Host, Secret, Spec};
+use kk_config::{Arch, Host, PrivateKey, Secret, Spec};
 use kk_connector::{Connection, HostKeyPolicy, LocalConnection, SshConfig, SshConnection};
 use kk_engine::{Facts, Failure, Plan, ProbeSpec};
 use tokio_util::sync::CancellationToken;
@@ -81,7 +81,7 @@ impl Session {
         let store = Arc::new(Store::new(store)?);
         let connections =
             spec.hosts.iter().map(|host| (host.name.clone(), connection(host, settings.host_keys))).collect();
-        Ok(Self { versions, catalogue, store, connections, token: new_token(), spec, settings })
+        Ok(Self { versions, catalogue, store, connections, token: Token::new(), spec, settings })
     }
 
     /// What the user wants.
@@ -102,14 +102,17 @@ impl Session {
     /// Texts that no listener may show.
     pub fn secrets(&self) -> Vec<Secret> {
         let mut secrets = vec![self.token.secret.clone(), self.token.text()];
+        let inline = |key: &Option<PrivateKey>| match key {
+            Some(PrivateKey::Inline(key)) => Some(key.clone()),
+            _ => None,
+        };
         for host in &self.spec.hosts {
             secrets.extend(host.password.clone());
             secrets.extend(host.sudo_password.clone());
-            if let Some(kk_config::PrivateKey::Inline(key)) = &host.private_key {
-                secrets.push(key.clone());
-            }
+            secrets.extend(inline(&host.private_key));
             if let Some(bastion) = &host.bastion {
                 secrets.extend(bastion.password.clone());
+                secrets.extend(inline(&bastion.private_key));
             }
         }
         secrets.extend(
@@ -300,24 +303,25 @@ fn published(programs: &Programs) -> Vec<String> {
         .collect()
 }
 
-/// A new bootstrap token (Kubernetes' format: six and sixteen of `[a-z0-9]`).
-fn new_token() -> Token {
-    const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
-    let text = |length: usize| -> String {
-        let mut bytes = vec![0_u8; length];
-        let mut taken = String::new();
-        // Bytes from 252 up would make some letters likelier than others.
-        while taken.len() < length {
-            getrandom::fill(&mut bytes).expect("the system has random numbers");
-            taken.extend(
-                bytes
-                    .iter()
-                    .filter(|byte| **byte < 252)
-                    .map(|byte| char::from(LETTERS[usize::from(*byte) % 36])),
-            );
+#[cfg(test)]
+mod tests {
+    use crate::testing;
+
+    #[test]
+    fn every_secret_of_the_file_is_masked() {
+        let key = |word: &str| format!(r#""-----BEGIN TEST-----\n{word}\n-----END TEST-----""#);
+        let text = format!(
+            "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {{name: t}}\nspec:\n  hosts:\n  \
+             - {{name: a, address: 192.0.2.1, user: u, password: word-1, privateKey: {}}}\n  roleGroups: {{etcd: [a], control-plane: [a], worker: [a]}}\n  \
+             bastion: {{address: 192.0.2.9, user: u, password: word-3, privateKey: {}}}\n  \
+             registry: {{auths: {{hub.example.org: {{username: u, password: word-5}}}}}}\n",
+            key("word-2"),
+            key("word-4"),
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let secrets = testing::session(testing::spec(&text), folder.path()).secrets();
+        for secret in ["word-1", "word-2", "word-3", "word-4", "word-5"] {
+            assert!(secrets.iter().any(|known| known.expose().contains(secret)), "{secret}");
         }
-        taken.truncate(length);
-        taken
-    };
-    Token { id: text(6), secret: Secret::new(text(16)) }
+    }
 }

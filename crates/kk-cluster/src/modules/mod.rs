@@ -10,7 +10,7 @@ pub(crate) mod etcd;
 pub(crate) mod images;
 pub(crate) mod kubeconfig;
 pub(crate) mod kubelet;
-pub(crate) mod labels;
+pub(crate) mod nodes;
 pub(crate) mod os;
 pub(crate) mod removal;
 pub(crate) mod verify;
@@ -75,6 +75,16 @@ pub(crate) mod slots {
         Slot::new("initialised")
     }
 
+    /// The settings that this run wants are in the cluster.
+    pub(crate) fn settings_published() -> Slot<()> {
+        Slot::new("settings_published")
+    }
+
+    /// All nodes are registered, and their kubelets had time to read the Services.
+    pub(crate) fn nodes_take_pods() -> Slot<()> {
+        Slot::new("nodes_take_pods")
+    }
+
     /// The node has its credentials and runs its kubelet.
     pub(crate) fn joined(host: &str) -> Slot<()> {
         Slot::of_host("joined", host)
@@ -83,6 +93,9 @@ pub(crate) mod slots {
 
 /// What a script needs to speak to the API as the administrator. The cache of kubectl goes with the script's folder.
 pub(crate) const KUBECTL: &str = "export KUBECONFIG=/etc/kubernetes/admin.conf KUBECACHEDIR=$PWD/cache\n";
+
+/// Folder of what this program writes down about the cluster on its nodes.
+pub(crate) const NOTES: &str = "/etc/kubernetes/kubekey";
 
 /// Removes kubeadm's copies of what it replaced: of a run that was killed, or of settings that are noted elsewhere.
 pub(crate) const DROP_COPIES: &str = "rm -rf /etc/kubernetes/tmp\n";

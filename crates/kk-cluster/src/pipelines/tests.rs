@@ -46,6 +46,24 @@ async fn an_odd_host_changes_the_plan_where_it_must() {
 }
 
 #[tokio::test]
+async fn a_program_restarts_in_the_run_that_changes_its_settings() {
+    let file = kk_engine::FileFact { sha256: "same".into(), ..kk_engine::FileFact::default() };
+    let plan = plan_of(testing::sample("all-in-one.yaml"), |facts| {
+        for unit in ["etcd.service", "containerd.service", "kubelet.service"] {
+            let running = kk_engine::UnitFact { active: true, ..kk_engine::UnitFact::default() };
+            facts.units.insert(unit.into(), running);
+        }
+        for path in ["/etc/kubernetes/kubelet.conf", "/etc/kubernetes/pki/ca.crt"] {
+            facts.files.insert(path.into(), file.clone());
+        }
+    })
+    .await;
+    for change in ["restart etcd.service", "restart containerd.service", "restart kubelet.service"] {
+        assert!(plan.contains(change), "{change}: {plan}");
+    }
+}
+
+#[tokio::test]
 async fn a_delete_leaves_hosts_alone_that_hold_nothing() {
     let spec = testing::sample("three-nodes.yaml");
     let mut facts = testing::fresh(&spec);

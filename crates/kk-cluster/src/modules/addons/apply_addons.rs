@@ -10,7 +10,7 @@ use kk_engine::{
 use super::manifests;
 use crate::{
     BuildError, Target, kubeadm,
-    modules::{KUBECTL, kubelet::NOTES, slots},
+    modules::{KUBECTL, NOTES, slots},
 };
 
 /// kube-proxy by kubeadm, the rest from this program's manifests; side by side. The notes say what was applied last.
@@ -45,7 +45,8 @@ pub(super) fn task(target: &Target) -> Result<Task, BuildError> {
     if !names.is_empty() {
         let _ = writeln!(
             script,
-            "kubectl apply --server-side --force-conflicts --field-manager=kk {} >/dev/null",
+            // The API itself refuses fields that it does not know; asking it for its schema first costs a second.
+            "kubectl apply --server-side --force-conflicts --validate=false --field-manager=kk {} >/dev/null",
             names.join(" ")
         );
     }
@@ -63,7 +64,8 @@ pub(super) fn task(target: &Target) -> Result<Task, BuildError> {
     }
     // Last: a note means that it is so.
     actions.extend(notes);
-    let mut work = HostWork::new(actions).needs(slots::initialised().key());
+    let mut work =
+        HostWork::new(actions).needs(slots::initialised().key()).needs(slots::nodes_take_pods().key());
     for node in target.spec.nodes() {
         work = work.awaits(slots::node_tools(&node.name).key());
     }

@@ -4,7 +4,6 @@
 //! image that is missing costs as much. So the conditions are made true first, then everything is applied at once.
 
 mod apply_addons;
-mod wait_for_nodes;
 
 use kk_config::{NetworkPlugin, ProxyMode};
 use kk_engine::Module;
@@ -14,7 +13,7 @@ use crate::{BuildError, Target};
 
 /// Applies what is missing or changed.
 pub(crate) fn module(target: &Target) -> Result<Module, BuildError> {
-    Ok(Module::new("addons", vec![wait_for_nodes::task(target), apply_addons::task(target)?]))
+    Ok(Module::new("addons", vec![apply_addons::task(target)?]))
 }
 
 /// A manifest of this program: name of its note, its text, and the workload that must exist.

@@ -5,24 +5,31 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use kk_artifact::{Artifact, Component, LocalFile, Store};
 use kk_config::Arch;
-use kk_engine::{Action, Apply, CONTROL, Change, Context, Facts, Failure, HostWork, Run, Task};
+use kk_engine::{Action, Apply, CONTROL, Change, Context, Facts, Failure, HostWork, Run, SlotKey, Task};
 
 use crate::Target;
 
-/// One task a component and architecture, all side by side. What an earlier run fetched is used as it is.
+/// One task a component and architecture, side by side within a group; what starts first comes first. What an earlier
+/// run fetched is used as it is.
 pub(super) fn tasks(target: &Target) -> Vec<Task> {
-    super::wanted(target).into_iter().map(|(component, arch)| task(target, component, arch)).collect()
+    let mut tasks = Vec::new();
+    let mut before: Vec<SlotKey> = Vec::new();
+    for group in super::groups(target) {
+        tasks.extend(group.iter().map(|(component, arch)| task(target, *component, *arch, &before)));
+        before = group.iter().map(|(component, arch)| super::fetched(*component, *arch).key()).collect();
+    }
+    tasks
 }
 
-fn task(target: &Target, component: Component, arch: Arch) -> Task {
+fn task(target: &Target, component: Component, arch: Arch, before: &[SlotKey]) -> Task {
     let (artifact, files) = &target.programs[&(component, arch)];
     let action =
         Download { artifact: artifact.clone(), arch, store: target.store.clone(), needed: files.is_none() };
+    let mut work = HostWork::new(vec![Box::new(action)]).provides(super::fetched(component, arch).key());
+    // Only for the order: a download that failed must not hide what is wrong with the others.
+    work.awaits.extend_from_slice(before);
     let (name, title) = names(component);
-    Task::new(name, title)
-        .on(CONTROL, HostWork::new(vec![Box::new(action)]).provides(super::fetched(component, arch).key()))
-        .timeout(std::time::Duration::from_hours(1))
-        .beside()
+    Task::new(name, title).on(CONTROL, work).timeout(std::time::Duration::from_hours(1)).beside()
 }
 
 /// Task name and title of a component's download.

@@ -3,13 +3,15 @@
 mod download;
 mod upload_kube_programs;
 mod upload_node_tools;
+mod upload_programs;
 mod upload_runtime;
 
 use kk_artifact::{Component, LocalFile};
 use kk_config::{Arch, Host, Role};
-use kk_engine::{Module, Slot};
+use kk_engine::{Action as _, Module, Slot};
 
 use crate::Target;
+use upload_programs::UploadPrograms;
 
 /// Downloads on the control machine. Uploads are in the order of need: what must start first goes first.
 pub(crate) fn module(target: &Target) -> Module {
@@ -47,19 +49,29 @@ fn tool_components(host: &Host) -> Vec<Component> {
     if host.is_node() { vec![Component::Kubectl, Component::CniPlugins] } else { Vec::new() }
 }
 
-/// Every component that some host needs, by architecture, in the order of need.
-pub(crate) fn wanted(target: &Target) -> Vec<(Component, Arch)> {
-    let mut list = Vec::new();
-    for components in [runtime_components, kube_components, tool_components] {
+/// Every component that some host needs, by architecture, in groups in the order of need.
+fn groups(target: &Target) -> [Vec<(Component, Arch)>; 3] {
+    [runtime_components, kube_components, tool_components].map(|components| {
+        let mut group = Vec::new();
         for host in &target.spec.hosts {
             for component in components(host) {
-                if !list.contains(&(component, target.arch(host))) {
-                    list.push((component, target.arch(host)));
+                if !group.contains(&(component, target.arch(host))) {
+                    group.push((component, target.arch(host)));
                 }
             }
         }
-    }
-    list
+        group
+    })
+}
+
+/// Every component that some host needs, by architecture.
+pub(crate) fn wanted(target: &Target) -> Vec<(Component, Arch)> {
+    groups(target).concat()
+}
+
+/// Whether this run replaces a component's programs on a host.
+pub(crate) fn changes(target: &Target, host: &Host, component: Component) -> bool {
+    UploadPrograms::new(target, host, &[component]).check(target.facts(host)).is_needed()
 }
 
 /// The folder of a component's programs on a host.

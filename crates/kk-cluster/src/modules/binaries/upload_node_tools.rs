@@ -2,8 +2,8 @@
 
 use kk_engine::{HostWork, Task};
 
-use super::tool_components;
-use crate::{Target, modules::slots, upload_programs::UploadPrograms};
+use super::{UploadPrograms, tool_components};
+use crate::{Target, modules::slots};
 
 /// Beside the lane, after what makes the host a node.
 pub(super) fn task(target: &Target) -> Task {

@@ -2,12 +2,13 @@
 
 use kk_engine::{HostWork, Task};
 
-use super::runtime_components;
-use crate::{Target, modules::slots, upload_programs::UploadPrograms};
+use super::{UploadPrograms, runtime_components};
+use crate::{Target, modules::slots};
 
-/// In the lane: nothing of a host can begin without its runtime.
+/// Beside the lane, which writes settings meanwhile.
 pub(super) fn task(target: &Target) -> Task {
-    let mut task = Task::new("upload_runtime", "Send runtime").timeout(std::time::Duration::from_hours(1));
+    let mut task =
+        Task::new("upload_runtime", "Send runtime").timeout(std::time::Duration::from_hours(1)).beside();
     for host in &target.spec.hosts {
         let components = runtime_components(host);
         let mut work = HostWork::new(vec![Box::new(UploadPrograms::new(target, host, &components))])

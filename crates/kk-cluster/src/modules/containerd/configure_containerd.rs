@@ -1,7 +1,7 @@
 //! Configure containerd.
 
 use kk_config::Host;
-use kk_engine::{HostWork, Task, actions::File};
+use kk_engine::{Action, HostWork, Task, actions::File};
 use serde_json::json;
 
 use crate::{BuildError, Target};
@@ -10,22 +10,23 @@ use crate::{BuildError, Target};
 pub(super) fn task(target: &Target) -> Result<Task, BuildError> {
     let mut task = Task::new("configure_containerd", "Configure containerd");
     for host in target.spec.nodes() {
-        task = task.on(
-            &host.name,
-            HostWork::new(vec![
-                Box::new(File::text("/etc/containerd/config.toml", configuration(target, host)?)),
-                Box::new(File::text(
-                    "/etc/systemd/system/containerd.service",
-                    target.templates.render("containerd/containerd.service", &json!({}))?,
-                )),
-                Box::new(File::text(
-                    "/etc/crictl.yaml",
-                    target.templates.render("containerd/crictl.yaml", &json!({}))?,
-                )),
-            ]),
-        );
+        let mut actions = files(target, host)?;
+        actions.push(Box::new(File::text(
+            "/etc/crictl.yaml",
+            target.templates.render("containerd/crictl.yaml", &json!({}))?,
+        )));
+        task = task.on(&host.name, HostWork::new(actions));
     }
     Ok(task)
+}
+
+/// What containerd reads at its start.
+pub(super) fn files(target: &Target, host: &Host) -> Result<Vec<Box<dyn Action>>, BuildError> {
+    let unit = target.templates.render("containerd/containerd.service", &json!({}))?;
+    Ok(vec![
+        Box::new(File::text("/etc/containerd/config.toml", configuration(target, host)?)),
+        Box::new(File::text("/etc/systemd/system/containerd.service", unit)),
+    ])
 }
 
 /// The configuration format that a version of containerd was released with: 2 for 1.x, 3 for 2.0 to 2.3, 4 from 2.4

@@ -18,7 +18,7 @@ pub(crate) fn module(target: &Target) -> Result<Module, BuildError> {
         vec![
             configure_containerd::task(target)?,
             configure_registries::task(target)?,
-            start_containerd::task(target),
+            start_containerd::task(target)?,
         ],
     ))
 }

@@ -7,14 +7,9 @@ mod publish_settings;
 mod share_certificates;
 
 use kk_config::Host;
-use kk_engine::{Module, Slot};
+use kk_engine::Module;
 
-use crate::Target;
-
-/// The settings that this run wants are in the cluster.
-pub(crate) fn settings_published() -> Slot<()> {
-    Slot::new("settings_published")
-}
+use crate::{Target, modules::NOTES};
 
 /// What a failing preflight check may not stop: images are there before, cgroup v1 is adapted to, and a run that was
 /// killed has left files and listening programs of its own.
@@ -24,9 +19,8 @@ pub(crate) const IGNORED_CHECKS: &str = "SystemVerification,ImagePull,Swap,NumCP
 pub(crate) fn ignored_checks(target: &Target, host: &Host) -> String {
     let facts = target.facts(host);
     let mut checks = IGNORED_CHECKS.to_owned();
-    let left = facts.files.keys().filter(|path| {
-        path.starts_with("/etc/kubernetes/") && !path.starts_with(crate::modules::kubelet::NOTES)
-    });
+    let left =
+        facts.files.keys().filter(|path| path.starts_with("/etc/kubernetes/") && !path.starts_with(NOTES));
     let mut any = false;
     for path in left {
         any = true;

@@ -6,10 +6,9 @@ use kk_engine::{
     actions::{Command, File},
 };
 
-use super::settings_published;
 use crate::{
     Target, kubeadm,
-    modules::{KUBECTL, kubelet::NOTES},
+    modules::{KUBECTL, NOTES, slots},
 };
 
 /// The notes on each control plane of what was last applied there. A cluster without notes was made just now by the
@@ -46,7 +45,7 @@ pub(super) fn task(target: &Target) -> Task {
         actions.push(Box::new(cluster));
         let mut work = HostWork::new(actions);
         if first {
-            work = work.provides(settings_published().key());
+            work = work.provides(slots::settings_published().key());
         }
         task = task.on(&host.name, work);
     }

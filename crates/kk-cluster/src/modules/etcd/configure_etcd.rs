@@ -2,7 +2,7 @@
 
 use kk_config::Host;
 use kk_engine::{
-    HostWork, Task,
+    Action, HostWork, Task,
     actions::{Directory, File},
 };
 use serde_json::json;
@@ -13,19 +13,24 @@ use crate::{BuildError, Target};
 pub(super) fn task(target: &Target) -> Result<Task, BuildError> {
     let mut task = Task::new("configure_etcd", "Configure etcd");
     for host in target.spec.etcd_hosts() {
-        let unit = target
-            .templates
-            .render("etcd/etcd.service", &json!({"negative_nice": target.facts(host).can_raise_limits}))?;
-        task = task.on(
-            &host.name,
-            HostWork::new(vec![
-                Box::new(Directory::new(&target.spec.etcd.data_dir).mode(0o700).owner("etcd:etcd")),
-                Box::new(File::text("/etc/etcd.env", environment(target, host)?)),
-                Box::new(File::text("/etc/systemd/system/etcd.service", unit)),
-            ]),
-        );
+        let data = Directory::new(&target.spec.etcd.data_dir).mode(0o700).owner("etcd:etcd");
+        let mut actions: Vec<Box<dyn Action>> = vec![Box::new(data)];
+        actions.extend(files(target, host)?);
+        let configured = super::start_etcd::configured(&host.name);
+        task = task.on(&host.name, HostWork::new(actions).provides(configured.key()));
     }
     Ok(task)
+}
+
+/// What etcd reads at its start.
+pub(super) fn files(target: &Target, host: &Host) -> Result<Vec<Box<dyn Action>>, BuildError> {
+    let unit = target
+        .templates
+        .render("etcd/etcd.service", &json!({"negative_nice": target.facts(host).can_raise_limits}))?;
+    Ok(vec![
+        Box::new(File::text("/etc/etcd.env", environment(target, host)?)),
+        Box::new(File::text("/etc/systemd/system/etcd.service", unit)),
+    ])
 }
 
 fn environment(target: &Target, host: &Host) -> Result<String, BuildError> {

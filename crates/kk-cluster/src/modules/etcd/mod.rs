@@ -4,7 +4,6 @@ mod configure_etcd;
 mod install_certificates;
 mod save_certificates;
 mod start_etcd;
-mod wait_for_etcd;
 
 use kk_config::{Host, Spec};
 use kk_connector::quote;
@@ -23,8 +22,7 @@ pub(crate) fn module(target: &Target) -> Result<Module, BuildError> {
             save_certificates::task(target),
             install_certificates::task(target),
             configure_etcd::task(target)?,
-            start_etcd::task(target),
-            wait_for_etcd::task(target),
+            start_etcd::task(target)?,
         ],
     ))
 }

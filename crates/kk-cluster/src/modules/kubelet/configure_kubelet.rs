@@ -2,7 +2,7 @@
 
 use kk_config::Host;
 use kk_engine::{
-    HostWork, Task,
+    Action, HostWork, Task,
     actions::{File, Unit},
 };
 use serde_json::json;
@@ -13,24 +13,26 @@ use crate::{BuildError, Target};
 pub(super) fn task(target: &Target) -> Result<Task, BuildError> {
     let mut task = Task::new("configure_kubelet", "Configure kubelet");
     for host in target.spec.nodes() {
-        task = task.on(
-            &host.name,
-            HostWork::new(vec![
-                Box::new(File::text(
-                    "/etc/systemd/system/kubelet.service",
-                    target.templates.render("kubelet/kubelet.service", &json!({}))?,
-                )),
-                Box::new(File::text(
-                    "/etc/systemd/system/kubelet.service.d/10-kubeadm.conf",
-                    target
-                        .templates
-                        .render("kubelet/10-kubeadm.conf", &json!({"args": flags(host, target)}))?,
-                )),
-                Box::new(Unit::enabled("kubelet.service")),
-            ]),
-        );
+        let mut actions = files(target, host)?;
+        actions.push(Box::new(Unit::enabled("kubelet.service")));
+        task = task.on(&host.name, HostWork::new(actions));
     }
     Ok(task)
+}
+
+/// The kubelet's unit.
+pub(super) fn files(target: &Target, host: &Host) -> Result<Vec<Box<dyn Action>>, BuildError> {
+    let flags = json!({"args": flags(host, target)});
+    Ok(vec![
+        Box::new(File::text(
+            "/etc/systemd/system/kubelet.service",
+            target.templates.render("kubelet/kubelet.service", &json!({}))?,
+        )),
+        Box::new(File::text(
+            "/etc/systemd/system/kubelet.service.d/10-kubeadm.conf",
+            target.templates.render("kubelet/10-kubeadm.conf", &flags)?,
+        )),
+    ])
 }
 
 /// The flags of one node, for a systemd `Environment=` line in double quotes.

@@ -8,9 +8,6 @@ use kk_engine::Module;
 
 use crate::{BuildError, Target};
 
-/// Folder of what this program writes down about the cluster on its nodes.
-pub(crate) const NOTES: &str = "/etc/kubernetes/kubekey";
-
 /// Everything about the kubelet that is not done by kubeadm.
 pub(crate) fn module(target: &Target) -> Result<Module, BuildError> {
     Ok(Module::new("kubelet", vec![configure_kubelet::task(target)?]))
@@ -18,6 +15,9 @@ pub(crate) fn module(target: &Target) -> Result<Module, BuildError> {
 
 /// What keeps kubelets of nodes that have joined as they should be. Comes after the control plane, because their
 /// settings are read from the cluster.
-pub(crate) fn settings_module(target: &Target) -> Module {
-    Module::new("kubelet-settings", vec![update_kubelet_settings::task(target), start_kubelet::task(target)])
+pub(crate) fn settings_module(target: &Target) -> Result<Module, BuildError> {
+    Ok(Module::new(
+        "kubelet-settings",
+        vec![update_kubelet_settings::task(target), start_kubelet::task(target)?],
+    ))
 }

@@ -5,10 +5,9 @@ use kk_engine::{
     actions::{Command, File},
 };
 
-use super::NOTES;
 use crate::{
     Target, kubeadm,
-    modules::{DROP_COPIES, control_plane, slots},
+    modules::{DROP_COPIES, NOTES, slots},
 };
 
 /// The note of what a node's kubelet was last told.
@@ -30,7 +29,7 @@ pub(super) fn task(target: &Target) -> Task {
                 "fetch the kubelet's settings from the cluster",
                 format!("kubeadm upgrade node phase kubelet-config\n{DROP_COPIES}systemctl restart kubelet.service\n"),
             )));
-            work = work.needs(control_plane::settings_published().key());
+            work = work.needs(slots::settings_published().key());
         }
         // Last: the note means that it is so.
         actions.push(Box::new(file));

@@ -19,15 +19,17 @@ pub(crate) fn module(target: &Target) -> Module {
     Module::new("verify", vec![wait_until_ready::task(target), wait_until_services_answer::task(target)])
 }
 
-/// Workloads that must be ready on every node, or be there at all, by namespace.
+/// Workloads that must be ready on every node, or be there at all, by namespace. What becomes ready last is last, so that
+/// the others are looked at meanwhile.
 fn workloads(target: &Target) -> Vec<(&'static str, &'static str)> {
-    let mut list = vec![("kube-system", "deployment/coredns")];
+    let mut list = Vec::new();
     if !target.spec.kubernetes.disable_kube_proxy {
         list.push(("kube-system", "daemonset/kube-proxy"));
     }
     if matches!(target.spec.network.plugin, NetworkPlugin::Flannel(_)) {
         list.push(("kube-flannel", "daemonset/kube-flannel-ds"));
     }
+    list.push(("kube-system", "deployment/coredns"));
     list
 }
 

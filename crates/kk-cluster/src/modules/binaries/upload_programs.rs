@@ -8,7 +8,8 @@ use kk_config::Host;
 use kk_connector::UploadFile;
 use kk_engine::{Action, Apply, Change, Context, Facts, Failure, Run, Slot, actions::Upload};
 
-use crate::{Target, modules::binaries};
+use super::{fetched, folder};
+use crate::Target;
 
 /// The programs of some components.
 pub(crate) struct UploadPrograms {
@@ -34,9 +35,9 @@ impl UploadPrograms {
                 let (artifact, known) = &target.programs[&(*component, arch)];
                 Program {
                     name: artifact.to_string(),
-                    folder: binaries::folder(*component),
+                    folder: folder(*component),
                     known: known.clone(),
-                    later: binaries::fetched(*component, arch),
+                    later: fetched(*component, arch),
                 }
             })
             .collect();
