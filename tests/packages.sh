@@ -10,6 +10,7 @@ need() { # what tells that it is there (a program, or a file by its path), packa
   esac
 }
 PATH=$PATH:/usr/sbin:/sbin
+need make make
 need cc gcc
 need /usr/include/stdio.h libc6-dev
 need pkg-config pkg-config
@@ -17,11 +18,16 @@ need /usr/include/openssl/ssl.h libssl-dev
 need ssh openssh-client
 need /usr/sbin/sshd openssh-server
 need jq jq
+need curl curl
+need ps procps
+need python3 python3
 # Debian's own is old; it fetches the version that a module asks for through the module proxy.
 need go golang-go
 [ -n "$missing" ] || exit 0
 echo "installing Debian packages:$missing"
 run=
 [ "$(id -u)" = 0 ] || run=sudo
-$run apt-get update -q
-$run env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing
+# A machine that has just started may still be busy with its own upgrades.
+wait='-o DPkg::Lock::Timeout=300'
+$run apt-get $wait update -q
+$run env DEBIAN_FRONTEND=noninteractive apt-get $wait install -q -y --no-install-recommends $missing

@@ -9,10 +9,15 @@ trap 'rm -f "$log" "$log".*' EXIT
 # Servers of the tests are on this machine, whatever the way to others is.
 export NO_PROXY=127.0.0.1,localhost no_proxy=127.0.0.1,localhost
 
-cargo build -p kk-lab || exit 1
+cannot() { # what could not be done
+  echo "$1"
+  echo "0 passed, 1 failed"
+  exit 1
+}
+cargo build -p kk-lab || cannot "the lab does not compile"
 "${CARGO_TARGET_DIR:-target}/debug/kk-lab" mirror build --programs kubernetes,etcd >/dev/null 2>"$log.programs" & programs=$!
-cargo test --workspace --no-run "$@" || exit 1
-wait "$programs" || { cat "$log.programs"; exit 1; }
+cargo test --workspace --no-run "$@" || cannot "the tests do not compile"
+wait "$programs" || { cat "$log.programs"; cannot "the programs that tests run could not be built"; }
 
 cargo test --workspace --no-fail-fast "$@" 2>&1 | tee "$log"
 code=${PIPESTATUS[0]}

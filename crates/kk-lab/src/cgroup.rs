@@ -1,4 +1,4 @@
-//! Control groups mark what belongs to the lab: each host and each server has the group `lab-NAME` in every
+//! Control groups mark what belongs to the lab: each host and each server has the group `kk-lab-NAME` in every
 //! controller. They outlive crashes and lost records, so `down` finds every process of the lab by them.
 
 use std::collections::BTreeSet;
@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 
-const PREFIX: &str = "lab-";
+const PREFIX: &str = "kk-lab-";
 /// Killed processes need a moment until the kernel lets go of their group.
-const PATIENCE: Duration = Duration::from_secs(15);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Mount points of all hierarchies: every v1 controller, systemd's own named one, and the one of v2.
 fn roots() -> Result<Vec<PathBuf>> {
@@ -30,7 +30,8 @@ fn roots() -> Result<Vec<PathBuf>> {
     Ok(roots)
 }
 
-/// Creates the group (`NAME`, or `NAME/PART` below it) in every hierarchy; a process that writes its id into all returned files is a member.
+/// Creates the group (`NAME`, or `NAME/PART` below it) in every hierarchy; a process that writes its id into all
+/// returned files is a member.
 pub(crate) fn create(name: &str) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for root in roots()? {

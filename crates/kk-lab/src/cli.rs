@@ -24,7 +24,7 @@ const EXAMPLES: &str = "Examples:
   kk-lab down                                   everything away, but the cache
 
 Environment:
-  KK_LAB_CACHE  what is built once (3 GB) [default: $XDG_CACHE_HOME/kk-lab, ~/.cache/kk-lab]
+  KK_LAB_CACHE  what is built once (3 GB, see `kk-lab mirror prune`) [default: $XDG_CACHE_HOME/kk-lab, ~/.cache/kk-lab]
   KK_LAB_DATA   versions and Go modules [default: tests/lab of the checkout it was built from]";
 
 #[derive(Subcommand)]
@@ -101,6 +101,8 @@ pub(crate) enum Mirror {
         #[arg(long, value_name = "COMPONENT", value_delimiter = ',')]
         programs: Vec<String>,
     },
+    /// Remove from the cache what this checkout does not ask for (any more); the next `up` publishes anew
+    Prune,
     /// Serve the mirror until it is ended; `up` starts it inside the lab
     Serve {
         /// Address and port

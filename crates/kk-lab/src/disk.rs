@@ -5,6 +5,8 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use rustix::fs::statvfs;
 
+use crate::paths::STATE;
+
 const GIB: u64 = 1 << 30;
 
 /// Bytes that a host with a cluster on it takes.
@@ -28,10 +30,11 @@ pub(crate) fn ensure_free(folder: &Path, needed: u64, what: &str) -> Result<()> 
     let free = statvfs(there).map(|figures| figures.f_bavail * figures.f_frsize)?;
     ensure!(
         free >= needed,
-        "{what} need about {} GiB in {}, and {} GiB are free\nhint: make room there, or use another folder (KK_LAB_CACHE for the cache)",
+        "{what} need about {} GiB in {}, and {} GiB are free\nhint: make room there{}",
         needed.div_ceil(GIB),
         folder.display(),
-        free / GIB
+        free / GIB,
+        if folder.starts_with(STATE) { "" } else { ", or name another folder by KK_LAB_CACHE" }
     );
     Ok(())
 }

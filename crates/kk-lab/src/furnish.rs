@@ -56,6 +56,8 @@ pub(crate) fn furnish(host: &Host, root: &Path, user: Option<&SudoUser>) -> Resu
     for (path, text) in files {
         write(&path, &text)?;
     }
+    // A host with a kernel of its own has it; without it the kubelet makes it.
+    fs::create_dir_all(root.join("usr/lib/modules"))?;
     enable(root, "sysinit.target", "/etc/systemd/system/lab-prepare.service")?;
     enable(root, "multi-user.target", "/lib/systemd/system/systemd-networkd.service")?;
     authorize(&root.join("root/.ssh"), &key)?;

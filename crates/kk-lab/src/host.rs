@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::furnish::{SudoUser, furnish};
 use crate::run::{command, last_lines, output, succeeds};
-use crate::{background, cgroup, mounts, net, paths};
+use crate::{background, cgroup, lab, mounts, net, paths};
 
 /// From a started container to an answer over SSH; measured 3 to 4 s for three at once on two cores.
 const BOOT_PATIENCE: Duration = Duration::from_secs(90);
@@ -122,8 +122,11 @@ impl Host {
         for name in ["upper", "work", "root"].iter().chain(&DATA) {
             fs::create_dir_all(folder.join(name))?;
         }
-        // 0755 whatever the caller's umask: the upper folder becomes `/` of the host.
-        fs::set_permissions(folder.join("upper"), fs::Permissions::from_mode(0o755))?;
+        // Whatever the caller's umask: the upper folder becomes `/` of the host. The others are as their owners make
+        // them where they are no mount points.
+        for (name, mode) in [("upper", 0o755), ("containerd", 0o700), ("kubelet", 0o755), ("etcd", 0o755)] {
+            fs::set_permissions(folder.join(name), fs::Permissions::from_mode(mode))?;
+        }
         let root = folder.join("root");
         let layers = format!(
             "lowerdir={},upperdir={},workdir={}",
@@ -171,11 +174,13 @@ impl Host {
             options.iter().flat_map(|option| ["-o".to_owned(), (*option).to_owned()]).collect();
         words.extend(["-i".to_owned(), paths::state("id_ed25519").display().to_string(), target]);
         words.push("test ! -e /run/nologin".to_owned());
-        succeeds(&mut net::inside("ssh", words))
+        // ssh itself waits for ever for a server that has accepted it and hangs.
+        succeeds(&mut net::inside("timeout", ["10".to_owned(), "ssh".to_owned()].into_iter().chain(words)))
     }
 
     /// A command that runs inside the host, as root, without SSH (so it works when a test has broken that).
     pub(crate) fn inside(&self, words: &[String]) -> Result<Command> {
+        lab::need_root()?;
         let Some(leader) = self.leader()? else {
             bail!(
                 "{} does not run\nhint: `kk-lab status` lists the hosts, `kk-lab up --host {}` boots it",

@@ -28,7 +28,7 @@ pub(crate) fn up(paths: &Paths, args: &Up) -> Result<()> {
     let kubernetes = versions.chosen(&args.kubernetes)?;
     let user =
         args.user.clone().zip(args.sudo_password.clone()).map(|(name, password)| SudoUser { name, password });
-    let _lab = paths.lock("lab")?;
+    let _lab = paths::lock_lab()?;
     let wanted = match &args.host {
         Some(name) => vec![Host::named(name)?],
         None => (1..=args.hosts).map(Host::new).collect(),
@@ -95,40 +95,46 @@ fn boot(wanted: &[Host], base: &Path, user: Option<&SudoUser>, fresh: bool) -> R
     }
     let names: Vec<&str> = missing.iter().map(|host| host.name.as_str()).collect();
     let step = Step::begin(&format!("booting {}", names.join(", ")), "");
-    let failures: Vec<String> = thread::scope(|scope| {
+    all_well(thread::scope(|scope| {
         let boots: Vec<_> = missing.iter().map(|host| scope.spawn(|| host.boot(base, user))).collect();
-        let results = boots
+        let join = boots
             .into_iter()
             .map(|boot| boot.join().unwrap_or_else(|_| Err(anyhow!("a bug: the boot panicked"))));
-        results.filter_map(Result::err).map(|error| format!("{error:#}")).collect()
-    });
-    ensure!(failures.is_empty(), "{}", failures.join("\n"));
+        join.collect::<Vec<_>>()
+    }))?;
     step.done();
     Ok(())
 }
 
 /// Ends one host, or the whole lab with all it left behind.
-pub(crate) fn down(paths: &Paths, host: Option<&str>) -> Result<()> {
+pub(crate) fn down(host: Option<&str>) -> Result<()> {
     need_root()?;
-    let _lab = paths.lock("lab")?;
+    let _lab = paths::lock_lab()?;
     match host {
         Some(name) => Host::named(name)?.remove(),
         None => clear(),
     }
 }
 
-/// Removes everything that can be the lab's, in an order that works from any state a crash can leave.
+/// Removes everything that can be the lab's, in an order that works from any state a crash can leave. What cannot be
+/// removed keeps nothing else; all of it is named.
 fn clear() -> Result<()> {
-    for host in Host::known()? {
-        host.remove()?;
+    let mut done: Vec<Result<()>> = Host::known()?.iter().map(Host::remove).collect();
+    done.extend(cgroup::names()?.iter().map(|name| cgroup::remove(name)));
+    done.extend([mounts::detach_all(Path::new(STATE)), net::down(), restore_inotify()]);
+    // Its records tell a second `down` what is left to be done.
+    if done.iter().all(Result::is_ok) {
+        done.push(mounts::remove_folder(Path::new(STATE)));
     }
-    for name in cgroup::names()? {
-        cgroup::remove(&name)?;
-    }
-    mounts::detach_all(Path::new(STATE))?;
-    net::down()?;
-    restore_inotify()?;
-    mounts::remove_folder(Path::new(STATE))
+    all_well(done)
+}
+
+/// Errors: any of them failed; all that did are named.
+fn all_well(results: impl IntoIterator<Item = Result<()>>) -> Result<()> {
+    let failures: Vec<String> =
+        results.into_iter().filter_map(Result::err).map(|error| format!("{error:#}")).collect();
+    ensure!(failures.is_empty(), "{}", failures.join("\n"));
+    Ok(())
 }
 
 #[derive(Debug, Serialize)]
@@ -146,8 +152,10 @@ struct HostStatus {
     running: bool,
 }
 
-/// Prints what runs; needs no root and changes nothing.
+/// Prints what runs; changes nothing.
 pub(crate) fn status(form: Output) -> Result<()> {
+    // Who may not look into the network would be told that it is down.
+    need_root()?;
     let mut hosts = Vec::new();
     for host in Host::known()? {
         hosts.push(HostStatus { running: host.leader()?.is_some(), host });

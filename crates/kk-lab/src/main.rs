@@ -28,6 +28,7 @@ mod net;
 mod packages;
 mod paths;
 mod programs;
+mod prune;
 mod rootfs;
 mod run;
 mod say;
@@ -51,7 +52,7 @@ fn dispatch(command: Command) -> Result<()> {
     let paths = Paths::from_env()?;
     match command {
         Command::Up(args) => lab::up(&paths, &args),
-        Command::Down { host } => lab::down(&paths, host.as_deref()),
+        Command::Down { host } => lab::down(host.as_deref()),
         Command::Status { output } => lab::status(output),
         Command::Exec { host, command } => become_program(Host::named(&host)?.inside(&command)?),
         Command::Enter { command } => enter(&command),
@@ -67,6 +68,7 @@ fn dispatch(command: Command) -> Result<()> {
             }
             Ok(())
         }
+        Command::Mirror(Mirror::Prune) => prune::run(&paths, &Versions::load(&paths.data)?),
         Command::Mirror(Mirror::Serve { listen }) => serve::run(&paths.mirror(), &listen),
     }
 }

@@ -193,7 +193,7 @@ fn split_image(line: &str) -> Option<(String, String)> {
 }
 
 fn record_file(paths: &Paths, name: &str) -> PathBuf {
-    paths.cache.join("published").join(format!("{name}.json"))
+    paths.published().join(format!("{name}.json"))
 }
 
 /// What was published under this name; nothing when there is no record that can be read.
@@ -209,13 +209,13 @@ fn keep(paths: &Paths, name: &str, record: &Record) -> Result<()> {
 /// The catalogue holds everything published so far, also by earlier runs for other Kubernetes versions.
 fn write_catalogue(paths: &Paths) -> Result<()> {
     let mut all = Catalogue::new();
-    for entry in fs::read_dir(paths.cache.join("published"))? {
+    for entry in fs::read_dir(paths.published())? {
         let path = entry?.path();
         if path.extension().is_none_or(|extension| extension != "json") {
             continue;
         }
-        let record: Record = serde_json::from_slice(&fs::read(path)?)?;
-        for (component, archs) in record.catalogue {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        for (component, archs) in record(paths, &name).catalogue {
             for (arch, versions) in archs {
                 all.entry(component.clone()).or_default().entry(arch).or_default().extend(versions);
             }

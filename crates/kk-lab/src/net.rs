@@ -1,4 +1,4 @@
-//! The lab's network: the namespace `lab` with one bridge. It has no way out, so nothing of the lab can leave the
+//! The lab's network: the namespace `kk-lab` with one bridge. It has no way out, so nothing of the lab can leave the
 //! machine; the mirror, the registry and every command of `enter` run inside it.
 
 use std::ffi::{OsStr, OsString};
@@ -12,7 +12,7 @@ use crate::mounts;
 use crate::run::{command, output};
 
 /// Name as `ip netns` knows it.
-pub(crate) const NAMESPACE: &str = "lab";
+pub(crate) const NAMESPACE: &str = "kk-lab";
 /// The bridge's own address: mirror, registry, and the hosts' gateway that leads nowhere.
 pub(crate) const GATEWAY: &str = "172.30.0.1";
 /// Bridge that every host is plugged into.

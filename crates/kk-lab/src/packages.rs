@@ -82,7 +82,9 @@ pub(crate) fn install(needs: &[Need]) -> Result<()> {
 }
 
 fn apt(words: &[&str]) -> Result<()> {
-    output(command("apt-get", words).env("DEBIAN_FRONTEND", "noninteractive"))
+    // A machine that has just started may still be busy with its own upgrades.
+    let patience = ["-o", "DPkg::Lock::Timeout=300"];
+    output(command("apt-get", patience).args(words).env("DEBIAN_FRONTEND", "noninteractive"))
         .context("the lab needs Debian or Ubuntu with working apt sources")?;
     Ok(())
 }

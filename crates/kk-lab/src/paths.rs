@@ -1,12 +1,13 @@
 //! Where things are: the cache (kept, reused by every lab), the state (everything of the running lab, removed by
 //! `down`) and the data of the checkout (versions, Go modules).
 
-use std::fs::{File, create_dir_all, remove_dir_all};
+use std::fs::{File, create_dir_all, remove_dir_all, rename};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+use crate::run::{command, output};
 use crate::say;
 
 /// Everything of the running lab. A fixed place, so that `down` finds what a crashed lab left without any record.
@@ -43,27 +44,58 @@ impl Paths {
         self.cache.join("registry")
     }
 
+    /// Finished programs, a folder for each content of what they are built from.
+    pub(crate) fn programs(&self) -> PathBuf {
+        self.cache.join("programs")
+    }
+
+    /// Root file systems, a folder for each recipe.
+    pub(crate) fn rootfs(&self) -> PathBuf {
+        self.cache.join("rootfs")
+    }
+
+    /// What mirror and registry hold, and what it was made from.
+    pub(crate) fn published(&self) -> PathBuf {
+        self.cache.join("published")
+    }
+
     /// Half-finished things; what lies here may be removed at any time that no build runs.
     pub(crate) fn unfinished(&self) -> PathBuf {
         self.cache.join("unfinished")
     }
 
-    /// Waits until no other kk-lab does the same (`build`, or `lab` for hosts); held until the file is dropped.
-    pub(crate) fn lock(&self, name: &str) -> Result<File> {
+    /// Waits until no other kk-lab works on the same part of this cache; held until the file is dropped.
+    pub(crate) fn lock(&self, part: &str) -> Result<File> {
         create_dir_all(&self.cache).with_context(|| format!("cannot create {}", self.cache.display()))?;
-        let path = self.cache.join(format!("{name}.lock"));
-        let file = File::create(&path).with_context(|| format!("cannot open {}", path.display()))?;
-        if file.try_lock().is_err() {
-            say::progress(&format!("waiting for another kk-lab ({})", path.display()));
-            file.lock()?;
-        }
-        Ok(file)
+        lock(&self.cache.join(format!("{part}.lock")))
     }
+}
+
+/// Waits until no other kk-lab boots or ends hosts, whatever its cache: a machine has one lab.
+pub(crate) fn lock_lab() -> Result<File> {
+    lock(Path::new("/run/kk-lab.lock"))
+}
+
+/// The kernel lets go of the lock when its owner ends, however that happens; the file itself means nothing.
+fn lock(path: &Path) -> Result<File> {
+    let file = File::create(path).with_context(|| format!("cannot open {}", path.display()))?;
+    if file.try_lock().is_err() {
+        say::progress(&format!("waiting for another kk-lab ({})", path.display()));
+        file.lock()?;
+    }
+    Ok(file)
 }
 
 /// A path inside the state folder.
 pub(crate) fn state(name: &str) -> PathBuf {
     Path::new(STATE).join(name)
+}
+
+/// Gives a finished folder its name, all its data being on the disk: after a power cut it is there whole or not at all.
+pub(crate) fn finish(unfinished: &Path, folder: &Path) -> Result<()> {
+    create_dir_all(folder.parent().context("the cache has a folder")?)?;
+    output(command("sync", ["--file-system"]).arg(unfinished))?;
+    rename(unfinished, folder).with_context(|| format!("cannot create {}", folder.display()))
 }
 
 /// Removes a folder with all that is in it; one that is not there is as good as removed.

@@ -10,8 +10,8 @@ use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
 use crate::packages::Need;
-use crate::paths::{Paths, remove_if_there};
-use crate::run::{command, output};
+use crate::paths::{Paths, finish, remove_if_there};
+use crate::run::{bound, command, output};
 use crate::say::{self, Step};
 use crate::versions::{Build, Versions, arch};
 use crate::{disk, hash, packages};
@@ -145,7 +145,7 @@ fn location(paths: &Paths, build: &Build) -> Result<Programs> {
     }
     sha.update(format!("cgo={} tags={} ldflags={} arch={}", build.cgo, build.tags, build.ldflags, arch()));
     let key = hash::short(sha.finalize());
-    let folder = paths.cache.join("programs").join(format!("{}-{}-{key}", build.component, build.version));
+    let folder = paths.programs().join(format!("{}-{}-{key}", build.component, build.version));
     Ok(Programs { folder, key })
 }
 
@@ -165,14 +165,9 @@ fn compile(paths: &Paths, go: &Path, build: &Build, folder: &Path) -> Result<()>
     finish(&unfinished, folder)
 }
 
-fn finish(unfinished: &Path, folder: &Path) -> Result<()> {
-    fs::create_dir_all(folder.parent().context("the cache has a folder")?)?;
-    fs::rename(unfinished, folder).with_context(|| format!("cannot create {}", folder.display()))
-}
-
 /// Go with caches of the lab's own, which grow to many gigabytes and go when all is built.
 fn go_command(paths: &Paths, go: &Path) -> Command {
-    let mut command = Command::new(go);
+    let mut command = bound(go);
     command
         .env("GOCACHE", go_caches(paths).join("build"))
         .env("GOMODCACHE", go_caches(paths).join("mod"))
@@ -215,24 +210,41 @@ fn parse_version(said: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-fn pause(paths: &Paths, version: &str) -> Result<Programs> {
-    let source = paths.data.join("pause.c");
+/// Where the programs of `builds`, and `pause`, are or will be.
+pub(crate) fn folders(paths: &Paths, versions: &Versions, builds: &[Build]) -> Result<Vec<PathBuf>> {
+    let mut folders = vec![pause_location(paths, &versions.pause)?.folder];
+    for build in builds {
+        folders.push(location(paths, build)?.folder);
+    }
+    Ok(folders)
+}
+
+fn pause_source(paths: &Paths) -> PathBuf {
+    paths.data.join("pause.c")
+}
+
+fn pause_location(paths: &Paths, version: &str) -> Result<Programs> {
+    let source = pause_source(paths);
     let mut sha = Sha256::new();
     sha.update(fs::read(&source).with_context(|| format!("cannot read {}", source.display()))?);
     sha.update(version);
     let key = hash::short(sha.finalize());
-    let folder = paths.cache.join("programs").join(format!("pause-{version}-{key}"));
-    if !folder.exists() {
+    Ok(Programs { folder: paths.programs().join(format!("pause-{version}-{key}")), key })
+}
+
+fn pause(paths: &Paths, version: &str) -> Result<Programs> {
+    let made = pause_location(paths, version)?;
+    if !made.folder.exists() {
         packages::install(packages::BUILD)?;
         let unfinished = paths.unfinished().join("pause");
         remove_if_there(&unfinished)?;
         fs::create_dir_all(&unfinished)?;
         let mut compiler = command("gcc", ["-Os", "-static", "-s", "-Wall"]);
-        compiler.arg(format!("-DVERSION=\"{version}\"")).arg("-o").arg(unfinished.join("pause")).arg(&source);
-        output(&mut compiler)?;
-        finish(&unfinished, &folder)?;
+        compiler.arg(format!("-DVERSION=\"{version}\"")).arg("-o").arg(unfinished.join("pause"));
+        output(compiler.arg(pause_source(paths)))?;
+        finish(&unfinished, &made.folder)?;
     }
-    Ok(Programs { folder, key })
+    Ok(made)
 }
 
 #[cfg(test)]

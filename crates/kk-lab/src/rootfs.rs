@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::paths::Paths;
-use crate::run::{command, output};
+use crate::paths::{Paths, finish, remove_if_there};
+use crate::run::{bound, command, output};
 use crate::say::Step;
 use crate::{hash, packages};
 
@@ -16,10 +16,14 @@ const SUITE: &str = "bookworm";
 const PACKAGES: &str = "systemd,systemd-sysv,dbus,udev,openssh-server,sudo,iproute2,iptables,ca-certificates,curl,\
     socat,conntrack,ebtables,ethtool,ipset,kmod,procps,openssl";
 
+/// Where the root file system of this recipe is or will be.
+pub(crate) fn folder(paths: &Paths) -> PathBuf {
+    paths.rootfs().join(hash::of_text(&format!("{SUITE} {PACKAGES}")))
+}
+
 /// The unpacked root file system, built when the cache has none of this recipe.
 pub(crate) fn ensure(paths: &Paths) -> Result<PathBuf> {
-    let key = hash::of_text(&format!("{SUITE} {PACKAGES}"));
-    let folder = paths.cache.join("rootfs").join(key);
+    let folder = folder(paths);
     if folder.exists() {
         return Ok(folder);
     }
@@ -33,15 +37,14 @@ pub(crate) fn ensure(paths: &Paths) -> Result<PathBuf> {
     fs::create_dir_all(&unfinished)?;
     let tar = unfinished.join("rootfs.tar");
     let tree = unfinished.join("rootfs");
-    let _ = fs::remove_dir_all(&tree);
+    remove_if_there(&tree)?;
     let mut words = vec!["--variant=minbase".to_owned(), format!("--include={PACKAGES}"), SUITE.to_owned()];
     words.push(tar.display().to_string());
     words.extend(archive());
-    output(&mut command("mmdebstrap", words)).context("cannot build the root file system")?;
+    output(bound("mmdebstrap").args(words)).context("cannot build the root file system")?;
     unpack(&tar, &tree)?;
     fs::remove_file(&tar)?;
-    fs::create_dir_all(folder.parent().context("the cache has a folder")?)?;
-    fs::rename(&tree, &folder)?;
+    finish(&tree, &folder)?;
     step.done();
     Ok(folder)
 }

@@ -17,6 +17,13 @@ pub(crate) fn command<S: AsRef<OsStr>>(program: &str, args: impl IntoIterator<It
     command
 }
 
+/// A program that works for minutes and ends with this one, however that ends: nothing else would end it.
+pub(crate) fn bound(program: impl AsRef<OsStr>) -> Command {
+    let mut command = command("setpriv", ["--pdeathsig", "TERM", "--"]);
+    command.arg(program);
+    command
+}
+
 /// Runs to the end and returns stdout. Errors: the program is missing, or it ends with another code than 0.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let result = command
@@ -35,10 +42,12 @@ pub(crate) fn output_with_input(command: &mut Command, input: &str) -> Result<St
         .spawn()
         .with_context(|| format!("cannot start `{}`", shown(command)))?;
     let mut stdin = child.stdin.take().context("the child has no stdin")?;
-    stdin.write_all(input.as_bytes())?;
+    // A program that ends without reading says itself why.
+    let written = stdin.write_all(input.as_bytes());
     drop(stdin);
-    let result = child.wait_with_output()?;
-    checked(command, &result)
+    let said = checked(command, &child.wait_with_output()?)?;
+    written.with_context(|| format!("`{}` did not read its input", shown(command)))?;
+    Ok(said)
 }
 
 /// Whether the command can be started and ends with 0; what it says is nobody's business.

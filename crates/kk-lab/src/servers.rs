@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::paths::{self, Paths};
+use crate::paths::{self, Paths, finish, remove_if_there};
 use crate::run::{command, last_lines, output, succeeds};
 use crate::say::Step;
 use crate::{background, cgroup, net, tls};
@@ -85,17 +85,23 @@ fn wait_for(name: &str, port: u16, mut child: Child) -> Result<()> {
     Ok(())
 }
 
+/// Where the unpacked package docker-registry is or will be.
+pub(crate) fn registry_folder(paths: &Paths) -> PathBuf {
+    paths.programs().join("docker-registry")
+}
+
 /// Debian's docker-registry, taken out of its package: installed, it would also start one open to the whole network.
 fn registry_program(paths: &Paths) -> Result<PathBuf> {
-    let folder = paths.cache.join("programs/docker-registry");
+    let folder = registry_folder(paths);
     let program = folder.join("usr/bin/docker-registry");
     if program.exists() {
         return Ok(program);
     }
     let step = Step::begin("fetching Debian's docker-registry", "");
     let unfinished = paths.unfinished().join("docker-registry");
-    let _ = fs::remove_dir_all(&unfinished);
-    fs::create_dir_all(&unfinished)?;
+    let tree = unfinished.join("tree");
+    remove_if_there(&unfinished)?;
+    fs::create_dir_all(&tree)?;
     let download =
         || output(command("apt-get", ["download", "-q", "docker-registry"]).current_dir(&unfinished));
     if download().is_err() {
@@ -105,9 +111,9 @@ fn registry_program(paths: &Paths) -> Result<PathBuf> {
     let mut entries = fs::read_dir(&unfinished)?.flatten().map(|entry| entry.path());
     let package = entries.find(|path| path.extension().is_some_and(|extension| extension == "deb"));
     let package = package.context("apt-get downloaded no package")?;
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder)?;
-    output(command("dpkg-deb", ["--extract"]).args([&package, &folder]))?;
+    output(command("dpkg-deb", ["--extract"]).args([&package, &tree]))?;
+    remove_if_there(&folder)?;
+    finish(&tree, &folder)?;
     fs::remove_dir_all(&unfinished)?;
     step.done();
     Ok(program)

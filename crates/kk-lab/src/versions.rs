@@ -95,13 +95,18 @@ impl Versions {
 
     /// The Kubernetes versions to work with: the default when none was asked for. Errors: one that cannot be had.
     pub(crate) fn chosen(&self, asked: &[String]) -> Result<Vec<String>> {
-        let known = &self.component("kubernetes")?.versions;
+        let known = self.kubernetes()?;
         let asked: Vec<String> =
             asked.iter().map(|version| version.trim_start_matches('v').to_owned()).collect();
         if let Some(unknown) = asked.iter().find(|version| !known.contains(version)) {
             bail!("Kubernetes {unknown} cannot be had here\nhint: the lab builds {}", known.join(" and "));
         }
         Ok(if asked.is_empty() { known.iter().take(1).cloned().collect() } else { asked })
+    }
+
+    /// All Kubernetes versions that can be built.
+    pub(crate) fn kubernetes(&self) -> Result<&[String]> {
+        Ok(&self.component("kubernetes")?.versions)
     }
 
     /// Version of a component that has one.

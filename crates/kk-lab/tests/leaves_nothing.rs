@@ -75,7 +75,7 @@ fn lab(args: &[&str]) {
 fn kill_everything() {
     for hierarchy in fs::read_dir("/sys/fs/cgroup").unwrap().flatten() {
         for group in fs::read_dir(hierarchy.path()).into_iter().flatten().flatten() {
-            if group.file_name().to_string_lossy().starts_with("lab-") {
+            if group.file_name().to_string_lossy().starts_with("kk-lab-") {
                 let _ = Command::new("sh")
                     .args(["-c", "find \"$1\" -name cgroup.procs -exec cat {} + | xargs -r kill -9", "sh"])
                     .arg(group.path())
@@ -113,7 +113,7 @@ fn down_restores_the_machine_after_every_kind_of_crash() {
         }),
         ("killed, and the namespace unmounted", &|| {
             kill_everything();
-            run("umount", &["/run/netns/lab"]);
+            run("umount", &["/run/netns/kk-lab"]);
         }),
         ("killed, and a root unmounted", &|| {
             kill_everything();

@@ -1,0 +1,68 @@
+//! `mirror prune`: the cache keeps what earlier versions of the checkout asked for until somebody says so, because two
+//! checkouts may share it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::paths::{self, Paths, remove_if_there};
+use crate::run::{command, output};
+use crate::versions::Versions;
+use crate::{lab, net, programs, rootfs, say, servers};
+
+/// Removes what this checkout does not ask for. Errors: the lab is up, for it serves from the cache.
+pub(crate) fn run(paths: &Paths, versions: &Versions) -> Result<()> {
+    lab::need_root()?;
+    let _lab = paths::lock_lab()?;
+    ensure!(!net::is_up()?, "the lab is up and serves from the cache\nhint: `kk-lab down`");
+    let _build = paths.lock("build")?;
+    let all = versions.builds(&paths.data, versions.kubernetes()?)?;
+    let mut kept = programs::folders(paths, versions, &all)?;
+    kept.extend([servers::registry_folder(paths), rootfs::folder(paths)]);
+    let old = unwanted(&[paths.programs(), paths.rootfs()], &kept)?;
+    if !old.is_empty() {
+        // Made of the programs in seconds; nothing in it tells which of them an image was for.
+        for published in [paths.mirror(), paths.registry(), paths.published()] {
+            remove(&published)?;
+        }
+    }
+    old.iter().try_for_each(|folder| remove(folder))?;
+    remove(&paths.unfinished())
+}
+
+/// What lies in `folders` besides what is kept.
+fn unwanted(folders: &[PathBuf], kept: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for folder in folders.iter().filter(|folder| folder.exists()) {
+        for entry in fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))? {
+            found.push(entry?.path());
+        }
+    }
+    found.retain(|path| !kept.contains(path));
+    Ok(found)
+}
+
+fn remove(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        let size = output(command("du", ["--summarize", "--human-readable"]).arg(folder))?;
+        say::progress(&format!("removing {}", size.trim().replace('\t', " ")));
+    }
+    remove_if_there(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_is_not_kept_is_unwanted() {
+        let folder = tempfile::tempdir().unwrap();
+        let programs = folder.path().join("programs");
+        let [new, old] = ["etcd-2-aa", "etcd-1-bb"].map(|name| programs.join(name));
+        fs::create_dir_all(&new).unwrap();
+        fs::create_dir_all(&old).unwrap();
+        let folders = [programs, folder.path().join("not-there")];
+        assert_eq!(unwanted(&folders, std::slice::from_ref(&new)).unwrap(), std::slice::from_ref(&old));
+    }
+}
