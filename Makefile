@@ -5,6 +5,8 @@ SHELL := bash
 RELEASE := $(or $(CARGO_TARGET_DIR),target)/release
 # ONLY=create,again -> --only create,again
 only := $(if $(ONLY),--only $(ONLY))
+# Minutes after which no scenario goes on: what has not ended then has failed.
+within := $(if $(WITHIN),--within $(WITHIN))
 
 .PHONY: help
 help: ## print this list
@@ -16,8 +18,13 @@ packages: ## install the Debian packages that building and testing need
 	@sh tests/packages.sh
 
 .PHONY: build
-build: packages ## build kk, the lab and the scenarios (release, in target/release)
-	cargo build --release -p kk -p kk-lab -p kk-e2e
+build: packages ## build kk, shell-operator, the lab and the scenarios (release, in target/release)
+	cargo build --release -p kk -p kk-lab -p kk-e2e -p shell-operator
+
+.PHONY: image
+image: packages ## build the image of shell-operator, without Docker: target/image/shell-operator.tar
+	cargo build --release -p shell-operator
+	bash deploy/image/build.sh $(RELEASE)/shell-operator $(or $(CARGO_TARGET_DIR),target)/image
 
 .PHONY: programs
 programs: packages ## build the programs of Kubernetes and etcd that tests run (once; minutes)
@@ -29,14 +36,14 @@ test: packages ## run all tests that need no hosts
 
 .PHONY: e2e
 e2e: build ## run kk against real hosts, as root: all scenarios, or ONLY=create,again (list: make e2e-list)
-	$(RELEASE)/kk-e2e $(only)
+	$(RELEASE)/kk-e2e $(only) $(within)
 
 .PHONY: e2e-list
 e2e-list: build ## list the scenarios
 	$(RELEASE)/kk-e2e --list
 
 .PHONY: bench
-bench: build ## measure kk beside a hand-written script, as root: ONLY=create_3; writes docs/benchmarks.md
+bench: build ## measure kk beside a hand-written script (as root) and shell-operator (needs make programs): ONLY=create_3 or ONLY=shell-operator; writes docs/benchmarks.md
 	$(RELEASE)/kk-e2e bench $(only) --table docs/benchmarks.md
 
 .PHONY: demo
@@ -58,6 +65,10 @@ lint: packages ## check formatting and lints, as CI does
 deny: ## check licences and advisories of all dependencies (installs cargo-deny)
 	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
 	cargo deny check
+
+.PHONY: prune
+prune: ## remove from the lab's cache what this checkout does not ask for any more, as root
+	cargo run --quiet -p kk-lab -- mirror prune
 
 .PHONY: docs
 docs: packages ## build the documentation of all crates (target/doc)

@@ -32,7 +32,8 @@ impl Context<'_> {
             .context("kubectl answered no JSON")
     }
 
-    fn apply(&self, site: &Site, objects: &str) -> Result<()> {
+    /// `kubectl apply` of these objects.
+    pub(crate) fn apply(&self, site: &Site, objects: &str) -> Result<()> {
         let job = self.on_host(site.control_plane(), &format!("{KUBECTL} apply -f -")).stdin(objects);
         self.run("kubectl-apply", job)?.ok()?;
         Ok(())

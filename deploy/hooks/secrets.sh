@@ -1,0 +1,68 @@
+#!/bin/bash
+# Copies every Secret of the operator's namespace that has the label `copy.example.com/source: "yes"` into all
+# namespaces that have the label `copy.example.com/target: "yes"`. Copies that somebody changes or deletes come back;
+# copies that nobody asks for any more are deleted.
+#
+# One group: whatever happens, what is there is compared with what should be. Secrets of others that have the same name
+# are left alone.
+source "${FRAMEWORK_DIR:-}/shell_lib.sh"
+
+__config__() {
+  cat <<EOF
+configVersion: v1
+kubernetes:
+- name: sources
+  apiVersion: v1
+  kind: Secret
+  group: copies
+  namespace: {nameSelector: {matchNames: ["${SHELL_OPERATOR_NAMESPACE:-shell-operator}"]}}
+  labelSelector: {matchLabels: {copy.example.com/source: "yes"}}
+  jqFilter: '{name: .metadata.name, type, data}'
+  keepFullObjectsInMemory: false
+- name: targets
+  apiVersion: v1
+  kind: Namespace
+  group: copies
+  labelSelector: {matchLabels: {copy.example.com/target: "yes"}}
+  jqFilter: '.metadata | {name, ends: has("deletionTimestamp")}'
+  keepFullObjectsInMemory: false
+- name: copies
+  apiVersion: v1
+  kind: Secret
+  group: copies
+  labelSelector: {matchLabels: {copy.example.com/copy: "yes"}}
+  jqFilter: '{namespace: .metadata.namespace, name: .metadata.name, type, data}'
+  keepFullObjectsInMemory: false
+EOF
+}
+
+__on_group::copies() {
+  # shellcheck disable=SC2016 # the dollars are jq's
+  context::jq '
+    .snapshots
+    | [.sources[].filterResult] as $sources
+    | [.targets[].filterResult | select(.ends | not) | .name] as $targets
+    | [.copies[].filterResult] as $copies
+    | [$targets[] as $namespace | $sources[] | {namespace: $namespace} + .] as $wanted
+    | def same($list): . as $one | any($list[]; .namespace == $one.namespace and .name == $one.name);
+    (
+      ($wanted - $copies)[]
+      | {
+          operation: (if same($copies) then "CreateOrUpdate" else "CreateIfNotExists" end),
+          object: {
+            apiVersion: "v1",
+            kind: "Secret",
+            metadata: {namespace, name, labels: {"copy.example.com/copy": "yes"}},
+            type,
+            data
+          }
+        }
+    ),
+    (
+      $copies[]
+      | select(same($wanted) | not)
+      | {operation: "DeleteInBackground", apiVersion: "v1", kind: "Secret", namespace, name}
+    )' >>"$KUBERNETES_PATCH_PATH"
+}
+
+hook::run "$@"
