@@ -1,5 +1,6 @@
 //! What is wrong with a file, and where: [`Diagnostic`], its plain rendering, and [`ConfigErrors`].
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// How bad it is.
@@ -39,6 +40,34 @@ pub struct Place {
     pub source: String,
 }
 
+/// Characters that are shown of a line.
+const LONGEST_LINE: usize = 160;
+/// Of these, how many stand before the place.
+const BEFORE: usize = 60;
+
+impl Place {
+    /// The line, the characters before what is underlined, and the characters to underline. Of a long line the part
+    /// around the place: a file without line breaks is one line.
+    fn shown(&self) -> (Cow<'_, str>, usize, usize) {
+        let (before, length) = (self.column - 1, self.source.chars().count());
+        if length <= LONGEST_LINE {
+            return (Cow::Borrowed(&self.source), before, self.width);
+        }
+        let skipped = before.saturating_sub(BEFORE);
+        let mut part: String = self.source.chars().skip(skipped).take(LONGEST_LINE).collect();
+        let before = before - skipped;
+        let width = self.width.min(part.chars().count().saturating_sub(before)).max(1);
+        if skipped + LONGEST_LINE < length {
+            part.push('…');
+        }
+        if skipped == 0 {
+            (part.into(), before, width)
+        } else {
+            (format!("…{part}").into(), before + 1, width)
+        }
+    }
+}
+
 impl Diagnostic {
     /// Plain text without colour and without a line end: message, place, source line with carets, hint.
     pub fn render(&self) -> String {
@@ -57,10 +86,11 @@ impl fmt::Display for Diagnostic {
         if let Some(place) = &self.place {
             margin = " ".repeat(place.line.to_string().len());
             write!(f, "\n{margin}--> {}:{}:{}", place.file, place.line, place.column)?;
-            write!(f, "\n{margin} |\n{} | {}", place.line, place.source)?;
+            let (source, before, width) = place.shown();
+            write!(f, "\n{margin} |\n{} | {source}", place.line)?;
             // Tabs stay tabs so that the carets stand under their text in any terminal.
-            let before: String = place.source.chars().take(place.column - 1).map(blank).collect();
-            write!(f, "\n{margin} | {before}{}", "^".repeat(place.width))?;
+            let before: String = source.chars().take(before).map(blank).collect();
+            write!(f, "\n{margin} | {before}{}", "^".repeat(width))?;
         }
         match &self.hint {
             Some(hint) => write!(f, "\n{margin} = hint: {hint}"),

@@ -4,11 +4,16 @@ use crate::mask::{shown_line, shown_message};
 use crate::yaml::{Node, Span, Value};
 use crate::{ConfigErrors, Diagnostic, Place, Severity};
 
+/// Findings that are told one by one: a file with more is something else.
+const MOST: usize = 1000;
+
 /// The findings of one run over one file.
 pub(crate) struct Findings<'a> {
     file: &'a str,
     lines: Vec<String>,
     found: Vec<Finding>,
+    /// Number of findings beyond [`MOST`].
+    more: usize,
     /// Places of what could not be read: something "missing" around them may just be misspelt.
     unread: Vec<Span>,
 }
@@ -24,7 +29,7 @@ impl<'a> Findings<'a> {
     pub(crate) fn new(file: &'a str, text: &str) -> Self {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let lines = text.lines().map(str::to_owned).collect();
-        Self { file, lines, found: Vec::new(), unread: Vec::new() }
+        Self { file, lines, found: Vec::new(), more: 0, unread: Vec::new() }
     }
 
     pub(crate) fn error(
@@ -85,13 +90,21 @@ impl<'a> Findings<'a> {
     pub(crate) fn finish(mut self) -> Result<Vec<Diagnostic>, ConfigErrors> {
         let mut found = std::mem::take(&mut self.found);
         found.sort_by_key(|finding| finding.span);
-        let (errors, warnings): (Vec<_>, Vec<_>) =
+        let (mut errors, warnings): (Vec<_>, Vec<_>) =
             found.iter().map(|finding| self.shown(finding)).partition(|one| one.severity == Severity::Error);
+        if self.more > 0 {
+            let message = format!("{} more are not shown", self.more);
+            errors.push(Diagnostic { severity: Severity::Error, message, hint: None, place: None });
+        }
         if errors.is_empty() { Ok(warnings) } else { Err(ConfigErrors { errors, warnings }) }
     }
 
     fn add(&mut self, severity: Severity, span: Option<Span>, message: String, hint: String) {
-        self.found.push(Finding { span, severity, message, hint });
+        if self.found.len() < MOST {
+            self.found.push(Finding { span, severity, message, hint });
+        } else {
+            self.more += 1;
+        }
     }
 
     fn shown(&self, finding: &Finding) -> Diagnostic {

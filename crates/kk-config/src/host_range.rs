@@ -3,6 +3,9 @@
 /// Names that one range may stand for.
 const MAX_NAMES: usize = 10_000;
 
+/// Digits of a number in a range.
+const MAX_DIGITS: usize = 9;
+
 /// The names that an entry of a role group stands for; the entry itself when it has no brackets. Text after
 /// the bracket is kept (`node[1:3].example`); KubeKey drops it. The error says what is wrong with the range.
 pub(crate) fn expand(entry: &str) -> Result<Vec<String>, String> {
@@ -36,8 +39,12 @@ pub(crate) fn expand(entry: &str) -> Result<Vec<String>, String> {
 
 fn number(text: &str) -> Result<usize, String> {
     let text = text.trim();
-    let digits = !text.is_empty() && text.len() <= 9 && text.bytes().all(|b| b.is_ascii_digit());
-    digits.then(|| text.parse().ok()).flatten().ok_or_else(|| format!("`{text}` is not a number"))
+    if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
+        return Err(format!("`{text}` is not a number"));
+    }
+    // Zeros in front count, too: they become part of every name.
+    let number = (text.len() <= MAX_DIGITS).then(|| text.parse().ok()).flatten();
+    number.ok_or_else(|| format!("`{text}` has more than {MAX_DIGITS} digits"))
 }
 
 #[cfg(test)]
@@ -75,6 +82,7 @@ mod tests {
         ] {
             assert!(expand(entry).is_err(), "{entry}");
         }
+        assert_eq!(expand("node[1:1000000000]").unwrap_err(), "`1000000000` has more than 9 digits");
         assert!(expand("node[1:99999999]").is_err() && expand("node[1:9999999999999999999999]").is_err());
     }
 }

@@ -1,6 +1,7 @@
 //! The command line: types for clap and nothing else. What a command does is in `commands/`.
 
 mod cluster;
+pub mod kubekey;
 mod other;
 
 pub use cluster::{

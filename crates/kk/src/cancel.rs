@@ -1,4 +1,7 @@
-//! Ctrl-C and SIGTERM: the first asks for a tidy end, the second ends at once.
+//! Ctrl-C, SIGTERM and SIGHUP: the first asks for a tidy end, a second Ctrl-C or SIGTERM ends at once.
+//!
+//! SIGHUP says that the terminal or the SSH session is gone. Shell and kernel both send it, so a second one is no wish
+//! of anybody's.
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -19,28 +22,40 @@ impl Cancel {
     /// The system refuses to deliver signals.
     pub(crate) fn on_signals() -> std::io::Result<Self> {
         let cancel = Self::default();
-        let (mut interrupt, mut terminate) =
-            (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-        let tokens = cancel.clone();
-        tokio::spawn(async move {
-            loop {
-                tokio::select! {
-                    _ = interrupt.recv() => {}
-                    _ = terminate.recv() => {}
-                }
-                tokens.step();
-            }
-        });
+        cancel.at(SignalKind::interrupt(), Self::step)?;
+        cancel.at(SignalKind::terminate(), Self::step)?;
+        // `nohup kk …` is to survive its terminal.
+        if !is_ignored(SignalKind::hangup()) {
+            cancel.at(SignalKind::hangup(), |cancel| cancel.tidy.cancel())?;
+        }
         Ok(cancel)
     }
 
-    /// One signal has come.
+    fn at(&self, kind: SignalKind, react: fn(&Self)) -> std::io::Result<()> {
+        let (mut signals, cancel) = (signal(kind)?, self.clone());
+        tokio::spawn(async move {
+            while signals.recv().await.is_some() {
+                react(&cancel);
+            }
+        });
+        Ok(())
+    }
+
+    /// Somebody wants it to end.
     fn step(&self) {
         if self.tidy.is_cancelled() {
             self.at_once.cancel();
         }
         self.tidy.cancel();
     }
+}
+
+/// Whether this process was started with the signal ignored (proc(5), `SigIgn`). Listening would undo that.
+fn is_ignored(kind: SignalKind) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (kind.as_raw_value() - 1) & 1 == 1
 }
 
 #[cfg(test)]

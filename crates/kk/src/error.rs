@@ -2,7 +2,10 @@
 //!
 //! Messages are fragments without a full stop that fit after `error: `. Each kind has its exit code.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use kk_cluster::BuildError;
 use kk_config::{ConfigErrors, Diagnostic};
@@ -71,6 +74,16 @@ impl Error {
     #[expect(clippy::needless_pass_by_value, reason = "who calls this needs the error no more")]
     pub fn other(doing: impl Into<String>, cause: impl ToString) -> Self {
         Self::Other { doing: doing.into(), cause: cause.to_string(), hint: None }
+    }
+
+    /// Something below `--workdir` that cannot be written.
+    #[expect(clippy::needless_pass_by_value, reason = "who calls this needs the error no more")]
+    pub fn workdir(path: &Path, cause: io::Error) -> Self {
+        Self::Other {
+            doing: format!("write {}", path.display()),
+            cause: cause.to_string(),
+            hint: Some("name a directory that you may write to with --workdir".into()),
+        }
     }
 
     /// A configuration error that has no place in a file.

@@ -18,7 +18,7 @@ pub enum ExitStatus {
     Connection = 4,
     /// A host does not meet a requirement. Nothing was changed.
     Precheck = 5,
-    /// Ctrl-C or SIGTERM. The number is the shell's (128 + SIGINT).
+    /// Ctrl-C, SIGTERM or SIGHUP. The number is the shell's (128 + SIGINT).
     Cancelled = 130,
 }
 
@@ -48,7 +48,7 @@ impl ExitStatus {
             Self::Config => "the configuration is wrong",
             Self::Connection => "a host cannot be reached or gives no root rights; nothing was changed",
             Self::Precheck => "a host does not meet a requirement; nothing was changed",
-            Self::Cancelled => "cancelled by Ctrl-C or SIGTERM",
+            Self::Cancelled => "cancelled by Ctrl-C, SIGTERM or a closed terminal",
         }
     }
 }

@@ -1,15 +1,16 @@
 //! Pages that repeat what the code says, held to it.
 //!
-//! `UPDATE_DOCS=1 cargo test -p kk --test docs` writes the table of docs/configuration.md anew.
+//! `UPDATE_DOCS=1 cargo test -p kk --test docs` writes the tables of docs/configuration.md and docs/cli.md anew.
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
-use kk::exit::ExitStatus;
+use clap::{Arg, Command, CommandFactory};
+use kk::{args::Cli, exit::ExitStatus};
 use kk_config::{Overrides, load};
 use serde_json::Value;
 
-const BEGIN: &str = "<!-- fields: written by a test, see crates/kk/tests/docs.rs -->\n";
-const END: &str = "<!-- end of fields -->\n";
+const BEGIN: &str = "<!-- written by a test, see crates/kk/tests/docs.rs -->\n";
+const END: &str = "<!-- end of what is written by a test -->\n";
 
 fn file(path: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
@@ -71,6 +72,66 @@ fn default(value: &Value) -> String {
     }
 }
 
+/// What stands between the marks of a page is `text`, or becomes it.
+fn hold(path: &str, text: &str) {
+    let page = read(path);
+    let (before, rest) = page.split_once(BEGIN).expect("the page has the mark at which the text begins");
+    let (shown, after) = rest.split_once(END).expect("the page has the mark at which the text ends");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(file(path), format!("{before}{BEGIN}{text}{END}{after}")).expect("the page is writable");
+    } else {
+        assert!(shown == text, "{path} is out of date; run this test with UPDATE_DOCS=1");
+    }
+}
+
+/// A section for each command that does something: what it does, and its options.
+fn sections(command: &Command, path: &str, out: &mut String) {
+    for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help") {
+        sections(inner, &format!("{path} {}", inner.get_name()), out);
+    }
+    if command.has_subcommands() {
+        return;
+    }
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    out.push_str(&format!("### {path}\n\n{about}.\n\n"));
+    let shown = |arg: &&Arg| !matches!(arg.get_id().as_str(), "help" | "version");
+    let options: String = command.get_arguments().filter(shown).map(option).collect();
+    if !options.is_empty() {
+        out.push_str(&format!("| option | default | |\n| --- | --- | --- |\n{options}\n"));
+    }
+}
+
+/// `| -f, --filename FILE | default | help |`, with what is typed marked as code.
+fn option(arg: &Arg) -> String {
+    let code = |text: String| format!("`{text}`");
+    let takes_value = arg.get_action().takes_values();
+    let value = arg.get_value_names().filter(|_| takes_value).map(|names| names[0].to_string());
+    let long = match (arg.get_long(), value) {
+        (Some(long), Some(value)) => format!("--{long} {value}"),
+        (Some(long), None) => format!("--{long}"),
+        (None, value) => value.unwrap_or_default(),
+    };
+    let short = arg.get_short().map(|short| format!("-{short}"));
+    let names: Vec<String> = short.into_iter().chain([long]).map(code).collect();
+    let defaults = arg.get_default_values().iter().filter(|_| takes_value);
+    let default: String = defaults.map(|value| code(value.to_string_lossy().into_owned())).collect();
+    let words = arg.get_possible_values().into_iter().filter(|_| takes_value);
+    let words: Vec<String> = words.map(|word| code(word.get_name().to_owned())).collect();
+    let words = if words.is_empty() { String::new() } else { format!(": {}", words.join(", ")) };
+    let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+    format!("| {} | {default} | {help}{words} |\n", names.join(", "))
+}
+
+#[test]
+fn the_page_on_the_command_line_has_every_option() {
+    let mut text = String::new();
+    let mut command = Cli::command();
+    command.build();
+    sections(&command, "kk", &mut text);
+    hold("docs/cli.md", &text);
+    assert!(text.contains("### kk create cluster\n") && text.contains("| `-f`, `--filename FILE` |"));
+}
+
 #[test]
 fn the_page_on_configuration_names_every_field() {
     let schema = serde_json::to_value(kk_config::schema()).expect("a schema is JSON");
@@ -78,15 +139,7 @@ fn the_page_on_configuration_names_every_field() {
     rows(&schema, &schema, "", &without_effect(), &mut table);
     let table = table.concat();
 
-    let page = read("docs/configuration.md");
-    let (before, rest) = page.split_once(BEGIN).expect("the page has the mark at which the table begins");
-    let (shown, after) = rest.split_once(END).expect("the page has the mark at which the table ends");
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        let text = format!("{before}{BEGIN}{table}{END}{after}");
-        fs::write(file("docs/configuration.md"), text).expect("the page is writable");
-    } else {
-        assert!(shown == table, "docs/configuration.md is out of date; run this test with UPDATE_DOCS=1");
-    }
+    hold("docs/configuration.md", &table);
     assert!(
         table.contains("| `spec.network.plugin` |")
             && table.contains("| `spec.addons` |  | **No effect yet.**")

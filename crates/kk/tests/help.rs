@@ -41,7 +41,7 @@ fn every_example_is_a_command_line_that_is_accepted() {
         let Some((_, examples)) = page.split_once("Examples:\n") else { continue };
         for line in examples.lines() {
             let words = line.trim().split("  ").next().unwrap_or_default();
-            let words = words.split(" > ").next().unwrap_or_default().split_whitespace();
+            let words = words.split(['<', '>']).next().unwrap_or_default().split_whitespace();
             let parsed = Cli::command().try_get_matches_from(words);
             assert!(parsed.is_ok(), "{path}: {line}: {}", parsed.unwrap_err());
             seen += 1;

@@ -4,7 +4,7 @@ use std::{
     fs,
     net::{TcpListener, TcpStream},
     path::Path,
-    process::{Command, Output, Stdio},
+    process::{Child, Command, Output, Stdio},
     thread::sleep,
     time::{Duration, Instant},
 };
@@ -95,6 +95,12 @@ fn hosts_that_cannot_be_reached_are_told_in_text_and_as_events() {
             text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(events[0]["event"], "run_started", "{verb}");
         assert_eq!(events[0]["command"], format!("{verb} cluster"));
+        let errors: Vec<_> = events.iter().filter(|event| event["event"] == "error").collect();
+        assert_eq!(errors.len(), 2, "{verb}: one for each host");
+        assert!(
+            errors.iter().all(|error| error["exit_code"] == 4 && error["hint"].is_string()),
+            "{errors:?}"
+        );
         assert_eq!(output.status.code(), Some(4), "{verb}");
     }
 }
@@ -140,30 +146,119 @@ fn values_that_make_no_sense_are_usage_errors() {
     }
 }
 
-/// Hosts that accept a connection and say nothing: only a signal or the time limit ends the wait.
-#[test]
-fn a_signal_ends_the_wait_for_silent_hosts() {
-    for signal in ["INT", "TERM"] {
-        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = silent.local_addr().unwrap().port();
-        let directory = cluster([port, closed_port()]);
+/// A host that accepts a connection and says nothing: only a signal or the time limit ends the wait for it.
+struct Silent {
+    listener: TcpListener,
+    directory: TempDir,
+}
+
+impl Silent {
+    fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let directory = cluster([listener.local_addr().unwrap().port(), closed_port()]);
         let file = directory.path().join("cluster.yaml");
         let patient = fs::read_to_string(&file).unwrap().replace("timeout: 2", "timeout: 60");
         fs::write(&file, patient).unwrap();
-        let child =
-            command(directory.path(), &["create", "cluster", "-f", "cluster.yaml", "-y"]).spawn().unwrap();
-        // A connection proves that the program waits for the host, so that the signal comes in the middle of it.
-        let held = accept(&silent);
+        Self { listener, directory }
+    }
+
+    /// Starts a create, through `env` with an option on signals, and comes back when it waits for the host.
+    fn create(&self, signals: &str) -> (Child, TcpStream) {
+        let mut child = Command::new("env")
+            .args([signals, env!("CARGO_BIN_EXE_kk"), "create", "cluster", "-f", "cluster.yaml", "-y"])
+            .current_dir(self.directory.path())
+            .env("HOME", self.directory.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let Some(held) = accept(&self.listener) else {
+            child.kill().unwrap();
+            panic!("nobody connected: {:?}", child.wait_with_output());
+        };
+        (child, held)
+    }
+}
+
+fn send(signal: &str, child: &Child) {
+    let status = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status();
+    assert!(status.unwrap().success());
+}
+
+#[test]
+fn a_signal_ends_the_wait_for_silent_hosts() {
+    for signal in ["INT", "TERM", "HUP"] {
+        let silent = Silent::new();
+        let (child, _held) = silent.create("--default-signal");
         let began = Instant::now();
-        let pid = child.id().to_string();
-        assert!(Command::new("kill").args(["-s", signal, &pid]).status().unwrap().success());
+        send(signal, &child);
         let output = child.wait_with_output().unwrap();
         let shown = text(&output.stderr);
-        assert!(held.is_some(), "{signal}: nobody connected: {shown}");
         assert_eq!(output.status.code(), Some(130), "{signal}: {shown}");
         assert!(began.elapsed() < Duration::from_secs(10), "{signal}");
         assert!(shown.contains("cancelled; nothing was changed"), "{signal}: {shown}");
     }
+}
+
+#[test]
+fn nohup_is_respected() {
+    let silent = Silent::new();
+    let (mut child, _held) = silent.create("--ignore-signal=HUP");
+    send("HUP", &child);
+    sleep(Duration::from_secs(1));
+    let ended = child.try_wait().unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(ended, None, "the signal was heard");
+}
+
+/// A run on a terminal that goes away in the middle, as with a lost SSH session.
+#[test]
+fn a_run_ends_tidily_with_its_terminal() {
+    let silent = Silent::new();
+    // This shell outlives the terminal, to write down how kk ended. The one around it, the terminal's first, does not:
+    // its end is what tells the kernel to signal the others.
+    let script = format!(
+        "trap : HUP; env --default-signal=HUP '{}' create cluster -f cluster.yaml -y; echo $? >code",
+        env!("CARGO_BIN_EXE_kk")
+    );
+    fs::write(silent.directory.path().join("script"), script).unwrap();
+    let mut terminal = Command::new("script")
+        .args(["-qec", "sh script; :", "/dev/null"])
+        .current_dir(silent.directory.path())
+        .env("HOME", silent.directory.path())
+        .env_remove("CI")
+        .env("TERM", "xterm")
+        .env("SHELL", "/bin/sh")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let held = accept(&silent.listener);
+    terminal.kill().unwrap();
+    terminal.wait().unwrap();
+    assert!(held.is_some(), "nobody connected");
+    let code = silent.directory.path().join("code");
+    let began = Instant::now();
+    while !fs::read_to_string(&code).is_ok_and(|text| text.ends_with('\n')) {
+        assert!(began.elapsed() < Duration::from_secs(20), "it still runs");
+        sleep(Duration::from_millis(20));
+    }
+    assert_eq!(fs::read_to_string(code).unwrap(), "130\n");
+}
+
+#[test]
+fn a_second_run_on_the_same_cluster_is_refused() {
+    let silent = Silent::new();
+    let (mut child, _held) = silent.create("--default-signal");
+    let arguments = ["delete", "cluster", "-f", "cluster.yaml", "-y"];
+    let output = kk(silent.directory.path(), &arguments);
+    let shown = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{shown}");
+    assert!(shown.contains(&format!("another kk works there (process {})", child.id())), "{shown}");
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 /// The first connection, if one comes within ten seconds.

@@ -198,6 +198,88 @@ fn a_reader_that_stops_early_is_no_error() {
 }
 
 #[test]
+fn what_is_no_configuration_file_is_refused_with_its_reason() {
+    let directory = with_file("utf-16.yaml", "");
+    fs::write(directory.path().join("utf-16.yaml"), b"\xff\xfek\0i\0n\0d\0").unwrap();
+    fs::write(directory.path().join("latin-1.yaml"), b"kind: Cluster\n# K\xf6ln\n").unwrap();
+    std::os::unix::fs::symlink("loop.yaml", directory.path().join("loop.yaml")).unwrap();
+    let cases = [
+        ("utf-16.yaml", "utf-16.yaml is not UTF-8 text (line 1)"),
+        ("latin-1.yaml", "latin-1.yaml is not UTF-8 text (line 2)"),
+        ("/dev/zero", "/dev/zero is larger than 16 MiB"),
+        (".", "cannot read .: Is a directory"),
+        ("loop.yaml", "cannot read loop.yaml: Too many levels of symbolic links"),
+    ];
+    for (file, reason) in cases {
+        let shown = all(directory.path(), &["config", "validate", "-f", file]);
+        assert!(shown.starts_with("exit 3\n") && shown.contains(reason), "{file}: {shown}");
+    }
+}
+
+#[test]
+fn a_file_can_come_from_standard_input() {
+    let validate = |text: &str| {
+        let directory = with_file("cluster.yaml", text);
+        let file = fs::File::open(directory.path().join("cluster.yaml")).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kk"));
+        let output = command.args(["config", "validate", "-f", "-"]).stdin(file).output().unwrap();
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let shown = validate(&stdout(&["create", "config", "-f", "-"]));
+    assert!(shown.starts_with("standard input is valid: cluster sample"), "{shown}");
+    let shown = validate("kind: [");
+    assert!(shown.contains("--> standard input:1:"), "{shown}");
+}
+
+#[test]
+fn what_is_wrong_with_a_file_is_told_to_programs_too() {
+    let text = "kind: Cluster\nmetadata: {name: a}\nspec:\n  hosts: [{name: A, address: 10.0.0.1}]\n  addons: [{name: x}]\n";
+    let directory = with_file("bad.yaml", text);
+    let output = kk(directory.path(), &["config", "validate", "-f", "bad.yaml", "--output", "json"]);
+    assert_snapshot!(String::from_utf8(output.stdout).unwrap());
+}
+
+#[test]
+fn the_name_of_this_machine_in_events_can_name_no_host() {
+    let name = kk_engine::CONTROL;
+    let text = format!(
+        "kind: Cluster\nmetadata: {{name: a}}\nspec:\n  hosts: [{{name: {name}, address: 10.0.0.1}}]\n  \
+         roleGroups: {{etcd: [{name}], control-plane: [{name}]}}\n"
+    );
+    let directory = with_file("cluster.yaml", &text);
+    let shown = all(directory.path(), &["config", "validate", "-f", "cluster.yaml"]);
+    assert!(shown.contains(&format!("`{name}` cannot name a host")), "{shown}");
+}
+
+/// What people type who know KubeKey, and the words of the answer.
+#[test]
+fn what_only_kubekey_has_is_not_there_yet() {
+    let cases = [
+        ("add nodes -f c.yaml", "`kk add nodes` of KubeKey is not there yet"),
+        ("delete node node3 -f c.yaml", "`kk delete node`"),
+        ("upgrade -f c.yaml --with-kubernetes v1.37.1", "`kk upgrade`"),
+        ("certs renew -f c.yaml", "`kk certs`"),
+        ("certs check-expiration", "`kk certs`"),
+        ("artifact export -m manifest.yaml", "`kk artifact`"),
+        ("create manifest", "`kk create manifest`"),
+        ("init os -f c.yaml", "`kk init`"),
+        ("alpha create phase os", "`kk alpha`"),
+        ("create cluster --with-kubesphere v3.4.1", "`--with-kubesphere`"),
+        ("create cluster -f c.yaml -a x.tar.gz --with-packages", "`-a`"),
+        ("create config --from-cluster", "`--from-cluster`"),
+        ("delete cluster --with-kubernetes v1.36.4", "`--with-kubernetes`"),
+    ];
+    for (line, answer) in cases {
+        let words: Vec<&str> = line.split(' ').collect();
+        let shown = all(Path::new("."), &words);
+        assert!(shown.starts_with("exit 2\n--- stdout\n--- stderr\nerror: "), "{line}: {shown}");
+        assert!(shown.contains(answer) && shown.contains("hint: "), "{line}: {shown}");
+    }
+    let shown = all(Path::new("."), &["delete", "cluster", "-a"]);
+    assert!(shown.contains("unexpected argument '-a'"), "{shown}");
+}
+
+#[test]
 fn a_full_disk_is_an_error() {
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_kk")).arg("version").stdout(full).output().unwrap();

@@ -22,7 +22,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = CREATE_EXAMPLES)]
 pub struct CreateCluster {
-    /// Configuration file; without it the cluster consists of this machine alone
+    /// Configuration file, or - for stdin; without it the cluster consists of this machine alone
     #[arg(short, long, value_name = "FILE")]
     pub filename: Option<PathBuf>,
 
@@ -51,7 +51,7 @@ pub struct CreateCluster {
 #[derive(Debug, Args)]
 #[command(after_help = DELETE_EXAMPLES)]
 pub struct DeleteCluster {
-    /// Configuration file; without it the cluster consists of this machine alone
+    /// Configuration file, or - for stdin; without it the cluster consists of this machine alone
     #[arg(short, long, value_name = "FILE")]
     pub filename: Option<PathBuf>,
 

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::OutputFormat;
+
 /// Options of `kk create config`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -49,11 +51,17 @@ pub enum Style {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  kk config validate -f cluster.yaml")]
+  kk config validate -f cluster.yaml
+  kk config validate -f cluster.yaml --output json
+  kk config validate -f - < cluster.yaml")]
 pub struct ConfigValidate {
-    /// Configuration file
+    /// Configuration file, or - for stdin
     #[arg(short, long, value_name = "FILE")]
     pub filename: PathBuf,
+
+    /// Findings for people on stderr, or events on stdout, one JSON object a line
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub output: OutputFormat,
 }
 
 /// Options of `kk completion`.

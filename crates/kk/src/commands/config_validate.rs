@@ -13,7 +13,7 @@ pub(super) fn run(args: &ConfigValidate, printer: &Printer) -> Result<(), Error>
         0 => String::new(),
         number => format!(", {}", text::count(number, "warning")),
     };
-    let (file, hosts) = (args.filename.display(), text::count(loaded.spec.hosts.len(), "host"));
+    let (file, hosts) = (load::name(&args.filename), text::count(loaded.spec.hosts.len(), "host"));
     let (name, version) = (&loaded.spec.name, loaded.spec.kubernetes.version);
     printer.message(&format!("{file} is valid: cluster {name}, Kubernetes {version}, {hosts}{warnings}"));
     Ok(())

@@ -1,6 +1,8 @@
 //! From the command line to a [`Spec`]: reads the file, or describes this machine when there is none.
 
 use std::{
+    fs::File,
+    io::{self, Read},
     net::{IpAddr, Ipv4Addr, UdpSocket},
     path::Path,
 };
@@ -13,6 +15,9 @@ use crate::printer::Printer;
 /// An address of the documentation range (RFC 5737): nothing is sent there.
 const ELSEWHERE: (Ipv4Addr, u16) = (Ipv4Addr::new(192, 0, 2, 1), 9);
 
+/// Bytes that are read of a file: far more than any cluster needs, far less than a device or an image has.
+const LARGEST: u64 = 16 << 20;
+
 /// The cluster that the command line names; warnings of the file are shown.
 pub(super) fn spec(file: Option<&Path>, kubernetes: Option<&str>, printer: &Printer) -> Result<Spec, Error> {
     let Some(file) = file else { return all_in_one(kubernetes) };
@@ -21,16 +26,46 @@ pub(super) fn spec(file: Option<&Path>, kubernetes: Option<&str>, printer: &Prin
     Ok(loaded.spec)
 }
 
-/// Reads a file and checks it.
+/// Reads a file, or standard input for `-`, and checks it.
 pub(super) fn file(path: &Path, kubernetes: Option<&str>) -> Result<Loaded, Error> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        Error::config(
-            format!("cannot read {}: {error}", path.display()),
-            Some("name a file with -f; `kk create config` writes one to start from".into()),
-        )
-    })?;
+    let name = name(path);
+    let opened = open(path).map_err(|error| unreadable(&name, &error))?;
+    let text = text(&name, opened)?;
     let overrides = Overrides { kubernetes_version: kubernetes.map(str::to_owned) };
-    kk_config::load(&path.display().to_string(), &text, &overrides).map_err(Error::Config)
+    kk_config::load(&name, &text, &overrides).map_err(Error::Config)
+}
+
+/// What messages call the file.
+pub(super) fn name(path: &Path) -> String {
+    if is_input(path) { "standard input".into() } else { path.display().to_string() }
+}
+
+fn is_input(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+fn open(path: &Path) -> io::Result<Box<dyn Read>> {
+    Ok(if is_input(path) { Box::new(io::stdin()) } else { Box::new(File::open(path)?) })
+}
+
+fn text(name: &str, from: impl Read) -> Result<String, Error> {
+    let mut bytes = Vec::new();
+    from.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| unreadable(name, &error))?;
+    if bytes.len() as u64 > LARGEST {
+        let message = format!("{name} is larger than {} MiB: this is no configuration file", LARGEST >> 20);
+        return Err(Error::config(message, None));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let start = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = start.iter().filter(|byte| **byte == b'\n').count() + 1;
+        Error::config(format!("{name} is not UTF-8 text (line {line})"), Some("save it as UTF-8".into()))
+    })
+}
+
+fn unreadable(name: &str, error: &io::Error) -> Error {
+    let hint = (error.kind() == io::ErrorKind::NotFound)
+        .then(|| "name a file with -f; `kk create config` writes one to start from".into());
+    Error::config(format!("cannot read {name}: {error}"), hint)
 }
 
 /// A version from the command line, or the default.

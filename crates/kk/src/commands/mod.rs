@@ -7,11 +7,12 @@ mod create_cluster;
 mod create_config;
 mod delete_cluster;
 mod load;
+mod lock;
 mod run;
 mod trace;
 mod version;
 
-use crate::args::{Cli, Command, Config, Create, Delete};
+use crate::args::{Cli, Command, Config, Create, Delete, OutputOptions};
 use crate::error::Error;
 use crate::exit::ExitStatus;
 use crate::printer::Printer;
@@ -32,6 +33,9 @@ fn printer(command: &Command) -> Printer {
     match command {
         Command::Create(Create::Cluster(args)) => Printer::new(args.run.output),
         Command::Delete(Delete::Cluster(args)) => Printer::new(args.run.output),
+        Command::Config(Config::Validate(args)) => {
+            Printer::new(OutputOptions { no_progress: true, output: args.output })
+        }
         _ => Printer::plain(),
     }
 }

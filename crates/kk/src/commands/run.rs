@@ -21,7 +21,7 @@ use crate::cancel::Cancel;
 use crate::error::{Error, HostFailure};
 use crate::printer::{Printer, findings, plan};
 
-use super::trace::Trace;
+use super::{lock::Lock, trace::Trace};
 
 /// Time of each module in milliseconds, in the order in which they ended.
 type Times = Vec<(String, u64)>;
@@ -40,10 +40,13 @@ pub(super) struct Run<'a> {
     log: Option<PathBuf>,
     /// With `--debug`.
     trace: Option<Trace>,
+    /// Absent for a dry run.
+    _lock: Option<Lock>,
 }
 
 /// What a run leaves on this machine: a directory with journal and log.
 struct Records {
+    lock: Lock,
     directory: PathBuf,
     listeners: Vec<Box<dyn Listener>>,
     trace: Option<Trace>,
@@ -58,14 +61,15 @@ impl Records {
         debug: bool,
         redactor: &Redactor,
     ) -> Result<Self, Error> {
+        let lock = Lock::take(folder)?;
         let time = formatted(time, format_description!("[year][month][day]-[hour][minute][second]"));
         let directory = folder.join("runs").join(format!("{time}-{}", command.replace(' ', "-")));
-        let failed = |error| Error::other(format!("write {}", directory.display()), error);
+        let failed = |error| Error::workdir(&directory, error);
         create_run_directory(&directory).map_err(failed)?;
         let journal = Journal::create(&directory).map_err(failed)?;
         let log = LogFile::create(&directory).map_err(failed)?;
         let trace = debug.then(|| Trace::create(&directory, redactor.clone())).transpose().map_err(failed)?;
-        Ok(Self { listeners: vec![Box::new(journal), Box::new(log)], trace, directory })
+        Ok(Self { lock, listeners: vec![Box::new(journal), Box::new(log)], trace, directory })
     }
 }
 
@@ -111,9 +115,9 @@ impl<'a> Run<'a> {
         let (heard, plan_heard) = oneshot::channel();
         let times = Arc::default();
         let mut listeners: Vec<Box<dyn Listener>> = vec![Box::new(printer.clone())];
-        let (log, trace) = records.map_or((None, None), |records| {
+        let (lock, log, trace) = records.map_or((None, None, None), |records| {
             listeners.extend(records.listeners);
-            (Some(records.directory), records.trace)
+            (Some(records.lock), Some(records.directory), records.trace)
         });
         listeners.push(Box::new(Last { plan: Some(heard), times: Arc::clone(&times) }));
         let listening = tokio::spawn(listen(receiver, listeners));
@@ -123,7 +127,7 @@ impl<'a> Run<'a> {
             time: formatted(time, format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z")),
         });
         let plan_heard = Some(plan_heard);
-        Ok(Self { printer, options, cancel, events, listening, plan_heard, times, log, trace })
+        Ok(Self { printer, options, cancel, events, listening, plan_heard, times, log, trace, _lock: lock })
     }
 
     /// Fires when the person asks to stop. As long as nothing was changed there is nothing to tidy up.
@@ -200,8 +204,9 @@ impl<'a> Run<'a> {
             (self.printer.clone(), format!("{} to make. {question}", plan::total(tasks)));
         let answer = tokio::task::spawn_blocking(move || printer.confirm(&question));
         let agreed = tokio::select! {
-            answer = answer => answer.map_err(|error| Error::other("ask on the terminal", error))??,
+            biased;
             () = self.cancel.tidy.cancelled() => return Err(Error::Cancelled { changed: false, log: None }),
+            answer = answer => answer.map_err(|error| Error::other("ask on the terminal", error))??,
         };
         if !agreed {
             self.printer.message("nothing was changed");

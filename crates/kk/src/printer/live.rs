@@ -109,14 +109,15 @@ impl Live {
         self.folded = None;
     }
 
-    /// Does something with the terminal while nothing is drawn.
-    pub(super) fn suspend<T>(&self, work: impl FnOnce() -> T) -> T {
-        self.bars.suspend(work)
+    /// Whether lines are drawn that a text must not be written into.
+    pub(super) fn is_drawn(&self) -> bool {
+        !self.hosts.is_empty()
     }
 
-    fn above(&self, line: &str) {
+    /// Writes a text above what is drawn.
+    pub(super) fn above(&self, text: &str) {
         // Nobody reads it when the terminal has gone away.
-        let _ = self.bars.println(line);
+        let _ = self.bars.println(text);
     }
 
     /// Makes a line for a host that has none: at the start, and again after a question cleared the screen.

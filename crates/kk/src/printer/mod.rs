@@ -4,6 +4,7 @@
 //! text and write nothing.
 
 mod confirm;
+pub mod errors;
 pub mod findings;
 pub mod lines;
 mod live;
@@ -83,32 +84,26 @@ impl Printer {
 
     /// Writes a message for the person, above the live view where there is one.
     pub fn message(&self, text: &str) {
-        let write = || {
-            let text = text.trim_end_matches('\n');
-            // There is nobody left to tell when standard error is gone.
-            let _ = writeln!(io::stderr().lock(), "{text}");
-        };
+        let text = text.trim_end_matches('\n');
         match self.live() {
-            Some(live) => live.suspend(write),
-            None => write(),
+            Some(live) if live.is_drawn() => live.above(text),
+            // There is nobody left to tell when standard error is gone.
+            _ => drop(writeln!(io::stderr().lock(), "{text}")),
         }
-    }
-
-    /// Writes a warning.
-    pub fn warning(&self, text: &str) {
-        self.message(&format!("{} {text}", self.paint.yellow("warning:")));
     }
 
     /// Writes findings of the configuration.
     pub fn diagnostics(&self, findings: &[Diagnostic]) {
+        self.events(&errors::warnings(findings));
         for finding in findings {
             self.message(&format!("{}\n", diagnostic(self.paint, finding)));
         }
     }
 
-    /// Writes why the command ended badly, as the last thing.
+    /// Writes why the command ended badly, as the last thing: for programs as events, and always for people.
     pub fn error(&self, error: &Error) {
         self.clear();
+        self.events(&errors::json_lines(error));
         self.message(&error.render(self.paint));
     }
 
@@ -117,7 +112,7 @@ impl Printer {
         match (self.format, self.live()) {
             (OutputFormat::Json, _) => {
                 let line = serde_json::to_string(event).expect("events are plain data");
-                let _ = writeln!(io::stdout().lock(), "{line}");
+                self.events(&format!("{line}\n"));
             }
             (OutputFormat::Text, Some(mut live)) => live.event(&event.kind),
             (OutputFormat::Text, None) => {
@@ -129,9 +124,7 @@ impl Printer {
     /// Shows what was noticed about the hosts, when there is something: a table, or an event for each finding.
     pub fn findings(&self, list: &[Finding]) {
         match self.format {
-            OutputFormat::Json => {
-                let _ = write!(io::stdout().lock(), "{}", findings::json_lines(list));
-            }
+            OutputFormat::Json => self.events(&findings::json_lines(list)),
             OutputFormat::Text if list.is_empty() => {}
             OutputFormat::Text => {
                 self.message(&format!("\n{}\n", findings::render(list, self.paint, width())));
@@ -171,6 +164,13 @@ impl Printer {
     /// Whether there is a person who can answer.
     pub fn can_ask(&self) -> bool {
         self.format == OutputFormat::Text && io::stdin().is_terminal() && io::stderr().is_terminal()
+    }
+
+    /// Writes lines of JSON, with `--output json`. A run goes on when nobody reads them any more.
+    fn events(&self, lines: &str) {
+        if self.format == OutputFormat::Json {
+            let _ = io::stdout().lock().write_all(lines.as_bytes());
+        }
     }
 
     fn clear(&self) {

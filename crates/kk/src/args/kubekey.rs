@@ -1,0 +1,71 @@
+//! Commands and options of KubeKey 3 that are not here yet: whoever types one from habit learns what to do instead.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::error::Error;
+
+/// Commands, each by the word that is unknown here, with the full name and what to do instead.
+const COMMANDS: [(&str, &str, &str); 10] = [
+    (
+        "add",
+        "kk add nodes",
+        "new workers join when they are in the file and `kk create cluster` runs with it",
+    ),
+    (
+        "node",
+        "kk delete node",
+        "drain the node, remove it with `kubectl delete node`, and take it out of the file",
+    ),
+    ("upgrade", "kk upgrade", "the cluster keeps its version until then"),
+    ("certs", "kk certs", "use `kubeadm certs` on the control planes"),
+    ("artifact", "kk artifact", OFFLINE),
+    ("manifest", "kk create manifest", OFFLINE),
+    ("init", "kk init", "install packages and a registry by hand"),
+    ("alpha", "kk alpha", "`kk create cluster` does only what is missing, so it needs no phases"),
+    ("cri", "kk cri migrate", "new clusters run containerd"),
+    ("cluster-info", "kk cluster-info", "use `kubectl cluster-info dump`"),
+];
+
+/// Options, each with the command that had it and what to do instead.
+const OPTIONS: [(&str, &str, &str); 12] = [
+    ("--with-kubesphere", "create", "leave it out, and install KubeSphere when the cluster is there"),
+    ("--with-local-storage", "create", "leave it out, and install a storage class when the cluster is there"),
+    (
+        "--with-security-enhancement",
+        "create",
+        "leave it out; spec.kubernetes.apiserverArgs takes arguments of yours",
+    ),
+    ("--with-packages", "create", OFFLINE),
+    ("--artifact", "create", OFFLINE),
+    ("-a", "create", OFFLINE),
+    ("--download-cmd", "create", "leave it out; spec.download.mirror names a mirror"),
+    ("--skip-push-images", "create", "leave it out: no images are pushed"),
+    ("--skip-install-addons", "create", "leave it out: no addons are installed"),
+    ("--from-cluster", "create", "write the file by hand; `kk create config` gives one to start from"),
+    ("--kubeconfig", "create", "leave it out: no running cluster is asked"),
+    ("--with-kubernetes", "delete", "leave it out: every version is removed in the same way"),
+];
+
+const OFFLINE: &str =
+    "for hosts without Internet `kk create config --style offline` writes a file to start from";
+
+/// The error for a command line that clap refused because of something that only KubeKey has. `first` is its first word.
+pub fn not_yet(refused: &clap::Error, first: &str) -> Option<Error> {
+    let word = |context| match refused.get(context) {
+        Some(ContextValue::String(word)) => Some(word),
+        _ => None,
+    };
+    let (name, hint) = match refused.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let word = word(ContextKind::InvalidSubcommand)?;
+            COMMANDS.iter().find(|(known, ..)| known == word).map(|(_, name, hint)| (name, hint))?
+        }
+        ErrorKind::UnknownArgument => {
+            let word = word(ContextKind::InvalidArg)?;
+            let known = |(option, command, _): &&(&str, &str, &str)| option == word && *command == first;
+            OPTIONS.iter().find(known).map(|(option, _, hint)| (option, hint))?
+        }
+        _ => return None,
+    };
+    Some(Error::Usage { message: format!("`{name}` of KubeKey is not there yet"), hint: (*hint).into() })
+}

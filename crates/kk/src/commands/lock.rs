@@ -1,0 +1,69 @@
+//! One run at a time in the folder of a cluster: two would undo each other's work on the hosts.
+//!
+//! The lock is the kernel's, so it ends with its process, however that ends. The file names the process.
+
+use std::{
+    fs::{File, OpenOptions, TryLockError},
+    io::{self, Read, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
+};
+
+use kk_engine::create_run_directory;
+
+use crate::error::Error;
+
+/// Held as long as this lives.
+pub(super) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Takes the lock of `kubekey/<cluster>`, which is made where it is missing.
+    pub(super) fn take(folder: &Path) -> Result<Self, Error> {
+        let path = folder.join(".lock");
+        let failed = |error| Error::workdir(&path, error);
+        create_run_directory(folder).map_err(failed)?;
+        let mut options = OpenOptions::new();
+        let options = options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let mut file = options.open(&path).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => name_holder(&mut file).map_err(failed)?,
+            Err(TryLockError::WouldBlock) => return Err(taken(folder, &mut file)),
+            // There are file systems without locks, and no reason to refuse them.
+            Err(TryLockError::Error(_)) => {}
+        }
+        Ok(Self { _file: file })
+    }
+}
+
+fn name_holder(file: &mut File) -> io::Result<()> {
+    file.set_len(0)?;
+    writeln!(file, "{}", std::process::id())
+}
+
+fn taken(folder: &Path, file: &mut File) -> Error {
+    let mut process = String::new();
+    // Without the number the message still says what matters.
+    let _ = file.read_to_string(&mut process);
+    Error::Other {
+        doing: format!("begin in {}", folder.display()),
+        cause: format!("another kk works there (process {})", process.trim()),
+        hint: Some("wait until it has ended, or end it with Ctrl-C".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_is_refused_until_the_first_has_ended() {
+        let directory = tempfile::tempdir().unwrap();
+        let first = Lock::take(directory.path()).unwrap();
+        let Err(Error::Other { cause, .. }) = Lock::take(directory.path()) else { panic!("two at a time") };
+        assert_eq!(cause, format!("another kk works there (process {})", std::process::id()));
+        drop(first);
+        Lock::take(directory.path()).unwrap();
+    }
+}
