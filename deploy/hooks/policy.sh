@@ -20,7 +20,6 @@ EOF
 }
 
 __on_validating::images.policy.example.com() {
-  # shellcheck disable=SC2016 # the dollars are jq's
   context::jq '
     def is_fixed: test("@sha256:|:[^/]+$") and (endswith(":latest") | not);
     [.review.request.object.spec.template.spec | (.initContainers, .containers)[]?.image | select(is_fixed | not)]

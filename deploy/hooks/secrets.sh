@@ -37,7 +37,6 @@ EOF
 }
 
 __on_group::copies() {
-  # shellcheck disable=SC2016 # the dollars are jq's
   context::jq '
     .snapshots
     | [.sources[].filterResult] as $sources
