@@ -86,6 +86,11 @@ impl<'a> Findings<'a> {
         self.unread.iter().any(|span| part.extent.is_none_or(|extent| extent.contains(*span)))
     }
 
+    /// True when further findings are only counted.
+    pub(crate) fn is_full(&self) -> bool {
+        self.found.len() >= MOST
+    }
+
     /// The warnings, or everything when there is an error; each in the order of the file.
     pub(crate) fn finish(mut self) -> Result<Vec<Diagnostic>, ConfigErrors> {
         let mut found = std::mem::take(&mut self.found);
@@ -100,10 +105,10 @@ impl<'a> Findings<'a> {
     }
 
     fn add(&mut self, severity: Severity, span: Option<Span>, message: String, hint: String) {
-        if self.found.len() < MOST {
-            self.found.push(Finding { span, severity, message, hint });
-        } else {
+        if self.is_full() {
             self.more += 1;
+        } else {
+            self.found.push(Finding { span, severity, message, hint });
         }
     }
 

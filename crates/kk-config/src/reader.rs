@@ -172,9 +172,12 @@ impl<'a> Reader<'a, '_> {
     fn unknown_key(&mut self, key: &Key, value: Span, properties: Option<&Map<String, Json>>, path: &str) {
         let Key { text: key, span } = key;
         let known = || properties.into_iter().flat_map(Map::keys).map(String::as_str);
-        let hint = did_you_mean(key, known())
-            .or_else(|| self.home_of(key).map(|home| format!("`{key}` belongs in `{home}`")))
-            .unwrap_or_else(|| format!("known here: {}", known().collect::<Vec<_>>().join(", ")));
+        let hint = || {
+            did_you_mean(key, known())
+                .or_else(|| self.home_of(key).map(|home| format!("`{key}` belongs in `{home}`")))
+                .unwrap_or_else(|| format!("known here: {}", known().collect::<Vec<_>>().join(", ")))
+        };
+        let hint = if self.findings.is_full() { String::new() } else { hint() };
         let place = if path.is_empty() { "the document".to_owned() } else { format!("`{path}`") };
         self.findings.unknown_key(*span, value, format!("unknown field `{key}` in {place}"), hint);
     }

@@ -139,6 +139,7 @@ fn values_that_make_no_sense_are_usage_errors() {
         &["--output", "xml"],
         &["--container-manager", "docker"],
         &["--artifact", "x.tar.gz"],
+        &["--templates", "/nowhere"],
     ];
     for case in cases {
         let arguments = [&["create", "cluster", "-y"][..], case].concat();

@@ -39,7 +39,7 @@ pub struct CreateCluster {
     pub container_manager: ContainerManager,
 
     /// Directory with templates that replace the built-in ones of the same path
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = directory)]
     pub templates: Option<PathBuf>,
 
     #[command(flatten)]
@@ -155,6 +155,12 @@ impl From<HostKeyChecking> for HostKeyPolicy {
 pub enum ContainerManager {
     /// The only one so far
     Containerd,
+}
+
+/// A misspelt directory would mean the built-in templates.
+fn directory(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    if path.is_dir() { Ok(path) } else { Err("there is no such directory".into()) }
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {
