@@ -26,7 +26,7 @@ fn run(handlers: &str, contexts: &str, argument: &str) -> (bool, String, String)
     (output.status.success(), text(&output.stdout), text(&output.stderr))
 }
 
-const EVENT: &str = r#"[{"binding":"pods","type":"Event","watchEvent":"Added","object":{"metadata":{"name":"p","labels":{"a.b/c":"x"}},"flag":false,"none":null,"list":[{"v":7}]}}]"#;
+const EVENT: &str = r#"[{"binding":"pods","type":"Event","watchEvent":"Added","object":{"metadata":{"name":"p","labels":{"a.b/c":"x"}},"flag":false,"none":null,"list":[{"v":7}],"data":{"0":"zero"}}}]"#;
 
 #[rstest]
 #[case::startup(r#"[{"binding":"onStartup"}]"#, "__on_startup")]
@@ -52,6 +52,7 @@ const EVENT: &str = r#"[{"binding":"pods","type":"Event","watchEvent":"Added","o
     r#"[{"binding":"c","type":"Conversion","fromVersion":"g/v1","toVersion":"v2"}]"#,
     "__on_conversion::c::g.v1::v2"
 )]
+#[case::any_name(r#"[{"binding":"* a b","type":"Schedule"}]"#, "__main__")]
 #[case::main(r#"[{"binding":"c","type":"Schedule"}]"#, "__main__")]
 fn each_context_has_its_handler(#[case] contexts: &str, #[case] handler: &str) {
     let handlers = format!(
@@ -66,6 +67,7 @@ fn each_context_has_its_handler(#[case] contexts: &str, #[case] handler: &str) {
 #[case("context::get object.metadata.name", "p")]
 #[case("context::get --required object.list.0.v", "7")]
 #[case(r#"context::get 'object.metadata.labels."a.b/c"'"#, "x")]
+#[case(r#"context::get 'object.data."0"'"#, "zero")]
 #[case("context::has object.none && echo yes", "yes")]
 #[case("context::has object.more || echo no", "no")]
 #[case("context::is_false object.flag && context::is_null object.none && echo yes", "yes")]

@@ -71,7 +71,7 @@ pub(super) fn digest(
     mut report: impl FnMut(DigestError),
 ) -> Result<(Digest, String), DigestError> {
     let unreadable = |why: String| DigestError { object: resource.kind.clone(), why };
-    let value = jaq_json::read::parse_single(raw).map_err(|error| unreadable(error.to_string()))?;
+    let value = json::parse(raw).map_err(|error| unreadable(error.to_string()))?;
     let value = with_type(value, resource);
     let metadata = get(&value, "metadata").unwrap_or(&Val::Null);
     let text = |key: &str| get(metadata, key).and_then(text_of).unwrap_or_default();
@@ -107,6 +107,7 @@ fn with_type(value: Val, resource: &Resource) -> Val {
         let map = Arc::make_mut(&mut map);
         map.insert(Val::utf8_str("apiVersion"), Val::utf8_str(resource.api_version()));
         map.insert(Val::utf8_str("kind"), Val::utf8_str(resource.kind.clone()));
+        map.sort_unstable_keys();
     }
     Val::Obj(map)
 }

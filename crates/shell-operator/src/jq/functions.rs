@@ -5,16 +5,22 @@ use jaq_core::{Error, RunPtr};
 use jaq_json::Val;
 
 use super::{Data, paths};
-use crate::json::{Numbers, to_vec};
+use crate::json::{self, jq_text};
 
 /// Those that can be said in jq. `env` is empty: filters do not see the operator's environment.
 pub(super) const DEFINITIONS: &str = r#"
 def env: {};
+def _location($before): { file: "<top-level>", line: ([$before | explode[] | select(. == 10)] | length + 1) };
+def _divide($right; $left): if $right == 0 and ($left | isnumber)
+  then error("\($left) cannot be divided because the divisor is zero") else $left / $right end;
 def tostring: if isstring then . else tojson end;
 def _ltrimstr($x): ltrimstr($x);
 def ltrimstr($x): if isstring and ($x | isstring) then _ltrimstr($x) else . end;
 def _rtrimstr($x): rtrimstr($x);
 def rtrimstr($x): if isstring and ($x | isstring) then _rtrimstr($x) else . end;
+def trimstr($x): ltrimstr($x) | rtrimstr($x);
+def todate: strftime("%Y-%m-%dT%H:%M:%SZ");
+def todateiso8601: todate;
 def join($s): if . == [] then "" else
   reduce .[] as $x (null; (if . == null then "" else . + $s end)
     + ($x | if . == null then "" elif isstring then . else tojson end)) end;
@@ -23,6 +29,7 @@ def _entry_key: if has("key") then .key elif has("k") then .k elif has("name") t
   | if isstring then . elif . == null then "null" else tojson end;
 def _entry_value: if has("value") then .value elif has("v") then .v elif has("Value") then .Value
   elif has("V") then .V else null end;
+def to_entries: [keys[] as $key | { $key, value: .[$key] }];
 def from_entries: reduce .[] as $x ({}; . + ($x | { (_entry_key): _entry_value }));
 def with_entries(f): to_entries | map(f) | from_entries;
 def leaf_paths: paths(isarray or isobject | not);
@@ -46,7 +53,7 @@ def truncate_stream(stream): . as $n | stream | select(.[0] | length > $n) | [(.
 
 /// Those of jaq, some of them replaced, and our own.
 pub(super) fn native() -> impl Iterator<Item = Fun<Data>> {
-    let own: [Filter<RunPtr<Data>>; 5] = [
+    let own: [Filter<RunPtr<Data>>; 6] = [
         ("_set_path", v(1), |mut cv| {
             let arguments = cv.0.pop_var();
             let Val::Arr(arguments) = &arguments else { return bome(Err(Error::str("no path"))) };
@@ -61,19 +68,20 @@ pub(super) fn native() -> impl Iterator<Item = Fun<Data>> {
             };
             bome(paths::delete_all(cv.1, paths.to_vec()).map_err(Error::str))
         }),
-        ("tojson", v(0), |cv| bome(to_json(&cv.1).map(Val::utf8_str).map_err(Error::str))),
+        ("tojson", v(0), |cv| bome(jq_text(&cv.1).map(Val::utf8_str).map_err(Error::str))),
+        ("fromjson", v(0), |cv| bome(from_json(&cv.1).map_err(Error::str))),
         ("@csv", v(0), |cv| bome(row(&cv.1, ",", csv_text).map(Val::utf8_str).map_err(Error::str))),
         ("@tsv", v(0), |cv| bome(row(&cv.1, "\t", tsv_text).map(Val::utf8_str).map_err(Error::str))),
     ];
     let theirs = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
-    theirs.filter(|fun| !["env", "tojson"].contains(&fun.0)).chain(own.into_iter().map(run::<Data>))
+    theirs
+        .filter(|fun| !["env", "tojson", "fromjson"].contains(&fun.0))
+        .chain(own.into_iter().map(run::<Data>))
 }
 
-fn to_json(value: &Val) -> Result<String, String> {
-    let bytes = to_vec(value, Numbers::Exact).map_err(|error| error.to_string())?;
-    // The writer escapes what HTML must not have; jq's text does not.
-    let text = String::from_utf8(bytes).map_err(|error| error.to_string())?;
-    Ok(text.replace("\\u003c", "<").replace("\\u003e", ">").replace("\\u0026", "&"))
+fn from_json(value: &Val) -> Result<Val, String> {
+    let Val::TStr(text) = value else { return Err("only a string can be read as JSON".to_owned()) };
+    json::parse(text).map_err(|error| error.to_string())
 }
 
 /// The items of an array as one line.
@@ -82,7 +90,7 @@ fn row(value: &Val, separator: &str, text: fn(&str) -> String) -> Result<String,
     let cells = items.iter().map(|item| match item {
         Val::Null => Ok(String::new()),
         Val::TStr(bytes) => Ok(text(&String::from_utf8_lossy(bytes))),
-        Val::Num(_) | Val::Bool(_) => to_json(item),
+        Val::Num(_) | Val::Bool(_) => jq_text(item).map_err(|error| error.to_string()),
         _ => Err("arrays and objects have no place in a row".to_owned()),
     });
     Ok(cells.collect::<Result<Vec<_>, _>>()?.join(separator))

@@ -5,6 +5,7 @@
 
 mod functions;
 mod paths;
+mod reads;
 mod update;
 
 use std::fmt;
@@ -15,6 +16,8 @@ use jaq_core::{Compiler, Ctx, Vars, data};
 use jaq_json::Val;
 
 use crate::json::{self, Numbers};
+pub use reads::{Keys, reads};
+use update::Rewriter;
 
 type Data = data::JustLut<Val>;
 
@@ -51,7 +54,7 @@ impl Filter {
         let term = jaq_core::load::parse(source, |parser| parser.term()).ok_or_else(|| {
             JqError::Compile("the program must be one expression, without imports".to_owned())
         })?;
-        let main = Def { name: "_main", args: vec!["$ENV"], body: update::rewrite(term) };
+        let main = Def { name: "_main", args: vec!["$ENV"], body: Rewriter::new(source).term(term) };
         let loader = Loader::new(jaq_defs().chain([main]));
         let modules = loader.load(&arena, program("_main({})")).map_err(|errors| load_error(&errors))?;
         let compiled = Compiler::default()
@@ -188,12 +191,20 @@ mod tests {
     #[case::add(".n += 1", "{}", r#"{"n":1}"#)]
     #[case::alternative(".n //= 7 | .m //= 8", r#"{"m":1}"#, r#"{"m":1,"n":7}"#)]
     #[case::slice(".[1:3] = [9]", "[0,1,2,3]", "[0,9,3]")]
+    #[case::slice_of_nothing(
+        "[.a[:2], .b[.n:], .c[1:3][0], .b[1:][.m]?]",
+        r#"{"b":"xyz","n":1}"#,
+        r#"[null,"yz",null]"#
+    )]
+    #[case::division_order("[(6, 4) / (1, 2)]", "{}", "[6,4,3,2]")]
+    #[case::deep_json("try (\"[\" * 100000 | fromjson) catch \"no\"", "{}", "\"no\"")]
     #[case::delete(
         "del(.metadata.annotations.x, .a[0,2])",
         r#"{"metadata":{},"a":[1,2,3]}"#,
         r#"{"a":[2],"metadata":{}}"#
     )]
     #[case::delete_in_null("del(.a.b)", "{}", "{}")]
+    #[case::location("1 |\n$__loc__", "{}", r#"{"file":"\u003ctop-level\u003e","line":2}"#)]
     #[case::join_null(r#"join("-")"#, r#"["a",null,1]"#, r#""a--1""#)]
     #[case::numbers(
         "[1, 1.0, 1.50, 1e3, 1e17, 123456789012345678, 0.1, -0, 3.0e-7]",
@@ -208,7 +219,6 @@ mod tests {
     #[case::syntax(".a[")]
     #[case::unknown_function("nope(1)")]
     #[case::no_inputs("input")]
-    #[case::two_programs("1; def y: 2")]
     #[case::two_programs("1; def y: 2")]
     #[case::empty("")]
     fn bad_programs_do_not_compile(#[case] filter: &str) {

@@ -1,4 +1,4 @@
-//! Assignments as jq does them.
+//! Assignments, slices of nothing, division by zero and `$__loc__` as jq does them.
 //!
 //! jaq updates in place and refuses to go through what is not there: `null | .a = 1` is an error. In jq it makes
 //! the object, and hooks count on it (`.metadata.labels.x = "y"` for an object without labels). So assignments
@@ -6,7 +6,8 @@
 
 use jaq_core::load::lex::StrPart;
 use jaq_core::load::parse::{BinaryOp, Def, Pattern, Term};
-use jaq_core::path::{Part, Path};
+use jaq_core::ops::{Cmp, Math};
+use jaq_core::path::{Opt, Part, Path};
 
 /// Definitions that assignments become calls of, and those of jaq that are built on its own updates.
 pub(super) const DEFINITIONS: &str = r"
@@ -24,47 +25,133 @@ def del(f): delpaths([path(f)]);
 
 /// Name of the variable that holds an assignment's right side.
 const RIGHT: &str = "$__right";
+/// Name of the variable that holds what a path with a slice begins at.
+const WHOLE: &str = "$__whole";
+/// Variable of jq that says where in the program it stands.
+const LOCATION: &str = "$__loc__";
 
-/// `term` with every assignment written as a call.
-pub(super) fn rewrite(term: Term<&str>) -> Term<&str> {
-    match term {
-        Term::BinOp(left, op, right) => rewrite_operation(rewrite(*left), op, rewrite(*right)),
-        Term::Str(format, parts) => Term::Str(format, parts.into_iter().map(rewrite_part).collect()),
-        Term::Arr(inner) => Term::Arr(inner.map(rewrite_box)),
-        Term::Obj(entries) => {
-            let entry = |(key, value): (Term<_>, Option<Term<_>>)| (rewrite(key), value.map(rewrite));
-            Term::Obj(entries.into_iter().map(entry).collect())
+/// Writes as calls of definitions what jaq has otherwise.
+pub(super) struct Rewriter<'s> {
+    /// The text of the program that the terms are slices of.
+    source: &'s str,
+}
+
+impl<'s> Rewriter<'s> {
+    /// For terms of `source`.
+    pub(super) fn new(source: &'s str) -> Self {
+        Self { source }
+    }
+
+    /// `term` with every assignment, division and `$__loc__` written as a call.
+    pub(super) fn term(&self, term: Term<&'s str>) -> Term<&'s str> {
+        match term {
+            Term::BinOp(left, op, right) => operation(self.term(*left), op, self.term(*right)),
+            Term::Str(format, parts) => {
+                Term::Str(format, parts.into_iter().map(|part| self.string_part(part)).collect())
+            }
+            Term::Arr(inner) => Term::Arr(inner.map(|inner| self.boxed(inner))),
+            Term::Obj(entries) => {
+                let entry =
+                    |(key, value): (_, Option<_>)| (self.term(key), value.map(|value| self.term(value)));
+                Term::Obj(entries.into_iter().map(entry).collect())
+            }
+            Term::Neg(inner) => Term::Neg(self.boxed(inner)),
+            Term::Label(name, inner) => Term::Label(name, self.boxed(inner)),
+            Term::Fold(name, source, pattern, terms) => {
+                Term::Fold(name, self.boxed(source), pattern, self.terms(terms))
+            }
+            Term::TryCatch(inner, catch) => {
+                Term::TryCatch(self.boxed(inner), catch.map(|catch| self.boxed(catch)))
+            }
+            Term::IfThenElse(branches, otherwise) => {
+                let branch = |(condition, then)| (self.term(condition), self.term(then));
+                let otherwise = otherwise.map(|otherwise| self.boxed(otherwise));
+                Term::IfThenElse(branches.into_iter().map(branch).collect(), otherwise)
+            }
+            Term::Def(definitions, inner) => {
+                let definition = |def: Def<_>| Def { body: self.term(def.body), ..def };
+                Term::Def(definitions.into_iter().map(definition).collect(), self.boxed(inner))
+            }
+            Term::Call(name, arguments) => Term::Call(name, self.terms(arguments)),
+            Term::Path(inner, Path(parts)) => {
+                let part = |(part, optional)| (self.path_part(part), optional);
+                slices_of_null(self.boxed(inner), parts.into_iter().map(part).collect())
+            }
+            Term::Var(name) if name == LOCATION => self.location(name),
+            other @ (Term::Id | Term::Recurse | Term::Num(_) | Term::Break(_) | Term::Var(_)) => other,
         }
-        Term::Neg(inner) => Term::Neg(rewrite_box(inner)),
-        Term::Label(name, inner) => Term::Label(name, rewrite_box(inner)),
-        Term::Fold(name, source, pattern, terms) => {
-            Term::Fold(name, rewrite_box(source), pattern, terms.into_iter().map(rewrite).collect())
+    }
+
+    /// `$__loc__`, found at `place`: what comes before it tells the line.
+    fn location(&self, place: &'s str) -> Term<&'s str> {
+        let offset = (place.as_ptr() as usize).saturating_sub(self.source.as_ptr() as usize);
+        let before = self.source.get(..offset).unwrap_or_default();
+        Term::Call("_location", vec![Term::Str(None, vec![StrPart::Str(before)])])
+    }
+
+    fn terms(&self, terms: Vec<Term<&'s str>>) -> Vec<Term<&'s str>> {
+        terms.into_iter().map(|term| self.term(term)).collect()
+    }
+
+    #[expect(clippy::boxed_local, reason = "the syntax tree is made of boxes")]
+    fn boxed(&self, term: Box<Term<&'s str>>) -> Box<Term<&'s str>> {
+        Box::new(self.term(*term))
+    }
+
+    fn string_part(&self, part: StrPart<&'s str, Term<&'s str>>) -> StrPart<&'s str, Term<&'s str>> {
+        match part {
+            StrPart::Term(term) => StrPart::Term(self.term(term)),
+            other => other,
         }
-        Term::TryCatch(inner, catch) => Term::TryCatch(rewrite_box(inner), catch.map(rewrite_box)),
-        Term::IfThenElse(branches, otherwise) => {
-            let branch = |(condition, then)| (rewrite(condition), rewrite(then));
-            Term::IfThenElse(branches.into_iter().map(branch).collect(), otherwise.map(rewrite_box))
+    }
+
+    fn path_part(&self, part: Part<Term<&'s str>>) -> Part<Term<&'s str>> {
+        match part {
+            Part::Index(index) => Part::Index(self.term(index)),
+            Part::Range(from, to) => {
+                Part::Range(from.map(|from| self.term(from)), to.map(|to| self.term(to)))
+            }
         }
-        Term::Def(definitions, inner) => {
-            let definition = |def: Def<_>| Def { body: rewrite(def.body), ..def };
-            Term::Def(definitions.into_iter().map(definition).collect(), rewrite_box(inner))
-        }
-        Term::Call(name, arguments) => Term::Call(name, arguments.into_iter().map(rewrite).collect()),
-        Term::Path(inner, Path(parts)) => {
-            let part = |(part, optional)| (rewrite_path_part(part), optional);
-            Term::Path(rewrite_box(inner), Path(parts.into_iter().map(part).collect()))
-        }
-        other @ (Term::Id | Term::Recurse | Term::Num(_) | Term::Break(_) | Term::Var(_)) => other,
     }
 }
 
-fn rewrite_operation<'s>(left: Term<&'s str>, op: BinaryOp<&'s str>, right: Term<&'s str>) -> Term<&'s str> {
+/// `.a[2:5]` of nothing is nothing, where jaq has an error.
+fn slices_of_null<'s>(
+    inner: Box<Term<&'s str>>,
+    mut parts: Vec<(Part<Term<&'s str>>, Opt)>,
+) -> Term<&'s str> {
+    // Without both bounds it is `.[]`.
+    let is_slice = |part: &Part<_>| matches!(part, Part::Range(from, to) if from.is_some() || to.is_some());
+    let Some(position) = parts.iter().position(|(part, _)| is_slice(part)) else {
+        return Term::Path(inner, Path(parts));
+    };
+    // Indices of a path look at what the path begins at, so that has to be remembered.
+    let pipe = |left, right| Term::BinOp(Box::new(left), BinaryOp::Pipe(None), Box::new(right));
+    let of_whole = |term| pipe(Term::Var(WHOLE), term);
+    let rest: Vec<_> = parts
+        .split_off(position)
+        .into_iter()
+        .map(|(part, optional)| match part {
+            Part::Index(index) => (Part::Index(of_whole(index)), optional),
+            Part::Range(from, to) => (Part::Range(from.map(of_whole), to.map(of_whole)), optional),
+        })
+        .collect();
+    let is_null =
+        Term::BinOp(Box::new(Term::Id), BinaryOp::Cmp(Cmp::Eq), Box::new(Term::Call("null", Vec::new())));
+    let mut rest = rest.into_iter();
+    let slice = Term::Path(Box::new(Term::Id), Path(rest.by_ref().take(1).collect()));
+    let sliced = Term::IfThenElse(vec![(is_null, Term::Id)], Some(Box::new(slice)));
+    let path = pipe(Term::Path(inner, Path(parts)), slices_of_null(Box::new(sliced), rest.collect()));
+    Term::BinOp(Box::new(Term::Id), BinaryOp::Pipe(Some(Pattern::Var(WHOLE))), Box::new(path))
+}
+
+fn operation<'s>(left: Term<&'s str>, op: BinaryOp<&'s str>, right: Term<&'s str>) -> Term<&'s str> {
     let with_right = |call: Term<&'s str>| {
         let pipe = BinaryOp::Pipe(Some(Pattern::Var(RIGHT)));
         Term::BinOp(Box::new(right.clone()), pipe, Box::new(call))
     };
     let modify = |op| {
-        let value = Term::BinOp(Box::new(Term::Id), op, Box::new(Term::Var(RIGHT)));
+        let value = operation(Term::Id, op, Term::Var(RIGHT));
         Term::Call("_modify", vec![left.clone(), value])
     };
     match op {
@@ -72,25 +159,7 @@ fn rewrite_operation<'s>(left: Term<&'s str>, op: BinaryOp<&'s str>, right: Term
         BinaryOp::Update => Term::Call("_modify", vec![left, right]),
         BinaryOp::UpdateMath(math) => with_right(modify(BinaryOp::Math(math))),
         BinaryOp::UpdateAlt => with_right(modify(BinaryOp::Alt)),
+        BinaryOp::Math(Math::Div) => Term::Call("_divide", vec![right, left]),
         other => Term::BinOp(Box::new(left), other, Box::new(right)),
-    }
-}
-
-#[expect(clippy::boxed_local, reason = "the syntax tree is made of boxes")]
-fn rewrite_box(term: Box<Term<&str>>) -> Box<Term<&str>> {
-    Box::new(rewrite(*term))
-}
-
-fn rewrite_part<'s>(part: StrPart<&'s str, Term<&'s str>>) -> StrPart<&'s str, Term<&'s str>> {
-    match part {
-        StrPart::Term(term) => StrPart::Term(rewrite(term)),
-        other => other,
-    }
-}
-
-fn rewrite_path_part(part: Part<Term<&str>>) -> Part<Term<&str>> {
-    match part {
-        Part::Index(index) => Part::Index(rewrite(index)),
-        Part::Range(from, to) => Part::Range(from.map(rewrite), to.map(rewrite)),
     }
 }

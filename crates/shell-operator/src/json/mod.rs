@@ -1,14 +1,17 @@
 //! JSON exactly as hooks know it: keys sorted, no spaces, HTML characters escaped, numbers in Go's form.
 //!
 //! Hooks compare and hash what they are given, so the text has to be the same byte for byte as the one that
-//! flant/shell-operator writes. [`write_value`] is the only writer of values that reach a hook.
+//! flant/shell-operator writes. [`write_value`] is the only writer of values that reach a hook, and [`parse`] the only
+//! reader of what filters get.
 
 mod number;
+mod parse;
 mod text;
 
 use jaq_json::{Num, Val};
 pub use number::write_f64;
-pub use text::write_string;
+pub use parse::{MAX_DEPTH, ParseError, parse};
+use text::Escapes;
 
 /// How whole numbers are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,29 +25,49 @@ pub enum Numbers {
 /// Why a value has no JSON form.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum WriteError {
-    /// JSON has neither infinity nor NaN.
-    #[error("the number {0} cannot be written as JSON")]
-    NotFinite(String),
     /// jaq allows any value as a key, JSON only strings.
     #[error("an object key must be a string, but one is {0}")]
     Key(String),
 }
 
-/// Appends `value` to `out` in the form described above.
+/// Appends `value` to `out` in the form described above. What JSON has not is written as jq does: `nan` as `null`,
+/// infinity as the largest float.
 pub fn write_value(out: &mut Vec<u8>, value: &Val, numbers: Numbers) -> Result<(), WriteError> {
+    write(out, value, Style { numbers, escapes: Escapes::Html })
+}
+
+/// Text of `value` as `tojson` of jq gives it: integers as they stand, and HTML characters too.
+pub fn jq_text(value: &Val) -> Result<String, WriteError> {
+    let mut out = Vec::new();
+    write(&mut out, value, Style { numbers: Numbers::Exact, escapes: Escapes::Jq })?;
+    Ok(String::from_utf8(out).expect("what is not UTF-8 was replaced"))
+}
+
+/// Appends `bytes` as a JSON string in the form described above; what is not UTF-8 becomes U+FFFD.
+pub fn write_string(out: &mut Vec<u8>, bytes: &[u8]) {
+    text::write_string(out, bytes, Escapes::Html);
+}
+
+#[derive(Clone, Copy)]
+struct Style {
+    numbers: Numbers,
+    escapes: Escapes,
+}
+
+fn write(out: &mut Vec<u8>, value: &Val, style: Style) -> Result<(), WriteError> {
     match value {
         Val::Null => out.extend_from_slice(b"null"),
         Val::Bool(true) => out.extend_from_slice(b"true"),
         Val::Bool(false) => out.extend_from_slice(b"false"),
-        Val::Num(number) => write_number(out, number, numbers)?,
-        Val::BStr(bytes) | Val::TStr(bytes) => write_string(out, bytes),
+        Val::Num(number) => write_number(out, number, style.numbers),
+        Val::BStr(bytes) | Val::TStr(bytes) => text::write_string(out, bytes, style.escapes),
         Val::Arr(items) => {
             out.push(b'[');
             for (position, item) in items.iter().enumerate() {
                 if position > 0 {
                     out.push(b',');
                 }
-                write_value(out, item, numbers)?;
+                write(out, item, style)?;
             }
             out.push(b']');
         }
@@ -59,9 +82,9 @@ pub fn write_value(out: &mut Vec<u8>, value: &Val, numbers: Numbers) -> Result<(
                 if position > 0 {
                     out.push(b',');
                 }
-                write_string(out, key);
+                text::write_string(out, key, style.escapes);
                 out.push(b':');
-                write_value(out, item, numbers)?;
+                write(out, item, style)?;
             }
             out.push(b'}');
         }
@@ -76,19 +99,19 @@ fn key_bytes(key: &Val) -> Result<&[u8], WriteError> {
     }
 }
 
-fn write_number(out: &mut Vec<u8>, number: &Num, numbers: Numbers) -> Result<(), WriteError> {
+fn write_number(out: &mut Vec<u8>, number: &Num, numbers: Numbers) {
     match (number, numbers) {
         (Num::Int(int), Numbers::Exact) => out.extend_from_slice(int.to_string().as_bytes()),
         (Num::BigInt(int), Numbers::Exact) => out.extend_from_slice(int.to_string().as_bytes()),
         (other, _) => {
             let float = as_f64(other);
-            if !float.is_finite() {
-                return Err(WriteError::NotFinite(other.to_string()));
+            if float.is_nan() {
+                out.extend_from_slice(b"null");
+            } else {
+                write_f64(out, float.clamp(f64::MIN, f64::MAX));
             }
-            write_f64(out, float);
         }
     }
-    Ok(())
 }
 
 fn as_f64(number: &Num) -> f64 {
@@ -138,8 +161,21 @@ mod tests {
         assert_eq!(String::from_utf8(to_vec(&value, Numbers::Float).unwrap()).unwrap(), expected);
     }
 
+    #[rstest]
+    #[case::html(r#""<&>\u2028""#, "\"<&>\u{2028}\"")]
+    #[case::looks_escaped(r#""\\u003c""#, r#""\\u003c""#)]
+    #[case::control(r#""\u0001\b\f\t""#, r#""\u0001\b\f\t""#)]
+    #[case::integer(r#"{"b":[12345678901234567890],"a":1.0}"#, r#"{"a":1,"b":[12345678901234567890]}"#)]
+    fn texts_of_jq(#[case] input: &str, #[case] expected: &str) {
+        assert_eq!(jq_text(&jaq_json::read::parse_single(input.as_bytes()).unwrap()).unwrap(), expected);
+    }
+
     #[test]
-    fn what_json_cannot_hold_is_an_error() {
-        assert!(matches!(to_vec(&Val::from(f64::NAN), Numbers::Float), Err(WriteError::NotFinite(_))));
+    fn what_json_cannot_hold_is_replaced_as_by_jq() {
+        assert_eq!(to_vec(&Val::from(f64::NAN), Numbers::Float).unwrap(), b"null");
+        assert_eq!(
+            to_vec(&Val::from(f64::NEG_INFINITY), Numbers::Float).unwrap(),
+            b"-1.7976931348623157e+308"
+        );
     }
 }

@@ -30,17 +30,15 @@ pub enum Action {
     Expire,
 }
 
+/// Every key may be missing or `null`: hooks print what their JSON library makes of an unset field.
 #[derive(Deserialize)]
 struct Line {
-    #[serde(default)]
-    name: String,
+    name: Option<String>,
     action: Option<String>,
     value: Option<f64>,
     buckets: Option<Vec<f64>>,
-    #[serde(default)]
-    labels: Labels,
-    #[serde(default)]
-    group: String,
+    labels: Option<Labels>,
+    group: Option<String>,
     add: Option<f64>,
     set: Option<f64>,
 }
@@ -64,7 +62,9 @@ pub fn parse(text: &[u8]) -> Result<Vec<Operation>, String> {
 }
 
 fn check(line: Line) -> Result<Operation, String> {
-    let name = &line.name;
+    let name = line.name.unwrap_or_default();
+    let labels = line.labels.unwrap_or_default();
+    let group = line.group.filter(|group| !group.is_empty());
     let shown = if name.is_empty() { "without name".to_owned() } else { format!("'{name}'") };
     let value = line.value.ok_or_else(|| format!("metric {shown} needs a 'value'"));
     let action = match (line.action.as_deref(), line.add, line.set) {
@@ -75,12 +75,10 @@ fn check(line: Line) -> Result<Operation, String> {
         (Some("set"), ..) => Action::Set(value?),
         (Some("observe"), ..) => {
             let buckets = line.buckets.filter(|buckets| !buckets.is_empty());
-            Action::Observe(
-                value?,
-                buckets.ok_or_else(|| format!("metric {shown} needs 'buckets' for 'observe'"))?,
-            )
+            let buckets = buckets.ok_or_else(|| format!("metric {shown} needs 'buckets' for 'observe'"))?;
+            Action::Observe(value?, buckets)
         }
-        (Some("expire"), ..) if line.group.is_empty() => {
+        (Some("expire"), ..) if group.is_none() => {
             return Err(format!("metric {shown}: 'expire' needs a 'group'"));
         }
         (Some("expire"), ..) => Action::Expire,
@@ -91,11 +89,37 @@ fn check(line: Line) -> Result<Operation, String> {
         }
         (None, None, None) => return Err(format!("metric {shown} needs an 'action', 'add' or 'set'")),
     };
-    if name.is_empty() && action != Action::Expire {
+    if action != Action::Expire {
+        check_names(&name, &labels, matches!(action, Action::Observe(..)))?;
+    }
+    if matches!(action, Action::Add(value) if value < 0.0) {
+        return Err(format!("metric {shown}: a counter cannot go down; use 'set' for a value that can"));
+    }
+    Ok(Operation { name, action, labels, group })
+}
+
+/// One wrong name would make the whole page unreadable for Prometheus.
+fn check_names(name: &str, labels: &Labels, histogram: bool) -> Result<(), String> {
+    let fits = |text: &str, more: &str| {
+        !text.starts_with(|c: char| c.is_ascii_digit())
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(c))
+    };
+    if name.is_empty() {
         return Err("'name' is required".to_owned());
     }
-    let group = Some(line.group).filter(|group| !group.is_empty());
-    Ok(Operation { name: line.name, action, labels: line.labels, group })
+    if !fits(name, "_:") {
+        return Err(format!("'{name}' is not a metric's name: letters, digits, '_' and ':' are"));
+    }
+    let wrong = |label: &&String| label.is_empty() || !fits(label, "_") || (histogram && *label == "le");
+    match labels.keys().find(wrong) {
+        None => Ok(()),
+        Some(label) if label == "le" => {
+            Err(format!("metric '{name}': the label 'le' of a histogram is made from its buckets"))
+        }
+        Some(label) => {
+            Err(format!("metric '{name}': '{label}' is not a label's name: letters, digits and '_' are"))
+        }
+    }
 }
 
 /// Applies what one run of `hook` reported. Returns what contradicts metrics that are there already.

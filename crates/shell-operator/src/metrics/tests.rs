@@ -35,6 +35,12 @@ fn a_group_shows_the_last_report_and_the_rest_stays() {
 }
 
 #[test]
+fn null_is_the_same_as_missing() {
+    let text = br#"{"name":"a","set":1,"add":null,"group":null,"labels":null,"buckets":null,"action":null}"#;
+    assert_eq!(parse(text).unwrap(), parse(br#"{"name":"a","set":1}"#).unwrap());
+}
+
+#[test]
 fn a_metric_has_one_kind() {
     let registry = Registry::default();
     report(&registry, r#"{"name":"a","set":1}"#);
@@ -59,6 +65,13 @@ fn the_label_hook_is_the_operators() {
 #[case::expire_without_group(r#"{"name":"a","action":"expire"}"#, "needs a 'group'")]
 #[case::unknown_action(r#"{"name":"a","action":"expired","group":"g"}"#, "unknown action 'expired'")]
 #[case::both(r#"{"name":"a","set":1,"add":1}"#, "both 'add' and 'set'")]
+#[case::bad_name(r#"{"name":"a b","set":1}"#, "'a b' is not a metric's name")]
+#[case::bad_label(r#"{"name":"a","set":1,"labels":{"a-b":"1"}}"#, "'a-b' is not a label's name")]
+#[case::label_of_histograms(
+    r#"{"name":"a","action":"observe","value":1,"buckets":[1],"labels":{"le":"1"}}"#,
+    "'le' of a histogram"
+)]
+#[case::down(r#"{"name":"a","add":-1}"#, "cannot go down")]
 #[case::label_type(r#"{"name":"a","set":1,"labels":{"a":1}}"#, "operation 1")]
 #[case::all_at_once(
     r#"{"name":"a"}{"name":"b","set":1}{"set":1}"#,

@@ -11,6 +11,7 @@ use super::{Action, Operation, Propagation};
 use crate::cluster::{FindError, Resource, Resources, explain};
 use crate::hook::Limiter;
 use crate::jq::Filter;
+use crate::json::{self, Numbers};
 
 /// Attempts when somebody else changes the object at the same time.
 const ATTEMPTS: u32 = 5;
@@ -49,8 +50,9 @@ impl From<kube::Error> for Failure {
 }
 
 impl Failure {
-    fn code(&self) -> u16 {
-        if let Self::Client(kube::Error::Api(status)) = self { status.code } else { 0 }
+    /// The API server's word for it; empty when it was not asked or did not say.
+    fn reason(&self) -> &str {
+        if let Self::Client(kube::Error::Api(status)) = self { &status.reason } else { "" }
     }
 
     fn text(&self) -> String {
@@ -61,8 +63,10 @@ impl Failure {
     }
 }
 
-const NOT_FOUND: u16 = 404;
-const CONFLICT: u16 = 409;
+// Reasons rather than status codes: 409 also says that a quota was changed meanwhile, and then nothing was created.
+const NOT_FOUND: &str = "NotFound";
+const ALREADY_EXISTS: &str = "AlreadyExists";
+const CONFLICT: &str = "Conflict";
 
 impl Patcher {
     /// A patcher that sends at most `qps` requests a second, and `burst` at once.
@@ -98,11 +102,11 @@ impl Patcher {
         let result = match &operation.action {
             Action::Create(object) => self.create(&target, object).await,
             Action::CreateIfNotExists(object) => match self.create(&target, object).await {
-                Err(failure) if failure.code() == CONFLICT => Ok(()),
+                Err(failure) if failure.reason() == ALREADY_EXISTS => Ok(()),
                 result => result,
             },
             Action::CreateOrUpdate(object) => match self.create(&target, object).await {
-                Err(failure) if failure.code() == CONFLICT => self.replace(&target, object).await,
+                Err(failure) if failure.reason() == ALREADY_EXISTS => self.replace(&target, object).await,
                 result => result,
             },
             Action::Delete(propagation) => self.delete(&target, *propagation).await,
@@ -111,7 +115,7 @@ impl Patcher {
             Action::JqPatch(filter) => self.jq_patch(&target, filter).await,
         };
         match result {
-            Err(failure) if failure.code() == NOT_FOUND && operation.ignore_missing_object => Ok(()),
+            Err(failure) if failure.reason() == NOT_FOUND && operation.ignore_missing_object => Ok(()),
             result => result,
         }
     }
@@ -148,7 +152,7 @@ impl Patcher {
             }
             let path = target.object_or_subresource();
             match self.send(Method::PUT, &path, Some(("application/json", &changed))).await {
-                Err(failure) if failure.code() == CONFLICT && attempt < ATTEMPTS => {
+                Err(failure) if failure.reason() == CONFLICT && attempt < ATTEMPTS => {
                     tokio::time::sleep(Duration::from_millis(10 << attempt)).await;
                 }
                 result => return result.map(drop),
@@ -168,19 +172,27 @@ impl Patcher {
             Propagation::Orphan => "Orphan",
         };
         let options = json!({ "kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": policy });
-        match self.send(Method::DELETE, &target.object, Some(("application/json", &options))).await {
-            Err(failure) if failure.code() == NOT_FOUND => return Ok(()),
-            result => result?,
-        };
-        if propagation == Propagation::Foreground { self.wait_until_gone(target).await } else { Ok(()) }
+        let answer =
+            match self.send(Method::DELETE, &target.object, Some(("application/json", &options))).await {
+                Err(failure) if failure.reason() == NOT_FOUND => return Ok(()),
+                result => result?,
+            };
+        if propagation != Propagation::Foreground {
+            return Ok(());
+        }
+        // The answer is the object when it still has to wait for something, otherwise a Status about it.
+        let uid = answer.pointer("/metadata/uid").or_else(|| answer.pointer("/details/uid"));
+        self.wait_until_gone(target, uid).await
     }
 
-    async fn wait_until_gone(&self, target: &Target) -> Result<(), Failure> {
+    /// Waits until the object is not there, or another one of the same name is.
+    async fn wait_until_gone(&self, target: &Target, uid: Option<&Value>) -> Result<(), Failure> {
         let (until, mut pause) = (Instant::now() + DELETION, Duration::from_millis(50));
         loop {
             match self.send(Method::GET, &target.object, None).await {
-                Err(failure) if failure.code() == NOT_FOUND => return Ok(()),
+                Err(failure) if failure.reason() == NOT_FOUND => return Ok(()),
                 Err(failure) => return Err(failure),
+                Ok(found) if uid.is_some() && found.pointer("/metadata/uid") != uid => return Ok(()),
                 Ok(_) if Instant::now() > until => {
                     return Err(Failure::Other(format!("it is still there after {DELETION:?}")));
                 }
@@ -244,15 +256,14 @@ impl Target {
     }
 }
 
+/// What `filter` makes of `object`: one object.
 fn run_filter(filter: &Filter, object: &Value) -> Result<Value, String> {
-    let text = object.to_string();
-    let input = jaq_json::read::parse_single(text.as_bytes()).map_err(|error| error.to_string())?;
+    let input = json::parse(object.to_string().as_bytes()).map_err(|error| error.to_string())?;
     let results = filter.run(input).map_err(|error| error.to_string())?;
     let [result] = results.as_slice() else {
         return Err(format!("the jqFilter must have one result, but it has {}", results.len()));
     };
-    let bytes =
-        crate::json::to_vec(result, crate::json::Numbers::Exact).map_err(|error| error.to_string())?;
+    let bytes = json::to_vec(result, Numbers::Exact).map_err(|error| error.to_string())?;
     let value: Value = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
     if value.is_object() { Ok(value) } else { Err("the jqFilter's result must be an object".to_owned()) }
 }

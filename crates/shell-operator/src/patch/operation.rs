@@ -19,7 +19,7 @@ pub struct Operation {
     pub subresource: Option<String>,
     /// What to do.
     pub action: Action,
-    /// Whether a missing object is no error (patches).
+    /// Whether a missing object is no error; only for patches.
     pub ignore_missing_object: bool,
     /// Whether it is done although the hook failed.
     pub ignore_hook_error: bool,
@@ -70,6 +70,10 @@ impl Action {
             Self::JsonPatch(_) => "JSONPatch",
         }
     }
+
+    fn is_patch(&self) -> bool {
+        matches!(self, Self::JqPatch(_) | Self::MergePatch(_) | Self::JsonPatch(_))
+    }
 }
 
 const KEYS: [&str; 12] = [
@@ -109,7 +113,13 @@ fn documents(text: &str) -> Result<Vec<Value>, String> {
     let json: Result<Vec<Value>, _> = serde_json::Deserializer::from_str(text).into_iter().collect();
     let documents = match json {
         Ok(documents) => documents,
-        Err(_) => serde_saphyr::from_multiple(text).map_err(|error| error.to_string())?,
+        // What begins as JSON was meant as JSON, mostly: then both reasons are of use.
+        Err(json) => {
+            serde_saphyr::from_multiple(text).map_err(|yaml| match text.trim_start().starts_with('{') {
+                true => format!("as JSON: {json}; as YAML: {yaml}"),
+                false => yaml.to_string(),
+            })?
+        }
     };
     Ok(documents.into_iter().filter(|document| !document.is_null()).collect())
 }
@@ -146,6 +156,7 @@ fn operation(document: Value) -> Result<Operation, String> {
         }
     };
     let subresource = text(&map, "subresource")?.map(|name| name.trim_start_matches('/').to_owned());
+    let ignore_missing_object = flag(&map, "ignoreMissingObject")? && action.is_patch();
     let operation = Operation {
         api_version: text(&map, "apiVersion")?,
         kind: text(&map, "kind")?.unwrap_or_default(),
@@ -153,7 +164,7 @@ fn operation(document: Value) -> Result<Operation, String> {
         name: text(&map, "name")?.unwrap_or_default(),
         subresource: subresource.filter(|name| !name.is_empty()),
         action,
-        ignore_missing_object: flag(&map, "ignoreMissingObject")?,
+        ignore_missing_object,
         ignore_hook_error: flag(&map, "ignoreHookError")?,
     };
     identify(operation)
@@ -179,7 +190,20 @@ fn identify(mut operation: Operation) -> Result<Operation, String> {
             return Err(format!("'{key}' is required for {shown}"));
         }
     }
+    let parts = [&operation.namespace, &operation.name].into_iter().chain(&operation.subresource);
+    for part in parts.filter(|part| !part.is_empty()) {
+        check_path_part(part)?;
+    }
     Ok(operation)
+}
+
+/// Names become parts of the address of a request: one that leads elsewhere is refused.
+fn check_path_part(name: &str) -> Result<(), String> {
+    let bad = |c: char| "/%?#".contains(c) || c.is_whitespace() || c.is_control();
+    if name == "." || name == ".." || name.contains(bad) {
+        return Err(format!("'{name}' cannot be a name"));
+    }
+    Ok(())
 }
 
 fn object(map: &mut Map<String, Value>) -> Result<Value, String> {
@@ -222,7 +246,7 @@ fn check_json_patch(patch: &Value) -> Result<(), String> {
 
 fn text(map: &Map<String, Value>, key: &str) -> Result<Option<String>, String> {
     match map.get(key) {
-        None => Ok(None),
+        None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone()).filter(|text| !text.is_empty())),
         Some(_) => Err(format!("'{key}' must be a string")),
     }
@@ -230,7 +254,7 @@ fn text(map: &Map<String, Value>, key: &str) -> Result<Option<String>, String> {
 
 fn flag(map: &Map<String, Value>, key: &str) -> Result<bool, String> {
     match map.get(key) {
-        None => Ok(false),
+        None | Some(Value::Null) => Ok(false),
         Some(Value::Bool(flag)) => Ok(*flag),
         Some(_) => Err(format!("'{key}' must be true or false")),
     }
@@ -291,6 +315,12 @@ mod tests {
         assert_eq!(parse(text).map(|operations| operations.len()), Ok(count));
     }
 
+    #[test]
+    fn a_missing_object_is_ignored_only_by_patches() {
+        let text = "operation: Create\nignoreMissingObject: true\nobject: {kind: Pod, metadata: {name: a}}\n";
+        assert!(!parse(text).unwrap()[0].ignore_missing_object);
+    }
+
     #[rstest]
     #[case::empty_object("{operation: Create, object: {}}", "must not be empty")]
     #[case::no_object("{operation: Create, object: null}", "'object' must be an object")]
@@ -312,6 +342,15 @@ mod tests {
         "jsonPatch[0].path"
     )]
     #[case::not_yaml("{{{", "got bad object patches")]
+    #[case::broken_json("{\"operation\":\"Delete\",}\n{", "as JSON: ")]
+    #[case::name_that_leads_elsewhere(
+        "{operation: Delete, kind: Pod, name: ../../secrets/x}",
+        "cannot be a name"
+    )]
+    #[case::namespace_that_leads_elsewhere(
+        "{operation: Create, object: {kind: Pod, metadata: {name: a, namespace: 'a?b'}}}",
+        "cannot be a name"
+    )]
     #[case::all_at_once("{operation: Delete}\n---\n{operation: Nope}", "operation 2: unknown operation")]
     fn bad_files(#[case] text: &str, #[case] expected: &str) {
         let error = parse(text).unwrap_err();

@@ -12,11 +12,14 @@ context::jq() {
   context::global::jq ".[${BINDING_CONTEXT_CURRENT_INDEX:?}]" | jq "$@"
 }
 
-# A dotted path as a jq path: numbers are positions, everything else is a key.
+# A dotted path as a jq path: numbers without quotes are positions, everything else is a key.
 context::_path() {
   jq -nr --arg path "$1" '
-    [$path | match("\"([^\"]*)\"|[^.]+"; "g") | .captures[0].string // .string]
-    | map(if test("^[0-9]+$") then tonumber else . end) | tojson'
+    [$path | match("\"([^\"]*)\"|[^.]+"; "g")
+      | if .captures[0].string != null then .captures[0].string
+        elif .string | test("^[0-9]+$") then .string | tonumber
+        else .string end]
+    | tojson'
 }
 
 # context::get [--required] PATH: the value, strings without quotes. With --required a missing value is an error.

@@ -1,36 +1,26 @@
 #!/bin/bash
 # Calling the function of a hook that fits each binding context.
 
-# Names of functions that may handle the current binding context, the best first.
+# Names of functions that may handle the current binding context, a line each, the best first.
 hook::_handlers() {
-  local binding type event kube
-  binding=$BINDING_CONTEXT_CURRENT_BINDING
-  type=$(context::jq -r '.type // ""')
-  kube="__on_kubernetes::$binding"
-  case "$type" in
-    "") [[ "$binding" == onStartup ]] && echo __on_startup ;;
-    Synchronization) echo "$kube::synchronization" "$kube" ;;
-    Event)
-      event=$(context::jq -r .watchEvent)
-      case "$event" in
-        Added) echo "$kube::added" "$kube::added_or_modified" "$kube" ;;
-        Modified) echo "$kube::modified" "$kube::added_or_modified" "$kube" ;;
-        Deleted) echo "$kube::deleted" "$kube" ;;
-      esac ;;
-    Group) echo "__on_group::$(context::jq -r .groupName)" ;;
-    Schedule) echo "__on_schedule::$binding" ;;
-    Validating) echo "__on_validating::$binding" ;;
-    Mutating) echo "__on_mutating::$binding" ;;
-    Conversion)
-      echo "__on_conversion::$binding::$(context::jq -r '"\(.fromVersion)::\(.toVersion)" | gsub("/"; ".")')" \
-        "__on_conversion::$binding" ;;
-  esac
-  echo __main__
+  context::jq -r '
+    def kubernetes(names): "__on_kubernetes::\(.binding)" as $base | ($base + "::" + names), $base;
+    if .type == null then (if .binding == "onStartup" then "__on_startup" else empty end)
+    elif .type == "Synchronization" then kubernetes("synchronization")
+    elif .type == "Event" and .watchEvent == "Added" then kubernetes("added", "added_or_modified")
+    elif .type == "Event" and .watchEvent == "Modified" then kubernetes("modified", "added_or_modified")
+    elif .type == "Event" then kubernetes("deleted")
+    elif .type == "Group" then "__on_group::\(.groupName)"
+    elif .type == "Conversion" then "__on_conversion::\(.binding)" as $base
+      | ($base + "::" + ("\(.fromVersion)::\(.toVersion)" | gsub("/"; "."))), $base
+    else "__on_\(.type | ascii_downcase)::\(.binding)"
+    end, "__main__"'
 }
 
 # hook::run "$@": prints the configuration for --config, otherwise handles each binding context in a subshell.
 hook::run() {
-  local count handler handlers found
+  local count handler found
+  local -a handlers
   if [[ "${1:-}" == "--config" ]]; then
     __config__
     exit 0
@@ -40,16 +30,17 @@ hook::run() {
     export BINDING_CONTEXT_CURRENT_INDEX
     BINDING_CONTEXT_CURRENT_BINDING=$(context::jq -r .binding)
     export BINDING_CONTEXT_CURRENT_BINDING
-    handlers=$(hook::_handlers)
+    # A name may have blanks or asterisks in it.
+    mapfile -t handlers < <(hook::_handlers)
     found=""
-    for handler in $handlers; do
+    for handler in "${handlers[@]}"; do
       if declare -F "$handler" > /dev/null; then
         found=$handler
         break
       fi
     done
     if [[ -z "$found" ]]; then
-      echo "hook::run: no handler for '$BINDING_CONTEXT_CURRENT_BINDING'; one of these is needed: ${handlers//$'\n'/ }" >&2
+      echo "hook::run: no handler for '$BINDING_CONTEXT_CURRENT_BINDING'; one of these is needed: ${handlers[*]}" >&2
       exit 1
     fi
     ("$found")
