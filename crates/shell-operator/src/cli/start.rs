@@ -39,13 +39,13 @@ pub(crate) struct StartArgs {
     )]
     prometheus_metrics_prefix: String,
     /// Show the metrics of hooks in /metrics too
-    #[arg(long, env = "SHELL_OPERATOR_HOOK_METRICS_IN_MAIN")]
+    #[arg(long, env = "SHELL_OPERATOR_HOOK_METRICS_IN_MAIN", value_parser = switch)]
     hook_metrics_in_main: bool,
     /// Namespace of the operator
     #[arg(long, env = "SHELL_OPERATOR_NAMESPACE", value_name = "NAMESPACE", default_value = "")]
     namespace: String,
     /// Let only one of several replicas act; needs --namespace
-    #[arg(long, env = "LEADER_ELECTION", requires = "namespace")]
+    #[arg(long, env = "LEADER_ELECTION", requires = "namespace", value_parser = switch)]
     leader_election: bool,
     /// Lease that says which replica acts
     #[arg(long, env = "LEADER_ELECTION_LEASE", value_name = "NAME", default_value = "shell-operator")]
@@ -57,10 +57,10 @@ pub(crate) struct StartArgs {
     #[command(flatten)]
     log: LogArgs,
     /// Keep the files of each run
-    #[arg(long, env = "DEBUG_KEEP_TMP_FILES", hide = true)]
+    #[arg(long, env = "DEBUG_KEEP_TMP_FILES", hide = true, value_parser = switch)]
     debug_keep_tmp_files: bool,
     /// Log what the Kubernetes client does
-    #[arg(long, env = "DEBUG_KUBERNETES_API", hide = true)]
+    #[arg(long, env = "DEBUG_KUBERNETES_API", hide = true, value_parser = switch)]
     debug_kubernetes_api: bool,
     /// Unix socket of the debug commands
     #[arg(
@@ -133,10 +133,10 @@ struct LogArgs {
     #[arg(long, env = "LOG_TYPE", value_name = "TYPE", default_value = "text")]
     log_type: LogType,
     /// Leave out the time
-    #[arg(long, env = "LOG_NO_TIME")]
+    #[arg(long, env = "LOG_NO_TIME", value_parser = switch)]
     log_no_time: bool,
     /// Look at all JSON that hooks print
-    #[arg(long, env = "LOG_PROXY_HOOK_JSON")]
+    #[arg(long, env = "LOG_PROXY_HOOK_JSON", value_parser = switch)]
     log_proxy_hook_json: bool,
 }
 
@@ -150,6 +150,15 @@ enum LogType {
 
 fn go_duration(text: &str) -> Result<Duration, String> {
     duration::parse(text).ok_or_else(|| format!("'{text}' is not a duration like 10s or 1m30s"))
+}
+
+/// Whether a variable of the environment switches something on: words as Go reads them, and some more.
+pub(super) fn switch(text: &str) -> Result<bool, String> {
+    match text.to_lowercase().as_str() {
+        "1" | "t" | "true" | "y" | "yes" | "on" => Ok(true),
+        "" | "0" | "f" | "false" | "n" | "no" | "off" => Ok(false),
+        _ => Err("write true or false".to_owned()),
+    }
 }
 
 /// Requests a second: 0 for no limit, and no fewer than one in 1000 s, which is as good as none at all.

@@ -113,11 +113,17 @@ pub(super) struct WebhookArgs {
     )]
     conversion_webhook_listen_address: IpAddr,
     /// Make the certificates of the webhooks and keep them in a Secret
-    #[arg(long, env = "WEBHOOK_SELF_SIGNED")]
+    #[arg(long, env = "WEBHOOK_SELF_SIGNED", value_parser = super::start::switch)]
     webhook_self_signed: bool,
     /// Host by which the API server reaches the webhooks, for an operator outside the cluster
-    #[arg(long, env = "WEBHOOK_EXTERNAL_HOST", value_name = "HOST")]
-    webhook_external_host: Option<String>,
+    #[arg(
+        long,
+        env = "WEBHOOK_EXTERNAL_HOST",
+        value_name = "HOST",
+        default_value = "",
+        hide_default_value = true
+    )]
+    webhook_external_host: String,
 }
 
 impl WebhookArgs {
@@ -153,7 +159,7 @@ impl WebhookArgs {
                 ),
             },
             self_signed: self.webhook_self_signed,
-            external_host: self.webhook_external_host,
+            external_host: Some(self.webhook_external_host).filter(|host| !host.is_empty()),
         }
     }
 }

@@ -27,9 +27,22 @@ pub fn explain(error: &kube::Error) -> String {
             format!("the API server does not accept the credentials: {}", status.message)
         }
         kube::Error::Api(status) => status.message.clone(),
-        other => chain(other),
+        other => {
+            let text = chain(other);
+            let hint = HINTS.iter().find(|(part, _)| text.contains(part));
+            hint.map_or_else(|| text.clone(), |(_, hint)| format!("{text}; hint: {hint}"))
+        }
     }
 }
+
+/// What to do about errors that have a certain text in them.
+const HINTS: [(&str, &str); 2] = [
+    (
+        "invalid peer certificate",
+        "the certificate-authority of the kubeconfig must have signed the API server's certificate, for this address",
+    ),
+    ("received fatal alert", "the API server does not accept the client certificate of the kubeconfig"),
+];
 
 /// The error and its causes, without repeating a text that contains the next one.
 fn chain(error: &dyn std::error::Error) -> String {

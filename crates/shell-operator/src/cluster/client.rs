@@ -39,7 +39,7 @@ pub struct ClientSettings {
 pub enum ClientError {
     /// There is no usable configuration.
     #[error(
-        "cannot find out how to reach the Kubernetes API: {0}\nhint: set --kube-config or KUBECONFIG, or run in a pod with a service account"
+        "cannot find out how to reach the Kubernetes API: {0}\nhint: set --kube-config (and --kube-context) or KUBECONFIG, or run in a pod with a service account"
     )]
     Config(String),
     /// The configuration cannot be used.

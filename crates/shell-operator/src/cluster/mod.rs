@@ -11,6 +11,7 @@ mod hub;
 mod limit;
 mod monitor;
 mod namespaces;
+mod prune;
 mod resources;
 mod scan;
 mod store;

@@ -1,6 +1,6 @@
 //! One binding's view of the cluster.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde::Serialize;
 use tokio::sync::mpsc::UnboundedSender;
@@ -11,6 +11,7 @@ use super::store::{Store, ViewChange};
 use super::{Sync, Watch};
 use crate::config::{ConfigVersion, KubernetesBinding, WatchEvent};
 use crate::context::{BindingContext, Event, Identity, Item};
+use crate::metrics::{EventTimes, OperatorMetrics};
 use crate::queue::{BindingType, Run, Task, Work};
 
 /// Takes the changes that hooks are to be run for. Called with locks held: must not block.
@@ -52,6 +53,7 @@ pub struct Monitor {
     included: Arc<[String]>,
     /// Who is told of changes instead of the hook.
     follower: Option<UnboundedSender<Turn>>,
+    times: OnceLock<EventTimes>,
     state: Mutex<State>,
     stop: CancellationToken,
 }
@@ -138,9 +140,16 @@ impl Monitor {
             included: binding.include_snapshots_from.clone().into(),
             binding,
             follower: None,
+            times: OnceLock::new(),
             state: Mutex::new(state),
             stop: CancellationToken::new(),
         }
+    }
+
+    /// Where the times of its events go.
+    pub(super) fn times(&self, metrics: &OperatorMetrics) -> &EventTimes {
+        let KubernetesBinding { name, queue, filter, .. } = &self.binding;
+        self.times.get_or_init(|| metrics.event_times(&self.hook, name, queue, filter.is_some()))
     }
 
     pub(super) fn follower(&self) -> Option<&UnboundedSender<Turn>> {

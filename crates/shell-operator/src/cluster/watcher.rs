@@ -7,11 +7,11 @@ use std::time::Duration;
 use futures::{AsyncBufRead, AsyncBufReadExt};
 use kube::Client;
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use super::api;
 use super::monitor::Sink;
+use super::prune::{Needs, member};
 use super::scan::ItemScanner;
 use super::store::{self, View, ViewChange};
 use super::watch::{State, Subscriber, Sync, Watch};
@@ -24,6 +24,8 @@ const PAGE: &str = "500";
 const WATCH_SECONDS: &str = "300";
 /// A watch that is silent for longer is taken to be dead: the API server sends a bookmark every minute.
 const SILENCE: Duration = Duration::from_secs(150);
+/// A watch that ends earlier than that, without a word, is broken: it is not taken up again at once.
+const SHORTEST: Duration = Duration::from_secs(1);
 /// Pauses after failures: the first, and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(15));
 /// Longest time between lists: a clock cannot count much further.
@@ -34,6 +36,8 @@ pub(super) struct Watcher {
     watch: Arc<Watch>,
     /// Those of the watch; there are no new ones once it runs.
     views: Vec<View>,
+    /// What the views need of an object.
+    needs: Needs,
     client: Client,
     sink: Arc<dyn Sink>,
     metrics: OperatorMetrics,
@@ -49,14 +53,6 @@ enum End {
     Resync,
     /// Something went wrong.
     Broken(String),
-}
-
-#[derive(Deserialize)]
-struct Line<'a> {
-    #[serde(rename = "type")]
-    kind: &'a str,
-    #[serde(borrow)]
-    object: &'a RawValue,
 }
 
 #[derive(Deserialize)]
@@ -81,7 +77,8 @@ impl Watcher {
         metrics: OperatorMetrics,
     ) -> Self {
         let views = watch.lock().store.views.clone();
-        Self { watch, views, client, sink, metrics }
+        let needs = Needs::of(&views);
+        Self { watch, views, needs, client, sink, metrics }
     }
 
     /// Lists and watches without an end.
@@ -109,6 +106,7 @@ impl Watcher {
                 End::Expired => {
                     self.metrics.watch_error("expired");
                     version = None;
+                    sleep(&mut pause).await;
                 }
                 End::Resync => version = None,
                 End::Broken(reason) => {
@@ -209,7 +207,7 @@ impl Watcher {
             Err(error) => return End::Broken(api::explain(&error)),
         };
         let mut body = pin!(body);
-        let mut line = Vec::new();
+        let (mut line, began, mut quiet) = (Vec::new(), Instant::now(), true);
         loop {
             line.clear();
             let read = tokio::select! {
@@ -219,26 +217,28 @@ impl Watcher {
             match read {
                 Err(_) => return End::Broken("the API server is silent".to_owned()),
                 Ok(Err(error)) => return End::Broken(error.to_string()),
+                Ok(Ok(0)) if quiet && began.elapsed() < SHORTEST => {
+                    return End::Broken("the API server ended it at once".to_owned());
+                }
                 Ok(Ok(0)) => return End::Closed,
                 Ok(Ok(_)) => {}
             }
-            *pause = PAUSE.0;
             if let Some(end) = self.take_line(&line, version) {
                 return end;
             }
+            *pause = PAUSE.0;
+            quiet = false;
         }
     }
 
     fn take_line(&self, line: &[u8], version: &mut String) -> Option<End> {
-        let line: Line = match serde_json::from_slice(line) {
-            Ok(line) => line,
-            Err(error) => return Some(End::Broken(format!("unreadable event: {error}"))),
+        let (Some(kind), Some(raw)) = (member(line, "type"), member(line, "object")) else {
+            return Some(End::Broken("the API server sent an event that cannot be read".to_owned()));
         };
-        let raw = line.object.get().as_bytes();
-        match line.kind {
-            "ADDED" | "MODIFIED" => *version = self.take(Some(WatchEvent::Modified), raw)?,
-            "DELETED" => *version = self.take(Some(WatchEvent::Deleted), raw)?,
-            "BOOKMARK" => {
+        match kind {
+            br#""ADDED""# | br#""MODIFIED""# => *version = self.take(Some(WatchEvent::Modified), raw)?,
+            br#""DELETED""# => *version = self.take(Some(WatchEvent::Deleted), raw)?,
+            br#""BOOKMARK""# => {
                 let end: ListEnd = serde_json::from_slice(raw).ok()?;
                 *version = end.metadata.resource_version;
             }
@@ -258,6 +258,8 @@ impl Watcher {
         let report = |error: store::DigestError| {
             tracing::error!(error = error.why, "jqFilter failed for {}, its result is null", error.object);
         };
+        let pruned = self.needs.prune(raw);
+        let raw = pruned.as_deref().unwrap_or(raw);
         let (digest, version) = match store::digest(raw, resource, &self.views, report) {
             Ok(digested) => digested,
             Err(error) => {
@@ -276,19 +278,14 @@ impl Watcher {
             self.deliver(&state, &changes);
         }
         if event.is_some() {
-            self.measure(&state, filtered, started.elapsed());
+            let done = started.elapsed();
+            for Subscriber { monitor, .. } in
+                state.subscribers.iter().filter(|one| one.monitor.follower().is_none())
+            {
+                monitor.times(&self.metrics).observe(done, filtered);
+            }
         }
         Some(version)
-    }
-
-    fn measure(&self, state: &State, filtered: Duration, done: Duration) {
-        for Subscriber { monitor, .. } in &state.subscribers {
-            let binding = &monitor.binding;
-            if binding.filter.is_some() {
-                self.metrics.jq_filter(&monitor.hook, &binding.name, &binding.queue, filtered);
-            }
-            self.metrics.kube_event(&monitor.hook, &binding.name, &binding.queue, done);
-        }
     }
 
     /// Hands changes to the bindings; those of one object together.

@@ -10,7 +10,8 @@ use tracing_subscriber::layer::Context;
 
 use super::{Fields, Level, Logger, Record};
 
-/// Writes the operator's own events to a [`Logger`]; of libraries only what is wrong, or all when asked for.
+/// Writes the operator's own events to a [`Logger`]; those of libraries only when asked for: what fails in them comes
+/// back as an error, and the operator tells it in its own words.
 pub struct LogLayer {
     /// Where records go.
     pub logger: Logger,
@@ -22,7 +23,7 @@ impl<S: Subscriber> Layer<S> for LogLayer {
     fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
         let own = metadata.target().starts_with("shell_operator");
         let level = level_of(*metadata.level());
-        self.logger.enabled(level) && (own || self.libraries || level <= Level::Warn)
+        self.logger.enabled(level) && (own || self.libraries)
     }
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {

@@ -13,5 +13,5 @@ mod tests;
 
 pub use client::ClientMetrics;
 pub use operation::{Action, Operation, apply, parse};
-pub use own::{OperatorMetrics, RunResult, RunUsage};
-pub use registry::{Labels, Registry, RegistryError};
+pub use own::{EventTimes, OperatorMetrics, RunResult, RunUsage};
+pub use registry::{Histogram, Labels, Registry, RegistryError};

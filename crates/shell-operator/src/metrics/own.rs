@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Labels, Registry};
+use super::{Histogram, Labels, Registry};
 
 /// Buckets of run times in seconds.
 const RUN_SECONDS: [f64; 15] =
@@ -154,22 +154,19 @@ impl OperatorMetrics {
         );
     }
 
-    /// Time that a filter took.
-    pub fn jq_filter(&self, hook: &str, binding: &str, queue: &str, time: Duration) {
-        let labels = place(hook, binding, queue);
-        self.observe("kube_jq_filter_duration_seconds", labels, time, &WORK_SECONDS, "Time of a jqFilter.");
-    }
-
-    /// Time to deal with a change of an object.
-    pub fn kube_event(&self, hook: &str, binding: &str, queue: &str, time: Duration) {
-        let labels = place(hook, binding, queue);
-        self.observe(
-            "kube_event_duration_seconds",
-            labels,
-            time,
-            &WORK_SECONDS,
-            "Time to deal with a change.",
-        );
+    /// Where the times of a binding's events go.
+    pub fn event_times(&self, hook: &str, binding: &str, queue: &str, has_filter: bool) -> EventTimes {
+        let histogram = |name, help| {
+            let name = format!("{}{name}", self.prefix);
+            // A name is used with one kind only, so there is no contradiction.
+            let histogram = self.registry.histogram(&name, place(hook, binding, queue), None, &WORK_SECONDS);
+            self.registry.describe(&name, help);
+            histogram.unwrap_or_default()
+        };
+        EventTimes {
+            event: histogram("kube_event_duration_seconds", "Time to deal with a change."),
+            filter: has_filter.then(|| histogram("kube_jq_filter_duration_seconds", "Time of a jqFilter.")),
+        }
     }
 
     /// A watch broke.
@@ -190,10 +187,34 @@ impl OperatorMetrics {
         self.registry.describe(&name, help);
     }
 
-    pub(super) fn observe(&self, name: &str, labels: Labels, time: Duration, buckets: &[f64], help: &'static str) {
+    pub(super) fn observe(
+        &self,
+        name: &str,
+        labels: Labels,
+        time: Duration,
+        buckets: &[f64],
+        help: &'static str,
+    ) {
         let name = format!("{}{name}", self.prefix);
         let _ = self.registry.observe(&name, labels, None, time.as_secs_f64(), buckets);
         self.registry.describe(&name, help);
+    }
+}
+
+/// Where the times of a binding's events go: there may be many thousands a second.
+#[derive(Debug)]
+pub struct EventTimes {
+    event: Histogram,
+    filter: Option<Histogram>,
+}
+
+impl EventTimes {
+    /// A change of an object took so long, the filter alone `filter`.
+    pub fn observe(&self, event: Duration, filter: Duration) {
+        self.event.observe(event.as_secs_f64());
+        if let Some(histogram) = &self.filter {
+            histogram.observe(filter.as_secs_f64());
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::json::write_f64;
 
@@ -36,7 +36,41 @@ struct Series {
 #[derive(Debug)]
 enum Value {
     Number(f64),
-    Histogram { counts: Vec<u64>, sum: f64, count: u64 },
+    Histogram(Histogram),
+}
+
+/// A histogram by itself, for what is observed so often that finding it each time by its labels would cost too much.
+/// All clones are the same one.
+#[derive(Clone, Debug, Default)]
+pub struct Histogram(Arc<Mutex<Counts>>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    /// Upper bound of each bucket, and how many values are not above it.
+    buckets: Vec<(f64, u64)>,
+    sum: f64,
+    count: u64,
+}
+
+impl Histogram {
+    fn new(bounds: &[f64]) -> Self {
+        let buckets = bounds.iter().map(|bound| (*bound, 0)).collect();
+        Self(Arc::new(Mutex::new(Counts { buckets, ..Counts::default() })))
+    }
+
+    /// Puts a value into it.
+    pub fn observe(&self, value: f64) {
+        let mut counts = self.lock();
+        for (_, count) in counts.buckets.iter_mut().filter(|(bound, _)| value <= *bound) {
+            *count += 1;
+        }
+        counts.sum += value;
+        counts.count += 1;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Counts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A metric that contradicts what is known by its name.
@@ -101,21 +135,32 @@ impl Registry {
         value: f64,
         buckets: &[f64],
     ) -> Result<(), RegistryError> {
-        let mut bounds = buckets.to_vec();
-        bounds.sort_unstable_by(f64::total_cmp);
+        self.histogram(name, labels, group, buckets).map(|histogram| histogram.observe(value))
+    }
+
+    /// The histogram with this name and these labels, which is made when there is none.
+    pub fn histogram(
+        &self,
+        name: &str,
+        labels: Labels,
+        group: Option<&str>,
+        buckets: &[f64],
+    ) -> Result<Histogram, RegistryError> {
         let mut families = self.lock();
-        if let Some(Kind::Histogram(known)) = families.get(name).map(|family| &family.kind) {
-            bounds.clone_from(known);
-        }
-        update(&mut families, name, &Kind::Histogram(bounds.clone()), labels, group, |series| {
-            if let Value::Histogram { counts, sum, count } = series {
-                for (bucket, _) in counts.iter_mut().zip(&bounds).filter(|(_, bound)| value <= **bound) {
-                    *bucket += 1;
-                }
-                *sum += value;
-                *count += 1;
+        let kind = if let Some(Family { kind: known @ Kind::Histogram(_), .. }) = families.get(name) {
+            known.clone()
+        } else {
+            let mut bounds = buckets.to_vec();
+            bounds.sort_unstable_by(f64::total_cmp);
+            Kind::Histogram(bounds)
+        };
+        let mut found = Histogram::default();
+        update(&mut families, name, &kind, labels, group, |series| {
+            if let Value::Histogram(histogram) = series {
+                found = histogram.clone();
             }
-        })
+        })?;
+        Ok(found)
     }
 
     /// Removes every series of `group`.
@@ -144,7 +189,7 @@ impl Registry {
             }
             let _ = writeln!(out, "# TYPE {name} {}", family.kind.name());
             for (labels, series) in &family.series {
-                write_series(&mut out, name, labels, &series.value, &family.kind);
+                write_series(&mut out, name, labels, &series.value);
             }
         }
         out
@@ -175,7 +220,7 @@ fn update(
     change: impl FnOnce(&mut Value),
 ) -> Result<(), RegistryError> {
     let empty = match kind {
-        Kind::Histogram(bounds) => Value::Histogram { counts: vec![0; bounds.len()], sum: 0.0, count: 0 },
+        Kind::Histogram(bounds) => Value::Histogram(Histogram::new(bounds)),
         _ => Value::Number(0.0),
     };
     if !families.contains_key(name) {
@@ -192,13 +237,14 @@ fn update(
     Ok(())
 }
 
-fn write_series(out: &mut String, name: &str, labels: &Labels, value: &Value, kind: &Kind) {
-    match (value, kind) {
-        (Value::Number(number), _) => {
+fn write_series(out: &mut String, name: &str, labels: &Labels, value: &Value) {
+    match value {
+        Value::Number(number) => {
             let _ = writeln!(out, "{name}{} {}", label_text(labels, None), number_text(*number));
         }
-        (Value::Histogram { counts, sum, count }, Kind::Histogram(bounds)) => {
-            for (bucket, bound) in counts.iter().zip(bounds) {
+        Value::Histogram(histogram) => {
+            let Counts { buckets, sum, count } = &*histogram.lock();
+            for (bound, bucket) in buckets {
                 let labels = label_text(labels, Some(&number_text(*bound)));
                 let _ = writeln!(out, "{name}_bucket{labels} {bucket}");
             }
@@ -206,7 +252,6 @@ fn write_series(out: &mut String, name: &str, labels: &Labels, value: &Value, ki
             let _ = writeln!(out, "{name}_sum{} {}", label_text(labels, None), number_text(*sum));
             let _ = writeln!(out, "{name}_count{} {count}", label_text(labels, None));
         }
-        (Value::Histogram { .. }, _) => {}
     }
 }
 

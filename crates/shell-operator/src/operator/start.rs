@@ -45,9 +45,16 @@ pub enum StartError {
     Client(#[from] ClientError),
     /// The API server does not answer.
     #[error(
-        "the Kubernetes API did not answer within {0:?}: {1}\nhint: look at the address, or give more time by --kube-timeout"
+        "the Kubernetes API at {address} did not answer within {time:?}: {why}\nhint: look at the address, or give more time by --kube-timeout"
     )]
-    Unreachable(Duration, String),
+    Unreachable {
+        /// Its address.
+        address: String,
+        /// How long it was tried.
+        time: Duration,
+        /// Why the last attempt failed.
+        why: String,
+    },
     /// The port or the directory for temporary files cannot be used.
     #[error("{what}: {why}")]
     Io {
@@ -83,7 +90,7 @@ pub async fn start(settings: Settings, logger: Logger, stop: CancellationToken) 
     tracing::info!("Initialize hooks manager. Search for and load all hooks.");
     let hooks = load_all(&settings.hooks_dir).await?;
     if hooks.iter().any(|hook| !hook.config.kubernetes.is_empty()) {
-        wait_for_api(&clients.control, settings.kube_timeout, &stop).await?;
+        wait_for_api(&clients, settings.kube_timeout, &stop).await?;
     }
     let operator = Arc::new(Operator::new(settings, logger, hooks, (clients, metrics), stop.clone()));
     operator.run(listener, socket).await
@@ -97,6 +104,8 @@ struct Clients {
     patch: Client,
     /// The Lease and the webhooks: few requests, which must not wait behind those of watches.
     control: Client,
+    /// Address of the API server.
+    address: String,
 }
 
 impl Clients {
@@ -105,10 +114,16 @@ impl Clients {
             |timeout| ClientSettings { timeout: Some(timeout), limit: None, ..settings.client.clone() };
         let of_patcher = |address: &str| metrics.of_object_patcher(address);
         let of_client = |address: &str| metrics.of_client(address);
+        let mut address = String::new();
+        let noted = |found: &str| {
+            found.clone_into(&mut address);
+            of_client(found)
+        };
         Ok(Self {
-            watch: cluster::connect(&settings.client, of_client).await?,
+            watch: cluster::connect(&settings.client, noted).await?,
             patch: cluster::connect(&with(settings.patcher_timeout), of_patcher).await?,
             control: cluster::connect(&with(CONTROL), of_client).await?,
+            address,
         })
     }
 }
@@ -120,22 +135,23 @@ fn make_tmp_dir(dir: &Path) -> io::Result<()> {
 
 /// Waits until the API server answers anything at all.
 async fn wait_for_api(
-    client: &Client,
+    clients: &Clients,
     timeout: Option<Duration>,
     stop: &CancellationToken,
 ) -> Result<(), StartError> {
     let (started, mut pause) = (Instant::now(), Duration::from_millis(500));
     loop {
-        let error = match client.apiserver_version().await {
+        let error = match clients.control.apiserver_version().await {
             Ok(_) | Err(kube::Error::Api(_)) => return Ok(()),
             Err(error) => cluster::explain(&error),
         };
         if let Some(timeout) = timeout
             && started.elapsed() + pause > timeout
         {
-            return Err(StartError::Unreachable(timeout, error));
+            let address = clients.address.clone();
+            return Err(StartError::Unreachable { address, time: timeout, why: error });
         }
-        tracing::warn!(error, "the Kubernetes API does not answer, trying again");
+        tracing::warn!(error, "the Kubernetes API at {} does not answer, trying again", clients.address);
         tokio::select! {
             () = stop.cancelled() => return Ok(()),
             () = tokio::time::sleep(pause) => {}

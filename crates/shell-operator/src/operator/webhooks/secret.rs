@@ -55,7 +55,7 @@ impl Operator {
     pub(super) async fn keep_own_certificates(&self, server: &WebhookServer, kind: Kind, mut shown: Bundle) {
         let mut attempts = Attempts::default();
         loop {
-            let go_on = match self.take_over(server, kind, &mut shown).await {
+            let go_on = match self.replace_shown(server, kind, &mut shown).await {
                 Ok(()) => self.pause(LOOK).await,
                 Err(error) => attempts.again(self, error).await,
             };
@@ -65,7 +65,7 @@ impl Operator {
         }
     }
 
-    async fn take_over(&self, server: &WebhookServer, kind: Kind, shown: &mut Bundle) -> Result<(), String> {
+    async fn replace_shown(&self, server: &WebhookServer, kind: Kind, shown: &mut Bundle) -> Result<(), String> {
         let bundle = self.own_certificates(&server.service).await?;
         if bundle.certificate == shown.certificate {
             return Ok(());

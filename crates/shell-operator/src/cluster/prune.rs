@@ -1,0 +1,244 @@
+//! Cutting out of an object's text what is needed of it, so that the rest is never parsed.
+//!
+//! The text is trusted to be JSON: the API server wrote it. What is cut out is parsed by who uses it.
+
+use super::store::View;
+use crate::jq::{self, Keys};
+
+/// What is always needed: the object's name, and the version to see changes by.
+const METADATA: [&str; 3] = ["name", "namespace", "resourceVersion"];
+
+/// Which parts of objects are needed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Needs {
+    /// A value with all that is in it.
+    All,
+    /// Some members of an object.
+    Members(Vec<(String, Needs)>),
+}
+
+impl Needs {
+    /// What `views` need of an object.
+    pub(super) fn of(views: &[View]) -> Self {
+        let mut needs = Self::Members(Vec::new());
+        for key in METADATA {
+            needs.add(&["metadata".to_owned(), key.to_owned()]);
+        }
+        for view in views {
+            let read =
+                view.filter.as_ref().map_or_else(|| Some(Vec::new()), |filter| jq::reads(filter.source()));
+            match read {
+                Some(read) if !view.keep_object => read.iter().for_each(|keys: &Keys| needs.add(keys)),
+                _ => return Self::All,
+            }
+        }
+        needs
+    }
+
+    fn add(&mut self, keys: &[String]) {
+        let Some((key, rest)) = keys.split_first() else {
+            *self = Self::All;
+            return;
+        };
+        let Self::Members(members) = self else { return };
+        if let Some((_, needs)) = members.iter_mut().find(|(known, _)| known == key) {
+            needs.add(rest);
+        } else {
+            let mut needs = Self::Members(Vec::new());
+            needs.add(rest);
+            members.push((key.clone(), needs));
+        }
+    }
+
+    /// The text of an object with what is needed only. `None` when all of it is, or when the text is not as expected.
+    pub(super) fn prune(&self, object: &[u8]) -> Option<Vec<u8>> {
+        let Self::Members(members) = self else { return None };
+        let mut out = Vec::with_capacity(256);
+        copy_members(object, members, &mut out)?;
+        Some(out)
+    }
+}
+
+/// Copies those of the object's members that are needed.
+fn copy_members(object: &[u8], needed: &[(String, Needs)], out: &mut Vec<u8>) -> Option<()> {
+    out.push(b'{');
+    let mut first = true;
+    for member in Members::of(object)? {
+        let (key, value) = member?;
+        let Some((_, needs)) = needed.iter().find(|(known, _)| known.as_bytes() == key) else { continue };
+        if !std::mem::take(&mut first) {
+            out.push(b',');
+        }
+        out.push(b'"');
+        out.extend_from_slice(key);
+        out.extend_from_slice(b"\":");
+        match needs {
+            Needs::Members(needed) if value.first() == Some(&b'{') => copy_members(value, needed, out)?,
+            _ => out.extend_from_slice(value),
+        }
+    }
+    out.push(b'}');
+    Some(())
+}
+
+/// The member `key` of an object, as text.
+pub(super) fn member<'a>(object: &'a [u8], key: &str) -> Option<&'a [u8]> {
+    let found = Members::of(object)?.find(|member| member.is_none_or(|(known, _)| known == key.as_bytes()));
+    found.flatten().map(|(_, value)| value)
+}
+
+/// The members of an object: keys without their quotes, values as text. `None` where the text is not as expected.
+struct Members<'a> {
+    text: &'a [u8],
+    /// Where the next member begins, or a comma before it.
+    at: usize,
+}
+
+impl<'a> Members<'a> {
+    fn of(object: &'a [u8]) -> Option<Self> {
+        let at = skip_spaces(object, 0);
+        (object.get(at) == Some(&b'{')).then_some(Self { text: object, at: at + 1 })
+    }
+
+    fn read(&mut self) -> Option<(&'a [u8], &'a [u8])> {
+        let begin = self.at;
+        let end = skip_value(self.text, begin)?;
+        let key = self.text.get(begin + 1..end.checked_sub(1)?)?;
+        let colon = skip_spaces(self.text, end);
+        if self.text.get(begin) != Some(&b'"') || self.text.get(colon) != Some(&b':') {
+            return None;
+        }
+        let begin = skip_spaces(self.text, colon + 1);
+        let end = skip_value(self.text, begin)?;
+        self.at = end;
+        Some((key, &self.text[begin..end]))
+    }
+}
+
+impl<'a> Iterator for Members<'a> {
+    type Item = Option<(&'a [u8], &'a [u8])>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.at = skip_spaces(self.text, self.at);
+        if self.text.get(self.at) == Some(&b',') {
+            self.at = skip_spaces(self.text, self.at + 1);
+        }
+        match self.text.get(self.at) {
+            Some(b'}') => None,
+            // Nothing is read behind an error.
+            _ if self.at > self.text.len() => None,
+            _ => {
+                let member = self.read();
+                if member.is_none() {
+                    self.at = self.text.len() + 1;
+                }
+                Some(member)
+            }
+        }
+    }
+}
+
+fn skip_spaces(text: &[u8], at: usize) -> usize {
+    let spaces = text.get(at..).unwrap_or_default().iter().take_while(|byte| byte.is_ascii_whitespace());
+    at + spaces.count()
+}
+
+/// Where the value that begins at `at` ends.
+fn skip_value(text: &[u8], at: usize) -> Option<usize> {
+    let (mut depth, mut at) = (0_usize, at);
+    loop {
+        match text.get(at)? {
+            b'"' => at = skip_string(text, at)?,
+            b'{' | b'[' => {
+                depth += 1;
+                at += 1;
+            }
+            b'}' | b']' => {
+                depth = depth.checked_sub(1)?;
+                at += 1;
+            }
+            _ if depth > 0 => at += 1,
+            // A number or a word, up to what follows a value.
+            _ => {
+                let rest =
+                    text[at..].iter().position(|byte| matches!(byte, b',' | b'}' | b']' | b' ' | b'\n'));
+                return Some(rest.map_or(text.len(), |length| at + length)).filter(|end| *end > at);
+            }
+        }
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+}
+
+/// Where the string whose first quote is at `at` ends.
+fn skip_string(text: &[u8], at: usize) -> Option<usize> {
+    let mut at = at + 1;
+    loop {
+        at += memchr::memchr2(b'"', b'\\', text.get(at..)?)?;
+        if text[at] == b'"' {
+            return Some(at + 1);
+        }
+        at += 2;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::jq::Filter;
+    use rstest::rstest;
+
+    fn view(filter: &str, keep_object: bool) -> View {
+        let filter = (!filter.is_empty()).then(|| Arc::new(Filter::compile(filter).unwrap()));
+        View { filter, keep_object }
+    }
+
+    const OBJECT: &str = r#"{"kind":"K", "metadata": {"uid":"u","name":"n","labels":{"a":"}\"{"},"resourceVersion":"1"},
+        "spec":{"list":[1,{"b":[]}],"n":-1.5e3,"t":true},"text":"\\","z":null }"#;
+
+    #[rstest]
+    #[case::nothing_more("", r#"{"metadata":{"name":"n","resourceVersion":"1"}}"#)]
+    #[case::member(".spec.n", r#"{"metadata":{"name":"n","resourceVersion":"1"},"spec":{"n":-1.5e3}}"#)]
+    #[case::nested(
+        "{l: .metadata.labels, s: .spec.list}",
+        r#"{"metadata":{"name":"n","labels":{"a":"}\"{"},"resourceVersion":"1"},"spec":{"list":[1,{"b":[]}]}}"#
+    )]
+    #[case::below_no_object(".text.x", r#"{"metadata":{"name":"n","resourceVersion":"1"},"text":"\\"}"#)]
+    #[case::missing(".none.x", r#"{"metadata":{"name":"n","resourceVersion":"1"}}"#)]
+    #[case::last(".z", r#"{"metadata":{"name":"n","resourceVersion":"1"},"z":null}"#)]
+    #[case::whole_and_part(
+        ".spec.t, .spec | .",
+        r#"{"metadata":{"name":"n","resourceVersion":"1"},"spec":{"list":[1,{"b":[]}],"n":-1.5e3,"t":true}}"#
+    )]
+    fn what_is_needed_is_cut_out(#[case] filter: &str, #[case] expected: &str) {
+        let pruned = Needs::of(&[view(filter, false)]).prune(OBJECT.as_bytes()).unwrap();
+        assert_eq!(String::from_utf8(pruned).unwrap(), expected);
+    }
+
+    #[test]
+    fn everything_is_needed_when_one_view_needs_it() {
+        for view_of_all in [view(".spec", true), view("del(.x)", false)] {
+            assert_eq!(Needs::of(&[view(".spec", false), view_of_all]), Needs::All);
+        }
+    }
+
+    /// Wherever the text is cut, there is no panic and no end of reading beyond it.
+    #[test]
+    fn what_is_not_whole_is_not_cut() {
+        let needs = Needs::of(&[view(".z", false)]);
+        for length in 0..OBJECT.len() {
+            assert_eq!(needs.prune(&OBJECT.as_bytes()[..length]), None, "{length}");
+        }
+    }
+
+    #[test]
+    fn a_member_is_found() {
+        let line = br#"{"type":"ADDED","object":{"type":"x"}}"#;
+        assert_eq!(member(line, "type"), Some(&b"\"ADDED\""[..]));
+        assert_eq!(member(line, "object"), Some(&br#"{"type":"x"}"#[..]));
+        assert_eq!(member(line, "none"), None);
+    }
+}
