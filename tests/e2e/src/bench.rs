@@ -18,11 +18,17 @@ use crate::site::Site;
 const BY_HAND: &str = include_str!("../../../benches/create_3_by_hand.sh");
 /// The network plugin of the script.
 const FLANNEL: &str = include_str!("../../../benches/flannel.yaml");
-const BEGIN: &str = "<!-- figures: written by `make bench` -->";
-const END: &str = "<!-- end of figures -->";
+const TABLE: Table =
+    Table { begin: "<!-- figures: written by `make bench` -->", end: "<!-- end of figures -->" };
 
 /// What is measured.
 const BENCHES: [&str; 3] = ["create_3", "again_3", "delete_3"];
+
+/// The lines between which a table stands in its file.
+pub(crate) struct Table {
+    pub(crate) begin: &'static str,
+    pub(crate) end: &'static str,
+}
 
 /// One figure with its neighbour and its goal.
 #[derive(Clone, Debug)]
@@ -65,7 +71,12 @@ impl Figure {
 /// Measures, prints a line a figure, and writes the table. True: every goal is reached.
 pub(crate) fn run(tools: &Tools, only: &[String], repeat: u8, table: Option<&Path>) -> Result<bool> {
     let unknown: Vec<&String> = only.iter().filter(|name| !BENCHES.contains(&name.as_str())).collect();
-    ensure!(unknown.is_empty(), "no bench is called {unknown:?}; there are: {}", BENCHES.join(", "));
+    ensure!(
+        unknown.is_empty(),
+        "no bench is called {unknown:?}; there are: {}, {}",
+        BENCHES.join(", "),
+        crate::bench_shell_operator::NAME
+    );
     let wanted = |name: &str| only.is_empty() || only.iter().any(|other| other == name);
     let shared = RefCell::new(None);
     let limit = Duration::from_mins(60 + 10 * u64::from(repeat));
@@ -82,7 +93,7 @@ pub(crate) fn run(tools: &Tools, only: &[String], repeat: u8, table: Option<&Pat
         line(&figure.line());
     }
     if let Some(file) = table {
-        write_table(file, &figures)?;
+        write_table(file, &TABLE, &figures.iter().map(Figure::row).collect::<String>())?;
     }
     Ok(figures.iter().all(Figure::is_reached))
 }
@@ -194,17 +205,16 @@ fn figures(samples: &BTreeMap<&str, Vec<f64>>) -> Vec<Figure> {
     all.into_iter().filter_map(figure).collect()
 }
 
-/// Replaces what stands between the markers.
-fn write_table(file: &Path, figures: &[Figure]) -> Result<()> {
+/// Replaces what stands between the table's lines.
+pub(crate) fn write_table(file: &Path, table: &Table, rows: &str) -> Result<()> {
+    let Table { begin, end } = table;
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let (head, rest) =
-        text.split_once(BEGIN).with_context(|| format!("{} lacks `{BEGIN}`", file.display()))?;
-    let (_, tail) = rest.split_once(END).with_context(|| format!("{} lacks `{END}`", file.display()))?;
-    let rows: String = figures.iter().map(Figure::row).collect();
-    let table =
-        format!("| figure | value | beside | goal | reached |\n| --- | --- | --- | --- | --- |\n{rows}");
+        text.split_once(begin).with_context(|| format!("{} lacks `{begin}`", file.display()))?;
+    let (_, tail) = rest.split_once(end).with_context(|| format!("{} lacks `{end}`", file.display()))?;
+    let header = "| figure | value | beside | goal | reached |\n| --- | --- | --- | --- | --- |\n";
     let unfinished: PathBuf = file.with_extension("new");
-    fs::write(&unfinished, format!("{head}{BEGIN}\n{table}{END}{tail}"))?;
+    fs::write(&unfinished, format!("{head}{begin}\n{header}{rows}{end}{tail}"))?;
     fs::rename(&unfinished, file)?;
     Ok(())
 }
@@ -233,9 +243,10 @@ mod tests {
     #[test]
     fn the_table_replaces_the_one_before() {
         let file = std::env::temp_dir().join(format!("kk-e2e-table-{}.md", std::process::id()));
-        fs::write(&file, format!("head\n{BEGIN}\nold\n{END}\ntail\n")).unwrap();
+        fs::write(&file, format!("head\n{}\nold\n{}\ntail\n", TABLE.begin, TABLE.end)).unwrap();
         let samples = BTreeMap::from([("again_3", vec![1.5])]);
-        write_table(&file, &figures(&samples)).unwrap();
+        let rows: String = figures(&samples).iter().map(Figure::row).collect();
+        write_table(&file, &TABLE, &rows).unwrap();
         let text = fs::read_to_string(&file).unwrap();
         fs::remove_file(&file).unwrap();
         assert!(text.starts_with("head\n") && text.ends_with("\ntail\n") && !text.contains("old"), "{text}");

@@ -12,6 +12,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::context::Tools;
 
 mod bench;
+mod bench_shell_operator;
 mod checks;
 mod cluster;
 mod context;
@@ -44,7 +45,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Measure how long kk takes, beside a hand-written script
+    /// Measure how long kk takes, beside a hand-written script, and what shell-operator costs
     Bench {
         /// How often each figure is taken; the median counts
         #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..))]
@@ -92,7 +93,16 @@ fn dispatch(cli: Cli) -> Result<bool> {
     match cli.command {
         None => suite::run(&tools, &cli.common.only),
         Some(Command::Bench { repeat, table }) => {
-            bench::run(&tools, &cli.common.only, repeat, table.as_deref())
+            let (of_operator, of_kk): (Vec<String>, Vec<String>) =
+                cli.common.only.iter().cloned().partition(|name| name == bench_shell_operator::NAME);
+            let (all, mut good) = (cli.common.only.is_empty(), true);
+            if all || !of_kk.is_empty() {
+                good &= bench::run(&tools, &of_kk, repeat, table.as_deref())?;
+            }
+            if all || !of_operator.is_empty() {
+                good &= bench_shell_operator::run(table.as_deref())?;
+            }
+            Ok(good)
         }
     }
 }

@@ -1,0 +1,72 @@
+//! The figures of `shell-operator`: its own bench measures, this shows them and puts them into the table.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::bench::{Table, write_table};
+use crate::report::line;
+
+/// How `--only` names it.
+pub(crate) const NAME: &str = "shell-operator";
+
+const TABLE: Table = Table {
+    begin: "<!-- figures of shell-operator: written by `make bench` -->",
+    end: "<!-- end of the figures of shell-operator -->",
+};
+
+/// Measures, prints a line a figure, and writes the table. True: every goal is reached.
+///
+/// To be called in the folder of the workspace.
+pub(crate) fn run(table: Option<&Path>) -> Result<bool> {
+    let mut cargo = Command::new("cargo")
+        .args(["bench", "--quiet", "-p", "shell-operator", "--bench", "figures"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot run cargo, which builds and runs the bench of shell-operator")?;
+    let out = cargo.stdout.take().context("the output is piped")?;
+    let (mut rows, mut good) = (String::new(), true);
+    for text in BufReader::new(out).lines() {
+        let text = text?;
+        line(&text);
+        if let Some(figure) = text.strip_prefix("BENCH ") {
+            let (row, reached) = row(figure).with_context(|| format!("cannot read the line `{text}`"))?;
+            rows.push_str(&row);
+            good &= reached;
+        }
+    }
+    let status = cargo.wait()?;
+    // A goal that is not reached makes it fail as well, but not without figures.
+    ensure!(!rows.is_empty() && (status.success() || !good), "the bench of shell-operator failed: {status}");
+    if let Some(file) = table {
+        write_table(file, &TABLE, &rows)?;
+    }
+    Ok(good)
+}
+
+/// A row of the table, and whether its goal is reached.
+fn row(figure: &str) -> Option<(String, bool)> {
+    let mut words: Vec<&str> = figure.split(' ').collect();
+    let verdict = words.pop()?;
+    let field = |name: &str| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+    let (name, value, unit) = (field("name")?, field("value")?, field("unit")?);
+    let (beside, goal) = (field("beside")?, field("goal")?);
+    let reached = if verdict == "ok" { "yes" } else { "no" };
+    Some((format!("| {name} | {value} {unit} | {beside} | {goal} | {reached} |\n"), verdict == "ok"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_becomes_a_row() {
+        assert_eq!(
+            row("name=a value=1.00 unit=s beside=x:2,y:3 goal=>=5.00 short"),
+            Some(("| a | 1.00 s | x:2,y:3 | >=5.00 | no |\n".to_owned(), false))
+        );
+        assert_eq!(row("name=a ok"), None);
+    }
+}
