@@ -184,7 +184,7 @@ pub(crate) fn status(form: Output) -> Result<()> {
 pub(crate) fn need_root() -> Result<()> {
     ensure!(
         rustix::process::geteuid().is_root(),
-        "the lab needs root: it makes namespaces, mounts and control groups"
+        "the lab needs root: it makes namespaces, mounts and control groups\nhint: run it as root, by sudo for example"
     );
     Ok(())
 }

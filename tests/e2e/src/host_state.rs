@@ -49,9 +49,6 @@ const AFTER_DELETE: &[(&str, &str)] = &[
         "unit network-online.target ",
         "a milestone of the boot: reached once, it stays reached until the next boot",
     ),
-    ("differs: file /var/lib/containerd d ", "a mount point in the lab; containerd narrows its mode"),
-    ("new: file /usr/lib/modules d ", "missing only in the lab; the kubelet makes it for kube-proxy, empty"),
-    ("/var/lib/sudo", "sudo remembers to whom it has spoken"),
 ];
 
 /// Programs that no host runs before a cluster or after it.

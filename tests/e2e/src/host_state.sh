@@ -10,8 +10,25 @@ list() {
     -o -printf 'file %p\t%y %m %u:%g %l\n'
 }
 list / /var/lib/containerd /var/lib/kubelet /var/lib/etcd 2>/dev/null || true
+
+# Sums of files, kept for the next look: only what is new or was changed since is read again.
+sums=/run/e2e-sums
+touch "$sums"
 find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /run -o -path /tmp -o -path /var/tmp -o -path /var/log \) -prune \
-  -o -type f -print0 | xargs -0 sha256sum | sed "s/^\\\\\\{0,1\\}\\([0-9a-f]*\\)  \\(.*\\)/content \\2$tab\\1/"
+  -o -type f -printf '%i %s %T@ %C@\t%p\n' >"$sums.now"
+: >"$sums.todo"
+awk -F '\t' -v todo="$sums.todo" '
+  FILENAME == ARGV[1] { known[$1 FS $2] = $3; next }
+  $0 in known { print $0 FS known[$0]; next }
+  { print >todo }' "$sums" "$sums.now" >"$sums.new"
+# A file may go at any moment.
+cut -f 2 "$sums.todo" | tr '\n' '\0' | xargs -0 -r sha256sum --zero 2>/dev/null | tr '\0' '\n' >"$sums.read" || true
+awk -F '\t' '
+  FILENAME == ARGV[1] { sum[substr($0, 67)] = substr($0, 1, 64); next }
+  $2 in sum { print $0 FS sum[$2] }' "$sums.read" "$sums.todo" >>"$sums.new"
+mv "$sums.new" "$sums"
+rm "$sums.todo" "$sums.read" "$sums.now"
+awk -F '\t' '{ print "content " $2 FS $3 }' "$sums"
 
 getent passwd | sed "s/^\([^:]*\):/user \1$tab/"
 getent group | sed "s/^\([^:]*\):/group \1$tab/"

@@ -7,8 +7,8 @@ use anyhow::{Context as _, Result};
 use crate::context::Context;
 use crate::process::{Finished, Job, Running};
 
-/// The mirror may have to be built first.
-const UP_LIMIT: Duration = Duration::from_mins(45);
+/// The mirror is there; a second Kubernetes version may have to be built.
+const UP_LIMIT: Duration = Duration::from_mins(15);
 
 /// A user of the hosts who is not root and needs a password for sudo.
 #[derive(Clone, Copy, Debug)]

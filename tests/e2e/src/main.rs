@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
@@ -39,6 +40,9 @@ struct Cli {
     /// List the scenarios and what each shows
     #[arg(long)]
     list: bool,
+    /// Minutes for all scenarios together; one that has not ended by then has failed
+    #[arg(long, value_name = "MINUTES", default_value_t = 90)]
+    within: u64,
     #[command(flatten)]
     common: Common,
 }
@@ -91,7 +95,7 @@ fn dispatch(cli: Cli) -> Result<bool> {
     }
     let tools = Tools::find(cli.common.kk, cli.common.kk_lab, cli.common.artefacts)?;
     match cli.command {
-        None => suite::run(&tools, &cli.common.only),
+        None => suite::run(&tools, &cli.common.only, Duration::from_mins(cli.within)),
         Some(Command::Bench { repeat, table }) => {
             let (of_operator, of_kk): (Vec<String>, Vec<String>) =
                 cli.common.only.iter().cloned().partition(|name| name == bench_shell_operator::NAME);

@@ -1,21 +1,32 @@
 //! Running programs with a limit in time. Output goes to files in the artefacts folder, so that nothing blocks on a
 //! full pipe and a failure can be looked into; a process that outlives its limit or its scenario is ended with its
-//! own group, and nothing else is.
+//! own group, and nothing else is. When the scenarios themselves are killed, the kernel ends what they run.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::report;
 
 const POLL: Duration = Duration::from_millis(10);
+/// Bytes that a program may print; one that prints without end shall not fill the disk.
+const MOST_OUTPUT: u64 = 256 << 20;
+
+/// What a program reads.
+#[derive(Clone, Debug)]
+enum Input {
+    Nothing,
+    Text(String),
+    File(PathBuf),
+}
 
 /// What is to run.
 #[derive(Clone, Debug)]
@@ -24,7 +35,7 @@ pub(crate) struct Job {
     args: Vec<OsString>,
     env: Vec<(String, OsString)>,
     folder: Option<PathBuf>,
-    stdin: Option<String>,
+    stdin: Input,
     limit: Duration,
 }
 
@@ -35,7 +46,7 @@ impl Job {
             args: Vec::new(),
             env: Vec::new(),
             folder: None,
-            stdin: None,
+            stdin: Input::Nothing,
             limit: Duration::from_mins(2),
         }
     }
@@ -58,7 +69,13 @@ impl Job {
 
     /// What it reads; without it, nothing.
     pub(crate) fn stdin(mut self, text: impl Into<String>) -> Self {
-        self.stdin = Some(text.into());
+        self.stdin = Input::Text(text.into());
+        self
+    }
+
+    /// The file that it reads.
+    pub(crate) fn stdin_file(mut self, file: &Path) -> Self {
+        self.stdin = Input::File(file.to_owned());
         self
     }
 
@@ -80,14 +97,18 @@ impl Job {
         let create =
             |path: &Path| File::create(path).with_context(|| format!("cannot write {}", path.display()));
         let stdin = match &self.stdin {
-            None => Stdio::null(),
-            Some(text) => {
+            Input::Nothing => Stdio::null(),
+            Input::File(path) => {
+                Stdio::from(File::open(path).with_context(|| format!("cannot read {}", path.display()))?)
+            }
+            Input::Text(text) => {
                 let path = files.with_extension("in");
                 fs::write(&path, text)?;
                 Stdio::from(File::open(path)?)
             }
         };
-        let mut command = Command::new(&self.program);
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "TERM", "--"]).arg(&self.program);
         command.args(&self.args).envs(self.env.iter().map(|(name, value)| (name, value)));
         command.stdin(stdin).stdout(create(&out)?).stderr(create(&err)?).process_group(0);
         if let Some(folder) = &self.folder {
@@ -124,15 +145,20 @@ impl Running {
             self.ended = self.child.try_wait()?;
         }
         if self.ended.is_none() && Instant::now() > self.ends {
-            self.end_group();
-            bail!(
-                "`{}` did not end within {} s and was ended; it said last:\n{}",
-                self.shown,
-                self.begun.elapsed().as_secs(),
-                report::last_lines(&fs::read_to_string(&self.err).unwrap_or_default())
-            );
+            let why = format!("did not end within {} s", self.begun.elapsed().as_secs());
+            return Err(self.given_up(&why));
+        }
+        let written = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
+        if written(&self.out) + written(&self.err) > MOST_OUTPUT {
+            return Err(self.given_up(&format!("printed more than {MOST_OUTPUT} bytes")));
         }
         Ok(self.ended.is_some())
+    }
+
+    /// Ends it, and tells why and what it said last.
+    fn given_up(&mut self, why: &str) -> anyhow::Error {
+        self.end_group();
+        anyhow!("`{}` {why} and was ended; it said last:\n{}", self.shown, last_lines_of(&self.err))
     }
 
     /// Sends a signal to the program itself, not to its children.
@@ -174,6 +200,19 @@ impl Drop for Running {
             self.end_group();
         }
     }
+}
+
+/// The end of a file, however long it is.
+fn last_lines_of(path: &Path) -> String {
+    let read = || -> std::io::Result<Vec<u8>> {
+        let mut file = File::open(path)?;
+        let size = file.metadata()?.len();
+        file.seek(SeekFrom::Start(size.saturating_sub(64 << 10)))?;
+        let mut end = Vec::new();
+        file.read_to_end(&mut end)?;
+        Ok(end)
+    };
+    report::last_lines(&String::from_utf8_lossy(&read().unwrap_or_default()))
 }
 
 /// A program that has ended.

@@ -5,6 +5,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use crate::site::files_below;
+
 /// Lines of a log that a failure repeats.
 const LAST_LINES: usize = 30;
 
@@ -24,22 +26,10 @@ pub(crate) fn last_lines(text: &str) -> String {
 
 /// The newest log of kk below a folder, with its last lines, unless it is from before `since`.
 pub(crate) fn last_log(folder: &Path, since: SystemTime) -> Option<String> {
-    let mut logs = Vec::new();
-    find_logs(folder, &mut logs);
-    let (_, path) = logs.into_iter().max().filter(|(changed, _)| *changed >= since)?;
+    let logs =
+        files_below(folder).into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "log"));
+    let changed = |path: PathBuf| Some((fs::metadata(&path).ok()?.modified().ok()?, path));
+    let (_, path) = logs.filter_map(changed).max().filter(|(changed, _)| *changed >= since)?;
     let text = fs::read_to_string(&path).ok()?;
     Some(format!("  last lines of {}:\n{}", path.display(), last_lines(&text)))
-}
-
-fn find_logs(folder: &Path, found: &mut Vec<(SystemTime, PathBuf)>) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            find_logs(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "log")
-            && let Ok(changed) = entry.metadata().and_then(|metadata| metadata.modified())
-        {
-            found.push((changed, path));
-        }
-    }
 }

@@ -71,6 +71,19 @@ pub(crate) fn host_entry<'a>(cluster: &'a mut Value, name: &str) -> &'a mut Valu
     hosts.into_iter().find(|host| host["name"] == name).expect("the lab's file names all its hosts")
 }
 
+/// All files in a folder and the folders in it; none where it is not there.
+pub(crate) fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            files.extend(files_below(&entry.path()));
+        } else {
+            files.push(entry.path());
+        }
+    }
+    files
+}
+
 /// Writes a file that may hold a password.
 fn write_private(path: &Path, text: &str) -> Result<()> {
     let _ = fs::remove_file(path);

@@ -1,6 +1,5 @@
 //! Ctrl-C in the middle: a tidy end with code 130, nothing half-written, and the next create succeeds.
 
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use rustix::process::Signal;
 use crate::checks;
 use crate::context::Context;
 use crate::kk::KkRun;
-use crate::site::Site;
+use crate::site::{Site, files_below};
 
 /// Tidy is soon, too: running actions are let end, and none of these takes longer.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -49,18 +48,10 @@ fn interrupted_at(ctx: &Context<'_>, site: &Site, task: &str, times: usize) -> R
 
 /// Files appear whole or not at all; a download that goes on where it stopped has its own ending.
 fn nothing_half_written(folder: &Path) -> Result<()> {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if entry.file_type()?.is_dir() {
-            nothing_half_written(&path)?;
-            continue;
-        }
-        let name = entry.file_name().to_string_lossy().into_owned();
-        ensure!(
-            !name.contains(".new-") && !name.contains(".tmp"),
-            "a half-written file stays: {}",
-            path.display()
-        );
+    for path in files_below(folder) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let half = name.contains(".new-") || name.contains(".tmp");
+        ensure!(!half, "a half-written file stays: {}", path.display());
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -14,7 +14,7 @@ use crate::host_state::expect_none;
 use crate::kk::KkRun;
 use crate::lab::SudoUser;
 use crate::registry::Registry;
-use crate::site::Site;
+use crate::site::{Site, files_below};
 
 const USER: SudoUser = SudoUser { name: "ada", password: "sentinel-sudo-9f2c41" };
 const REGISTRY_PASSWORD: &str = "sentinel-registry-77ab03";
@@ -122,9 +122,9 @@ fn on_hosts(ctx: &Context<'_>, site: &Site, secrets: &[(String, String)]) -> Res
 /// Files of the control machine: what kk printed and all below its working directory. Only the vault and the
 /// kubeconfig may hold secrets, and only for their owner.
 fn in_files(dir: &Path, site: &Site, secrets: &[(String, String)], found: &mut Vec<String>) -> Result<()> {
-    let mut files = Vec::new();
-    list(&site.workdir(), &mut files)?;
-    list(&site.home(), &mut files)?;
+    let mut files = [files_below(&site.workdir()), files_below(&site.home())].concat();
+    // Programs from the mirror are large and hold nothing of this cluster.
+    files.retain(|path| fs::metadata(path).is_ok_and(|file| file.len() < 4 << 20));
     for entry in fs::read_dir(dir.join("commands"))?.flatten() {
         if entry.file_name().to_string_lossy().contains("-kk-") {
             files.push(entry.path());
@@ -139,19 +139,6 @@ fn in_files(dir: &Path, site: &Site, secrets: &[(String, String)], found: &mut V
             path.ends_with("kubeconfig") || path.components().any(|part| part.as_os_str() == "pki");
         if !(private && may_hold) {
             found.extend(leaks(&path.display().to_string(), &text, secrets));
-        }
-    }
-    Ok(())
-}
-
-fn list(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
-    for entry in fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?.flatten()
-    {
-        if entry.file_type()?.is_dir() {
-            list(&entry.path(), files)?;
-        // Programs from the mirror are large and hold nothing of this cluster.
-        } else if entry.metadata()?.len() < 4 << 20 {
-            files.push(entry.path());
         }
     }
     Ok(())

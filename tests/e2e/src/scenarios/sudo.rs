@@ -14,14 +14,18 @@ const USER: SudoUser = SudoUser { name: "ada", password: "it's $HOME \"a\" secre
 pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     let site = Site::fresh(ctx, &ctx.dir.join("site"), 2, Some(USER))?;
     for host in &site.hosts {
-        // A hardened host: a banner before the log-in, a lecture by sudo, and a terminal demanded.
-        ctx.host(
+        // A hardened host: a banner before the log-in, a lecture by sudo, and a terminal demanded. sudo remembers for
+        // ever whom it has lectured, so that is done before kk comes.
+        let harden = ctx.on_host(
             host,
             "echo 'Authorized use only' >/etc/issue.net; echo 'Banner /etc/issue.net' >/etc/ssh/sshd_config.d/banner.conf
-             printf 'Defaults requiretty, lecture=always\\n' >/etc/sudoers.d/hardened; chmod 440 /etc/sudoers.d/hardened
+             echo 'Defaults lecture=always' >/etc/sudoers.d/hardened; chmod 440 /etc/sudoers.d/hardened
+             su ada -c 'sudo -S true'
+             echo 'Defaults requiretty' >>/etc/sudoers.d/hardened
              echo 'echo noise from a login script' >>/home/ada/.bashrc
              systemctl restart ssh",
-        )?;
+        );
+        ctx.run("harden", harden.stdin(format!("{}\n", USER.password)))?.ok()?;
     }
     let before = host_state::of_all(ctx, &site.hosts)?;
     ctx.kk_ok(&site, "create", &[])?;

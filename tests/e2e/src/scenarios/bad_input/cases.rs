@@ -97,6 +97,29 @@ pub(super) const ALL: &[Case] = &[
         ..RIGHT
     },
     Case {
+        name: "silent-host",
+        edit: |cluster, _| {
+            set(cluster, "node2", "timeout", json!(3));
+            Ok(())
+        },
+        breaks: "iptables -I INPUT -p tcp --dport 22 -j DROP",
+        mends: "iptables -D INPUT -p tcp --dport 22 -j DROP",
+        says: &["node2", "no answer within 3 s"],
+        ..RIGHT
+    },
+    Case {
+        name: "silent-server",
+        edit: |cluster, _| {
+            set(cluster, "node2", "timeout", json!(3));
+            set(cluster, "node2", "port", json!(2222));
+            Ok(())
+        },
+        breaks: "systemd-run --quiet --collect --unit e2e-silent socat TCP-LISTEN:2222,fork,reuseaddr EXEC:'sleep 600'; sleep 0.5",
+        mends: "systemctl stop e2e-silent",
+        says: &["node2", "no answer within 3 s"],
+        ..RIGHT
+    },
+    Case {
         name: "wrong-password",
         edit: |cluster, _| {
             let entry = host_entry(cluster, "node2").as_object_mut().context("a host is an object")?;
@@ -169,6 +192,16 @@ pub(super) const ALL: &[Case] = &[
         mends: "systemctl stop e2e-port",
         code: PRECHECK,
         says: &["node2", "10250", "socat"],
+        ..RIGHT
+    },
+    // The hosts of the lab share one clock, and no namespace has a clock of its own for the time of day. So it is
+    // `date` that is false: Debian's own, told to add five seconds.
+    Case {
+        name: "clock-skew",
+        breaks: "printf '#!/bin/sh\\nexec /usr/bin/date -d \"+5 seconds\" \"$@\"\\n' >/usr/local/bin/date; chmod +x /usr/local/bin/date",
+        mends: "rm /usr/local/bin/date",
+        code: PRECHECK,
+        says: &["node2", "clock", "ahead of", "chrony"],
         ..RIGHT
     },
     Case {

@@ -1,0 +1,30 @@
+//! A connection that says nothing any more in the middle of a run, as after a power cut or behind a firewall that
+//! forgot it: no packet comes, no end of the connection either.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use serde_json::json;
+
+use crate::context::Context;
+use crate::kk::KkRun;
+use crate::site::{Site, host_entry};
+
+/// The host that falls silent, and the seconds that `kk` is told to wait for it.
+const HOST: &str = "node2";
+const TIMEOUT: u64 = 5;
+/// Until it is noticed, dialled again, given up, and the other hosts have ended what they were at.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// Errors: `kk` waits for ever, or does not name the host.
+pub(super) fn in_the_middle(ctx: &Context<'_>, site: &Site) -> Result<()> {
+    let site = site.variant("silence", |cluster| host_entry(cluster, HOST)["timeout"] = json!(TIMEOUT))?;
+    let mut kk = ctx.kk_start(&site, "create", &[])?;
+    // An earlier case has started etcd already.
+    ctx.await_task(&mut kk, "control-plane/init_control_plane")?;
+    // Both ways: what is sent to it vanishes, and nothing of it arrives.
+    ctx.host(HOST, "iptables -I INPUT -s 172.30.0.1 -j DROP; iptables -I OUTPUT -d 172.30.0.1 -j DROP")?;
+    ctx.until("kk ends after a host fell silent", PATIENCE, || Ok(kk.has_ended()?.then_some(())))?;
+    KkRun::of(kk)?.expect_code(1)?.expect_said(&[HOST])?;
+    Ok(())
+}

@@ -1,0 +1,45 @@
+//! Three control planes and etcd on all of them: complete when `kk` says so, of one mind when one host has no power.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::json;
+
+use crate::checks;
+use crate::context::Context;
+use crate::site::{Site, host_entry};
+
+/// A lease of the lost leader ends by itself.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
+    let lab = Site::fresh(ctx, &ctx.dir.join("site"), 3, None)?;
+    let site = lab.variant("ha", |cluster| {
+        cluster["spec"]["roleGroups"]["control-plane"] = json!(lab.hosts);
+    })?;
+    ctx.kk_ok(&site, "create", &[])?;
+    checks::cluster_is_complete(ctx, &site)?;
+    for host in &site.hosts {
+        let url =
+            format!("curl --silent --insecure --max-time 5 https://{}:6443/readyz", address(&site, host)?);
+        let said = ctx.host(host, &url).with_context(|| format!("the API of {host}"))?;
+        ensure!(said == "ok", "the API of {host} is `{said}`");
+    }
+    let again = ctx.kk_ok(&site, "create", &[])?;
+    ensure!(again.events.finished()?.changed == 0, "the second create changed something");
+
+    let lost = site.hosts.last().context("there are hosts")?;
+    ctx.run("power-cut", ctx.lab_job(&["down", "--host", lost]))?.ok()?;
+    ctx.until("the API takes a change without the third control plane", PATIENCE, || {
+        let words = format!("label node {lost} e2e=lost --overwrite");
+        Ok(ctx.kubectl(&site, &words).ok())
+    })?;
+    let impatient = site.variant("impatient", |cluster| host_entry(cluster, lost)["timeout"] = json!(3))?;
+    ctx.kk(&impatient, "create", &[])?.expect_code(4)?.expect_said(&[lost])?;
+    Ok(())
+}
+
+fn address(site: &Site, host: &str) -> Result<String> {
+    let mut cluster = site.read()?;
+    Ok(checks::text(&host_entry(&mut cluster, host)["address"]))
+}
