@@ -287,16 +287,25 @@ pub struct Download {
 /// Pinned versions; in a [`Spec`] without a leading `v`. An absent one takes what suits the Kubernetes version.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-#[expect(missing_docs, reason = "each field is named after its component")]
 pub struct Components {
+    /// Version of etcd, such as 3.6.14.
     pub etcd: Option<String>,
+    /// Version of containerd.
     pub containerd: Option<String>,
+    /// Version of runc.
     pub runc: Option<String>,
+    /// Version of the CNI plugins.
     pub cni: Option<String>,
+    /// Version of crictl.
     pub crictl: Option<String>,
+    /// Version of helm.
     pub helm: Option<String>,
+    /// Version of flannel's image.
     pub flannel: Option<String>,
+    /// Version of the image with flannel's CNI plugin.
     pub flannel_cni_plugin: Option<String>,
+    /// Version of CoreDNS's image.
     pub coredns: Option<String>,
+    /// Version of the pause image.
     pub pause: Option<String>,
 }

@@ -67,7 +67,7 @@ pub struct ClusterSpec {
     /// The machines.
     pub hosts: Vec<Host>,
     /// Host names by role: `etcd`, `control-plane` (or `master`), `worker`, `registry`, or a name of your own
-    /// for scripts. Ranges and lists are expanded: `node[1:3]`, `node[01:12]`, `node[1,3,5]`.
+    /// for scripts (these do not run yet). Ranges and lists are expanded: `node[1:3]`, `node[01:12]`, `node[1,3,5]`.
     pub role_groups: BTreeMap<String, Vec<String>>,
     /// How nodes and users reach the API.
     pub control_plane_endpoint: ControlPlaneEndpoint,
@@ -101,7 +101,7 @@ pub struct ClusterSpec {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct ControlPlaneEndpoint {
-    /// A load balancer made by the installer.
+    /// A load balancer made by the installer; refused for now: give the `address` of your own.
     pub internal_loadbalancer: Option<InternalLoadbalancer>,
     /// Name of the API; written to `/etc/hosts` of every host unless `externalDNS`.
     pub domain: String,

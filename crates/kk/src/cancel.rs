@@ -26,7 +26,7 @@ impl Cancel {
         cancel.at(SignalKind::terminate(), Self::step)?;
         // `nohup kk …` is to survive its terminal.
         if !is_ignored(SignalKind::hangup()) {
-            cancel.at(SignalKind::hangup(), |cancel| cancel.tidy.cancel())?;
+            cancel.at(SignalKind::hangup(), Self::hang_up)?;
         }
         Ok(cancel)
     }
@@ -39,6 +39,11 @@ impl Cancel {
             }
         });
         Ok(())
+    }
+
+    /// Nobody is there any more.
+    fn hang_up(&self) {
+        self.tidy.cancel();
     }
 
     /// Somebody wants it to end.
@@ -71,5 +76,13 @@ mod tests {
         assert_eq!(state(), (true, false));
         cancel.step();
         assert_eq!(state(), (true, true));
+    }
+
+    #[test]
+    fn a_terminal_that_closes_is_one_signal_however_often_it_is_told() {
+        let cancel = Cancel::default();
+        cancel.hang_up();
+        cancel.hang_up();
+        assert_eq!((cancel.tidy.is_cancelled(), cancel.at_once.is_cancelled()), (true, false));
     }
 }

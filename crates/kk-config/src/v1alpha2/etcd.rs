@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Etcd {
-    /// Who runs etcd.
+    /// Who runs etcd; `kubeadm` and `external` are refused for now.
     #[serde(rename = "type")]
     pub kind: EtcdType,
     /// Access to an etcd cluster of your own.
@@ -31,7 +31,7 @@ pub struct Etcd {
     pub snapshot_count: u64,
     /// Hours of history that compaction keeps; 0 turns it off.
     pub auto_compaction_retention: u32,
-    /// How much etcd measures.
+    /// How much etcd measures: `basic` or `extensive`.
     pub metrics: EtcdMetrics,
     /// Size at which the database refuses writes, in bytes.
     pub quota_backend_bytes: Option<u64>,
@@ -41,7 +41,7 @@ pub struct Etcd {
     pub max_snapshots: Option<u32>,
     /// Write-ahead log files to keep; 0 keeps all.
     pub max_wals: Option<u32>,
-    /// How much etcd logs.
+    /// How much etcd logs: `debug`, `info`, `warn`, `error`, `panic` or `fatal`.
     pub log_level: Option<EtcdLogLevel>,
     /// Further lines for etcd's environment file, each `NAME=value`.
     pub extra_args: Vec<String>,

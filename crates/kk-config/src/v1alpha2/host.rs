@@ -31,7 +31,7 @@ pub struct Host {
     pub sudo_password: Option<Secret>,
     /// The host's public key as in `known_hosts` (`ssh-ed25519 AAAA…`): no other is accepted.
     pub host_key: Option<String>,
-    /// Processor architecture; detected when absent (KubeKey takes amd64).
+    /// Processor architecture, `amd64` or `arm64`; detected when absent (KubeKey: amd64).
     pub arch: Option<Arch>,
     /// Seconds that connecting may take.
     #[schemars(range(min = 1))]

@@ -13,10 +13,10 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Kubernetes {
-    /// The distribution.
+    /// The distribution; any other is refused.
     #[serde(rename = "type")]
     pub kind: KubernetesType,
-    /// Version, such as `v1.36.4`; 1.28 to 1.37.
+    /// Version from 1.28 to 1.37, such as `v1.36.4` (KubeKey: v1.23.17).
     pub version: String,
     /// Name of the cluster in kubeconfigs.
     pub cluster_name: String,
@@ -41,13 +41,13 @@ pub struct Kubernetes {
     pub node_cidr_mask_size_ipv6: u8,
     /// Further names and addresses in the API server's certificate.
     pub apiserver_cert_extra_sans: Vec<String>,
-    /// How kube-proxy routes Services.
+    /// How kube-proxy routes Services: `iptables`, `ipvs` or `nftables` (KubeKey: ipvs).
     pub proxy_mode: ProxyMode,
     /// Renew the certificates of the control plane by a timer.
     pub auto_renew_certs: Option<bool>,
     /// Run a DNS cache on each node (KubeKey: true).
     pub nodelocaldns: Option<bool>,
-    /// The container runtime.
+    /// The container runtime; any other is refused (KubeKey: docker).
     pub container_manager: ContainerManager,
     /// Socket of the runtime; follows from `containerManager` when absent.
     pub container_runtime_endpoint: Option<String>,
@@ -75,7 +75,8 @@ pub struct Kubernetes {
     pub kubelet_configuration: Map<String, Value>,
     /// Top-level keys that replace those of the generated `KubeProxyConfiguration`.
     pub kube_proxy_configuration: Map<String, Value>,
-    /// Algorithm of the cluster's keys; `ECDSA-P256` from Kubernetes 1.31, `RSA-2048` before.
+    /// Algorithm of the cluster's keys: `ECDSA-P256`, `RSA-2048`, `RSA-3072` or `RSA-4096`; by default the first from
+    /// Kubernetes 1.31 on, and `RSA-2048` before.
     pub encryption_algorithm: Option<EncryptionAlgorithm>,
 }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Network {
-    /// What connects pods; `flannel` when absent (KubeKey: `calico`).
+    /// What connects pods: `flannel`, or `none` to install one of your own (KubeKey: calico); others are refused for now.
     pub plugin: NetworkPlugin,
     /// Addresses of pods: `v4` or `v4,v6`.
     #[serde(rename = "kubePodsCIDR")]
@@ -63,7 +63,7 @@ pub enum NetworkPlugin {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Flannel {
-    /// How packets travel between hosts.
+    /// How packets travel between hosts: `vxlan`, or `host-gw` when all are on one link.
     pub backend_mode: FlannelBackend,
     /// Declared by KubeKey and used by nobody.
     pub direct_routing: Option<bool>,
