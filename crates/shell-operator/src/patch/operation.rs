@@ -113,13 +113,11 @@ fn documents(text: &str) -> Result<Vec<Value>, String> {
     let json: Result<Vec<Value>, _> = serde_json::Deserializer::from_str(text).into_iter().collect();
     let documents = match json {
         Ok(documents) => documents,
-        // What begins as JSON was meant as JSON, mostly: then both reasons are of use.
-        Err(json) => {
-            serde_saphyr::from_multiple(text).map_err(|yaml| match text.trim_start().starts_with('{') {
-                true => format!("as JSON: {json}; as YAML: {yaml}"),
-                false => yaml.to_string(),
-            })?
-        }
+        Err(json) => serde_saphyr::from_multiple(text).map_err(|yaml| {
+            // What begins as JSON was meant as JSON, mostly: then both reasons are of use.
+            let both = text.trim_start().starts_with('{');
+            if both { format!("as JSON: {json}; as YAML: {yaml}") } else { yaml.to_string() }
+        })?,
     };
     Ok(documents.into_iter().filter(|document| !document.is_null()).collect())
 }

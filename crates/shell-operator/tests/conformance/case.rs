@@ -24,11 +24,11 @@ pub(crate) struct Case {
     #[serde(default)]
     config: Vec<config::Config>,
     #[serde(default)]
-    contexts: Vec<context::Contexts>,
+    contexts: Vec<context::File>,
     #[serde(default)]
     jq: Vec<context::Jq>,
     #[serde(default)]
-    queue: Vec<queue::Tasks>,
+    queue: Vec<queue::Waiting>,
     #[serde(default)]
     parallel: Vec<queue::Parallel>,
     #[serde(default)]
@@ -48,7 +48,7 @@ pub(crate) struct Case {
     #[serde(default)]
     conversion_paths: Vec<webhook::Paths>,
     #[serde(default)]
-    source_versions: Vec<webhook::Versions>,
+    source_versions: Vec<webhook::Sources>,
     #[serde(default)]
     conversion_responses: Vec<webhook::Converted>,
     #[serde(default)]
@@ -144,9 +144,9 @@ impl Case {
         }
         each("tests", &self.tests, |test| named::check(test))?;
         each("config", &self.config, config::Config::run)?;
-        each("contexts", &self.contexts, context::Contexts::run)?;
+        each("contexts", &self.contexts, context::File::run)?;
         each("jq", &self.jq, context::Jq::run)?;
-        each("queue", &self.queue, queue::Tasks::run)?;
+        each("queue", &self.queue, queue::Waiting::run)?;
         each("parallel", &self.parallel, queue::Parallel::run)?;
         each("delay", &self.delay, queue::Delay::run)?;
         each("discovery", &self.discovery, hook::Discovery::run)?;
@@ -156,7 +156,7 @@ impl Case {
         each("patches", &self.patches, effects::Patches::run)?;
         each("metrics", &self.metrics, effects::Metrics::run)?;
         each("conversionPaths", &self.conversion_paths, webhook::Paths::run)?;
-        each("sourceVersions", &self.source_versions, webhook::Versions::run)?;
+        each("sourceVersions", &self.source_versions, webhook::Sources::run)?;
         each("conversionResponses", &self.conversion_responses, webhook::Converted::run)?;
         each("admissionResponses", &self.admission_responses, webhook::Admission::run)?;
         each("webhookPaths", &self.webhook_paths, webhook::PathOf::run)?;

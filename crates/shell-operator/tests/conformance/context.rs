@@ -16,7 +16,7 @@ use crate::value::{refused, same};
 /// What a run is given.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Contexts {
+pub(crate) struct File {
     #[serde(default)]
     v0: bool,
     /// Objects of bindings.
@@ -57,7 +57,7 @@ impl Snapshots for Table {
     }
 }
 
-impl Contexts {
+impl File {
     pub(crate) fn run(&self) -> Result<(), String> {
         let mut table = BTreeMap::new();
         for (binding, objects) in &self.snapshots {

@@ -18,7 +18,7 @@ use crate::value::same;
 /// `adds` asks for two tasks of the hook `x` to come next.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Tasks {
+pub(crate) struct Waiting {
     tasks: String,
     /// Tasks that arrive a second after the worker began.
     #[serde(default)]
@@ -29,7 +29,7 @@ pub(crate) struct Tasks {
     length: Option<usize>,
 }
 
-impl Tasks {
+impl Waiting {
     pub(crate) fn run(&self) -> Result<(), String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         let runs = runtime.unwrap().block_on(self.work_off())?;

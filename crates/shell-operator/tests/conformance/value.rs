@@ -23,6 +23,7 @@ pub(crate) fn expect(actual: &Value, expected: &Value) -> Result<(), String> {
 }
 
 /// Fails unless `actual` and `expected` are the same.
+#[expect(clippy::needless_pass_by_value, reason = "most of what is compared is made for it")]
 pub(crate) fn same<T: PartialEq + std::fmt::Debug>(actual: T, expected: T) -> Result<(), String> {
     if actual == expected { Ok(()) } else { Err(format!("expected {expected:?}\n but it is {actual:?}")) }
 }

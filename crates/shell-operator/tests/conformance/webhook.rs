@@ -55,13 +55,13 @@ impl Paths {
 /// Objects and the versions they have to be converted from.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Versions {
+pub(crate) struct Sources {
     objects: Vec<Value>,
     wanted: String,
     versions: Vec<String>,
 }
 
-impl Versions {
+impl Sources {
     pub(crate) fn run(&self) -> Result<(), String> {
         let texts = self.objects.iter().map(serde_json::value::to_raw_value).collect::<Result<Vec<_>, _>>();
         let objects = texts.map_err(|error| error.to_string())?;
