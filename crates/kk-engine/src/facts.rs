@@ -122,6 +122,7 @@ pub struct FileFact {
     pub kind: String,
     /// Where a link points.
     pub link: String,
-    /// Milliseconds of uptime at which the content was last written; 0 when before boot.
+    /// Milliseconds of uptime at which the content was last written; 0 when before boot, and when nobody knows because
+    /// the clock was set back since.
     pub written_ms: u64,
 }

@@ -252,11 +252,16 @@ kk_swap_off() {
     kk_replace "$KK_ROOT/etc/.fstab.kk-new" "$KK_ROOT/etc/fstab"
 }
 
+# kk_uptime: seconds that no correction of the clock can move.
+kk_uptime() {
+    cut -d . -f 1 /proc/uptime
+}
+
 # kk_wait SECONDS PAUSE WORDS: runs the file "condition" until it ends with 0. Says what the last look said.
 kk_wait() {
-    kk_until=$(($(date +%s) + $1))
+    kk_until=$(($(kk_uptime) + $1))
     until sh -e ./condition >condition.out 2>&1; do
-        if [ "$(date +%s)" -ge "$kk_until" ]; then
+        if [ "$(kk_uptime)" -ge "$kk_until" ]; then
             tail -n 10 condition.out >&2
             kk_fail "$3 for $1 s" || return
         fi
@@ -272,12 +277,15 @@ kk_remember_sums() {
         stat -c "$kk_sum$KK_TAB%s$KK_TAB%.9Y$KK_TAB%.9Z$KK_TAB%i$KK_TAB%n" "$KK_ROOT$kk_path"
     done <"$1" >kk-sums.fresh
     [ -e "$kk_sums" ] || (umask 077 && : >"$kk_sums")
-    (umask 077 && awk -F '\t' 'NR == FNR { fresh[$6] = 1; print; next } !($6 in fresh)' kk-sums.fresh "$kk_sums" >"$kk_sums.new")
-    mv -f "$kk_sums.new" "$kk_sums"
+    # Under a name of its own: several uploads may end at once. A sum that gets lost so is only read again.
+    (umask 077 && awk -F '\t' 'NR == FNR { fresh[$6] = 1; print; next } !($6 in fresh)' kk-sums.fresh "$kk_sums" >"$kk_sums.$$")
+    mv -f "$kk_sums.$$" "$kk_sums"
 }
 
 # kk_disown KIND PATH A B C: takes one line back. What is gone already is fine.
 kk_disown() {
+    # What a power cut left of an upload or of kk_put.
+    case $1 in made | saved) rm -f "$KK_ROOT${2%/*}"/.kk-????????????????-"${2##*/}" "$KK_ROOT${2%/*}/.${2##*/}.kk-new" ;; esac
     case $1 in
     made) rm -f "$KK_ROOT$2" ;;
     saved)

@@ -448,6 +448,25 @@ fn waiting_ends_when_it_is_true_or_says_what_was_last_seen() {
 }
 
 #[test]
+fn waiting_is_not_cut_short_by_a_clock_that_is_corrected() {
+    let host = Host::new();
+    host.ok("date() { echo $(($(cat now 2>/dev/null || echo 0) + 9999)) | tee now; }; \
+             echo '[ $(wc -l <looks) -ge 3 ]' >condition; sed -i '1i echo x >>looks' condition; \
+             kk_wait 20 0.05 'waited'");
+}
+
+#[test]
+fn what_a_power_cut_left_of_a_file_goes_with_it() {
+    let host = Host::new();
+    host.ok("kk_own /usr/it");
+    for name in ["usr/.kk-0123456789abcdef-it", "usr/.it.kk-new", "usr/it.of-somebody"] {
+        host.write(name, "");
+    }
+    host.ok("kk_disown_all");
+    assert_eq!(names(&host.path("usr")), ["it.of-somebody"]);
+}
+
+#[test]
 fn a_module_that_is_loaded_is_not_written_down() {
     let host = Host::new();
     host.write("proc/modules", "overlay 1 0 - Live 0x0\n");

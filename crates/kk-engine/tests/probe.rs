@@ -199,7 +199,7 @@ fn a_host_with_few_and_old_tools_is_understood() {
         "n",
         &answer(&[
             // A stat without fractions of a second.
-            ("files", "regular file\t644\troot:root\t3\t1700000000\t1700000000\t7\t/etc/a b\nregular empty file\t600\t?:?\t0\t5\t5\t8\t/e\n"),
+            ("files", "regular file\t644\troot:root\t3\t1700000000\t1700000000\t7\t/etc/a b\nregular empty file\t600\t?:?\t0\t5\t5\t8\t/e\nregular file\t644\troot:root\t3\t1700003600.5\t1700003600.5\t9\t/f\n"),
             ("sums", "aa  /etc/a b\n"),
             ("units", &units),
             // No ss: /proc/net/tcp and tcp6. 192B is 6443, 094B is 2379; the last is no listener.
@@ -222,6 +222,7 @@ fn a_host_with_few_and_old_tools_is_understood() {
     assert!(!facts.can_raise_limits && !facts.cgroup_v2 && facts.systemd_cgroups && facts.systemd);
     assert_eq!(facts.files["/etc/a b"].sha256, "aa");
     assert_eq!(facts.files["/etc/a b"].written_ms, 999_500);
+    assert_eq!(facts.files["/f"].written_ms, 0, "the clock was set back since");
     assert_eq!((facts.files["/e"].written_ms, facts.files["/e"].kind.as_str()), (0, "file"));
     assert_eq!(facts.units.keys().collect::<Vec<_>>(), ["b.service", "c.service"]);
     let unit = &facts.units["b.service"];

@@ -63,6 +63,39 @@ async fn a_panic_of_an_action_is_a_failure_and_nobody_waits_for_ever() {
     assert_eq!(ran.skipped(), ["use@a"]);
 }
 
+struct Talks;
+#[async_trait::async_trait]
+impl Run for Talks {
+    async fn run(&self, context: Context) -> Result<(), Failure> {
+        for piece in 0..=20_000 {
+            (context.progress)(piece, 20_000);
+        }
+        Ok(())
+    }
+}
+struct TalkingAction;
+impl Action for TalkingAction {
+    fn check(&self, _facts: &Facts) -> Change {
+        Change::needed("talk")
+    }
+    fn apply(&self, _facts: &Facts) -> Apply {
+        Apply::Run(Arc::new(Talks))
+    }
+}
+
+#[tokio::test]
+async fn the_bytes_of_a_transfer_do_not_fill_the_journal() {
+    let host = ShellHost::new("a");
+    let work = HostWork::new(vec![Box::new(TalkingAction) as Box<dyn Action>]);
+    let ran = run(vec![Task::new("talk", "").on("a", work)], &[&host], Options::default()).await;
+    let done = ran.events.iter().filter_map(|event| match event.kind {
+        EventKind::Progress { done, .. } => Some(done),
+        _ => None,
+    });
+    let done: Vec<u64> = done.collect();
+    assert!(done.len() < 20 && done.first() == Some(&0) && done.last() == Some(&20_000), "{done:?}");
+}
+
 struct Hangs;
 #[async_trait::async_trait]
 impl Run for Hangs {

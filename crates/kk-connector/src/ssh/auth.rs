@@ -1,8 +1,9 @@
 //! Logging in: key, password, keyboard-interactive, agent, default keys, in this order.
 
-use std::{path::Path, sync::mpsc, thread, time::Duration};
+use std::{os::fd::OwnedFd, path::Path, sync::mpsc, thread, time::Duration};
 
 use kk_config::{PrivateKey, Secret};
+use rustix::event::{PollFd, PollFlags};
 use ssh2::{KeyboardInteractivePrompt, Prompt, Session};
 
 use super::{
@@ -10,16 +11,17 @@ use super::{
     dial::{is_one_of, unreachable, words},
     key,
 };
-use crate::Error;
+use crate::{Error, poll::poll_all};
 
 /// libssh2's `LIBSSH2_ERROR_AUTHENTICATION_FAILED` and `LIBSSH2_ERROR_PUBLICKEY_UNVERIFIED`: the host said no.
 const REFUSED: [i32; 2] = [-18, -19];
 /// libssh2's errors of the socket: `SOCKET_SEND`, `TIMEOUT`, `SOCKET_DISCONNECT`, `SOCKET_TIMEOUT`, `SOCKET_RECV`.
 const BROKEN: [i32; 5] = [-7, -9, -13, -30, -43];
 
-/// libssh2's error of a connection that the host closed: `SOCKET_DISCONNECT`, or that it was found closed: `SOCKET_SEND`
-/// and `SOCKET_RECV`.
-const CLOSED: [i32; 3] = [-13, -7, -43];
+/// The one of [`REFUSED`] by which libssh2 also tells that the host hung up.
+const UNVERIFIED: [i32; 1] = [-19];
+/// How long a host that hangs up takes from saying so to doing it.
+const HANGING_UP: Duration = Duration::from_secs(1);
 /// How long the agent may take: it may ask its owner for consent.
 const AGENT: Duration = Duration::from_mins(1);
 
@@ -27,14 +29,14 @@ const AGENT: Duration = Duration::from_mins(1);
 const DEFAULT_KEYS: [&str; 3] = ["id_ed25519", "id_ecdsa", "id_rsa"];
 
 /// Tries what the configuration has until the host is content.
-pub(super) fn log_in(session: &Session, config: &SshConfig) -> Result<(), Error> {
+pub(super) fn log_in(session: &Session, socket: &OwnedFd, config: &SshConfig) -> Result<(), Error> {
     let offered = match session.auth_methods(&config.user) {
         Ok(offered) => offered.to_owned(),
         // The host asks for nothing.
         Err(_) if session.authenticated() => return Ok(()),
         Err(error) => return Err(unreachable(config, &words(config, &error))),
     };
-    let mut attempt = Attempt { session, config, offered: &offered, tried: Vec::new() };
+    let mut attempt = Attempt { session, socket, config, offered: &offered, tried: Vec::new() };
     let given = config.private_key.is_some() || config.password.is_some();
     let done = match &config.private_key {
         Some(private) => attempt.key(private)?,
@@ -49,6 +51,7 @@ pub(super) fn log_in(session: &Session, config: &SshConfig) -> Result<(), Error>
 
 struct Attempt<'a> {
     session: &'a Session,
+    socket: &'a OwnedFd,
     config: &'a SshConfig,
     /// The methods that the host takes, separated by commas.
     offered: &'a str,
@@ -102,7 +105,7 @@ impl Attempt<'_> {
     }
 
     fn agent(&mut self) -> Result<bool, Error> {
-        let Some(socket) = self.config.agent_socket.clone() else {
+        let Some(path) = self.config.agent_socket.clone() else {
             self.tried.push("agent: SSH_AUTH_SOCK is not set".into());
             return Ok(false);
         };
@@ -112,9 +115,11 @@ impl Attempt<'_> {
         // On a thread of its own, because the library waits for an agent for ever.
         let (session, user) = (self.session.clone(), self.config.user.clone());
         let (sender, answer) = mpsc::channel();
-        let asked = thread::Builder::new().name("agent".into()).spawn(move || {
-            // Nobody waits any more when it took too long.
-            drop(sender.send(ask_agent(&session, &user, &socket)));
+        let asked = self.socket.try_clone().and_then(|socket| {
+            thread::Builder::new().name("agent".into()).spawn(move || {
+                // Nobody waits any more when it took too long.
+                drop(sender.send(ask_agent(&session, &socket, &user, &path)));
+            })
         });
         if let Err(error) = asked {
             self.tried.push(format!("agent: {error}"));
@@ -127,14 +132,13 @@ impl Attempt<'_> {
         };
         match answer {
             Err(error) => self.tried.push(format!("agent: {}", error.message())),
-            Ok(keys) if keys.is_empty() => self.tried.push("agent: it has no keys".into()),
-            Ok(keys) => {
-                for (name, result) in keys {
-                    if self.judge(&format!("agent key {name}"), result)? {
-                        return Ok(true);
-                    }
+            Ok(mut keys) => match keys.pop() {
+                None => self.tried.push("agent: it has no keys".into()),
+                Some((name, last)) => {
+                    self.tried.extend(keys.iter().map(|(name, _)| format!("agent key {name}: refused")));
+                    return self.judge(&format!("agent key {name}"), last);
                 }
-            }
+            },
         }
         Ok(false)
     }
@@ -159,10 +163,8 @@ impl Attempt<'_> {
     fn judge(&mut self, what: &str, result: Result<(), ssh2::Error>) -> Result<bool, Error> {
         match result {
             Ok(()) => Ok(self.session.authenticated()),
-            Err(error) if is_one_of(&error, &CLOSED) && !self.tried.is_empty() => {
-                self.tried.push(format!(
-                    "{what}: the host hung up, as it does after too many tries (MaxAuthTries)"
-                ));
+            Err(error) if hung_up(&error, self.socket) => {
+                self.tried.push(format!("{what}: the host hung up, as after too many tries (MaxAuthTries)"));
                 Err(self.failed())
             }
             Err(error) if is_one_of(&error, &BROKEN) => {
@@ -195,21 +197,35 @@ fn expected(error: &ssh2::Error) -> bool {
 }
 
 /// Offers the agent's keys, up to the first that the host takes or that the connection does not survive. Gives the name of each, and what came of it.
-fn ask_agent(session: &Session, user: &str, socket: &Path) -> Result<Vec<(String, AskedKey)>, ssh2::Error> {
+fn ask_agent(
+    session: &Session,
+    socket: &OwnedFd,
+    user: &str,
+    agent_socket: &Path,
+) -> Result<Vec<(String, AskedKey)>, ssh2::Error> {
     let mut agent = session.agent()?;
-    agent.set_identity_path(socket)?;
+    agent.set_identity_path(agent_socket)?;
     agent.connect()?;
     agent.list_identities()?;
     let mut keys = Vec::new();
     for identity in agent.identities()? {
         let result = agent.userauth(user, &identity);
-        let over = result.as_ref().map_or_else(|error| is_one_of(error, &BROKEN), |()| true);
+        let over = match &result {
+            Ok(()) => true,
+            Err(error) => is_one_of(error, &BROKEN) || hung_up(error, socket),
+        };
         keys.push((identity.comment().to_owned(), result));
         if over {
             break;
         }
     }
     Ok(keys)
+}
+
+/// Whether an error means that the host ended the connection in the middle of the log-in.
+fn hung_up(error: &ssh2::Error, socket: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(socket, PollFlags::RDHUP)];
+    is_one_of(error, &UNVERIFIED) && poll_all(&mut fds, HANGING_UP).unwrap_or(false)
 }
 
 /// What came of offering a key.

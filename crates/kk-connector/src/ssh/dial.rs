@@ -75,7 +75,7 @@ pub(super) fn dial(config: &SshConfig) -> Result<Dialled, Error> {
         .map_err(|error| unreachable(config, &format!("SSH handshake: {}", words(config, &error))))?;
     let (key, _) = session.host_key().ok_or_else(|| unreachable(config, "the host showed no key"))?;
     known.verify(key)?;
-    auth::log_in(&session, config)?;
+    auth::log_in(&session, &socket, config)?;
     Ok(Dialled { session, socket })
 }
 

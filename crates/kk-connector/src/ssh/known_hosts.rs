@@ -172,7 +172,7 @@ fn lock(file: &File) -> io::Result<()> {
     loop {
         match file.try_lock() {
             Err(TryLockError::WouldBlock) if began.elapsed() < LOCKED => {
-                thread::sleep(Duration::from_millis(10))
+                thread::sleep(Duration::from_millis(10));
             }
             Err(TryLockError::WouldBlock) => return Err(io::Error::other("another program keeps it locked")),
             Err(TryLockError::Error(error)) => return Err(error),

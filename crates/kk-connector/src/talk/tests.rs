@@ -138,6 +138,31 @@ fn a_host_that_cannot_take_the_script_is_not_a_lost_connection() {
     assert!(error.to_string().contains("tar") && !error.to_string().contains("kk-"), "{error}");
 }
 
+/// What a connection that breaks at any byte leaves to the host's shell.
+#[test]
+fn a_beginning_that_is_cut_short_runs_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let ran = dir.path().join("ran");
+    let mut call = call(&format!(": >{}", ran.display()));
+    call.files = vec![Payload { name: "x".into(), content: Arc::new([b'x'; 700]) }];
+    let Opening { command, prelude, .. } = Opening::new(&Root::Already, &call).unwrap();
+    // Behind the script there is only the mark of a tar's end, two empty blocks.
+    let script_ends = prelude.len() - 1024;
+    for cut in (0..script_ends).step_by(61).chain((script_ends - 2048..script_ends).step_by(32)) {
+        let mut shell = std::process::Command::new("sh")
+            .args(["-c", &command])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        // It may end before it has read all.
+        let _ = std::io::Write::write_all(shell.stdin.as_mut().unwrap(), &prelude[..cut]);
+        shell.wait().unwrap();
+        assert!(!ran.exists(), "after {cut} of {} bytes", prelude.len());
+    }
+}
+
 #[rstest]
 #[case("a/b")]
 #[case("..")]

@@ -1,8 +1,7 @@
 //! `Connection::upload` on anything that can carry out a call: one stream for all files.
 //!
-//! The host asks for each file that it does not have yet. A file is written beside its target, hashed while it
-//! arrives, and renamed when the hash is right (`upload.sh`), so the first files can be used while the last ones
-//! travel.
+//! The host asks for each file that it does not have yet. A file is written beside its target, hashed, and renamed
+//! when the hash is right (`upload.sh`), so the first files can be used while the last ones travel.
 
 use std::fmt::Write as _;
 

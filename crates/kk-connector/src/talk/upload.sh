@@ -38,10 +38,11 @@ receive() {
   rm -f -- "$dir"/.kk-????????????????-"$name"
   tmp=$dir/.kk-$kk-$name
   echo "want $now"
-  # tee reads on when the disk is full; the file is short then.
-  got=$(head -c "$size" | (umask 077 && tee -- "$tmp") | hash)
+  (umask 077 && head -c "$size" >"$tmp")
   have=$(stat -c %s -- "$tmp") || fail 'the file cannot be made'
   [ "$have" = "$size" ] || fail "only $have of $size bytes could be written"
+  # Read again, from memory: cheaper than a pipe to a second program while it arrives.
+  got=$(hash <"$tmp")
   [ "${got%% *}" = "$sum" ] || fail "its SHA-256 is ${got%% *}, not $sum"
   chmod "$mode" -- "$tmp" && mv -fT -- "$tmp" "$target" || fail 'it cannot be put in place'
   tmp=''

@@ -3,6 +3,7 @@
 use std::{
     fs,
     net::TcpListener,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
@@ -137,30 +138,67 @@ async fn the_agent_s_keys_log_in() {
     drop(agent);
 }
 
-struct Agent(Child);
+#[tokio::test]
+async fn an_agent_with_more_keys_than_the_host_wants_to_try_is_explained() {
+    let sshd = Sshd::start("MaxAuthTries 3");
+    let agent = Agent::empty(&sshd);
+    for name in ["k1", "k2", "k3", "k4", "k5"] {
+        keygen(&sshd.path(name), "ed25519", "");
+        agent.add(&sshd.path(name));
+    }
+    agent.add(&sshd.path("id_ed25519"));
+    let config = SshConfig { private_key: None, agent_socket: Some(sshd.path("agent")), ..sshd.config() };
+    let error = try_it(config.clone()).await.unwrap_err();
+    let Error::Login { reason, .. } = &error else { panic!("{error:?}") };
+    assert!(reason.contains("MaxAuthTries") && reason.matches(": refused").count() >= 2, "{reason}");
+    assert!(error.hint().unwrap().contains("privateKeyPath"), "{error}");
+    drop(agent);
+}
+
+#[tokio::test]
+async fn an_agent_that_dies_is_told_from_a_host_that_does() {
+    let sshd = Sshd::start("");
+    let socket = sshd.path("agent");
+    let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    std::thread::spawn(move || drop(listener.accept()));
+    let config = SshConfig { private_key: None, agent_socket: Some(socket), ..sshd.config() };
+    let error = try_it(config).await.unwrap_err();
+    assert!(matches!(&error, Error::Login { reason, .. } if reason.contains("agent: ")), "{error:?}");
+}
+
+struct Agent {
+    child: Child,
+    socket: PathBuf,
+}
 
 impl Agent {
+    /// With the key that the daemon accepts.
     fn start(sshd: &Sshd) -> Self {
+        let agent = Self::empty(sshd);
+        agent.add(&sshd.path("id_ed25519"));
+        agent
+    }
+
+    fn empty(sshd: &Sshd) -> Self {
         let socket = sshd.path("agent");
         let agent =
             Command::new("ssh-agent").args(["-D", "-a"]).arg(&socket).stdout(Stdio::null()).spawn().unwrap();
-        let agent = Self(agent);
-        while !socket.exists() {
+        let agent = Self { child: agent, socket };
+        while !agent.socket.exists() {
             std::thread::sleep(Duration::from_millis(10));
         }
-        let added = Command::new("ssh-add")
-            .arg(sshd.path("id_ed25519"))
-            .env("SSH_AUTH_SOCK", &socket)
-            .output()
-            .unwrap();
-        assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
         agent
+    }
+
+    fn add(&self, key: &Path) {
+        let added = Command::new("ssh-add").arg(key).env("SSH_AUTH_SOCK", &self.socket).output().unwrap();
+        assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
     }
 }
 
 impl Drop for Agent {
     fn drop(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 }

@@ -85,6 +85,29 @@ async fn hashed_names_are_understood() {
 }
 
 #[tokio::test]
+async fn a_key_that_is_known_without_a_port_is_known_on_every_port() {
+    let (sshd, other) = (Sshd::start(""), Sshd::start(""));
+    let without_port =
+        |sshd: &Sshd| known(sshd, "ed25519").replace(&format!("[127.0.0.1]:{}", sshd.port), "127.0.0.1");
+    fs::write(sshd.path("known_hosts"), without_port(&sshd)).unwrap();
+    try_it(with_policy(&sshd, HostKeyPolicy::Strict)).await.unwrap();
+    // Another host's key there says nothing about this port.
+    fs::write(sshd.path("known_hosts"), without_port(&other)).unwrap();
+    let error = try_it(with_policy(&sshd, HostKeyPolicy::Strict)).await.unwrap_err();
+    assert!(matches!(error, Error::HostKeyUnknown { .. }), "{error}");
+    try_it(with_policy(&sshd, HostKeyPolicy::AcceptNew)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_link_to_the_known_hosts_stays_one() {
+    let sshd = Sshd::start("");
+    std::os::unix::fs::symlink("elsewhere", sshd.path("known_hosts")).unwrap();
+    try_it(sshd.config()).await.unwrap();
+    assert!(fs::symlink_metadata(sshd.path("known_hosts")).unwrap().is_symlink());
+    assert_eq!(fs::read_to_string(sshd.path("elsewhere")).unwrap().lines().count(), 1);
+}
+
+#[tokio::test]
 async fn a_pinned_key_is_the_only_one() {
     let (sshd, other) = (Sshd::start(""), Sshd::start(""));
     let pinned = |sshd: &Sshd| fs::read_to_string(sshd.path("host_ecdsa.pub")).ok();
@@ -135,6 +158,16 @@ async fn a_bastion_leads_to_the_host_and_both_keys_are_checked() {
     )
     .unwrap();
     assert!(matches!(try_it(config).await, Err(Error::HostKeyChanged { .. })));
+}
+
+#[tokio::test]
+async fn a_bastion_is_not_overrun_by_many_hosts() {
+    let (sshd, bastion) = (Sshd::start(""), Sshd::start("MaxStartups 8:100:8"));
+    let tries =
+        (0..16).map(|_| try_it(SshConfig { bastion: Some(Box::new(bastion.config())), ..sshd.config() }));
+    for result in futures::future::join_all(tries).await {
+        assert_eq!(result.unwrap(), "in\n");
+    }
 }
 
 #[tokio::test]

@@ -4,7 +4,9 @@
 
 mod connect;
 mod host_keys;
+mod proxy;
 mod run;
+mod silence;
 mod sshd;
 mod transfer;
 

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kk_connector::{Connection, Error, Upload, UploadFile, UploadHooks};
+use kk_connector::{Connection, Error, Payload, Upload, UploadFile, UploadHooks};
 use rstest::rstest;
 use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::sshd::Sshd;
 
 /// A file of `mib` different MiB, its name made of `name`, and its SHA-256.
-fn source(dir: &Path, name: &str, mib: usize) -> (PathBuf, String) {
+pub(crate) fn source(dir: &Path, name: &str, mib: usize) -> (PathBuf, String) {
     let path = dir.join(format!("source-{name}"));
     let mut file = fs::File::create(&path).unwrap();
     let mut piece: Vec<u8> =
@@ -34,7 +34,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
-fn file(source: &Path, target: &Path, sha256: &str) -> UploadFile {
+pub(crate) fn file(source: &Path, target: &Path, sha256: &str) -> UploadFile {
     UploadFile {
         source: source.into(),
         target: target.display().to_string(),
@@ -43,13 +43,13 @@ fn file(source: &Path, target: &Path, sha256: &str) -> UploadFile {
     }
 }
 
-fn upload(files: Vec<UploadFile>) -> Upload {
+pub(crate) fn upload(files: Vec<UploadFile>) -> Upload {
     let timeout = Duration::from_mins(1);
     Upload { files, hooks: UploadHooks::default(), timeout, cancel: CancellationToken::new(), progress: None }
 }
 
 /// Names of all files below a directory.
-fn names(dir: &Path) -> Vec<String> {
+pub(crate) fn names(dir: &Path) -> Vec<String> {
     let mut names: Vec<_> =
         fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
@@ -88,6 +88,52 @@ async fn files_arrive_whole_with_their_modes_and_are_not_sent_twice() {
     assert_eq!(again.bytes, 1 << 20);
     assert_eq!(fs::read(far.join("it's")).unwrap(), fs::read(&small).unwrap());
     assert_eq!(host.stats().round_trips, 2);
+}
+
+#[tokio::test]
+async fn hooks_run_around_an_upload_in_its_round_trip() {
+    let sshd = Sshd::start("");
+    let (one, one_sum) = source(sshd.dir.path(), "one", 1);
+    let (two, two_sum) = source(sshd.dir.path(), "two", 2);
+    let (far, log) = (sshd.path("far"), sshd.path("said"));
+    let look = |when: &str| {
+        format!("echo printed; echo {when} $(cat note) $(ls {}) >>{}", far.display(), log.display())
+    };
+    let hooks = UploadHooks {
+        before: Some(look("before").into()),
+        after: Some(look("after").into()),
+        files: vec![Payload { name: "note".into(), content: b"noted".as_slice().into() }],
+    };
+    fs::create_dir(&far).unwrap();
+    let files = vec![file(&one, &far.join("one"), &one_sum), file(&two, &far.join("two"), &two_sum)];
+    let host = sshd.connect();
+    assert_eq!(host.upload(Upload { hooks, ..upload(files.clone()) }).await.unwrap().bytes, 3 << 20);
+    assert_eq!(host.stats().round_trips, 1);
+    assert_eq!(fs::read_to_string(&log).unwrap(), "before noted\nafter noted one two\n");
+
+    fs::remove_file(far.join("one")).unwrap();
+    let refuse = Some("echo 'not today' >&2; false; echo never".into());
+    for (hooks, there) in [
+        (UploadHooks { before: refuse.clone(), ..UploadHooks::default() }, false),
+        (UploadHooks { after: refuse, ..UploadHooks::default() }, true),
+    ] {
+        let error = host.upload(Upload { hooks, ..upload(files.clone()) }).await.unwrap_err();
+        assert!(error.to_string().ends_with(": not today"), "{error}");
+        assert_eq!(far.join("one").exists(), there);
+    }
+}
+
+#[tokio::test]
+async fn what_a_power_cut_left_of_an_upload_goes_with_the_next() {
+    let sshd = Sshd::start("");
+    let (path, sum) = source(sshd.dir.path(), "x", 1);
+    let far = sshd.path("far");
+    fs::create_dir(&far).unwrap();
+    for name in [".kk-0123456789abcdef-x", ".kk-0123456789abcdef-other", ".kk-notes-x"] {
+        fs::write(far.join(name), "").unwrap();
+    }
+    sshd.connect().upload(upload(vec![file(&path, &far.join("x"), &sum)])).await.unwrap();
+    assert_eq!(names(&far), [".kk-0123456789abcdef-other", ".kk-notes-x", "x"]);
 }
 
 #[tokio::test]

@@ -2,34 +2,33 @@
 
 use kk_connector::quote;
 
-use super::hints;
+use super::{attributes::Attributes, hints};
 use crate::{Action, Apply, Change, Facts, ProbeSpec, Script};
 
 /// A directory with these attributes; missing parents are made, 0755 and root's.
 #[derive(Clone, Debug)]
 pub struct Directory {
     path: String,
-    mode: u32,
-    owner: String,
+    attributes: Attributes,
 }
 
 impl Directory {
     /// A directory of root's, 0755.
     pub fn new(path: impl Into<String>) -> Self {
-        Self { path: path.into(), mode: 0o755, owner: "root:root".into() }
+        Self { path: path.into(), attributes: Attributes::of_root(0o755) }
     }
 
     /// Sets the permission bits.
     #[must_use]
     pub fn mode(mut self, mode: u32) -> Self {
-        self.mode = mode;
+        self.attributes.mode = mode;
         self
     }
 
     /// Sets the owner, `user:group`.
     #[must_use]
     pub fn owner(mut self, owner: impl Into<String>) -> Self {
-        self.owner = owner.into();
+        self.attributes.owner = owner.into();
         self
     }
 }
@@ -40,14 +39,14 @@ impl Action for Directory {
             // The owner of the host has put it elsewhere: its attributes are his.
             Some(file) if file.kind == "link" => Change::None,
             None => Change::needed(format!("make directory {}", self.path)),
-            Some(file) if file.mode == format!("{:o}", self.mode) && file.owner == self.owner => Change::None,
-            Some(_) => Change::needed(format!("set {} to {:o} {}", self.path, self.mode, self.owner)),
+            Some(file) if self.attributes.fit(file) => Change::None,
+            Some(_) => Change::needed(format!("set {} to {}", self.path, self.attributes)),
         }
     }
 
     fn apply(&self, _facts: &Facts) -> Apply {
-        let (path, owner) = (quote(&self.path), quote(&self.owner));
-        Apply::Script(Script::new(format!("kk_dir {path} {:o} {owner}\n", self.mode)))
+        let (path, attributes) = (quote(&self.path), self.attributes.words());
+        Apply::Script(Script::new(format!("kk_dir {path} {attributes}\n")))
     }
 
     fn asks(&self, spec: &mut ProbeSpec) {

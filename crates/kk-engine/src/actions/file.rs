@@ -5,7 +5,7 @@ use std::{fmt::Write as _, sync::Arc};
 use kk_connector::quote;
 use sha2::{Digest, Sha256};
 
-use super::hints;
+use super::{attributes::Attributes, hints};
 use crate::{Action, Apply, Change, Facts, ProbeSpec, Script};
 
 /// A file with this content and these attributes. Its content may be secret: it is never shown.
@@ -14,8 +14,7 @@ pub struct File {
     path: String,
     content: Arc<[u8]>,
     sha256: String,
-    mode: u32,
-    owner: String,
+    attributes: Attributes,
 }
 
 impl File {
@@ -23,7 +22,7 @@ impl File {
     pub fn new(path: impl Into<String>, content: impl Into<Arc<[u8]>>) -> Self {
         let content = content.into();
         let sha256 = sha256(&content);
-        Self { path: path.into(), content, sha256, mode: 0o644, owner: "root:root".into() }
+        Self { path: path.into(), content, sha256, attributes: Attributes::of_root(0o644) }
     }
 
     /// A file of text of root's, 0644.
@@ -34,14 +33,14 @@ impl File {
     /// Sets the permission bits.
     #[must_use]
     pub fn mode(mut self, mode: u32) -> Self {
-        self.mode = mode;
+        self.attributes.mode = mode;
         self
     }
 
     /// Sets the owner, `user:group`.
     #[must_use]
     pub fn owner(mut self, owner: impl Into<String>) -> Self {
-        self.owner = owner.into();
+        self.attributes.owner = owner.into();
         self
     }
 
@@ -64,21 +63,19 @@ impl Action for File {
         if !self.has_content(facts) {
             return Change::needed(format!("write {}", self.path));
         }
-        let same =
-            |file: &crate::FileFact| file.mode == format!("{:o}", self.mode) && file.owner == self.owner;
-        if facts.files.get(&self.path).is_some_and(same) {
+        if facts.files.get(&self.path).is_some_and(|file| self.attributes.fit(file)) {
             return Change::None;
         }
-        Change::needed(format!("set {} to {:o} {}", self.path, self.mode, self.owner))
+        Change::needed(format!("set {} to {}", self.path, self.attributes))
     }
 
     fn apply(&self, facts: &Facts) -> Apply {
-        let (path, mode, owner) = (quote(&self.path), self.mode, quote(&self.owner));
+        let (path, attributes) = (quote(&self.path), self.attributes.words());
         if self.has_content(facts) {
             // The content keeps its time, so that no unit seems to need a restart.
-            return Apply::Script(Script::new(format!("kk_attributes {path} {mode:o} {owner}\n")));
+            return Apply::Script(Script::new(format!("kk_attributes {path} {attributes}\n")));
         }
-        let script = Script::new(format!("kk_put content {path} {mode:o} {owner}\n"));
+        let script = Script::new(format!("kk_put content {path} {attributes}\n"));
         Apply::Script(script.with_file("content", self.content.clone()))
     }
 

@@ -1,6 +1,7 @@
 //! Actions that every module can use. Each is a small builder; nothing is touched before the runner applies it.
 
 mod absent;
+mod attributes;
 mod block;
 mod command;
 mod directory;

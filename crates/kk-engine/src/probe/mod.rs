@@ -6,13 +6,9 @@
 mod parse;
 mod script;
 
-use std::{
-    collections::hash_map::RandomState,
-    hash::BuildHasher,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use kk_connector::{Command, Connection};
+use kk_connector::{Command, Connection, nonce};
 use tokio_util::sync::CancellationToken;
 
 pub use parse::parse;
@@ -38,18 +34,10 @@ pub async fn probe(
     command.cancel = cancel.clone();
     let output = connection.run(command).await?;
     let received = now_ms();
+    let said: Vec<String> = output.stderr.lines().map(str::to_owned).collect();
     let failed = |cause: String| Failure {
         code: Some(output.code),
-        stderr: output
-            .stderr
-            .lines()
-            .rev()
-            .take(20)
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
-            .into_iter()
-            .rev()
-            .collect(),
+        stderr: said[said.len().saturating_sub(20)..].to_vec(),
         ..Failure::new(cause)
     };
     if output.code != 0 {
@@ -57,12 +45,6 @@ pub async fn probe(
     }
     parse(spec, &nonce, &output.stdout, received)
         .map_err(|problem| failed(format!("cannot understand what {} said: {problem}", connection.host())))
-}
-
-/// A word that no file of a host can contain by accident or guess beforehand.
-pub(crate) fn nonce() -> String {
-    let random = || RandomState::new().hash_one(SystemTime::now());
-    format!("{:016x}{:016x}", random(), random())
 }
 
 fn now_ms() -> i64 {

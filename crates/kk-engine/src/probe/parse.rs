@@ -21,8 +21,8 @@ pub fn parse(spec: &ProbeSpec, nonce: &str, output: &str, received_ms: i64) -> R
     let mut facts = Facts::default();
     let ended = clock_ms(sections.get("ended")?).ok_or("it has no end")?;
     facts.clock_skew_ms = ended - received_ms;
-    let boot_ms = kernel(&mut facts, sections.get("kernel")?)?;
-    facts.files = files(&sections, boot_ms)?;
+    let clocks = kernel(&mut facts, sections.get("kernel")?)?;
+    facts.files = files(&sections, clocks)?;
     facts.units = units(spec, sections.get("units")?);
     facts.tools = pairs(sections.get("tools")?);
     facts.users =
@@ -85,8 +85,26 @@ fn clock_ms(text: &str) -> Option<i64> {
     Some(if digits.len() > 12 { number / 1_000_000 } else { number * 1000 })
 }
 
-/// The lines of the section `kernel`, in its order. Gives the time of boot in milliseconds since 1970.
-fn kernel(facts: &mut Facts, text: &str) -> Result<i64, String> {
+/// The host's clocks at one moment.
+#[derive(Clone, Copy)]
+struct Clocks {
+    /// Milliseconds since 1970.
+    now_ms: i64,
+    /// Milliseconds of uptime.
+    up_ms: i64,
+}
+
+impl Clocks {
+    /// The uptime at which a file was written. One from the future (by more than a clock that counts seconds errs) was
+    /// written before the clock was set back: nobody knows when, and it must not seem new again and again.
+    fn written_ms(self, mtime_ms: i64) -> u64 {
+        let ago = self.now_ms - mtime_ms;
+        if ago < -1000 { 0 } else { u64::try_from(self.up_ms - ago).unwrap_or(0) }
+    }
+}
+
+/// The lines of the section `kernel`, in its order.
+fn kernel(facts: &mut Facts, text: &str) -> Result<Clocks, String> {
     let lines: Vec<&str> = text.lines().collect();
     let [hostname, release, machine, cpus, memory, uptime, clock, capabilities, ..] = lines[..] else {
         return Err("the section \"kernel\" is too short".into());
@@ -111,7 +129,8 @@ fn kernel(facts: &mut Facts, text: &str) -> Result<i64, String> {
         Some(nanoseconds) => nanoseconds.parse::<i64>().ok().map(|number| number / 1_000_000),
         None => first_word(uptime).and_then(|seconds| decimal_ms(&seconds)),
     };
-    clock_ms(clock).zip(up).map(|(now, up)| now - up).ok_or_else(|| format!("{uptime:?} is no uptime"))
+    let clocks = clock_ms(clock).zip(up).map(|(now_ms, up_ms)| Clocks { now_ms, up_ms });
+    clocks.ok_or_else(|| format!("{uptime:?} is no uptime"))
 }
 
 /// Milliseconds from decimal seconds with any number of decimals.
@@ -121,7 +140,7 @@ fn decimal_ms(seconds: &str) -> Option<i64> {
     Some(whole.parse::<i64>().ok()? * 1000 + thousandths)
 }
 
-fn files(sections: &Sections, boot_ms: i64) -> Result<BTreeMap<String, FileFact>, String> {
+fn files(sections: &Sections, clocks: Clocks) -> Result<BTreeMap<String, FileFact>, String> {
     let mut links: BTreeMap<String, String> = pairs(sections.get("links")?);
     let sums: BTreeMap<&str, &str> = sections
         .lines("sums")?
@@ -132,7 +151,7 @@ fn files(sections: &Sections, boot_ms: i64) -> Result<BTreeMap<String, FileFact>
     for line in sections.lines("files")? {
         let fields: Vec<&str> = line.splitn(8, '\t').collect();
         let [kind, mode, owner, _size, mtime, _ctime, _inode, path] = fields[..] else { continue };
-        let written = decimal_ms(mtime).ok_or_else(|| format!("{path} has no time: {mtime:?}"))? - boot_ms;
+        let mtime = decimal_ms(mtime).ok_or_else(|| format!("{path} has no time: {mtime:?}"))?;
         let fact = FileFact {
             sha256: sums.get(path).map(|sum| (*sum).to_owned()).unwrap_or_default(),
             mode: mode.to_owned(),
@@ -145,7 +164,7 @@ fn files(sections: &Sections, boot_ms: i64) -> Result<BTreeMap<String, FileFact>
             }
             .to_owned(),
             link: links.remove(path).unwrap_or_default(),
-            written_ms: u64::try_from(written).unwrap_or(0),
+            written_ms: clocks.written_ms(mtime),
         };
         files.insert(path.to_owned(), fact);
     }

@@ -2,16 +2,19 @@
 //!
 //! Each operation runs in a `sh` of its own, in a directory with its files. The driver's standard output is the
 //! wire: lines that begin with `@NONCE` frame the operations, and all others are what an operation writes to
-//! standard error, live. What an operation prints goes to a file and comes after its end, when somebody wants it.
+//! standard error, live. What an operation prints is thrown away, or, when somebody wants it, goes to a file and comes
+//! after its end.
 
 use std::fmt::Write as _;
 
-use kk_connector::{Payload, quote};
+use kk_connector::{Payload, nonce, quote};
 
-use crate::{Script, probe::nonce, shell};
+use crate::{Script, shell};
 
 /// How many lines of standard error a failure shows.
 const STDERR_LINES: usize = 20;
+/// How much of a line it shows, in characters.
+const STDERR_WIDTH: usize = 2000;
 
 /// The driver's text and all files of a batch.
 pub(super) struct Batch {
@@ -31,10 +34,10 @@ impl Batch {
              kk_operation() {{\n\
              [ ! -e stop ] || {{ kk_say stopped; exit 0; }}\n\
              kk_say start \"$1\"\n\
-             ( cd \"$1.d\" && exec sh -e \"../$1.sh\" ) >\"$1.out\" 2>&4 </dev/null\n\
+             ( cd \"$1.d\" && exec sh -e \"../$1.sh\" ) >\"$2\" 2>&4 </dev/null\n\
              kk_code=$?\n\
-             [ $kk_code -ne 0 ] || [ \"$2\" = quiet ] || {{ kk_say out \"$1\"; cat \"$1.out\"; }}\n\
-             rm -rf \"$1.d\" \"$1.out\"\n\
+             [ $kk_code -ne 0 ] || [ ! -f \"$2\" ] || {{ kk_say out \"$1\"; cat \"$2\"; }}\n\
+             rm -rf \"$1.d\"\n\
              kk_say end \"$1\" $kk_code\n\
              [ $kk_code -eq 0 ] || exit 0\n\
              }}\n\
@@ -57,7 +60,7 @@ impl Batch {
             let _ = writeln!(
                 driver,
                 "kk_operation {number} {}",
-                if script.output.is_some() { "out" } else { "quiet" }
+                if script.output.is_some() { "out" } else { "/dev/null" }
             );
         }
         Self { script: driver, files, nonce }
@@ -95,7 +98,6 @@ impl Reader {
 
     /// Takes the next line.
     pub(super) fn push(&mut self, line: &str) -> Option<Signal> {
-        let line = line.trim_end_matches('\r');
         let Some(words) = line.strip_prefix(&self.mark) else {
             match &mut self.stdout {
                 Some(stdout) => stdout.push(line.to_owned()),
@@ -138,5 +140,27 @@ fn keep_last(lines: &mut Vec<String>, line: &str) {
     if lines.len() == STDERR_LINES {
         lines.remove(0);
     }
-    lines.push(line.to_owned());
+    lines.push(line.chars().take(STDERR_WIDTH).collect());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_printed_is_kept_exactly_and_what_is_complained_in_measure() {
+        let mut reader = Reader::new("n");
+        assert_eq!(reader.push("@n start 0"), Some(Signal::Started(0)));
+        for line in ["first".to_owned(), "x".repeat(10 << 20), String::new()] {
+            assert_eq!(reader.push(&line), None);
+        }
+        for line in ["@n out 0", "a\r", "@m end 0 1", ""] {
+            assert_eq!(reader.push(line), None);
+        }
+        let Some(Signal::Ended { operation: 0, code: 0, stdout, stderr }) = reader.push("@n end 0 0") else {
+            panic!("no end")
+        };
+        assert_eq!(stdout, "a\r\n@m end 0 1\n");
+        assert_eq!((stderr[0].as_str(), stderr[1].len(), stderr.len()), ("first", STDERR_WIDTH, 2));
+    }
 }

@@ -1,6 +1,9 @@
 //! Carries out one leg of a lane: code of this machine, or scripts in one round trip.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use kk_connector::{Command, Connection, Error, Output, quote};
 use tokio::{
@@ -19,6 +22,9 @@ use crate::{Context, Failure, Run, Script, plan::Work};
 const SLACK: Duration = Duration::from_mins(2);
 /// Time that code gets to end by itself after it was told to.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// Time between two messages about the bytes of a transfer.
+const PROGRESS: Duration = Duration::from_millis(100);
 
 /// Where a leg has led.
 pub(super) enum Ended {
@@ -67,13 +73,12 @@ async fn run_code(
     let limit = shared.plan.steps[work.step].timeout;
     let deadline = Instant::from_std(shared.book.started(&shared.plan, index, attempt)) + limit;
     let cancel = shared.options.cancel.child_token();
-    let teller = shared.clone();
     let context = Context {
         host: work.host.clone(),
         connection: shared.connection(&work.host),
         slots: shared.slots.clone(),
         cancel: cancel.clone(),
-        progress: Arc::new(move |done, total| teller.book.progress(&teller.plan, index, done, total)),
+        progress: progress_of(shared.clone(), index),
     };
     let mut running = code.run(context);
     let result = tokio::select! {
@@ -97,6 +102,18 @@ async fn run_code(
             Ended::Failed(place, failure)
         }
     }
+}
+
+/// Tells the bytes of a transfer, ten times a second at most: a piece may be as small as a packet.
+fn progress_of(shared: Arc<Shared>, index: usize) -> Arc<dyn Fn(u64, u64) + Send + Sync> {
+    let told = Mutex::new(None::<Instant>);
+    Arc::new(move |done, total| {
+        let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+        if done == total || told.is_none_or(|told| told.elapsed() >= PROGRESS) {
+            *told = Some(Instant::now());
+            shared.book.progress(&shared.plan, index, done, total);
+        }
+    })
 }
 
 async fn run_scripts(

@@ -113,6 +113,8 @@ pub async fn run(
         }
     }
     watcher.abort();
+    // Nothing comes after the end of the run.
+    let _ = watcher.await;
     let report = shared.report(began.elapsed());
     events.send(EventKind::RunFinished {
         ok: report.ok,

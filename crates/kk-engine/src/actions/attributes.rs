@@ -1,0 +1,40 @@
+//! Mode and owner of a file or directory.
+
+use std::fmt;
+
+use kk_connector::quote;
+
+use crate::FileFact;
+
+/// Mode and owner; root's unless said otherwise.
+#[derive(Clone, Debug)]
+pub(super) struct Attributes {
+    /// Permission bits.
+    pub(super) mode: u32,
+    /// `user:group`.
+    pub(super) owner: String,
+}
+
+impl Attributes {
+    /// Root's, with these permission bits.
+    pub(super) fn of_root(mode: u32) -> Self {
+        Self { mode, owner: "root:root".into() }
+    }
+
+    /// Whether a file has them.
+    pub(super) fn fit(&self, file: &FileFact) -> bool {
+        file.mode == format!("{:o}", self.mode) && file.owner == self.owner
+    }
+
+    /// As two words of a shell command.
+    pub(super) fn words(&self) -> String {
+        format!("{:o} {}", self.mode, quote(&self.owner))
+    }
+}
+
+/// For people: `755 root:root`.
+impl fmt::Display for Attributes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:o} {}", self.mode, self.owner)
+    }
+}
