@@ -15,7 +15,7 @@ use crate::exit::ExitStatus;
 
 /// Installs and removes Kubernetes clusters over SSH from one file
 #[derive(Debug, Parser)]
-#[command(name = "kk", version, after_help = exit_codes(), max_term_width = 100, propagate_version = false)]
+#[command(name = "kk", version, after_help = examples_and_exit_codes(), max_term_width = 100, propagate_version = false)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -62,10 +62,26 @@ pub enum Config {
     /// Check a configuration file without touching any host
     Validate(ConfigValidate),
     /// Print the JSON Schema of the configuration, for editors
+    #[command(after_help = SCHEMA_EXAMPLES)]
     Schema,
 }
 
-fn exit_codes() -> String {
+const EXAMPLES: &str = "\
+Examples:
+  kk create config --name prod                       write config-prod.yaml, to fill in your hosts
+  kk config validate -f config-prod.yaml             look for mistakes
+  kk create cluster -f config-prod.yaml --dry-run    only show what would be done
+  kk create cluster -f config-prod.yaml              create the cluster, or repair it
+  kk delete cluster -f config-prod.yaml              remove it";
+
+const SCHEMA_EXAMPLES: &str = "\
+Examples:
+  kk config schema > kk.schema.json
+
+Editors with the YAML language server use it for a file whose first line is:
+  # yaml-language-server: $schema=kk.schema.json";
+
+fn examples_and_exit_codes() -> String {
     let lines = ExitStatus::ALL.map(|status| format!("  {:<4} {}", status.code(), status.meaning()));
-    format!("Exit codes:\n{}", lines.join("\n"))
+    format!("{EXAMPLES}\n\nExit codes:\n{}", lines.join("\n"))
 }

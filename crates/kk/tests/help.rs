@@ -35,17 +35,18 @@ fn the_command_line_is_well_formed() {
 }
 
 #[test]
-fn every_example_is_a_command_line_that_is_accepted() {
-    let mut seen = 0;
+fn every_command_has_examples_that_are_accepted() {
     for (path, page) in all_pages() {
-        let Some((_, examples)) = page.split_once("Examples:\n") else { continue };
-        for line in examples.lines() {
+        if page.contains("\nCommands:\n") && path != "kk" {
+            continue;
+        }
+        let (_, examples) =
+            page.split_once("Examples:\n").unwrap_or_else(|| panic!("{path} has no examples"));
+        for line in examples.lines().take_while(|line| !line.is_empty()) {
             let words = line.trim().split("  ").next().unwrap_or_default();
             let words = words.split(['<', '>']).next().unwrap_or_default().split_whitespace();
             let parsed = Cli::command().try_get_matches_from(words);
             assert!(parsed.is_ok(), "{path}: {line}: {}", parsed.unwrap_err());
-            seen += 1;
         }
     }
-    assert!(seen > 5, "the pages have examples");
 }

@@ -197,7 +197,7 @@ fn a_signal_ends_the_wait_for_silent_hosts() {
         let output = child.wait_with_output().unwrap();
         let shown = text(&output.stderr);
         assert_eq!(output.status.code(), Some(130), "{signal}: {shown}");
-        assert!(began.elapsed() < Duration::from_secs(10), "{signal}");
+        assert!(began.elapsed() < Duration::from_secs(3), "{signal}: {:?}", began.elapsed());
         assert!(shown.contains("cancelled; nothing was changed"), "{signal}: {shown}");
     }
 }

@@ -9,7 +9,7 @@ use crate::printer::{Printer, Summary};
 
 use super::{
     load,
-    run::{Done, Run},
+    run::{Done, Run, facts},
 };
 
 pub(super) async fn run(args: &CreateCluster, printer: &Printer) -> Result<(), Error> {
@@ -27,8 +27,8 @@ pub(super) async fn run(args: &CreateCluster, printer: &Printer) -> Result<(), E
 }
 
 async fn create(session: &Session, run: &mut Run<'_>) -> Result<Option<Done>, Error> {
-    let probed = session.probe_for_create(run.stop(), |host| run.answered(host)).await?;
-    let facts = run.facts(probed)?;
+    let probe = session.probe_for_create(run.stop(), |host| run.answered(host));
+    let facts = facts(run.unless_stopped(probe).await?)?;
     let create = run.unless_stopped(session.create(&facts)).await?;
     create.notes.iter().for_each(|note| run.note(note));
     run.planned(&create.plan).await;

@@ -8,7 +8,7 @@ use crate::printer::{Printer, Summary};
 
 use super::{
     load,
-    run::{Done, Run},
+    run::{Done, Run, facts},
 };
 
 pub(super) async fn run(args: &DeleteCluster, printer: &Printer) -> Result<(), Error> {
@@ -26,8 +26,8 @@ pub(super) async fn run(args: &DeleteCluster, printer: &Printer) -> Result<(), E
 }
 
 async fn delete(all: bool, session: &Session, run: &mut Run<'_>) -> Result<Option<Done>, Error> {
-    let probed = session.probe_for_delete(run.stop(), |host| run.answered(host)).await;
-    let facts = run.facts(probed)?;
+    let probe = session.probe_for_delete(run.stop(), |host| run.answered(host));
+    let facts = facts(run.unless_stopped(async { Ok(probe.await) }).await?)?;
     let delete = session.delete(&facts, all)?;
     run.planned(&delete.plan).await;
     let tasks = delete.plan.changes();

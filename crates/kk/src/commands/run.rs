@@ -135,7 +135,8 @@ impl<'a> Run<'a> {
         &self.cancel.tidy
     }
 
-    /// Work on this machine that ends when the person asks to stop.
+    /// Work that changes nothing and ends at once when the person asks to stop. A host that is asked for facts
+    /// notices by the connection.
     pub(super) async fn unless_stopped<T>(
         &self,
         work: impl Future<Output = Result<T, BuildError>>,
@@ -155,18 +156,6 @@ impl<'a> Run<'a> {
     /// Something to say that belongs to no task.
     pub(super) fn note(&self, text: &str) {
         self.events.send(EventKind::Note { host: None, text: text.to_owned() });
-    }
-
-    /// The facts of all hosts, or all reasons why there are none.
-    pub(super) fn facts(&self, probed: Probed) -> Result<BTreeMap<String, Facts>, Error> {
-        probed.map_err(|failures| {
-            if self.cancel.tidy.is_cancelled() {
-                return Error::Cancelled { changed: false, log: None };
-            }
-            let failed =
-                |(host, failure): (String, Failure)| HostFailure { host, title: "Connect".into(), failure };
-            Error::Connection(failures.into_iter().map(failed).collect())
-        })
     }
 
     /// Tells the size of the plan, and waits until everybody has heard it: what is printed next comes after it.
@@ -250,6 +239,15 @@ impl<'a> Run<'a> {
         let _ = self.listening.await;
         std::mem::take(&mut *self.times.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// The facts of all hosts, or all reasons why there are none.
+pub(super) fn facts(probed: Probed) -> Result<BTreeMap<String, Facts>, Error> {
+    probed.map_err(|failures| {
+        let failed =
+            |(host, failure): (String, Failure)| HostFailure { host, title: "Connect".into(), failure };
+        Error::Connection(failures.into_iter().map(failed).collect())
+    })
 }
 
 /// What a report means for the person.
