@@ -36,6 +36,7 @@ test: packages ## run all tests that need no hosts
 
 .PHONY: e2e
 e2e: build ## run kk against real hosts, as root: all scenarios, or ONLY=create,again (list: make e2e-list)
+	$(RELEASE)/kk-lab mirror build
 	$(RELEASE)/kk-e2e $(only) $(within)
 
 .PHONY: e2e-list
@@ -44,6 +45,7 @@ e2e-list: build ## list the scenarios
 
 .PHONY: bench
 bench: build ## measure kk beside a hand-written script (as root) and shell-operator (needs make programs): ONLY=create_3 or ONLY=shell-operator; writes docs/benchmarks.md
+	$(RELEASE)/kk-lab mirror build
 	$(RELEASE)/kk-e2e bench $(only) --table docs/benchmarks.md
 
 .PHONY: demo

@@ -3,7 +3,7 @@
 
 use std::fs::{File, create_dir_all, remove_dir_all, rename};
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 
 use anyhow::{Context, Result};
 
@@ -31,7 +31,8 @@ impl Paths {
             .or_else(|| dir("HOME").map(|home| home.join(".cache/kk-lab")))
             .context("no place for the cache: set KK_LAB_CACHE, XDG_CACHE_HOME or HOME")?;
         let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/lab");
-        Ok(Self { cache, data: dir("KK_LAB_DATA").unwrap_or(checkout) })
+        // Go and the hosts get these paths from other folders.
+        Ok(Self { cache: absolute(cache)?, data: absolute(dir("KK_LAB_DATA").unwrap_or(checkout))? })
     }
 
     /// What the mirror serves; its layout is upstream's, with the host name as the first folder.

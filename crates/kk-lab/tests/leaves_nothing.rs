@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
@@ -69,6 +69,10 @@ fn processes() -> BTreeSet<String> {
 fn lab(args: &[&str]) {
     let output = Command::new(env!("CARGO_BIN_EXE_kk-lab")).args(args).output().unwrap();
     assert!(output.status.success(), "kk-lab {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn begin(args: &[&str]) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_kk-lab")).args(args).stderr(Stdio::null()).spawn().unwrap()
 }
 
 /// Ends every process of the lab at once, as the end of a machine's session does.
@@ -146,15 +150,73 @@ fn a_killed_up_is_cleared_at_every_moment() {
     lab(&["down"]);
     let before = Machine::look();
     for milliseconds in [30, 100, 200, 400, 800, 1600] {
-        let args = ["up", "--no-mirror", "--hosts", "3"];
-        let mut up =
-            Command::new(env!("CARGO_BIN_EXE_kk-lab")).args(args).stderr(Stdio::null()).spawn().unwrap();
+        let mut up = begin(&["up", "--no-mirror", "--hosts", "3"]);
         sleep(Duration::from_millis(milliseconds));
         up.kill().unwrap();
         up.wait().unwrap();
         lab(&["down"]);
         assert_eq!(Machine::look(), before, "left behind by an `up` that was killed after {milliseconds} ms");
     }
+}
+
+#[test]
+#[ignore = "needs root, and a lab that nobody uses"]
+fn a_killed_down_is_finished_by_the_next_one() {
+    let _alone = alone();
+    lab(&["down"]);
+    let before = Machine::look();
+    for milliseconds in [5, 30, 100, 300] {
+        lab(&["up", "--no-mirror", "--hosts", "2"]);
+        let mut down = begin(&["down"]);
+        sleep(Duration::from_millis(milliseconds));
+        down.kill().unwrap();
+        down.wait().unwrap();
+        lab(&["down"]);
+        assert_eq!(
+            Machine::look(),
+            before,
+            "left behind by a `down` that was killed after {milliseconds} ms"
+        );
+    }
+}
+
+#[test]
+#[ignore = "needs root, and a lab that nobody uses"]
+fn labs_at_once_take_turns() {
+    let _alone = alone();
+    lab(&["down"]);
+    let before = Machine::look();
+    let calls: [&[&str]; 4] = [
+        &["up", "--no-mirror", "--hosts", "2"],
+        &["up", "--no-mirror", "--hosts", "1", "--fresh"],
+        &["down"],
+        &["up", "--no-mirror", "--hosts", "2"],
+    ];
+    for mut call in calls.map(begin) {
+        assert!(call.wait().unwrap().success());
+    }
+    lab(&["down"]);
+    assert_eq!(Machine::look(), before);
+}
+
+#[test]
+#[ignore = "needs root, and a lab that nobody uses"]
+fn what_is_not_the_lab_s_stays() {
+    let _alone = alone();
+    lab(&["up", "--no-mirror", "--hosts", "1"]);
+    run("ip", &["netns", "add", "lab"]);
+    let group = Path::new("/sys/fs/cgroup/pids/lab-node1");
+    fs::create_dir_all(group).unwrap();
+    let mut program = Command::new("sleep").arg("60").spawn().unwrap();
+    fs::write(group.join("cgroup.procs"), program.id().to_string()).unwrap();
+    lab(&["down"]);
+    let lives = program.try_wait().unwrap().is_none();
+    let network = Path::new("/run/netns/lab").exists();
+    program.kill().unwrap();
+    program.wait().unwrap();
+    run("ip", &["netns", "delete", "lab"]);
+    fs::remove_dir(group).unwrap();
+    assert!(lives && network, "down ended what was not the lab's: {lives} {network}");
 }
 
 #[test]
