@@ -47,8 +47,10 @@ fn a_version_from_the_command_line_wins_and_is_checked() {
 
 #[test]
 fn the_findings_of_a_file_that_is_something_else_are_counted_after_the_first_thousand() {
-    let text = "kind: Cluster\n".to_owned() + &(0..1500).map(|i| format!("key{i}: x\n")).collect::<String>();
-    let errors = load("file", &text, &Overrides::default()).unwrap_err().errors;
+    let lines: Vec<String> = (0..1500).map(|number| format!("key{number}: x")).collect();
+    let errors = load("file", &format!("kind: Cluster\n{}", lines.join("\n")), &Overrides::default())
+        .unwrap_err()
+        .errors;
     assert_eq!(errors.len(), 1001);
     assert_eq!(errors[1000].render(), "error: 500 more are not shown");
 }

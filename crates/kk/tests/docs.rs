@@ -85,20 +85,17 @@ fn hold(path: &str, text: &str) {
 }
 
 /// A section for each command that does something: what it does, and its options.
-fn sections(command: &Command, path: &str, out: &mut String) {
-    for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help") {
-        sections(inner, &format!("{path} {}", inner.get_name()), out);
-    }
+fn sections(command: &Command, path: &str) -> String {
     if command.has_subcommands() {
-        return;
+        let inner = command.get_subcommands().filter(|inner| inner.get_name() != "help");
+        return inner.map(|inner| sections(inner, &format!("{path} {}", inner.get_name()))).collect();
     }
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-    out.push_str(&format!("### {path}\n\n{about}.\n\n"));
     let shown = |arg: &&Arg| !matches!(arg.get_id().as_str(), "help" | "version");
     let options: String = command.get_arguments().filter(shown).map(option).collect();
-    if !options.is_empty() {
-        out.push_str(&format!("| option | default | |\n| --- | --- | --- |\n{options}\n"));
-    }
+    let head = if options.is_empty() { "" } else { "| option | default | |\n| --- | --- | --- |\n" };
+    let end = if options.is_empty() { "" } else { "\n" };
+    format!("### {path}\n\n{about}.\n\n{head}{options}{end}")
 }
 
 /// `| -f, --filename FILE | default | help |`, with what is typed marked as code.
@@ -124,10 +121,9 @@ fn option(arg: &Arg) -> String {
 
 #[test]
 fn the_page_on_the_command_line_has_every_option() {
-    let mut text = String::new();
     let mut command = Cli::command();
     command.build();
-    sections(&command, "kk", &mut text);
+    let text = sections(&command, "kk");
     hold("docs/cli.md", &text);
     assert!(text.contains("### kk create cluster\n") && text.contains("| `-f`, `--filename FILE` |"));
 }

@@ -155,11 +155,13 @@ struct Silent {
 
 impl Silent {
     fn new() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let directory = cluster([listener.local_addr().unwrap().port(), closed_port()]);
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+        let port = listener.local_addr().expect("a bound socket has an address").port();
+        let directory = cluster([port, closed_port()]);
         let file = directory.path().join("cluster.yaml");
-        let patient = fs::read_to_string(&file).unwrap().replace("timeout: 2", "timeout: 60");
-        fs::write(&file, patient).unwrap();
+        let patient =
+            fs::read_to_string(&file).expect("it was just written").replace("timeout: 2", "timeout: 60");
+        fs::write(&file, patient).expect("the directory is writable");
         Self { listener, directory }
     }
 
@@ -173,9 +175,9 @@ impl Silent {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .unwrap();
+            .expect("env and the program are there");
         let Some(held) = accept(&self.listener) else {
-            child.kill().unwrap();
+            child.kill().expect("it is ours");
             panic!("nobody connected: {:?}", child.wait_with_output());
         };
         (child, held)
@@ -184,7 +186,7 @@ impl Silent {
 
 fn send(signal: &str, child: &Child) {
     let status = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status();
-    assert!(status.unwrap().success());
+    assert!(status.is_ok_and(|status| status.success()), "{signal} cannot be sent");
 }
 
 #[test]

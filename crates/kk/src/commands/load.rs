@@ -57,7 +57,7 @@ fn text(name: &str, from: impl Read) -> Result<String, Error> {
     }
     String::from_utf8(bytes).map_err(|error| {
         let start = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let line = start.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let line = start.split(|byte| *byte == b'\n').count();
         Error::config(format!("{name} is not UTF-8 text (line {line})"), Some("save it as UTF-8".into()))
     })
 }
