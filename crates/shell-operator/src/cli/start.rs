@@ -21,6 +21,18 @@ pub(crate) struct StartArgs {
     /// Directory with the hooks
     #[arg(long, env = "SHELL_OPERATOR_HOOKS_DIR", value_name = "DIR", alias = "working-dir")]
     hooks_dir: Option<PathBuf>,
+    /// Take over hooks that change while the operator runs
+    #[arg(
+        long,
+        env = "SHELL_OPERATOR_HOOKS_RELOAD",
+        value_name = "BOOL",
+        default_value = "true",
+        num_args = 0..=1,
+        default_missing_value = "true",
+        action = clap::ArgAction::Set,
+        value_parser = switch_off
+    )]
+    hooks_reload: bool,
     /// Directory for temporary files
     #[arg(long, env = "SHELL_OPERATOR_TMP_DIR", value_name = "DIR", default_value = "/tmp/shell-operator")]
     tmp_dir: PathBuf,
@@ -152,6 +164,11 @@ fn go_duration(text: &str) -> Result<Duration, String> {
     duration::parse(text).ok_or_else(|| format!("'{text}' is not a duration like 10s or 1m30s"))
 }
 
+/// Whether something that is on stays so: an empty variable is as none.
+fn switch_off(text: &str) -> Result<bool, String> {
+    if text.is_empty() { Ok(true) } else { switch(text) }
+}
+
 /// Whether a variable of the environment switches something on: words as Go reads them, and some more.
 pub(super) fn switch(text: &str) -> Result<bool, String> {
     match text.to_lowercase().as_str() {
@@ -224,6 +241,7 @@ fn settings(args: StartArgs) -> anyhow::Result<operator::Settings> {
     let some = |text: String| Some(text).filter(|text| !text.is_empty());
     Ok(operator::Settings {
         hooks_dir: std::path::absolute(hooks_dir).context("cannot find the hooks directory")?,
+        hooks_reload: args.hooks_reload,
         tmp_dir: args.tmp_dir,
         listen: SocketAddr::new(args.listen_address, args.listen_port),
         metrics_prefix: args.prometheus_metrics_prefix,
@@ -267,4 +285,42 @@ fn old_hooks_dir() -> Option<PathBuf> {
 /// A variable of the environment by a name that it had once.
 fn old(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("1", Some(true))]
+    #[case("True", Some(true))]
+    #[case("yes", Some(true))]
+    #[case("0", Some(false))]
+    #[case("f", Some(false))]
+    #[case("", Some(false))]
+    #[case("maybe", None)]
+    fn switches_are_read_as_go_reads_them(#[case] text: &str, #[case] expected: Option<bool>) {
+        assert_eq!(switch(text).ok(), expected);
+    }
+
+    #[rstest]
+    #[case("0", Some(0.0))]
+    #[case("0.5", Some(0.5))]
+    #[case("-1", None)]
+    #[case("1e-9", None)]
+    #[case("NaN", None)]
+    #[case("inf", None)]
+    fn rates_have_bounds(#[case] text: &str, #[case] expected: Option<f64>) {
+        assert_eq!(rate(text).ok(), expected);
+    }
+
+    #[rstest]
+    #[case(":80", Some("0.0.0.0:80"))]
+    #[case("127.0.0.1:80", Some("127.0.0.1:80"))]
+    #[case("[::1]:80", Some("[::1]:80"))]
+    #[case("80", None)]
+    fn addresses_may_leave_out_the_host(#[case] text: &str, #[case] expected: Option<&str>) {
+        assert_eq!(listen_address(text).ok().map(|address| address.to_string()).as_deref(), expected);
+    }
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
+use tempfile::TempDir;
 
 use super::process::ask_for_config;
-use super::{Hook, Limiter, discover};
+use super::{Hook, Limiter, Source, discover};
 use crate::config::HookConfig;
 
 /// How long a hook may take to print its configuration.
@@ -26,47 +27,110 @@ pub enum LoadError {
         /// Why.
         why: std::io::Error,
     },
+    /// There is no place for copies of the hooks.
+    #[error("cannot keep copies of the hooks in {}: {why}", .dir.display())]
+    Copies {
+        /// The directory for temporary files.
+        dir: PathBuf,
+        /// Why.
+        why: std::io::Error,
+    },
     /// Some hooks are wrong; each with its name and what is wrong with it.
     #[error("{}", .0.join("\n"))]
     Hooks(Vec<String>),
 }
 
-/// Finds the hooks in `dir` and asks all of them for their configurations.
-///
-/// The hooks are sorted by path. Warnings go to the log. All hooks that are wrong are reported together.
+/// Finds the hooks in `dir` and asks all of them for their configurations. Nothing is kept of them.
 pub async fn load_all(dir: &Path) -> Result<Vec<Arc<Hook>>, LoadError> {
-    let fail = |why| LoadError::Directory { dir: dir.to_owned(), why };
-    let dir = std::path::absolute(dir).map_err(fail)?;
-    let found = discover(&dir).map_err(fail)?;
-    for warning in &found.warnings {
-        tracing::warn!("{warning}");
-    }
-    let loads = found.hooks.into_iter().map(|path| load(path, &dir));
-    let results: Vec<Result<Hook, String>> = futures::stream::iter(loads).buffered(AT_ONCE).collect().await;
-    let (mut hooks, mut problems) = (Vec::new(), Vec::new());
-    for result in results {
-        match result {
-            Ok(hook) => hooks.push(Arc::new(hook)),
-            Err(problem) => problems.push(problem),
-        }
-    }
-    if problems.is_empty() { Ok(hooks) } else { Err(LoadError::Hooks(problems)) }
+    Loader { dir: absolute(dir)?, copies: None }.load(&[]).await
 }
 
-async fn load(path: PathBuf, dir: &Path) -> Result<Hook, String> {
-    let name: Arc<str> = path.strip_prefix(dir).unwrap_or(&path).to_string_lossy().into();
-    let output = ask_for_config(&path, dir, CONFIG_TIMEOUT)
-        .await
-        .map_err(|why| format!("load hook '{name}': {why}"))?;
-    let config = HookConfig::parse(&output).map_err(|error| {
-        format!("load hook '{name}' config: {error}\nthe hook printed:\n{}", short(&output))
-    })?;
-    for warning in &config.warnings {
-        tracing::warn!(hook = &*name, "hook config: {warning}");
+fn absolute(dir: &Path) -> Result<PathBuf, LoadError> {
+    std::path::absolute(dir).map_err(|why| LoadError::Directory { dir: dir.to_owned(), why })
+}
+
+/// Loads the hooks of a directory, again and again.
+#[derive(Debug)]
+pub struct Loader {
+    dir: PathBuf,
+    copies: Option<TempDir>,
+}
+
+impl Loader {
+    /// For the hooks in `dir`, of which copies are kept in a new directory of `tmp`.
+    pub fn with_copies(dir: &Path, tmp: &Path) -> Result<Self, LoadError> {
+        let copies = tempfile::Builder::new().prefix("loaded-").tempdir_in(tmp);
+        let copies = copies.map_err(|why| LoadError::Copies { dir: tmp.to_owned(), why })?;
+        Ok(Self { dir: absolute(dir)?, copies: Some(copies) })
     }
-    tracing::info!(hook = &*name, phase = "config", value = config.summary(), "Loaded config");
-    let limiter = Limiter::new(config.settings.execution_min_interval, config.settings.execution_burst);
-    Ok(Hook { name, path, config, limiter })
+
+    /// For the hooks in `dir`, which are never loaded again.
+    pub fn without_copies(dir: &Path) -> Result<Self, LoadError> {
+        Ok(Self { dir: absolute(dir)?, copies: None })
+    }
+
+    /// All hooks, sorted by path. Those that are in `known` and have not changed are the same values.
+    ///
+    /// A hook is asked for its configuration when its file has another stamp, and has changed when its contents or
+    /// its configuration have. Warnings go to the log. All hooks that are wrong are reported together.
+    pub async fn load(&self, known: &[Arc<Hook>]) -> Result<Vec<Arc<Hook>>, LoadError> {
+        let found = discover(&self.dir).map_err(|why| LoadError::Directory { dir: self.dir.clone(), why })?;
+        for warning in &found.warnings {
+            tracing::warn!("{warning}");
+        }
+        let loads = found.hooks.into_iter().map(|path| {
+            let known = known.iter().find(|hook| hook.path == path);
+            self.load_one(path, known)
+        });
+        let results: Vec<Result<Arc<Hook>, String>> =
+            futures::stream::iter(loads).buffered(AT_ONCE).collect().await;
+        let (mut hooks, mut problems) = (Vec::new(), Vec::new());
+        for result in results {
+            match result {
+                Ok(hook) => hooks.push(hook),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        if problems.is_empty() { Ok(hooks) } else { Err(LoadError::Hooks(problems)) }
+    }
+
+    async fn load_one(&self, path: PathBuf, known: Option<&Arc<Hook>>) -> Result<Arc<Hook>, String> {
+        if let Some(hook) = known.filter(|hook| hook.source.is_current()) {
+            return Ok(hook.clone());
+        }
+        let hook = self.ask(path).await?;
+        match known {
+            Some(known) if known.config == hook.config && known.source.take_stamp_of(&hook.source) => {
+                Ok(known.clone())
+            }
+            _ => {
+                let value = hook.config.summary();
+                tracing::info!(hook = &*hook.name, phase = "config", value, "Loaded config");
+                Ok(Arc::new(hook))
+            }
+        }
+    }
+
+    async fn ask(&self, path: PathBuf) -> Result<Hook, String> {
+        let name: Arc<str> = path.strip_prefix(&self.dir).unwrap_or(&path).to_string_lossy().into();
+        let fail = |why: String| format!("load hook '{name}': {why}");
+        let read = {
+            let (path, name) = (path.clone(), name.clone());
+            let copies = self.copies.as_ref().map(|dir| dir.path().to_owned());
+            move || Source::read(&path, &name, copies.as_deref())
+        };
+        let source = tokio::task::spawn_blocking(read).await.map_err(|panic| fail(panic.to_string()))?;
+        let source = source.map_err(|error| fail(format!("cannot read or copy it: {error}")))?;
+        let output = ask_for_config(&path, &self.dir, CONFIG_TIMEOUT).await.map_err(fail)?;
+        let config = HookConfig::parse(&output).map_err(|error| {
+            format!("load hook '{name}' config: {error}\nthe hook printed:\n{}", short(&output))
+        })?;
+        for warning in &config.warnings {
+            tracing::warn!(hook = &*name, "hook config: {warning}");
+        }
+        let limiter = Limiter::new(config.settings.execution_min_interval, config.settings.execution_burst);
+        Ok(Hook { name, path, source, config, limiter })
+    }
 }
 
 fn short(output: &str) -> String {
@@ -112,5 +176,43 @@ mod tests {
             assert!(error.contains(expected), "{expected} missing in:\n{error}");
         }
         assert!(!error.contains("'good'"));
+    }
+
+    #[tokio::test]
+    async fn hooks_that_have_not_changed_stay_the_same_values() {
+        let (dir, tmp) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let text = |order: u32, body: &str| {
+            format!(
+                "#!/bin/sh\necho asked >> $0.md\necho 'configVersion: v1'; echo 'onStartup: {order}'\n#{body}"
+            )
+        };
+        for name in ["config", "contents", "gone", "same", "touched"] {
+            write(dir.path(), name, &text(1, ""));
+        }
+        let loader = Loader::with_copies(dir.path(), tmp.path()).unwrap();
+        let first = loader.load(&[]).await.unwrap();
+        write(dir.path(), "config", &text(2, ""));
+        write(dir.path(), "contents", &text(1, "other"));
+        write(dir.path(), "touched", &text(1, ""));
+        write(dir.path(), "new", &text(1, ""));
+        std::fs::remove_file(dir.path().join("gone")).unwrap();
+        let second = loader.load(&first).await.unwrap();
+        let kept = |hook: &&Arc<Hook>| first.iter().any(|known| Arc::ptr_eq(known, hook));
+        let names =
+            |hooks: Vec<&Arc<Hook>>| hooks.iter().map(|hook| hook.name.to_string()).collect::<Vec<_>>();
+        let (same, other): (Vec<_>, Vec<_>) = second.iter().partition(kept);
+        assert_eq!(
+            (names(same), names(other)),
+            (
+                vec!["same".to_owned(), "touched".to_owned()],
+                vec!["config".to_owned(), "contents".to_owned(), "new".to_owned()],
+            )
+        );
+        let asked = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap().lines().count();
+        assert_eq!((asked("same.md"), asked("touched.md")), (1, 2), "only what may have changed is asked");
+        write(dir.path(), "same", "#!/bin/sh\nexit 3\n");
+        assert!(loader.load(&second).await.is_err());
+        let same = second.iter().find(|hook| &*hook.name == "same").unwrap();
+        assert_ne!(same.source.program(), same.path, "the one that was loaded goes on");
     }
 }

@@ -1,31 +1,37 @@
 //! Hooks: finding them, asking for their configuration, running them.
 
+mod children;
 mod discovery;
 mod files;
 mod limiter;
 mod lines;
 mod load;
 mod process;
+mod source;
 mod usage;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::config::HookConfig;
+pub use children::{kill_all, reap_orphans};
 pub use discovery::{Found, discover};
 pub use files::RunFiles;
 pub use limiter::Limiter;
 pub use lines::{Labels, LineLog};
-pub use load::{LoadError, load_all};
+pub use load::{LoadError, Loader, load_all};
 pub use process::{Ended, OLD_HOOKS_DIR, ProcessError, Program};
+pub use source::{Source, Stamp, Stamps, stamps};
 
 /// A hook whose configuration is known.
 #[derive(Debug)]
 pub struct Hook {
-    /// Path below the hooks directory; names the hook everywhere.
+    /// Path below the hooks directory; names the hook everywhere. A hook that is loaded again has it at another address.
     pub name: Arc<str>,
-    /// The program.
+    /// The program's place.
     pub path: PathBuf,
+    /// The program as it was when it was loaded.
+    pub source: Source,
     /// What it waits for.
     pub config: HookConfig,
     /// Keeps it from running too often.

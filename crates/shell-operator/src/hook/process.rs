@@ -5,19 +5,19 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 
+use super::children::{self, Entry};
 use super::{LineLog, usage};
 use crate::metrics::RunUsage;
 
 /// Most of a program's stderr that is kept for the error's text, in bytes.
 const KEPT_STDERR: usize = 8 * 1024;
-/// Longest line that is kept in memory, in bytes.
-const LONGEST_LINE: usize = 64 * 1024;
+/// Longest line that is kept in memory, in bytes; the rest of a longer one is dropped.
+const LONGEST_LINE: usize = 2 << 20;
 /// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(10);
 /// How long output is read after the program has ended: children it left behind may hold the pipe open.
@@ -84,38 +84,44 @@ impl Program<'_> {
         stop: &CancellationToken,
     ) -> Result<Ended, ProcessError> {
         let started = Instant::now();
-        let mut child = self.spawn()?;
-        let group = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
-        let out = child.stdout.take().map(|pipe| tokio::spawn(copy_lines(pipe, stdout)));
-        let err = child.stderr.take().map(|pipe| tokio::spawn(copy_lines(pipe, stderr)));
-        let end = self.wait(&mut child, group, stop).await;
-        let usage = RunUsage { wall: started.elapsed(), ..end.1 };
-        drain(out).await;
-        let stderr = drain(err).await;
-        Ok(Ended { status: end.0?, stderr, usage })
+        let (mut child, entry) = self.spawn()?;
+        let no_more = CancellationToken::new();
+        let out = child.stdout.take().map(|pipe| tokio::spawn(copy_lines(pipe, stdout, no_more.clone())));
+        let err = child.stderr.take().map(|pipe| tokio::spawn(copy_lines(pipe, stderr, no_more.clone())));
+        let (end, usage) = self.wait(&mut child, &entry, stop).await;
+        let usage = RunUsage { wall: started.elapsed(), ..usage };
+        drop(entry);
+        let copied = async { (finish(out).await, finish(err).await) };
+        tokio::pin!(copied);
+        let (_, stderr) = match tokio::time::timeout(AFTER_END, &mut copied).await {
+            Ok(texts) => texts,
+            Err(_) => {
+                no_more.cancel();
+                copied.await
+            }
+        };
+        Ok(Ended { status: end?, stderr, usage })
     }
 
-    fn spawn(&self) -> Result<Child, ProcessError> {
-        Command::new(self.path)
+    fn spawn(&self) -> Result<(Child, Entry), ProcessError> {
+        let mut command = Command::new(self.path);
+        command
             .args(self.arguments)
             .current_dir(self.directory)
             .envs(self.environment.iter().map(|(name, value)| (name, value.as_os_str())))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .kill_on_drop(true)
-            .spawn()
-            .map_err(|error| ProcessError::Start {
-                path: self.path.to_owned(),
-                why: explain(self.path, &error),
-            })
+            .stderr(Stdio::piped());
+        children::spawn(&mut command).map_err(|error| ProcessError::Start {
+            path: self.path.to_owned(),
+            why: explain(self.path, &error),
+        })
     }
 
     async fn wait(
         &self,
         child: &mut Child,
-        group: Option<Pid>,
+        entry: &Entry,
         stop: &CancellationToken,
     ) -> (Result<ExitStatus, ProcessError>, RunUsage) {
         let time_is_up = async {
@@ -126,26 +132,19 @@ impl Program<'_> {
         };
         let mut usage = RunUsage::default();
         let reason = tokio::select! {
-            () = usage::until_end(group, &mut usage) => {
+            () = usage::until_end(entry.pid(), &mut usage) => {
                 return (child.wait().await.map_err(ProcessError::Wait), usage);
             }
             () = time_is_up => ProcessError::Timeout(self.timeout.unwrap_or_default()),
             () = stop.cancelled() => ProcessError::Stopped,
         };
-        signal(group, Signal::SIGTERM);
-        if tokio::time::timeout(GRACE, child.wait()).await.is_err() {
-            signal(group, Signal::SIGKILL);
-            let _ = child.wait().await;
-        }
+        entry.signal(Signal::SIGTERM);
+        // Without an end in time SIGKILL follows; nothing is known then of what it cost.
+        let _ = tokio::time::timeout(GRACE, usage::until_end(entry.pid(), &mut usage)).await;
+        // Also what it left behind must not run beside the next attempt. Its number is its own until it is waited for.
+        entry.signal(Signal::SIGKILL);
+        let _ = child.wait().await;
         (Err(reason), usage)
-    }
-}
-
-/// Sends `what` to the program and all its children.
-fn signal(group: Option<Pid>, what: Signal) {
-    if let Some(group) = group {
-        // It may have ended just now.
-        let _ = killpg(group, what);
     }
 }
 
@@ -169,17 +168,24 @@ pub(super) fn explain(path: &Path, error: &std::io::Error) -> String {
     format!("{error}; {hint}")
 }
 
-/// Logs the lines of `pipe` and returns the end of its text.
-async fn copy_lines(pipe: impl AsyncRead + Unpin, mut log: LineLog) -> String {
+/// Logs the lines of `pipe` until its end, or until nobody wants more, and returns the end of its text.
+async fn copy_lines(pipe: impl AsyncRead + Unpin, mut log: LineLog, no_more: CancellationToken) -> String {
     let mut reader = BufReader::new(pipe);
     let (mut line, mut kept) = (Vec::new(), Vec::new());
-    while let Ok(end_of_line) = read_line(&mut reader, &mut line).await {
-        if line.is_empty() && !end_of_line {
+    loop {
+        let read = tokio::select! {
+            read = read_line(&mut reader, &mut line) => read,
+            () = no_more.cancelled() => Ok(false),
+        };
+        let end_of_line = read.unwrap_or(false);
+        if end_of_line || !line.is_empty() {
+            log.line(&String::from_utf8_lossy(&line));
+            kept.extend_from_slice(&line);
+            kept.push(b'\n');
+        }
+        if !end_of_line {
             break;
         }
-        log.line(&String::from_utf8_lossy(&line));
-        kept.extend_from_slice(&line);
-        kept.push(b'\n');
         if kept.len() > 2 * KEPT_STDERR {
             kept.drain(..kept.len() - KEPT_STDERR);
         }
@@ -189,31 +195,29 @@ async fn copy_lines(pipe: impl AsyncRead + Unpin, mut log: LineLog) -> String {
     String::from_utf8_lossy(&kept[kept.len().saturating_sub(KEPT_STDERR)..]).trim().to_owned()
 }
 
-/// Reads up to the end of the line, or as much as is kept in memory. True when the line has ended.
+/// Reads up to the end of the line. False when the stream ended before.
 async fn read_line(reader: &mut (impl AsyncBufReadExt + Unpin), line: &mut Vec<u8>) -> std::io::Result<bool> {
     loop {
         let buffer = reader.fill_buf().await?;
         if buffer.is_empty() {
             return Ok(false);
         }
-        let end = buffer.iter().position(|byte| *byte == b'\n');
-        let take = end.unwrap_or(buffer.len());
-        line.extend_from_slice(&buffer[..take]);
-        let used = end.map_or(take, |end| end + 1);
+        let end = memchr::memchr(b'\n', buffer);
+        let length = end.unwrap_or(buffer.len());
+        line.extend_from_slice(&buffer[..length.min(LONGEST_LINE.saturating_sub(line.len()))]);
+        let used = end.map_or(length, |end| end + 1);
         reader.consume(used);
-        if end.is_some() || line.len() >= LONGEST_LINE {
+        if end.is_some() {
             return Ok(true);
         }
     }
 }
 
-async fn drain(copier: Option<tokio::task::JoinHandle<String>>) -> String {
-    let Some(mut copier) = copier else { return String::new() };
-    let Ok(text) = tokio::time::timeout(AFTER_END, &mut copier).await else {
-        copier.abort();
-        return String::new();
-    };
-    text.unwrap_or_default()
+async fn finish(copier: Option<tokio::task::JoinHandle<String>>) -> String {
+    match copier {
+        Some(copier) => copier.await.unwrap_or_default(),
+        None => String::new(),
+    }
 }
 
 /// Runs `path --config` and returns what it printed on stdout, or why it failed.
@@ -222,21 +226,18 @@ pub(super) async fn ask_for_config(
     directory: &Path,
     timeout: Duration,
 ) -> Result<String, String> {
-    let child = Command::new(path)
+    let mut command = Command::new(path);
+    command
         .arg(OsStr::new("--config"))
         .current_dir(directory)
         .env(OLD_HOOKS_DIR, directory)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(|error| explain(path, &error))?;
-    let group = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
+        .stderr(Stdio::piped());
+    let (child, entry) = children::spawn(&mut command).map_err(|error| explain(path, &error))?;
     match tokio::time::timeout(timeout, child.wait_with_output()).await {
         Err(_) => {
-            signal(group, Signal::SIGKILL);
+            entry.signal(Signal::SIGKILL);
             Err(format!("it did not answer --config within {timeout:?}"))
         }
         Ok(Err(error)) => Err(error.to_string()),

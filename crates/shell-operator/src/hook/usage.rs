@@ -14,8 +14,7 @@ const TICKS: u32 = 100;
 ///
 /// CPU time is exact and has that of children it waited for. Memory is looked at now and then: of a run that is over
 /// in a few milliseconds nothing is known.
-pub(super) async fn until_end(pid: Option<Pid>, usage: &mut RunUsage) {
-    let Some(pid) = pid else { return };
+pub(super) async fn until_end(pid: Pid, usage: &mut RunUsage) {
     let mut end = tokio::task::spawn_blocking(move || {
         waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT)
     });

@@ -137,6 +137,15 @@ impl OperatorMetrics {
         );
     }
 
+    /// Changed hooks were taken over, or the old ones stay because some are wrong.
+    pub fn hooks_reloaded(&self, success: bool) {
+        let result = if success { "success" } else { "error" };
+        self.add("hooks_reloads_total", one("result", result), 1.0, "Attempts to take over changed hooks.");
+        let failing = if success { 0.0 } else { 1.0 };
+        let help = "1 while the hooks in the directory are wrong and those before stay active.";
+        self.set("hooks_reload_failing", Labels::new(), failing, help);
+    }
+
     /// Time that a task had to wait.
     pub fn task_waited(&self, hook: &str, binding: &str, queue: &str, time: Duration) {
         let labels = place(hook, binding, queue);

@@ -7,7 +7,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path as FilePath, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
@@ -128,9 +128,17 @@ async fn queues(
             let main = all.iter().find(|queue| queue.name == crate::config::MAIN_QUEUE);
             render(&json!(main), format, |_| main.map(debug_text::queue).unwrap_or_default())
         }
-        ("list", format) => render(&debug_text::summary(&all, query.show_empty), format, |_| {
-            debug_text::queues(&all, query.show_empty)
-        }),
+        ("list", format) => {
+            let failure = operator.reload_failure.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let mut summary = debug_text::summary(&all, query.show_empty);
+            if let Some(failure) = &failure {
+                summary["reloadError"] = failure.as_str().into();
+            }
+            render(&summary, format, |_| {
+                let failure = failure.map(|failure| debug_text::reload_failure(&failure)).unwrap_or_default();
+                debug_text::queues(&all, query.show_empty) + &failure
+            })
+        }
         _ => Err(unknown(&what)),
     }
 }
@@ -138,12 +146,13 @@ async fn queues(
 async fn hooks(State(operator): State<Arc<Operator>>, Path(path): Path<String>) -> Answer {
     let (path, format) = split_format(&path);
     if path == "list" {
-        let mut names: Vec<&str> = operator.hooks.keys().map(|name| &**name).collect();
-        names.sort_unstable();
+        let hooks = operator.hooks.get();
+        let names: Vec<&str> = hooks.keys().map(|name| &**name).collect();
         return render(&json!(names), format, |_| names.join("\n") + "\n");
     }
     let name = path.strip_suffix("/snapshots").ok_or_else(|| unknown(path))?;
-    let state = operator.hooks.get(name);
+    let hooks = operator.hooks.get();
+    let state = hooks.get(name);
     let state = state.ok_or_else(|| (StatusCode::BAD_REQUEST, format!("there is no hook '{name}'\n")))?;
     let mut bindings = serde_json::Map::new();
     for monitor in &state.monitors {

@@ -49,6 +49,11 @@ pub(super) fn queues(all: &[QueueDump], show_empty: bool) -> String {
     text
 }
 
+/// Why the hooks that are active are not those in the directory.
+pub(super) fn reload_failure(error: &str) -> String {
+    format!("\nThe hooks in the directory have changed and are not used, because:\n{}\n", error.trim_end())
+}
+
 /// One queue with its tasks.
 pub(super) fn queue(dump: &QueueDump) -> String {
     let mut text =

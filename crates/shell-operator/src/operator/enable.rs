@@ -18,41 +18,61 @@ impl Operator {
     ///
     /// A binding that cannot be set up, because its kind does not exist yet or may not be read, is tried again
     /// beside everything else.
-    pub(super) async fn enable_kubernetes(self: &Arc<Self>, state: &HookState) -> Outcome {
+    pub(super) async fn enable_kubernetes(self: &Arc<Self>, state: &Arc<HookState>) -> Outcome {
         let started = Instant::now();
-        self.prepared.get_or_init(|| self.prepare()).await;
-        let mut tasks = Vec::new();
+        self.prepared.get_or_init(|| self.prepare_all()).await;
+        self.prepare(state).await;
+        self.hub.start();
+        let (mut tasks, mut complete) = (Vec::new(), true);
         for monitor in &state.monitors {
-            if let Err(reason) = self.set_up(monitor).await {
+            if let Err(reason) = self.set_up(state, monitor).await {
                 let name = &monitor.binding.name;
                 tracing::warn!(hook = &*monitor.hook, binding = name, error = reason, "binding has to wait");
-                self.set_up_later(monitor.clone());
+                self.metrics.bindings_enabled(&state.hook.name, started.elapsed(), false);
+                self.set_up_later(state.clone(), monitor.clone(), started);
+                complete = false;
                 continue;
             }
             tasks.extend(self.begin(state, monitor));
         }
-        self.metrics.bindings_enabled(&state.hook.name, started.elapsed(), true);
-        tracing::info!(hook = &*state.hook.name, "Kubernetes bindings for hook are enabled successfully");
+        if complete {
+            self.metrics.bindings_enabled(&state.hook.name, started.elapsed(), true);
+            tracing::info!(hook = &*state.hook.name, "Kubernetes bindings for hook are enabled successfully");
+        }
         Outcome::Done(tasks)
     }
 
     /// Sets up the bindings of all hooks at once, so that they share their lists and list side by side.
-    async fn prepare(self: &Arc<Self>) {
-        let monitors = self.hooks.values().flat_map(|state| &state.monitors);
-        join_all(monitors.map(|monitor| async move {
-            // What fails is reported when it is the hook's turn.
-            if let Ok(resource) = self.hub.find(&monitor.binding).await {
-                let _ = self.hub.attach(monitor, &resource).await;
-            }
-        }))
-        .await;
+    async fn prepare_all(self: &Arc<Self>) {
+        join_all(self.hooks.get().values().map(|state| self.prepare(state))).await;
         self.hub.start();
     }
 
-    async fn set_up(self: &Arc<Self>, monitor: &Arc<Monitor>) -> Result<(), String> {
+    /// Asks for the watches of a hook's bindings, once. They run from the next `hub.start()` on.
+    pub(super) async fn prepare(self: &Arc<Self>, state: &HookState) {
+        let attach = async |monitor: &Arc<Monitor>| {
+            // What fails is reported when it is the hook's turn.
+            let _ = self.attach(state, monitor).await;
+        };
+        let all = || async {
+            join_all(state.monitors.iter().map(attach)).await;
+        };
+        state.prepared.get_or_init(all).await;
+    }
+
+    async fn attach(self: &Arc<Self>, state: &HookState, monitor: &Arc<Monitor>) -> Result<(), String> {
+        let resource = self.hub.find(&monitor.binding).await.map_err(|error| error.to_string())?;
+        self.hub.attach(monitor, &resource).await?;
+        if state.is_retired() {
+            // Its monitors were detached before this one was attached.
+            self.hub.detach(monitor);
+        }
+        Ok(())
+    }
+
+    async fn set_up(self: &Arc<Self>, state: &HookState, monitor: &Arc<Monitor>) -> Result<(), String> {
         if !monitor.is_attached() {
-            let resource = self.hub.find(&monitor.binding).await.map_err(|error| error.to_string())?;
-            self.hub.attach(monitor, &resource).await?;
+            self.attach(state, monitor).await?;
             self.hub.start();
         }
         monitor.settled().await
@@ -72,7 +92,7 @@ impl Operator {
             state.gate().wait_for(monitor.index);
             return Some(task);
         }
-        self.queues.push([(monitor.binding.queue.clone(), task)]);
+        self.hooks.while_active(state, || self.queues.push([(monitor.binding.queue.clone(), task)]));
         None
     }
 
@@ -88,31 +108,28 @@ impl Operator {
                 binding = monitor.binding.name,
                 "Unlock kubernetes.Event tasks"
             );
-            monitor.release(self.hub.sink());
+            self.hooks.while_active(state, || monitor.release(self.hub.sink()));
         }
     }
 
-    fn set_up_later(self: &Arc<Self>, monitor: Arc<Monitor>) {
+    fn set_up_later(self: &Arc<Self>, state: Arc<HookState>, monitor: Arc<Monitor>, since: Instant) {
         let operator = self.clone();
         let work = async move {
-            while let Err(reason) = operator.set_up(&monitor).await {
-                tracing::debug!(
-                    hook = &*monitor.hook,
-                    binding = monitor.binding.name,
-                    error = reason,
-                    "still waiting"
-                );
-                tokio::time::sleep(LOOK_AGAIN).await;
+            let (hook, binding) = (state.hook.name.clone(), monitor.binding.name.clone());
+            while let Err(reason) = operator.set_up(&state, &monitor).await {
+                tracing::debug!(hook = &*hook, binding, error = reason, "still waiting");
+                operator.metrics.bindings_enabled(&hook, since.elapsed(), false);
+                tokio::select! {
+                    () = state.retired.cancelled() => return,
+                    () = tokio::time::sleep(LOOK_AGAIN) => {}
+                }
             }
-            tracing::info!(
-                hook = &*monitor.hook,
-                binding = monitor.binding.name,
-                "binding can be served now"
-            );
-            if let Some(state) = operator.hooks.get(&monitor.hook)
-                && let Some(task) = operator.begin(state, &monitor)
-            {
-                operator.queues.push([(MAIN_QUEUE.to_owned(), task)]);
+            tracing::info!(hook = &*hook, binding, "binding can be served now");
+            if state.monitors.iter().all(|monitor| monitor.is_attached()) {
+                operator.metrics.bindings_enabled(&hook, since.elapsed(), true);
+            }
+            if let Some(task) = operator.begin(&state, &monitor) {
+                operator.hooks.while_active(&state, || operator.queues.push([(MAIN_QUEUE.to_owned(), task)]));
             }
         };
         let stop = self.stop.clone();

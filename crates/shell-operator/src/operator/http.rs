@@ -1,6 +1,6 @@
 //! `/metrics`, `/metrics/hooks`, `/healthz` and `/readyz`.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::Router;
 use axum::extract::State;
@@ -9,11 +9,18 @@ use axum::response::{Html, IntoResponse};
 use axum::routing::get;
 
 use super::Operator;
+use crate::metrics::OperatorMetrics;
+
+/// What the port shows: only the process's own state until there is an operator.
+pub(super) struct Shown {
+    pub(super) metrics: OperatorMetrics,
+    pub(super) operator: OnceLock<Arc<Operator>>,
+}
 
 const ROUTES: [&str; 5] = ["/discovery", "/healthz", "/metrics", "/metrics/hooks", "/readyz"];
 
 /// What the operator answers on its port.
-pub(super) fn router(operator: Arc<Operator>) -> Router {
+pub(super) fn router(shown: Arc<Shown>) -> Router {
     Router::new()
         .route(
             "/",
@@ -26,22 +33,23 @@ pub(super) fn router(operator: Arc<Operator>) -> Router {
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
         .route("/metrics/hooks", get(hook_metrics))
-        .with_state(operator)
+        .with_state(shown)
 }
 
-async fn readyz(State(operator): State<Arc<Operator>>) -> impl IntoResponse {
-    if operator.is_ready() {
+async fn readyz(State(shown): State<Arc<Shown>>) -> impl IntoResponse {
+    if shown.operator.get().is_some_and(|operator| operator.is_ready()) {
         (StatusCode::OK, "ok\n")
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "the runs at start are not all done\n")
     }
 }
 
-async fn metrics(State(operator): State<Arc<Operator>>) -> impl IntoResponse {
+async fn metrics(State(shown): State<Arc<Shown>>) -> impl IntoResponse {
+    let Some(operator) = shown.operator.get() else { return plain(shown.metrics.text()) };
     for queue in operator.queues.all() {
         operator.metrics.queue_length(queue.name(), queue.len());
     }
-    for monitor in operator.hooks.values().flat_map(|state| &state.monitors) {
+    for monitor in operator.hooks.get().values().flat_map(|state| &state.monitors) {
         let binding = &monitor.binding;
         operator.metrics.snapshot_objects(&monitor.hook, &binding.name, &binding.queue, monitor.len());
     }
@@ -52,8 +60,8 @@ async fn metrics(State(operator): State<Arc<Operator>>) -> impl IntoResponse {
     plain(text)
 }
 
-async fn hook_metrics(State(operator): State<Arc<Operator>>) -> impl IntoResponse {
-    plain(operator.hook_metrics.text())
+async fn hook_metrics(State(shown): State<Arc<Shown>>) -> impl IntoResponse {
+    plain(shown.operator.get().map(|operator| operator.hook_metrics.text()).unwrap_or_default())
 }
 
 fn plain(text: String) -> impl IntoResponse {

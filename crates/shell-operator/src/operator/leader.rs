@@ -1,8 +1,8 @@
 //! One of several replicas acts: the one that holds a Lease.
 //!
-//! The holder renews every 2 s and stops itself 5 s after the last good renewal; its hooks are killed 10 s later at
-//! the latest. Others take over when the Lease has not changed for 15 s by their own clock, so that nothing runs
-//! twice, whatever the clocks of the machines say.
+//! The holder renews every 2 s. 10 s after it sent the last good renewal it ends, and 3 s later its hooks are killed.
+//! Others take over when the Lease has not changed for 15 s by their own clock, so that nothing runs twice, whatever the
+//! clocks of the machines say.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ const LEASE: Duration = Duration::from_secs(15);
 /// Time between renewals, and between looks of those who wait.
 const RENEW: Duration = Duration::from_secs(2);
 /// Time after the last good renewal at which the holder gives up.
-const GIVE_UP: Duration = Duration::from_secs(5);
+const GIVE_UP: Duration = Duration::from_secs(10);
 
 /// Which Lease is used.
 #[derive(Clone, Debug)]
@@ -50,14 +50,15 @@ impl Election {
         Self { api, lease, identity }
     }
 
-    /// Waits until this replica may act; false when `stop` is cancelled before.
-    pub(super) async fn acquire(&self, stop: &CancellationToken) -> bool {
+    /// Waits until this replica may act, and returns since when; `None` when `stop` is cancelled before.
+    pub(super) async fn acquire(&self, stop: &CancellationToken) -> Option<Instant> {
         let (mut seen, mut told) = (None, false);
         loop {
+            let sent = Instant::now();
             match self.try_acquire(&mut seen).await {
                 Ok(true) => {
                     tracing::info!(identity = self.identity, "this replica is the leader");
-                    return true;
+                    return Some(sent);
                 }
                 Ok(false) if told => {}
                 Ok(false) => {
@@ -67,23 +68,24 @@ impl Election {
                 Err(error) => tracing::error!(error, "cannot take the Lease {}, trying again", self.path()),
             }
             tokio::select! {
-                () = stop.cancelled() => return false,
+                () = stop.cancelled() => return None,
                 () = tokio::time::sleep(RENEW) => {}
             }
         }
     }
 
-    /// Renews until `stop` is cancelled, then gives the Lease back: `true`. `false` when it was lost.
-    pub(super) async fn keep(&self, stop: &CancellationToken) -> bool {
-        let mut last = Instant::now();
+    /// Renews until `stop` is cancelled: `true`. `false` when the Lease was lost. It was acquired at `last`.
+    pub(super) async fn keep(&self, mut last: Instant, stop: &CancellationToken) -> bool {
         while last.elapsed() < GIVE_UP {
+            let left = || GIVE_UP.saturating_sub(last.elapsed());
             tokio::select! {
                 () = stop.cancelled() => return true,
-                () = tokio::time::sleep(RENEW) => {}
+                () = tokio::time::sleep(RENEW.min(left())) => {}
             }
-            let left = GIVE_UP.saturating_sub(last.elapsed());
-            match tokio::time::timeout(left, self.renew()).await {
-                Ok(Ok(true)) => last = Instant::now(),
+            // It counts from when it was sent: the API server may have written it at once and answered late.
+            let sent = Instant::now();
+            match tokio::time::timeout(left(), self.renew()).await {
+                Ok(Ok(true)) => last = sent,
                 Ok(Ok(false)) => break,
                 Ok(Err(error)) => tracing::error!(error, "cannot renew the Lease {}", self.path()),
                 Err(_) => {}
@@ -137,21 +139,17 @@ impl Election {
         let changes = old.and_then(|old| old["spec"]["leaseTransitions"].as_i64()).unwrap_or(0);
         let since =
             old.filter(|_| mine).map_or_else(|| now.clone().into(), |old| old["spec"]["acquireTime"].clone());
-        let mut lease = json!({
-            "apiVersion": "coordination.k8s.io/v1",
-            "kind": "Lease",
-            "metadata": { "name": self.lease.name, "namespace": self.lease.namespace },
-            "spec": {
-                "holderIdentity": self.identity,
-                "leaseDurationSeconds": LEASE.as_secs(),
-                "acquireTime": since,
-                "renewTime": now,
-                "leaseTransitions": if mine { changes } else { changes + 1 },
-            },
+        let name = json!({ "name": self.lease.name, "namespace": self.lease.namespace });
+        let mut lease = old.cloned().unwrap_or_else(
+            || json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": name }),
+        );
+        lease["spec"] = json!({
+            "holderIdentity": self.identity,
+            "leaseDurationSeconds": LEASE.as_secs(),
+            "acquireTime": since,
+            "renewTime": now,
+            "leaseTransitions": if mine { changes } else { changes + 1 },
         });
-        if let Some(old) = old {
-            lease["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
-        }
         lease
     }
 

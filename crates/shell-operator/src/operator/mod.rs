@@ -1,8 +1,10 @@
 //! The operator: loads hooks, fills queues, runs hooks, and ends tidily.
 //!
-//! [`Operator`] owns all state; its parts are in the files beside this one: what is done for a task (`enable`,
-//! `run`), what makes tasks (`sink`, `schedules`), and what is shown to the outside (`http`).
+//! [`Operator`] owns all state; its parts are in the files beside this one: the hooks (`active`, `reload`), what is done
+//! for a task (`enable`, `run`), what makes tasks (`sink`, `schedules`), and what is shown to the outside (`http`,
+//! `debug`).
 
+mod active;
 mod api;
 mod debug;
 mod debug_text;
@@ -11,6 +13,7 @@ mod gate;
 mod http;
 mod leader;
 mod log_level;
+mod reload;
 mod run;
 mod schedules;
 mod settings;
@@ -18,20 +21,21 @@ mod sink;
 mod start;
 mod webhooks;
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
-use crate::cluster::{Hub, Monitor};
-use crate::hook::Hook;
+use crate::cluster::Hub;
+use crate::hook::Loader;
 use crate::log::Logger;
 use crate::metrics::{OperatorMetrics, Registry};
 use crate::patch::Patcher;
 use crate::queue::{BindingType, Handler, Outcome, Queue, Queues, Task, Work};
+use active::{ActiveHooks, HookState};
 use api::ObjectApi;
-use gate::Gate;
 pub use leader::LeaseName;
 use log_level::LogLevel;
 use schedules::Schedules;
@@ -43,7 +47,12 @@ pub struct Operator {
     settings: Settings,
     logger: Logger,
     log_level: LogLevel,
-    hooks: HashMap<Arc<str>, HookState>,
+    hooks: ActiveHooks,
+    loader: Loader,
+    /// Told when the set of hooks has been replaced.
+    hooks_changed: tokio::sync::watch::Sender<()>,
+    /// Why the hooks in the directory are not those that are active.
+    reload_failure: Mutex<Option<String>>,
     queues: Queues,
     hub: Arc<Hub>,
     api: ObjectApi,
@@ -52,51 +61,38 @@ pub struct Operator {
     metrics: OperatorMetrics,
     hook_metrics: Registry,
     prepared: tokio::sync::OnceCell<()>,
-    /// Tasks of the start that are not done yet.
-    bootstrap: AtomicUsize,
+    /// Whether everything of the start was done once.
+    ready: AtomicBool,
     /// Whether another replica acts.
     standby: AtomicBool,
+    /// Names of the queues that have a worker. Locked while it is decided who begins what.
+    workers: Mutex<BTreeSet<Arc<str>>>,
+    /// Everything that has to end before the operator does.
+    tasks: TaskTracker,
     stop: CancellationToken,
-}
-
-/// A hook and what is watched for it.
-struct HookState {
-    hook: Arc<Hook>,
-    monitors: Vec<Arc<Monitor>>,
-    gate: Mutex<Gate>,
-}
-
-impl HookState {
-    fn new(hook: Arc<Hook>) -> Self {
-        let version = hook.config.version;
-        let bindings = hook.config.kubernetes.iter().enumerate();
-        let monitors =
-            bindings.map(|(i, binding)| Monitor::new(hook.name.clone(), i, version, binding.clone()));
-        Self { monitors: monitors.collect(), gate: Mutex::default(), hook }
-    }
-
-    fn gate(&self) -> std::sync::MutexGuard<'_, Gate> {
-        self.gate.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Handler for Arc<Operator> {
     async fn handle(&self, queue: &Queue, task: Task) -> Outcome {
-        let Some(state) = self.hooks.get(&task.hook) else { return Outcome::Done(Vec::new()) };
+        let Some((state, _token)) = self.hooks.begin(&task) else { return Outcome::Done(Vec::new()) };
         let outcome = match &task.work {
-            Work::EnableKubernetesBindings => self.enable_kubernetes(state).await,
+            Work::EnableKubernetesBindings => self.enable_kubernetes(&state).await,
             Work::EnableScheduleBindings => {
-                self.schedules.enable(&state.hook);
+                self.hooks.while_active(&state, || self.schedules.enable(&state.hook));
                 Outcome::Done(Vec::new())
             }
-            Work::Run(run) => self.run_hook(state, queue, &task, run).await,
+            Work::Run(run) => self.run_hook(&state, queue, &task, run).await,
         };
+        if state.is_retired() && !matches!(outcome, Outcome::Stopped) {
+            self.metrics.hook_failing(&task.hook, queue.name(), false);
+            return Outcome::Done(Vec::new());
+        }
         let at_start = match &task.work {
             Work::Run(run) => run.binding_type == BindingType::OnStartup,
             _ => true,
         };
         if at_start && matches!(outcome, Outcome::Done(_)) {
-            self.bootstrap.fetch_sub(1, Ordering::Relaxed);
+            state.first_task_done();
         }
         outcome
     }
@@ -107,13 +103,18 @@ impl Handler for Arc<Operator> {
 }
 
 impl Operator {
-    /// Whether everything of the start has been done, the runs with the state at start included.
+    /// Whether everything of the start has been done, the runs with the state at start included. It stays so when hooks
+    /// change later, because those that did not go on answering.
     ///
     /// A replica that waits for its turn is ready, unless the API server would ask it.
     pub fn is_ready(&self) -> bool {
+        let hooks = self.hooks.get();
         if self.standby.load(Ordering::Relaxed) {
-            return !self.hooks.values().any(|state| state.hook.config.has_webhooks());
+            return !hooks.values().any(|state| state.hook.config.has_webhooks());
         }
-        self.bootstrap.load(Ordering::Relaxed) == 0 && self.hooks.values().all(|state| state.gate().is_open())
+        if !self.ready.load(Ordering::Relaxed) && hooks.values().all(|state| state.is_settled()) {
+            self.ready.store(true, Ordering::Relaxed);
+        }
+        self.ready.load(Ordering::Relaxed)
     }
 }

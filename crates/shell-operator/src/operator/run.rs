@@ -30,9 +30,13 @@ impl Operator {
     /// Runs a hook for a task, and says whether the task is done.
     pub(super) async fn run_hook(&self, state: &HookState, queue: &Queue, task: &Task, run: &Run) -> Outcome {
         let hook = &*state.hook;
+        state.alone().await;
         hook.limiter.wait().await;
         if self.stop.is_cancelled() {
             return Outcome::Stopped;
+        }
+        if state.is_retired() {
+            return Outcome::Done(Vec::new());
         }
         let binding = run.contexts.first().map_or("", |context| &context.binding);
         self.metrics.task_waited(&hook.name, binding, queue.name(), task.since.elapsed());
@@ -100,7 +104,7 @@ impl Operator {
         let mut environment: Vec<_> = files.environment().map(|(name, path)| (name, path.to_owned())).into();
         environment.push((OLD_HOOKS_DIR, self.settings.hooks_dir.clone()));
         let program = Program {
-            path: &hook.path,
+            path: hook.source.program(),
             arguments: &[],
             directory: hook.path.parent().unwrap_or(&hook.path),
             environment,

@@ -55,6 +55,12 @@ impl Schedules {
         self.changed.notify_one();
     }
 
+    /// Ends the schedules of a hook as it was loaded with this very name.
+    pub(super) fn disable(&self, hook: &Arc<str>) {
+        let mut timer = self.timer.lock().unwrap_or_else(PoisonError::into_inner);
+        timer.remove(|entry| Arc::ptr_eq(&entry.hook, hook));
+    }
+
     /// Puts runs into queues when they are due, until `stop` is cancelled.
     pub(super) async fn run(&self, queues: &Queues, stop: &CancellationToken) {
         loop {

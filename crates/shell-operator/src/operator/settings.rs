@@ -13,6 +13,8 @@ use crate::webhook::server::TlsFiles;
 pub struct Settings {
     /// Directory with the hooks; absolute.
     pub hooks_dir: PathBuf,
+    /// Whether hooks that change while the operator runs are taken over.
+    pub hooks_reload: bool,
     /// Directory for the files of the runs; made when it is missing.
     pub tmp_dir: PathBuf,
     /// Where metrics and health are served.

@@ -1,10 +1,9 @@
 //! From settings to a running operator, and its end.
 
-use std::collections::HashMap;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use kube::Client;
@@ -12,24 +11,28 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::active::{ActiveHooks, HookSet, HookState, first_tasks};
 use super::api::ObjectApi;
 use super::debug::Socket;
+use super::http::{self, Shown};
 use super::leader::Election;
 use super::log_level::LogLevel;
 use super::schedules::Schedules;
 use super::sink::QueueSink;
-use super::{HookState, Operator, Settings, http};
+use super::{Operator, Settings};
 use crate::cluster::{self, ClientError, ClientSettings, Hub};
 use crate::config::MAIN_QUEUE;
-use crate::context::BindingContext;
-use crate::hook::{Hook, LoadError, load_all};
+use crate::hook::{self, Hook, LoadError, Loader};
 use crate::log::Logger;
 use crate::metrics::{OperatorMetrics, Registry};
 use crate::patch::Patcher;
-use crate::queue::{self, BindingType, Queues, Run, Task, Work};
+use crate::queue::{self, Queues};
 
 /// How long running hooks and open requests may take when the operator ends.
 const END: Duration = Duration::from_secs(30);
+
+/// How long they may take when the Lease is lost; see `leader` for the sum of the times.
+const LOST_END: Duration = Duration::from_secs(3);
 
 /// Longest time of a request for the Lease or the webhooks.
 const CONTROL: Duration = Duration::from_secs(10);
@@ -73,6 +76,7 @@ pub enum StartError {
 
 /// Runs an operator until `stop` is cancelled.
 pub async fn start(settings: Settings, logger: Logger, stop: CancellationToken) -> Result<(), StartError> {
+    tokio::spawn(hook::reap_orphans());
     let tmp = settings.tmp_dir.display().to_string();
     let failed = |what: String| move |why| StartError::Io { what, why };
     make_tmp_dir(&settings.tmp_dir).map_err(failed(format!("cannot use {tmp} for temporary files")))?;
@@ -87,13 +91,32 @@ pub async fn start(settings: Settings, logger: Logger, stop: CancellationToken) 
         let failed = failed(format!("cannot listen on {address} (--debug-http-addr)"));
         socket = socket.and_on(address).await.map_err(failed)?;
     }
+    let shown = Arc::new(Shown { metrics: metrics.clone(), operator: OnceLock::new() });
+    let tasks = TaskTracker::new();
+    // From now on, because hooks and the API server may take their time.
+    tasks.spawn(serve(listener, shown.clone(), stop.clone()));
     tracing::info!("Initialize hooks manager. Search for and load all hooks.");
-    let hooks = load_all(&settings.hooks_dir).await?;
+    let loader = if settings.hooks_reload {
+        Loader::with_copies(&settings.hooks_dir, &settings.tmp_dir)?
+    } else {
+        Loader::without_copies(&settings.hooks_dir)?
+    };
+    let hooks = loader.load(&[]).await?;
     if hooks.iter().any(|hook| !hook.config.kubernetes.is_empty()) {
         wait_for_api(&clients, settings.kube_timeout, &stop).await?;
     }
-    let operator = Arc::new(Operator::new(settings, logger, hooks, (clients, metrics), stop.clone()));
-    operator.run(listener, socket).await
+    let operator = Operator::new(settings, logger, (loader, hooks), (clients, metrics), (tasks, stop));
+    let operator = Arc::new(operator);
+    let _ = shown.operator.set(operator.clone());
+    operator.run(socket).await
+}
+
+async fn serve(listener: TcpListener, shown: Arc<Shown>, stop: CancellationToken) {
+    let served =
+        axum::serve(listener, http::router(shown)).with_graceful_shutdown(stop.cancelled_owned()).await;
+    if let Err(error) = served {
+        tracing::error!(error = error.to_string(), "HTTP server ended");
+    }
 }
 
 /// Clients of the API server; they differ in what they may do at once.
@@ -164,82 +187,87 @@ impl Operator {
     fn new(
         settings: Settings,
         logger: Logger,
-        hooks: Vec<Arc<Hook>>,
+        (loader, hooks): (Loader, Vec<Arc<Hook>>),
         (clients, metrics): (Clients, OperatorMetrics),
-        stop: CancellationToken,
+        (tasks, stop): (TaskTracker, CancellationToken),
     ) -> Self {
         let queues = Queues::default();
         let sink = Arc::new(QueueSink(queues.clone()));
-        let first = first_tasks(&hooks);
-        let bootstrap = AtomicUsize::new(first.len());
-        queues.get_or_create(MAIN_QUEUE).0.push(first);
         for name in hooks.iter().flat_map(|hook| hook.config.queues()) {
             queues.get_or_create(name);
         }
-        let states: HashMap<Arc<str>, HookState> =
-            hooks.into_iter().map(|hook| (hook.name.clone(), HookState::new(hook))).collect();
+        let set: HookSet =
+            hooks.into_iter().map(|hook| (hook.name.clone(), HookState::new(hook, None))).collect();
+        queues.get_or_create(MAIN_QUEUE).0.push(first_tasks(set.values().map(|state| &**state)));
+        let hooks = ActiveHooks::default();
+        hooks.replace(set);
         Self {
             api: ObjectApi(clients.control),
-            standby: AtomicBool::new(false),
+            standby: AtomicBool::new(settings.lease.is_some()),
+            workers: Mutex::default(),
+            tasks,
+            ready: AtomicBool::new(false),
             hub: Hub::new(clients.watch, sink, metrics.clone(), stop.child_token()),
             patcher: Patcher::new(clients.patch, settings.patcher_qps, settings.patcher_burst),
             schedules: Schedules::default(),
             hook_metrics: Registry::default(),
             prepared: tokio::sync::OnceCell::new(),
-            hooks: states,
+            hooks,
+            loader,
+            hooks_changed: tokio::sync::watch::Sender::default(),
+            reload_failure: Mutex::default(),
             settings,
             log_level: LogLevel::new(logger.clone()),
             logger,
             queues,
             metrics,
-            bootstrap,
             stop,
         }
     }
 
-    async fn run(self: Arc<Self>, listener: TcpListener, socket: Socket) -> Result<(), StartError> {
-        let tasks = TaskTracker::new();
-        self.show(&tasks, listener, socket);
+    async fn run(self: Arc<Self>, socket: Socket) -> Result<(), StartError> {
+        self.show(socket);
         let election = self.settings.lease.clone().map(|lease| Election::new(self.api.clone(), lease));
         let mut lost = false;
         match &election {
-            None => self.act(&tasks),
+            None => self.act(),
             Some(election) => {
-                self.standby.store(true, Ordering::Relaxed);
-                if election.acquire(&self.stop).await {
-                    self.standby.store(false, Ordering::Relaxed);
-                    self.act(&tasks);
-                    lost = !election.keep(&self.stop).await;
+                if let Some(since) = election.acquire(&self.stop).await {
+                    self.act();
+                    lost = !election.keep(since, &self.stop).await;
                     self.stop.cancel();
                 }
             }
         }
-        tasks.close();
         self.stop.cancelled().await;
         tracing::info!("Shutdown begins.");
-        let ended = tokio::time::timeout(END, tasks.wait()).await;
-        if let (Some(election), true, false) = (election, ended.is_ok(), lost) {
-            election.release().await;
-        }
+        self.tasks.close();
         if lost {
-            return Err(StartError::LeaseLost);
+            return self.end_now().await;
+        }
+        let ended = tokio::time::timeout(END, self.tasks.wait()).await;
+        if let (Some(election), true) = (election, ended.is_ok()) {
+            election.release().await;
         }
         ended.map_err(|_| StartError::Unfinished(END))
     }
 
+    /// Another replica acts soon: hooks have a moment, and what they asked for is not done any more.
+    async fn end_now(&self) -> Result<(), StartError> {
+        let _ = tokio::time::timeout(LOST_END, self.tasks.wait()).await;
+        hook::kill_all();
+        Err(StartError::LeaseLost)
+    }
+
     /// Starts what people and probes look at.
-    fn show(self: &Arc<Self>, tasks: &TaskTracker, listener: TcpListener, socket: Socket) {
+    fn show(self: &Arc<Self>, socket: Socket) {
         let operator = self.clone();
-        tasks.spawn(async move { operator.tick().await });
-        let (router, stop) = (http::router(self.clone()), self.stop.clone());
-        tasks.spawn(async move {
-            let served = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await;
-            if let Err(error) = served {
-                tracing::error!(error = error.to_string(), "HTTP server ended");
-            }
-        });
+        self.tasks.spawn(async move { operator.tick().await });
+        if self.settings.hooks_reload {
+            self.tasks.spawn(self.clone().follow_hooks());
+        }
         let operator = self.clone();
-        tasks.spawn(async move {
+        self.tasks.spawn(async move {
             if let Err(error) = socket.serve(operator).await {
                 tracing::error!(error = error.to_string(), "debug endpoint ended");
             }
@@ -247,14 +275,29 @@ impl Operator {
     }
 
     /// Starts what runs hooks.
-    fn act(self: &Arc<Self>, tasks: &TaskTracker) {
-        for queue in self.queues.all() {
-            tasks.spawn(queue::run(queue, Arc::new(self.clone()), self.stop.clone()));
+    fn act(self: &Arc<Self>) {
+        {
+            let _workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+            self.standby.store(false, Ordering::SeqCst);
         }
+        self.start_workers();
         let operator = self.clone();
-        tasks.spawn(async move { operator.schedules.run(&operator.queues, &operator.stop).await });
+        self.tasks.spawn(async move { operator.schedules.run(&operator.queues, &operator.stop).await });
         let operator = self.clone();
-        tasks.spawn(async move { operator.serve_webhooks().await });
+        self.tasks.spawn(async move { operator.serve_webhooks().await });
+    }
+
+    /// Gives each queue a worker that has none, unless another replica acts.
+    pub(super) fn start_workers(self: &Arc<Self>) {
+        let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.standby.load(Ordering::SeqCst) {
+            return;
+        }
+        for queue in self.queues.all() {
+            if workers.insert(queue.name().clone()) {
+                self.tasks.spawn(queue::run(queue, Arc::new(self.clone()), self.stop.clone()));
+            }
+        }
     }
 
     /// Signs of life for whoever watches the metrics.
@@ -267,33 +310,4 @@ impl Operator {
             }
         }
     }
-}
-
-/// The first tasks of `main`: runs at start in their order, then the bindings of each hook.
-fn first_tasks(hooks: &[Arc<Hook>]) -> Vec<Task> {
-    let mut at_start: Vec<(i64, &Arc<Hook>)> =
-        hooks.iter().filter_map(|hook| Some((hook.config.on_startup?, hook))).collect();
-    // Stable: hooks of the same order run in the order of their paths.
-    at_start.sort_by_key(|(order, _)| *order);
-    let mut tasks: Vec<Task> = at_start.into_iter().map(|(_, hook)| startup_task(hook)).collect();
-    for hook in hooks {
-        if !hook.config.kubernetes.is_empty() {
-            tasks.push(Task::new(hook.name.clone(), Work::EnableKubernetesBindings));
-        }
-        if !hook.config.schedules.is_empty() {
-            tasks.push(Task::new(hook.name.clone(), Work::EnableScheduleBindings));
-        }
-    }
-    tasks
-}
-
-fn startup_task(hook: &Hook) -> Task {
-    let run = Run {
-        binding_type: BindingType::OnStartup,
-        contexts: vec![BindingContext::on_startup()],
-        allow_failure: false,
-        synchronizes: Vec::new(),
-        combines: false,
-    };
-    Task::new(hook.name.clone(), Work::Run(run))
 }

@@ -1,6 +1,7 @@
 //! Making one run of several that wait behind each other.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use super::{Run, Task, Work};
 use crate::context::{BindingContext, collapse_groups};
@@ -14,7 +15,7 @@ pub(super) fn combine_head(tasks: &mut VecDeque<Task>) {
         return;
     }
     let hook = head.hook.clone();
-    let follows = |task: &&Task| task.hook == hook && task.run().is_some();
+    let follows = |task: &&Task| Arc::ptr_eq(&task.hook, &hook) && task.run().is_some();
     let count = tasks.iter().skip(1).take_while(follows).count();
     let others: Vec<Task> = tasks.drain(1..=count).collect();
     let Some(Work::Run(first)) = tasks.front_mut().map(|task| &mut task.work) else { return };
@@ -35,7 +36,7 @@ pub(super) fn merge_into_last(tasks: &mut VecDeque<Task>, task: &Task) -> bool {
     let (Some(last), Work::Run(new)) = (tasks.back_mut(), &task.work) else { return false };
     let Work::Run(run) = &mut last.work else { return false };
     let plain = |run: &Run| run.combines && run.synchronizes.is_empty();
-    if last.hook != task.hook || !plain(run) || !plain(new) {
+    if !Arc::ptr_eq(&last.hook, &task.hook) || !plain(run) || !plain(new) {
         return false;
     }
     run.allow_failure &= new.allow_failure;

@@ -30,7 +30,7 @@ const LONG: usize = 100;
 /// Something to do for a hook.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// The hook.
+    /// The hook. Tasks belong together when this is the same value: the name at the same address.
     pub hook: Arc<str>,
     /// What to do.
     pub work: Work,
@@ -142,6 +142,7 @@ pub struct Queue {
     name: Arc<str>,
     state: Mutex<State>,
     arrived: Notify,
+    head_gone: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -155,7 +156,7 @@ struct State {
 impl Queue {
     /// An empty queue.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
-        Self { name: name.into(), state: Mutex::default(), arrived: Notify::new() }
+        Self { name: name.into(), state: Mutex::default(), arrived: Notify::new(), head_gone: Notify::new() }
     }
 
     /// The queue's name.
@@ -192,11 +193,22 @@ impl Queue {
         self.lock().merged
     }
 
-    /// Removes the waiting tasks for which `remove` holds; the one being done stays.
-    pub fn remove(&self, remove: impl Fn(&Task) -> bool) {
+    /// Removes the waiting tasks for which `remove` holds, and returns them; the one being done stays. When the first
+    /// one waited for its next attempt and goes, nobody waits any longer.
+    pub fn remove(&self, remove: impl Fn(&Task) -> bool) -> Vec<Task> {
         let mut state = self.lock();
+        let sleeping = matches!(state.status, Status::Sleeping { .. });
+        let head_goes = sleeping && state.tasks.front().is_some_and(&remove);
         let mut keep_first = state.status == Status::Running;
-        state.tasks.retain(|task| std::mem::take(&mut keep_first) || !remove(task));
+        let all = std::mem::take(&mut state.tasks);
+        let (kept, removed) =
+            all.into_iter().partition(|task| std::mem::take(&mut keep_first) || !remove(task));
+        state.tasks = kept;
+        drop(state);
+        if head_goes {
+            self.head_gone.notify_waiters();
+        }
+        Vec::from(removed)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

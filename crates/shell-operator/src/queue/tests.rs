@@ -10,10 +10,21 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::context::Event;
 
+/// The one name of a hook that all its tasks have.
+fn hook(name: &str) -> Arc<str> {
+    static NAMES: Mutex<Vec<Arc<str>>> = Mutex::new(Vec::new());
+    let mut names = NAMES.lock().unwrap();
+    let known = names.iter().find(|known| ***known == *name).cloned();
+    known.unwrap_or_else(|| {
+        names.push(name.into());
+        names[names.len() - 1].clone()
+    })
+}
+
 /// `hook[:kind[:group]]`, where kind is `e` (event), `c` (schedule), `s` (start), `k` or `t` (enable bindings).
 fn task(text: &str) -> Task {
     let mut parts = text.split(':');
-    let hook: Arc<str> = parts.next().unwrap().into();
+    let hook = hook(parts.next().unwrap());
     let kind = parts.next().unwrap_or("e");
     let group: Option<Arc<str>> = parts.next().map(Into::into);
     let context = |event, binding: &str| BindingContext {

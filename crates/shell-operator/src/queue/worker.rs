@@ -56,9 +56,11 @@ pub async fn run(queue: Arc<Queue>, handler: Arc<impl Handler>, stop: Cancellati
             Outcome::Stopped => break,
             Outcome::Failed(error) => {
                 let wait = delay(failures, chance());
+                let head_gone = queue.head_gone.notified();
                 queue.fail_head(&error, wait);
                 tokio::select! {
                     () = stop.cancelled() => break,
+                    () = head_gone => {}
                     () = tokio::time::sleep(wait) => {}
                 }
             }

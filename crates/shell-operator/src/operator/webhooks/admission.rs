@@ -62,7 +62,7 @@ impl Operator {
             group: binding.group.as_deref().map(Into::into),
             snapshots: binding.include_snapshots_from.clone().into(),
         };
-        match self.answer(state, kind, context).await.and_then(|text| Response::parse(&text)) {
+        match self.answer(&state, kind, context).await.and_then(|text| Response::parse(&text)) {
             Ok(response) => response,
             // What went wrong is in the log; whoever sent the request need not know it.
             Err(error) => {
@@ -73,20 +73,17 @@ impl Operator {
     }
 
     /// The binding with this id; of hooks that use one name the last one in the order of paths.
-    fn admission_binding(&self, id: &str) -> Option<(&HookState, &AdmissionBinding, BindingType)> {
+    fn admission_binding(&self, id: &str) -> Option<(Arc<HookState>, AdmissionBinding, BindingType)> {
         let mut found = None;
-        for state in self.hooks.values() {
+        for state in self.hooks.get().values() {
             let config = &state.hook.config;
             let validating = config.validating.iter().map(|binding| (binding, BindingType::Validating));
             let mutating = config.mutating.iter().map(|binding| (binding, BindingType::Mutating));
             for (binding, kind) in
                 validating.chain(mutating).filter(|(binding, _)| path_of(&binding.name) == id)
             {
-                let later =
-                    found.is_none_or(|(known, ..): (&HookState, _, _)| known.hook.name < state.hook.name);
-                if later {
-                    found = Some((state, binding, kind));
-                }
+                // The hooks are sorted.
+                found = Some((state.clone(), binding.clone(), kind));
             }
         }
         found

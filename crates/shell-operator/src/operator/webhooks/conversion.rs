@@ -39,7 +39,7 @@ impl Operator {
     /// What all hooks can convert.
     pub(super) fn conversions(&self) -> Conversions {
         let mut conversions = Conversions::default();
-        for state in self.hooks.values() {
+        for state in self.hooks.get().values() {
             for (binding, config) in state.hook.config.conversions.iter().enumerate() {
                 for rule in &config.rules {
                     let step = Step { hook: state.hook.name.clone(), binding, rule: rule.clone() };
@@ -76,8 +76,9 @@ impl Operator {
         objects: &[Object],
     ) -> Result<Vec<Object>, String> {
         let failed = || format!("Hook failed to convert to {}", request.desired_api_version);
-        let state = self.hooks.get(&step.hook).ok_or_else(failed)?;
-        let binding = &state.hook.config.conversions[step.binding];
+        let hooks = self.hooks.get();
+        let state = hooks.get(&step.hook).ok_or_else(failed)?;
+        let binding = state.hook.config.conversions.get(step.binding).ok_or_else(failed)?;
         let context = BindingContext {
             binding: binding.name.as_str().into(),
             event: Event::Conversion {

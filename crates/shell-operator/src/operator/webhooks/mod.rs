@@ -15,6 +15,7 @@ use axum::Router;
 use axum::routing::get;
 
 use super::{Operator, WebhookServer};
+use crate::config::HookConfig;
 use crate::webhook::objects::Reach;
 use crate::webhook::server;
 
@@ -33,15 +34,28 @@ enum Kind {
 impl Operator {
     /// Serves the webhooks that hooks ask for, until the operator ends.
     pub(super) async fn serve_webhooks(self: Arc<Self>) {
-        let configs = || self.hooks.values().map(|state| &state.hook.config);
-        let admission = configs().any(|config| !(config.validating.is_empty() && config.mutating.is_empty()));
-        let conversion = configs().any(|config| !config.conversions.is_empty());
-        let serve = async |wanted, kind| {
-            if wanted {
+        let serve = async |kind| {
+            if self.wait_until_wanted(kind).await {
                 self.serve_kind(kind).await;
             }
         };
-        tokio::join!(serve(admission, Kind::Admission), serve(conversion, Kind::Conversion));
+        tokio::join!(serve(Kind::Admission), serve(Kind::Conversion));
+    }
+
+    /// Waits for a hook that asks for webhooks of this kind; false when the operator ends before.
+    async fn wait_until_wanted(&self, kind: Kind) -> bool {
+        let wanted = |config: &HookConfig| match kind {
+            Kind::Admission => !(config.validating.is_empty() && config.mutating.is_empty()),
+            Kind::Conversion => !config.conversions.is_empty(),
+        };
+        let mut changes = self.hooks_changed.subscribe();
+        while !self.hooks.get().values().any(|state| wanted(&state.hook.config)) {
+            tokio::select! {
+                () = self.stop.cancelled() => return false,
+                _ = changes.changed() => {}
+            }
+        }
+        true
     }
 
     /// One server and the objects that lead to it.
@@ -107,7 +121,10 @@ impl Operator {
     fn reach(&self, server: &WebhookServer) -> Reach {
         let webhooks = &self.settings.webhooks;
         match &webhooks.external_host {
-            Some(host) => Reach::Address(format!("{host}:{}", server.listen.port())),
+            Some(host) => {
+                let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+                Reach::Address(format!("{host}:{}", server.listen.port()))
+            }
             None => Reach::Service { namespace: webhooks.namespace.clone(), name: server.service.clone() },
         }
     }

@@ -13,10 +13,9 @@ const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitio
 impl Operator {
     /// Creates or repairs the admission configurations.
     pub(super) async fn register_admission(&self, ca: Vec<u8>) -> Result<(), String> {
-        let mut states: Vec<&HookState> = self.hooks.values().collect();
-        states.sort_by_key(|state| state.hook.name.clone());
+        let states = self.hooks.get();
         let all = |of: fn(&HookState) -> &[AdmissionBinding]| -> Vec<&AdmissionBinding> {
-            states.iter().flat_map(|state| of(state)).collect()
+            states.values().flat_map(|state| of(state)).collect()
         };
         let validating = all(|state| &state.hook.config.validating);
         let mutating = all(|state| &state.hook.config.mutating);

@@ -1,0 +1,174 @@
+//! Taking over hooks that change while the operator runs.
+//!
+//! The files are looked at every second, by their stamps. That costs two system calls a hook, and sees everything
+//! that a notification of the kernel would miss or tell in pieces: files behind links (`ConfigMap` volumes swap one link
+//! for all files), directories that are mounted anew, file systems without notifications.
+//!
+//! A new set of hooks is taken over as a whole or not at all. Hooks that have not changed go on untouched. Those that
+//! have are treated as at a start of the operator, but share the watches of what they replace, so that nothing is
+//! listed again.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use nix::time::{ClockId, clock_gettime};
+
+use super::Operator;
+use super::active::{HookSet, HookState, first_tasks};
+use crate::config::MAIN_QUEUE;
+use crate::hook::{Hook, LoadError, Stamps, stamps};
+
+/// Time between looks. What has changed is taken over when it is the same at two of them: files may be half written.
+const LOOK: Duration = Duration::from_secs(1);
+/// A look that costs much makes the time between looks longer, to this many times its CPU time: 0.05 % of a core.
+const REST: u32 = 2000;
+/// How often hooks that were wrong are tried again though they have not changed: the reason may lie elsewhere.
+const AGAIN: Duration = Duration::from_mins(1);
+/// How long the new hooks' watches are waited for before the set is replaced.
+const SHARE: Duration = Duration::from_secs(5);
+
+/// What a look saw: the stamps, or why there are none.
+type Seen = Result<Stamps, String>;
+
+impl Operator {
+    /// Takes over changes of the hooks until the operator ends.
+    pub(super) async fn follow_hooks(self: Arc<Self>) {
+        let loaded = |state: &Arc<HookState>| (state.hook.path.clone(), state.hook.source.stamp());
+        let mut tried: Seen = Ok(self.hooks.get().values().map(loaded).collect());
+        let (mut before, mut pause, mut failed_at) = (tried.clone(), LOOK, None::<Instant>);
+        loop {
+            tokio::select! {
+                () = self.stop.cancelled() => return,
+                () = tokio::time::sleep(pause) => {}
+            }
+            let dir = self.settings.hooks_dir.clone();
+            let Ok((seen, cost)) = tokio::task::spawn_blocking(move || look(&dir)).await else { continue };
+            pause = (cost * REST).max(LOOK);
+            let again = failed_at.is_some_and(|time| time.elapsed() > AGAIN);
+            let settled = seen == before;
+            before.clone_from(&seen);
+            if !settled || (seen == tried && !again) {
+                continue;
+            }
+            tried = seen;
+            failed_at = (!self.reload().await).then(Instant::now);
+        }
+    }
+
+    /// Loads the hooks anew; false when some are wrong and the old ones stay.
+    async fn reload(self: &Arc<Self>) -> bool {
+        let known: Vec<Arc<Hook>> = self.hooks.get().values().map(|state| state.hook.clone()).collect();
+        let loaded = self.loader.load(&known).await;
+        self.note_reload(loaded.as_ref().err());
+        let Ok(hooks) = loaded else { return false };
+        self.activate(hooks).await;
+        true
+    }
+
+    fn note_reload(&self, error: Option<&LoadError>) {
+        self.metrics.hooks_reloaded(error.is_none());
+        let text = error.map(ToString::to_string);
+        let mut failure = self.reload_failure.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(error) = text.as_ref().filter(|text| failure.as_ref() != Some(text)) {
+            tracing::error!(
+                error,
+                "the hooks have changed and cannot be taken over: those that were loaded stay active"
+            );
+        }
+        *failure = text;
+    }
+
+    async fn activate(self: &Arc<Self>, hooks: Vec<Arc<Hook>>) {
+        let old = self.hooks.get();
+        let (mut set, mut fresh) = (HookSet::new(), Vec::new());
+        for hook in hooks {
+            let earlier = old.get(&hook.name);
+            let state = match earlier.filter(|state| Arc::ptr_eq(&state.hook, &hook)) {
+                Some(state) => state.clone(),
+                None => {
+                    let state = HookState::new(hook, earlier.map(|state| &**state));
+                    fresh.push(state.clone());
+                    state
+                }
+            };
+            set.insert(state.hook.name.clone(), state);
+        }
+        let stays = |state: &Arc<HookState>| set.values().any(|other| Arc::ptr_eq(other, state));
+        let gone: Vec<Arc<HookState>> = old.values().filter(|state| !stays(state)).cloned().collect();
+        if fresh.is_empty() && gone.is_empty() {
+            return;
+        }
+        tracing::info!(
+            loaded = names(&fresh),
+            ended = names(&gone),
+            "Hooks have changed and are taken over."
+        );
+        if !self.standby.load(Ordering::SeqCst) {
+            self.share_watches(&fresh).await;
+        }
+        self.replace(set, &fresh, &gone);
+    }
+
+    /// Lets new hooks read watches before those that they replace give them up.
+    async fn share_watches(self: &Arc<Self>, fresh: &[Arc<HookState>]) {
+        let (operator, states) = (self.clone(), fresh.to_vec());
+        let work = async move {
+            join_all(states.iter().map(|state| operator.prepare(state))).await;
+            operator.hub.start();
+        };
+        // It goes on when the time is over: half of it would be worse than nothing.
+        let _ = tokio::time::timeout(SHARE, tokio::spawn(work)).await;
+    }
+
+    fn replace(self: &Arc<Self>, set: HookSet, fresh: &[Arc<HookState>], gone: &[Arc<HookState>]) {
+        let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        self.hooks.replace(set);
+        for state in gone {
+            state.retire();
+            self.schedules.disable(&state.hook.name);
+            state.monitors.iter().for_each(|monitor| self.hub.detach(monitor));
+        }
+        self.drop_tasks(gone);
+        let main = self.queues.get_or_create(MAIN_QUEUE).0;
+        if self.standby.load(Ordering::SeqCst) {
+            // Nothing has begun: all of it is as at a start.
+            main.remove(|_| true);
+            main.push(first_tasks(self.hooks.get().values().map(|state| &**state)));
+        } else {
+            main.push(first_tasks(fresh.iter().map(|state| &**state)));
+        }
+        for name in fresh.iter().flat_map(|state| state.hook.config.queues()) {
+            self.queues.get_or_create(name);
+        }
+        drop(workers);
+        self.start_workers();
+        self.hooks_changed.send_replace(());
+    }
+
+    /// Drops what waits to be done for hooks that are no longer active.
+    fn drop_tasks(&self, gone: &[Arc<HookState>]) {
+        for queue in self.queues.all() {
+            let dropped =
+                queue.remove(|task| gone.iter().any(|state| Arc::ptr_eq(&state.hook.name, &task.hook)));
+            for task in dropped.iter().filter(|task| task.failures > 0) {
+                self.metrics.hook_failing(&task.hook, queue.name(), false);
+            }
+        }
+    }
+}
+
+/// Looks, and says what CPU time that took.
+fn look(dir: &Path) -> (Seen, Duration) {
+    // Never fails on Linux; without it the time between looks stays the shortest.
+    let clock = || clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from);
+    let begin = clock();
+    let seen = stamps(dir).map_err(|error| error.to_string());
+    (seen, clock().saturating_sub(begin))
+}
+
+fn names(states: &[Arc<HookState>]) -> String {
+    states.iter().map(|state| &*state.hook.name).collect::<Vec<_>>().join(", ")
+}
