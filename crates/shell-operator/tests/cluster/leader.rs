@@ -4,13 +4,17 @@ use std::time::{Duration, Instant};
 
 use crate::control_plane::shared;
 use crate::operator::{Operator, Setup, signal};
+use crate::proxy::Proxy;
+
+const EVERY_SECOND: &str = "configVersion: v1\nschedule: [{crontab: '* * * * * *'}]";
+const STATE: &str = "configVersion: v1\nkubernetes: [{kind: ConfigMap, namespace: {nameSelector: {matchNames: [leader]}}, labelSelector: {matchLabels: {t: x}}, jqFilter: .metadata.name}]";
+
+fn setup(namespace: &str) -> Setup {
+    Setup::new(shared()).flag("--leader-election").flag(&format!("--namespace={namespace}"))
+}
 
 fn replica() -> Operator {
-    Setup::new(shared())
-        .hook("h", "configVersion: v1\nschedule: [{crontab: '* * * * * *'}]", "keep")
-        .flag("--leader-election")
-        .flag("--namespace=leader")
-        .start()
+    setup("leader").hook("h", EVERY_SECOND, "keep").hook("state", STATE, "keep").start()
 }
 
 fn runs(operator: &Operator) -> usize {
@@ -37,7 +41,63 @@ fn one_acts_and_another_takes_over_when_it_is_gone() {
     third.wait_for("the message", |operator| operator.log().contains("another replica is the leader"));
     signal(second.pid(), "KILL");
     let killed = Instant::now();
+    shared().kubectl("-n leader create cm meanwhile");
+    shared().kubectl("-n leader label cm meanwhile t=x");
     third.wait_for("a run", |operator| runs(operator) > 0);
     let time = killed.elapsed();
     assert!(time > Duration::from_secs(10) && time < Duration::from_secs(20), "{time:?}");
+    third.wait_for("the state", |operator| {
+        operator
+            .all_contexts("state")
+            .last()
+            .is_some_and(|context| context["objects"][0]["filterResult"] == "meanwhile")
+    });
+}
+
+#[test]
+fn a_leader_that_is_cut_off_has_ended_with_its_hooks_before_another_acts() {
+    shared().kubectl("create ns cut-off");
+    let proxy = Proxy::start(shared());
+    let stubborn = "keep\ntrap '' TERM\necho $$ > $OUT/pid\nwhile :; do sleep 1; done";
+    let mut first = setup("cut-off")
+        .flag(&format!("--kube-server={}", proxy.url()))
+        .hook("h", EVERY_SECOND, stubborn)
+        .start();
+    first.wait_for("the run", |operator| !operator.file("pid").is_empty());
+    let second = setup("cut-off").hook("h", EVERY_SECOND, "keep").start();
+    second.wait_for("the message", |operator| operator.log().contains("another replica is the leader"));
+    proxy.cut();
+    assert_eq!(first.wait_for_end(), Some(1));
+    assert_eq!(runs(&second), 0, "{}", first.log());
+    assert!(first.log().contains("the Lease was lost"), "{}", first.log());
+    // Whoever adopted it may not have taken its status yet.
+    let stat =
+        std::fs::read_to_string(format!("/proc/{}/stat", first.file("pid").trim())).unwrap_or_default();
+    assert!(stat.is_empty() || stat.contains(") Z "), "its hook has ended with it: {stat}");
+    second.wait_for("a run", |operator| runs(operator) > 0);
+}
+
+#[test]
+fn a_replica_that_waits_takes_over_changed_hooks_without_running_them() {
+    shared().kubectl("create ns waiting");
+    let mut first = setup("waiting").hook("h", EVERY_SECOND, "keep").start();
+    first.wait_for("a run", |operator| runs(operator) > 0);
+    let second = setup("waiting").hook("h", "configVersion: v1\nonStartup: 1", "keep").start();
+    second.wait_for("the message", |operator| operator.log().contains("another replica is the leader"));
+    second.put_hook(
+        "h",
+        "configVersion: v1\nonStartup: 1\nschedule: [{crontab: '* * * * * *', queue: q}]",
+        "keep",
+    );
+    second.wait_for("the change", |operator| operator.log().contains("are taken over"));
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(runs(&second), 0);
+    first.stop();
+    second.wait_for("runs of the new hook", |operator| runs(operator) > 2);
+    let names: Vec<String> = second
+        .all_contexts("h")
+        .iter()
+        .map(|context| context["binding"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(names.iter().filter(|name| *name == "onStartup").count(), 1, "{names:?}");
 }

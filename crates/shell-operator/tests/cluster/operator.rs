@@ -23,33 +23,42 @@ pub(crate) struct Setup {
     dir: TempDir,
     flags: Vec<String>,
     kubeconfig: PathBuf,
+    /// What runs the operator, before its own arguments.
+    wrapper: Vec<String>,
 }
 
 impl Setup {
     pub(crate) fn new(plane: &ControlPlane) -> Self {
         let dir = TempDir::new().unwrap();
         fs::create_dir(dir.path().join("hooks")).unwrap();
-        Self { dir, flags: Vec::new(), kubeconfig: plane.kubeconfig() }
+        Self { dir, flags: Vec::new(), kubeconfig: plane.kubeconfig(), wrapper: Vec::new() }
     }
 
     /// A hook in bash: `config` is what it prints for `--config`, `body` what it does. `$OUT` is a directory to write
     /// to, and `keep` copies the binding context there, numbered.
     pub(crate) fn hook(self, name: &str, config: &str, body: &str) -> Self {
-        let out = self.out();
-        let text = format!(
-            "#!/bin/bash\nif [ \"$1\" = --config ]; then cat <<'CONFIG'\n{config}\nCONFIG\nexit 0; fi\n\
-             OUT={out}\nkeep() {{ n=$(ls $OUT | grep -c '^{name}[.]'); cp $BINDING_CONTEXT_PATH $OUT/.{name}; mv $OUT/.{name} $OUT/{name}.$(printf %03d $n); }}\n{body}\n",
-            out = out.display()
-        );
+        let text = hook_text(&self.out(), name, config, body);
         self.program(name, &text)
     }
 
     /// A hook with this text.
     pub(crate) fn program(self, name: &str, text: &str) -> Self {
         fs::create_dir_all(self.out()).unwrap();
-        let path = self.dir.path().join("hooks").join(name);
-        fs::write(&path, text).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&self.hooks_dir().join(name), text);
+        self
+    }
+
+    pub(crate) fn hooks_dir(&self) -> PathBuf {
+        self.dir.path().join("hooks")
+    }
+
+    pub(crate) fn tmp_dir(&self) -> PathBuf {
+        self.dir.path().join("tmp")
+    }
+
+    /// Runs the operator by a program that becomes it.
+    pub(crate) fn wrapper(mut self, words: &[&str]) -> Self {
+        self.wrapper = words.iter().map(|word| (*word).to_owned()).collect();
         self
     }
 
@@ -71,12 +80,15 @@ impl Setup {
     pub(crate) fn start(self) -> Operator {
         let port = free_port();
         let log = fs::File::create(self.dir.path().join("log")).unwrap();
-        let child = Command::new(env!("CARGO_BIN_EXE_shell-operator"))
+        let words = self.wrapper.iter().map(String::as_str).chain([env!("CARGO_BIN_EXE_shell-operator")]);
+        let words: Vec<&str> = words.collect();
+        let child = Command::new(words[0])
+            .args(&words[1..])
             .arg("start")
             .arg("--hooks-dir")
-            .arg(self.dir.path().join("hooks"))
+            .arg(self.hooks_dir())
             .arg("--tmp-dir")
-            .arg(self.dir.path().join("tmp"))
+            .arg(self.tmp_dir())
             .arg("--debug-unix-socket")
             .arg(self.dir.path().join("socket"))
             .args(["--listen-address", "127.0.0.1", "--listen-port", &port.to_string(), "--log-type", "json"])
@@ -129,8 +141,18 @@ impl Operator {
         self.dir.path().join("socket")
     }
 
+    /// Replaces or adds a hook while the operator runs; see [`Setup::hook`].
+    pub(crate) fn put_hook(&self, name: &str, config: &str, body: &str) {
+        // As editors do it: the file is there whole or not at all.
+        let unfinished = self.dir.path().join("unfinished");
+        write_program(&unfinished, &hook_text(&self.out(), name, config, body));
+        fs::rename(unfinished, self.hooks_dir().join(name)).unwrap();
+    }
+
+    /// Number of files of runs; the operator's own are in directories.
     pub(crate) fn tmp_files(&self) -> usize {
-        fs::read_dir(self.dir.path().join("tmp")).map_or(0, Iterator::count)
+        let is_file = |entry: &std::io::Result<fs::DirEntry>| entry.as_ref().unwrap().path().is_file();
+        fs::read_dir(self.dir.path().join("tmp")).map_or(0, |entries| entries.filter(is_file).count())
     }
 
     pub(crate) fn log(&self) -> String {
@@ -147,8 +169,12 @@ impl Operator {
     }
 
     /// Waits until `done` holds; panics with the log when it never does.
-    pub(crate) fn wait_for(&self, what: &str, mut done: impl FnMut(&Self) -> bool) {
-        let until = Instant::now() + Duration::from_secs(40);
+    pub(crate) fn wait_for(&self, what: &str, done: impl FnMut(&Self) -> bool) {
+        self.wait_long_for(Duration::from_secs(40), what, done);
+    }
+
+    pub(crate) fn wait_long_for(&self, time: Duration, what: &str, mut done: impl FnMut(&Self) -> bool) {
+        let until = Instant::now() + time;
         while !done(self) {
             assert!(Instant::now() < until, "{what} did not happen; the log:\n{}", self.log());
             std::thread::sleep(Duration::from_millis(50));
@@ -186,6 +212,20 @@ impl Drop for Operator {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The text of a hook in bash; see [`Setup::hook`].
+pub(crate) fn hook_text(out: &Path, name: &str, config: &str, body: &str) -> String {
+    format!(
+        "#!/bin/bash\nif [ \"$1\" = --config ]; then cat <<'CONFIG'\n{config}\nCONFIG\nexit 0; fi\n\
+         OUT={out}\nkeep() {{ n=$(ls $OUT | grep -c '^{name}[.]'); cp $BINDING_CONTEXT_PATH $OUT/.{name}; mv $OUT/.{name} $OUT/{name}.$(printf %03d $n); }}\n{body}\n",
+        out = out.display()
+    )
+}
+
+pub(crate) fn write_program(path: &Path, text: &str) {
+    fs::write(path, text).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 pub(crate) fn signal(pid: u32, name: &str) {
