@@ -205,8 +205,10 @@ fn what_is_not_the_lab_s_stays() {
     let _alone = alone();
     lab(&["up", "--no-mirror", "--hosts", "1"]);
     run("ip", &["netns", "add", "lab"]);
-    let group = Path::new("/sys/fs/cgroup/pids/lab-node1");
-    fs::create_dir_all(group).unwrap();
+    let hierarchies = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"].map(Path::new);
+    let hierarchy = hierarchies.into_iter().find(|path| path.exists()).unwrap();
+    let group = &hierarchy.join("lab-node1");
+    fs::create_dir(group).unwrap();
     let mut program = Command::new("sleep").arg("60").spawn().unwrap();
     fs::write(group.join("cgroup.procs"), program.id().to_string()).unwrap();
     lab(&["down"]);

@@ -1,6 +1,7 @@
 //! Running scenarios one after the other, each with its own limit, and the lines that others read.
 
 use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Result, bail, ensure};
@@ -46,7 +47,7 @@ pub(crate) fn run(tools: &Tools, only: &[String], within: Duration) -> Result<bo
             if limit.is_zero() {
                 bail!("not begun: the time for all scenarios is over ({} min)", within.as_secs() / 60);
             }
-            (scenario.run)(&ctx).inspect_err(|error| explain(&ctx, error, since))
+            guarded(|| (scenario.run)(&ctx)).inspect_err(|error| explain(&ctx, error, since))
         });
         let seconds = begun.elapsed().as_secs();
         if let Err(error) = result {
@@ -62,6 +63,12 @@ pub(crate) fn run(tools: &Tools, only: &[String], within: Duration) -> Result<bo
     }
     line(&format!("{} passed, {failed} failed", chosen.len() - failed));
     Ok(failed == 0)
+}
+
+/// A panic is one scenario's failure, not the end of the others.
+fn guarded(run: impl FnOnce() -> Result<()>) -> Result<()> {
+    catch_unwind(AssertUnwindSafe(run))
+        .unwrap_or_else(|_| bail!("the scenario panicked; the reason stands above"))
 }
 
 /// What takes long the first time is no scenario's time.
@@ -100,6 +107,12 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+
+    #[test]
+    fn a_panic_is_a_failure_of_one_scenario() {
+        assert!(guarded(|| panic!("as this test wants it")).unwrap_err().to_string().contains("panicked"));
+        assert!(guarded(|| Ok(())).is_ok());
+    }
 
     #[test]
     fn names_are_unique_and_unknown_ones_refused() {

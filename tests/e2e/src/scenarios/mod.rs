@@ -49,7 +49,7 @@ pub(crate) const ALL: &[Scenario] = &[
     Scenario {
         name: "shell-operator",
         about: "one kubectl apply starts the image with seven hooks, and each does its work",
-        limit: Duration::from_mins(10),
+        limit: Duration::from_mins(12),
         run: shell_operator::run,
     },
     Scenario {
