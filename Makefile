@@ -60,6 +60,7 @@ demo-down: ## end the demo and remove all it left, but the caches
 
 .PHONY: lint
 lint: packages ## check formatting and lints, as CI does
+	@{ cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1 || rustup component add rustfmt clippy
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 
