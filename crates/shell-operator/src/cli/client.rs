@@ -9,6 +9,9 @@ use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use shell_operator::duration;
 
+/// How long an operator may take for a part of its answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// Where the operator listens.
 #[derive(Args)]
 pub(crate) struct SocketArgs {
@@ -128,7 +131,7 @@ pub(crate) fn hook(socket: &SocketArgs, command: &HookCommand) -> anyhow::Result
     match command {
         HookCommand::List { output } => show(socket, &format!("/hook/list.{}", output.extension())),
         HookCommand::Snapshot { hook, output } => {
-            show(socket, &format!("/hook/{hook}/snapshots.{}", output.extension()))
+            show(socket, &format!("/hook/{}/snapshots.{}", in_path(hook), output.extension()))
         }
     }
 }
@@ -147,6 +150,14 @@ pub(crate) fn config(socket: &SocketArgs, command: &ConfigCommand) -> anyhow::Re
     }
 }
 
+/// A hook's name as part of a path: it may have any characters.
+fn in_path(name: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte);
+    name.bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
 /// Shows the answer to `GET path`.
 pub(crate) fn show(socket: &SocketArgs, path: &str) -> anyhow::Result<()> {
     let answer = ask(socket, "GET", path, "")?;
@@ -163,6 +174,7 @@ fn ask(socket: &SocketArgs, method: &str, path: &str, form: &str) -> anyhow::Res
             file.display()
         )
     })?;
+    stream.set_read_timeout(Some(PATIENCE))?;
     let length = form.len();
     write!(
         stream,
@@ -170,10 +182,19 @@ fn ask(socket: &SocketArgs, method: &str, path: &str, form: &str) -> anyhow::Res
          Content-Length: {length}\r\n\r\n{form}"
     )?;
     let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
+    stream.read_to_string(&mut answer).with_context(|| format!("no answer from {}", file.display()))?;
     let (head, body) = answer.split_once("\r\n\r\n").context("the operator gave no answer")?;
     if head.split(' ').nth(1) != Some("200") {
         bail!("{}", body.trim_end());
     }
     Ok(body.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn names_of_hooks_may_have_any_characters() {
+        assert_eq!(super::in_path("sub/a b?.sh"), "sub/a%20b%3F.sh");
+        assert_eq!(super::in_path("ü"), "%C3%BC");
+    }
 }

@@ -119,10 +119,8 @@ impl Watch {
         state.subscribers.push(Subscriber { monitor: monitor.clone(), view, announce: announce && !ready });
         // One event that reaches several bindings does so in the order of their names.
         state.subscribers.sort_by(|left, right| {
-            let key = |subscriber: &Subscriber| {
-                (subscriber.monitor.hook.clone(), subscriber.monitor.binding.name.clone())
-            };
-            key(left).cmp(&key(right))
+            let (left, right) = (&left.monitor, &right.monitor);
+            left.hook.cmp(&right.hook).then_with(|| left.binding.name.cmp(&right.binding.name))
         });
         Some(())
     }

@@ -24,6 +24,8 @@ const PAGE: &str = "500";
 const WATCH_SECONDS: &str = "300";
 /// A watch that is silent for longer is taken to be dead: the API server sends a bookmark every minute.
 const SILENCE: Duration = Duration::from_secs(150);
+/// Memory that is kept for the text of an event, in bytes.
+const USUAL_LINE: usize = 64 << 10;
 /// A watch that ends earlier than that, without a word, is broken: it is not taken up again at once.
 const SHORTEST: Duration = Duration::from_secs(1);
 /// Pauses after failures: the first, and the longest.
@@ -207,12 +209,16 @@ impl Watcher {
             Err(error) => return End::Broken(api::explain(&error)),
         };
         let mut body = pin!(body);
+        let mut resync = pin!(tokio::time::sleep_until(list_again));
         let (mut line, began, mut quiet) = (Vec::new(), Instant::now(), true);
         loop {
             line.clear();
+            // One large object must not hold its memory for as long as the watch lasts.
+            line.shrink_to(USUAL_LINE);
             let read = tokio::select! {
+                biased;
+                () = &mut resync => return End::Resync,
                 read = tokio::time::timeout(SILENCE, body.read_until(b'\n', &mut line)) => read,
-                () = tokio::time::sleep_until(list_again) => return End::Resync,
             };
             match read {
                 Err(_) => return End::Broken("the API server is silent".to_owned()),

@@ -16,6 +16,12 @@ pub struct Review<'a> {
     request: Option<&'a RawValue>,
 }
 
+/// What of a request is answered with.
+#[derive(Default, Deserialize)]
+struct Request {
+    uid: String,
+}
+
 /// What a hook writes into `$ADMISSION_RESPONSE_PATH`.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 pub struct Response {
@@ -61,9 +67,9 @@ impl<'a> Review<'a> {
 
     /// The answer that carries `response`.
     pub fn reply(&self, response: &Response) -> Value {
-        let request: Value =
-            self.request.and_then(|request| serde_json::from_str(request.get()).ok()).unwrap_or_default();
-        let mut answer = json!({ "uid": request["uid"], "allowed": response.allowed });
+        let request = self.request.and_then(|request| serde_json::from_str(request.get()).ok());
+        let Request { uid } = request.unwrap_or_default();
+        let mut answer = json!({ "uid": uid, "allowed": response.allowed });
         if !response.allowed {
             let code = if response.code == 0 { 403 } else { response.code };
             answer["status"] = json!({ "code": code, "message": response.message });

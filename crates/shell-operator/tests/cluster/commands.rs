@@ -83,3 +83,63 @@ fn hooks_can_be_checked_and_run_without_a_cluster() {
     assert_eq!(code, Some(1));
     assert!(text.contains("load hook 'hook.sh' config: nope: is a forbidden property"), "{text}");
 }
+
+#[test]
+fn completions_are_printed() {
+    let (code, text) = run_program(&["completion", "bash"], &std::env::temp_dir());
+    assert_eq!(code, Some(0));
+    assert!(text.contains("run-hook") && text.contains("complete -F"), "{text}");
+}
+
+#[test]
+fn old_hooks_find_their_directory_and_what_has_no_effect_is_said() {
+    let plane = shared();
+    let setup = Setup::new(plane)
+        .program("h", "#!/bin/bash\n[ \"$1\" = --config ] && { echo '{onStartup: 1}'; exit; }\necho \"hooks are in $WORKING_DIR\"\n");
+    let hooks = setup.hooks_dir().display().to_string();
+    let operator = setup.flag("--jq-library-path=/lib/jq").flag("--debug-http-addr=127.0.0.1:0").start();
+    operator.wait_for("the run", |operator| operator.log().contains(&format!("hooks are in {hooks}")));
+    let log = operator.log();
+    assert!(log.contains("--jq-library-path is not used"), "{log}");
+    assert!(log.contains("sees all snapshots"), "{log}");
+}
+
+#[test]
+fn the_debug_endpoint_may_have_a_port() {
+    let plane = shared();
+    let port = crate::control_plane::free_port();
+    let hook = "#!/bin/bash\n[ \"$1\" = --config ] && echo '{configVersion: v1, onStartup: 1}'\nexit 0\n";
+    let operator =
+        Setup::new(plane).program("h", hook).flag(&format!("--debug-http-addr=127.0.0.1:{port}")).start();
+    operator.wait_ready();
+    let answer = std::process::Command::new("curl")
+        .args(["-sf", &format!("http://127.0.0.1:{port}/hook/list.json")])
+        .output();
+    assert_eq!(String::from_utf8(answer.unwrap().stdout).unwrap(), "[\"h\"]\n");
+}
+
+#[test]
+fn requests_to_the_api_are_counted_and_limited() {
+    let plane = shared();
+    let config = "configVersion: v1\nkubernetes:\n- {name: a, kind: Secret}\n- {name: b, kind: Pod}\n- {name: c, kind: Service}";
+    let operator = Setup::new(plane)
+        .hook("h", config, "keep")
+        .flag("--kube-client-qps=2")
+        .flag("--kube-client-burst=1")
+        .start();
+    operator.wait_ready();
+    let text = operator.get("/metrics").unwrap();
+    let value = |start: &str, part: &str| {
+        let found = text.lines().filter(|line| line.starts_with(start) && line.contains(part));
+        found.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum::<f64>()
+    };
+    let prefix = "shell_operator_kubernetes_client_";
+    assert!(
+        value(&format!("{prefix}request_result_total"), r#"code="200",component="main""#) >= 4.0,
+        "{text}"
+    );
+    let lists = r#"verb="GET""#;
+    assert!(value(&format!("{prefix}request_latency_seconds_count"), lists) >= 4.0, "{text}");
+    // Three lists at two a second, with one at once: the second and third wait, and the discovery before them.
+    assert!(value(&format!("{prefix}rate_limiter_latency_seconds_sum"), lists) > 1.0, "{text}");
+}
