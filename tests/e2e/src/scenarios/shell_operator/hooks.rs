@@ -20,7 +20,7 @@ items:
 - {apiVersion: v1, kind: Secret, metadata: {namespace: two, name: theirs}, stringData: {token: not-ours}}
 ";
 /// A hook acts within a second; a pod that starts on a busy machine takes longer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A cluster with the operator in it.
 struct Operated<'a> {
@@ -41,7 +41,8 @@ pub(super) fn all_work(ctx: &Context<'_>, site: &Site) -> Result<()> {
         ("nodes.py", nodes_have_metrics),
         ("policy.sh", deployments_keep_the_policy),
         ("backups.py", objects_have_three_versions),
-        ("the operator", what_happened_without_it_is_made_up_for),
+        ("process 1", orphans_are_reaped),
+        ("the operator's end", what_happened_without_it_is_made_up_for),
     ] {
         check(&operated).context(hook)?;
     }
@@ -51,6 +52,11 @@ pub(super) fn all_work(ctx: &Context<'_>, site: &Site) -> Result<()> {
 impl Operated<'_> {
     fn kubectl(&self, words: &str) -> Result<String> {
         Ok(self.ctx.kubectl(self.site, words)?.trim().to_owned())
+    }
+
+    /// Runs a command beside the operator.
+    fn in_pod(&self, words: &str) -> Result<String> {
+        self.kubectl(&format!("-n shell-operator exec deployment/shell-operator -- {words}"))
     }
 
     fn apply(&self, object: &str) -> Result<()> {
@@ -216,9 +222,15 @@ fn objects_have_three_versions(operated: &Operated<'_>) -> Result<()> {
     Ok(())
 }
 
+fn orphans_are_reaped(operated: &Operated<'_>) -> Result<()> {
+    let script = r#"(sleep 0.1 &); sleep 1; grep -l "^State:.Z" /proc/[0-9]*/status || echo none"#;
+    let dead = operated.in_pod(&format!("sh -c '{script}'"))?;
+    ensure!(dead == "none", "dead processes that nobody waits for: {dead}");
+    Ok(())
+}
+
 fn what_happened_without_it_is_made_up_for(operated: &Operated<'_>) -> Result<()> {
-    let queues =
-        operated.kubectl("-n shell-operator exec deployment/shell-operator -- shell-operator queue list")?;
+    let queues = operated.in_pod("shell-operator queue list")?;
     ensure!(queues.contains("main"), "`shell-operator queue list` says: {queues}");
     operated.is_ready().context("after all hooks")?;
     operated.kubectl("-n shell-operator scale deployment shell-operator --replicas=0")?;
