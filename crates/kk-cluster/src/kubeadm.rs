@@ -252,6 +252,10 @@ fn controller_manager_args(target: &Target) -> BTreeMap<String, String> {
     } else {
         args.insert("node-cidr-mask-size".to_owned(), kubernetes.node_cidr_mask_size.to_string());
     }
+    // Its own bound of 20 requests a second makes it wait 5 s at each start and change of leader, before the first
+    // node is let in. The kubelet's defaults since Kubernetes 1.27 are these.
+    args.insert("kube-api-qps".to_owned(), "50".to_owned());
+    args.insert("kube-api-burst".to_owned(), "100".to_owned());
     args.extend(kubernetes.controller_manager_args.clone());
     with_gates(target, args)
 }
