@@ -8,18 +8,24 @@ use std::process::{Child, Command, Stdio};
 use anyhow::{Context, Result};
 
 use crate::cgroup;
+use crate::run::command;
 
 /// Writes the shell's id into each file up to `--`, then becomes what follows. Words are never read as shell text.
 const JOIN: &str = r#"while [ "$1" != -- ]; do echo $$ > "$1" || exit 1; shift; done; shift; exec "$@""#;
 
+/// Closes what the caller had open besides the standard streams: a pipe or a lock would stay open as long as the lab.
+/// Only bash can name a descriptor above 9.
+const CLOSE: &str = r#"for fd in /proc/$$/fd/*; do fd=${fd##*/}; ((fd < 3)) || eval "exec $fd>&-"; done; "#;
+
 /// The same command, in the control group `name` and (with `detached`) in a session of its own, so that a closed
-/// terminal does not end it.
+/// terminal does not end it, and without the caller's open files.
 pub(crate) fn in_group(name: &str, wanted: &Command, detached: bool) -> Result<Command> {
-    let mut all = Command::new(if detached { "setsid" } else { "sh" });
-    if detached {
-        all.arg("sh");
-    }
-    all.args(["-c", JOIN, "sh"]).args(cgroup::create(name)?).arg("--");
+    let mut all = if detached {
+        command("setsid", ["bash", "-c", &format!("{CLOSE}{JOIN}"), "bash"])
+    } else {
+        command("sh", ["-c", JOIN, "sh"])
+    };
+    all.args(cgroup::create(name)?).arg("--");
     all.arg(wanted.get_program()).args(wanted.get_args());
     for (name, value) in wanted.get_envs() {
         match value {

@@ -223,6 +223,26 @@ fn what_is_not_the_lab_s_stays() {
 
 #[test]
 #[ignore = "needs root, and a lab that nobody uses"]
+fn a_lab_keeps_nothing_of_its_caller_open() {
+    let _alone = alone();
+    lab(&["down"]);
+    let folder = tempfile::tempdir().unwrap();
+    let open = folder.path().join("a-lock");
+    let script = "exec 9>\"$2\"; exec \"$1\" up --no-mirror --hosts 1";
+    run("sh", &["-c", script, "sh", env!("CARGO_BIN_EXE_kk-lab"), open.to_str().unwrap()]);
+    let files = fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(|entry| fs::read_dir(entry.path().join("fd")).ok());
+    let holders =
+        files.flatten().flatten().filter(|file| fs::read_link(file.path()).is_ok_and(|path| path == open));
+    let holders: Vec<_> = holders.map(|file| file.path()).collect();
+    lab(&["down"]);
+    assert!(holders.is_empty(), "{holders:?}");
+}
+
+#[test]
+#[ignore = "needs root, and a lab that nobody uses"]
 fn up_works_on_what_a_crash_left() {
     let _alone = alone();
     lab(&["down"]);
