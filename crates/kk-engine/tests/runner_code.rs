@@ -23,22 +23,26 @@ impl Run for Code {
     }
 }
 
-struct CodeAction(fn() -> Result<(), Failure>);
+/// An action that is carried out by such code.
+struct ByCode(Arc<dyn Run>);
 
-impl Action for CodeAction {
+impl Action for ByCode {
     fn check(&self, _facts: &Facts) -> Change {
         Change::needed("compute")
     }
     fn apply(&self, _facts: &Facts) -> Apply {
-        Apply::Run(Arc::new(Code(self.0)))
+        Apply::Run(self.0.clone())
     }
+}
+
+fn by_code(code: impl Run + 'static) -> HostWork {
+    HostWork::new(vec![Box::new(ByCode(Arc::new(code)))])
 }
 
 #[tokio::test]
 async fn code_runs_on_the_control_machine_without_a_connection() {
     let host = ShellHost::new("a");
-    let code =
-        HostWork::new(vec![Box::new(CodeAction(|| Ok(()))) as Box<dyn Action>]).provides(slot("certs"));
+    let code = by_code(Code(|| Ok(()))).provides(slot("certs"));
     let tasks = vec![
         Task::new("certs", "").on(kk_engine::CONTROL, code),
         Task::new("use", "").on("a", log("use").needs(slot("certs"))),
@@ -53,7 +57,7 @@ async fn code_runs_on_the_control_machine_without_a_connection() {
 #[tokio::test]
 async fn a_panic_of_an_action_is_a_failure_and_nobody_waits_for_ever() {
     let host = ShellHost::new("a");
-    let code = HostWork::new(vec![Box::new(CodeAction(|| panic!("index out of bounds"))) as Box<dyn Action>]);
+    let code = by_code(Code(|| panic!("index out of bounds")));
     let tasks = vec![
         Task::new("bug", "").on(kk_engine::CONTROL, code.provides(slot("certs"))),
         Task::new("use", "").on("a", log("use").needs(slot("certs"))),
@@ -73,20 +77,11 @@ impl Run for Talks {
         Ok(())
     }
 }
-struct TalkingAction;
-impl Action for TalkingAction {
-    fn check(&self, _facts: &Facts) -> Change {
-        Change::needed("talk")
-    }
-    fn apply(&self, _facts: &Facts) -> Apply {
-        Apply::Run(Arc::new(Talks))
-    }
-}
 
 #[tokio::test]
 async fn the_bytes_of_a_transfer_do_not_fill_the_journal() {
     let host = ShellHost::new("a");
-    let work = HostWork::new(vec![Box::new(TalkingAction) as Box<dyn Action>]);
+    let work = by_code(Talks);
     let ran = run(vec![Task::new("talk", "").on("a", work)], &[&host], Options::default()).await;
     let done = ran.events.iter().filter_map(|event| match event.kind {
         EventKind::Progress { done, .. } => Some(done),
@@ -104,20 +99,11 @@ impl Run for Hangs {
         Err(Failure::new("told to end"))
     }
 }
-struct HangingAction;
-impl Action for HangingAction {
-    fn check(&self, _facts: &Facts) -> Change {
-        Change::needed("hang")
-    }
-    fn apply(&self, _facts: &Facts) -> Apply {
-        Apply::Run(Arc::new(Hangs))
-    }
-}
 
 #[tokio::test]
 async fn code_that_does_not_end_is_ended_by_its_timeout() {
     let host = ShellHost::new("a");
-    let work = HostWork::new(vec![Box::new(HangingAction) as Box<dyn Action>]);
+    let work = by_code(Hangs);
     let ran = run(
         vec![Task::new("hang", "").timeout(Duration::from_millis(200)).on("a", work)],
         &[&host],
