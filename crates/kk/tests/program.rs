@@ -142,6 +142,12 @@ fn a_directory_that_is_not_writable_is_named() {
 }
 
 #[test]
+fn a_file_that_cannot_be_written_is_named_and_no_temporary_one() {
+    let shown = all(Path::new("."), &["create", "config", "-f", "/sys/a.yaml"]);
+    assert!(shown.contains("failed to write /sys/a.yaml: ") && !shown.contains(".tmp"), "{shown}");
+}
+
+#[test]
 fn the_schema_is_json_and_knows_the_fields() {
     let schema: serde_json::Value = serde_json::from_str(&stdout(&["config", "schema"])).unwrap();
     assert!(schema.to_string().contains("roleGroups"));

@@ -60,10 +60,9 @@ fn not_written(path: &Path, error: &io::Error) -> Error {
         io::ErrorKind::AlreadyExists => {
             ("the file exists".into(), Some("name another file with -f, or overwrite it with --yes"))
         }
-        // The error itself names the temporary file beside the target.
         io::ErrorKind::NotFound => ("its directory does not exist".into(), None),
-        io::ErrorKind::PermissionDenied => ("permission denied".into(), None),
-        _ => (error.to_string(), None),
+        // The crate tempfile adds the name of the temporary file; people know only the target.
+        _ => (error.to_string().split(" at path ").take(1).collect(), None),
     };
     Error::Other { doing: format!("write {}", path.display()), cause, hint: hint.map(str::to_owned) }
 }
