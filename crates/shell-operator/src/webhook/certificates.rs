@@ -106,7 +106,7 @@ mod tests {
         match expected {
             None => assert_eq!(fault, None),
             Some(expected) => {
-                assert!(fault.as_deref().is_some_and(|fault| fault.contains(expected)), "{fault:?}")
+                assert!(fault.as_deref().is_some_and(|fault| fault.contains(expected)), "{fault:?}");
             }
         }
     }
