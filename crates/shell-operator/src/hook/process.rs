@@ -93,12 +93,11 @@ impl Program<'_> {
         drop(entry);
         let copied = async { (finish(out).await, finish(err).await) };
         tokio::pin!(copied);
-        let (_, stderr) = match tokio::time::timeout(AFTER_END, &mut copied).await {
-            Ok(texts) => texts,
-            Err(_) => {
-                no_more.cancel();
-                copied.await
-            }
+        let (_, stderr) = if let Ok(texts) = tokio::time::timeout(AFTER_END, &mut copied).await {
+            texts
+        } else {
+            no_more.cancel();
+            copied.await
         };
         Ok(Ended { status: end?, stderr, usage })
     }
@@ -162,10 +161,18 @@ pub(super) fn explain(path: &Path, error: &std::io::Error) -> String {
         Some(2) if path.exists() && text.contains("\r\n") => {
             "hint: its lines end in CR LF, so the interpreter is not found; convert it to LF"
         }
-        Some(2) if path.exists() => "hint: the interpreter in its first line does not exist",
+        Some(2) if path.exists() && !interpreter_exists(&text) => {
+            "hint: the interpreter in its first line does not exist"
+        }
         _ => return error.to_string(),
     };
     format!("{error}; {hint}")
+}
+
+/// Whether the program that `#!` names is there; a program for this machine has none.
+fn interpreter_exists(text: &str) -> bool {
+    let line = text.strip_prefix("#!").and_then(|rest| rest.lines().next());
+    line.and_then(|line| line.split_whitespace().next()).is_none_or(|program| Path::new(program).exists())
 }
 
 /// Logs the lines of `pipe` until its end, or until nobody wants more, and returns the end of its text.

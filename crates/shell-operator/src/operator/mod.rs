@@ -51,6 +51,8 @@ pub struct Operator {
     loader: Loader,
     /// Told when the set of hooks has been replaced.
     hooks_changed: tokio::sync::watch::Sender<()>,
+    /// Kinds of admission configurations that lead to this operator.
+    registered: Mutex<BTreeSet<&'static str>>,
     /// Why the hooks in the directory are not those that are active.
     reload_failure: Mutex<Option<String>>,
     queues: Queues,

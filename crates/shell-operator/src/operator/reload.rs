@@ -86,14 +86,12 @@ impl Operator {
         let (mut set, mut fresh) = (HookSet::new(), Vec::new());
         for hook in hooks {
             let earlier = old.get(&hook.name);
-            let state = match earlier.filter(|state| Arc::ptr_eq(&state.hook, &hook)) {
-                Some(state) => state.clone(),
-                None => {
-                    let state = HookState::new(hook, earlier.map(|state| &**state));
-                    fresh.push(state.clone());
-                    state
-                }
-            };
+            let state = earlier.filter(|state| Arc::ptr_eq(&state.hook, &hook)).cloned();
+            let state = state.unwrap_or_else(|| {
+                let state = HookState::new(hook, earlier.map(|state| &**state));
+                fresh.push(state.clone());
+                state
+            });
             set.insert(state.hook.name.clone(), state);
         }
         let stays = |state: &Arc<HookState>| set.values().any(|other| Arc::ptr_eq(other, state));

@@ -215,6 +215,7 @@ impl Operator {
             hooks,
             loader,
             hooks_changed: tokio::sync::watch::Sender::default(),
+            registered: Mutex::default(),
             reload_failure: Mutex::default(),
             settings,
             log_level: LogLevel::new(logger.clone()),

@@ -90,9 +90,13 @@ impl Operator {
 
     async fn keep_registered(&self, server: &WebhookServer, kind: Kind) {
         let mut attempts = Attempts::default();
+        let mut changes = self.hooks_changed.subscribe();
         loop {
             let go_on = match self.register_kind(server, kind).await {
-                Ok(()) => self.pause(LOOK).await,
+                Ok(()) => tokio::select! {
+                    go_on = self.pause(LOOK) => go_on,
+                    _ = changes.changed() => true,
+                },
                 Err(error) => attempts.again(self, error).await,
             };
             if !go_on {

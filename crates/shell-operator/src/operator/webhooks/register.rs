@@ -1,5 +1,8 @@
 //! Keeping the objects that lead the API server to the webhooks as they should be.
 
+use std::collections::BTreeSet;
+use std::sync::{MutexGuard, PoisonError};
+
 use http::Method;
 use serde_json::Value;
 
@@ -29,7 +32,9 @@ impl Operator {
         mutating: bool,
         ca: &[u8],
     ) -> Result<(), String> {
-        if bindings.is_empty() {
+        let kind = if mutating { "MutatingWebhookConfiguration" } else { "ValidatingWebhookConfiguration" };
+        // Without bindings it is none of our business, unless the last one went just now.
+        if bindings.is_empty() && !self.registered().contains(kind) {
             return Ok(());
         }
         let settings = &self.settings.webhooks;
@@ -42,11 +47,30 @@ impl Operator {
             webhooks.push(webhook(binding));
         }
         let name = format!("{}-hooks", settings.configuration_name);
-        let kind = if mutating { "MutatingWebhookConfiguration" } else { "ValidatingWebhookConfiguration" };
         let collection = format!("{CONFIGURATIONS}/{}s", kind.to_lowercase());
         let wanted = objects::configuration(kind, &name, &webhooks);
+        self.keep_configuration(kind, &collection, &name, wanted).await?;
+        if bindings.is_empty() {
+            self.registered().remove(kind);
+        } else {
+            self.registered().insert(kind);
+        }
+        Ok(())
+    }
+
+    fn registered(&self) -> MutexGuard<'_, BTreeSet<&'static str>> {
+        self.registered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn keep_configuration(
+        &self,
+        kind: &str,
+        collection: &str,
+        name: &str,
+        wanted: Value,
+    ) -> Result<(), String> {
         let Some(mut current) = self.api.get(&format!("{collection}/{name}")).await? else {
-            self.api.send(Method::POST, &collection, &wanted).await?;
+            self.api.send(Method::POST, collection, &wanted).await?;
             tracing::info!("{kind} {name} is created");
             return Ok(());
         };
