@@ -245,8 +245,8 @@ fn a_full_disk_fails_the_run_until_there_is_room() {
         skipped("a file system of a given size can be mounted neither as this user nor in a user namespace");
         return;
     };
-    let words = wrapper(way);
-    setup = setup.wrapper(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    let command = wrapper(way);
+    setup = setup.wrapper(&command.iter().map(String::as_str).collect::<Vec<_>>());
     let config = config("full").replace("includeSnapshotsFrom: [cms]", "includeSnapshotsFrom: [cms, big]")
         + "\n- {name: big, kind: ConfigMap, executeHookOnEvent: [], executeHookOnSynchronization: false, namespace: {nameSelector: {matchNames: [full]}}, nameSelector: {matchNames: [big]}}";
     let operator = setup.hook("h", &config, "keep").start();
