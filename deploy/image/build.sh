@@ -44,13 +44,15 @@ make_base() { # FILE
     tail -n 15 "$layout/work/log" >&2
     fail "mmdebstrap cannot build Debian $suite" "its last words are above; it needs root or user namespaces, and a Debian mirror"
   fi
+  rm -f "$folder"/base-*.tar
   mv "$layout/work/base.tar" "$1"
 }
 
 # A binary that was linked on a newer system does not start on an older one.
 check_glibc() { # BASE.TAR
   local needs has
-  needs=$(grep -aoE 'GLIBC_2\.[0-9]+' "$binary" | sed 's/GLIBC_//' | sort -uV | tail -n 1)
+  # A static one needs none.
+  needs=$({ grep -aoE 'GLIBC_2\.[0-9]+' "$binary" || true; } | sed 's/GLIBC_//' | sort -uV | tail -n 1)
   has=$(tar -xOf "$1" ./var/lib/dpkg/status | awk '$1 == "Package:" { here = $2 == "libc6" } here && $1 == "Version:" { print $2 }')
   [ "$(printf '%s\n' "$needs" "$has" | sort -V | tail -n 1)" = "$has" ] ||
     fail "the binary needs glibc $needs, and Debian $suite has $has" "set SUITE to a newer Debian, or use the Dockerfile"

@@ -50,8 +50,8 @@ fn build_image(ctx: &Context<'_>, kubectl: &Path) -> Result<PathBuf> {
     ensure!(binary.exists(), "{} is not there\nhint: `make build`", binary.display());
     let folder = ctx.tools.artefacts.join("../image");
     let job = Job::new("bash").args([&deploy().join("image/build.sh"), &binary, &folder]);
-    let job = job.env("KUBECTL", kubectl).limit(Duration::from_mins(10));
-    ctx.run("image", job)?.ok()?;
+    let job = job.env("KUBECTL", kubectl).env("IMAGE", "shell-operator:latest");
+    ctx.run("image", job.limit(Duration::from_mins(8)))?.ok()?;
     Ok(folder.join("shell-operator.tar"))
 }
 
