@@ -29,7 +29,7 @@ pub(super) fn task(removal: &Removal) -> Task {
                 "pkill -KILL -f '^/usr/local/bin/containerd-shim-runc-v2 -namespace k8s.io' || :\n",
             );
             script.push_str("awk '{ print $5 }' /proc/self/mountinfo | grep '^/run/containerd/' | sort -r | xargs -r -n 1 umount -l 2>/dev/null || :\n");
-            folders.push(removal.spec.registry.containerd_data_dir.clone());
+            script.push_str(&remove_data(&removal.spec.registry.containerd_data_dir));
             folders.push("/run/containerd".to_owned());
         }
         for folder in folders {
@@ -42,4 +42,34 @@ pub(super) fn task(removal: &Removal) -> Task {
         }
     }
     task
+}
+
+/// Removes what containerd keeps, and nothing else: the folder is of the user's choosing and may hold more.
+fn remove_data(folder: &str) -> String {
+    format!(
+        "[ ! -d {0} ] || (cd {0} && find . -xdev \\( -path './io.containerd.*' -o -path ./tmpmounts -o -path './tmpmounts/*' \\) -delete)\n",
+        quote(folder)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, process::Command};
+
+    use super::remove_data;
+
+    #[test]
+    fn of_the_runtimes_folder_only_what_the_runtime_made_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("da ta");
+        for made in ["io.containerd.snapshotter.v1.overlayfs/snapshots/1", "tmpmounts/x", "mine/deep"] {
+            fs::create_dir_all(data.join(made)).unwrap();
+            fs::write(data.join(made).join("file"), "").unwrap();
+        }
+        let script = remove_data(data.to_str().unwrap());
+        assert!(Command::new("sh").args(["-euc", &script]).status().unwrap().success());
+        let left: Vec<_> = fs::read_dir(&data).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["mine"]);
+        assert!(data.join("mine/deep/file").exists());
+    }
 }

@@ -65,7 +65,12 @@ impl Operator {
         }
     }
 
-    async fn replace_shown(&self, server: &WebhookServer, kind: Kind, shown: &mut Bundle) -> Result<(), String> {
+    async fn replace_shown(
+        &self,
+        server: &WebhookServer,
+        kind: Kind,
+        shown: &mut Bundle,
+    ) -> Result<(), String> {
         let bundle = self.own_certificates(&server.service).await?;
         if bundle.certificate == shown.certificate {
             return Ok(());
