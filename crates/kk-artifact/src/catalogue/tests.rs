@@ -225,6 +225,13 @@ fn every_mistake_in_the_users_catalogue_is_named_with_its_place() {
 }
 
 #[test]
+fn a_version_that_is_there_with_and_without_its_v_is_refused() {
+    let text = format!("etcd:\n  amd64:\n    3.7.0: {SUM}\n    v3.7.0: {}\n", SUM.replace('e', "f"));
+    let error = Catalogue::builtin().with_user("own.yaml", &text).unwrap_err().to_string();
+    assert!(error.contains("`v3.7.0` is there twice\n --> own.yaml:4:5"), "{error}");
+}
+
+#[test]
 fn what_is_no_catalogue_at_all_is_refused_with_its_place() {
     for (text, place) in [
         ("kubeadm: [", "own.yaml:1"),

@@ -77,14 +77,21 @@ impl Reader<'_> {
                 self.error(&name, &format!("`{}` is not an architecture", name.value), "amd64 or arm64");
             }
             for (version, sum) in versions.0 {
-                let version = self.version(&version);
-                let sum = self.sum(&sum);
-                if let (Some(component), Some(arch), Some(version), Some(sum)) =
-                    (component, arch, version, sum)
-                {
-                    self.sums.push(UserSum { component, arch, version, sum });
+                let parsed = (component, arch, self.version(&version), self.sum(&sum));
+                if let (Some(component), Some(arch), Some(number), Some(sum)) = parsed {
+                    self.add(&version, UserSum { component, arch, version: number, sum });
                 }
             }
+        }
+    }
+
+    /// YAML finds keys that are the same, but not the same version with and without its v.
+    fn add(&mut self, at: &Spanned<String>, new: UserSum) {
+        let key = |sum: &UserSum| (sum.component, sum.arch, sum.version.clone());
+        if self.sums.iter().any(|sum| key(sum) == key(&new)) {
+            self.error(at, &format!("`{}` is there twice", at.value), "write a version once, without its v");
+        } else {
+            self.sums.push(new);
         }
     }
 
