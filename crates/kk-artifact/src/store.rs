@@ -14,6 +14,7 @@
 mod download;
 mod entry;
 mod lock;
+mod published;
 mod reach;
 mod record;
 mod unpack;

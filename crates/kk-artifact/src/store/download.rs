@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use reqwest::header::{CONTENT_RANGE, ETAG, HeaderMap, IF_RANGE, LAST_MODIFIED, RANGE};
+use reqwest::header::{CONTENT_RANGE, ETAG, HeaderMap, HeaderValue, IF_RANGE, LAST_MODIFIED, RANGE};
 use reqwest::{Client, Response, StatusCode};
 use sha2::{Digest as _, Sha256};
 use tokio::fs::{self, File, OpenOptions};
@@ -86,27 +86,35 @@ impl<R: Fn(ProgressState) + Sync> Download<'_, R> {
         let mut request = self.client.get(self.address.url());
         if part.size > 0 {
             request = request.header(RANGE, format!("bytes={}-", part.size));
-            // Without a tag the sum alone finds out that the parts do not belong together.
-            if let Ok(tag) = fs::read_to_string(self.tag).await {
+            // Without a tag, or with one that a power cut left, the sum alone finds out that the parts do not belong
+            // together.
+            if let Some(tag) = fs::read(self.tag).await.ok().and_then(|tag| HeaderValue::try_from(tag).ok()) {
                 request = request.header(IF_RANGE, tag);
             }
         }
         let response = client::send(request, self.address).await?;
-        if response.status() == StatusCode::RANGE_NOT_SATISFIABLE {
-            self.remove(self.part).await.map_err(Failure::Permanent)?;
-            let reason = "the server's file is shorter than what is here of it".to_owned();
-            return Err(Failure::Transient { reason, connecting: false });
+        match response.status() {
+            StatusCode::RANGE_NOT_SATISFIABLE => {
+                Err(self.discard("the server's file is shorter than what is here of it").await)
+            }
+            StatusCode::PARTIAL_CONTENT => match ContentRange::of(response.headers()) {
+                Some(range) if range.start == part.size => self.receive(response, part, range.total).await,
+                _ => Err(self.discard("the server sends another range than the one asked for").await),
+            },
+            _ => {
+                let total = response.content_length();
+                self.receive(response, Part { hasher: Sha256::new(), size: 0 }, total).await
+            }
         }
-        let continues = part.size > 0
-            && response.status() == StatusCode::PARTIAL_CONTENT
-            && range_start(response.headers()) == Some(part.size);
-        let part = if continues { part } else { Part { hasher: Sha256::new(), size: 0 } };
-        self.receive(response, part).await
     }
 
-    /// Appends the body to the part.
-    async fn receive(&self, response: Response, mut part: Part) -> Result<Sha256Sum, Failure> {
-        let total = response.content_length().map(|rest| part.size + rest);
+    /// Appends the body to the part. `total` is the size of the file, if the server says it.
+    async fn receive(
+        &self,
+        response: Response,
+        mut part: Part,
+        total: Option<u64>,
+    ) -> Result<Sha256Sum, Failure> {
         (self.report)(ProgressState::Started { done: part.size, total });
         let file = self.open(&part, response.headers()).await.map_err(Failure::Permanent)?;
         let mut file = BufWriter::with_capacity(STEP, file);
@@ -134,7 +142,23 @@ impl<R: Fn(ProgressState) + Sync> Download<'_, R> {
         }
         file.get_ref().sync_all().await.map_err(|e| self.unwritable(e))?;
         (self.report)(ProgressState::Advanced { done: part.size });
+        // The sum is that of the bytes that came, which is worth nothing if they are not what is on the disk: the
+        // last write of a cancelled run may arrive after its lock is gone.
+        if file.get_ref().metadata().await.map_err(|e| self.unwritable(e))?.len() != part.size {
+            return Err(self.discard("something else wrote to what is here of it").await);
+        }
+        if total.is_some_and(|total| part.size < total) {
+            return Err(transient("the server sends the rest in pieces"));
+        }
         Ok(Sha256Sum::of(part.hasher))
+    }
+
+    /// Removes the part, so that the next try begins at the first byte.
+    async fn discard(&self, reason: &str) -> Failure {
+        match self.remove(self.part).await {
+            Ok(()) => transient(reason),
+            Err(error) => Failure::Permanent(error),
+        }
     }
 
     /// The part, ready for appending; a new one remembers the version that the server sends.
@@ -182,33 +206,6 @@ impl<R: Fn(ProgressState) + Sync> Download<'_, R> {
             _ => Ok(()),
         }
     }
-}
-
-/// The sum published beside a program: the digits alone, or as `sha256sum` writes them.
-pub(super) async fn published_sum(
-    client: &Client,
-    address: &Address,
-    retry: Retry,
-    report: &impl Fn(ProgressState),
-) -> Result<Sha256Sum, Error> {
-    /// Digits and a long file name fit; a web page that stands there by mistake does not.
-    const LONGEST: usize = 4096;
-    let mut tries = Tries::new(retry);
-    let text = loop {
-        let answer = async {
-            let response = client::send(client.get(address.url()), address).await?;
-            response.bytes().await.map_err(|e| client::failure(&e, address))
-        };
-        match answer.await {
-            Ok(text) => break text,
-            Err(failure) => tries.after(failure, address, report).await?,
-        }
-    };
-    let digits = std::str::from_utf8(&text).ok().filter(|text| text.len() <= LONGEST);
-    digits
-        .and_then(|text| text.split_whitespace().next())
-        .and_then(|digits| digits.parse().ok())
-        .ok_or_else(|| Error::NotASum { address: address.clone() })
 }
 
 /// Counts the tries of one request and waits between them.
@@ -259,8 +256,20 @@ fn version_tag(headers: &HeaderMap) -> Option<&str> {
     text(ETAG).filter(|tag| !tag.starts_with("W/")).or_else(|| text(LAST_MODIFIED))
 }
 
-/// First byte of `Content-Range: bytes 5-9/10`.
-fn range_start(headers: &HeaderMap) -> Option<u64> {
-    let range = headers.get(CONTENT_RANGE)?.to_str().ok()?;
-    range.strip_prefix("bytes ")?.split('-').next()?.parse().ok()
+fn transient(reason: &str) -> Failure {
+    Failure::Transient { reason: reason.to_owned(), connecting: false }
+}
+
+/// `Content-Range: bytes 5-9/10`; the total may be `*`.
+struct ContentRange {
+    start: u64,
+    total: Option<u64>,
+}
+
+impl ContentRange {
+    fn of(headers: &HeaderMap) -> Option<Self> {
+        let text = headers.get(CONTENT_RANGE)?.to_str().ok()?.strip_prefix("bytes ")?;
+        let (range, total) = text.split_once('/')?;
+        Some(Self { start: range.split('-').next()?.parse().ok()?, total: total.parse().ok() })
+    }
 }

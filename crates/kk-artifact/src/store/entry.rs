@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use reqwest::Client;
 
-use super::download::{self, Download};
+use super::download::Download;
 use super::lock::Lock;
+use super::published;
 use super::record::Record;
 use super::unpack::{self, PROGRAM_MODE};
 use super::{LocalFile, ProgressState, Retry};
@@ -77,7 +78,9 @@ impl Entry {
         let lock = Arc::new(Lock::acquire(&self.hidden(".lock")).await?);
         let sum = match &self.artifact.checksum {
             Checksum::Known(sum) => sum.clone(),
-            Checksum::Published(address) => download::published_sum(client, address, retry, report).await?,
+            Checksum::Published(address) => {
+                published::sum(client, address, self.artifact.address.file_name(), retry, report).await?
+            }
         };
         // Another process may have been faster, or a file put there by hand has the sum that is known only now.
         if let Some(programs) = self.settle(&lock, &sum).await? {

@@ -80,6 +80,74 @@ async fn a_server_without_ranges_is_read_from_the_beginning() {
 }
 
 #[tokio::test]
+async fn another_range_than_the_one_asked_for_is_not_taken() {
+    let bench = Bench::plain().await;
+    let bytes = program(100_000);
+    bench.server.put(KUBEADM, &bytes);
+    bench.server.faults([
+        Fault::CutAfter(40_000),
+        Fault::Range(10_000..60_000),
+        Fault::CutAfter(50_000),
+        Fault::Range(60_000..100_000),
+    ]);
+    let files = bench.fetch(&bench.kubeadm(&bytes)).await.unwrap();
+    assert_eq!(fs::read(&files[0].path).unwrap(), bytes);
+    let range = |from: usize| Some(format!("bytes={from}-"));
+    assert_eq!(bench.ranges(), [None, range(40_000), None, range(50_000), None]);
+}
+
+#[tokio::test]
+async fn a_server_may_give_the_rest_in_pieces() {
+    let bench = Bench::plain().await;
+    let bytes = program(100_000);
+    bench.server.put(KUBEADM, &bytes);
+    bench.server.faults([
+        Fault::CutAfter(40_000),
+        Fault::Range(40_000..60_000),
+        Fault::Range(60_000..70_000),
+    ]);
+    let files = bench.fetch(&bench.kubeadm(&bytes)).await.unwrap();
+    assert_eq!(fs::read(&files[0].path).unwrap(), bytes);
+    let range = |from: usize| Some(format!("bytes={from}-"));
+    assert_eq!(bench.ranges(), [None, range(40_000), range(60_000), range(70_000)]);
+}
+
+#[tokio::test]
+async fn a_tag_that_a_power_cut_made_unreadable_is_not_sent() {
+    let bench = Bench::plain().await;
+    let bytes = program(100_000);
+    bench.server.put(KUBEADM, &bytes);
+    fs::create_dir_all(bench.part().parent().unwrap()).unwrap();
+    fs::write(bench.part(), &bytes[..50_000]).unwrap();
+    fs::write(bench.part().with_extension("part.tag"), [0; 8]).unwrap();
+    let files = bench.fetch(&bench.kubeadm(&bytes)).await.unwrap();
+    assert_eq!(fs::read(&files[0].path).unwrap(), bytes);
+    assert_eq!(bench.ranges(), [Some("bytes=50000-".to_owned())]);
+    assert_eq!(bench.files(), ["kubeadm"]);
+}
+
+#[tokio::test]
+async fn a_part_that_somebody_else_writes_to_is_never_taken_for_the_file() {
+    let mut bench = Bench::plain().await;
+    let bytes = program(100_000);
+    bench.server.put(KUBEADM, &bytes);
+    let (part, artifact) = (bench.part(), bench.kubeadm(&bytes));
+    fs::create_dir_all(part.parent().unwrap()).unwrap();
+    fs::write(&part, &bytes[..50_000]).unwrap();
+    let disturb = async {
+        while let Some(news) = bench.news.recv().await {
+            if matches!(news.state, ProgressState::Started { done: 50_000, .. }) {
+                let mut file = fs::File::options().append(true).open(&part).unwrap();
+                return std::io::Write::write_all(&mut file, b"foreign").unwrap();
+            }
+        }
+    };
+    let cancel = CancellationToken::new();
+    let (files, ()) = tokio::join!(bench.store.fetch(&artifact, &bench.progress, &cancel), disturb);
+    assert_eq!(fs::read(&files.unwrap()[0].path).unwrap(), bytes);
+}
+
+#[tokio::test]
 async fn a_part_from_an_earlier_run_is_used_only_if_it_fits() {
     let bytes = program(100_000);
     let half = &bytes[..50_000];

@@ -28,6 +28,8 @@ pub(super) enum Fault {
     StopAfter(usize),
     /// `Range` is not understood.
     NoRanges,
+    /// `206` with these bytes, whatever was asked for.
+    Range(std::ops::Range<usize>),
     Redirect(String),
 }
 
@@ -157,6 +159,7 @@ async fn answer(State(served): State<Arc<Mutex<Served>>>, request: Request) -> R
             whole(&bytes, &tag, Body::from_stream(head.chain(stream::pending())))
         }
         Some(Fault::NoRanges) => whole(&bytes, &tag, Body::from(bytes.clone())),
+        Some(Fault::Range(range)) => partial(&bytes, range),
         None => ranged(&bytes, &tag, &seen),
     }
 }
@@ -171,10 +174,15 @@ fn ranged(bytes: &Bytes, tag: &str, seen: &Seen) -> Response {
         return status(StatusCode::RANGE_NOT_SATISFIABLE);
     }
     let end = end.parse().map_or(bytes.len(), |last: usize| last + 1);
+    partial(bytes, start..end)
+}
+
+fn partial(bytes: &Bytes, range: std::ops::Range<usize>) -> Response {
+    let content_range = format!("bytes {}-{}/{}", range.start, range.end - 1, bytes.len());
     Response::builder()
         .status(StatusCode::PARTIAL_CONTENT)
-        .header(header::CONTENT_RANGE, format!("bytes {start}-{}/{}", end - 1, bytes.len()))
-        .body(Body::from(bytes.slice(start..end)))
+        .header(header::CONTENT_RANGE, content_range)
+        .body(Body::from(bytes.slice(range)))
         .unwrap()
 }
 

@@ -25,6 +25,16 @@ async fn a_version_without_a_known_sum_is_verified_by_its_published_one() {
 }
 
 #[tokio::test]
+async fn what_is_published_as_a_sum_is_not_read_without_end() {
+    let bench = Bench::new(Server::tls().await);
+    bench.server.put(&format!("{KUBEADM}.sha256"), &vec![b'f'; 200_000]);
+    bench.server.faults([Fault::StopAfter(150_000)]);
+    let artifact = bench.catalogue().resolve(Component::Kubeadm, "1.99.0", Arch::Amd64).unwrap();
+    let answer = tokio::time::timeout(Duration::from_secs(5), bench.fetch(&artifact)).await;
+    assert!(matches!(answer, Ok(Err(Error::NotASum { .. }))), "{answer:?}");
+}
+
+#[tokio::test]
 async fn an_unknown_certificate_is_refused_at_once_with_the_way_out() {
     let bench = Bench::new(Server::tls().await);
     bench.server.put(KUBEADM, b"program");
