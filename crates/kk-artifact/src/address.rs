@@ -52,11 +52,7 @@ impl Address {
 
     /// Name and port of the server.
     pub fn host(&self) -> String {
-        let name = self.0.host_str().unwrap_or_default();
-        match self.0.port() {
-            Some(port) => format!("{name}:{port}"),
-            None => name.to_owned(),
-        }
+        host(&self.0)
     }
 
     /// What stands after the last `/`.
@@ -67,6 +63,15 @@ impl Address {
     /// For the client only: with user name and password.
     pub(crate) fn url(&self) -> Url {
         (*self.0).clone()
+    }
+}
+
+/// Name and port of a server.
+pub(crate) fn host(url: &Url) -> String {
+    let name = url.host_str().unwrap_or_default();
+    match url.port() {
+        Some(port) => format!("{name}:{port}"),
+        None => name.to_owned(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The HTTP client: TLS, time limits, and what a failed request means.
 
+use std::cell::RefCell;
 use std::error::Error as _;
 use std::io;
 use std::path::Path;
@@ -11,11 +12,17 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 
-use crate::{Address, Error};
+use crate::{Address, Error, address};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest silence in the middle of a body.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
+
+tokio::task_local! {
+    /// The server that the running request was redirected to: the client's errors name none. A firewall that lets
+    /// github.com through may stop the server that github.com sends everybody to.
+    static REDIRECTED_TO: RefCell<Option<String>>;
+}
 
 /// Why a request or a body failed, and whether it is worth another try.
 pub(crate) enum Failure {
@@ -31,6 +38,19 @@ impl Failure {
     /// True when every other file of the server will meet the same.
     pub(crate) fn is_of_the_host(&self) -> bool {
         matches!(self, Self::Transient { connecting: true, .. } | Self::Certificate(_))
+    }
+
+    /// The failure, told with the server that it is of.
+    fn redirected_to(mut self, host: &str) -> Self {
+        match &mut self {
+            Self::Transient { reason: text, .. }
+            | Self::Certificate(text)
+            | Self::Permanent(Error::Status { status: text, .. }) => {
+                *text = format!("{text}, after a redirect to {host}");
+            }
+            Self::Permanent(_) => {}
+        }
+        self
     }
 }
 
@@ -85,6 +105,7 @@ fn never_to_plain_http() -> redirect::Policy {
         } else if attempt.previous().len() > 10 {
             attempt.error("it redirects more than 10 times")
         } else {
+            REDIRECTED_TO.with(|host| host.replace(Some(address::host(attempt.url()))));
             attempt.follow()
         }
     })
@@ -92,7 +113,18 @@ fn never_to_plain_http() -> redirect::Policy {
 
 /// Sends, and turns every answer that is not a success into a [`Failure`]. 416 is left to the caller.
 pub(crate) async fn send(request: RequestBuilder, address: &Address) -> Result<Response, Failure> {
-    let response = request.send().await.map_err(|e| failure(&e, address))?;
+    let sent = async {
+        let response = request.send().await.map_err(|e| failure(&e, address));
+        let answer = response.and_then(|response| accept(response, address));
+        answer.map_err(|failure| match REDIRECTED_TO.with(RefCell::take) {
+            Some(host) => failure.redirected_to(&host),
+            None => failure,
+        })
+    };
+    REDIRECTED_TO.scope(RefCell::default(), sent).await
+}
+
+fn accept(response: Response, address: &Address) -> Result<Response, Failure> {
     let status = response.status();
     match status {
         _ if status.is_success() || status == StatusCode::RANGE_NOT_SATISFIABLE => Ok(response),

@@ -54,3 +54,22 @@ async fn a_server_that_is_down_is_told_once_for_all_its_files() {
     assert!(error.to_string().contains("Connection refused"), "{error}");
     assert!(error.hint().unwrap().contains("HTTPS_PROXY"));
 }
+
+#[tokio::test]
+async fn a_server_that_a_redirect_leads_to_is_named_when_it_fails() {
+    let bench = Bench::plain().await;
+    bench.server.put(KUBEADM, b"program");
+    let artifact = bench.kubeadm(b"program");
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let other = Server::plain().await;
+    other.put("/x", b"program");
+    other.faults([Fault::Status(StatusCode::FORBIDDEN)]);
+    for (host, redirects, reason) in
+        [(closed, 3, "Connection refused (os error 111)"), (other.address, 1, "answers 403 Forbidden")]
+    {
+        bench.server.faults(vec![Fault::Redirect(format!("http://{host}/x?token=sentinel")); redirects]);
+        let error = bench.fetch(&artifact).await.unwrap_err().to_string();
+        assert!(error.ends_with(&format!("{reason}, after a redirect to {host}")), "{error}");
+        assert!(!error.contains("sentinel"), "{error}");
+    }
+}
