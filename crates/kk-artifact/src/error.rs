@@ -139,12 +139,12 @@ impl Error {
                 "check the version; where spec.download.mirror is set, the mirror must have the file at this path"
             }
             Self::Status { .. } => {
-                "check spec.download.mirror, its user name and password, and the proxy settings"
+                "check spec.download.mirror, which must serve without a password, and the proxy settings"
             }
             Self::Transfer { reason, .. } | Self::Unreachable { reason, .. }
                 if reason.contains("certificate") =>
             {
-                "if the mirror has a CA of its own, name its PEM file in spec.download.caFile"
+                certificate_hint(reason)
             }
             Self::Transfer { .. } | Self::Unreachable { .. } => {
                 "check the network, HTTPS_PROXY and NO_PROXY, or set spec.download.mirror; \
@@ -160,6 +160,18 @@ impl Error {
             Self::File { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 "free space there and run again; what has come so far is kept"
             }
+            Self::File { source, .. }
+                if matches!(
+                    source.kind(),
+                    io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+                ) =>
+            {
+                "name a directory that you may write to with --workdir"
+            }
+            Self::Unpack { .. } => {
+                "an archive must be packed as upstream packs it; correct its sum in the file named by \
+                 spec.download.catalogue"
+            }
             _ => return None,
         };
         Some(hint.to_owned())
@@ -172,10 +184,69 @@ impl Error {
     }
 }
 
+/// By the words of rustls.
+fn certificate_hint(reason: &str) -> &'static str {
+    if reason.contains("expired") || reason.contains("not valid yet") {
+        "check the clock of this machine; if it is right, the server needs a new certificate"
+    } else if reason.contains("not valid for name") {
+        "name the server in spec.download.mirror as its certificate does"
+    } else {
+        "if the mirror or a proxy has a CA of its own, name its PEM file in spec.download.caFile; \
+         otherwise install the root certificates of this machine (ca-certificates)"
+    }
+}
+
 fn because(reason: Option<&str>) -> String {
     reason.map(|reason| format!(" ({reason})")).unwrap_or_default()
 }
 
 fn known_versions(known: &[String]) -> String {
     if known.is_empty() { String::new() } else { format!("; known are {}", known.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rustls::CertificateError;
+    use rustls::pki_types::{ServerName, UnixTime};
+
+    use super::*;
+
+    #[test]
+    fn a_file_system_that_refuses_gets_a_hint_by_its_reason() {
+        for (kind, hint) in [
+            (io::ErrorKind::StorageFull, "free space"),
+            (io::ErrorKind::PermissionDenied, "--workdir"),
+            (io::ErrorKind::ReadOnlyFilesystem, "--workdir"),
+        ] {
+            let error = Error::file("write", Path::new("x"))(kind.into());
+            assert!(error.hint().unwrap().contains(hint), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_hint_about_a_certificate_fits_what_is_wrong_with_it() {
+        let at = |seconds| UnixTime::since_unix_epoch(Duration::from_secs(seconds));
+        let expected = ServerName::try_from("m.example").unwrap();
+        for (error, hint) in [
+            (CertificateError::ExpiredContext { time: at(2), not_after: at(1) }, "clock of this machine"),
+            (
+                CertificateError::NotValidYetContext { time: at(1), not_before: at(2) },
+                "clock of this machine",
+            ),
+            (
+                CertificateError::NotValidForNameContext {
+                    expected,
+                    presented: vec!["DnsName(\"a\")".into()],
+                },
+                "as its certificate does",
+            ),
+            (CertificateError::UnknownIssuer, "spec.download.caFile"),
+        ] {
+            let reason = rustls::Error::InvalidCertificate(error).to_string();
+            let error = Error::Unreachable { host: "m.example".into(), reason, files: Vec::new() };
+            assert!(error.hint().unwrap().contains(hint), "{error}");
+        }
+    }
 }
