@@ -32,6 +32,9 @@ impl Guard {
 
     async fn wait(&self, verb: &str, path: &str, query: Option<&str>) {
         let Some(limiter) = &self.limiter else { return };
+        if is_discovery(path) {
+            return;
+        }
         // The pages of a list are one request that is answered in parts.
         if query
             .is_some_and(|query| form_urlencoded::parse(query.as_bytes()).any(|(key, _)| key == "continue"))
@@ -42,6 +45,18 @@ impl Guard {
         limiter.wait().await;
         self.metrics.waited(verb, path, asked.elapsed());
     }
+}
+
+/// Whether a path asks which resources there are. Such requests come many at once when a kind is looked for; client-go
+/// limits them apart, and far more generously.
+fn is_discovery(path: &str) -> bool {
+    let mut parts = path.split('/').filter(|part| !part.is_empty());
+    let deepest = match parts.next() {
+        Some("api") => 1,
+        Some("apis") => 2,
+        _ => return false,
+    };
+    parts.count() <= deepest
 }
 
 impl<S> Layer<S> for Guard {
@@ -99,6 +114,16 @@ mod tests {
 
     async fn answer(_: Request<Body>) -> Result<Response<()>, Infallible> {
         Ok(Response::new(()))
+    }
+
+    #[test]
+    fn questions_for_resources_are_told_from_those_for_objects() {
+        for path in ["/api", "/apis", "/api/v1", "/apis/apps", "/apis/apps/v1"] {
+            assert!(is_discovery(path), "{path}");
+        }
+        for path in ["/api/v1/pods", "/apis/apps/v1/deployments", "/version", "/api/v1/namespaces/a/pods"] {
+            assert!(!is_discovery(path), "{path}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -103,21 +103,24 @@ impl Resources {
                 Err(error) => Err(error.into()),
             };
         }
+        // Most kinds are there: one question instead of one for each group.
+        if let Some(resource) = pick(&self.list("v1").await?, kind) {
+            return Ok(resource);
+        }
         let versions = self.preferred_versions().await?;
         // A broken aggregated API must not hide the others.
         let lists = join_all(versions.iter().map(|version| self.list(version))).await;
         lists.iter().flatten().find_map(|list| pick(list, kind)).ok_or_else(missing)
     }
 
+    /// Of all groups but the core group.
     async fn preferred_versions(&self) -> Result<Vec<String>, kube::Error> {
-        let mut versions = self.client.list_core_api_versions().await?.versions;
         let groups = self.client.list_api_groups().await?.groups;
         let preferred = |group: &k8s_openapi::apimachinery::pkg::apis::meta::v1::APIGroup| {
             let version = group.preferred_version.as_ref().or(group.versions.first());
             version.map(|version| version.group_version.clone())
         };
-        versions.extend(groups.iter().filter_map(preferred));
-        Ok(versions)
+        Ok(groups.iter().filter_map(preferred).collect())
     }
 
     async fn list(&self, api_version: &str) -> Result<APIResourceList, kube::Error> {

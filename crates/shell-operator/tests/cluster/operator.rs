@@ -208,9 +208,13 @@ impl Operator {
 }
 
 impl Drop for Operator {
+    #[expect(clippy::print_stderr, reason = "what the operator said tells why the test failed")]
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("{}", self.log());
+        }
     }
 }
 
