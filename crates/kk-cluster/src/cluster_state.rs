@@ -1,8 +1,8 @@
-//! What the first control plane knows about the cluster, read from the probe's answer.
+//! What the first control plane knows about the cluster: from its API, and while that is down, from its disk.
 
 use std::collections::BTreeMap;
 
-/// The cluster as its API shows it. Empty when there is no cluster, or when its API did not answer the probe.
+/// The cluster as its API shows it. Without an answer from it, only what is on disk is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ClusterState {
     /// Nodes by name.
@@ -13,6 +13,8 @@ pub(crate) struct ClusterState {
     pub config_maps: Vec<String>,
     /// The API answered.
     pub answered: bool,
+    /// The disk says that `kubeadm init` went through to its end at some time.
+    pub was_initialised: bool,
 }
 
 /// A node of the cluster.
@@ -28,18 +30,24 @@ pub(crate) struct Node {
     pub taints: Vec<String>,
 }
 
-/// Asks the API once for everything that checks need, one line an object, fields separated by tabs. `kubectl` speaks
-/// for the local administrator; it gives up after two seconds, because a probe must not wait for a broken cluster.
-pub(crate) const QUERY: &str = r#"[ -e /etc/kubernetes/admin.conf ] && KUBECACHEDIR=$PWD/cache kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 2s \
-get nodes,deployments,daemonsets,configmaps -A -o go-template='{{range .items}}{{.kind}}{{"\t"}}{{.metadata.namespace}}/{{.metadata.name}}{{"\t"}}{{if eq .kind "Node"}}{{range .status.conditions}}{{if eq .type "Ready"}}{{.status}}{{end}}{{end}}{{"\t"}}{{.status.nodeInfo.kubeletVersion}}{{"\t"}}{{range $k, $v := .metadata.labels}}{{$k}}={{$v}} {{end}}{{"\t"}}{{range .spec.taints}}{{.key}}{{if .value}}={{.value}}{{end}}:{{.effect}} {{end}}{{else if eq .kind "Deployment"}}{{.spec.replicas}}{{"\t"}}{{if eq .status.observedGeneration .metadata.generation}}{{with .status.availableReplicas}}{{.}}{{else}}0{{end}}{{else}}0{{end}}{{else if eq .kind "DaemonSet"}}{{.status.desiredNumberScheduled}}{{"\t"}}{{if eq .status.observedGeneration .metadata.generation}}{{with .status.numberAvailable}}{{.}}{{else}}0{{end}}{{else}}0{{end}}{{end}}{{"\n"}}{{end}}end{{"\n"}}'"#;
+/// Asks the disk, then the API once for everything that checks need, one line an object, fields separated by tabs.
+/// `kubectl` speaks for the local administrator; it gives up after two seconds, because a probe must not wait for a
+/// broken cluster.
+///
+/// On disk: the last phase of `kubeadm init`, kubelet-finalize, lets `kubelet.conf` name the certificate that the kubelet
+/// renews. Where that is turned off, there is the note that this program writes after its init.
+pub(crate) const QUERY: &str = r#"if [ -e /etc/kubernetes/kubekey/cluster.yaml ] || grep -qs kubelet-client-current.pem /etc/kubernetes/kubelet.conf; then echo initialised; fi
+[ ! -e /etc/kubernetes/admin.conf ] || KUBECACHEDIR=$PWD/cache kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 2s \
+get nodes,deployments,daemonsets,configmaps -A -o go-template='{{range .items}}{{.kind}}{{"\t"}}{{.metadata.namespace}}/{{.metadata.name}}{{"\t"}}{{if eq .kind "Node"}}{{range .status.conditions}}{{if eq .type "Ready"}}{{.status}}{{end}}{{end}}{{"\t"}}{{.status.nodeInfo.kubeletVersion}}{{"\t"}}{{range $k, $v := .metadata.labels}}{{$k}}={{$v}} {{end}}{{"\t"}}{{range .spec.taints}}{{.key}}{{if .value}}={{.value}}{{end}}:{{.effect}} {{end}}{{else if eq .kind "Deployment"}}{{.spec.replicas}}{{"\t"}}{{if eq .status.observedGeneration .metadata.generation}}{{with .status.availableReplicas}}{{.}}{{else}}0{{end}}{{else}}0{{end}}{{else if eq .kind "DaemonSet"}}{{.status.desiredNumberScheduled}}{{"\t"}}{{if eq .status.observedGeneration .metadata.generation}}{{with .status.numberAvailable}}{{.}}{{else}}0{{end}}{{else}}0{{end}}{{end}}{{"\n"}}{{end}}end{{"\n"}}' || :"#;
 
 impl ClusterState {
-    /// Reads the answer to [`QUERY`]. A cut answer counts as none.
+    /// Reads the answer to [`QUERY`]. A cut answer of the API counts as none.
     pub(crate) fn parse(text: &str) -> Self {
         let mut state = Self::default();
         for line in text.lines() {
             let fields: Vec<&str> = line.split('\t').collect();
             match fields.as_slice() {
+                ["initialised"] => state.was_initialised = true,
                 ["end"] => state.answered = true,
                 ["Node", name, ready, version, labels, taints] => {
                     state.nodes.insert(bare(name).to_owned(), node(ready, version, labels, taints));
@@ -52,7 +60,11 @@ impl ClusterState {
                 _ => {}
             }
         }
-        if state.answered { state } else { Self::default() }
+        if state.answered {
+            state
+        } else {
+            Self { was_initialised: state.was_initialised, ..Self::default() }
+        }
     }
 
     /// Whether a workload exists and all its pods are ready.
@@ -60,8 +72,12 @@ impl ClusterState {
         self.workloads.get(workload).is_some_and(|(wanted, ready)| ready >= wanted)
     }
 
-    /// Whether `kubeadm init` went through to its end: its last phases leave these two behind.
+    /// Whether `kubeadm init` went through to its end: its last phases leave these two behind. An API that is down has
+    /// no say: then it is the disk's.
     pub(crate) fn is_initialised(&self) -> bool {
+        if !self.answered {
+            return self.was_initialised;
+        }
         ["kube-system/kubeadm-config", "kube-public/cluster-info"]
             .iter()
             .all(|name| self.config_maps.iter().any(|found| found == name))
@@ -111,5 +127,20 @@ mod tests {
             ClusterState::parse(ANSWER.trim_end().strip_suffix("end").unwrap()),
             ClusterState::default()
         );
+    }
+
+    #[test]
+    fn the_disk_decides_only_while_the_api_is_silent() {
+        let without = "Node\t<no value>/node1\tTrue\tv1.36.4\t\t\nend\n";
+        for (answer, initialised) in [
+            ("", false),
+            ("initialised\n", true),
+            ("initialised\nConfigMap\tkube-system/kubeadm-config\t\n", true),
+            (without, false),
+            (&format!("initialised\n{without}"), false),
+            (ANSWER, true),
+        ] {
+            assert_eq!(ClusterState::parse(answer).is_initialised(), initialised, "{answer}");
+        }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use kk_config::{EncryptionAlgorithm, Host, Secret};
+use kk_config::{EncryptionAlgorithm, Host, ProxyMode, Secret};
 use serde_json::{Map, Value, json};
 
 use crate::Target;
@@ -133,7 +133,7 @@ pub(crate) fn discovery_kubeconfig(endpoint: &str, ca: &str, token: &Token) -> S
     })])
 }
 
-/// The Secret that makes a bootstrap token valid for an hour on a cluster that exists already.
+/// The Secret that makes a bootstrap token valid on a cluster that exists already, until a time of RFC 3339.
 pub(crate) fn token_secret(token: &Token, expires: &str) -> String {
     documents(&[json!({
         "apiVersion": "v1",
@@ -321,8 +321,13 @@ fn kube_proxy_configuration(target: &Target) -> Value {
         "kind": "KubeProxyConfiguration",
         "clusterCIDR": network.pod_subnet(),
         "mode": kubernetes.proxy_mode.as_str(),
+        // In ipvs mode kube-proxy reads this section, too; in nftables mode its own (Kubernetes,
+        // pkg/proxy/apis/config/v1alpha1/conversion.go).
         "iptables": {"masqueradeAll": kubernetes.masquerade_all, "masqueradeBit": 14, "minSyncPeriod": "0s", "syncPeriod": "30s"},
     });
+    if kubernetes.proxy_mode == ProxyMode::Nftables {
+        document["nftables"] = json!({"masqueradeAll": kubernetes.masquerade_all});
+    }
     if !kubernetes.feature_gates.is_empty() {
         document["featureGates"] = json!(kubernetes.feature_gates);
     }

@@ -37,6 +37,10 @@ pub(crate) fn probe_spec(target: &Target, pipeline: &Pipeline, host: &Host) -> P
             "images".into(),
             "[ -S /run/containerd/containerd.sock ] && ctr -n k8s.io images ls -q".into(),
         );
+        let data = kk_connector::quote(&spec.registry.containerd_data_dir).into_owned();
+        probe
+            .values
+            .insert("runtime_data".into(), format!("ls -d {data}/io.containerd.* >/dev/null && echo yes"));
         probe.disks.insert("/var/lib/kubelet".into());
     }
     if host.has_role(&Role::Etcd) {

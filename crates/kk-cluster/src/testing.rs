@@ -36,6 +36,7 @@ pub(crate) fn session(spec: Spec, folder: &Path) -> Session {
 
 /// Every host as it comes from its installer, with nothing that needs a word.
 pub(crate) fn fresh(spec: &Spec) -> BTreeMap<String, Facts> {
+    let tools = ["tar", "mount", "umount", "ip", "iptables", "conntrack", "socat", "modprobe", "nsenter"];
     let fact = |host: &kk_config::Host| Facts {
         hostname: host.name.clone(),
         arch: "amd64".into(),
@@ -47,6 +48,9 @@ pub(crate) fn fresh(spec: &Spec) -> BTreeMap<String, Facts> {
         can_raise_limits: true,
         nameservers: vec!["192.0.2.53".into()],
         addresses: [host.internal_address.to_string()].into(),
+        features: ["overlay".to_owned()].into(),
+        tools: tools.map(|tool| (tool.to_owned(), format!("/usr/bin/{tool}"))).into(),
+        disks: [("/var/lib/kubelet".to_owned(), (100_000_000, 50_000_000))].into(),
         ..Facts::default()
     };
     spec.hosts.iter().map(|host| (host.name.clone(), fact(host))).collect()

@@ -5,8 +5,9 @@
 
 use std::{
     collections::BTreeMap,
+    fmt::Write as _,
     fs,
-    io::Write,
+    io::Write as _,
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
@@ -16,6 +17,7 @@ use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, SanType,
 };
+use sha2::{Digest, Sha256};
 use time::{Duration, OffsetDateTime};
 
 /// Ten years, in days.
@@ -93,6 +95,11 @@ impl Vault {
         VaultError { path: self.folder.join(name).display().to_string(), reason: reason.to_string() }
     }
 
+    /// The SHA-256 of the CA's certificate as hosts hold it.
+    pub(crate) fn ca_sum(&self) -> String {
+        sha256(self.ca.cert.as_bytes())
+    }
+
     /// The CA's certificate.
     pub(crate) fn ca_cert(&self) -> &str {
         &self.ca.cert
@@ -157,6 +164,14 @@ pub(crate) fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
         .inspect_err(|_| {
             let _ = fs::remove_file(&beside);
         })
+}
+
+/// SHA-256 in lower-case hex.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 fn member_name(host: &str) -> String {

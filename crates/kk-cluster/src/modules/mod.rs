@@ -1,6 +1,6 @@
 //! The modules: one folder a capability, one file a task, the file's name the task's.
 
-pub(crate) use containerd::check_registries;
+pub(crate) use containerd::{basic_auth, check_registries};
 
 pub(crate) mod addons;
 pub(crate) mod binaries;
@@ -8,6 +8,7 @@ pub(crate) mod containerd;
 pub(crate) mod control_plane;
 pub(crate) mod etcd;
 pub(crate) mod images;
+pub(crate) mod joined;
 pub(crate) mod kubeconfig;
 pub(crate) mod kubelet;
 pub(crate) mod nodes;

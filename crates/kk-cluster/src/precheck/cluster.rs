@@ -6,19 +6,13 @@ use kk_config::{Host, Spec};
 use kk_engine::Facts;
 
 use super::{Finding, Severity};
-use crate::cluster_state::ClusterState;
 
 const CA: &str = "/etc/kubernetes/pki/ca.crt";
 const ETCD_CA: &str = "/etc/ssl/etcd/ssl/ca.pem";
 
-pub(super) fn check(
-    spec: &Spec,
-    facts: &BTreeMap<String, Facts>,
-    state: &ClusterState,
-    list: &mut Vec<Finding>,
-) {
+pub(super) fn check(spec: &Spec, facts: &BTreeMap<String, Facts>, etcd_ca: &str, list: &mut Vec<Finding>) {
     leftovers(spec, facts, list);
-    version(spec, state, list);
+    etcd_leftovers(spec, facts, etcd_ca, list);
     same_machine(spec, facts, list);
     clocks(facts, list);
 }
@@ -26,11 +20,22 @@ pub(super) fn check(
 /// Clocks that are further apart than this break leases and certificates, in milliseconds.
 const CLOCK_SKEW_MS: i64 = 1000;
 
-/// Compares the hosts' clocks with the middle one of them; this machine's own clock does not matter.
+/// What is made here is not valid on hosts whose clocks are further behind than this, or no longer, in milliseconds.
+const OWN_SKEW_MS: i64 = 10 * 60 * 1000;
+
+/// Compares the hosts' clocks with the middle one of them, and that one with this machine's, which may differ more.
 fn clocks(facts: &BTreeMap<String, Facts>, list: &mut Vec<Finding>) {
     let mut skews: Vec<i64> = facts.values().map(|facts| facts.clock_skew_ms).collect();
     skews.sort_unstable();
     let Some(middle) = skews.get(skews.len() / 2).copied() else { return };
+    if middle.abs() > OWN_SKEW_MS {
+        let way = if middle > 0 { "behind" } else { "ahead of" };
+        list.push(error(
+            None,
+            format!("this machine's clock is {} s {way} the hosts'", middle.unsigned_abs() / 1000),
+            "set it right: certificates that are made here would not be valid there",
+        ));
+    }
     for (host, facts) in facts {
         let off = facts.clock_skew_ms - middle;
         if off.abs() > CLOCK_SKEW_MS {
@@ -79,10 +84,10 @@ fn leftovers(spec: &Spec, facts: &BTreeMap<String, Facts>, list: &mut Vec<Findin
             ));
         }
     }
-    etcd_leftovers(spec, facts, list);
 }
 
-fn etcd_leftovers(spec: &Spec, facts: &BTreeMap<String, Facts>, list: &mut Vec<Finding>) {
+/// Certificates of another CA must not come among members that run: they would no longer understand each other.
+fn etcd_leftovers(spec: &Spec, facts: &BTreeMap<String, Facts>, etcd_ca: &str, list: &mut Vec<Finding>) {
     let cas: std::collections::BTreeSet<&str> =
         spec.etcd_hosts().into_iter().filter_map(|host| ca_of(facts, host, ETCD_CA)).collect();
     if cas.len() > 1 {
@@ -91,31 +96,26 @@ fn etcd_leftovers(spec: &Spec, facts: &BTreeMap<String, Facts>, list: &mut Vec<F
             "the etcd hosts hold certificates of different clusters".to_owned(),
             "remove the other cluster from its hosts first",
         ));
+    } else if cas.first().is_some_and(|ca| *ca != etcd_ca) {
+        list.push(error(
+            None,
+            "the CA of the etcd on these hosts is not on this machine".to_owned(),
+            format!(
+                "run where the cluster was created, or copy its folder kubekey/{}/pki from there; to begin anew, delete the cluster first",
+                spec.name
+            ),
+        ));
     }
     for host in spec.etcd_hosts() {
         let Some(facts) = facts.get(&host.name) else { continue };
         let has_data = facts.values.get("etcd_data").is_some_and(|answer| answer == "yes");
-        if has_data && !facts.files.contains_key("/etc/etcd.env") {
+        if has_data && !super::is_ours(facts, "/etc/etcd.env") {
             list.push(error(
                 Some(host),
                 format!("{} holds data of another etcd", spec.etcd.data_dir),
                 "move it away, or set spec.etcd.dataDir to another folder",
             ));
         }
-    }
-}
-
-/// A cluster of another version is upgraded by another command, never by chance.
-fn version(spec: &Spec, state: &ClusterState, list: &mut Vec<Finding>) {
-    let wanted = spec.kubernetes.version.to_string();
-    if let Some(node) =
-        state.nodes.get(&spec.first_control_plane().name).filter(|node| node.version != wanted)
-    {
-        list.push(error(
-            None,
-            format!("the cluster runs {}, the file says {wanted}", node.version),
-            format!("set spec.kubernetes.version to {} to keep it", node.version),
-        ));
     }
 }
 

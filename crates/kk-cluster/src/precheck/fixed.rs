@@ -1,5 +1,5 @@
-//! Settings that a running cluster cannot change: addresses are handed out, certificates and kubeconfigs name the
-//! endpoint, data lies in etcd. They are read from the files of the first control plane, so that they are known also
+//! Settings that a create cannot change on a running cluster: addresses are handed out, certificates and kubeconfigs
+//! name the endpoint, data lies in etcd, and another version is an upgrade, never a thing of chance. They are read from the files of the first control plane, so that they are known also
 //! while its API is down.
 
 use std::collections::BTreeSet;
@@ -14,6 +14,7 @@ use super::{Finding, Severity};
 pub(crate) const QUERY: &str = "sed -nE \
     -e 's/^ *- --(cluster-cidr|service-cluster-ip-range|etcd-servers)=/\\1\\t/p' \
     -e 's/^ *(server|clusterDomain): +/\\1\\t/p' \
+    -e 's/^ *image: .*kube-apiserver:/version\\t/p' \
     /etc/kubernetes/manifests/kube-apiserver.yaml /etc/kubernetes/manifests/kube-controller-manager.yaml \
     /etc/kubernetes/admin.conf /var/lib/kubelet/config.yaml 2>/dev/null || :";
 
@@ -29,7 +30,7 @@ struct Setting {
     wanted: String,
 }
 
-fn settings(spec: &Spec) -> [Setting; 5] {
+fn settings(spec: &Spec) -> [Setting; 6] {
     let endpoint = &spec.control_plane_endpoint;
     let etcd: Vec<String> = spec
         .etcd_hosts()
@@ -38,6 +39,7 @@ fn settings(spec: &Spec) -> [Setting; 5] {
         .collect();
     let setting = |line, what, field, wanted| Setting { line, what, field, wanted };
     [
+        setting("version", "version is", "spec.kubernetes.version", spec.kubernetes.version.to_string()),
         setting("cluster-cidr", "pods are in", "spec.network.kubePodsCIDR", spec.network.pod_subnet()),
         setting(
             "service-cluster-ip-range",

@@ -22,7 +22,9 @@ pub(super) fn check(spec: &Spec, host: &Host, facts: &Facts, found: &mut Finding
     cgroups(spec, host, facts, found);
     ports(spec, host, facts, found);
     network(host, facts, found);
-    other_runtimes(facts, found);
+    if host.is_node() {
+        other_runtimes(spec, facts, found);
+    }
 }
 
 fn system(host: &Host, facts: &Facts, found: &mut Findings) {
@@ -179,16 +181,22 @@ fn network(host: &Host, facts: &Facts, found: &mut Findings) {
     }
 }
 
-fn other_runtimes(facts: &Facts, found: &mut Findings) {
+fn other_runtimes(spec: &Spec, facts: &Facts, found: &mut Findings) {
     if facts.units.get("docker.service").is_some_and(|unit| unit.active) {
         found.warning("docker runs here", "it is left alone; Kubernetes uses containerd");
     }
-    let foreign = facts.units.get("containerd.service").is_some_and(|unit| unit.active)
-        && !facts.owned.iter().any(|line| line.ends_with("/etc/systemd/system/containerd.service"));
-    if foreign {
-        found.warning(
-            "containerd is here already",
-            "its configuration and unit are replaced, and restored by `kk delete cluster --all`",
+    // Its containers would get another runtime below them, and a delete could not tell their data from the cluster's.
+    let ours = super::is_ours(facts, "/etc/systemd/system/containerd.service");
+    let has_data = facts.values.get("runtime_data").is_some_and(|answer| answer == "yes");
+    if facts.units.contains_key("containerd.service") && !ours {
+        found.error(
+            "containerd is here already, and not from kk",
+            "remove its package first (containerd, containerd.io), or take a host without it",
+        );
+    } else if has_data && !ours {
+        found.error(
+            format!("{} holds data of another containerd", spec.registry.containerd_data_dir),
+            "move it away, or set spec.registry.containerdDataDir to another folder",
         );
     }
 }

@@ -13,7 +13,6 @@ use kk_config::Spec;
 use kk_engine::Facts;
 use serde::Serialize;
 
-use crate::cluster_state::ClusterState;
 pub(crate) use fixed::QUERY as FIXED_SETTINGS;
 
 /// How much a finding matters.
@@ -71,19 +70,28 @@ impl Findings<'_> {
 }
 
 /// Looks at every host and at the cluster as a whole. Errors come first, then in the order of the hosts.
-pub(crate) fn precheck(spec: &Spec, facts: &BTreeMap<String, Facts>, state: &ClusterState) -> Vec<Finding> {
+/// `etcd_ca` is the SHA-256 of the CA of etcd that this machine holds.
+pub(crate) fn precheck(spec: &Spec, facts: &BTreeMap<String, Facts>, etcd_ca: &str) -> Vec<Finding> {
     let mut list = Vec::new();
     for host in &spec.hosts {
         if let Some(facts) = facts.get(&host.name) {
             host::check(spec, host, facts, &mut Findings { host: &host.name, list: &mut list });
         }
     }
-    cluster::check(spec, facts, state, &mut list);
+    cluster::check(spec, facts, etcd_ca, &mut list);
     if let Some(first) = facts.get(&spec.first_control_plane().name) {
         fixed::check(spec, first, &mut list);
     }
     list.sort_by_key(|finding| finding.severity);
     list
+}
+
+/// Whether this program has written a file of the host.
+fn is_ours(facts: &Facts, path: &str) -> bool {
+    let record = |line: &String| {
+        line.strip_prefix("made\t").or_else(|| line.strip_prefix("saved\t")).is_some_and(|of| of == path)
+    };
+    facts.owned.iter().any(record)
 }
 
 #[cfg(test)]

@@ -6,6 +6,9 @@ use kk_config::KubeVersion;
 use kk_engine::UnitFact;
 
 use super::*;
+use crate::testing;
+
+const OUR_CA: &str = "our CA";
 
 fn spec() -> Spec {
     Spec::all_in_one("node1", Ipv4Addr::new(192, 168, 0, 1), KubeVersion::default()).unwrap()
@@ -13,32 +16,16 @@ fn spec() -> Spec {
 
 /// A host on which nothing is to be said.
 fn well() -> Facts {
-    let tools = ["tar", "mount", "umount", "ip", "iptables", "conntrack", "socat", "modprobe", "nsenter"];
-    Facts {
-        hostname: "node1".into(),
-        arch: "amd64".into(),
-        cpus: 4,
-        memory_kib: 8_000_000,
-        systemd: true,
-        systemd_cgroups: true,
-        cgroup_v2: true,
-        can_raise_limits: true,
-        nameservers: vec!["192.168.0.254".into()],
-        addresses: ["192.168.0.1".to_owned()].into(),
-        features: ["overlay".to_owned()].into(),
-        tools: tools.into_iter().map(|tool| (tool.to_owned(), format!("/usr/bin/{tool}"))).collect(),
-        disks: [("/var/lib/kubelet".to_owned(), (100_000_000, 50_000_000))].into(),
-        ..Facts::default()
-    }
+    testing::fresh(&spec()).remove("node1").unwrap()
 }
 
 fn findings(facts: Facts) -> Vec<(Severity, String)> {
-    findings_of(&spec(), facts, &ClusterState::default())
+    findings_of(&spec(), facts)
 }
 
-fn findings_of(spec: &Spec, facts: Facts, state: &ClusterState) -> Vec<(Severity, String)> {
+fn findings_of(spec: &Spec, facts: Facts) -> Vec<(Severity, String)> {
     let facts = [("node1".to_owned(), facts)].into();
-    precheck(spec, &facts, state).into_iter().map(|finding| (finding.severity, finding.what)).collect()
+    precheck(spec, &facts, OUR_CA).into_iter().map(|finding| (finding.severity, finding.what)).collect()
 }
 
 #[test]
@@ -102,19 +89,59 @@ fn our_own_programs_may_hold_their_ports() {
 }
 
 #[test]
-fn a_foreign_runtime_is_told_before_it_is_replaced() {
-    let mut facts = well();
-    facts.units.insert("containerd.service".into(), UnitFact { active: true, ..UnitFact::default() });
-    assert_eq!(findings(facts.clone())[0].1, "containerd is here already");
-    facts.owned.push("made\t/etc/systemd/system/containerd.service".into());
-    assert_eq!(findings(facts), []);
+fn what_somebody_else_installed_is_refused() {
+    let file = || kk_engine::FileFact { sha256: "others".into(), ..kk_engine::FileFact::default() };
+    type Spoil = fn(&mut Facts);
+    let cases: &[(Spoil, &str, &str)] = &[
+        (
+            |f| _ = f.units.insert("containerd.service".into(), UnitFact::default()),
+            "containerd is here already, and not from kk",
+            "/etc/systemd/system/containerd.service",
+        ),
+        (
+            |f| _ = f.values.insert("runtime_data".into(), "yes".into()),
+            "/var/lib/containerd holds data of another containerd",
+            "/etc/systemd/system/containerd.service",
+        ),
+        (
+            |f| _ = f.values.insert("etcd_data".into(), "yes".into()),
+            "/var/lib/etcd holds data of another etcd",
+            "/etc/etcd.env",
+        ),
+    ];
+    for (spoil, what, record) in cases {
+        let mut facts = well();
+        facts.files.insert((*record).to_owned(), file());
+        spoil(&mut facts);
+        assert_eq!(findings(facts.clone()), [(Severity::Error, (*what).to_owned())]);
+        for kind in ["made", "saved"] {
+            facts.owned = vec![format!("{kind}\t{record}")];
+            assert_eq!(findings(facts.clone()), [], "{record}");
+        }
+    }
 }
 
 #[test]
-fn another_version_in_the_cluster_is_an_error() {
-    let state = ClusterState::parse("Node\t<no value>/node1\tTrue\tv1.35.0\t\t\nend\n");
-    let found = findings_of(&spec(), well(), &state);
-    assert_eq!(found, [(Severity::Error, "the cluster runs v1.35.0, the file says v1.36.4".to_owned())]);
+fn an_etcd_whose_ca_is_elsewhere_is_left_alone() {
+    for (ca, refused) in [(OUR_CA, false), ("another", true)] {
+        let mut facts = well();
+        let file = kk_engine::FileFact { sha256: ca.into(), ..kk_engine::FileFact::default() };
+        facts.files.insert("/etc/ssl/etcd/ssl/ca.pem".into(), file);
+        let wanted = (Severity::Error, "the CA of the etcd on these hosts is not on this machine".to_owned());
+        assert_eq!(findings(facts), if refused { vec![wanted] } else { Vec::new() });
+    }
+}
+
+#[test]
+fn a_wrong_clock_of_this_machine_is_an_error() {
+    for (skew, found) in [
+        (9 * 60_000, None),
+        (-11 * 60_000, Some("this machine's clock is 660 s ahead of the hosts'")),
+        (3_600_000, Some("this machine's clock is 3600 s behind the hosts'")),
+    ] {
+        let found: Vec<_> = found.iter().map(|what| (Severity::Error, (*what).to_owned())).collect();
+        assert_eq!(findings(Facts { clock_skew_ms: skew, ..well() }), found);
+    }
 }
 
 #[test]
@@ -123,13 +150,17 @@ fn settings_that_a_running_cluster_cannot_change_are_refused() {
     let answer = |pods: &str| {
         format!(
             "service-cluster-ip-range\t10.233.0.0/18\netcd-servers\thttps://192.168.0.1:2379\ncluster-cidr\t{pods}\n\
-             server\thttps://lb.kubesphere.local:6443\nclusterDomain\tcluster.local\n"
+             server\thttps://lb.kubesphere.local:6443\nclusterDomain\tcluster.local\nversion\tv1.36.4\n"
         )
     };
     let mut facts = well();
     facts.values.insert("fixed".into(), answer("10.233.64.0/18"));
     assert_eq!(findings(facts.clone()), [], "the file says what is there");
     let cases: &[(Change, &str)] = &[
+        (
+            |spec| spec.kubernetes.version = "v1.35.2".parse().unwrap(),
+            "the cluster's version is v1.36.4, the file says v1.35.2",
+        ),
         (
             |spec| spec.network.pods = "10.1.0.0/16".parse().unwrap(),
             "the cluster's pods are in 10.233.64.0/18, the file says 10.1.0.0/16",
@@ -154,7 +185,7 @@ fn settings_that_a_running_cluster_cannot_change_are_refused() {
     for (change, what) in cases {
         let mut spec = spec();
         change(&mut spec);
-        let found = findings_of(&spec, facts.clone(), &ClusterState::default());
+        let found = findings_of(&spec, facts.clone());
         assert_eq!(found, [(Severity::Error, (*what).to_owned())]);
     }
 }

@@ -9,7 +9,7 @@ use kk_engine::Module;
 
 use crate::{BuildError, Target};
 
-pub(crate) use registries::check as check_registries;
+pub(crate) use registries::{basic_auth, check as check_registries};
 
 /// Brings up the runtime on every node.
 pub(crate) fn module(target: &Target) -> Result<Module, BuildError> {

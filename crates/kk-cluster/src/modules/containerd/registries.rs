@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use kk_config::{RegistryAuth, Spec};
+use kk_config::{Credentials, RegistryAuth, Secret, Spec};
 use serde_json::{Value, json};
 
 use crate::BuildError;
@@ -96,10 +96,8 @@ fn endpoint(
         }
         _ => None,
     };
-    let authorization = auth.credentials.as_ref().map(|credentials| {
-        let pair = format!("{}:{}", credentials.username, credentials.password.expose());
-        quoted(&format!("Basic {}", crate::kubeadm::base64(pair.as_bytes())))
-    });
+    let authorization =
+        auth.credentials.as_ref().map(|pair| quoted(&format!("Basic {}", basic_auth(pair).expose())));
     Ok(json!({
         "url": quoted(url.trim_end_matches('/')),
         // A mirror below a path serves the registry's API there, not below /v2.
@@ -109,6 +107,12 @@ fn endpoint(
         "client": client,
         "authorization": authorization,
     }))
+}
+
+/// User name and password as a header of HTTP carries them (RFC 7617): as secret as the password.
+pub(crate) fn basic_auth(pair: &Credentials) -> Secret {
+    let text = format!("{}:{}", pair.username, pair.password.expose());
+    Secret::new(crate::kubeadm::base64(text.as_bytes()))
 }
 
 /// Texts of the PEM files of a `certsPath`.

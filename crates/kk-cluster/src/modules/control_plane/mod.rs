@@ -15,6 +15,11 @@ use crate::{Target, modules::NOTES};
 /// killed has left files and listening programs of its own.
 pub(crate) const IGNORED_CHECKS: &str = "SystemVerification,ImagePull,Swap,NumCPU,Mem,HTTPProxyCIDR";
 
+/// Makes the API server's certificate anew, with the names that the file asks for: kubeadm keeps one that is there.
+const RENEW_CERTIFICATE: &str = "rm -f /etc/kubernetes/pki/apiserver.crt /etc/kubernetes/pki/apiserver.key
+kubeadm init phase certs apiserver --config config.yaml
+";
+
 /// Checks that only a run after a killed one fails. They are ignored on hosts where something is left, no others.
 pub(crate) fn ignored_checks(target: &Target, host: &Host) -> String {
     let facts = target.facts(host);

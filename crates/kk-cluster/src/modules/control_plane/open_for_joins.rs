@@ -3,12 +3,16 @@
 use std::sync::Arc;
 
 use kk_engine::{HostWork, Task, actions::Command};
-use time::{Duration, OffsetDateTime, format_description::well_known::Rfc3339};
 
 use crate::{
     Target, kubeadm,
     modules::{KUBECTL, joining, slots},
 };
+
+/// The hour begins now and by the host's clock, not when and where the plan was made.
+const MAKE_TOKEN: &str = "expires=$(date -u -d @$(($(date +%s) + 3600)) +%Y-%m-%dT%H:%M:%SZ)
+sed \"s/EXPIRES/$expires/\" token.yaml | kubectl apply -f - >/dev/null
+";
 
 /// Only when some node is to join. A cluster made just now knows the token from `kubeadm init`.
 pub(super) fn task(target: &Target) -> Task {
@@ -18,15 +22,8 @@ pub(super) fn task(target: &Target) -> Task {
     }
     let read_ca = "cat /etc/kubernetes/pki/ca.crt\n";
     let command = if target.is_initialised() {
-        let expires = (OffsetDateTime::now_utc() + Duration::hours(1))
-            .replace_nanosecond(0)
-            .expect("0 is a nanosecond");
-        let expires = expires.format(&Rfc3339).expect("a time of this century has an RFC 3339 form");
-        Command::new(
-            "make a bootstrap token for an hour",
-            format!("{KUBECTL}kubectl apply -f token.yaml >/dev/null\n{read_ca}"),
-        )
-        .file("token.yaml", kubeadm::token_secret(&target.token, &expires).into_bytes())
+        Command::new("make a bootstrap token for an hour", format!("{KUBECTL}{MAKE_TOKEN}{read_ca}"))
+            .file("token.yaml", kubeadm::token_secret(&target.token, "EXPIRES").into_bytes())
     } else {
         Command::new("read the CA of the cluster", read_ca)
     };

@@ -6,6 +6,7 @@ use kk_engine::{
     actions::{Command, File},
 };
 
+use super::RENEW_CERTIFICATE;
 use crate::{
     Target, kubeadm,
     modules::{KUBECTL, NOTES, slots},
@@ -18,7 +19,7 @@ pub(super) fn task(target: &Target) -> Task {
     for host in target.spec.control_planes() {
         let first = host.name == target.spec.first_control_plane().name;
         let facts = target.facts(host);
-        let cluster = File::text(format!("{NOTES}/cluster.yaml"), kubeadm::cluster_documents(target));
+        let cluster = note(target);
         let kubelet = kubeadm::kubelet_document(target);
         let mut actions: Vec<Box<dyn Action>> = Vec::new();
         let runs = if first { target.is_initialised() } else { target.has_joined(host) };
@@ -52,15 +53,29 @@ pub(super) fn task(target: &Target) -> Task {
     task
 }
 
+/// The note of the settings that were last applied.
+fn note(target: &Target) -> File {
+    File::text(format!("{NOTES}/cluster.yaml"), kubeadm::cluster_documents(target))
+}
+
+/// Whether the file asks for other settings than those last applied to this control plane.
+pub(super) fn is_changed(target: &Target, host: &Host) -> bool {
+    note(target).check(target.facts(host)).is_needed()
+}
+
+/// An init that was killed at its very end has left its last phase to us: without it, the kubelet's credentials are not
+/// renewed.
+const PUBLISH: &str = "kubeadm init phase upload-config kubeadm --config config.yaml
+grep -q kubelet-client-current.pem /etc/kubernetes/kubelet.conf || kubeadm init phase kubelet-finalize all --config config.yaml
+";
+
 /// Publishes first, while the API answers; then writes certificate and manifests anew, and waits for the API server that
 /// starts from them. With `concurrency(1)` the other control planes answer meanwhile.
 fn apply(host: &Host, first: bool) -> String {
-    let publish = if first { "kubeadm init phase upload-config kubeadm --config config.yaml\n" } else { "" };
+    let publish = if first { PUBLISH } else { "" };
     format!(
         "{KUBECTL}{publish}manifest=/etc/kubernetes/manifests/kube-apiserver.yaml
-rm -f /etc/kubernetes/pki/apiserver.crt /etc/kubernetes/pki/apiserver.key
-kubeadm init phase certs apiserver --config config.yaml
-was=$(sha256sum <$manifest)
+{RENEW_CERTIFICATE}was=$(sha256sum <$manifest)
 before=$(crictl ps -q --name kube-apiserver)
 kubeadm init phase control-plane all --config config.yaml
 [ \"$was\" != \"$(sha256sum <$manifest)\" ] || exit 0

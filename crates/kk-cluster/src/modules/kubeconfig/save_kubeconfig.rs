@@ -1,16 +1,18 @@
 //! Save the kubeconfig on this machine.
 
 use std::{
-    fmt::Write as _,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use async_trait::async_trait;
 use kk_engine::{Action, Apply, Change, Context, Facts, Failure, HostWork, Run, Task};
-use sha2::{Digest, Sha256};
 
-use crate::{Target, modules::slots, vault::write_private};
+use crate::{
+    Target,
+    modules::slots,
+    vault::{sha256, write_private},
+};
 
 /// Largest kubeconfig that is believed, in bytes.
 const LIMIT: u64 = 1 << 20;
@@ -46,13 +48,6 @@ impl Save {
     }
 }
 
-fn hex(digest: &[u8]) -> String {
-    digest.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 impl Action for Save {
     fn check(&self, facts: &Facts) -> Change {
         let there = facts.files.get("/etc/kubernetes/admin.conf").map(|file| file.sha256.as_str());
@@ -72,7 +67,7 @@ impl Action for Save {
 impl Run for Save {
     async fn run(&self, context: Context) -> Result<(), Failure> {
         let bytes = context.connection.download("/etc/kubernetes/admin.conf", LIMIT).await?;
-        let sum = hex(&Sha256::digest(&bytes));
+        let sum = sha256(&bytes);
         let text =
             String::from_utf8(bytes).map_err(|_| Failure::new("/etc/kubernetes/admin.conf is no text"))?;
         let write = |path: &Path, text: &str| {

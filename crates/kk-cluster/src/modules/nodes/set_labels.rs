@@ -9,51 +9,81 @@ use kk_engine::{HostWork, Task, actions::Command};
 use crate::{
     Target,
     cluster_state::Node,
-    modules::{KUBECTL, slots},
+    modules::{KUBECTL, joined::ForJoined, slots},
 };
 
 /// The label by which people see workers in `kubectl get nodes`.
 const WORKER: &str = "node-role.kubernetes.io/worker";
+/// The labels that kubeadm gives a control plane (Kubernetes, `cmd/kubeadm/app/constants`); the first is its taint, too.
+const CONTROL_PLANE: [&str; 2] =
+    ["node-role.kubernetes.io/control-plane", "node.kubernetes.io/exclude-from-external-load-balancers"];
 
 /// One script for all nodes.
 pub(super) fn task(target: &Target) -> Task {
     let task = Task::new("set_labels", "Set labels and taints");
-    let script = script(target);
-    if script.is_empty() {
+    let lacking = lacking(target);
+    if lacking.is_empty() {
         return task;
     }
     let first = &target.spec.first_control_plane().name;
-    let script = format!("{KUBECTL}{script}");
-    let mut work = HostWork::new(vec![Box::new(
-        Command::new("set labels and taints", script).transient_on("connection refused"),
-    )])
-    .needs(slots::initialised().key())
-    .needs(slots::node_tools(first).key());
+    let set = ForJoined::new(target, move |nodes| {
+        Command::new("set labels and taints", script(&lacking, nodes)).transient_on("connection refused")
+    });
+    let mut work = HostWork::new(vec![Box::new(set)])
+        .needs(slots::initialised().key())
+        .needs(slots::node_tools(first).key());
     for host in target.spec.nodes() {
         work = work.awaits(slots::joined(&host.name).key());
     }
     task.retry(kk_engine::Retry::times(3)).on(first, work)
 }
 
-/// One command for all nodes that lack the same: each start of `kubectl` costs more than what it does.
-fn script(target: &Target) -> String {
+/// What nodes lack: verb of kubectl and quoted words, and the names of the nodes.
+type Lacking = BTreeMap<(&'static str, Vec<String>), Vec<String>>;
+
+fn lacking(target: &Target) -> Lacking {
     let unknown = Node::default();
-    let mut same: BTreeMap<(&str, Vec<String>), Vec<String>> = BTreeMap::new();
+    let mut same = Lacking::new();
     for host in target.spec.nodes() {
         let node = target.state.nodes.get(&host.name).unwrap_or(&unknown);
-        for lacking in [("label", labels(host, node)), ("taint", taints(host, node))] {
+        let (mut labels, mut taints) = (labels(host, node), taints(host, node));
+        if is_unmarked(target, host, node) {
+            labels.extend(CONTROL_PLANE.map(|label| format!("{label}=")));
+            if !host.has_role(&Role::Worker) {
+                taints.push(format!("{}:NoSchedule", CONTROL_PLANE[0]));
+            }
+        }
+        for lacking in [("label", labels), ("taint", taints)] {
             if !lacking.1.is_empty() {
-                same.entry(lacking).or_default().push(quote(&host.name).into_owned());
+                same.entry(lacking).or_default().push(host.name.clone());
             }
         }
     }
-    same.into_iter().fold(String::new(), |mut text, ((verb, words), hosts)| {
-        let _ = writeln!(
-            text,
-            "kubectl {verb} --overwrite node {} {} >/dev/null",
-            hosts.join(" "),
-            words.join(" ")
-        );
+    same
+}
+
+/// Whether the join of a control plane was killed before its last step, which marks the node.
+fn is_unmarked(target: &Target, host: &Host, node: &Node) -> bool {
+    host.has_role(&Role::ControlPlane)
+        && target.state.answered
+        && target.is_initialised()
+        && target.has_joined(host)
+        && !node.labels.contains_key(CONTROL_PLANE[0])
+}
+
+/// One command for all nodes that lack the same: each start of `kubectl` costs more than what it does.
+fn script(lacking: &Lacking, nodes: &[&Host]) -> String {
+    lacking.iter().fold(KUBECTL.to_owned(), |mut text, ((verb, words), lack)| {
+        let names: Vec<_> =
+            nodes.iter().filter(|host| lack.contains(&host.name)).map(|host| quote(&host.name)).collect();
+        if !names.is_empty() {
+            let _ = writeln!(
+                text,
+                "kubectl {verb} --overwrite node {} {} >/dev/null",
+                names.join(" "),
+                words.join(" ")
+            );
+        }
         text
     })
 }

@@ -2,19 +2,23 @@
 
 use std::{fmt::Write as _, time::Duration};
 
+use kk_config::Host;
+use kk_connector::quote;
 use kk_engine::{HostWork, Task, actions::Command};
 
 use crate::{
     Target,
-    modules::{KUBECTL, slots},
+    modules::{KUBECTL, joined::ForJoined, slots},
 };
 
 /// By watches of the API, not by polling. What is not ready is shown.
-fn script(target: &Target) -> String {
+fn script(workloads: &[(&str, &str)], nodes: &[&Host]) -> String {
+    let names: Vec<_> = nodes.iter().map(|host| quote(&host.name)).collect();
     let mut script = format!(
-        "{KUBECTL}kubectl wait --for=condition=Ready nodes --all --timeout=300s >/dev/null || {{ kubectl get nodes >&2; kubectl get pods -A -o wide >&2; exit 1; }}\n"
+        "{KUBECTL}kubectl wait --for=condition=Ready node {} --timeout=300s >/dev/null || {{ kubectl get nodes >&2; kubectl get pods -A -o wide >&2; exit 1; }}\n",
+        names.join(" ")
     );
-    for (namespace, workload) in super::workloads(target) {
+    for (namespace, workload) in workloads {
         let _ = writeln!(
             script,
             "kubectl -n {namespace} rollout status {workload} --timeout=300s >/dev/null || {{ kubectl -n {namespace} describe pods | tail -n 30 >&2; exit 1; }}"
@@ -26,9 +30,15 @@ fn script(target: &Target) -> String {
 /// On the first control plane, unless the probe saw it.
 pub(super) fn task(target: &Target) -> Task {
     let ready = super::is_ready(target);
-    let wait = Command::new("wait until nodes are Ready and their pods run", script(target))
-        .when(move |_| !ready)
-        .hint("", "look at the pods that are not ready: \"kubectl get pods -A\", \"kubectl describe pod …\"");
+    let workloads = super::workloads(target);
+    let wait = ForJoined::new(target, move |nodes| {
+        Command::new("wait until nodes are Ready and their pods run", script(&workloads, nodes))
+            .when(move |_| !ready)
+            .hint(
+                "",
+                "look at the pods that are not ready: \"kubectl get pods -A\", \"kubectl describe pod …\"",
+            )
+    });
     let mut work = HostWork::new(vec![Box::new(wait)])
         .needs(slots::initialised().key())
         .needs(slots::node_tools(&target.spec.first_control_plane().name).key());
