@@ -185,6 +185,13 @@ impl Session {
     /// The plan of a delete. `all`: the runtime goes, too.
     pub fn delete(&self, facts: &BTreeMap<String, Facts>, all: bool) -> Result<Delete, BuildError> {
         let removal = Removal { spec: &self.spec, facts, all, folder: self.folder() };
+        let foreign = removal.foreign();
+        if !foreign.is_empty() {
+            return Err(BuildError::new(
+                format!("on {} is a cluster that kk did not make; nothing is removed", foreign.join(", ")),
+                "correct the file; or run `kubeadm reset` there, when that cluster is to go",
+            ));
+        }
         Ok(Delete { plan: plan(pipelines::delete_cluster::pipeline(&removal), facts)? })
     }
 

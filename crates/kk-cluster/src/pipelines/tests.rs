@@ -97,6 +97,73 @@ async fn a_delete_without_all_leaves_the_runtime() {
     assert!(plan(false) && !plan(true));
 }
 
+#[tokio::test]
+async fn a_delete_does_not_end_a_cluster_of_somebody_else() {
+    let spec = testing::sample("all-in-one.yaml");
+    let mut facts = testing::fresh(&spec);
+    for facts in facts.values_mut() {
+        facts.files.insert("/etc/kubernetes/kubelet.conf".into(), kk_engine::FileFact::default());
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let session = testing::session(spec, folder.path());
+    let error = session.delete(&facts, true).err().unwrap().to_string();
+    assert!(error.contains("a cluster that kk did not make"), "{error}");
+    for facts in facts.values_mut() {
+        facts.owned = vec!["made\t/etc/systemd/system/kubelet.service".into()];
+    }
+    assert!(!session.delete(&facts, true).unwrap().plan.is_empty());
+}
+
+/// The plan for hosts that all have joined, with this answer of the first one to the question about the cluster.
+async fn plan_of_joined(answer: &str) -> String {
+    let file = kk_engine::FileFact { sha256: "same".into(), ..kk_engine::FileFact::default() };
+    plan_of(testing::sample("three-nodes.yaml"), |facts| {
+        facts.values.insert("cluster".into(), answer.to_owned());
+        for path in ["/etc/kubernetes/kubelet.conf", "/etc/kubernetes/pki/ca.crt"] {
+            facts.files.insert(path.into(), file.clone());
+        }
+    })
+    .await
+}
+
+const ANSWERED: &str = "ConfigMap\tkube-system/kubeadm-config\nConfigMap\tkube-public/cluster-info\nend\n";
+
+#[tokio::test]
+async fn only_an_init_that_did_not_end_is_done_again() {
+    for (answer, again, waits) in [
+        ("", true, false),
+        ("end\n", true, false),
+        ("initialised\nend\n", true, false),
+        (ANSWERED, false, false),
+        // The API is down.
+        ("initialised\n", false, true),
+    ] {
+        let plan = plan_of_joined(answer).await;
+        assert_eq!(plan.contains("(kubeadm init)"), again, "{answer}");
+        assert_eq!(plan.contains("wait until the API answers"), waits, "{answer}");
+        assert_eq!(plan.contains("write the manifests of the control plane"), waits, "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn kube_proxy_masquerades_all_in_every_mode() {
+    for (mode, section) in [("iptables", "iptables:"), ("ipvs", "iptables:"), ("nftables", "nftables:")] {
+        let mut spec = testing::sample("all-in-one.yaml");
+        spec.kubernetes.proxy_mode = match mode {
+            "ipvs" => kk_config::ProxyMode::Ipvs,
+            "nftables" => kk_config::ProxyMode::Nftables,
+            _ => kk_config::ProxyMode::Iptables,
+        };
+        spec.kubernetes.masquerade_all = true;
+        let folder = tempfile::tempdir().unwrap();
+        let facts = testing::fresh(&spec);
+        let session = testing::session(spec, folder.path());
+        let text = kubeadm::cluster_documents(&session.target(&facts).await.unwrap());
+        let (_, after) = text.split_once(&format!("\n{section}\n")).unwrap();
+        assert!(after.starts_with("  masqueradeAll: true"), "{mode}: {text}");
+    }
+}
+
 /// Documents for kubeadm of one version, with settings of the user's in every place.
 async fn documents(version: &str) -> String {
     let text = format!(

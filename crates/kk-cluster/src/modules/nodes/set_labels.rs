@@ -109,3 +109,71 @@ fn taints(host: &Host, node: &Node) -> Vec<String> {
         .map(|taint| quote(&taint).into_owned())
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use kk_engine::{Apply, FileFact, Slots};
+
+    use super::*;
+    use crate::{modules::nodes::wait_for_nodes, testing};
+
+    /// The scripts of a task on the first host, when all nodes but `dropped` have joined.
+    fn scripts(target: &Target, mut task: Task, dropped: &str) -> String {
+        let first = &target.spec.first_control_plane().name;
+        let slots = Slots::default();
+        for host in target.spec.nodes().into_iter().filter(|host| host.name != dropped) {
+            slots.done(&slots::joined(&host.name).key());
+        }
+        slots.fail(&slots::joined(dropped).key(), "it was dropped");
+        let mut text = String::new();
+        for action in task.hosts.remove(first).unwrap().actions {
+            let Apply::Late(make) = action.apply(&target.facts[first]) else { panic!("not late") };
+            let script = make(&slots).unwrap();
+            text += &script.text;
+            for file in script.files {
+                text += std::str::from_utf8(&file.content).unwrap();
+            }
+        }
+        text
+    }
+
+    #[tokio::test]
+    async fn a_host_that_did_not_join_is_left_out() {
+        let spec = testing::sample("three-nodes.yaml");
+        let (facts, folder) = (testing::fresh(&spec), tempfile::tempdir().unwrap());
+        let names: Vec<String> = spec.nodes().iter().map(|host| host.name.clone()).collect();
+        let session = testing::session(spec, folder.path());
+        let target = session.target(&facts).await.unwrap();
+        for task in [task(&target), wait_for_nodes::task(&target)] {
+            let text = scripts(&target, task, &names[2]);
+            assert!(text.contains(&names[1]) && !text.contains(&names[2]), "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_control_plane_whose_join_was_killed_gets_its_marks() {
+        let spec = testing::sample("three-nodes.yaml");
+        let first = spec.first_control_plane().name.clone();
+        let folder = tempfile::tempdir().unwrap();
+        let mut facts = testing::fresh(&spec);
+        let file = FileFact { sha256: "same".into(), ..FileFact::default() };
+        for path in ["/etc/kubernetes/kubelet.conf", "/etc/kubernetes/pki/ca.crt"] {
+            facts.get_mut(&first).unwrap().files.insert(path.into(), file.clone());
+        }
+        let session = testing::session(spec, folder.path());
+        for (label, marked) in [("x=", false), ("node-role.kubernetes.io/control-plane=", true)] {
+            let answer = format!(
+                "Node\t<no value>/{first}\tTrue\tv1.36.4\t{label} \t\nConfigMap\tkube-system/kubeadm-config\n\
+                 ConfigMap\tkube-public/cluster-info\nend\n"
+            );
+            facts.get_mut(&first).unwrap().values.insert("cluster".into(), answer);
+            let text = {
+                let target = session.target(&facts).await.unwrap();
+                scripts(&target, task(&target), "nobody")
+            };
+            let mark = format!("kubectl label --overwrite node {first} ");
+            let line = text.lines().find(|line| line.starts_with(&mark)).unwrap_or_default();
+            assert_eq!(line.contains("node-role.kubernetes.io/control-plane="), !marked, "{text}");
+        }
+    }
+}

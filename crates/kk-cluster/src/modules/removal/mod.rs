@@ -29,12 +29,21 @@ pub(crate) struct Removal<'a> {
 }
 
 impl Removal<'_> {
-    /// Whether anything of a cluster is on the host.
+    /// Whether anything that this program made is on the host. It is written down before it is made.
     fn is_needed(&self, host: &Host) -> bool {
         let facts = &self.facts[&host.name];
-        let ours = facts.owned.iter().any(|line| self.all || !take_back::is_runtime(line));
-        ours || facts.files.keys().any(|path| path.starts_with("/etc/kubernetes/"))
-            || facts.units.get("kubelet.service").is_some_and(|unit| unit.active)
+        facts.owned.iter().any(|line| self.all || !take_back::is_runtime(line))
+    }
+
+    /// The hosts with a cluster that somebody else made: a wrong address in the file must not end it.
+    pub(crate) fn foreign(&self) -> Vec<&str> {
+        let is_foreign = |host: &&Host| {
+            let facts = &self.facts[&host.name];
+            let holds = facts.files.contains_key("/etc/kubernetes/kubelet.conf")
+                || facts.units.get("kubelet.service").is_some_and(|unit| unit.active);
+            holds && !crate::precheck::is_ours(facts, "/etc/systemd/system/kubelet.service")
+        };
+        self.spec.hosts.iter().filter(is_foreign).map(|host| host.name.as_str()).collect()
     }
 
     /// The hosts that hold something.

@@ -8,21 +8,48 @@ use kk_engine::{HostWork, Task, actions::Command};
 use super::Removal;
 
 /// Folders whose content is the cluster's alone. The folders themselves go when they were made by this program.
-const CONTENT: &[&str] = &[
-    "/etc/kubernetes",
-    "/var/lib/kubelet",
-    "/var/lib/cni",
-    "/run/flannel",
-    "/var/log/pods",
-    "/var/log/containers",
-];
+const CONTENT: &[&str] = &["/var/lib/kubelet", "/run/flannel", "/var/log/pods", "/var/log/containers"];
+
+/// What kubeadm (`cmd/kubeadm/app/constants`) and this program write below `/etc/kubernetes`. Files that people put
+/// beside it are theirs.
+const KUBERNETES: &str = "
+(
+    cd /etc/kubernetes 2>/dev/null || exit 0
+    rm -f admin.conf super-admin.conf kubelet.conf bootstrap-kubelet.conf controller-manager.conf scheduler.conf
+    for name in apiserver controller-manager scheduler; do rm -f manifests/kube-$name.yaml; done
+    for name in ca apiserver apiserver-kubelet-client front-proxy-ca front-proxy-client; do
+        rm -f pki/$name.crt pki/$name.key
+    done
+    rm -f pki/sa.key pki/sa.pub
+    rm -rf tmp kubekey
+    rmdir manifests pki/etcd pki 2>/dev/null || :
+)
+";
+
+/// `empty FOLDER`: never across a mount. What is mounted from the same file system looks like a part of the folder to
+/// `find`, so a volume that is still there stops it.
+const EMPTY: &str = r#"
+empty() {
+    [ -d "$1" ] || return 0
+    real=$(readlink -f "$1") || return
+    if KK_D=$real/ awk 'index($5, ENVIRON["KK_D"]) == 1 { any = 1 } END { exit !any }' "${MOUNTS-/proc/self/mountinfo}"; then
+        kk_fail "something is still mounted below $1: unmount it, and run again"
+        return 1
+    fi
+    find "$real" -xdev -mindepth 1 -delete
+}
+"#;
+
+/// Of a folder that was there before, only what the cluster's network keeps in it: other programs use CNI, too.
+const CNI_STATE: &str =
+    "rm -rf /var/lib/cni/flannel /var/lib/cni/networks/cbr0 /var/lib/cni/results/cbr0-*\n";
 
 /// Never across a file system: a volume that is still mounted keeps its data.
 pub(super) fn task(removal: &Removal) -> Task {
     let mut task = Task::new("remove_files", "Remove files");
-    for host in removal.hosts() {
-        let mut folders: Vec<String> = CONTENT.iter().map(|folder| (*folder).to_owned()).collect();
-        let mut script = String::new();
+    for host in removal.hosts().into_iter().filter(|host| host.is_node()) {
+        let mut folders = CONTENT.to_vec();
+        let mut script = EMPTY.to_owned();
         if removal.all {
             script.push_str("systemctl disable -q --now containerd.service 2>/dev/null || :\n");
             script.push_str(
@@ -30,16 +57,20 @@ pub(super) fn task(removal: &Removal) -> Task {
             );
             script.push_str("awk '{ print $5 }' /proc/self/mountinfo | grep '^/run/containerd/' | sort -r | xargs -r -n 1 umount -l 2>/dev/null || :\n");
             script.push_str(&remove_data(&removal.spec.registry.containerd_data_dir));
-            folders.push("/run/containerd".to_owned());
+            folders.push("/run/containerd");
+        }
+        if removal.facts[&host.name].owned.iter().any(|line| line == "dir\t/var/lib/cni") {
+            folders.push("/var/lib/cni");
+        } else {
+            script.push_str(CNI_STATE);
         }
         for folder in folders {
-            let _ = writeln!(script, "[ ! -d {0} ] || find {0} -xdev -mindepth 1 -delete", quote(&folder));
+            let _ = writeln!(script, "empty {folder}");
         }
+        script.push_str(KUBERNETES);
         script.push_str("rm -f /etc/cni/net.d/10-flannel.conflist /opt/cni/bin/flannel /run/xtables.lock\n");
         let remove = Command::new("remove files of the cluster", script);
-        if host.is_node() {
-            task = task.on(&host.name, HostWork::new(vec![Box::new(remove)]));
-        }
+        task = task.on(&host.name, HostWork::new(vec![Box::new(remove)]));
     }
     task
 }
@@ -56,7 +87,25 @@ fn remove_data(folder: &str) -> String {
 mod tests {
     use std::{fs, process::Command};
 
-    use super::remove_data;
+    use super::{EMPTY, remove_data};
+
+    #[test]
+    fn a_folder_with_a_mount_below_it_is_not_emptied() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = fs::canonicalize(&folder).unwrap().join("kubelet");
+        let mounts = folder.path().join("mounts");
+        for (mounted, emptied) in
+            [("kubelet/pods/1/volumes/mine", false), ("kubelet-2/x", true), ("kubelet", true)]
+        {
+            fs::create_dir_all(data.join("pods/1/volumes/mine")).unwrap();
+            let point = data.with_file_name(mounted);
+            fs::write(&mounts, format!("36 35 98:0 / {} rw - ext4 /dev/sda1 rw\n", point.display())).unwrap();
+            let script = format!("kk_fail() {{ return 1; }}\n{EMPTY}\nempty {}", data.display());
+            let done = Command::new("sh").args(["-euc", &script]).env("MOUNTS", &mounts).status().unwrap();
+            assert_eq!(done.success(), emptied, "{mounted}");
+            assert_eq!(data.join("pods").exists(), !emptied, "{mounted}");
+        }
+    }
 
     #[test]
     fn of_the_runtimes_folder_only_what_the_runtime_made_goes() {

@@ -7,8 +7,8 @@ use kk_engine::{HostWork, Task, actions::Command};
 use super::Removal;
 
 /// Through the runtime while it answers, because that also takes back what CNI plugins made. What is left after it, or
-/// without it, is ended and unmounted by hand: only processes in the cgroups of pods, only mounts below the kubelet's
-/// and the runtime's own folders.
+/// without it, is ended and unmounted by hand: only processes in the cgroups of this host's own pods (another kubelet in a
+/// container of the host has its pods deeper), only mounts below the kubelet's folder and the runtime's for pods.
 const SCRIPT: &str = r#"
 if [ -S /run/containerd/containerd.sock ] && command -v crictl >/dev/null; then
     for pod in $(timeout 10 crictl pods -q 2>/dev/null); do
@@ -16,13 +16,31 @@ if [ -S /run/containerd/containerd.sock ] && command -v crictl >/dev/null; then
     done
     wait
 fi
-for procs in $(find /sys/fs/cgroup -path '*kubepods*' -name cgroup.procs 2>/dev/null); do
-    for pid in $(cat "$procs" 2>/dev/null); do kill -KILL "$pid" 2>/dev/null || :; done
+pods_below() { find "$1" -maxdepth "$2" -type d \( -name kubepods -o -name kubepods.slice \) 2>/dev/null || :; }
+{
+    # A host that is itself a pod sees the cgroups of its siblings.
+    grep -q ':/kubepods' /proc/1/cgroup || pods_below /sys/fs/cgroup 2
+    while IFS=: read -r _ name path; do
+        path=${path%/init.scope}
+        [ -z "${path%/}" ] || pods_below "/sys/fs/cgroup/${name#name=}$path" 1
+    done </proc/1/cgroup
+} >pods
+while read -r pods; do
+    for procs in $(find "$pods" -name cgroup.procs 2>/dev/null); do
+        # 0 is a process of another process namespace.
+        for pid in $(cat "$procs" 2>/dev/null); do [ "$pid" = 0 ] || kill -KILL "$pid" 2>/dev/null || :; done
+    done
+done <pods
+kubelet=$(readlink -f /var/lib/kubelet) || kubelet=/var/lib/kubelet
+KK_D=$kubelet/ awk '
+    index($5, ENVIRON["KK_D"]) == 1 { print $5 }
+    $5 ~ "^/run/containerd/(io[.]containerd[.]runtime[.]v2[.]task/k8s[.]io|io[.]containerd[.]grpc[.]v1[.]cri)/" { print $5 }
+' /proc/self/mountinfo | sort -r | while read -r mount; do
+    # The kernel writes spaces in octal.
+    mount=$(printf '%b' "$mount")
+    umount "$mount" 2>/dev/null || umount -l "$mount" 2>/dev/null || :
 done
-awk '{ print $5 }' /proc/self/mountinfo | grep -E '^(/var/lib/kubelet|/run/containerd|/run/netns/cni-|/var/run/netns/cni-)' | sort -r | while read -r mount; do
-    [ "$mount" = /var/lib/kubelet ] || umount "$mount" 2>/dev/null || umount -l "$mount" 2>/dev/null || :
-done
-find /sys/fs/cgroup -depth -type d -path '*kubepods*' -exec rmdir {} \; 2>/dev/null || :
+while read -r pods; do find "$pods" -depth -type d -exec rmdir {} \; 2>/dev/null || :; done <pods
 "#;
 
 /// On every node.

@@ -11,7 +11,7 @@ pub(super) fn task(removal: &Removal) -> Task {
     let mut task = Task::new("stop_etcd", "Remove etcd");
     let data = quote(&removal.spec.etcd.data_dir).into_owned();
     for host in removal.hosts() {
-        let ours = removal.facts[&host.name].owned.iter().any(|line| line.contains("\t/etc/etcd.env"));
+        let ours = crate::precheck::is_ours(&removal.facts[&host.name], "/etc/etcd.env");
         if host.has_role(&Role::Etcd) && ours {
             // Killed, not asked: a member that has lost its quorum would look for a new leader first, and its data goes.
             let script = format!(
