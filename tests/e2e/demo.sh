@@ -36,7 +36,13 @@ sed "s#image: IMAGE#image: $image#" tests/e2e/web.yaml | kubectl apply -f -
 kubectl -n web rollout status deployment/web --timeout=60s
 kubectl -n web get pods -o wide
 printf '\nhttp://web.web.svc.cluster.local:8080/health answers: '
-on node2 sh -s web web.web.svc.cluster.local <tests/e2e/ask_from_pod.sh
+ask() { on node2 sh -s web web.web.svc.cluster.local <tests/e2e/ask_from_pod.sh; }
+tries=0
+# kube-proxy hears of new endpoints a moment after the pods are ready.
+until ask 2>"$demo/why"; do
+  [ $((tries += 1)) -lt 5 ] || { cat "$demo/why"; exit 1; }
+  sleep 1
+done
 printf '\n'
 
 say "done: three hosts and a cluster in $((SECONDS - begun)) s"
@@ -45,7 +51,8 @@ Look further:
   $programs/kk-lab exec node1 -- kubectl get pods -A       a command on a host
   $programs/kk-lab exec node1 -- bash                      a shell there
   $programs/kk-lab enter -- bash                           a shell of this machine in the hosts' network
-  ls $demo/kubekey/lab/runs                                log and journal of each run of kk
+  ls $demo/kubekey/lab/runs
+                                                           log and journal of each run of kk
 Create again (nothing to do):
   $programs/kk-lab enter -- env HOME=$demo/home $programs/kk create cluster -f $demo/cluster.yaml --workdir $demo/kubekey
 End it:

@@ -14,6 +14,8 @@ pub(crate) const UNITS: [&str; 3] = ["etcd", "containerd", "kubelet"];
 
 /// A Deployment behind a Service; `make demo` shows the same.
 const WEB: &str = include_str!("../web.yaml");
+/// Its name, as pods know it.
+const SERVICE: &str = "web.web.svc.cluster.local";
 const ASK_FROM_POD: &str = include_str!("../ask_from_pod.sh");
 
 /// Its cache lies where no comparison of hosts looks.
@@ -94,8 +96,11 @@ pub(crate) fn service_answers_across_nodes(ctx: &Context<'_>, site: &Site) -> Re
             let answer = ask_from_pod(ctx, host, target)?;
             ensure!(answer == "OK", "from the pod on {host}, {target} answers `{answer}`");
         }
+        // kube-proxy on each node hears of new endpoints a moment after the pods are ready. From then on every try counts.
+        let known = "the Service answers on each worker";
+        ctx.until(known, Duration::from_secs(10), || Ok(ask_from_pod(ctx, host, SERVICE).ok()))?;
         for _ in 0..10 {
-            let answer = ask_from_pod(ctx, host, "web.web.svc.cluster.local")?;
+            let answer = ask_from_pod(ctx, host, SERVICE)?;
             ensure!(answer == "OK", "from the pod on {host}, the Service answers `{answer}`");
         }
     }
