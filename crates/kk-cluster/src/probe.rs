@@ -15,6 +15,7 @@ pub(crate) fn probe_spec(target: &Target, pipeline: &Pipeline, host: &Host) -> P
     let files = [
         "/usr/local/bin/*",
         "/opt/cni/bin/*",
+        "/etc/cni/net.d/*",
         "/etc/kubernetes/*",
         "/etc/kubernetes/pki/*",
         "/etc/kubernetes/manifests/*",
@@ -26,8 +27,7 @@ pub(crate) fn probe_spec(target: &Target, pipeline: &Pipeline, host: &Host) -> P
     probe
         .units
         .extend(["docker.service", "firewalld.service", "ufw.service", "kubelet.service"].map(str::to_owned));
-    let tools = ["tar", "mount", "umount", "ip", "iptables", "conntrack", "socat", "modprobe", "nsenter"];
-    probe.tools.extend(tools.map(str::to_owned));
+    probe.tools.extend(precheck::NODE_TOOLS.map(str::to_owned));
     probe.modules.extend(modules::os::kernel_modules(spec).into_iter().map(str::to_owned));
     probe.ports.extend(modules::ports(spec, host).into_iter().map(|(port, _)| port));
     probe.disks.extend(["/usr/local/bin".to_owned(), spec.registry.containerd_data_dir.clone()]);

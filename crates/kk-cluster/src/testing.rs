@@ -6,7 +6,7 @@ use kk_config::Spec;
 use kk_connector::HostKeyPolicy;
 use kk_engine::Facts;
 
-use crate::{Options, Session, Settings};
+use crate::{Options, Session, Settings, precheck::NODE_TOOLS};
 
 /// A file of `config-samples/`.
 pub(crate) fn sample(name: &str) -> Spec {
@@ -36,7 +36,6 @@ pub(crate) fn session(spec: Spec, folder: &Path) -> Session {
 
 /// Every host as it comes from its installer, with nothing that needs a word.
 pub(crate) fn fresh(spec: &Spec) -> BTreeMap<String, Facts> {
-    let tools = ["tar", "mount", "umount", "ip", "iptables", "conntrack", "socat", "modprobe", "nsenter"];
     let fact = |host: &kk_config::Host| Facts {
         hostname: host.name.clone(),
         arch: "amd64".into(),
@@ -49,7 +48,7 @@ pub(crate) fn fresh(spec: &Spec) -> BTreeMap<String, Facts> {
         nameservers: vec!["192.0.2.53".into()],
         addresses: [host.internal_address.to_string()].into(),
         features: ["overlay".to_owned()].into(),
-        tools: tools.map(|tool| (tool.to_owned(), format!("/usr/bin/{tool}"))).into(),
+        tools: NODE_TOOLS.map(|tool| (tool.to_owned(), format!("/usr/bin/{tool}"))).into(),
         disks: [("/var/lib/kubelet".to_owned(), (100_000_000, 50_000_000))].into(),
         ..Facts::default()
     };

@@ -114,6 +114,30 @@ async fn a_delete_does_not_end_a_cluster_of_somebody_else() {
     assert!(!session.delete(&facts, true).unwrap().plan.is_empty());
 }
 
+#[test]
+fn a_delete_lets_selinux_enforce_again_where_it_did() {
+    let spec = testing::sample("all-in-one.yaml");
+    for (line, enforces) in [("saved\t/etc/selinux/config", true), ("made\t/etc/etcd.env", false)] {
+        let mut facts = testing::fresh(&spec);
+        for facts in facts.values_mut() {
+            facts.owned = vec![line.to_owned()];
+        }
+        let removal = Removal { spec: &spec, facts: &facts, all: false, folder: "/nowhere".into() };
+        let pipeline = pipelines::delete_cluster::pipeline(&removal);
+        let mut text = String::new();
+        for work in
+            pipeline.modules.iter().flat_map(|module| &module.tasks).flat_map(|task| task.hosts.values())
+        {
+            for action in &work.actions {
+                if let kk_engine::Apply::Script(script) = action.apply(&kk_engine::Facts::default()) {
+                    text += &script.text;
+                }
+            }
+        }
+        assert_eq!(text.contains("setenforce 1"), enforces, "{line}");
+    }
+}
+
 /// The plan for hosts that all have joined, with this answer of the first one to the question about the cluster.
 async fn plan_of_joined(answer: &str) -> String {
     let file = kk_engine::FileFact { sha256: "same".into(), ..kk_engine::FileFact::default() };

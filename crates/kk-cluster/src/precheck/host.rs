@@ -1,6 +1,6 @@
 //! What one host is, against what a cluster needs.
 
-use kk_config::{Arch, Host, ProxyMode, Role, Spec};
+use kk_config::{Arch, Host, NetworkPlugin, ProxyMode, Role, Spec};
 use kk_engine::Facts;
 
 use super::Findings;
@@ -14,6 +14,10 @@ const MEMORY_KIB: u64 = 900_000;
 const FREE_KIB: u64 = 2 * 1024 * 1024;
 /// The kubelet's share of a file system below which it evicts pods, in percent.
 const EVICTION_PERCENT: u64 = 15;
+/// Programs that a node needs, beside those of this program.
+pub(crate) const NODE_TOOLS: [&str; 9] =
+    ["tar", "mount", "umount", "ip", "iptables", "conntrack", "socat", "modprobe", "nsenter"];
+
 pub(super) fn check(spec: &Spec, host: &Host, facts: &Facts, found: &mut Findings) {
     system(host, facts, found);
     tools(host, facts, found);
@@ -24,6 +28,7 @@ pub(super) fn check(spec: &Spec, host: &Host, facts: &Facts, found: &mut Finding
     network(host, facts, found);
     if host.is_node() {
         other_runtimes(spec, facts, found);
+        other_networks(spec, facts, found);
     }
 }
 
@@ -52,11 +57,7 @@ fn system(host: &Host, facts: &Facts, found: &mut Findings) {
 }
 
 fn tools(host: &Host, facts: &Facts, found: &mut Findings) {
-    let needed: &[&str] = if host.is_node() {
-        &["tar", "mount", "umount", "ip", "iptables", "conntrack", "socat", "modprobe", "nsenter"]
-    } else {
-        &["tar"]
-    };
+    let needed: &[&str] = if host.is_node() { &NODE_TOOLS } else { &["tar"] };
     let missing: Vec<&str> = needed.iter().copied().filter(|tool| !facts.tools.contains_key(*tool)).collect();
     if !missing.is_empty() {
         found.error(
@@ -197,6 +198,27 @@ fn other_runtimes(spec: &Spec, facts: &Facts, found: &mut Findings) {
         found.error(
             format!("{} holds data of another containerd", spec.registry.containerd_data_dir),
             "move it away, or set spec.registry.containerdDataDir to another folder",
+        );
+    }
+}
+
+/// A CNI configuration that is there before flannel's lets the runtime put pods into another network.
+fn other_networks(spec: &Spec, facts: &Facts, found: &mut Findings) {
+    let has_joined = facts.files.contains_key("/etc/kubernetes/kubelet.conf");
+    if has_joined || spec.network.plugin == NetworkPlugin::None {
+        return;
+    }
+    let others: Vec<&str> = facts
+        .files
+        .keys()
+        .filter_map(|path| path.strip_prefix("/etc/cni/net.d/"))
+        .filter(|name| *name != "10-flannel.conflist")
+        .filter(|name| [".conf", ".conflist", ".json"].iter().any(|end| name.ends_with(end)))
+        .collect();
+    if !others.is_empty() {
+        found.warning(
+            format!("/etc/cni/net.d holds another network: {}", others.join(", ")),
+            "move it away, or pods may be put into it before flannel runs",
         );
     }
 }

@@ -14,6 +14,7 @@ use kk_engine::Facts;
 use serde::Serialize;
 
 pub(crate) use fixed::QUERY as FIXED_SETTINGS;
+pub(crate) use host::NODE_TOOLS;
 
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use kk_config::KubeVersion;
-use kk_engine::UnitFact;
+use kk_engine::{FileFact, UnitFact};
 
 use super::*;
 use crate::testing;
@@ -55,6 +55,11 @@ fn each_trouble_is_found_with_its_weight() {
             Severity::Warning,
             "9 % free on /var/lib/kubelet",
         ),
+        (
+            |f| _ = f.files.insert("/etc/cni/net.d/87-podman.conflist".into(), FileFact::default()),
+            Severity::Warning,
+            "/etc/cni/net.d holds another network: 87-podman.conflist",
+        ),
         (|f| f.swaps = vec!["/dev/sdb1".into()], Severity::Adapted, "swap is on (/dev/sdb1)"),
         (|f| f.selinux = "enforcing".into(), Severity::Adapted, "SELinux enforces"),
         (|f| f.cgroup_v2 = false, Severity::Adapted, "cgroup v1 with Kubernetes v1.36.4"),
@@ -90,8 +95,8 @@ fn our_own_programs_may_hold_their_ports() {
 
 #[test]
 fn what_somebody_else_installed_is_refused() {
-    let file = || kk_engine::FileFact { sha256: "others".into(), ..kk_engine::FileFact::default() };
     type Spoil = fn(&mut Facts);
+    let file = || FileFact { sha256: "others".into(), ..FileFact::default() };
     let cases: &[(Spoil, &str, &str)] = &[
         (
             |f| _ = f.units.insert("containerd.service".into(), UnitFact::default()),
@@ -125,7 +130,7 @@ fn what_somebody_else_installed_is_refused() {
 fn an_etcd_whose_ca_is_elsewhere_is_left_alone() {
     for (ca, refused) in [(OUR_CA, false), ("another", true)] {
         let mut facts = well();
-        let file = kk_engine::FileFact { sha256: ca.into(), ..kk_engine::FileFact::default() };
+        let file = FileFact { sha256: ca.into(), ..FileFact::default() };
         facts.files.insert("/etc/ssl/etcd/ssl/ca.pem".into(), file);
         let wanted = (Severity::Error, "the CA of the etcd on these hosts is not on this machine".to_owned());
         assert_eq!(findings(facts), if refused { vec![wanted] } else { Vec::new() });

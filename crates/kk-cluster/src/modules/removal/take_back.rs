@@ -24,8 +24,12 @@ pub(super) fn task(removal: &Removal) -> Task {
         let mut work = HostWork::default().provides(removed(&host.name).key());
         if removal.is_needed(host) {
             let keep = if removal.all { String::new() } else { format!(" '{RUNTIME}'") };
+            // The file comes back by itself; what the kernel does now does not.
+            let enforced =
+                removal.facts[&host.name].owned.iter().any(|line| line == "saved\t/etc/selinux/config");
+            let enforce = if enforced { "setenforce 1 || :\n" } else { "" };
             let script = format!(
-                "kk_disown_all{keep}\nsystemctl reset-failed etcd.service kubelet.service containerd.service 2>/dev/null || :\n[ ! -s /etc/hostname ] || [ \"$(cat /etc/hostname)\" = \"$(hostname)\" ] || hostname \"$(cat /etc/hostname)\"\n"
+                "kk_disown_all{keep}\n{enforce}systemctl reset-failed etcd.service kubelet.service containerd.service 2>/dev/null || :\n[ ! -s /etc/hostname ] || [ \"$(cat /etc/hostname)\" = \"$(hostname)\" ] || hostname \"$(cat /etc/hostname)\"\n"
             );
             work.actions
                 .push(Box::new(Command::new("restore what was replaced, remove what was made", script)));
