@@ -32,7 +32,8 @@ impl Removal<'_> {
     /// Whether anything that this program made is on the host. It is written down before it is made.
     fn is_needed(&self, host: &Host) -> bool {
         let facts = &self.facts[&host.name];
-        facts.owned.iter().any(|line| self.all || !take_back::is_runtime(line))
+        let data = &self.spec.registry.containerd_data_dir;
+        facts.owned.iter().any(|line| self.all || !take_back::is_runtime(line, data))
     }
 
     /// The hosts with a cluster that somebody else made: a wrong address in the file must not end it.
