@@ -257,7 +257,8 @@ kk_uptime() {
     cut -d . -f 1 /proc/uptime
 }
 
-# kk_wait SECONDS PAUSE WORDS: runs the file "condition" until it ends with 0. Says what the last look said.
+# kk_wait SECONDS PAUSE WORDS: runs the file "condition" until it ends with 0. Says what the last look said. A run that
+# is stopped does not wait: nothing is half done by it.
 kk_wait() {
     kk_until=$(($(kk_uptime) + $1))
     until sh -e ./condition >condition.out 2>&1; do
@@ -265,6 +266,7 @@ kk_wait() {
             tail -n 10 condition.out >&2
             kk_fail "$3 for $1 s" || return
         fi
+        [ ! -e ../stop ] || exit 75
         sleep "$2" 2>/dev/null || sleep 1
     done
 }

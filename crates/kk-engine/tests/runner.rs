@@ -174,6 +174,27 @@ async fn stop_lets_running_operations_end_and_begins_nothing() {
 }
 
 #[tokio::test]
+async fn stop_does_not_wait_for_what_is_only_waited_for() {
+    let host = ShellHost::new("a");
+    let options = Options::default();
+    let stop = options.stop.clone();
+    let wait = kk_engine::actions::WaitUntil::new("it is there", "[ -e /nowhere ]");
+    let tasks = vec![
+        Task::new("wait", "").on("a", HostWork::new(vec![Box::new(wait)])),
+        Task::new("next", "").on("a", log("next")),
+    ];
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        stop.cancel();
+    });
+    let began = std::time::Instant::now();
+    let ran = run(tasks, &[&host], options).await;
+    assert!(began.elapsed() < Duration::from_secs(20));
+    assert!(ran.report.stopped && !ran.report.ok && ran.report.failures.is_empty(), "{:?}", ran.report);
+    assert!(host.log().is_empty());
+}
+
+#[tokio::test]
 async fn cancel_ends_running_operations_at_once() {
     let host = ShellHost::new("a");
     let options = Options::default();

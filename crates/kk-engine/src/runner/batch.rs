@@ -28,7 +28,7 @@ impl Batch {
     pub(super) fn new<'a>(scripts: impl IntoIterator<Item = &'a Script>) -> Self {
         let nonce = nonce();
         let mut files = vec![payload("lib.sh".into(), shell::LIB)];
-        // The directory lets the engine put a file "stop" there: nothing new begins then.
+        // The directory lets the engine put a file "stop" there: nothing new begins then, and a wait ends with 75.
         let mut driver = format!(
             "kk_say() {{ printf '\\n@{nonce} %s\\n' \"$*\"; }}\n\
              kk_operation() {{\n\
@@ -36,6 +36,7 @@ impl Batch {
              kk_say start \"$1\"\n\
              ( cd \"$1.d\" && exec sh -e \"../$1.sh\" ) >\"$2\" 2>&4 </dev/null\n\
              kk_code=$?\n\
+             [ $kk_code -ne 75 ] || [ ! -e stop ] || {{ kk_say stopped; exit 0; }}\n\
              [ $kk_code -ne 0 ] || [ ! -f \"$2\" ] || {{ kk_say out \"$1\"; cat \"$2\"; }}\n\
              rm -rf \"$1.d\"\n\
              kk_say end \"$1\" $kk_code\n\

@@ -269,13 +269,10 @@ impl<'a> Trip<'a> {
         }
     }
 
-    /// Lets the running operation be the last: the driver looks for this file before each. Gives whether the place
-    /// for it was known.
+    /// Lets the running operation be the last: the driver looks for this file before each, and waits end by it. Gives
+    /// whether the place for it was known.
     fn stop(&self, connection: &Arc<dyn Connection>) -> bool {
         let Some(directory) = self.directory.clone() else { return false };
-        if self.next + 1 >= self.scripts.len() {
-            return true;
-        }
         let connection = connection.clone();
         tokio::spawn(async move {
             let text = format!(": >{}", quote(&format!("{directory}/stop")));
