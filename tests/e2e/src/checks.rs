@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 
 use crate::context::Context;
@@ -71,7 +71,10 @@ pub(crate) fn cluster_is_complete(ctx: &Context<'_>, site: &Site) -> Result<()> 
     nodes_are_ready(ctx, site)?;
     let coredns = ctx.kubectl_json(site, "-n kube-system get deployment coredns")?;
     let (wanted, available) = (&coredns["spec"]["replicas"], &coredns["status"]["availableReplicas"]);
-    ensure!(wanted == available, "CoreDNS: {available} of {wanted} pods are available");
+    if wanted != available {
+        let pods = ctx.kubectl(site, "-n kube-system describe pods -l k8s-app=kube-dns")?;
+        bail!("CoreDNS: {available} of {wanted} pods are available\n{pods}");
+    }
     let pods = ctx.kubectl_json(site, "get pods -A")?;
     for pod in items(&pods) {
         let name = text(&pod["metadata"]["name"]);
