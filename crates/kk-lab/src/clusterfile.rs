@@ -68,7 +68,6 @@ pub(crate) fn text(
         ("runc", "runc"),
         ("cni", "cni-plugins"),
         ("crictl", "crictl"),
-        ("helm", "helm"),
         ("flannel", "flannel"),
         ("flannelCniPlugin", "flannel-cni-plugin"),
         ("coredns", "coredns"),
