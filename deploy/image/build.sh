@@ -20,7 +20,7 @@ suite=${SUITE:-bookworm}
 export SOURCE_DATE_EPOCH=0 LC_ALL=C
 layout=$(mktemp -d "$folder/unfinished.XXXXXX")
 trap 'rm -rf "$layout"' EXIT
-mkdir -p "$layout/blobs/sha256" "$layout/work/files"
+mkdir -p "$layout/blobs/sha256" "$layout/parts/files"
 
 fail() { # message, hint
   printf 'error: %s\nhint: %s\n' "$1" "$2" >&2
@@ -40,12 +40,12 @@ make_base() { # FILE
     --customize-hook='echo shell-operator:x:65532:65532::/tmp:/bin/bash >>"$1/etc/passwd"' \
     --customize-hook='echo shell-operator:x:65532: >>"$1/etc/group"' \
     --customize-hook='rm -rf "$1"/var/log/* "$1"/var/cache/* "$1"/etc/hostname "$1"/etc/resolv.conf' \
-    "$suite" "$layout/work/base.tar" >"$layout/work/log" 2>&1; then
-    tail -n 15 "$layout/work/log" >&2
+    "$suite" "$layout/parts/base.tar" >"$layout/parts/log" 2>&1; then
+    tail -n 15 "$layout/parts/log" >&2
     fail "mmdebstrap cannot build Debian $suite" "its last words are above; it needs root or user namespaces, and a Debian mirror"
   fi
   rm -f "$folder"/base-*.tar
-  mv "$layout/work/base.tar" "$1"
+  mv "$layout/parts/base.tar" "$1"
 }
 
 # A binary that was linked on a newer system does not start on an older one.
@@ -71,8 +71,8 @@ add_blob() { # FILE, media type
 add_layer() { # FILE.TAR
   local sum descriptor
   sum=$(sha256sum <"$1" | cut -d ' ' -f 1)
-  gzip --no-name <"$1" >"$layout/work/layer"
-  descriptor=$(add_blob "$layout/work/layer" application/vnd.oci.image.layer.v1.tar+gzip)
+  gzip --no-name <"$1" >"$layout/parts/layer"
+  descriptor=$(add_blob "$layout/parts/layer" application/vnd.oci.image.layer.v1.tar+gzip)
   jq -nc --argjson layer "$descriptor" --arg sum "$sum" '{layer: $layer, diff: "sha256:\($sum)"}'
 }
 
@@ -111,8 +111,8 @@ write_config() { # layers
       Cmd: ["start"]
     },
     rootfs: {type: "layers", diff_ids: [$layers[].diff]}
-  }' >"$layout/work/config"
-  add_blob "$layout/work/config" application/vnd.oci.image.config.v1+json
+  }' >"$layout/parts/config"
+  add_blob "$layout/parts/config" application/vnd.oci.image.config.v1+json
 }
 
 [[ $image =~ ^[a-z0-9][a-zA-Z0-9._:/-]*:[a-zA-Z0-9._-]+$ ]] ||
@@ -120,18 +120,18 @@ write_config() { # layers
 base=$folder/base-$(cat "$script" - <<<"$suite $packages" | sha256sum | cut -c -12).tar
 [ -e "$base" ] || make_base "$base"
 check_glibc "$base"
-bash deploy/image/files.sh "$layout/work/files" "$binary"
-write_tar "$layout/work/files.tar" "$layout/work/files" .
+bash deploy/image/files.sh "$layout/parts/files" "$binary"
+write_tar "$layout/parts/files.tar" "$layout/parts/files" .
 
-layers=$({ add_layer "$base"; add_layer "$layout/work/files.tar"; } | jq -sc .)
+layers=$({ add_layer "$base"; add_layer "$layout/parts/files.tar"; } | jq -sc .)
 config=$(write_config "$layers")
 jq -nc --argjson config "$config" --argjson layers "$layers" '{
   schemaVersion: 2,
   mediaType: "application/vnd.oci.image.manifest.v1+json",
   config: $config,
   layers: [$layers[].layer]
-}' >"$layout/work/manifest"
-manifest=$(add_blob "$layout/work/manifest" application/vnd.oci.image.manifest.v1+json)
+}' >"$layout/parts/manifest"
+manifest=$(add_blob "$layout/parts/manifest" application/vnd.oci.image.manifest.v1+json)
 jq -nc --argjson manifest "$manifest" --arg name "$(whole_name)" --arg tag "${image##*:}" '{
   schemaVersion: 2,
   mediaType: "application/vnd.oci.image.index.v1+json",
@@ -145,7 +145,7 @@ jq -nc --argjson config "$config" --argjson layers "$layers" --arg image "$image
   [{Config: ($config | path), RepoTags: [$image], Layers: [$layers[].layer | path]}]' >"$layout/manifest.json"
 
 archive=$folder/shell-operator.tar
-write_tar "$layout/work/archive" "$layout" oci-layout index.json manifest.json blobs
-mv "$layout/work/archive" "$archive"
+write_tar "$layout/parts/archive" "$layout" oci-layout index.json manifest.json blobs
+mv "$layout/parts/archive" "$archive"
 size() { numfmt --to=iec "$1"; }
 echo "$image: $archive, $(size "$(stat -c %s "$archive")") ($(size "$(jq '.[1].layer.size' <<<"$layers")") above Debian)"
