@@ -1,6 +1,6 @@
 //! Settings that a create cannot change on a running cluster: addresses are handed out, certificates and kubeconfigs
-//! name the endpoint, data lies in etcd, and another version is an upgrade, never a thing of chance. They are read from the files of the first control plane, so that they are known also
-//! while its API is down.
+//! name the endpoint, data lies in etcd, and another version is an upgrade, never a thing of chance. They are read from
+//! the files of the first control plane, so that they are known also while its API is down.
 
 use std::collections::BTreeSet;
 

@@ -32,7 +32,7 @@ const EMPTY: &str = r#"
 empty() {
     [ -d "$1" ] || return 0
     real=$(readlink -f "$1") || return
-    if KK_D=$real/ awk 'index($5, ENVIRON["KK_D"]) == 1 { any = 1 } END { exit !any }' "${KK_MOUNTS-/proc/self/mountinfo}"; then
+    if KK_D=$real/ awk 'index($5, ENVIRON["KK_D"]) == 1 { any = 1 } END { exit !any }' /proc/self/mountinfo; then
         kk_fail "something is still mounted below $1: unmount it, and run again"
         return 1
     fi
@@ -100,8 +100,9 @@ mod tests {
             fs::create_dir_all(data.join("pods/1/volumes/mine")).unwrap();
             let point = data.with_file_name(mounted);
             fs::write(&mounts, format!("36 35 98:0 / {} rw - ext4 /dev/sda1 rw\n", point.display())).unwrap();
-            let script = format!("kk_fail() {{ return 1; }}\n{EMPTY}\nempty {}", data.display());
-            let done = Command::new("sh").args(["-euc", &script]).env("KK_MOUNTS", &mounts).status().unwrap();
+            let empty = EMPTY.replace("/proc/self/mountinfo", mounts.to_str().unwrap());
+            let script = format!("kk_fail() {{ return 1; }}\n{empty}\nempty {}", data.display());
+            let done = Command::new("sh").args(["-euc", &script]).status().unwrap();
             assert_eq!(done.success(), emptied, "{mounted}");
             assert_eq!(data.join("pods").exists(), !emptied, "{mounted}");
         }
