@@ -456,6 +456,25 @@ fn waiting_is_not_cut_short_by_a_clock_that_is_corrected() {
 }
 
 #[test]
+fn swap_that_is_on_again_or_gone_for_good_does_not_keep_a_delete_from_its_end() {
+    let host = Host::new();
+    let swap = |name: &str| host.directory.path().join(name).display().to_string();
+    let (on, off) = (swap("on"), swap("off"));
+    fs::write(&off, "").unwrap();
+    host.write("proc/swaps", &format!("Filename Type Size Used Priority\n{on} file 1 0 -2\n"));
+    host.write("etc/kubekey/owned", &format!("swap\t{on}\nswap\t{off}\nswap\t/dev/gone\n"));
+    let said = host.ok("kk_disown_all");
+    assert_eq!(host.calls(), [format!("swapon {off}"), "systemctl daemon-reload".to_owned()]);
+    assert!(said.contains("swap /dev/gone is gone already"), "{said}");
+    assert!(!host.path("etc/kubekey").exists());
+
+    host.write("etc/kubekey/owned", &format!("swap\t{off}\n"));
+    host.fake("fail", "swapon", &off, "");
+    host.fails("kk_disown_all");
+    assert_eq!(host.owned(), [format!("swap\t{off}")]);
+}
+
+#[test]
 fn what_a_power_cut_left_of_a_file_goes_with_it() {
     let host = Host::new();
     host.ok("kk_own /usr/it");
