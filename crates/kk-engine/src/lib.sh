@@ -323,7 +323,13 @@ kk_disown() {
         [ "$4" != active ] || systemctl start "$2"
         ;;
     user) ! id "$2" >/dev/null 2>&1 || userdel "$2" ;;
-    swap) swapon "$2" ;;
+    swap)
+        if [ ! -e "$2" ]; then
+            kk_note "swap $2 is gone already"
+        elif ! awk -v dev="$2" '$1 == dev { found = 1 } END { exit !found }' "$KK_ROOT/proc/swaps" 2>/dev/null; then
+            swapon "$2"
+        fi
+        ;;
     *) kk_note "unknown line, left alone: $1 $2" ;;
     esac
 }
