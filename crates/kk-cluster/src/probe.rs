@@ -4,14 +4,14 @@
 //! decide which tasks there are.
 
 use kk_config::{Host, Role};
-use kk_engine::{Pipeline, ProbeSpec};
+use kk_engine::ProbeSpec;
 
 use crate::{Target, cluster_state, modules, precheck};
 
-/// Everything that is asked of one host, in one round trip. `pipeline` was built without facts.
-pub(crate) fn probe_spec(target: &Target, pipeline: &Pipeline, host: &Host) -> ProbeSpec {
+/// Everything that is asked of one host, in one round trip. `asks` is what its actions read.
+pub(crate) fn probe_spec(target: &Target, asks: ProbeSpec, host: &Host) -> ProbeSpec {
     let spec = target.spec;
-    let mut probe = pipeline.asks();
+    let mut probe = asks;
     let files = [
         "/usr/local/bin/*",
         "/opt/cni/bin/*",

@@ -130,8 +130,12 @@ impl Session {
         let facts = self.spec.hosts.iter().map(|host| (host.name.clone(), Facts::default())).collect();
         let target = self.target(&facts).await?;
         let pipeline = pipelines::create_cluster::pipeline(&target)?;
-        let specs =
-            self.spec.hosts.iter().map(|host| (host, probe::probe_spec(&target, &pipeline, host))).collect();
+        let mut asks = pipeline.asks();
+        let specs = self.spec.hosts.iter().map(|host| {
+            let asks = asks.remove(&host.name).unwrap_or_default();
+            (host, probe::probe_spec(&target, asks, host))
+        });
+        let specs = specs.collect();
         Ok(self.probe(specs, cancel, answered).await)
     }
 

@@ -2,6 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::{
+    Owned,
+    question::{Asked, Replies},
+};
+
 /// What the probe is to look at, beyond what it always gathers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProbeSpec {
@@ -21,9 +26,27 @@ pub struct ProbeSpec {
     pub modules: BTreeSet<String>,
     /// Paths whose file system's size and free space are wanted.
     pub disks: BTreeSet<String>,
-    /// Further questions by name: a shell snippet whose standard output becomes [`Facts::values`]. A snippet that
-    /// fails gives no value.
+    /// Further questions by name; added by [`ProbeSpec::ask`].
+    pub questions: BTreeMap<String, Asked>,
+    /// Untyped questions by name: a shell snippet whose standard output becomes [`Facts::values`]. A snippet that
+    /// fails gives no value. New code uses a [`crate::Question`].
     pub values: BTreeMap<String, String>,
+}
+
+impl ProbeSpec {
+    /// Adds all that another one looks at.
+    pub fn merge(&mut self, other: &Self) {
+        self.files.extend(other.files.iter().cloned());
+        self.units.extend(other.units.iter().cloned());
+        self.tools.extend(other.tools.iter().cloned());
+        self.sysctls.extend(other.sysctls.iter().cloned());
+        self.ports.extend(&other.ports);
+        self.users.extend(other.users.iter().cloned());
+        self.modules.extend(other.modules.iter().cloned());
+        self.disks.extend(other.disks.iter().cloned());
+        self.questions.extend(other.questions.iter().map(|(name, asked)| (name.clone(), asked.clone())));
+        self.values.extend(other.values.iter().map(|(name, snippet)| (name.clone(), snippet.clone())));
+    }
 }
 
 /// What a host is. Plain data; checks are pure functions of it.
@@ -85,10 +108,19 @@ pub struct Facts {
     pub users: BTreeSet<String>,
     /// Path asked for → (size, free) of its file system in KiB.
     pub disks: BTreeMap<String, (u64, u64)>,
-    /// Lines of `/etc/kubekey/owned`: what this program made or replaced here.
-    pub owned: Vec<String>,
+    /// `/etc/kubekey/owned`: what this program made or replaced here, and for which cluster.
+    pub owned: Owned,
+    /// What came back for [`ProbeSpec::questions`]; read with [`Facts::answer`].
+    pub replies: Replies,
     /// Answers to [`ProbeSpec::values`], without the last newline.
     pub values: BTreeMap<String, String>,
+}
+
+impl Facts {
+    /// Whether the file, link or directory was made or replaced by this program.
+    pub fn owns(&self, path: &str) -> bool {
+        self.owned.owns(path)
+    }
 }
 
 /// A systemd unit.

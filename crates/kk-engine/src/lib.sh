@@ -2,6 +2,7 @@
 #
 # What kk makes or replaces is written down in /etc/kubekey/owned before it is touched, one tab-separated line each;
 # kk_disown_all takes all of it back. Kinds of lines:
+#   cluster NAME CA MACHINE    the cluster that the host belongs to, SHA-256 of its CA, the host's machine id; the head
 #   made PATH                  a file or link that was not there
 #   saved PATH                 a file or link whose original is /etc/kubekey/saved/PATH
 #   dir PATH                   a directory that was not there
@@ -48,6 +49,21 @@ kk_record() {
 kk_recorded() {
     kk_state
     KK_P="$1$KK_TAB" awk 'index($0, ENVIRON["KK_P"]) == 1 { found = 1; exit } END { exit !found }' "$KK_STATE/owned"
+}
+
+# kk_belong NAME CA: writes down which cluster the host belongs to, by its name and the SHA-256 of its CA. A host of
+# another cluster is refused.
+kk_belong() {
+    kk_state
+    kk_known=$(awk -F '\t' '$1 == "cluster" { print; exit }' "$KK_STATE/owned")
+    case $kk_known in
+    "cluster$KK_TAB$1$KK_TAB$2$KK_TAB"*) return 0 ;;
+    ?*)
+        kk_known=${kk_known#*"$KK_TAB"}
+        kk_fail "this host belongs to the cluster ${kk_known%%"$KK_TAB"*} (identity ${kk_known#*"$KK_TAB"})" || return
+        ;;
+    esac
+    kk_record "cluster$KK_TAB$1$KK_TAB$2$KK_TAB$(cat "$KK_ROOT/etc/machine-id" 2>/dev/null || echo -)"
 }
 
 # kk_parents PATH: makes the missing parent directories, written down from the top.
@@ -339,16 +355,18 @@ kk_note() {
 }
 
 # kk_disown_all [KEEP]: takes everything back, from the last line to the first, and then the record itself. Lines that
-# match the extended regular expression KEEP stay as they are; lines that fail stay, with what they need, for the next
-# time.
+# match the extended regular expression KEEP stay as they are; lines that fail stay, with what they need and the head
+# line, for the next time.
 kk_disown_all() {
     [ -d "$KK_STATE" ] || return 0
     kk_state
     : >kk-owned.kept
-    cp "$KK_STATE/owned" kk-owned.all
+    grep -v "^cluster$KK_TAB" "$KK_STATE/owned" >kk-owned.all || :
+    grep "^cluster$KK_TAB" "$KK_STATE/owned" >kk-owned.head || :
     if [ -n "${1-}" ]; then
-        grep -E -e "$1" "$KK_STATE/owned" >kk-owned.kept || :
-        grep -vE -e "$1" "$KK_STATE/owned" >kk-owned.all || :
+        mv kk-owned.all kk-owned.both
+        grep -E -e "$1" kk-owned.both >kk-owned.kept || :
+        grep -vE -e "$1" kk-owned.both >kk-owned.all || :
     fi
     kk_reversed kk-owned.all >kk-owned.back
     : >kk-owned.left
@@ -367,7 +385,9 @@ kk_disown_all() {
         rm -rf "$KK_STATE"
         return
     fi
-    (umask 077 && kk_reversed kk-owned.left | cat kk-owned.kept - >"$KK_STATE/owned.new")
+    # What was kept on purpose belongs to no cluster; what failed still does.
+    [ -s kk-owned.left ] || : >kk-owned.head
+    (umask 077 && kk_reversed kk-owned.left | cat kk-owned.head kk-owned.kept - >"$KK_STATE/owned.new")
     mv -f "$KK_STATE/owned.new" "$KK_STATE/owned"
     [ ! -s kk-owned.left ] ||
         kk_fail "$(wc -l <kk-owned.left) thing(s) could not be taken back; /etc/kubekey/owned names them"

@@ -13,14 +13,18 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// All that the checks of its actions read from the facts. A pipeline built from empty facts tells what to probe.
-    pub fn asks(&self) -> ProbeSpec {
-        let mut spec = ProbeSpec::default();
+    /// By host, what the checks of its actions read from the host's facts. A pipeline built from empty facts tells what
+    /// to probe.
+    pub fn asks(&self) -> BTreeMap<String, ProbeSpec> {
+        let mut specs: BTreeMap<String, ProbeSpec> = BTreeMap::new();
         let tasks = self.modules.iter().flat_map(|module| &module.tasks);
-        for action in tasks.flat_map(|task| task.hosts.values()).flat_map(|work| &work.actions) {
-            action.asks(&mut spec);
+        for (host, work) in tasks.flat_map(|task| &task.hosts) {
+            let spec = specs.entry(host.clone()).or_default();
+            for action in &work.actions {
+                action.asks(spec);
+            }
         }
-        spec
+        specs
     }
 }
 

@@ -1,7 +1,8 @@
 # Looks at a host: one round trip, few processes, and nothing is changed. Generated lines set, before this text:
 #   KK_N       nonce: a line "@NONCE NAME" begins a section, so that no content can be taken for one
 #   kk_files kk_units kk_tools kk_sysctls kk_ports kk_users kk_modules kk_disks   functions that call "$@" with the list
-#   kk_values  starts the further questions in the background; their answers are the files value.N and status.N
+#   kk_values  starts the further questions in the background; what they leave are the files value.N and status.N, and
+#              reply.N, error.N and code.N
 # The SHA-256 of large files is remembered in /etc/kubekey/sums, lines of SUM SIZE MTIME CTIME INODE PATH, and a file is
 # read again only when one of the others differs. Users cannot set a ctime.
 export LC_ALL=C
@@ -180,6 +181,17 @@ wait
 for kk_name in value.*; do
     [ -e "$kk_name" ] || continue
     kk_section "value ${kk_name#value.} $(cat "status.${kk_name#value.}" 2>/dev/null)"
+    cat "$kk_name"
+done
+for kk_name in reply.*; do
+    [ -e "$kk_name" ] || continue
+    kk_number=${kk_name#reply.}
+    read -r kk_code <"code.$kk_number"
+    if [ "$kk_code" != 0 ]; then
+        kk_section "error $kk_number"
+        tail -n 1 "error.$kk_number"
+    fi
+    kk_section "reply $kk_number $kk_code"
     cat "$kk_name"
 done
 

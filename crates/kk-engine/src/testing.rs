@@ -50,5 +50,5 @@ pub fn answer(command: &Command, answer: impl Fn(&str) -> Output) -> Output {
 }
 
 fn nonce(command: &Command) -> Option<&str> {
-    command.script.strip_prefix("kk_say() { printf '\\n@")?.split(' ').next()
+    command.script.split_once("kk_say() { printf '\\n@")?.1.split(' ').next()
 }

@@ -11,8 +11,8 @@ use kk_connector::UploadFile;
 use kk_engine::{
     Action, Apply, Change, Facts,
     actions::{
-        Absent, Block, Command, Directory, File, KernelModules, Link, SwapOff, Sysctls, Unit, Upload, User,
-        WaitUntil,
+        Absent, Block, ClusterIdentity, Command, Directory, File, KernelModules, Link, SwapOff, Sysctls,
+        Unit, Upload, User, WaitUntil,
     },
 };
 use serde::{Deserialize, de::DeserializeOwned};
@@ -221,6 +221,16 @@ fn block() {
         content: String,
     }
     cases("block", |input: Input| Block::new(input.path, input.begin, input.end, input.content));
+}
+
+#[test]
+fn cluster_identity() {
+    #[derive(Deserialize)]
+    struct Input {
+        name: String,
+        ca_sha256: String,
+    }
+    cases("cluster_identity", |input: Input| ClusterIdentity::new(input.name, input.ca_sha256));
 }
 
 #[test]

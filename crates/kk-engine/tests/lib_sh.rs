@@ -265,6 +265,37 @@ fn what_could_not_be_taken_back_is_kept_for_the_next_time() {
 }
 
 #[test]
+fn a_host_belongs_to_one_cluster() {
+    let host = Host::new();
+    host.write("etc/machine-id", "77aa\n");
+    host.ok("kk_belong prod ab12; kk_belong prod ab12; echo x >s; kk_put s /etc/made 644 $ME");
+    assert_eq!(host.owned(), ["cluster prod ab12 77aa", "made /etc/made"]);
+    for other in ["staging ab12", "prod ab13", "pro ab12", "prod 'ab12\t'"] {
+        let error = host.fails(&format!("kk_belong {other}"));
+        assert!(error.contains("this host belongs to the cluster prod (identity ab12"), "{error}");
+    }
+    assert_eq!(host.owned().len(), 2);
+    host.ok("kk_disown_all");
+    assert!(!host.path("etc/kubekey").exists());
+    host.ok("kk_belong staging ab12");
+}
+
+#[test]
+fn only_what_could_not_be_taken_back_leaves_a_host_in_its_cluster() {
+    let host = Host::new();
+    host.ok(
+        "kk_belong prod-runtime ab12; echo x >s; kk_put s /etc/made 644 $ME; kk_put s /etc/runtime 644 $ME",
+    );
+    fs::remove_file(host.path("etc/made")).unwrap();
+    fs::create_dir(host.path("etc/made")).unwrap();
+    host.fails("kk_disown_all runtime");
+    assert_eq!(host.owned(), ["cluster prod-runtime ab12 -", "made /etc/runtime", "made /etc/made"]);
+    fs::remove_dir(host.path("etc/made")).unwrap();
+    host.ok("kk_disown_all runtime");
+    assert_eq!(host.owned(), ["made /etc/runtime"]);
+}
+
+#[test]
 fn what_is_to_be_kept_stays_recorded() {
     let host = Host::new();
     host.ok("echo new >s; kk_put s /etc/mine 644 $ME; kk_put s /etc/runtime.toml 644 $ME");

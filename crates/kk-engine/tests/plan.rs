@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use kk_engine::{
-    Action, Facts, FileFact, HostWork, Module, Pipeline, Plan, PlanError, PlannedTask, Slot, SlotKey, Task,
-    actions::Directory,
+    Action, Facts, FileFact, HostWork, Module, Pipeline, Plan, PlanError, PlannedTask, Question, Slot,
+    SlotKey, Task, actions, actions::Directory, question,
 };
 
 fn slot(name: &str) -> SlotKey {
@@ -54,6 +54,30 @@ fn only_hosts_with_a_difference_have_something_to_do() {
 }
 
 #[test]
+fn a_pipeline_of_empty_facts_tells_what_to_probe_on_each_host() {
+    const NOTE: Question<String> = Question::new("note", "cat /note", question::text);
+    let command =
+        actions::Command::new("x", "x").when(|facts| !facts.files.contains_key("/x")).reads(|spec| {
+            spec.files.insert("/x".into());
+            spec.ask(&NOTE);
+        });
+    let wait =
+        actions::WaitUntil::new("it is up", "true").done_by(|facts| facts.units.is_empty()).reads(|spec| {
+            spec.units.insert("x.service".into());
+        });
+    let task = Task::new("t", "")
+        .on("a", work())
+        .on("b", HostWork::new(vec![Box::new(command) as Box<dyn Action>, Box::new(wait)]));
+    let pipeline = Pipeline { name: "test".into(), modules: vec![Module::new("m", vec![task])] };
+    let asks = pipeline.asks();
+    assert_eq!(asks["a"].files, ["/d".to_owned()].into());
+    assert!(asks["a"].questions.is_empty() && asks["a"].units.is_empty());
+    assert_eq!(asks["b"].files, ["/x".to_owned()].into());
+    assert_eq!(asks["b"].questions["note"].snippet, "cat /note");
+    assert_eq!(asks["b"].units, ["x.service".to_owned()].into());
+}
+
+#[test]
 fn a_slot_without_a_provider_is_refused() {
     for work in [work().needs(slot("x")), work().awaits(slot("x"))] {
         let text = error(vec![Task::new("t", "").on("a", work)]);
@@ -98,13 +122,4 @@ fn a_task_beside_waits_for_its_needs_and_not_for_its_lane() {
         Task::new("images", "").beside().on("a", work().needs(slot("init")).provides(slot("images"))),
     ];
     assert!(error(tasks).contains("wait for each other"));
-}
-
-#[test]
-fn a_pipeline_of_empty_facts_tells_what_to_probe() {
-    let pipeline = Pipeline {
-        name: "test".into(),
-        modules: vec![Module::new("m", vec![Task::new("t", "").on("a", work())])],
-    };
-    assert_eq!(pipeline.asks().files, ["/d".to_owned()].into());
 }

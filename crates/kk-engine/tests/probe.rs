@@ -2,15 +2,21 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::{collections::BTreeMap, fs, path::Path, process::Command, time::Instant};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
 
-use kk_engine::{Facts, ProbeSpec, parse_probe, probe_script};
+use kk_engine::{Answer, Facts, ProbeSpec, Question, Unanswered, parse_probe, probe_script, question};
 
 /// Runs the script in a directory of its own below `root`, with the host's files below `root` too.
 fn run(spec: &ProbeSpec, root: &Path) -> Facts {
     let work = root.join("work");
     fs::create_dir_all(&work).unwrap();
-    let script = probe_script(spec, "n0nce");
+    let script = probe_script(spec, "n0nce").replacen("unset KK_ROOT ", "unset ", 1);
     let now = || i64::try_from(std::time::UNIX_EPOCH.elapsed().unwrap().as_millis()).unwrap();
     let output =
         Command::new("sh").arg("-c").arg(script).current_dir(&work).env("KK_ROOT", root).output().unwrap();
@@ -45,6 +51,7 @@ fn this_machine_is_seen_as_it_is() {
         users: ["root".to_owned(), "no-such-user".to_owned()].into(),
         modules: ["no_such_module".to_owned()].into(),
         disks: ["/".to_owned(), format!("{missing}/below")].into(),
+        questions: BTreeMap::new(),
         values: BTreeMap::from([
             ("frame".to_owned(), "printf 'a\\n@n0nc value\\n\\n'".to_owned()),
             ("fails".to_owned(), "echo no; exit 3".to_owned()),
@@ -106,6 +113,31 @@ fn sums_of_large_files_are_remembered_until_the_file_changes() {
     fs::File::options().write(true).open(&big).unwrap().set_modified(kept).unwrap();
     let changed = sum(&run(&spec, root.path()));
     assert!(changed != "a".repeat(64) && changed != first, "{changed}");
+}
+
+#[test]
+fn a_question_without_an_answer_says_why() {
+    let root = tempfile::tempdir().unwrap();
+    let ask = |name, snippet| Question::new(name, snippet, question::text).within(Duration::from_secs(1));
+    let (framed, fails) =
+        (ask("framed", "printf 'a\\n@n0nc reply 0 0\\n'"), ask("fails", "echo refused >&2; exit 3"));
+    let slow = ask("slow", "echo begun; exec sleep 60");
+    let deaf = ask("deaf", "trap : TERM; echo begun; while :; do sleep 60; done");
+    let cut = ask("cut", "echo begun; exec sleep 60").marks_its_end();
+    let other = ask("other", "");
+    let mut spec = ProbeSpec::default();
+    for question in [&framed, &fails, &slow, &deaf, &cut] {
+        spec.ask(question);
+    }
+    let facts = run(&spec, root.path());
+    assert_eq!(facts.answer(&framed), Answer::Answered("a\n@n0nc reply 0 0".to_owned()));
+    let refused = Unanswered::Failed { code: 3, stderr: "refused".into() };
+    assert_eq!(facts.answer(&fails), Answer::Unanswered(refused));
+    for late in [&slow, &deaf] {
+        assert_eq!(facts.answer(late), Answer::Unanswered(Unanswered::TimedOut { seconds: 1 }));
+    }
+    assert_eq!(facts.answer(&cut), Answer::Answered("begun".to_owned()));
+    assert_eq!(facts.answer(&other), Answer::NotAsked);
 }
 
 #[test]
@@ -236,7 +268,8 @@ fn a_host_with_few_and_old_tools_is_understood() {
     assert_eq!(facts.selinux, "enforcing");
     assert_eq!(facts.nameservers, ["10.0.0.2", "10.0.0.3"]);
     assert_eq!(facts.addresses.len(), 2);
-    assert_eq!(facts.owned, ["made\t/a", "saved\t/b"]);
+    assert!(facts.owns("/a") && facts.owns("/b"));
+    assert_eq!(facts.owned.entries().len(), 2, "a line that was cut does not count");
 }
 
 #[test]

@@ -329,6 +329,14 @@ async fn each_operation_has_its_own_shell_directory_and_files() {
 }
 
 #[tokio::test]
+async fn a_root_for_tests_in_the_environment_of_a_host_is_ignored() {
+    let host = ShellHost::with_foreign_root("a");
+    let work = script("echo \"root=[$KK_ROOT] state=[$KK_STATE]\" >&2; exit 1");
+    let ran = run(vec![Task::new("t", "").on("a", work)], &[&host], Options::default()).await;
+    assert_eq!(ran.failure().cause, "root=[] state=[/etc/kubekey]");
+}
+
+#[tokio::test]
 async fn what_a_script_prints_reaches_the_slot_exactly() {
     for (text, wanted) in [
         ("printf 'a\\n\\nb'", "a\n\nb"),

@@ -69,7 +69,7 @@ async fn a_delete_leaves_hosts_alone_that_hold_nothing() {
     let mut facts = testing::fresh(&spec);
     let folder = tempfile::tempdir().unwrap();
     let name = spec.hosts[1].name.clone();
-    facts.get_mut(&name).unwrap().owned = vec!["made\t/etc/etcd.env".into()];
+    facts.get_mut(&name).unwrap().owned = vec!["made\t/etc/etcd.env"].into();
     let removal = Removal { spec: &spec, facts: &facts, all: true, folder: folder.path().to_owned() };
     let plan = Plan::new(pipelines::delete_cluster::pipeline(&removal), &facts).unwrap();
     assert!(!plan.is_empty());
@@ -88,7 +88,7 @@ async fn a_delete_without_all_leaves_the_runtime() {
         "made\t/usr/local/bin/crictl",
     ];
     for facts in facts.values_mut() {
-        facts.owned = lines.map(str::to_owned).to_vec();
+        facts.owned = lines.map(str::to_owned).to_vec().into();
     }
     let plan = |all| {
         let removal = Removal { spec: &spec, facts: &facts, all, folder: "/nowhere".into() };
@@ -109,7 +109,7 @@ async fn a_delete_does_not_end_a_cluster_of_somebody_else() {
     let error = session.delete(&facts, true).err().unwrap().to_string();
     assert!(error.contains("a cluster that kk did not make"), "{error}");
     for facts in facts.values_mut() {
-        facts.owned = vec!["made\t/etc/systemd/system/kubelet.service".into()];
+        facts.owned = vec!["made\t/etc/systemd/system/kubelet.service"].into();
     }
     assert!(!session.delete(&facts, true).unwrap().plan.is_empty());
 }
@@ -120,7 +120,7 @@ fn a_delete_lets_selinux_enforce_again_where_it_did() {
     for (line, enforces) in [("saved\t/etc/selinux/config", true), ("made\t/etc/etcd.env", false)] {
         let mut facts = testing::fresh(&spec);
         for facts in facts.values_mut() {
-            facts.owned = vec![line.to_owned()];
+            facts.owned = vec![line.to_owned()].into();
         }
         let removal = Removal { spec: &spec, facts: &facts, all: false, folder: "/nowhere".into() };
         let pipeline = pipelines::delete_cluster::pipeline(&removal);

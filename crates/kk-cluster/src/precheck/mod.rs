@@ -89,10 +89,7 @@ pub(crate) fn precheck(spec: &Spec, facts: &BTreeMap<String, Facts>, etcd_ca: &s
 
 /// Whether this program has written a file of the host.
 pub(crate) fn is_ours(facts: &Facts, path: &str) -> bool {
-    let record = |line: &String| {
-        line.strip_prefix("made\t").or_else(|| line.strip_prefix("saved\t")).is_some_and(|of| of == path)
-    };
-    facts.owned.iter().any(record)
+    facts.owns(path)
 }
 
 #[cfg(test)]

@@ -120,7 +120,7 @@ fn what_somebody_else_installed_is_refused() {
         spoil(&mut facts);
         assert_eq!(findings(facts.clone()), [(Severity::Error, (*what).to_owned())]);
         for kind in ["made", "saved"] {
-            facts.owned = vec![format!("{kind}\t{record}")];
+            facts.owned = vec![format!("{kind}\t{record}")].into();
             assert_eq!(findings(facts.clone()), [], "{record}");
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::hints::Hints;
-use crate::{Action, Apply, Change, Facts, OutputFn, Script};
+use crate::{Action, Apply, Change, Facts, OutputFn, ProbeSpec, Script};
 
 /// When something is to be done.
 type When = Arc<dyn Fn(&Facts) -> bool + Send + Sync>;
@@ -14,6 +14,7 @@ pub struct Command {
     describe: String,
     script: Script,
     when: When,
+    reads: ProbeSpec,
     hints: Hints,
     transient: Vec<String>,
     undo: Option<Script>,
@@ -26,6 +27,7 @@ impl Command {
             describe: describe.into(),
             script: Script::new(script),
             when: Arc::new(|_| true),
+            reads: ProbeSpec::default(),
             hints: Hints::default(),
             transient: Vec::new(),
             undo: None,
@@ -36,6 +38,13 @@ impl Command {
     #[must_use]
     pub fn when(mut self, when: impl Fn(&Facts) -> bool + Send + Sync + 'static) -> Self {
         self.when = Arc::new(when);
+        self
+    }
+
+    /// Says what [`Command::when`] reads from the facts, so that the probe looks at it.
+    #[must_use]
+    pub fn reads(mut self, declare: impl FnOnce(&mut ProbeSpec)) -> Self {
+        declare(&mut self.reads);
         self
     }
 
@@ -90,6 +99,10 @@ impl Action for Command {
 
     fn transient(&self, _code: i32, stderr: &str) -> bool {
         self.transient.iter().any(|text| stderr.contains(text.as_str()))
+    }
+
+    fn asks(&self, spec: &mut ProbeSpec) {
+        spec.merge(&self.reads);
     }
 
     fn hint(&self, stderr: &str) -> Option<String> {

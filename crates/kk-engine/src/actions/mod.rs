@@ -3,6 +3,7 @@
 mod absent;
 mod attributes;
 mod block;
+mod cluster_identity;
 mod command;
 mod directory;
 mod file;
@@ -18,6 +19,7 @@ mod wait;
 
 pub use absent::Absent;
 pub use block::Block;
+pub use cluster_identity::ClusterIdentity;
 pub use command::Command;
 pub use directory::Directory;
 pub use file::File;

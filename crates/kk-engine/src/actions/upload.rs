@@ -98,8 +98,8 @@ impl Transfer {
         }
         let payload = |name: &str, text: &str| Payload { name: name.into(), content: text.as_bytes().into() };
         UploadHooks {
-            before: Some(format!(". ./lib.sh\n{own}").into()),
-            after: Some(". ./lib.sh\nkk_remember_sums sums\n".into()),
+            before: Some(format!("{}. ./lib.sh\n{own}", shell::RESET).into()),
+            after: Some(format!("{}. ./lib.sh\nkk_remember_sums sums\n", shell::RESET).into()),
             files: vec![payload("lib.sh", shell::LIB), payload("sums", &sums)],
         }
     }

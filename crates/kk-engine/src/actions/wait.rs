@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use kk_connector::quote;
 
 use super::hints::Hints;
-use crate::{Action, Apply, Change, Facts, Script};
+use crate::{Action, Apply, Change, Facts, ProbeSpec, Script};
 
 /// When nothing is to be waited for.
 type DoneBy = Arc<dyn Fn(&Facts) -> bool + Send + Sync>;
@@ -18,6 +18,7 @@ pub struct WaitUntil {
     every: Duration,
     within: Duration,
     done_by: DoneBy,
+    reads: ProbeSpec,
     hints: Hints,
 }
 
@@ -31,6 +32,7 @@ impl WaitUntil {
             every: Duration::from_millis(200),
             within: Duration::from_mins(2),
             done_by: Arc::new(|_| false),
+            reads: ProbeSpec::default(),
             hints: Hints::default(),
         }
     }
@@ -53,6 +55,13 @@ impl WaitUntil {
     #[must_use]
     pub fn done_by(mut self, done: impl Fn(&Facts) -> bool + Send + Sync + 'static) -> Self {
         self.done_by = Arc::new(done);
+        self
+    }
+
+    /// Says what [`WaitUntil::done_by`] reads from the facts, so that the probe looks at it.
+    #[must_use]
+    pub fn reads(mut self, declare: impl FnOnce(&mut ProbeSpec)) -> Self {
+        declare(&mut self.reads);
         self
     }
 
@@ -81,6 +90,10 @@ impl Action for WaitUntil {
             quote(&format!("waited until {}", self.describe)),
         );
         Apply::Script(Script::new(text).with_file("condition", self.condition.clone().into_bytes()))
+    }
+
+    fn asks(&self, spec: &mut ProbeSpec) {
+        spec.merge(&self.reads);
     }
 
     fn hint(&self, stderr: &str) -> Option<String> {

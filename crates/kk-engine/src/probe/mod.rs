@@ -16,8 +16,9 @@ pub use script::probe_script;
 
 use crate::{Facts, Failure, ProbeSpec};
 
-/// A probe that takes longer than this has met a hung host.
-const TIMEOUT: Duration = Duration::from_mins(1);
+/// Time for a probe beside its questions: a slow disk may have to read large programs once. One that takes longer has
+/// met a hung host.
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Looks at a host: one round trip.
 ///
@@ -30,7 +31,8 @@ pub async fn probe(
 ) -> Result<Facts, Failure> {
     let nonce = nonce();
     let mut command = Command::new(probe_script(spec, &nonce));
-    command.timeout = TIMEOUT;
+    let questions = spec.questions.values().map(|asked| asked.seconds).max().unwrap_or(0);
+    command.timeout = TIMEOUT + Duration::from_secs(questions);
     command.cancel = cancel.clone();
     let output = connection.run(command).await?;
     let received = now_ms();

@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::script::swap_separators;
-use crate::{Facts, FileFact, ProbeSpec, UnitFact};
+use crate::{
+    Facts, FileFact, Owned, ProbeSpec, UnitFact,
+    question::{Replies, Reply},
+};
 
 /// `CAP_SYS_RESOURCE` (linux/capability.h).
 const CAP_SYS_RESOURCE: u32 = 24;
@@ -50,7 +53,8 @@ pub fn parse(spec: &ProbeSpec, nonce: &str, output: &str, received_ms: i64) -> R
     facts.nameservers =
         resolv.filter_map(|line| line.trim().strip_prefix("nameserver")).filter_map(first_word).collect();
     facts.addresses = addresses(sections.get("addresses")?);
-    facts.owned = owned(sections.get("owned")?);
+    facts.owned = Owned::parse(sections.get("owned")?);
+    facts.replies = replies(spec, &sections);
     for (number, name) in spec.values.keys().enumerate() {
         if let Ok(text) = sections.get(&format!("value {number} 0")) {
             facts.values.insert(name.clone(), text.strip_suffix('\n').unwrap_or(text).to_owned());
@@ -71,6 +75,12 @@ impl<'a> Sections<'a> {
 
     fn get(&self, name: &str) -> Result<&'a str, String> {
         self.0.get(name).copied().ok_or_else(|| format!("the section \"{name}\" is missing"))
+    }
+
+    /// The section whose name is `prefix` and an exit code.
+    fn with_code(&self, prefix: &str) -> Option<(i32, &'a str)> {
+        let (name, text) = self.0.range(prefix..).next()?;
+        Some((name.strip_prefix(prefix)?.parse().ok()?, *text))
     }
 
     fn lines(&self, name: &str) -> Result<std::str::Lines<'a>, String> {
@@ -320,10 +330,25 @@ fn addresses(text: &str) -> BTreeSet<String> {
     addresses
 }
 
-/// Whole lines only: a last line without its newline was cut by a power failure.
-fn owned(text: &str) -> Vec<String> {
-    let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
-    whole.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
+/// Exit codes of timeout(1) when the time is over: of GNU's, of busybox' (128 + SIGTERM), and after a SIGKILL.
+const TIMED_OUT: [i32; 3] = [124, 143, 137];
+
+/// The further questions are numbered in the order of their names. One without a section counts as failed: it was
+/// asked.
+fn replies(spec: &ProbeSpec, sections: &Sections) -> Replies {
+    let mut replies = Replies::new();
+    for (number, (name, asked)) in spec.questions.iter().enumerate() {
+        let (code, stdout) = sections.with_code(&format!("reply {number} ")).unwrap_or((-1, ""));
+        let stderr = sections.get(&format!("error {number}")).unwrap_or_default().trim();
+        let reply = Reply {
+            stdout: stdout.to_owned(),
+            code,
+            stderr: stderr.chars().take(300).collect(),
+            timed_out: TIMED_OUT.contains(&code).then_some(asked.seconds),
+        };
+        replies.insert(name.clone(), reply);
+    }
+    replies
 }
 
 fn first_word(text: &str) -> Option<String> {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use kk_connector::quote;
 
-use crate::ProbeSpec;
+use crate::{ProbeSpec, shell};
 
 /// Seconds that one question of [`ProbeSpec::values`] may take.
 const VALUE_SECONDS: u32 = 20;
@@ -14,7 +14,7 @@ const FEATURE_MODULES: [&str; 5] = ["overlay", "br_netfilter", "ip_vs", "nf_tabl
 
 /// The script for a host. `nonce` frames its output; give the same to [`super::parse`].
 pub fn probe_script(spec: &ProbeSpec, nonce: &str) -> String {
-    let mut text = format!("KK_N={nonce}\n");
+    let mut text = format!("{}KK_N={nonce}\n", shell::RESET);
     let modules = FEATURE_MODULES.iter().copied().chain(spec.modules.iter().map(String::as_str));
     list(&mut text, "kk_files", spec.files.iter().map(|path| glob(path)));
     list(&mut text, "kk_units", spec.units.iter().map(|word| quote(word).into_owned()));
@@ -30,6 +30,13 @@ pub fn probe_script(spec: &ProbeSpec, nonce: &str) -> String {
         let _ = writeln!(
             text,
             "    {{ timeout {VALUE_SECONDS} sh -c {snippet} </dev/null >value.{number} 2>/dev/null; echo $? >status.{number}; }} &"
+        );
+    }
+    for (number, asked) in spec.questions.values().enumerate() {
+        let (snippet, seconds) = (quote(&asked.snippet), asked.seconds);
+        let _ = writeln!(
+            text,
+            "    {{ timeout -k 2 {seconds} sh -c {snippet} </dev/null >reply.{number} 2>error.{number}; echo $? >code.{number}; }} &"
         );
     }
     text.push_str("}\n");

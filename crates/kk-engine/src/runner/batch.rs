@@ -30,7 +30,7 @@ impl Batch {
         let mut files = vec![payload("lib.sh".into(), shell::LIB)];
         // The directory lets the engine put a file "stop" there: nothing new begins then, and a wait ends with 75.
         let mut driver = format!(
-            "kk_say() {{ printf '\\n@{nonce} %s\\n' \"$*\"; }}\n\
+            "{}kk_say() {{ printf '\\n@{nonce} %s\\n' \"$*\"; }}\n\
              kk_operation() {{\n\
              [ ! -e stop ] || {{ kk_say stopped; exit 0; }}\n\
              kk_say start \"$1\"\n\
@@ -43,7 +43,8 @@ impl Batch {
              [ $kk_code -eq 0 ] || exit 0\n\
              }}\n\
              exec 4>&1\n\
-             kk_say dir \"$PWD\"\n"
+             kk_say dir \"$PWD\"\n",
+            shell::RESET
         );
         for (number, script) in scripts.into_iter().enumerate() {
             files.push(payload(format!("{number}.sh"), &format!(". ../lib.sh\n{}", script.text)));

@@ -29,13 +29,25 @@ pub struct ShellHost {
     trips: AtomicU64,
     /// So many of the next calls are lost.
     lose: Mutex<u32>,
+    /// The scripts' root is the directory, not that of this machine.
+    keeps_root: bool,
 }
 
 impl ShellHost {
     pub fn new(name: &str) -> Arc<Self> {
+        Arc::new(Self::with_root(name, true))
+    }
+
+    /// A host whose own environment has a `KK_ROOT`. Its scripts must change nothing.
+    pub fn with_foreign_root(name: &str) -> Arc<Self> {
+        Arc::new(Self::with_root(name, false))
+    }
+
+    fn with_root(name: &str, keeps_root: bool) -> Self {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir_all(root.path().join("etc")).unwrap();
-        Arc::new(Self { name: name.to_owned(), root, trips: AtomicU64::new(0), lose: Mutex::default() })
+        let (trips, lose) = (AtomicU64::new(0), Mutex::default());
+        Self { name: name.to_owned(), root, trips, lose, keeps_root }
     }
 
     pub fn lose(&self, calls: u32) {
@@ -60,7 +72,13 @@ impl ShellHost {
         for file in &command.files {
             fs::write(directory.join(&file.name), &file.content).unwrap();
         }
-        fs::write(directory.join("driver"), command.script.as_bytes()).unwrap();
+        // Scripts ignore a KK_ROOT of the host's own: for a test the directory is the root all the same.
+        let driver = if self.keeps_root {
+            command.script.replacen("unset KK_ROOT ", "unset ", 1)
+        } else {
+            command.script.to_string()
+        };
+        fs::write(directory.join("driver"), driver).unwrap();
         let mut child = tokio::process::Command::new("sh")
             .arg("driver")
             .current_dir(directory)

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use kk_engine::{HostWork, Task, actions::Command};
+use kk_engine::{HostWork, Kind, Task, actions::Command};
 
 use crate::Target;
 
@@ -28,8 +28,7 @@ pub(super) fn task(target: &Target) -> Task {
     for host in target.spec.nodes() {
         let remember =
             Command::new("remember kernel settings that kube-proxy changes", script.clone()).when(|facts| {
-                let line = format!("sysctl\t{}\t", SETTINGS[0]);
-                let known = facts.owned.iter().any(|known| known.starts_with(&line));
+                let known = facts.owned.has(Kind::Sysctl, SETTINGS[0]);
                 !known && !facts.files.contains_key("/etc/kubernetes/kubelet.conf")
             });
         task = task.on(&host.name, HostWork::new(vec![Box::new(remember)]));

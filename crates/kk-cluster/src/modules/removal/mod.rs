@@ -33,7 +33,7 @@ impl Removal<'_> {
     fn is_needed(&self, host: &Host) -> bool {
         let facts = &self.facts[&host.name];
         let data = &self.spec.registry.containerd_data_dir;
-        facts.owned.iter().any(|line| self.all || !take_back::is_runtime(line, data))
+        facts.owned.entries().iter().any(|entry| self.all || !take_back::is_runtime(&entry.line, data))
     }
 
     /// The hosts with a cluster that somebody else made: a wrong address in the file must not end it.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use kk_connector::quote;
-use kk_engine::{HostWork, Task, actions::Command};
+use kk_engine::{HostWork, Kind, Task, actions::Command};
 
 use super::Removal;
 
@@ -59,7 +59,7 @@ pub(super) fn task(removal: &Removal) -> Task {
             script.push_str(&remove_data(&removal.spec.registry.containerd_data_dir));
             folders.push("/run/containerd");
         }
-        if removal.facts[&host.name].owned.iter().any(|line| line == "dir\t/var/lib/cni") {
+        if removal.facts[&host.name].owned.has(Kind::Dir, "/var/lib/cni") {
             folders.push("/var/lib/cni");
         } else {
             script.push_str(CNI_STATE);

@@ -1,7 +1,7 @@
 //! Take back everything that is recorded on the host: files, folders, units, users, kernel settings, swap.
 
 use kk_connector::quote;
-use kk_engine::{HostWork, Task, actions::Command};
+use kk_engine::{HostWork, Kind, Task, actions::Command};
 
 use super::{Removal, removed};
 
@@ -36,8 +36,7 @@ pub(super) fn task(removal: &Removal) -> Task {
             let data = &removal.spec.registry.containerd_data_dir;
             let keep = if removal.all { String::new() } else { format!(" {}", quote(&runtime(data))) };
             // The file comes back by itself; what the kernel does now does not.
-            let enforced =
-                removal.facts[&host.name].owned.iter().any(|line| line == "saved\t/etc/selinux/config");
+            let enforced = removal.facts[&host.name].owned.has(Kind::Saved, "/etc/selinux/config");
             let enforce = if enforced { "setenforce 1 || :\n" } else { "" };
             let script = format!(
                 "kk_disown_all{keep}\n{enforce}systemctl reset-failed etcd.service kubelet.service containerd.service 2>/dev/null || :\n[ ! -s /etc/hostname ] || [ \"$(cat /etc/hostname)\" = \"$(hostname)\" ] || hostname \"$(cat /etc/hostname)\"\n"
