@@ -47,7 +47,11 @@ impl Crontab {
         } else {
             let fields = shorthand(line).unwrap_or(line);
             check_fields(fields).map_err(fail)?;
-            let parser = CronParser::builder().seconds(Seconds::Optional).year(Year::Disallowed).build();
+            let parser = CronParser::builder()
+                .seconds(Seconds::Optional)
+                .year(Year::Disallowed)
+                .dom_and_dow(has_open_day(fields))
+                .build();
             let cron = parser.parse(&clean(fields)).map_err(|error| fail(error.to_string()))?;
             Rule::Fields(Box::new(cron))
         };
@@ -119,6 +123,11 @@ fn check_fields(line: &str) -> Result<(), String> {
             return Err(format!("'{bad}' is not supported in '{field}'"));
         }
     }
+    let days = fields.last().into_iter().flat_map(|field| field.split(','));
+    let mut numbers = days.flat_map(|part| part.split('/').next().unwrap_or_default().split('-'));
+    if numbers.any(|number| number.parse() == Ok(7)) {
+        return Err("days of the week are 0 (Sunday) to 6, or sun to sat; 7 is not supported".to_owned());
+    }
     for (position, field) in fields.iter().enumerate() {
         let allowed: &[&str] = match fields.len() - position {
             2 => &MONTHS,
@@ -132,6 +141,14 @@ fn check_fields(line: &str) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Whether the day of the month or of the week begins with a star: then a day must fit both, otherwise one of them.
+fn has_open_day(line: &str) -> bool {
+    let fields: Vec<&str> = line.split_whitespace().rev().collect();
+    // From the end: day of the week, month, day of the month. robfig looks at each part of a list.
+    let open = |field: &&str| field.split(',').any(|part| part.starts_with(['*', '?']));
+    [0, 2].into_iter().filter_map(|position| fields.get(position)).any(open)
 }
 
 /// `?` is `*` to robfig in every field; `5/10` is `5-MAX/10`, which croner spells out only when allowed to.
@@ -166,6 +183,8 @@ mod tests {
     #[case::names("0 6 * JAN-MAR MON", "2026-03-31T10:00:00Z", "2027-01-04T06:00:00Z")]
     #[case::start_and_step("5/20 * * * *", "2026-03-01T10:06:00Z", "2026-03-01T10:25:00Z")]
     #[case::day_of_month_or_week("0 0 13 * FRI", "2026-03-01T00:00:00Z", "2026-03-06T00:00:00Z")]
+    #[case::every_other_day_if_a_weekday("0 6 */2 * 1-5", "2026-03-05T10:00:00Z", "2026-03-09T06:00:00Z")]
+    #[case::monday_if_even("0 6 2-30/2 * */7", "2026-03-01T10:00:00Z", "2026-03-08T06:00:00Z")]
     #[case::daily("@daily", "2026-03-01T10:00:00Z", "2026-03-02T00:00:00Z")]
     #[case::every("@every 1h30m", "2026-03-01T10:00:00.7Z", "2026-03-01T11:30:00Z")]
     #[case::every_short("@every 0.1s", "2026-03-01T10:00:00.7Z", "2026-03-01T10:00:01Z")]
@@ -194,6 +213,8 @@ mod tests {
     #[case("0 6 15W * *")]
     #[case("0 6 * * 5L")]
     #[case("61 * * * *")]
+    #[case("* * * * 7")]
+    #[case("* * * * 5-7")]
     #[case("@every")]
     #[case("@every often")]
     #[case("@never")]
