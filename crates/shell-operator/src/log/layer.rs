@@ -4,6 +4,7 @@ use std::fmt::Debug;
 
 use serde_json::Value;
 use tracing::field::{Field, Visit};
+use tracing::subscriber::Interest;
 use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
@@ -19,11 +20,20 @@ pub struct LogLayer {
     pub libraries: bool,
 }
 
+impl LogLayer {
+    fn takes(&self, target: &str) -> bool {
+        self.libraries || target.starts_with("shell_operator")
+    }
+}
+
 impl<S: Subscriber> Layer<S> for LogLayer {
+    /// The answer is kept for each place in the code, and the level may change: so it is no answer about the level.
+    fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
+        if self.takes(metadata.target()) { Interest::sometimes() } else { Interest::never() }
+    }
+
     fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
-        let own = metadata.target().starts_with("shell_operator");
-        let level = level_of(*metadata.level());
-        self.logger.enabled(level) && (own || self.libraries)
+        self.logger.enabled(level_of(*metadata.level())) && self.takes(metadata.target())
     }
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
@@ -84,5 +94,46 @@ impl Visit for Visitor {
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         self.put(field, format!("{value:?}").into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::{Arc, Mutex};
+
+    use tracing_subscriber::layer::SubscriberExt;
+
+    use super::*;
+    use crate::log::Format;
+
+    #[derive(Clone, Default)]
+    struct Output(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Output {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_level_that_is_changed_counts_for_what_was_reached_before() {
+        let output = Output::default();
+        let logger = Logger::new(Format::Text, false, Level::Info, Box::new(output.clone()));
+        let layer = LogLayer { logger: logger.clone(), libraries: false };
+        let say = |number: u32| tracing::debug!(number, "looked at");
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
+            say(1);
+            logger.set_level(Level::Debug);
+            say(2);
+            logger.set_level(Level::Warn);
+            say(3);
+        });
+        let text = String::from_utf8(output.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(text, "level=debug msg=\"looked at\" number=2\n");
     }
 }
