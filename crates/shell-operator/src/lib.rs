@@ -22,3 +22,4 @@ pub mod patch;
 pub mod queue;
 pub mod schedule;
 pub mod webhook;
+pub mod yaml;

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::jq::Filter;
+use crate::yaml::{self, Dialect, Node};
 
 /// One checked operation.
 #[derive(Debug, PartialEq)]
@@ -109,17 +110,43 @@ pub fn parse(text: &str) -> Result<Vec<Operation>, String> {
     }
 }
 
+/// Keys whose value is a text, whatever it looks like: a name may be `123` or `on`.
+const TEXTS: [&str; 7] = ["operation", "apiVersion", "kind", "namespace", "name", "subresource", "jqFilter"];
+/// Keys whose value is true or false, in any of YAML's words for it.
+const FLAGS: [&str; 2] = ["ignoreMissingObject", "ignoreHookError"];
+
 fn documents(text: &str) -> Result<Vec<Value>, String> {
     let json: Result<Vec<Value>, _> = serde_json::Deserializer::from_str(text).into_iter().collect();
     let documents = match json {
         Ok(documents) => documents,
-        Err(json) => serde_saphyr::from_multiple(text).map_err(|yaml| {
+        Err(json) => yaml_documents(text).map_err(|yaml| {
             // What begins as JSON was meant as JSON, mostly: then both reasons are of use.
             let both = text.trim_start().starts_with('{');
-            if both { format!("as JSON: {json}; as YAML: {yaml}") } else { yaml.to_string() }
+            if both { format!("as JSON: {json}; as YAML: {yaml}") } else { yaml }
         })?,
     };
     Ok(documents.into_iter().filter(|document| !document.is_null()).collect())
+}
+
+fn yaml_documents(text: &str) -> Result<Vec<Value>, String> {
+    yaml::documents(text, Dialect::Structured)?.iter().map(yaml_document).collect()
+}
+
+fn yaml_document(document: &Node) -> Result<Value, String> {
+    let Node::Map(entries) = document else { return document.to_json(Dialect::Structured) };
+    let mut map = Map::new();
+    for (key, node) in entries {
+        let mut value = node.to_json(Dialect::Structured)?;
+        if let (Node::Scalar(scalar), false) = (node, value.is_null()) {
+            if TEXTS.contains(&key.text.as_str()) {
+                value = Value::String(scalar.text.clone());
+            } else if FLAGS.contains(&key.text.as_str()) {
+                value = scalar.to_json(Dialect::Text)?;
+            }
+        }
+        map.insert(key.text.clone(), value);
+    }
+    Ok(Value::Object(map))
 }
 
 fn operation(document: Value) -> Result<Operation, String> {
@@ -221,7 +248,7 @@ fn structure(
 ) -> Result<Value, String> {
     let value = map.remove(key).ok_or_else(|| format!("'{key}' is required"))?;
     let value = match value {
-        Value::String(text) => serde_saphyr::from_str(&text).map_err(|error| format!("'{key}': {error}"))?,
+        Value::String(text) => yaml::value(&text, Dialect::Text).map_err(|why| format!("'{key}': {why}"))?,
         other => other,
     };
     if fits(&value) { Ok(value) } else { Err(format!("'{key}' must be {expected}")) }
@@ -311,6 +338,37 @@ mod tests {
     #[case::only_separators("---\n---\n", 0)]
     fn good_files(#[case] text: &str, #[case] count: usize) {
         assert_eq!(parse(text).map(|operations| operations.len()), Ok(count));
+    }
+
+    #[rstest]
+    #[case::words("data: {feature: on, country: no}", serde_json::json!({ "data": { "feature": "on", "country": "no" } }))]
+    #[case::octal("spec: {defaultMode: 0644}", serde_json::json!({ "spec": { "defaultMode": 420 } }))]
+    #[case::whole_float("spec: {replicas: 1e1}", serde_json::json!({ "spec": { "replicas": 10 } }))]
+    fn structures_are_read_as_yaml_v3_reads_them(#[case] patch: &str, #[case] expected: Value) {
+        let file = format!("operation: MergePatch\nkind: Pod\nname: a\nmergePatch:\n  {patch}\n");
+        let Action::MergePatch(patch) = &parse(&file).unwrap()[0].action else { panic!("no merge patch") };
+        assert_eq!(patch.to_string(), expected.to_string());
+    }
+
+    #[test]
+    fn texts_are_read_as_kubectl_reads_them() {
+        let file = "operation: MergePatch\nkind: Pod\nname: a\nmergePatch: |\n  paused: on\n  mode: 0644\n";
+        let Action::MergePatch(patch) = &parse(file).unwrap()[0].action else { panic!("no merge patch") };
+        assert_eq!(patch.to_string(), r#"{"paused":true,"mode":420}"#);
+    }
+
+    #[test]
+    fn names_may_look_like_numbers_and_flags_like_words() {
+        let file = "operation: JQPatch\nkind: Pod\nnamespace: 007\nname: on\njqFilter: .\nignoreMissingObject: yes\n";
+        let operation = &parse(file).unwrap()[0];
+        assert_eq!((operation.namespace.as_str(), operation.name.as_str()), ("007", "on"));
+        assert!(operation.ignore_missing_object);
+    }
+
+    #[test]
+    fn a_file_may_hold_thousands_of_documents() {
+        let file = "---\noperation: Delete\nkind: Pod\nname: a\n".repeat(3000);
+        assert_eq!(parse(&file).unwrap().len(), 3000);
     }
 
     #[test]
