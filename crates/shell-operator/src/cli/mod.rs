@@ -2,12 +2,13 @@
 
 mod author;
 mod client;
+mod flags;
 mod start;
 mod webhook_args;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{FromArgMatches, Parser, Subcommand};
 
 /// Default path of the debug socket.
 const SOCKET: &str = "/var/run/shell-operator/debug.socket";
@@ -69,7 +70,11 @@ enum Command {
 
 /// Runs the command that the arguments name.
 pub(crate) fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match flags::command::<Cli>().try_get_matches().and_then(|found| Cli::from_arg_matches(&found))
+    {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
     let result = match cli.command {
         None => start::run(cli.start),
         Some(Command::Start(args)) => start::run(*args),
@@ -79,7 +84,7 @@ pub(crate) fn main() -> ExitCode {
         }
         Some(Command::Completion { shell }) => {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "shell-operator", &mut script);
+            clap_complete::generate(shell, &mut flags::command::<Cli>(), "shell-operator", &mut script);
             print(String::from_utf8_lossy(&script).trim_end());
             Ok(())
         }
@@ -97,6 +102,13 @@ pub(crate) fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Shows why the arguments are wrong, or the help that they ask for. The exit code of wrong ones is the original's.
+fn refuse(error: &clap::Error) -> ExitCode {
+    // There is nowhere to report that the terminal is gone.
+    let _ = error.print();
+    if error.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 #[expect(clippy::print_stdout, reason = "the answer of a command")]

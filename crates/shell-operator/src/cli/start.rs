@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::flags::{host, host_and_port, switch};
 use super::webhook_args::WebhookArgs;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
@@ -28,16 +29,17 @@ pub(crate) struct StartArgs {
         value_name = "BOOL",
         default_value = "true",
         num_args = 0..=1,
+        require_equals = true,
         default_missing_value = "true",
         action = clap::ArgAction::Set,
-        value_parser = switch_off
+        value_parser = switch
     )]
     hooks_reload: bool,
     /// Directory for temporary files
     #[arg(long, env = "SHELL_OPERATOR_TMP_DIR", value_name = "DIR", default_value = "/tmp/shell-operator")]
     tmp_dir: PathBuf,
     /// Address to serve metrics and health on
-    #[arg(long, env = "SHELL_OPERATOR_LISTEN_ADDRESS", value_name = "ADDRESS", default_value = "0.0.0.0")]
+    #[arg(long, env = "SHELL_OPERATOR_LISTEN_ADDRESS", value_name = "ADDRESS", default_value = "0.0.0.0", value_parser = host)]
     listen_address: IpAddr,
     /// Port to serve metrics and health on
     #[arg(long, env = "SHELL_OPERATOR_LISTEN_PORT", value_name = "PORT", default_value = "9115")]
@@ -88,10 +90,9 @@ pub(crate) struct StartArgs {
         env = "DEBUG_HTTP_SERVER_ADDR",
         hide = true,
         value_name = "ADDRESS",
-        default_value = "",
-        hide_default_value = true
+        value_parser = host_and_port
     )]
-    debug_http_addr: String,
+    debug_http_addr: Option<SocketAddr>,
     /// Accepted and not used: filters have no modules
     #[arg(
         long,
@@ -164,20 +165,6 @@ fn go_duration(text: &str) -> Result<Duration, String> {
     duration::parse(text).ok_or_else(|| format!("'{text}' is not a duration like 10s or 1m30s"))
 }
 
-/// Whether something that is on stays so: an empty variable is as none.
-fn switch_off(text: &str) -> Result<bool, String> {
-    if text.is_empty() { Ok(true) } else { switch(text) }
-}
-
-/// Whether a variable of the environment switches something on: words as Go reads them, and some more.
-pub(super) fn switch(text: &str) -> Result<bool, String> {
-    match text.to_lowercase().as_str() {
-        "1" | "t" | "true" | "y" | "yes" | "on" => Ok(true),
-        "" | "0" | "f" | "false" | "n" | "no" | "off" => Ok(false),
-        _ => Err("write true or false".to_owned()),
-    }
-}
-
 /// Requests a second: 0 for no limit, and no fewer than one in 1000 s, which is as good as none at all.
 fn rate(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|number: &f64| *number == 0.0 || (0.001..=1e6).contains(number));
@@ -242,7 +229,9 @@ fn settings(args: StartArgs) -> anyhow::Result<operator::Settings> {
     Ok(operator::Settings {
         hooks_dir: std::path::absolute(hooks_dir).context("cannot find the hooks directory")?,
         hooks_reload: args.hooks_reload,
-        tmp_dir: args.tmp_dir,
+        // Hooks get paths in it, and run in directories of their own.
+        tmp_dir: std::path::absolute(args.tmp_dir)
+            .context("cannot find the directory for temporary files")?,
         listen: SocketAddr::new(args.listen_address, args.listen_port),
         metrics_prefix: args.prometheus_metrics_prefix,
         hook_metrics_in_main: args.hook_metrics_in_main,
@@ -265,16 +254,10 @@ fn settings(args: StartArgs) -> anyhow::Result<operator::Settings> {
         }),
         webhooks: webhooks.settings(args.namespace),
         debug_socket: args.debug_unix_socket,
-        debug_http: some(args.debug_http_addr).map(|text| listen_address(&text)).transpose()?,
+        debug_http: args.debug_http_addr,
         keep_tmp_files: args.debug_keep_tmp_files,
         proxy_hook_json: log.log_proxy_hook_json,
     })
-}
-
-/// `host:port`, where no host means all addresses.
-fn listen_address(text: &str) -> anyhow::Result<SocketAddr> {
-    let full = if text.starts_with(':') { format!("0.0.0.0{text}") } else { text.to_owned() };
-    full.parse().with_context(|| format!("--debug-http-addr: '{text}' is not an address like 127.0.0.1:9652"))
 }
 
 /// The first releases called the directory so; images made for them still set it.
@@ -293,18 +276,6 @@ mod tests {
     use rstest::rstest;
 
     #[rstest]
-    #[case("1", Some(true))]
-    #[case("True", Some(true))]
-    #[case("yes", Some(true))]
-    #[case("0", Some(false))]
-    #[case("f", Some(false))]
-    #[case("", Some(false))]
-    #[case("maybe", None)]
-    fn switches_are_read_as_go_reads_them(#[case] text: &str, #[case] expected: Option<bool>) {
-        assert_eq!(switch(text).ok(), expected);
-    }
-
-    #[rstest]
     #[case("0", Some(0.0))]
     #[case("0.5", Some(0.5))]
     #[case("-1", None)]
@@ -313,14 +284,5 @@ mod tests {
     #[case("inf", None)]
     fn rates_have_bounds(#[case] text: &str, #[case] expected: Option<f64>) {
         assert_eq!(rate(text).ok(), expected);
-    }
-
-    #[rstest]
-    #[case(":80", Some("0.0.0.0:80"))]
-    #[case("127.0.0.1:80", Some("127.0.0.1:80"))]
-    #[case("[::1]:80", Some("[::1]:80"))]
-    #[case("80", None)]
-    fn addresses_may_leave_out_the_host(#[case] text: &str, #[case] expected: Option<&str>) {
-        assert_eq!(listen_address(text).ok().map(|address| address.to_string()).as_deref(), expected);
     }
 }

@@ -63,7 +63,8 @@ pub(super) struct WebhookArgs {
         long,
         env = "VALIDATING_WEBHOOK_LISTEN_ADDRESS",
         value_name = "ADDRESS",
-        default_value = "0.0.0.0"
+        default_value = "0.0.0.0",
+        value_parser = super::flags::host
     )]
     validating_webhook_listen_address: IpAddr,
     /// Service of the conversion webhooks
@@ -109,11 +110,12 @@ pub(super) struct WebhookArgs {
         long,
         env = "CONVERSION_WEBHOOK_LISTEN_ADDRESS",
         value_name = "ADDRESS",
-        default_value = "0.0.0.0"
+        default_value = "0.0.0.0",
+        value_parser = super::flags::host
     )]
     conversion_webhook_listen_address: IpAddr,
     /// Make the certificates of the webhooks and keep them in a Secret
-    #[arg(long, env = "WEBHOOK_SELF_SIGNED", value_parser = super::start::switch)]
+    #[arg(long, env = "WEBHOOK_SELF_SIGNED", value_parser = super::flags::switch)]
     webhook_self_signed: bool,
     /// Host by which the API server reaches the webhooks, for an operator outside the cluster
     #[arg(
