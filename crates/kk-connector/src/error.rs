@@ -33,7 +33,17 @@ pub enum Error {
         /// Fingerprint that the host showed.
         offered: String,
     },
-    /// No way to log in was accepted.
+    /// The host is known only through a certificate authority, and certificates of hosts cannot be verified.
+    #[error(
+        "cannot verify {address}: {place} trusts it by a certificate authority, and kk cannot verify host certificates"
+    )]
+    HostKeyAuthority {
+        /// `name:port` as dialled.
+        address: String,
+        /// File and line of the `@cert-authority`.
+        place: String,
+    },
+    /// No login method was accepted.
     #[error("{user} cannot log in to {address}: {reason}")]
     Login {
         /// `name:port` as dialled.
@@ -42,6 +52,8 @@ pub enum Error {
         user: String,
         /// Which methods were tried, and what the host said.
         reason: String,
+        /// The host hung up because too many keys were offered (sshd's `MaxAuthTries`).
+        too_many_tries: bool,
     },
     /// A key file of this machine is unreadable or not a key.
     #[error("cannot use the private key {path}: {reason}")]
@@ -50,6 +62,8 @@ pub enum Error {
         path: String,
         /// What is wrong with it.
         reason: String,
+        /// It is encrypted, and there is no passphrase for it.
+        encrypted: bool,
     },
     /// The user may not become root.
     #[error("{user} has no root rights on {host}: {reason}")]
@@ -60,6 +74,14 @@ pub enum Error {
         user: String,
         /// What sudo said.
         reason: String,
+    },
+    /// A program that every script needs is not installed.
+    #[error("{program} is not installed on {host}")]
+    MissingProgram {
+        /// Host name.
+        host: String,
+        /// Name of the program.
+        program: String,
     },
     /// The connection broke in the middle.
     #[error("the connection to {host} was lost: {reason}")]
@@ -113,10 +135,75 @@ pub enum Error {
     },
 }
 
+/// The kinds of [`Error`], for tables of what to do: a caller knows its own flags and files, this crate does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ErrorKind {
+    /// [`Error::Unreachable`].
+    Unreachable,
+    /// [`Error::HostKeyChanged`].
+    HostKeyChanged,
+    /// [`Error::HostKeyUnknown`].
+    HostKeyUnknown,
+    /// [`Error::HostKeyAuthority`].
+    HostKeyAuthority,
+    /// [`Error::KnownHosts`].
+    KnownHosts,
+    /// [`Error::Login`].
+    Login,
+    /// [`Error::Login`] after too many keys.
+    TooManyKeys,
+    /// [`Error::Key`].
+    Key,
+    /// [`Error::Key`] that is encrypted and has no passphrase.
+    EncryptedKey,
+    /// [`Error::Sudo`].
+    Sudo,
+    /// [`Error::MissingProgram`].
+    MissingProgram,
+    /// [`Error::Lost`].
+    Lost,
+    /// [`Error::Timeout`].
+    Timeout,
+    /// [`Error::Cancelled`].
+    Cancelled,
+    /// [`Error::Read`].
+    Read,
+    /// [`Error::Transfer`].
+    Transfer,
+}
+
 impl Error {
-    /// Whether trying again can help: broken and slow connections, never wrong input.
+    /// Its kind.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Unreachable { .. } => ErrorKind::Unreachable,
+            Self::HostKeyChanged { .. } => ErrorKind::HostKeyChanged,
+            Self::HostKeyUnknown { .. } => ErrorKind::HostKeyUnknown,
+            Self::HostKeyAuthority { .. } => ErrorKind::HostKeyAuthority,
+            Self::KnownHosts { .. } => ErrorKind::KnownHosts,
+            Self::Login { too_many_tries: false, .. } => ErrorKind::Login,
+            Self::Login { too_many_tries: true, .. } => ErrorKind::TooManyKeys,
+            Self::Key { encrypted: false, .. } => ErrorKind::Key,
+            Self::Key { encrypted: true, .. } => ErrorKind::EncryptedKey,
+            Self::Sudo { .. } => ErrorKind::Sudo,
+            Self::MissingProgram { .. } => ErrorKind::MissingProgram,
+            Self::Lost { .. } => ErrorKind::Lost,
+            Self::Timeout { .. } => ErrorKind::Timeout,
+            Self::Cancelled { .. } => ErrorKind::Cancelled,
+            Self::Read { .. } => ErrorKind::Read,
+            Self::Transfer { .. } => ErrorKind::Transfer,
+        }
+    }
+
+    /// Whether the network or the host's sshd is to blame. The same call may be repeated: the connection first ends what
+    /// a lost call may have left running on the host.
+    pub fn is_connection(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::Lost { .. })
+    }
+
+    /// Whether another attempt can help: broken and slow connections, never wrong input.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Unreachable { .. } | Self::Lost { .. } | Self::Timeout { .. })
+        self.is_connection() || matches!(self, Self::Timeout { .. })
     }
 
     /// What the person at the terminal can do, when it is known.
@@ -128,13 +215,17 @@ impl Error {
             Self::HostKeyUnknown { .. } => Some(
                 "add the key to known_hosts, or allow new ones with --host-key-checking accept-new".into(),
             ),
-            Self::Login { reason, .. } if reason.contains("MaxAuthTries") => {
+            Self::HostKeyAuthority { .. } => Some(
+                "add the host's own key to known_hosts (ssh-keyscan), or give it as hostKey in the file".into(),
+            ),
+            Self::MissingProgram { program, .. } => Some(format!("install {program} on the host")),
+            Self::Login { too_many_tries: true, .. } => {
                 Some("name the key that the host knows: privateKeyPath of this host in the file".into())
             }
             Self::Login { .. } => {
                 Some("check user, password and privateKeyPath of this host in the file".into())
             }
-            Self::Key { reason, .. } if reason.contains("passphrase") => {
+            Self::Key { encrypted: true, .. } => {
                 Some("give the key to an agent (ssh-add), and leave privateKeyPath out of the file".into())
             }
             Self::KnownHosts { .. } => Some(

@@ -16,7 +16,7 @@ mod stats;
 mod talk;
 
 pub use command::{Command, Output, Payload, Stats, Upload, UploadFile, UploadHooks, UploadOutcome};
-pub use error::Error;
+pub use error::{Error, ErrorKind};
 pub use fake::{FakeFile, FakeHost};
 pub use local::LocalConnection;
 pub use nonce::nonce;

@@ -104,7 +104,7 @@ impl Core {
 
     fn attempt(&self, call: &mut Call, child: &mut Option<Child>) -> Result<Reply, Failure> {
         let root = self.root()?;
-        let opening = Opening::new(&root, call).map_err(Failure::Final)?;
+        let opening = Opening::new(&root, call, &[]).map_err(Failure::Final)?;
         self.counters.attempt();
         let prelude = opening.prelude.len() as u64;
         let mut pipe = ChildPipe::start(&opening.command, child).map_err(not_begun)?;

@@ -1,6 +1,12 @@
 //! Logging in: key, password, keyboard-interactive, agent, default keys, in this order.
 
-use std::{os::fd::OwnedFd, path::Path, sync::mpsc, thread, time::Duration};
+use std::{
+    os::fd::OwnedFd,
+    path::Path,
+    sync::{Arc, mpsc},
+    thread,
+    time::Duration,
+};
 
 use kk_config::{PrivateKey, Secret};
 use rustix::event::{PollFd, PollFlags};
@@ -8,8 +14,9 @@ use ssh2::{KeyboardInteractivePrompt, Prompt, Session};
 
 use super::{
     config::{SshConfig, home},
-    dial::{is_one_of, unreachable, words},
+    errors::{is_one_of, unreachable, words},
     key,
+    session::SshSession,
 };
 use crate::{Error, poll::poll_all};
 
@@ -18,7 +25,7 @@ const REFUSED: [i32; 2] = [-18, -19];
 /// libssh2's errors of the socket: `SOCKET_SEND`, `TIMEOUT`, `SOCKET_DISCONNECT`, `SOCKET_TIMEOUT`, `SOCKET_RECV`.
 const BROKEN: [i32; 5] = [-7, -9, -13, -30, -43];
 
-/// The one of [`REFUSED`] by which libssh2 also tells that the host hung up.
+/// The one of [`REFUSED`] by which libssh2 also reports that the host hung up.
 const UNVERIFIED: [i32; 1] = [-19];
 /// How long a host that hangs up takes from saying so to doing it.
 const HANGING_UP: Duration = Duration::from_secs(1);
@@ -28,15 +35,17 @@ const AGENT: Duration = Duration::from_mins(1);
 /// OpenSSH's default keys, in its order without the rare ones.
 const DEFAULT_KEYS: [&str; 3] = ["id_ed25519", "id_ecdsa", "id_rsa"];
 
-/// Tries what the configuration has until the host is content.
-pub(super) fn log_in(session: &Session, socket: &OwnedFd, config: &SshConfig) -> Result<(), Error> {
+/// Tries what the configuration has until the host accepts it.
+pub(super) fn log_in(session: &SshSession, config: &SshConfig) -> Result<(), Error> {
+    let (session, socket) = (&session.session, session.socket());
     let offered = match session.auth_methods(&config.user) {
         Ok(offered) => offered.to_owned(),
         // The host asks for nothing.
         Err(_) if session.authenticated() => return Ok(()),
         Err(error) => return Err(unreachable(config, &words(config, &error))),
     };
-    let mut attempt = Attempt { session, socket, config, offered: &offered, tried: Vec::new() };
+    let mut attempt =
+        Attempt { session, socket, config, offered: &offered, tried: Vec::new(), hung_up: false };
     let given = config.private_key.is_some() || config.password.is_some();
     let done = match &config.private_key {
         Some(private) => attempt.key(private)?,
@@ -51,12 +60,14 @@ pub(super) fn log_in(session: &Session, socket: &OwnedFd, config: &SshConfig) ->
 
 struct Attempt<'a> {
     session: &'a Session,
-    socket: &'a OwnedFd,
+    socket: Arc<OwnedFd>,
     config: &'a SshConfig,
     /// The methods that the host takes, separated by commas.
     offered: &'a str,
-    /// What was tried and what became of it.
+    /// What was tried, with its result.
     tried: Vec<String>,
+    /// The host ended the connection after a try.
+    hung_up: bool,
 }
 
 impl Attempt<'_> {
@@ -115,11 +126,10 @@ impl Attempt<'_> {
         // On a thread of its own, because the library waits for an agent for ever.
         let (session, user) = (self.session.clone(), self.config.user.clone());
         let (sender, answer) = mpsc::channel();
-        let asked = self.socket.try_clone().and_then(|socket| {
-            thread::Builder::new().name("agent".into()).spawn(move || {
-                // Nobody waits any more when it took too long.
-                drop(sender.send(ask_agent(&session, &socket, &user, &path)));
-            })
+        let socket = Arc::clone(&self.socket);
+        let asked = thread::Builder::new().name("agent".into()).spawn(move || {
+            // The receiver is gone when it took too long.
+            drop(sender.send(ask_agent(&session, &socket, &user, &path)));
         });
         if let Err(error) = asked {
             self.tried.push(format!("agent: {error}"));
@@ -143,7 +153,7 @@ impl Attempt<'_> {
         Ok(false)
     }
 
-    /// A default key that cannot be used is passed over: nobody asked for it.
+    /// A default key that cannot be used is skipped: the user did not ask for it.
     fn default_keys(&mut self) -> Result<bool, Error> {
         for name in DEFAULT_KEYS {
             let path = home().join(".ssh").join(name);
@@ -153,7 +163,7 @@ impl Attempt<'_> {
             match self.key(&PrivateKey::Path(path.display().to_string())) {
                 Ok(true) => return Ok(true),
                 Ok(false) => {}
-                Err(Error::Key { path, reason }) => self.tried.push(format!("key {path}: {reason}")),
+                Err(Error::Key { path, reason, .. }) => self.tried.push(format!("key {path}: {reason}")),
                 Err(error) => return Err(error),
             }
         }
@@ -163,7 +173,8 @@ impl Attempt<'_> {
     fn judge(&mut self, what: &str, result: Result<(), ssh2::Error>) -> Result<bool, Error> {
         match result {
             Ok(()) => Ok(self.session.authenticated()),
-            Err(error) if hung_up(&error, self.socket) => {
+            Err(error) if hung_up(&error, &self.socket) => {
+                self.hung_up = true;
                 self.tried.push(format!("{what}: the host hung up, as after too many tries (MaxAuthTries)"));
                 Err(self.failed())
             }
@@ -187,7 +198,8 @@ impl Attempt<'_> {
         } else {
             self.tried.join("; ")
         };
-        Error::Login { address: self.config.place(), user: self.config.user.clone(), reason }
+        let user = self.config.user.clone();
+        Error::Login { address: self.config.place(), user, reason, too_many_tries: self.hung_up }
     }
 }
 
@@ -196,7 +208,8 @@ fn expected(error: &ssh2::Error) -> bool {
     is_one_of(error, &REFUSED) || is_one_of(error, &BROKEN)
 }
 
-/// Offers the agent's keys, up to the first that the host takes or that the connection does not survive. Gives the name of each, and what came of it.
+/// Offers the agent's keys, up to the first that the host accepts or that the connection does not survive. Returns the
+/// name of each, with its result.
 fn ask_agent(
     session: &Session,
     socket: &OwnedFd,
@@ -228,7 +241,7 @@ fn hung_up(error: &ssh2::Error, socket: &OwnedFd) -> bool {
     is_one_of(error, &UNVERIFIED) && poll_all(&mut fds, HANGING_UP).unwrap_or(false)
 }
 
-/// What came of offering a key.
+/// The result of offering a key.
 type AskedKey = Result<(), ssh2::Error>;
 
 /// Types the password at every question whose answer is not shown.

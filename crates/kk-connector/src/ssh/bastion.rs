@@ -16,32 +16,33 @@ use ssh2::Channel;
 
 use super::{
     config::SshConfig,
-    dial::{Dialled, dial, unreachable, words},
-    pipe::wanted,
+    errors::{unreachable, words},
+    session::SshSession,
 };
 use crate::{Error, poll::poll_all};
 
 /// Time without traffic before a keep-alive.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 const PIECE: usize = 256 << 10;
-/// Log-ins to bastions at once. Beyond ten, OpenSSH turns new ones away at random (`MaxStartups`), and all hosts of a
-/// cluster may be behind the same bastion.
-const LOG_INS: usize = 6;
+/// Logins to bastions at once. Beyond ten, OpenSSH refuses new ones at random (`MaxStartups`), and all hosts of a cluster
+/// may be behind the same bastion.
+const LOGINS: usize = 6;
 
-/// Opens a stream to `target` through `bastion`.
-pub(super) fn tunnel(bastion: &SshConfig, target: &SshConfig) -> Result<UnixStream, Error> {
-    let place = Place::take();
-    let dialled = dial(bastion)?;
-    drop(place);
+/// Opens a stream to `target` through a session on the bastion.
+pub(super) fn tunnel(
+    session: SshSession,
+    bastion: &SshConfig,
+    target: &SshConfig,
+) -> Result<UnixStream, Error> {
     let channel =
-        dialled.session.channel_direct_tcpip(&target.address, target.port, None).map_err(|error| {
+        session.session.channel_direct_tcpip(&target.address, target.port, None).map_err(|error| {
             unreachable(target, &format!("through {}: {}", bastion.place(), words(bastion, &error)))
         })?;
     let (near, far) = UnixStream::pair().map_err(|error| unreachable(target, &error.to_string()))?;
     far.set_nonblocking(true).map_err(|error| unreachable(target, &error.to_string()))?;
-    dialled.session.set_blocking(false);
+    session.session.set_blocking(false);
     let mut pump = Pump {
-        dialled,
+        session,
         channel,
         stream: far,
         inward: Buffer::default(),
@@ -50,31 +51,28 @@ pub(super) fn tunnel(bastion: &SshConfig, target: &SshConfig) -> Result<UnixStre
     };
     thread::Builder::new()
         .name(format!("bastion for {}", target.name))
-        .spawn(move || {
-            if let Err(error) = pump.work() {
-                tracing::debug!(%error, "bastion");
-            }
-        })
+        // Whatever ends it closes the stream, and the session behind it reports that.
+        .spawn(move || pump.work())
         .map_err(|error| unreachable(target, &error.to_string()))?;
     Ok(near)
 }
 
-/// One of the [`LOG_INS`].
-struct Place;
+/// One of the [`LOGINS`].
+pub(super) struct LoginPermit;
 
-static FREE: Mutex<usize> = Mutex::new(LOG_INS);
+static FREE: Mutex<usize> = Mutex::new(LOGINS);
 static FREED: Condvar = Condvar::new();
 
-impl Place {
-    /// Waits for a free one; whoever has one keeps it for the time of a log-in.
-    fn take() -> Self {
+impl LoginPermit {
+    /// Waits for a free one. It is held for the time of a login.
+    pub(super) fn acquire() -> Self {
         let free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
         *FREED.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner) -= 1;
         Self
     }
 }
 
-impl Drop for Place {
+impl Drop for LoginPermit {
     fn drop(&mut self) {
         *FREE.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         FREED.notify_one();
@@ -82,7 +80,7 @@ impl Drop for Place {
 }
 
 struct Pump {
-    dialled: Dialled,
+    session: SshSession,
     channel: Channel,
     stream: UnixStream,
     /// From the bastion to us.
@@ -107,18 +105,18 @@ impl Buffer {
     }
 
     /// Reads when empty, writes what is there; true when something moved.
-    fn move_on(&mut self, from: &mut dyn Read, to: &mut dyn Write) -> io::Result<bool> {
+    fn advance(&mut self, from: &mut dyn Read, to: &mut dyn Write) -> io::Result<bool> {
         let mut moved = false;
         if self.is_empty() && !self.ended {
             self.bytes.resize(PIECE, 0);
-            let n = settle(from.read(&mut self.bytes))?;
+            let n = or_pending(from.read(&mut self.bytes))?;
             self.ended = n == Some(0);
             self.bytes.truncate(n.unwrap_or(0));
             self.offset = 0;
             moved = n.is_some();
         }
         if !self.is_empty() {
-            let n = settle(to.write(&self.bytes[self.offset..]))?.unwrap_or(0);
+            let n = or_pending(to.write(&self.bytes[self.offset..]))?.unwrap_or(0);
             self.offset += n;
             moved |= n > 0;
         }
@@ -127,7 +125,7 @@ impl Buffer {
 }
 
 /// `None` when it would block.
-fn settle(result: io::Result<usize>) -> io::Result<Option<usize>> {
+fn or_pending(result: io::Result<usize>) -> io::Result<Option<usize>> {
     match result {
         Ok(n) => Ok(Some(n)),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
@@ -136,9 +134,9 @@ fn settle(result: io::Result<usize>) -> io::Result<Option<usize>> {
 }
 
 /// A channel whose "nothing yet" is not taken for its end.
-struct Ears<'a>(&'a mut Channel);
+struct ChannelReader<'a>(&'a mut Channel);
 
-impl Read for Ears<'_> {
+impl Read for ChannelReader<'_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         match self.0.read(buf)? {
             0 if !self.0.eof() => Err(io::ErrorKind::WouldBlock.into()),
@@ -150,8 +148,8 @@ impl Read for Ears<'_> {
 impl Pump {
     fn work(&mut self) -> io::Result<()> {
         loop {
-            let out = self.outward.move_on(&mut self.stream, &mut self.channel)?;
-            let inn = self.inward.move_on(&mut Ears(&mut self.channel), &mut self.stream)?;
+            let out = self.outward.advance(&mut self.stream, &mut self.channel)?;
+            let inn = self.inward.advance(&mut ChannelReader(&mut self.channel), &mut self.stream)?;
             if (self.outward.ended && self.outward.is_empty())
                 || (self.inward.ended && self.inward.is_empty())
             {
@@ -166,13 +164,12 @@ impl Pump {
     fn wait(&mut self) -> io::Result<()> {
         // In the middle of another packet a keep-alive could never be finished.
         if self.quiet && self.outward.is_empty() {
-            self.dialled.keep_alive()?;
+            self.session.keep_alive()?;
         }
         let mut near = PollFlags::empty();
         near.set(PollFlags::IN, self.outward.is_empty());
         near.set(PollFlags::OUT, !self.inward.is_empty());
-        let session = &self.dialled.session;
-        let mut fds = [PollFd::new(&self.dialled.socket, wanted(session)), PollFd::new(&self.stream, near)];
+        let mut fds = [self.session.poll_fd(self.session.wanted()), PollFd::new(&self.stream, near)];
         self.quiet = !poll_all(&mut fds, KEEPALIVE)?;
         // Reading would tell too, but is not come to before the bastion has taken what is there.
         if fds[1].revents().contains(PollFlags::HUP) && !self.outward.is_empty() {

@@ -68,6 +68,8 @@ pub struct SshConfig {
     /// How long the host may say nothing, also when asked for a sign of life, before the connection is given up. At
     /// least 6 s.
     pub silence: Duration,
+    /// Sessions that are idle for so long are closed, except the last one.
+    pub idle: Duration,
     /// The host to connect through.
     pub bastion: Option<Box<SshConfig>>,
     /// How host keys are checked.
@@ -94,6 +96,7 @@ impl SshConfig {
             sudo_password: None,
             timeout: Duration::from_secs(30),
             silence: Duration::from_mins(1),
+            idle: Duration::from_secs(30),
             bastion: None,
             host_keys: HostKeyPolicy::default(),
             host_key: None,

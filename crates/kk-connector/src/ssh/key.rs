@@ -19,7 +19,7 @@ pub(super) struct Key {
 impl Key {
     /// The error for a key that the library does not take.
     pub(super) fn unusable(&self, reason: &str) -> Error {
-        unusable(&self.name, reason)
+        unusable(&self.name, &Flaw::Other(reason.to_owned()))
     }
 }
 
@@ -29,18 +29,29 @@ pub(super) fn load(key: &PrivateKey, passphrase: Option<&Secret>) -> Result<Key,
         PrivateKey::Inline(text) => ("inline".to_owned(), text.clone()),
         PrivateKey::Path(path) => {
             let file = expand(path);
-            let text = fs::read_to_string(&file).map_err(|error| unusable(path, &error.to_string()))?;
+            let text =
+                fs::read_to_string(&file).map_err(|error| unusable(path, &Flaw::Other(error.to_string())))?;
             (path.clone(), text.into())
         }
     };
-    if let Some(reason) = flaw(text.expose(), passphrase.is_some()) {
-        return Err(unusable(&name, reason));
+    if let Some(flaw) = flaw(text.expose(), passphrase.is_some()) {
+        return Err(unusable(&name, &flaw));
     }
     Ok(Key { name, text })
 }
 
-fn unusable(path: &str, reason: &str) -> Error {
-    Error::Key { path: path.to_owned(), reason: reason.to_owned() }
+fn unusable(path: &str, flaw: &Flaw) -> Error {
+    let (reason, encrypted) = match flaw {
+        Flaw::Encrypted => ("it is encrypted and no passphrase is given", true),
+        Flaw::Other(reason) => (reason.as_str(), false),
+    };
+    Error::Key { path: path.to_owned(), reason: reason.to_owned(), encrypted }
+}
+
+/// What is wrong with a key.
+enum Flaw {
+    Encrypted,
+    Other(String),
 }
 
 /// A leading `~` is the home directory.
@@ -51,25 +62,16 @@ fn expand(path: &str) -> PathBuf {
     }
 }
 
-fn flaw(text: &str, passphrase: bool) -> Option<&'static str> {
-    let Some(begin) = text.lines().find(|line| line.starts_with("-----BEGIN ")) else {
-        let public = text.starts_with("ssh-") || text.starts_with("ecdsa-");
-        return Some(if public {
-            "it is a public key, not a private one"
-        } else {
-            "it is not a private key"
-        });
-    };
-    if begin.contains("PUBLIC KEY") {
-        return Some("it is a public key, not a private one");
+fn flaw(text: &str, passphrase: bool) -> Option<Flaw> {
+    let other = |reason: &str| Some(Flaw::Other(reason.to_owned()));
+    let begin = text.lines().find(|line| line.starts_with("-----BEGIN ")).unwrap_or_default();
+    if begin.contains("PUBLIC KEY") || text.starts_with("ssh-") || text.starts_with("ecdsa-") {
+        return other("it is a public key, not a private one");
     }
     if !begin.contains("PRIVATE KEY") {
-        return Some("it is not a private key");
+        return other("it is not a private key");
     }
-    if !passphrase && is_encrypted(begin, text) {
-        return Some("it is encrypted and no passphrase is given");
-    }
-    None
+    (!passphrase && is_encrypted(begin, text)).then_some(Flaw::Encrypted)
 }
 
 /// PEM says it in its header. In OpenSSH's own format the cipher's name follows the magic word `openssh-key-v1\0`

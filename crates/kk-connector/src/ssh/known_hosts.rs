@@ -45,8 +45,19 @@ pub(super) struct KnownHosts<'a> {
 struct KnownKey {
     /// Line in the file, from 1; 0 for a key from the configuration.
     line: usize,
-    revoked: bool,
+    trust: Trust,
     blob: Vec<u8>,
+}
+
+/// What a line says about its key (sshd(8): markers).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trust {
+    /// It is the host's.
+    Host,
+    /// It signs certificates of hosts. libssh2 cannot verify these.
+    Authority,
+    /// It must never be accepted.
+    Revoked,
 }
 
 impl<'a> KnownHosts<'a> {
@@ -59,7 +70,7 @@ impl<'a> KnownHosts<'a> {
                 let blob = blob.ok_or_else(|| {
                     unusable("hostKey", "it is not a public key such as `ssh-ed25519 AAAA…`")
                 })?;
-                vec![KnownKey { line: 0, revoked: false, blob }]
+                vec![KnownKey { line: 0, trust: Trust::Host, blob }]
             }
             None if config.host_keys == HostKeyPolicy::Off => Vec::new(),
             None => {
@@ -77,31 +88,36 @@ impl<'a> KnownHosts<'a> {
     /// that can be compared.
     pub(super) fn algorithms(&self) -> String {
         let keys = if self.keys.is_empty() { &self.on_default_port } else { &self.keys };
-        let known = |kind: &str| keys.iter().any(|key| !key.revoked && key_type(&key.blob) == kind);
+        let known =
+            |kind: &str| keys.iter().any(|key| key.trust == Trust::Host && key_type(&key.blob) == kind);
         let (first, then): (Vec<_>, Vec<_>) = ALGORITHMS.iter().partition(|(kind, _)| known(kind));
         first.iter().chain(&then).map(|(_, algorithms)| *algorithms).collect::<Vec<_>>().join(",")
     }
 
     /// Compares the key that the host showed, and keeps a new one where the policy allows it.
     pub(super) fn verify(&self, offered: &[u8]) -> Result<(), Error> {
-        match self.judge(&self.keys, offered)? {
-            Verdict::Known => Ok(()),
-            Verdict::New if self.on_default_port.iter().any(|key| !key.revoked && key.blob == offered) => {
-                Ok(())
+        if let Verdict::Known = self.judge(&self.keys, offered)? {
+            return Ok(());
+        }
+        if self.on_default_port.iter().any(|key| key.trust == Trust::Host && key.blob == offered) {
+            return Ok(());
+        }
+        let address = self.config.place();
+        match (self.config.host_keys, self.authority()) {
+            (HostKeyPolicy::Off, _) => Ok(()),
+            (_, Some(place)) => Err(Error::HostKeyAuthority { address, place }),
+            (HostKeyPolicy::Strict, None) => {
+                Err(Error::HostKeyUnknown { address, offered: fingerprint(offered) })
             }
-            Verdict::New if self.config.host_keys == HostKeyPolicy::Strict => {
-                Err(Error::HostKeyUnknown { address: self.config.place(), offered: fingerprint(offered) })
-            }
-            Verdict::New if self.config.host_keys == HostKeyPolicy::Off => Ok(()),
-            Verdict::New => self.learn(offered),
+            (HostKeyPolicy::AcceptNew, None) => self.learn(offered),
         }
     }
 
     fn judge(&self, keys: &[KnownKey], offered: &[u8]) -> Result<Verdict, Error> {
-        if let Some(key) = keys.iter().find(|key| key.revoked && key.blob == offered) {
+        if let Some(key) = keys.iter().find(|key| key.trust == Trust::Revoked && key.blob == offered) {
             return Err(unusable(&self.line(key), "the host shows a key that is marked as revoked there"));
         }
-        let mut valid = keys.iter().filter(|key| !key.revoked);
+        let mut valid = keys.iter().filter(|key| key.trust == Trust::Host);
         if valid.clone().any(|key| key.blob == offered) {
             return Ok(Verdict::Known);
         }
@@ -114,6 +130,12 @@ impl<'a> KnownHosts<'a> {
             offered: fingerprint(offered),
             place: self.line(key),
         })
+    }
+
+    /// Where a certificate authority is trusted for the host: its key must not be learnt on first sight.
+    fn authority(&self) -> Option<String> {
+        let mut keys = self.keys.iter().chain(&self.on_default_port);
+        keys.find(|key| key.trust == Trust::Authority).map(|key| self.line(key))
     }
 
     fn line(&self, key: &KnownKey) -> String {
@@ -198,11 +220,18 @@ fn look_up(text: &str, name: &str) -> Vec<KnownKey> {
         let (Some(patterns), Some(_), Some(key)) = (words.next(), words.next(), words.next()) else {
             continue;
         };
-        if patterns.starts_with('#') || marker == Some("@cert-authority") || !names(patterns, name) {
+        if patterns.starts_with('#') || !names(patterns, name) {
             continue;
         }
+        let trust = match marker {
+            None => Trust::Host,
+            Some("@cert-authority") => Trust::Authority,
+            Some("@revoked") => Trust::Revoked,
+            // Nothing may be concluded from a marker that is not known.
+            Some(_) => continue,
+        };
         let Ok(blob) = STANDARD.decode(key) else { continue };
-        keys.push(KnownKey { line: index + 1, revoked: marker == Some("@revoked"), blob });
+        keys.push(KnownKey { line: index + 1, trust, blob });
     }
     keys
 }

@@ -2,21 +2,28 @@
 //!
 //! An [`SshConnection`] owns a pool of at most [`SESSIONS`] sessions. Each is owned by one OS thread
 //! ([`worker`]) and carries one call at a time, so that commands run while uploads travel. Sessions are dialled
-//! when they are first needed, kept alive, and dialled again when they were dropped.
+//! when they are first needed, kept alive, and dialled again when they were dropped. Of those that are idle for
+//! long all are closed but one: with hundreds of hosts, descriptors and threads are the limit.
+//!
+//! Arrows between the files go one way: mod → pool, worker → dial → auth, bastion, `known_hosts` → session, errors →
+//! config.
 
 mod auth;
 mod bastion;
 mod config;
 mod dial;
+mod errors;
 mod key;
 mod known_hosts;
 mod pipe;
+mod pool;
+mod session;
 mod worker;
 
 pub use config::{HostKeyPolicy, SshConfig};
 
 use std::{
-    sync::{Arc, Mutex, PoisonError, mpsc},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -28,11 +35,12 @@ use crate::{
     stats::Counters,
     talk::{Call, Caller, Reply, Whom},
 };
+use pool::Pool;
 use worker::{Core, Job};
 
 /// Most sessions for one host: OpenSSH lets ten not yet authenticated connections wait (`MaxStartups`).
 const SESSIONS: usize = 4;
-/// How long a cancelled call may take to end the remote process before its caller is let go.
+/// How long a cancelled call may take to end the remote process before its caller gets its answer.
 const FAREWELL: Duration = Duration::from_secs(4);
 
 /// A host over SSH.
@@ -42,26 +50,18 @@ pub struct SshConnection {
     permits: Arc<Semaphore>,
 }
 
-/// The sessions that have nothing to do. A worker ends when its sender is dropped.
-#[derive(Default)]
-pub(super) struct Pool(Mutex<Vec<mpsc::Sender<Job>>>);
-
-impl Pool {
-    fn put(&self, worker: mpsc::Sender<Job>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
-    }
-
-    fn take(&self) -> Option<mpsc::Sender<Job>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()
-    }
-}
-
 impl SshConnection {
     /// Describes the connection; nothing is dialled before the first call.
     pub fn new(config: SshConfig) -> Self {
         let whom = Whom { host: config.name.clone(), user: config.user.clone() };
         Self {
-            core: Arc::new(Core { config, whom, counters: Counters::default(), root: Mutex::default() }),
+            core: Arc::new(Core {
+                config,
+                whom,
+                counters: Counters::default(),
+                root: Mutex::default(),
+                lost: Mutex::default(),
+            }),
             pool: Arc::default(),
             permits: Arc::new(Semaphore::new(SESSIONS)),
         }
@@ -81,7 +81,7 @@ impl Caller for SshConnection {
     async fn call(&self, mut call: Call) -> Result<Reply, Error> {
         let cancelled = || Error::Cancelled { host: self.core.whom.host.clone() };
         let stop = call.cancel.child_token();
-        // Also when our caller loses interest and drops this future, the remote process is to end.
+        // When the caller drops this future, the remote process ends, too.
         let _guard = stop.clone().drop_guard();
         call.cancel = stop.clone();
         let permit = tokio::select! {
@@ -90,13 +90,13 @@ impl Caller for SshConnection {
         };
         let worker = match self.pool.take() {
             Some(worker) => worker,
-            None => worker::start(Arc::clone(&self.core), Arc::downgrade(&self.pool))?,
+            None => worker::start(Arc::clone(&self.core), &self.pool)?,
         };
         let (reply, answer) = oneshot::channel();
         let job = Job { call, reply, worker: worker.clone(), permit };
         let gone =
             || Error::Lost { host: self.core.whom.host.clone(), reason: "its thread has ended".into() };
-        worker.send(job).map_err(|_| gone())?;
+        worker.jobs.send(job).map_err(|_| gone())?;
         tokio::select! {
             answer = answer => answer.unwrap_or_else(|_| Err(gone())),
             () = async { stop.cancelled().await; tokio::time::sleep(FAREWELL).await } => Err(cancelled()),
@@ -104,6 +104,6 @@ impl Caller for SshConnection {
     }
 
     fn hang_up(&self) {
-        while self.pool.take().is_some() {}
+        self.pool.clear();
     }
 }

@@ -5,10 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::event::{PollFd, PollFlags};
-use ssh2::{BlockDirections, Channel, Session};
+use rustix::event::PollFlags;
+use ssh2::Channel;
 
-use super::dial::Dialled;
+use super::session::SshSession;
 use crate::{
     poll::poll_all,
     talk::{Pipe, Stream},
@@ -16,7 +16,7 @@ use crate::{
 
 /// A command on the host.
 pub(super) struct ChannelPipe<'a> {
-    dialled: &'a Dialled,
+    session: &'a SshSession,
     channel: Channel,
     pty: bool,
     mid_packet: bool,
@@ -31,30 +31,30 @@ pub(super) struct ChannelPipe<'a> {
 impl<'a> ChannelPipe<'a> {
     /// Starts a command. Blocks until the host has taken it, at most the session's time-out for each step.
     pub(super) fn exec(
-        dialled: &'a Dialled,
+        session: &'a SshSession,
         command: &str,
         pty: bool,
         patience: Duration,
     ) -> Result<Self, ssh2::Error> {
-        let mut channel = dialled.session.channel_session()?;
+        let mut channel = session.session.channel_session()?;
         let terminal = if pty { channel.request_pty("dumb", None, None) } else { Ok(()) };
         let taken = terminal.and_then(|()| channel.exec(command));
         // Also after a failure: a channel that blocks waits for the host's farewell when it is dropped.
-        dialled.session.set_blocking(false);
+        session.session.set_blocking(false);
         taken?;
         let now = Instant::now();
-        Ok(Self { dialled, channel, pty, mid_packet: false, patience, heard: now, asked: now })
+        Ok(Self { session, channel, pty, mid_packet: false, patience, heard: now, asked: now })
     }
 
     /// Makes the session ready for the next command. A session that was in trouble is dropped without it.
     pub(super) fn finish(mut self) -> Result<(), ssh2::Error> {
-        self.dialled.session.set_blocking(true);
-        self.channel.close().inspect_err(|_| self.dialled.session.set_blocking(false))
+        self.session.session.set_blocking(true);
+        self.channel.close().inspect_err(|_| self.session.session.set_blocking(false))
     }
 
     /// Whether a packet could be sent whole.
     fn can_send(&self) -> io::Result<bool> {
-        let mut fds = [PollFd::new(&self.dialled.socket, PollFlags::OUT)];
+        let mut fds = [self.session.poll_fd(PollFlags::OUT)];
         Ok(!self.mid_packet && poll_all(&mut fds, Duration::ZERO)?)
     }
 }
@@ -96,7 +96,7 @@ impl Pipe for ChannelPipe<'_> {
     }
 
     fn wait(&mut self, timeout: Duration, _sending: bool) -> io::Result<()> {
-        let mut fds = [PollFd::new(&self.dialled.socket, wanted(&self.dialled.session))];
+        let mut fds = [self.session.poll_fd(self.session.wanted())];
         poll_all(&mut fds, timeout)?;
         if fds[0].revents().intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
             self.heard = Instant::now();
@@ -110,16 +110,8 @@ impl Pipe for ChannelPipe<'_> {
         let pause = self.patience / 4;
         if silent >= pause && self.asked.elapsed() >= pause && self.can_send()? {
             self.asked = Instant::now();
-            self.dialled.keep_alive()?;
+            self.session.keep_alive()?;
         }
         Ok(())
-    }
-}
-
-/// What the session waits for. It can always be that the host says something.
-pub(super) fn wanted(session: &Session) -> PollFlags {
-    match session.block_directions() {
-        BlockDirections::Outbound | BlockDirections::Both => PollFlags::IN | PollFlags::OUT,
-        BlockDirections::Inbound | BlockDirections::None => PollFlags::IN,
     }
 }

@@ -2,19 +2,22 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         mpsc::{self, Receiver, RecvTimeoutError},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::{
-    Pool, SshConfig,
-    dial::{Dialled, dial, words},
+    SshConfig,
+    dial::dial,
+    errors::words,
     pipe::ChannelPipe,
+    pool::{Address, Pool},
+    session::SshSession,
 };
 use crate::{
     Error,
@@ -33,6 +36,8 @@ pub(super) struct Core {
     /// How the user becomes root; asked once. Locked while it is being asked, so that a wrong sudo password is
     /// tried once and not once a session.
     pub(super) root: Mutex<Option<Root>>,
+    /// The words of calls that may still run on the host although their connection is gone. The next call ends them.
+    pub(super) lost: Mutex<Vec<String>>,
 }
 
 /// One call on its way through a worker.
@@ -40,35 +45,40 @@ pub(super) struct Job {
     pub(super) call: Call,
     pub(super) reply: oneshot::Sender<Result<Reply, Error>>,
     /// The worker's own address, which goes back to the pool when the job is done.
-    pub(super) worker: mpsc::Sender<Job>,
+    pub(super) worker: Address,
     pub(super) permit: OwnedSemaphorePermit,
 }
 
-/// Starts a worker. It ends when nobody has its address any more.
-pub(super) fn start(core: Arc<Core>, pool: Weak<Pool>) -> Result<mpsc::Sender<Job>, Error> {
+/// Starts a worker. It ends when its address is dropped.
+pub(super) fn start(core: Arc<Core>, pool: &Arc<Pool>) -> Result<Address, Error> {
     let (sender, jobs) = mpsc::channel();
     let host = core.whom.host.clone();
+    let address = pool.add(sender);
+    let (number, weak) = (address.number(), Arc::downgrade(pool));
     thread::Builder::new()
         .name(format!("ssh {host}"))
-        .spawn(move || Worker { core, dialled: None }.work(&jobs, &pool))
+        .spawn(move || Worker { core, session: None }.work(number, &jobs, &weak))
         .map_err(|error| Error::Unreachable {
             address: host,
             reason: format!("no thread for it: {error}"),
         })?;
-    Ok(sender)
+    Ok(address)
 }
 
 struct Worker {
     core: Arc<Core>,
-    dialled: Option<Dialled>,
+    session: Option<SshSession>,
 }
 
 impl Worker {
-    fn work(mut self, jobs: &Receiver<Job>, pool: &Weak<Pool>) {
+    fn work(mut self, number: u64, jobs: &Receiver<Job>, pool: &Weak<Pool>) {
+        let pause = KEEPALIVE.min(self.core.config.idle);
+        let mut used = Instant::now();
         loop {
-            match jobs.recv_timeout(KEEPALIVE) {
+            match jobs.recv_timeout(pause) {
                 Ok(Job { mut call, reply, worker, permit }) => {
                     let result = self.serve(&mut call);
+                    used = Instant::now();
                     if let Some(pool) = pool.upgrade() {
                         pool.put(worker);
                     }
@@ -77,23 +87,25 @@ impl Worker {
                     drop(reply.send(result));
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    self.dialled.take_if(|dialled| dialled.keep_alive().is_err());
+                    let idle = used.elapsed() >= self.core.config.idle;
+                    if idle && pool.upgrade().is_some_and(|pool| pool.retire(number)) {
+                        break;
+                    }
+                    self.session.take_if(|session| session.keep_alive().is_err());
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
-        if let Some(dialled) = self.dialled {
+        if let Some(session) = self.session {
             // Only a courtesy: closing the socket says the same.
-            drop(dialled.session.disconnect(None, "done", None));
+            drop(session.session.disconnect(None, "done", None));
         }
     }
 
     /// Carries out a call; once more on a new session when the first attempt ended before the script began.
     fn serve(&mut self, call: &mut Call) -> Result<Reply, Error> {
         match self.attempt(call) {
-            Err(Failure::NotBegun(reason)) => {
-                tracing::debug!(host = self.core.whom.host, reason, "dialling again");
-            }
+            Err(Failure::NotBegun(_)) => {}
             Err(Failure::Final(error)) => return Err(error),
             Ok(reply) => return Ok(reply),
         }
@@ -109,42 +121,58 @@ impl Worker {
     /// One attempt. The session is kept only when it is surely in order.
     fn attempt(&mut self, call: &mut Call) -> Result<Reply, Failure> {
         let core = &*self.core;
-        let dialled = match self.dialled.take() {
-            Some(dialled) => dialled,
+        let session = match self.session.take() {
+            Some(session) => session,
             None => dial(&core.config).inspect(|_| core.counters.session()).map_err(Failure::Final)?,
         };
-        let opening = Opening::new(&core.root(&dialled)?, call).map_err(Failure::Final)?;
+        let lost = core.lost().clone();
+        let opening = Opening::new(&core.root(&session)?, call, &lost).map_err(Failure::Final)?;
         core.counters.attempt();
         let prelude = opening.prelude.len() as u64;
-        let mut pipe = core.exec(&dialled, &opening.command, opening.pty)?;
-        let reply = drive(&mut pipe, call, opening, &core.whom)?;
+        let mut pipe = core.exec(&session, &opening.command, opening.pty)?;
+        let nonce = opening.nonce.clone();
+        let reply = drive(&mut pipe, call, opening, &core.whom).inspect_err(|failure| {
+            if matches!(failure, Failure::Final(_)) {
+                core.lost().push(nonce);
+            }
+        })?;
+        core.lost().retain(|nonce| !lost.contains(nonce));
         core.counters.moved(prelude + reply.body_sent, reply.received);
         if pipe.finish().is_ok() {
-            self.dialled = Some(dialled);
+            self.session = Some(session);
         }
         Ok(reply)
     }
 }
 
 impl Core {
+    fn lost(&self) -> MutexGuard<'_, Vec<String>> {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Starts a command line on the host.
-    fn exec<'a>(&self, dialled: &'a Dialled, command: &str, pty: bool) -> Result<ChannelPipe<'a>, Failure> {
+    fn exec<'a>(
+        &self,
+        session: &'a SshSession,
+        command: &str,
+        pty: bool,
+    ) -> Result<ChannelPipe<'a>, Failure> {
         let SshConfig { silence, .. } = self.config;
-        ChannelPipe::exec(dialled, command, pty, silence).map_err(|error| self.not_begun(&error))
+        ChannelPipe::exec(session, command, pty, silence).map_err(|error| self.not_begun(&error))
     }
 
     fn not_begun(&self, error: &ssh2::Error) -> Failure {
         Failure::NotBegun(words(&self.config, error))
     }
 
-    fn root(&self, dialled: &Dialled) -> Result<Root, Failure> {
+    fn root(&self, session: &SshSession) -> Result<Root, Failure> {
         let mut known = self.root.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(root) = &*known {
             return Ok(root.clone());
         }
         let config = &self.config;
         let mut exec = |command: &str, input: &[u8]| {
-            let mut pipe = self.exec(dialled, command, false)?;
+            let mut pipe = self.exec(session, command, false)?;
             let said = plain(&mut pipe, input, config.timeout)
                 .map_err(|error| Failure::NotBegun(error.to_string()))?;
             pipe.finish().map_err(|error| self.not_begun(&error))?;

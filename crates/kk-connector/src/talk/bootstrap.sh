@@ -1,6 +1,7 @@
 # Runs on the host, as root, before and around the caller's script. The caller's side is `opening.rs`, which puts
 # these variables in front: kk (a random word), size (bytes of the tar stream that follows on standard input),
-# mode (run: the script's input is empty; stream: it gets what it asks for), pty (1: one terminal for all).
+# mode (run: the script's input is empty; stream: it gets what it asks for), pty (1: one terminal for all), lost (the
+# random words of calls whose connection broke).
 # A backslash would not survive the way here.
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 HOME=~root
@@ -35,7 +36,25 @@ give_up() {
   exit 125
 }
 
-dir=$(mktemp -d /run/kk.XXXXXXXX 2>/dev/null || mktemp -d /tmp/kk.XXXXXXXX) || give_up
+for program in head mkdir rm setsid sleep tar; do
+  command -v "$program" >/dev/null || { echo "kk-$kk-missing $program" >&2 && exit 125; }
+done
+
+# sshd may take hours to see that a connection is gone, and until then its script runs on. It must not run beside its
+# own repetition: its bootstrap ends it, and then removes its directory.
+for other in $lost; do
+  { read -r pid <"/run/kk.$other/pid" && kill -s TERM "$pid"; } 2>/dev/null || continue
+  n=0
+  while [ -d "/run/kk.$other" ]; do
+    [ "$n" -lt 50 ] || { echo "process $pid of a lost connection does not end" >&2 && give_up; }
+    sleep 0.1
+    n=$((n + 1))
+  done
+done
+
+# Its name is random, and it must not exist yet.
+if mkdir -m 700 "/run/kk.$kk" 2>/dev/null; then dir=/run/kk.$kk; else mkdir -m 700 "/tmp/kk.$kk" && dir=/tmp/kk.$kk || give_up; fi
+echo "$$" >"$dir/pid"
 head -c "$size" | tar -xmf - -C "$dir" && [ -f "$dir/script" ] || give_up
 cd "$dir/files" || give_up
 [ "$pty" = 0 ] || exec 2>"$dir/stderr"

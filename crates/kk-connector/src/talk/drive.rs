@@ -341,6 +341,11 @@ impl<'a> Talk<'a> {
         if self.stopping.is_some() {
             return self.broken(&io::Error::other("the script was ended"));
         }
+        let missing = self.opening.missing();
+        if let Some(program) = words.split("; ").find_map(|line| line.strip_prefix(missing.as_str())) {
+            let (host, program) = (self.whom.host.clone(), program.to_owned());
+            return Failure::Final(Error::MissingProgram { host, program });
+        }
         if find(&said, failed.as_bytes()).is_some() {
             let (host, path) = (self.whom.host.clone(), "the script and its files".to_owned());
             return Failure::Final(Error::Transfer { host, path, reason: words.to_owned() });

@@ -28,14 +28,18 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
-    /// Plans a call.
-    pub(crate) fn new(root: &Root, call: &Call) -> Result<Self, Error> {
+    /// Plans a call. `lost` are the random words of calls that may still run on the host.
+    pub(crate) fn new(root: &Root, call: &Call, lost: &[String]) -> Result<Self, Error> {
         let nonce = nonce();
         let tar = pack(call)?;
         let mode = if matches!(call.side, Side::Body(_)) { "stream" } else { "run" };
         let pty = matches!(root, Root::Sudo { pty: true, .. });
-        let bootstrap =
-            format!("{{\nkk={nonce} size={} mode={mode} pty={}\n{BOOTSTRAP}}}\n", tar.len(), u8::from(pty));
+        let bootstrap = format!(
+            "{{\nkk={nonce} size={} mode={mode} pty={} lost='{}'\n{BOOTSTRAP}}}\n",
+            tar.len(),
+            u8::from(pty),
+            lost.join(" ")
+        );
 
         // The first loop makes the input safe against a password that sudo did not ask for. The second reads the
         // bootstrap as only the shell itself surely does: not a byte too far. What `echo` would change, a backslash,
@@ -76,6 +80,11 @@ impl Opening {
     /// What the shell prints on a terminal when it has been made transparent.
     pub(crate) fn ready(&self) -> String {
         format!("kk-{}-ready\n", self.nonce)
+    }
+
+    /// What the bootstrap prints before the name of a program that is not installed.
+    pub(crate) fn missing(&self) -> String {
+        format!("kk-{}-missing ", self.nonce)
     }
 
     /// What the bootstrap prints when the host cannot take the script.

@@ -65,7 +65,7 @@ fn ask(stub: &Path, password: Option<&Secret>) -> Result<Root, Failure> {
 
 fn talk(stub: &Path, root: &Root, script: &str) -> Result<Reply, Failure> {
     let mut call = call(script);
-    let opening = Opening::new(root, &call).unwrap();
+    let opening = Opening::new(root, &call, &[]).unwrap();
     let mut pipe = start(stub, &opening.command);
     drive(&mut pipe, &mut call, opening, &whom())
 }
@@ -76,7 +76,7 @@ fn talk(stub: &Path, root: &Root, script: &str) -> Result<Reply, Failure> {
 fn the_bootstrap_runs_in_every_shell(#[case] shell: &str) {
     let mut call = call("echo out; echo err >&2; kill -KILL $$");
     call.files = vec![Payload { name: "x".into(), content: Arc::new([1]) }];
-    let opening = Opening::new(&Root::Already, &call).unwrap();
+    let opening = Opening::new(&Root::Already, &call, &[]).unwrap();
     let command = opening.command.replace("exec sh ", &format!("exec {shell} "));
     let reply =
         drive(&mut ChildPipe::start(&command, &mut None).unwrap(), &mut call, opening, &whom()).unwrap();
@@ -128,7 +128,7 @@ fn a_password_that_changed_meanwhile_ends_in_an_error_not_in_a_wait() {
 #[test]
 fn a_host_that_cannot_take_the_script_is_not_a_lost_connection() {
     let mut call = call("echo in");
-    let mut opening = Opening::new(&Root::Already, &call).unwrap();
+    let mut opening = Opening::new(&Root::Already, &call, &[]).unwrap();
     // Damage the tar stream: what a host without tar, or with a full disk, makes of it.
     let tar = opening.prelude.len() - 2048;
     opening.prelude[tar..].fill(b'x');
@@ -138,6 +138,54 @@ fn a_host_that_cannot_take_the_script_is_not_a_lost_connection() {
     assert!(error.to_string().contains("tar") && !error.to_string().contains("kk-"), "{error}");
 }
 
+#[test]
+fn a_program_that_is_missing_is_named() {
+    let bin = tempfile::tempdir().unwrap();
+    for program in ["head", "mkdir", "rm", "setsid", "sleep"] {
+        std::os::unix::fs::symlink("/bin/true", bin.path().join(program)).unwrap();
+    }
+    let mut call = call("echo in");
+    let mut opening = Opening::new(&Root::Already, &call, &[]).unwrap();
+    let (tar, prelude) = (opening.prelude.len(), String::from_utf8_lossy(&opening.prelude).into_owned());
+    assert_eq!(prelude.len(), tar, "nothing here is binary");
+    let (first, rest) = prelude.split_once("\nPATH=").unwrap();
+    let rest = rest.split_once('\n').unwrap().1;
+    opening.prelude = format!("{first}\nPATH={}\n{rest}", bin.path().display()).into_bytes();
+    let mut pipe = ChildPipe::start(&opening.command, &mut None).unwrap();
+    let error = drive(&mut pipe, &mut call, opening, &whom()).unwrap_err();
+    let Failure::Final(error @ Error::MissingProgram { .. }) = error else { panic!("{error:?}") };
+    assert_eq!(error.to_string(), "tar is not installed on node1");
+}
+
+/// The connection of the first call is gone, but its shell does not know: nothing closes its standard input.
+#[test]
+fn what_a_lost_call_left_running_ends_before_the_next_begins() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let name = file.path().display();
+    let first =
+        call(&format!("trap 'echo ended >>{name}; exit 1' TERM; echo began >>{name}; sleep 60 & wait"));
+    let opening = Opening::new(&Root::Already, &first, &[]).unwrap();
+    let mut child = None;
+    let mut pipe = ChildPipe::start(&opening.command, &mut child).unwrap();
+    let mut prelude = &opening.prelude[..];
+    while !prelude.is_empty() {
+        match pipe.write(prelude) {
+            Ok(n) => prelude = &prelude[n..],
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+        }
+    }
+    while fs::read_to_string(file.path()).unwrap() != "began\n" {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let mut second = call(&format!("cat {name}"));
+    let lost = ["0123456789abcdef".to_owned(), opening.nonce];
+    let opening = Opening::new(&Root::Already, &second, &lost).unwrap();
+    let mut next = ChildPipe::start(&opening.command, &mut None).unwrap();
+    let reply = drive(&mut next, &mut second, opening, &whom()).unwrap();
+    assert_eq!(String::from_utf8_lossy(&reply.stdout), "began\nended\n");
+    child.unwrap().wait().unwrap();
+}
+
 /// What a connection that breaks at any byte leaves to the host's shell.
 #[test]
 fn a_beginning_that_is_cut_short_runs_nothing() {
@@ -145,7 +193,7 @@ fn a_beginning_that_is_cut_short_runs_nothing() {
     let ran = dir.path().join("ran");
     let mut call = call(&format!(": >{}", ran.display()));
     call.files = vec![Payload { name: "x".into(), content: Arc::new([b'x'; 700]) }];
-    let Opening { command, prelude, .. } = Opening::new(&Root::Already, &call).unwrap();
+    let Opening { command, prelude, .. } = Opening::new(&Root::Already, &call, &[]).unwrap();
     // Behind the script there is only the mark of a tar's end, two empty blocks.
     let script_ends = prelude.len() - 1024;
     for cut in (0..script_ends).step_by(61).chain((script_ends - 2048..script_ends).step_by(32)) {
@@ -170,5 +218,5 @@ fn a_beginning_that_is_cut_short_runs_nothing() {
 fn a_file_name_cannot_leave_the_directory(#[case] name: &str) {
     let mut call = call("");
     call.files = vec![Payload { name: name.into(), content: Arc::new([]) }];
-    assert!(Opening::new(&Root::Already, &call).is_err());
+    assert!(Opening::new(&Root::Already, &call, &[]).is_err());
 }

@@ -2,7 +2,7 @@
 
 use std::{fs, process::Command};
 
-use kk_connector::{Connection, Error, HostKeyPolicy, SshConfig, SshConnection};
+use kk_connector::{Connection, Error, ErrorKind, HostKeyPolicy, SshConfig, SshConnection};
 
 use crate::{connect::try_it, script, sshd::Sshd};
 
@@ -49,6 +49,23 @@ async fn strict_refuses_an_unknown_host_and_shows_its_fingerprint() {
     assert!(!sshd.path("known_hosts").exists());
     try_it(with_policy(&sshd, HostKeyPolicy::Off)).await.unwrap();
     assert!(!sshd.path("known_hosts").exists());
+}
+
+#[tokio::test]
+async fn a_host_of_a_certificate_authority_is_not_trusted_on_first_sight() {
+    let sshd = Sshd::start("");
+    let line =
+        format!("@cert-authority *,[127.0.0.1]:* {}", &known(&sshd, "ecdsa").split_once(' ').unwrap().1);
+    fs::write(sshd.path("known_hosts"), format!("# ours\n{line}")).unwrap();
+    for policy in [HostKeyPolicy::AcceptNew, HostKeyPolicy::Strict] {
+        let error = try_it(with_policy(&sshd, policy)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::HostKeyAuthority, "{error}");
+        assert!(error.to_string().contains("known_hosts:2"), "{error}");
+        assert!(!error.is_transient());
+    }
+    let key = known(&sshd, "ed25519");
+    fs::write(sshd.path("known_hosts"), format!("{line}{key}")).unwrap();
+    try_it(with_policy(&sshd, HostKeyPolicy::Strict)).await.unwrap();
 }
 
 #[tokio::test]

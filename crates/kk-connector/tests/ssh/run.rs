@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kk_connector::{Command, Connection, Error, Payload};
+use kk_connector::{Command, Connection, Error, Payload, SshConfig, SshConnection};
 use tokio::sync::mpsc;
 
 use crate::{script, sshd::Sshd};
@@ -212,5 +212,29 @@ fn assert_gone(pids: &Path, patience: Duration) {
             assert!(begin.elapsed() < patience, "process {pid} is alive");
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+}
+
+#[tokio::test]
+async fn idle_sessions_are_closed_down_to_one() {
+    let sshd = Sshd::start("");
+    let config = SshConfig { idle: Duration::from_millis(200), ..sshd.config() };
+    let host = SshConnection::new(config);
+    let calls = (0..3).map(|_| host.run(script("sleep 1")));
+    for result in futures::future::join_all(calls).await {
+        result.unwrap();
+    }
+    assert_eq!(host.stats().sessions, 3);
+    let began = Instant::now();
+    while sshd.sessions() > 1 {
+        assert!(began.elapsed() < Duration::from_secs(20), "{} sessions are left", sshd.sessions());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    host.run(script("true")).await.unwrap();
+    assert_eq!(host.stats().sessions, 3, "the one that is left was used");
+    host.close().await;
+    while sshd.sessions() > 0 {
+        assert!(began.elapsed() < Duration::from_secs(40), "closing leaves a session");
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

@@ -79,6 +79,13 @@ impl Sshd {
         self.dir.path().join(name)
     }
 
+    /// How many sessions it serves.
+    pub(crate) fn sessions(&self) -> usize {
+        let pid = self.child.id().to_string();
+        let children = Command::new("ps").args(["-o", "pid=", "--ppid", &pid]).output().unwrap().stdout;
+        String::from_utf8(children).unwrap().lines().count()
+    }
+
     /// Ends the daemon and every session: what a reboot of the host looks like.
     pub(crate) fn cut(&self) {
         let pid = self.child.id().to_string();

@@ -227,6 +227,7 @@ impl Unconnected {
             address: self.0.clone(),
             user: "root".into(),
             reason: "this run was given no connection to it".into(),
+            too_many_tries: false,
         }
     }
 }
