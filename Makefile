@@ -2,11 +2,18 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-RELEASE := $(or $(CARGO_TARGET_DIR),target)/release
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+# Programs are built as a release, tests are not; PROFILE=ci builds both alike, so that nothing is compiled twice.
+profile := $(if $(PROFILE),--profile $(PROFILE))
+programs := $(TARGET)/$(patsubst dev,debug,$(or $(PROFILE),release))
+RELEASE := $(TARGET)/release
 # ONLY=create,again -> --only create,again
 only := $(if $(ONLY),--only $(ONLY))
 # Minutes after which no scenario goes on: what has not ended then has failed.
 within := $(if $(WITHIN),--within $(WITHIN))
+# REPEAT=10: the chosen scenarios ten times. BUSY=1: both cores have other work meanwhile.
+repeat := $(if $(REPEAT),--repeat $(REPEAT))
+busy := $(if $(BUSY),--busy)
 
 .PHONY: help
 help: ## print this list
@@ -19,12 +26,16 @@ packages: ## install the Debian packages that building and testing need
 
 .PHONY: build
 build: packages ## build kk, shell-operator, the lab and the scenarios (release, in target/release)
+ifdef PROFILE
+	cargo build $(profile) --workspace --bins --tests
+else
 	cargo build --release -p kk -p kk-lab -p kk-e2e -p shell-operator
+endif
 
 .PHONY: image
 image: packages ## build the image of shell-operator, without Docker: target/image/shell-operator.tar
 	cargo build --release -p shell-operator
-	bash deploy/image/build.sh $(RELEASE)/shell-operator $(or $(CARGO_TARGET_DIR),target)/image
+	bash deploy/image/build.sh $(RELEASE)/shell-operator $(TARGET)/image
 
 .PHONY: programs
 programs: packages ## build the programs of Kubernetes and etcd that tests run (once; minutes)
@@ -32,16 +43,20 @@ programs: packages ## build the programs of Kubernetes and etcd that tests run (
 
 .PHONY: test
 test: packages ## run all tests that need no hosts
-	bash tests/run.sh
+	PROFILE=$(PROFILE) bash tests/run.sh
 
 .PHONY: e2e
-e2e: build ## run kk against real hosts, as root: all scenarios, or ONLY=create,again (list: make e2e-list)
-	$(RELEASE)/kk-lab mirror build
-	$(RELEASE)/kk-e2e $(only) $(within)
+e2e: build ## run kk against real hosts, as root: the scenarios of CI, or ONLY=create,again (list: make e2e-list); REPEAT=10, BUSY=1
+	$(programs)/kk-lab mirror build
+	$(programs)/kk-e2e $(only) $(within) $(repeat) $(busy)
+
+.PHONY: test-lab
+test-lab: packages ## test that the lab leaves nothing behind, as root; no lab may be up
+	cargo test $(profile) --workspace --test leaves_nothing -- --ignored
 
 .PHONY: e2e-list
 e2e-list: build ## list the scenarios
-	$(RELEASE)/kk-e2e --list
+	$(programs)/kk-e2e --list
 
 .PHONY: bench
 bench: build ## measure kk beside a hand-written script (as root) and shell-operator (needs make programs): ONLY=create_3 or ONLY=shell-operator; writes docs/benchmarks.md
@@ -59,10 +74,11 @@ demo-down: ## end the demo and remove all it left, but the caches
 	rm -rf target/demo
 
 .PHONY: lint
-lint: packages ## check formatting and lints, as CI does
+lint: packages ## check formatting, lints and shell scripts, as CI does
 	@{ cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1 || rustup component add rustfmt clippy
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets -- -D warnings
+	cargo clippy $(profile) --workspace --all-targets -- -D warnings
+	bash tests/shellcheck.sh
 
 .PHONY: deny
 deny: ## check licences and advisories of all dependencies (installs cargo-deny)

@@ -11,6 +11,7 @@ set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 work=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$work"' EXIT
+# shellcheck disable=SC2153
 read -ra names <<<"$NAMES"; read -ra ips <<<"$IPS"
 first=${ips[0]}
 last=$((${#ips[@]} - 1))
@@ -75,7 +76,7 @@ X
 sed "s#NETWORK#$pods#; s#\"API\"#\"$first\"#; s#FLANNEL#ghcr.io/flannel-io/flannel:v$FLANNEL#; s#PLUGIN#ghcr.io/flannel-io/flannel-cni-plugin:v$PLUGIN#" \
   "$here/flannel.yaml" | sed '1d' >"$work/flannel.yaml"
 
-members= endpoints= sans= hosts=
+members='' endpoints='' sans='' hosts=''
 for i in "${!ips[@]}"; do
   members+="${members:+,}${names[i]}=https://${ips[i]}:2380"
   endpoints+="${endpoints:+, }\"https://${ips[i]}:2379\""

@@ -21,6 +21,7 @@ need jq jq
 need curl curl
 need ps procps
 need python3 python3
+need shellcheck shellcheck
 # Debian's own is old; it fetches the version that a module asks for through the module proxy.
 need go golang-go
 [ -n "$missing" ] || exit 0
@@ -29,5 +30,8 @@ run=
 [ "$(id -u)" = 0 ] || run=sudo
 # A machine that has just started may still be busy with its own upgrades.
 wait='-o DPkg::Lock::Timeout=300'
-$run apt-get $wait update -q
-$run env DEBIAN_FRONTEND=noninteractive apt-get $wait install -q -y --no-install-recommends $missing
+# shellcheck disable=SC2086 # words, none of them with blanks
+{
+  $run apt-get $wait update -q
+  $run env DEBIAN_FRONTEND=noninteractive apt-get $wait install -q -y --no-install-recommends $missing
+}

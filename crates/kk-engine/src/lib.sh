@@ -29,6 +29,7 @@ kk_fail() {
 # Makes the state directory, and drops a last line that a power cut left half-written.
 kk_state() {
     [ -z "${KK_STATE_READY-}" ] || return 0
+    # shellcheck disable=SC2174 # the directories above it are the system's
     [ -d "$KK_STATE" ] || mkdir -m 700 -p "$KK_STATE"
     if [ ! -e "$KK_STATE/owned" ]; then
         (umask 077 && : >>"$KK_STATE/owned")
@@ -239,9 +240,13 @@ kk_unit() {
     keep) ;;
     start | restart | reload)
         [ $kk_on = enabled ] || [ $kk_up = active ] || kk_record "unit-on$KK_TAB$1"
+        # shellcheck disable=SC2086 # no fourth word, no argument
         kk_unit_does "$3" "$1" ${4-}
         ;;
-    *) kk_unit_does "$3" "$1" ${4-} ;;
+    *)
+        # shellcheck disable=SC2086
+        kk_unit_does "$3" "$1" ${4-}
+        ;;
     esac
 }
 

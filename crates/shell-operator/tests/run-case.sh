@@ -7,6 +7,7 @@ OP=$1 C=$2 O=$3 PORT=$4 KC=$KUBECTL; W=$(mktemp -d) NS=rec-$(basename "$2")
 export O NS KC PORT
 k() { $KC -n "$NS" "$@"; }
 count() { find "$O" -name '[0-9]*.json' | wc -l; }
+# shellcheck disable=SC2034
 settle() { local n m t; n=$(count); for t in 1 2 3 4; do sleep 1.5; m=$(count); [ "$n" = "$m" ] && break; n=$m; done; }
 export -f k count settle
 mkdir -p "$W/hooks" "$W/tmp" "$O"; $KC create ns "$NS" > /dev/null
@@ -26,7 +27,7 @@ done
 $OP start --hooks-dir "$W/hooks" --tmp-dir "$W/tmp" --listen-port "$PORT" --listen-address 127.0.0.1 --debug-unix-socket "$W/sock" > "$O/log" 2>&1 &
 P=$!
 trap 'kill $P 2> /dev/null; rm -rf "$W"' EXIT
-for i in $(seq 100); do curl -sf -m1 "http://127.0.0.1:$PORT/readyz" > /dev/null && break; sleep 0.1; done
+for _ in $(seq 100); do curl -sf -m1 "http://127.0.0.1:$PORT/readyz" > /dev/null && break; sleep 0.1; done
 settle
 [ -e "$C/steps.sh" ] && (. "$C/steps.sh") > /dev/null 2> "$O/steps.err"
 settle

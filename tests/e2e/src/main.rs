@@ -5,7 +5,6 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
@@ -14,6 +13,7 @@ use crate::context::Tools;
 
 mod bench;
 mod bench_shell_operator;
+mod busy;
 mod checks;
 mod cluster;
 mod context;
@@ -40,9 +40,8 @@ struct Cli {
     /// List the scenarios and what each shows
     #[arg(long)]
     list: bool,
-    /// Minutes for all scenarios together; one that has not ended by then has failed
-    #[arg(long, value_name = "MINUTES", default_value_t = 90)]
-    within: u64,
+    #[command(flatten)]
+    options: suite::Options,
     #[command(flatten)]
     common: Common,
 }
@@ -95,7 +94,7 @@ fn dispatch(cli: Cli) -> Result<bool> {
     }
     let tools = Tools::find(cli.common.kk, cli.common.kk_lab, cli.common.artefacts)?;
     match cli.command {
-        None => suite::run(&tools, &cli.common.only, Duration::from_mins(cli.within)),
+        None => suite::run(&tools, &cli.common.only, cli.options),
         Some(Command::Bench { repeat, table }) => {
             let (of_operator, of_kk): (Vec<String>, Vec<String>) =
                 cli.common.only.iter().cloned().partition(|name| name == bench_shell_operator::NAME);

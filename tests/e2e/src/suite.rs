@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Result, bail, ensure};
 
+use crate::busy;
 use crate::context::{Context, Tools};
 use crate::report::{self, line};
 use crate::scenarios::ALL;
@@ -21,31 +22,56 @@ pub(crate) struct Scenario {
     pub(crate) about: &'static str,
     /// How long it may take.
     pub(crate) limit: Duration,
+    /// Whether it runs when none is named.
+    pub(crate) in_ci: bool,
     pub(crate) run: fn(&Context<'_>) -> Result<()>,
+}
+
+/// How the scenarios run.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct Options {
+    /// Minutes for all scenarios together; one that has not ended by then has failed
+    #[arg(long, value_name = "MINUTES", default_value_t = 90)]
+    within: u64,
+    /// Run the scenarios this many times, one round after the other
+    #[arg(long, value_name = "ROUNDS", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    repeat: u16,
+    /// Keep all processors busy with other work meanwhile
+    #[arg(long)]
+    busy: bool,
 }
 
 /// Prints name and meaning of each.
 pub(crate) fn list() {
     for scenario in ALL {
-        line(&format!("{:<12} {}", scenario.name, scenario.about));
+        let only = if scenario.in_ci { "" } else { " (only when named)" };
+        line(&format!("{:<14} {}{only}", scenario.name, scenario.about));
     }
 }
 
-/// Runs those named, or all, and tells whether all went well. What has not ended `within` that time has failed.
-/// Errors: there is no scenario of that name; the programs of the lab cannot be built.
-pub(crate) fn run(tools: &Tools, only: &[String], within: Duration) -> Result<bool> {
-    let chosen = choose(only)?;
+/// Runs those named, or those of CI, and tells whether all went well. Errors: there is no scenario of that name; the
+/// programs of the lab cannot be built.
+pub(crate) fn run(tools: &Tools, only: &[String], options: Options) -> Result<bool> {
+    let within = Duration::from_mins(options.within);
+    let once = choose(only)?;
+    let chosen = once.repeat(usize::from(options.repeat));
     let ends = Instant::now() + within;
     let shared = RefCell::new(None);
-    prepare(&Context::new(tools, "prepare", within.min(BUILD_LIMIT), &shared)?)?;
+    let prepared = Context::new(tools, "prepare", within, &shared)?;
+    prepare(&prepared)?;
+    // Ended when dropped.
+    let _busy = if options.busy { busy::begin(&prepared)? } else { Vec::new() };
     let mut failed = 0;
-    for scenario in &chosen {
+    for (number, scenario) in chosen.iter().enumerate() {
+        if options.repeat > 1 && number % once.len() == 0 {
+            line(&format!("--- round {} of {}", number / once.len() + 1, options.repeat));
+        }
         line(&format!("--- {}: {}", scenario.name, scenario.about));
         let (begun, since) = (Instant::now(), SystemTime::now());
         let limit = scenario.limit.min(ends.saturating_duration_since(begun));
         let result = Context::new(tools, scenario.name, limit, &shared).and_then(|ctx| {
             if limit.is_zero() {
-                bail!("not begun: the time for all scenarios is over ({} min)", within.as_secs() / 60);
+                bail!("not begun: the time for all scenarios is over ({} min)", options.within);
             }
             guarded(|| (scenario.run)(&ctx)).inspect_err(|error| explain(&ctx, error, since))
         });
@@ -81,7 +107,10 @@ fn prepare(ctx: &Context<'_>) -> Result<()> {
 fn choose(only: &[String]) -> Result<Vec<&'static Scenario>> {
     let chosen: Vec<&Scenario> = ALL
         .iter()
-        .filter(|scenario| only.is_empty() || only.iter().any(|name| name == scenario.name))
+        .filter(|scenario| match only {
+            [] => scenario.in_ci,
+            names => names.iter().any(|name| name == scenario.name),
+        })
         .collect();
     let unknown: Vec<&str> = only
         .iter()
@@ -118,7 +147,7 @@ mod tests {
     fn names_are_unique_and_unknown_ones_refused() {
         let names: BTreeSet<&str> = ALL.iter().map(|scenario| scenario.name).collect();
         assert_eq!(names.len(), ALL.len());
-        assert_eq!(choose(&[]).unwrap().len(), ALL.len());
+        assert_eq!(choose(&[]).unwrap().len(), ALL.iter().filter(|scenario| scenario.in_ci).count());
         assert_eq!(choose(&["again".into()]).unwrap().len(), 1);
         assert!(choose(&["agian".into()]).err().unwrap().to_string().contains("agian"));
     }

@@ -3,6 +3,7 @@
 # mode (run: the script's input is empty; stream: it gets what it asks for), pty (1: one terminal for all), lost (the
 # random words of calls whose connection broke).
 # A backslash would not survive the way here.
+# shellcheck disable=SC2154
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 HOME=~root
 LC_ALL=C

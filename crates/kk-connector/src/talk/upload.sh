@@ -2,6 +2,7 @@
 # "want N" for each that is not there yet, when it is ready to read it: so no program reads further than its own file,
 # however it buffers. Before and after it run the scripts `before` and `after`, where there are such.
 # Needs the variable kk, 16 random letters.
+# shellcheck disable=SC2154
 tmp='' now=''
 trap '[ -z "$tmp" ] || rm -f -- "$tmp"' 0
 trap 'exit 143' HUP INT TERM PIPE

@@ -1,4 +1,4 @@
-//! (b) Create again: nothing changes, nothing restarts, two round trips a host, and `kk` says so.
+//! Create again: nothing changes, nothing restarts, two round trips a host, and `kk` says so.
 
 use anyhow::{Result, ensure};
 

@@ -1,4 +1,4 @@
-//! (a) Three fresh hosts become a cluster: etcd on all three, one control plane, two workers.
+//! Three fresh hosts become a cluster: etcd on all three, one control plane, two workers.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! (d) `delete cluster -A` gives every host back as it was before `create`.
+//! `delete cluster -A` gives every host back as it was before `create`.
 
 use anyhow::Result;
 

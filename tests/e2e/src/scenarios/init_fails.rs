@@ -1,4 +1,4 @@
-//! (g) `kubeadm init` cannot succeed: the error names the cause, etcd keeps its data, the next create succeeds.
+//! `kubeadm init` cannot succeed: the error names the cause, etcd keeps its data, the next create succeeds.
 
 use anyhow::{Context as _, Result, ensure};
 

@@ -1,4 +1,4 @@
-//! (c) `kk` is killed in the middle of etcd, init and join; the next create makes the same cluster.
+//! `kk` is killed in the middle of etcd, init and join; the next create makes the same cluster.
 
 use std::thread::sleep;
 use std::time::Duration;

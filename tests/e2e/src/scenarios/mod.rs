@@ -13,97 +13,102 @@ mod delete;
 mod ha;
 mod init_fails;
 mod kill;
-mod lab;
 mod repair;
 mod secrets;
 mod shell_operator;
 mod sudo;
 
-/// All of them. Limits are several times what each takes on two cores, the compilation of kk-lab's own test for the
-/// first.
+/// All of them. Limits are several times what each takes on two cores.
 pub(crate) const ALL: &[Scenario] = &[
-    Scenario {
-        name: "lab",
-        about: "kk-lab down leaves nothing behind, also after a crash in between and a lost state folder",
-        limit: Duration::from_mins(10),
-        run: lab::run,
-    },
     Scenario {
         name: "create",
         about: "three fresh hosts become a cluster whose Service answers by name across nodes",
         limit: Duration::from_mins(5),
+        in_ci: true,
         run: create::run,
     },
     Scenario {
         name: "again",
         about: "the same create again changes nothing, restarts nothing and says so",
         limit: Duration::from_mins(3),
+        in_ci: true,
         run: again::run,
     },
     Scenario {
         name: "repair",
         about: "create mends exactly what was broken, on exactly the hosts where it was",
         limit: Duration::from_mins(5),
+        in_ci: true,
         run: repair::run,
     },
     Scenario {
         name: "shell-operator",
         about: "one kubectl apply starts the image with seven hooks, and each does its work",
         limit: Duration::from_mins(12),
+        in_ci: true,
         run: shell_operator::run,
     },
     Scenario {
         name: "delete",
         about: "delete -A leaves every host as it was before create",
         limit: Duration::from_mins(5),
+        in_ci: true,
         run: delete::run,
     },
     Scenario {
         name: "bad-input",
         about: "each wrong input is named before the first change where it can be known, with its exit code",
         limit: Duration::from_mins(8),
+        in_ci: true,
         run: bad_input::run,
     },
     Scenario {
         name: "init-fails",
         about: "a taken port or a missing image is named, etcd keeps its data, and the next create succeeds",
         limit: Duration::from_mins(8),
+        in_ci: true,
         run: init_fails::run,
     },
     Scenario {
         name: "ctrl-c",
         about: "Ctrl-C ends tidily with code 130, and the next create succeeds",
         limit: Duration::from_mins(6),
+        in_ci: true,
         run: ctrl_c::run,
     },
     Scenario {
         name: "kill",
         about: "kk killed in the middle of etcd, init and join: the next create makes the same cluster",
         limit: Duration::from_mins(12),
+        in_ci: true,
         run: kill::run,
     },
     Scenario {
         name: "ha",
         about: "three control planes; the API answers when one host has no power",
         limit: Duration::from_mins(6),
+        in_ci: true,
         run: ha::run,
     },
     Scenario {
         name: "bastion",
         about: "hosts behind a jump host, without a network plugin; then with one",
         limit: Duration::from_mins(6),
+        in_ci: true,
         run: bastion::run,
     },
     Scenario {
         name: "sudo",
         about: "create and delete as a user who needs a password for sudo",
         limit: Duration::from_mins(6),
+        in_ci: true,
         run: sudo::run,
     },
     Scenario {
         name: "secrets",
         about: "passwords and keys are in no log, journal, output, process list or world-readable file",
         limit: Duration::from_mins(6),
+        in_ci: true,
         run: secrets::run,
     },
 ];

@@ -1,4 +1,4 @@
-//! (f) Four things are broken or changed on a running cluster; create mends exactly these, on exactly these hosts,
+//! Four things are broken or changed on a running cluster; create mends exactly these, on exactly these hosts,
 //! and restarts nothing that need not.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! (l) The image of `shell-operator`, built here, runs the hooks of `deploy/hooks` in a cluster: all is brought by one
+//! The image of `shell-operator`, built here, runs the hooks of `deploy/hooks` in a cluster: all is brought by one
 //! `kubectl apply`, and each hook is seen by what it does.
 
 use std::fs;

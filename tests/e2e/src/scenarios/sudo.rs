@@ -1,4 +1,4 @@
-//! (e) A user who is not root and needs a password for sudo.
+//! A user who is not root and needs a password for sudo.
 
 use anyhow::Result;
 

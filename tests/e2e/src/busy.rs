@@ -1,0 +1,16 @@
+//! Other work on all processors, so that scenarios meet a machine that is slow and irregular.
+
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::context::Context;
+use crate::process::{Job, Running};
+
+/// A shell that counts, one for each processor, until the answer is dropped.
+pub(crate) fn begin(ctx: &Context<'_>) -> Result<Vec<Running>> {
+    let count = available_parallelism()?.get();
+    let job = Job::new("sh").args(["-c", "while :; do :; done"]).limit(Duration::from_hours(24));
+    (0..count).map(|_| ctx.start("busy", job.clone())).collect()
+}
