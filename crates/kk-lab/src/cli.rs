@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Throw-away hosts on this machine, and a mirror of everything a cluster needs.
 ///
-/// Hosts are systemd-nspawn containers with a real systemd and sshd, in a network without a way out. Everything
+/// Hosts are systemd-nspawn containers with a real systemd and sshd (or virtual machines), in a network without a way out. Everything
 /// that runs on them is built here from Go modules and Debian packages. Needs root on Debian or Ubuntu.
 #[derive(Parser)]
 #[command(name = "kk-lab", version, after_help = EXAMPLES)]
@@ -20,7 +21,10 @@ const EXAMPLES: &str = "Examples:
   kk-lab enter -- kk create cluster -f cluster.yaml
   kk-lab exec node1 -- kubectl get nodes        run a command on a host (not by SSH)
   kk-lab up --hosts 3 --fresh                   the same hosts, new from the ground
-  kk-lab down --host node2                      a power cut for one host
+  kk-lab up --host node2 --real-kernel          node2 as a virtual machine beside the others
+  kk-lab up --hosts 3 --cpus 0.2 --delay 100ms  slow hosts, far away
+  kk-lab power off node2                        a power cut; `power on` boots it with its disk
+  kk-lab down --host node2                      node2 away, with its disk
   kk-lab down                                   everything away, but the cache
 
 Environment:
@@ -33,9 +37,15 @@ pub(crate) enum Command {
     Up(Up),
     /// End hosts and servers and remove all they left; the cache stays
     Down {
-        /// Only this host, as a power cut would
+        /// Only this host, with its disk
         #[arg(long)]
         host: Option<String>,
+    },
+    /// Switch a host off as a power cut would, or on again as it was
+    Power {
+        #[arg(value_enum)]
+        state: Power,
+        host: String,
     },
     /// Show what runs
     Status {
@@ -64,7 +74,7 @@ pub(crate) enum Command {
 #[derive(Args)]
 pub(crate) struct Up {
     /// How many hosts; more than that are ended, and the ones that run are kept
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=i64::from(crate::host::MOST_HOSTS)))]
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=i64::from(crate::hosts::MOST_HOSTS)))]
     pub(crate) hosts: u8,
     /// Boot only this host, anew, in a lab that is up
     #[arg(long, conflicts_with_all = ["hosts", "config"])]
@@ -84,6 +94,21 @@ pub(crate) struct Up {
     /// Password that user needs for sudo (of a throw-away host, so an argument will do)
     #[arg(long, env = "KK_LAB_SUDO_PASSWORD", hide_env_values = true)]
     pub(crate) sudo_password: Option<String>,
+    /// Debian release of the hosts
+    #[arg(long, default_value = crate::base::SUITE, value_parser = PossibleValuesParser::new(crate::base::SUITES))]
+    pub(crate) suite: String,
+    /// Network cards of each host; a second one has the default route, as a cloud's public network has
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
+    pub(crate) networks: u8,
+    /// Processors that each host may use, such as 0.2
+    #[arg(long, value_name = "NUMBER", value_parser = processors)]
+    pub(crate) cpus: Option<f64>,
+    /// How much longer a packet takes to each host and back, such as 100ms
+    #[arg(long, value_name = "MILLISECONDS", value_parser = milliseconds)]
+    pub(crate) delay: Option<u32>,
+    /// Virtual machines with a kernel of their own and cgroup v2 instead of containers: slower, emulated by QEMU
+    #[arg(long, conflicts_with = "user")]
+    pub(crate) real_kernel: bool,
     /// Only hosts: no mirror, no registry, nothing is built
     #[arg(long)]
     pub(crate) no_mirror: bool,
@@ -111,6 +136,23 @@ pub(crate) enum Mirror {
     },
 }
 
+/// What `power` does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Power {
+    Off,
+    On,
+}
+
+fn processors(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "not a number, such as 0.2".to_owned())?;
+    if (0.01..=64.0).contains(&number) { Ok(number) } else { Err("between 0.01 and 64".to_owned()) }
+}
+
+fn milliseconds(text: &str) -> Result<u32, String> {
+    let digits = text.strip_suffix("ms").ok_or("a number of milliseconds, such as 100ms")?;
+    digits.parse().map_err(|_| "a number of milliseconds, such as 100ms".to_owned())
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
     Text,
@@ -124,5 +166,13 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         super::Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn shares_of_processors_and_delays_are_read() {
+        assert_eq!(super::processors("0.2"), Ok(0.2));
+        assert!(super::processors("0").is_err() && super::processors("NaN").is_err());
+        assert_eq!(super::milliseconds("100ms"), Ok(100));
+        assert!(super::milliseconds("100").is_err() && super::milliseconds("-1ms").is_err());
     }
 }

@@ -8,14 +8,18 @@ use std::thread;
 use anyhow::{Context, Result, anyhow, ensure};
 use serde::Serialize;
 
+use crate::base::disk_image::DiskImage;
 use crate::cli::{Output, Up};
-use crate::furnish::SudoUser;
-use crate::host::Host;
-use crate::paths::{self, Paths, STATE};
-use crate::run::{command, output};
-use crate::say::{self, Step};
-use crate::versions::Versions;
-use crate::{cgroup, clusterfile, disk, mirror, mounts, net, packages, rootfs, servers};
+use crate::hosts::furnish::SudoUser;
+use crate::hosts::settings::{Base, Settings};
+use crate::hosts::{Host, cluster_file};
+use crate::mirror::versions::Versions;
+use crate::mirror::{publish, servers};
+use crate::sys::paths::{self, Paths, STATE};
+use crate::sys::run::{command, output};
+use crate::sys::say::{self, Step};
+use crate::sys::{cgroup, disk, mounts, net, packages};
+use crate::{base, sys};
 
 /// inotify instances a user may have: 128, the kernel's default, is too few for three kubelets with their containers.
 const INOTIFY_INSTANCES: u64 = 8192;
@@ -23,7 +27,7 @@ const INOTIFY: &str = "/proc/sys/fs/inotify/max_user_instances";
 
 /// Boots what is asked for, and ends hosts beyond it.
 pub(crate) fn up(paths: &Paths, args: &Up) -> Result<()> {
-    need_root()?;
+    sys::need_root()?;
     let versions = Versions::load(&paths.data)?;
     let kubernetes = versions.chosen(&args.kubernetes)?;
     let user =
@@ -35,24 +39,35 @@ pub(crate) fn up(paths: &Paths, args: &Up) -> Result<()> {
     };
     disk::ensure_free(Path::new(STATE), disk::per_host() * wanted.len() as u64, "the hosts")?;
     packages::install(packages::HOSTS)?;
-    let base = rootfs::ensure(paths)?;
+    let settings = settings(paths, args)?;
     if !args.no_mirror && args.host.is_none() {
-        mirror::build(paths, &versions, &kubernetes)?;
+        publish::build(paths, &versions, &kubernetes)?;
     }
     prepare(args, &wanted)?;
     if !args.no_mirror && args.host.is_none() {
         servers::start(paths)?;
     }
-    boot(&wanted, &base, user.as_ref(), args.fresh || args.host.is_some())?;
+    boot(&wanted, &settings, user.as_ref(), args.fresh || args.host.is_some())?;
     if args.host.is_none() && !args.no_mirror {
         let file = args.config.clone().unwrap_or_else(|| paths::state("cluster.yaml"));
-        clusterfile::write(
+        cluster_file::write(
             &file,
-            &clusterfile::text(paths, &versions, &kubernetes[0], &wanted, user.as_ref())?,
+            &cluster_file::text(paths, &versions, &kubernetes[0], &wanted, user.as_ref())?,
         )?;
         say::answer(&file.display().to_string());
     }
     Ok(())
+}
+
+/// What the hosts are to be like.
+fn settings(paths: &Paths, args: &Up) -> Result<Settings> {
+    let base = if args.real_kernel {
+        let DiskImage { disk, kernel, initrd } = base::disk_image::ensure(paths, &args.suite)?;
+        Base::Disk { disk, kernel, initrd }
+    } else {
+        Base::Tree(base::tree::ensure(paths, &args.suite)?)
+    };
+    Ok(Settings { base, second_network: args.networks > 1, cpus: args.cpus, delay_ms: args.delay })
 }
 
 /// Everything around the hosts: leftovers away, network, key, kernel limit.
@@ -80,10 +95,10 @@ fn prepare(args: &Up, wanted: &[Host]) -> Result<()> {
     Ok(())
 }
 
-fn boot(wanted: &[Host], base: &Path, user: Option<&SudoUser>, fresh: bool) -> Result<()> {
+fn boot(wanted: &[Host], settings: &Settings, user: Option<&SudoUser>, fresh: bool) -> Result<()> {
     let mut missing = Vec::new();
     for host in wanted {
-        if fresh || host.leader()?.is_none() {
+        if fresh || !host.runs()? {
             missing.push(host);
         } else {
             host.wait_for_answer()?;
@@ -96,7 +111,7 @@ fn boot(wanted: &[Host], base: &Path, user: Option<&SudoUser>, fresh: bool) -> R
     let names: Vec<&str> = missing.iter().map(|host| host.name.as_str()).collect();
     let step = Step::begin(&format!("booting {}", names.join(", ")), "");
     all_well(thread::scope(|scope| {
-        let boots: Vec<_> = missing.iter().map(|host| scope.spawn(|| host.boot(base, user))).collect();
+        let boots: Vec<_> = missing.iter().map(|host| scope.spawn(|| host.boot(settings, user))).collect();
         let join = boots
             .into_iter()
             .map(|boot| boot.join().unwrap_or_else(|_| Err(anyhow!("a bug: the boot panicked"))));
@@ -108,12 +123,20 @@ fn boot(wanted: &[Host], base: &Path, user: Option<&SudoUser>, fresh: bool) -> R
 
 /// Ends one host, or the whole lab with all it left behind.
 pub(crate) fn down(host: Option<&str>) -> Result<()> {
-    need_root()?;
+    sys::need_root()?;
     let _lab = paths::lock_lab()?;
     match host {
         Some(name) => Host::named(name)?.remove(),
         None => clear(),
     }
+}
+
+/// Ends a host as a power cut would, or boots it again as it was.
+pub(crate) fn power(host: &str, on: bool) -> Result<()> {
+    sys::need_root()?;
+    let _lab = paths::lock_lab()?;
+    let host = Host::named(host)?;
+    if on { host.power_on() } else { host.power_off() }
 }
 
 /// Removes everything that can be the lab's, in an order that works from any state a crash can leave. What cannot be
@@ -155,10 +178,10 @@ struct HostStatus {
 /// Prints what runs; changes nothing.
 pub(crate) fn status(form: Output) -> Result<()> {
     // Who may not look into the network would be told that it is down.
-    need_root()?;
+    sys::need_root()?;
     let mut hosts = Vec::new();
     for host in Host::known()? {
-        hosts.push(HostStatus { running: host.leader()?.is_some(), host });
+        hosts.push(HostStatus { running: host.runs()?, host });
     }
     let status = Status {
         network: net::is_up()?,
@@ -177,15 +200,6 @@ pub(crate) fn status(form: Output) -> Result<()> {
     for HostStatus { host, running } in &status.hosts {
         say::answer(&format!("{:<9} {:<5} {}", host.name, word(*running), host.address));
     }
-    Ok(())
-}
-
-/// Errors: not root; nothing of the lab works without.
-pub(crate) fn need_root() -> Result<()> {
-    ensure!(
-        rustix::process::geteuid().is_root(),
-        "the lab needs root: it makes namespaces, mounts and control groups\nhint: run it as root, by sudo for example"
-    );
     Ok(())
 }
 

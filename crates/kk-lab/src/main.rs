@@ -7,36 +7,20 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Parser;
 
-use crate::cli::{Cli, Command, Mirror};
-use crate::host::Host;
-use crate::paths::Paths;
-use crate::versions::Versions;
+use crate::cli::{Cli, Command, Mirror, Power};
+use crate::hosts::Host;
+use crate::mirror::versions::Versions;
+use crate::mirror::{programs, publish, serve};
+use crate::sys::paths::Paths;
+use crate::sys::{background, net, say};
 
-mod background;
-mod cgroup;
+mod base;
 mod cli;
-mod clusterfile;
-mod disk;
-mod furnish;
-mod hash;
-mod host;
-mod image;
+mod hosts;
 mod lab;
 mod mirror;
-mod mounts;
-mod net;
-mod packages;
-mod paths;
-mod programs;
 mod prune;
-mod rootfs;
-mod run;
-mod say;
-mod serve;
-mod servers;
-mod slice;
-mod tls;
-mod versions;
+mod sys;
 
 fn main() -> ExitCode {
     match dispatch(Cli::parse().command) {
@@ -53,6 +37,7 @@ fn dispatch(command: Command) -> Result<()> {
     match command {
         Command::Up(args) => lab::up(&paths, &args),
         Command::Down { host } => lab::down(host.as_deref()),
+        Command::Power { state, host } => lab::power(&host, state == Power::On),
         Command::Status { output } => lab::status(output),
         Command::Exec { host, command } => become_program(Host::named(&host)?.inside(&command)?),
         Command::Enter { command } => enter(&command),
@@ -60,8 +45,8 @@ fn dispatch(command: Command) -> Result<()> {
             let versions = Versions::load(&paths.data)?;
             let kubernetes = versions.chosen(&kubernetes)?;
             if programs.is_empty() {
-                lab::need_root()?;
-                return mirror::build(&paths, &versions, &kubernetes);
+                sys::need_root()?;
+                return publish::build(&paths, &versions, &kubernetes);
             }
             for (component, folder) in programs::ensure_only(&paths, &versions, &kubernetes, &programs)? {
                 say::answer(&format!("{component}\t{}", folder.display()));
@@ -75,7 +60,7 @@ fn dispatch(command: Command) -> Result<()> {
 
 /// Runs a command of this machine in the lab's network, marked as the lab's so that `down` ends it.
 fn enter(words: &[String]) -> Result<()> {
-    lab::need_root()?;
+    sys::need_root()?;
     anyhow::ensure!(net::is_up()?, "the lab is not up\nhint: `kk-lab up`");
     let (program, args) = words.split_first().context("no command was given")?;
     become_program(background::in_group("enter", &net::inside(program, args), false)?)

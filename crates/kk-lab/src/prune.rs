@@ -6,20 +6,26 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::paths::{self, Paths, remove_if_there};
-use crate::run::{command, output};
-use crate::versions::Versions;
-use crate::{lab, net, programs, rootfs, say, servers};
+use crate::base;
+use crate::mirror::versions::Versions;
+use crate::mirror::{programs, servers};
+use crate::sys::files::remove_if_there;
+use crate::sys::paths::{self, Paths};
+use crate::sys::run::{command, output};
+use crate::sys::{net, say};
 
 /// Removes what this checkout does not ask for. Errors: the lab is up, for it serves from the cache.
 pub(crate) fn run(paths: &Paths, versions: &Versions) -> Result<()> {
-    lab::need_root()?;
+    crate::sys::need_root()?;
     let _lab = paths::lock_lab()?;
     ensure!(!net::is_up()?, "the lab is up and serves from the cache\nhint: `kk-lab down`");
     let _build = paths.lock("build")?;
     let all = versions.builds(&paths.data, versions.kubernetes()?)?;
     let mut kept = programs::folders(paths, versions, &all)?;
-    kept.extend([servers::registry_folder(paths), rootfs::folder(paths)]);
+    kept.push(servers::registry_folder(paths));
+    for suite in base::SUITES {
+        kept.extend([base::tree::path(paths, suite), base::disk_image::path(paths, suite)]);
+    }
     let old = unwanted(&[paths.programs(), paths.rootfs()], &kept)?;
     if !old.is_empty() {
         // Made of the programs in seconds; nothing in it tells which of them an image was for.

@@ -5,18 +5,20 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::furnish::SudoUser;
-use crate::host::Host;
-use crate::paths::{self, Paths};
-use crate::versions::Versions;
-use crate::{mirror, servers, tls};
+use crate::hosts::Host;
+use crate::hosts::furnish::SudoUser;
+use crate::mirror::publish;
+use crate::mirror::versions::Versions;
+use crate::mirror::{servers, tls};
+use crate::sys::files::write_secret;
+use crate::sys::paths::{self, Paths};
 
 /// Registries whose images the lab's own registry stands in for.
 const REGISTRIES: [&str; 4] = ["registry.k8s.io", "ghcr.io", "docker.io", "quay.io"];
 
 /// Writes the file; readable by its owner alone, for it may hold a password.
 pub(crate) fn write(file: &Path, text: &str) -> Result<()> {
-    tls::write_secret(file, text)
+    write_secret(file, text)
 }
 
 /// The first host is the control plane; etcd runs on an odd number of hosts, three at most.
@@ -49,7 +51,7 @@ pub(crate) fn text(
         text,
         "  download:\n    mirror: {}\n    catalogue: {}\n",
         servers::mirror_url(),
-        mirror::catalogue_file(paths).display()
+        publish::catalogue_file(paths).display()
     )?;
     write!(text, "  registry:\n    remoteMirrors:\n")?;
     for registry in REGISTRIES {

@@ -1,4 +1,4 @@
-//! What makes a copy of the common root file system one certain host: name, address, key, user, first unit.
+//! What makes a copy of the common root file system one certain host: name, addresses, key, user, first unit.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -6,11 +6,12 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::host::Host;
-use crate::run::{command, output, output_with_input};
-use crate::{net, paths};
+use crate::hosts::settings::Settings;
+use crate::hosts::{Host, network};
+use crate::sys::run::{command, output, output_with_input};
+use crate::sys::{net, paths};
 
-const PREPARE: &str = include_str!("host_prepare.sh");
+const PREPARE: &str = include_str!("prepare.sh");
 /// Runs before everything that could look at control groups or write kernel parameters.
 const PREPARE_UNIT: &str = "[Unit]
 Description=Make this container a host for containers
@@ -30,21 +31,23 @@ pub(crate) struct SudoUser {
     pub(crate) password: String,
 }
 
-/// Writes what makes the root file system below `root` this host.
-pub(crate) fn furnish(host: &Host, root: &Path, user: Option<&SudoUser>) -> Result<()> {
-    let key = fs::read_to_string(paths::state("id_ed25519.pub"))?;
-    let network =
-        format!("[Match]\nName=host0\n[Network]\nAddress={}/24\nGateway={}\n", host.address, net::GATEWAY);
+/// Writes what makes the root file system below `root` this host, a container.
+pub(super) fn container(
+    host: &Host,
+    settings: &Settings,
+    root: &Path,
+    user: Option<&SudoUser>,
+) -> Result<()> {
     let machine_id = fs::read_to_string("/proc/sys/kernel/random/uuid")?.replace('-', "");
-    let resolver = root.join("etc/resolv.conf");
-    // It may be a link; written through, it would change whatever it points at.
-    let _ = fs::remove_file(&resolver);
+    let first = Card { condition: "Name=host0".into(), address: host.address.clone(), gateway: net::GATEWAY };
+    let second = Card {
+        condition: format!("Name={}", network::second_card(host)),
+        address: host.second_address(),
+        gateway: net::SECOND_GATEWAY,
+    };
+    any_host(host, settings, root, &[first, second])?;
     let files = [
-        (resolver, format!("nameserver {}\n", net::GATEWAY)),
-        (root.join("etc/hostname"), format!("{}\n", host.name)),
-        (root.join("etc/hosts"), format!("127.0.0.1 localhost\n127.0.1.1 {}\n::1 localhost\n", host.name)),
         (root.join("etc/machine-id"), machine_id),
-        (root.join("etc/systemd/network/10-host0.network"), network),
         // It fails now and then in a container, and callers of hostnamectl then hang for 25 s.
         (
             root.join("etc/systemd/system/systemd-hostnamed.service.d/lab.conf"),
@@ -59,12 +62,55 @@ pub(crate) fn furnish(host: &Host, root: &Path, user: Option<&SudoUser>) -> Resu
     // A host with a kernel of its own has it; without it the kubelet makes it.
     fs::create_dir_all(root.join("usr/lib/modules"))?;
     enable(root, "sysinit.target", "/etc/systemd/system/lab-prepare.service")?;
-    enable(root, "multi-user.target", "/lib/systemd/system/systemd-networkd.service")?;
-    authorize(&root.join("root/.ssh"), &key)?;
     if let Some(user) = user {
-        add_user(root, user, &key)?;
+        add_user(root, user, &public_key()?)?;
     }
     Ok(())
+}
+
+/// Writes what the first boot of a virtual machine unpacks.
+pub(super) fn virtual_machine(host: &Host, settings: &Settings, seed: &Path) -> Result<()> {
+    let first = Card {
+        condition: format!("MACAddress={}", network::first_mac(host)),
+        address: host.address.clone(),
+        gateway: net::GATEWAY,
+    };
+    let second = Card {
+        condition: format!("MACAddress={}", network::second_mac(host)),
+        address: host.second_address(),
+        gateway: net::SECOND_GATEWAY,
+    };
+    any_host(host, settings, seed, &[first, second])
+}
+
+/// A network card: what it is recognised by, and what it gets.
+struct Card {
+    condition: String,
+    address: String,
+    gateway: &'static str,
+}
+
+/// Name, addresses, name server, key. The last card has the default route, as a public one has.
+fn any_host(host: &Host, settings: &Settings, root: &Path, cards: &[Card; 2]) -> Result<()> {
+    let resolver = root.join("etc/resolv.conf");
+    // It may be a link; written through, it would change whatever it points at.
+    let _ = fs::remove_file(&resolver);
+    write(&resolver, &format!("nameserver {}\n", net::GATEWAY))?;
+    write(&root.join("etc/hostname"), &format!("{}\n", host.name))?;
+    let names = format!("127.0.0.1 localhost\n127.0.1.1 {}\n::1 localhost\n", host.name);
+    write(&root.join("etc/hosts"), &names)?;
+    let count = if settings.second_network { 2 } else { 1 };
+    for (number, card) in cards.iter().take(count).enumerate() {
+        let gateway = if number + 1 == count { format!("Gateway={}\n", card.gateway) } else { String::new() };
+        let text = format!("[Match]\n{}\n[Network]\nAddress={}/24\n{gateway}", card.condition, card.address);
+        write(&root.join(format!("etc/systemd/network/1{number}-lab.network")), &text)?;
+    }
+    enable(root, "multi-user.target", "/lib/systemd/system/systemd-networkd.service")?;
+    authorize(&root.join("root/.ssh"), &public_key()?)
+}
+
+fn public_key() -> Result<String> {
+    fs::read_to_string(paths::state("id_ed25519.pub")).context("the lab has no key")
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {

@@ -2,7 +2,7 @@
 //! pull costs the hosts no decompression. Layout of the storage: `docker/registry/v2/{blobs,repositories}` as the
 //! distribution registry documents it for its filesystem driver.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -12,9 +12,9 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::hash;
-use crate::slice::Files;
-use crate::versions::arch;
+use crate::mirror::versions::arch;
+use crate::sys::files::write_whole;
+use crate::sys::hash;
 
 const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
 const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
@@ -28,6 +28,9 @@ pub(crate) enum Source {
     /// A symbolic link with this target.
     Link(String),
 }
+
+/// Path in an image → what is there.
+pub(crate) type Files = BTreeMap<String, Source>;
 
 /// docker-registry's storage folder.
 pub(crate) struct Storage {
@@ -124,27 +127,6 @@ impl Storage {
 
 fn link(folder: &Path, digest: &str) -> Result<()> {
     write_whole(&folder.join(digest.replace(':', "/")).join("link"), digest.as_bytes())
-}
-
-/// Whole or not at all: a registry may be reading.
-pub(crate) fn write_whole(path: &Path, content: &[u8]) -> Result<()> {
-    fs::create_dir_all(path.parent().context("a file has a folder")?)?;
-    let unfinished = unfinished(path)?;
-    fs::write(&unfinished, content).with_context(|| format!("cannot write {}", unfinished.display()))?;
-    fs::rename(&unfinished, path)?;
-    Ok(())
-}
-
-/// A name beside `path` that nothing has: never written through, for it could be a hard link to a program.
-pub(crate) fn unfinished(path: &Path) -> Result<PathBuf> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".unfinished");
-    match fs::remove_file(&name) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot remove {}", name.display()))
-        }
-        _ => Ok(name.into()),
-    }
 }
 
 fn header(kind: tar::EntryType, mode: u32, size: u64) -> tar::Header {

@@ -9,12 +9,13 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
-use crate::packages::Need;
-use crate::paths::{Paths, finish, remove_if_there};
-use crate::run::{bound, command, output};
-use crate::say::{self, Step};
-use crate::versions::{Build, Versions, arch};
-use crate::{disk, hash, packages};
+use crate::mirror::versions::{Build, Versions, arch};
+use crate::sys::files::{finish, remove_if_there};
+use crate::sys::packages::Need;
+use crate::sys::paths::Paths;
+use crate::sys::run::{bound, command, output};
+use crate::sys::say::{self, Step};
+use crate::sys::{disk, hash, packages};
 
 /// From this version on Go fetches by itself the version that a module asks for.
 const FETCHES_ITSELF: (u32, u32) = (1, 21);

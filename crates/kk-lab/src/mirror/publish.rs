@@ -12,13 +12,15 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 
-use crate::image::{Source, Storage, add_file, unfinished, write_whole};
-use crate::paths::Paths;
-use crate::programs::{self, Programs};
-use crate::run::output;
-use crate::slice::{self, Files};
-use crate::versions::{Build, Image, MirrorFile, Versions, arch};
-use crate::{disk, hash, rootfs, say};
+use crate::base;
+use crate::mirror::image::{Files, Source, Storage, add_file};
+use crate::mirror::programs::{self, Programs};
+use crate::mirror::slice;
+use crate::mirror::versions::{Build, Image, MirrorFile, Versions, arch};
+use crate::sys::files::{unfinished, write_whole};
+use crate::sys::paths::Paths;
+use crate::sys::run::output;
+use crate::sys::{disk, hash, say};
 
 /// component → arch → version → SHA-256: the form of kk's own catalogue.
 type Catalogue = BTreeMap<String, BTreeMap<String, BTreeMap<String, String>>>;
@@ -49,7 +51,7 @@ pub(crate) fn build(paths: &Paths, versions: &Versions, kubernetes: &[String]) -
     let _alone = paths.lock("build")?;
     disk::ensure_free(&paths.cache, disk::for_cache() / 4, "the mirror")?;
     let programs = programs::ensure(paths, versions, &builds)?;
-    let base = rootfs::ensure(paths)?;
+    let base = base::tree::ensure(paths, base::SUITE)?;
     for build in &builds {
         publish_files(paths, build, &programs)?;
     }

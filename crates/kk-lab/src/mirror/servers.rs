@@ -10,10 +10,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::paths::{self, Paths, finish, remove_if_there};
-use crate::run::{command, last_lines, output, succeeds};
-use crate::say::Step;
-use crate::{background, cgroup, net, tls};
+use crate::mirror::tls;
+use crate::sys::files::{finish, remove_if_there};
+use crate::sys::paths::{self, Paths};
+use crate::sys::run::{command, last_lines, output, succeeds};
+use crate::sys::say::Step;
+use crate::sys::{background, cgroup, net};
 
 /// Name of the mirror's control group.
 pub(crate) const MIRROR: &str = "mirror";

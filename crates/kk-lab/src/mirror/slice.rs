@@ -1,18 +1,19 @@
 //! The piece of Debian that lies below kube-proxy and flanneld in their images: iptables with its extensions and the
-//! libraries it loads, `sh`, `cp`, `ip`, `conntrack`. Cut out of the hosts' root file system, about 17 MB.
+//! libraries it loads, `nft`, `ipset` with the names of protocols, `sh`, `cp`, `ip`, `conntrack`. Cut out of the hosts' root file system, about 17 MB.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::image::Source;
-use crate::run::{command, output};
+use crate::mirror::image::{Files, Source};
+use crate::sys::run::{command, output};
 
-const PROGRAMS: [&str; 13] = [
+const PROGRAMS: [&str; 14] = [
     "usr/sbin/xtables-nft-multi",
     "usr/sbin/xtables-legacy-multi",
+    "usr/sbin/nft",
     "usr/sbin/conntrack",
     "usr/sbin/ipset",
     "usr/sbin/sysctl",
@@ -28,12 +29,12 @@ const PROGRAMS: [&str; 13] = [
 const IPTABLES: [&str; 6] =
     ["iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore"];
 
-/// Path in the image → what is there.
-pub(crate) type Files = BTreeMap<String, Source>;
+/// Names that ipset and nft read.
+const FILES: [&str; 2] = ["etc/protocols", "etc/services"];
 
 /// Changes when anything else is to be cut out.
 pub(crate) fn recipe() -> String {
-    format!("{} {}", PROGRAMS.join(" "), IPTABLES.join(" "))
+    [&PROGRAMS[..], &IPTABLES, &FILES].concat().join(" ")
 }
 
 /// Cuts the slice out of the root file system `base`.
@@ -50,7 +51,8 @@ pub(crate) fn cut(base: &Path) -> Result<Files> {
     files.insert("usr/bin/sh".into(), Source::Link("dash".into()));
     let mut wanted: Vec<String> = PROGRAMS.iter().map(|path| (*path).to_owned()).collect();
     wanted.extend(extensions(base)?);
-    for path in wanted.iter().chain(&libraries(base, &wanted)?) {
+    let libraries = libraries(base, &wanted)?;
+    for path in FILES.into_iter().chain(wanted.iter().chain(&libraries).map(String::as_str)) {
         take(base, path, &mut files)?;
     }
     Ok(files)

@@ -1,15 +1,12 @@
 //! The lab's own certificate authority, and the registry's certificate by it; made anew with every lab.
 
-use std::fs;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 
-use crate::image::{unfinished, write_whole};
-use crate::{net, paths};
+use crate::sys::files::{write_secret, write_whole};
+use crate::sys::{net, paths};
 
 /// Folder that holds `ca.crt` and nothing else, as a cluster file's `certsPath` wants it.
 pub(crate) fn ca_folder() -> PathBuf {
@@ -40,17 +37,4 @@ pub(crate) fn ensure() -> Result<()> {
     write_secret(&key_file, &key.serialize_pem())?;
     write_whole(&certificate, server.pem().as_bytes())?;
     write_whole(&authority, ca.pem().as_bytes())
-}
-
-/// Readable by root alone from the first byte, and there whole or not at all.
-pub(crate) fn write_secret(path: &Path, text: &str) -> Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    }
-    let unfinished = unfinished(path)?;
-    let mut options = fs::OpenOptions::new();
-    let file = options.write(true).create_new(true).mode(0o600).open(&unfinished);
-    file.and_then(|mut file| file.write_all(text.as_bytes()))
-        .and_then(|()| fs::rename(&unfinished, path))
-        .with_context(|| format!("cannot write {}", path.display()))
 }

@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result};
 
-use crate::cgroup;
-use crate::run::command;
+use crate::sys::cgroup;
+use crate::sys::run::command;
 
 /// Writes the shell's id into each file up to `--`, then becomes what follows. Words are never read as shell text.
 const JOIN: &str = r#"while [ "$1" != -- ]; do echo $$ > "$1" || exit 1; shift; done; shift; exec "$@""#;

@@ -55,6 +55,27 @@ pub(crate) fn create(name: &str) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
+/// Length of the period in which a limited group gets its share.
+const PERIOD_US: u32 = 100_000;
+
+/// Lets the group use this many processors, in parts of one.
+pub(crate) fn limit_cpus(name: &str, cpus: f64) -> Result<()> {
+    create(name)?;
+    let quota = format!("{:.0}", cpus * f64::from(PERIOD_US));
+    for root in roots()? {
+        let group = root.join(format!("{PREFIX}{name}"));
+        for (file, value) in
+            [("cpu.cfs_quota_us", quota.clone()), ("cpu.max", format!("{quota} {PERIOD_US}"))]
+        {
+            if group.join(file).exists() {
+                return fs::write(group.join(file), value)
+                    .with_context(|| format!("cannot limit {}", group.display()));
+            }
+        }
+    }
+    bail!("the kernel cannot limit processor time: no control group has the controller `cpu`")
+}
+
 /// Names of all groups of the lab that exist in any hierarchy, without the prefix.
 pub(crate) fn names() -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();

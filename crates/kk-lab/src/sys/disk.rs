@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use rustix::fs::statvfs;
 
-use crate::paths::STATE;
+use crate::sys::paths::STATE;
 
 const GIB: u64 = 1 << 30;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use rustix::mount::{UnmountFlags, unmount};
 
-use crate::paths::remove_if_there;
+use crate::sys::files::remove_if_there;
 
 /// Mount points at `folder` or below it, innermost first.
 pub(crate) fn under(folder: &Path) -> Result<Vec<PathBuf>> {

@@ -8,8 +8,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::mounts;
-use crate::run::{command, output};
+use crate::sys::mounts;
+use crate::sys::run::{command, output};
 
 /// Name as `ip netns` knows it.
 pub(crate) const NAMESPACE: &str = "kk-lab";
@@ -17,6 +17,10 @@ pub(crate) const NAMESPACE: &str = "kk-lab";
 pub(crate) const GATEWAY: &str = "172.30.0.1";
 /// Bridge that every host is plugged into.
 pub(crate) const BRIDGE: &str = "br0";
+/// Bridge of the second network.
+pub(crate) const SECOND_BRIDGE: &str = "br1";
+/// The second network's gateway, which leads nowhere either.
+pub(crate) const SECOND_GATEWAY: &str = "10.99.0.1";
 const NAMESPACES: &str = "/run/netns";
 
 fn file() -> String {
@@ -40,17 +44,29 @@ pub(crate) fn up() -> Result<()> {
         return Ok(());
     }
     down()?;
-    ip(&format!("netns add {NAMESPACE}"))?;
+    output(&mut command("ip", ["netns", "add", NAMESPACE])).context("cannot create the lab's network")?;
     // Inside the namespace only: a forwarding gateway without a route says "unreachable" at once, a deaf one lets time out.
     output(&mut inside("sysctl", ["-qw", "net.ipv4.ip_forward=1"]))?;
-    ip(&format!("-n {NAMESPACE} link set lo up"))?;
-    ip(&format!("-n {NAMESPACE} link add {BRIDGE} type bridge"))?;
-    ip(&format!("-n {NAMESPACE} addr add {GATEWAY}/24 dev {BRIDGE}"))?;
-    ip(&format!("-n {NAMESPACE} link set {BRIDGE} up"))
+    ip("link set lo up")?;
+    ip(&format!("link add {BRIDGE} type bridge"))?;
+    ip(&format!("addr add {GATEWAY}/24 dev {BRIDGE}"))?;
+    ip(&format!("link set {BRIDGE} up"))
 }
 
-fn ip(words: &str) -> Result<()> {
-    output(&mut command("ip", words.split(' '))).context("cannot create the lab's network")?;
+/// Creates the second network, which exists only where a host is in it; nothing happens when it is there.
+pub(crate) fn second_up() -> Result<()> {
+    if output(&mut command("ip", ["-n", NAMESPACE, "link", "show", "dev", SECOND_BRIDGE])).is_ok() {
+        return Ok(());
+    }
+    ip(&format!("link add {SECOND_BRIDGE} type bridge"))?;
+    ip(&format!("addr add {SECOND_GATEWAY}/24 dev {SECOND_BRIDGE}"))?;
+    ip(&format!("link set {SECOND_BRIDGE} up"))
+}
+
+/// `ip` in the lab's namespace; words are parted by single spaces.
+pub(crate) fn ip(words: &str) -> Result<()> {
+    output(command("ip", ["-n", NAMESPACE]).args(words.split(' ')))
+        .context("cannot create the lab's network")?;
     Ok(())
 }
 

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::run::{command, output, succeeds};
-use crate::say::Step;
+use crate::sys::run::{command, output, succeeds};
+use crate::sys::say::Step;
 
 /// What tells that a package is there, and its name.
 pub(crate) type Need = (Probe, &'static str);
@@ -31,6 +31,16 @@ pub(crate) const ROOT_FS: &[Need] = &[
     (Probe::Program("mmdebstrap"), "mmdebstrap"),
     (Probe::File("/usr/share/keyrings/debian-archive-keyring.gpg"), "debian-archive-keyring"),
 ];
+
+/// For the disk of virtual machines.
+pub(crate) const DISK_IMAGE: &[Need] = &[(Probe::Program("mke2fs"), "e2fsprogs")];
+
+/// For virtual machines.
+pub(crate) const VIRTUAL_MACHINES: &[Need] =
+    &[(Probe::Program("qemu-system-x86_64"), "qemu-system-x86"), (Probe::Program("qemu-img"), "qemu-utils")];
+
+/// For latency between hosts.
+pub(crate) const DELAY: &[Need] = &[(Probe::Program("python3"), "python3")];
 
 /// For building runc and flanneld, which contain C, and our `pause`.
 pub(crate) const BUILD: &[Need] = &[

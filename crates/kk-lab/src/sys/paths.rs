@@ -1,14 +1,12 @@
 //! Where things are: the cache (kept, reused by every lab), the state (everything of the running lab, removed by
 //! `down`) and the data of the checkout (versions, Go modules).
 
-use std::fs::{File, create_dir_all, remove_dir_all, rename};
-use std::io::ErrorKind;
+use std::fs::{File, create_dir_all};
 use std::path::{Path, PathBuf, absolute};
 
 use anyhow::{Context, Result};
 
-use crate::run::{command, output};
-use crate::say;
+use crate::sys::say;
 
 /// Everything of the running lab. A fixed place, so that `down` finds what a crashed lab left without any record.
 pub(crate) const STATE: &str = "/var/lib/kk-lab";
@@ -90,21 +88,4 @@ fn lock(path: &Path) -> Result<File> {
 /// A path inside the state folder.
 pub(crate) fn state(name: &str) -> PathBuf {
     Path::new(STATE).join(name)
-}
-
-/// Gives a finished folder its name, all its data being on the disk: after a power cut it is there whole or not at all.
-pub(crate) fn finish(unfinished: &Path, folder: &Path) -> Result<()> {
-    create_dir_all(folder.parent().context("the cache has a folder")?)?;
-    output(command("sync", ["--file-system"]).arg(unfinished))?;
-    rename(unfinished, folder).with_context(|| format!("cannot create {}", folder.display()))
-}
-
-/// Removes a folder with all that is in it; one that is not there is as good as removed.
-pub(crate) fn remove_if_there(folder: &Path) -> Result<()> {
-    match remove_dir_all(folder) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot remove {}", folder.display()))
-        }
-        _ => Ok(()),
-    }
 }

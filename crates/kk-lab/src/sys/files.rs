@@ -1,0 +1,61 @@
+//! Files and directories that are there whole or not at all.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::sys::run::{command, output};
+
+/// Whole or not at all: a registry may be reading.
+pub(crate) fn write_whole(path: &Path, content: &[u8]) -> Result<()> {
+    fs::create_dir_all(path.parent().context("a file has a folder")?)?;
+    let unfinished = unfinished(path)?;
+    fs::write(&unfinished, content).with_context(|| format!("cannot write {}", unfinished.display()))?;
+    fs::rename(&unfinished, path)?;
+    Ok(())
+}
+
+/// A name beside `path` that nothing has: never written through, for it could be a hard link to a program.
+pub(crate) fn unfinished(path: &Path) -> Result<PathBuf> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".unfinished");
+    match fs::remove_file(&name) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", name.display()))
+        }
+        _ => Ok(name.into()),
+    }
+}
+
+/// Gives a finished folder its name, all its data being on the disk: after a power cut it is there whole or not at all.
+pub(crate) fn finish(unfinished: &Path, folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder.parent().context("the cache has a folder")?)?;
+    output(command("sync", ["--file-system"]).arg(unfinished))?;
+    fs::rename(unfinished, folder).with_context(|| format!("cannot create {}", folder.display()))
+}
+
+/// Removes a folder with all that is in it; one that is not there is as good as removed.
+pub(crate) fn remove_if_there(folder: &Path) -> Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", folder.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Readable by root alone from the first byte, and there whole or not at all.
+pub(crate) fn write_secret(path: &Path, text: &str) -> Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    }
+    let unfinished = unfinished(path)?;
+    let mut options = fs::OpenOptions::new();
+    let file = options.write(true).create_new(true).mode(0o600).open(&unfinished);
+    file.and_then(|mut file| file.write_all(text.as_bytes()))
+        .and_then(|()| fs::rename(&unfinished, path))
+        .with_context(|| format!("cannot write {}", path.display()))
+}
