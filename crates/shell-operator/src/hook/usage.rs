@@ -12,15 +12,18 @@ const TICKS: u32 = 100;
 
 /// Waits until the program has ended, without taking its exit status, and notes what it cost.
 ///
-/// CPU time is exact and has that of children it waited for. Memory is looked at now and then: of a run that is over
-/// in a few milliseconds nothing is known.
+/// CPU time is exact and has that of children it waited for. Memory is looked at once it has begun, and then ever less
+/// often: of a program that has ended the kernel tells nothing about it, so of one that is over at once it is not known.
 pub(super) async fn until_end(pid: Pid, usage: &mut RunUsage) {
     let mut end = tokio::task::spawn_blocking(move || {
         waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT)
     });
-    let mut pause = Duration::from_millis(5);
-    while tokio::time::timeout(pause, &mut end).await.is_err() {
+    let mut pause = Duration::from_millis(1);
+    loop {
         usage.max_rss_bytes = usage.max_rss_bytes.max(peak_memory(pid).unwrap_or(0));
+        if tokio::time::timeout(pause, &mut end).await.is_ok() {
+            break;
+        }
         pause = (pause * 2).min(Duration::from_secs(1));
     }
     if let Some((user, system)) = cpu_times(pid) {

@@ -109,9 +109,12 @@ impl OperatorMetrics {
             &RUN_SECONDS,
             "System CPU time of a hook's run.",
         );
-        #[expect(clippy::cast_precision_loss, reason = "a rounded size is enough")]
-        let bytes = run.max_rss_bytes as f64;
-        self.set("hook_run_max_rss_bytes", labels.clone(), bytes, "Most memory a hook's run had.");
+        // Not known of a run that ended before it was looked at: then that of an earlier run stays.
+        if run.max_rss_bytes > 0 {
+            #[expect(clippy::cast_precision_loss, reason = "a rounded size is enough")]
+            let bytes = run.max_rss_bytes as f64;
+            self.set("hook_run_max_rss_bytes", labels.clone(), bytes, "Most memory a hook's run had.");
+        }
         let one_if = |wanted: RunResult| if result == wanted { 1.0 } else { 0.0 };
         let (failed, allowed, success) =
             (one_if(RunResult::Failed), one_if(RunResult::AllowedToFail), one_if(RunResult::Success));
@@ -161,6 +164,11 @@ impl OperatorMetrics {
             count as f64,
             "Objects a binding knows.",
         );
+    }
+
+    /// Removes what is said about the present state of a hook that is gone; what was counted stays.
+    pub fn forget_state(&self, hook: &str) {
+        self.registry.remove_gauges("hook", hook);
     }
 
     /// Where the times of a binding's events go.

@@ -168,14 +168,17 @@ impl Registry {
         self.remove(|_, _, of| of == Some(group));
     }
 
-    /// Removes the series with this name and label value.
-    pub fn remove_series(&self, name: &str, label: &str, value: &str) {
-        self.remove(|of, labels, _| of == name && labels.get(label).is_some_and(|known| known == value));
+    /// Removes the series of gauges with this label value.
+    pub fn remove_gauges(&self, label: &str, value: &str) {
+        self.remove(|kind, labels, _| {
+            *kind == Kind::Gauge && labels.get(label).is_some_and(|known| known == value)
+        });
     }
 
-    fn remove(&self, remove: impl Fn(&str, &Labels, Option<&str>) -> bool) {
-        self.lock().retain(|name, family| {
-            family.series.retain(|labels, series| !remove(name, labels, series.group.as_deref()));
+    fn remove(&self, remove: impl Fn(&Kind, &Labels, Option<&str>) -> bool) {
+        self.lock().retain(|_, family| {
+            let kind = &family.kind;
+            family.series.retain(|labels, series| !remove(kind, labels, series.group.as_deref()));
             !family.series.is_empty()
         });
     }

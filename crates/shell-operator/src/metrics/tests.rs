@@ -81,3 +81,35 @@ fn bad_reports(#[case] text: &str, #[case] expected: &str) {
     let error = parse(text.as_bytes()).unwrap_err();
     assert!(error.contains(expected), "{error}");
 }
+
+#[test]
+fn of_a_hook_that_is_gone_only_counters_stay() {
+    let metrics = OperatorMetrics::new("p_");
+    for hook in ["gone.sh", "stays.sh"] {
+        metrics.snapshot_objects(hook, "b", "main", 3);
+        metrics.task_waited(hook, "b", "main", std::time::Duration::from_secs(1));
+    }
+    metrics.forget_state("gone.sh");
+    let text = metrics.text();
+    let series: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    assert_eq!(
+        series,
+        [
+            "p_kube_snapshot_objects{binding=\"b\",hook=\"stays.sh\",queue=\"main\"} 3",
+            "p_task_wait_in_queue_seconds_total{binding=\"b\",hook=\"gone.sh\",queue=\"main\"} 1",
+            "p_task_wait_in_queue_seconds_total{binding=\"b\",hook=\"stays.sh\",queue=\"main\"} 1",
+        ]
+    );
+}
+
+#[test]
+fn a_run_too_short_to_be_looked_at_does_not_hide_what_an_earlier_one_used() {
+    let metrics = OperatorMetrics::new("p_");
+    for max_rss_bytes in [4096, 0] {
+        let usage = RunUsage { max_rss_bytes, ..RunUsage::default() };
+        metrics.hook_ran("h", "b", "main", &usage, RunResult::Success);
+    }
+    assert!(
+        metrics.text().contains("p_hook_run_max_rss_bytes{binding=\"b\",hook=\"h\",queue=\"main\"} 4096")
+    );
+}

@@ -127,6 +127,7 @@ impl Operator {
         for state in gone {
             state.retire();
             self.schedules.disable(&state.hook.name);
+            self.metrics.forget_state(&state.hook.name);
             state.monitors.iter().for_each(|monitor| self.hub.detach(monitor));
         }
         self.drop_tasks(gone);
