@@ -7,14 +7,13 @@ use std::time::Duration;
 use futures::StreamExt;
 use tempfile::TempDir;
 
-use super::process::ask_for_config;
+use super::process::{ConfigTime, ask_for_config};
 use super::{Hook, Limiter, Source, discover};
 use crate::config::HookConfig;
 
-/// How long a hook may take to print its configuration.
-const CONFIG_TIMEOUT: Duration = Duration::from_secs(30);
-/// Hooks that are asked at the same time.
-const AT_ONCE: usize = 16;
+/// How long hooks may take to print their configurations: interpreters need long where CPU time is scarce.
+const CONFIG_TIME: ConfigTime =
+    ConfigTime { expected: Duration::from_secs(30), longest: Duration::from_mins(10) };
 
 /// Why hooks could not be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -83,7 +82,7 @@ impl Loader {
             self.load_one(path, known)
         });
         let results: Vec<Result<Arc<Hook>, String>> =
-            futures::stream::iter(loads).buffered(AT_ONCE).collect().await;
+            futures::stream::iter(loads).buffered(at_once()).collect().await;
         let (mut hooks, mut problems) = (Vec::new(), Vec::new());
         for result in results {
             match result {
@@ -121,7 +120,7 @@ impl Loader {
         };
         let source = tokio::task::spawn_blocking(read).await.map_err(|panic| fail(panic.to_string()))?;
         let source = source.map_err(|error| fail(format!("cannot read or copy it: {error}")))?;
-        let output = ask_for_config(&path, &self.dir, CONFIG_TIMEOUT).await.map_err(fail)?;
+        let output = ask_for_config(&path, &self.dir, CONFIG_TIME).await.map_err(fail)?;
         let config = HookConfig::parse(&output).map_err(|error| {
             format!("load hook '{name}' config: {error}\nthe hook printed:\n{}", short(&output))
         })?;
@@ -131,6 +130,11 @@ impl Loader {
         let limiter = Limiter::new(config.settings.execution_min_interval, config.settings.execution_burst);
         Ok(Hook { name, path, source, config, limiter })
     }
+}
+
+/// Hooks that are asked at the same time: more than there are cores would only make each of them slower.
+fn at_once() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn short(output: &str) -> String {

@@ -227,11 +227,20 @@ async fn finish(copier: Option<tokio::task::JoinHandle<String>>) -> String {
     }
 }
 
+/// How long a hook may take to print its configuration.
+#[derive(Clone, Copy)]
+pub(super) struct ConfigTime {
+    /// After this time a warning says what is waited for.
+    pub(super) expected: Duration,
+    /// After this time the hook is ended.
+    pub(super) longest: Duration,
+}
+
 /// Runs `path --config` and returns what it printed on stdout, or why it failed.
 pub(super) async fn ask_for_config(
     path: &Path,
     directory: &Path,
-    timeout: Duration,
+    time: ConfigTime,
 ) -> Result<String, String> {
     let mut command = Command::new(path);
     command
@@ -242,10 +251,21 @@ pub(super) async fn ask_for_config(
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let (child, entry) = children::spawn(&mut command).map_err(|error| explain(path, &error))?;
-    match tokio::time::timeout(timeout, child.wait_with_output()).await {
+    let slow = async {
+        tokio::time::sleep(time.expected).await;
+        tracing::warn!(hook = path.display().to_string(), "--config takes longer than {:?}", time.expected);
+        std::future::pending().await
+    };
+    let answer = async {
+        tokio::select! {
+            output = child.wait_with_output() => output,
+            never = slow => never,
+        }
+    };
+    match tokio::time::timeout(time.longest, answer).await {
         Err(_) => {
             entry.signal(Signal::SIGKILL);
-            Err(format!("it did not answer --config within {timeout:?}"))
+            Err(format!("it did not answer --config within {:?}", time.longest))
         }
         Ok(Err(error)) => Err(error.to_string()),
         Ok(Ok(output)) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
@@ -329,6 +349,19 @@ mod tests {
             stop.cancel();
         });
         assert!(matches!(ended, Err(ProcessError::Stopped)));
+    }
+
+    #[tokio::test]
+    async fn a_configuration_may_take_longer_than_expected_but_not_for_ever() {
+        let dir = tempfile::tempdir().unwrap();
+        let ask = async |text: &str, longest| {
+            let path = script(dir.path(), text);
+            ask_for_config(&path, dir.path(), ConfigTime { expected: Duration::ZERO, longest }).await
+        };
+        let slow = ask("#!/bin/sh\nsleep 0.5\necho configVersion: v1\n", Duration::from_mins(1)).await;
+        assert_eq!(slow.as_deref(), Ok("configVersion: v1\n"));
+        let hangs = ask("#!/bin/sh\nsleep 100\n", Duration::from_millis(200)).await;
+        assert_eq!(hangs.unwrap_err(), "it did not answer --config within 200ms");
     }
 
     #[tokio::test]
