@@ -70,6 +70,21 @@ impl Context<'_> {
             .limit(RUN_LIMIT)
     }
 
+    /// As [`Context::kk_ok`], on hosts that are slow.
+    pub(crate) fn kk_slow(
+        &self,
+        site: &Site,
+        command: &str,
+        more: &[&str],
+        limit: Duration,
+    ) -> Result<KkRun> {
+        let words = [&[command, "cluster", "-y", "--output", "json"], more].concat();
+        let job = self.kk_job(site, &words).limit(limit);
+        let run = KkRun::of(self.start(&format!("kk-{command}"), job)?)?;
+        run.expect_code(0)?;
+        Ok(run)
+    }
+
     /// Starts `kk create cluster` or `kk delete cluster`, unattended, with events on stdout.
     pub(crate) fn kk_start(&self, site: &Site, command: &str, more: &[&str]) -> Result<Running> {
         let words = [&[command, "cluster", "-y", "--output", "json"], more].concat();

@@ -10,6 +10,9 @@ use crate::process::{Finished, Job, Running};
 /// The mirror is there; a second Kubernetes version may have to be built.
 const UP_LIMIT: Duration = Duration::from_mins(15);
 
+/// An emulated machine boots for half a minute and more.
+const POWER_LIMIT: Duration = Duration::from_mins(8);
+
 /// A user of the hosts who is not root and needs a password for sudo.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SudoUser {
@@ -23,10 +26,22 @@ impl Context<'_> {
         Job::new(&self.tools.kk_lab).args(words.iter().copied())
     }
 
+    /// Switches a host off as a power cut would, or on again.
+    pub(crate) fn power(&self, host: &str, state: &str) -> Result<()> {
+        self.run("power", self.lab_job(&["power", state, host]).limit(POWER_LIMIT))?.ok()?;
+        Ok(())
+    }
+
     /// Boots `hosts` hosts anew and has their cluster file written to `file`.
-    pub(crate) fn lab_up(&self, hosts: u8, file: &std::path::Path, user: Option<SudoUser>) -> Result<()> {
-        let mut job =
-            self.lab_job(&["up", "--fresh", "--hosts", &hosts.to_string(), "--config"]).args([file]);
+    pub(crate) fn lab_up(
+        &self,
+        hosts: u8,
+        file: &std::path::Path,
+        user: Option<SudoUser>,
+        more: &[&str],
+    ) -> Result<()> {
+        let up = self.lab_job(&["up", "--fresh", "--hosts", &hosts.to_string()]);
+        let mut job = up.args(more.iter().copied()).args(["--config".as_ref(), file.as_os_str()]);
         if let Some(user) = user {
             job = job.args(["--user", user.name]).env("KK_LAB_SUDO_PASSWORD", user.password);
         }

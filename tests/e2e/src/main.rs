@@ -14,6 +14,7 @@ use crate::context::Tools;
 mod bench;
 mod bench_shell_operator;
 mod busy;
+mod cases;
 mod checks;
 mod cluster;
 mod context;

@@ -25,11 +25,22 @@ pub(crate) struct Site {
 impl Site {
     /// Boots fresh hosts and makes a site for them in `dir`.
     pub(crate) fn fresh(ctx: &Context<'_>, dir: &Path, hosts: u8, user: Option<SudoUser>) -> Result<Self> {
+        Self::booted(ctx, dir, hosts, user, &[])
+    }
+
+    /// As [`Site::fresh`], with further arguments of `kk-lab up`.
+    pub(crate) fn booted(
+        ctx: &Context<'_>,
+        dir: &Path,
+        hosts: u8,
+        user: Option<SudoUser>,
+        more: &[&str],
+    ) -> Result<Self> {
         ctx.shared.replace(None);
         empty(dir)?;
         fs::create_dir_all(dir.join("home"))?;
         let file = dir.join("cluster.yaml");
-        ctx.lab_up(hosts, &file, user)?;
+        ctx.lab_up(hosts, &file, user, more)?;
         let hosts = (1..=hosts).map(|number| format!("node{number}")).collect();
         Ok(Self { dir: dir.to_owned(), file, hosts })
     }

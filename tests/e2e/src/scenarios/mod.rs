@@ -5,18 +5,29 @@ use std::time::Duration;
 use crate::suite::Scenario;
 
 mod again;
+mod api_sick;
 mod bad_input;
+mod bad_setting;
 mod bastion;
 mod create;
 mod ctrl_c;
+mod damage;
 mod delete;
+mod edits;
 mod ha;
+mod host_down;
+mod identity;
 mod init_fails;
 mod kill;
+mod kill_anywhere;
+mod real_kernel;
 mod repair;
 mod secrets;
 mod shell_operator;
+mod slow;
 mod sudo;
+mod two_networks;
+mod variants;
 
 /// All of them. Limits are several times what each takes on two cores.
 pub(crate) const ALL: &[Scenario] = &[
@@ -110,5 +121,82 @@ pub(crate) const ALL: &[Scenario] = &[
         limit: Duration::from_mins(6),
         in_ci: true,
         run: secrets::run,
+    },
+    Scenario {
+        name: "damage",
+        about: "each of thirty damages is mended by one create, and nothing else is touched",
+        limit: Duration::from_mins(40),
+        in_ci: false,
+        run: damage::run,
+    },
+    Scenario {
+        name: "edits",
+        about: "what a running cluster cannot take is refused before the first change; the rest is rolled out",
+        limit: Duration::from_mins(20),
+        in_ci: false,
+        run: edits::run,
+    },
+    Scenario {
+        name: "bad-setting",
+        about: "a setting that cannot work stops at the first host, and the file put right heals it",
+        limit: Duration::from_mins(25),
+        in_ci: false,
+        run: bad_setting::run,
+    },
+    Scenario {
+        name: "identity",
+        about: "a delete of another cluster's hosts changes nothing and says what it saw",
+        limit: Duration::from_mins(6),
+        in_ci: false,
+        run: identity::run,
+    },
+    Scenario {
+        name: "host-down",
+        about: "with hosts switched off, the rest is mended and what was left is named",
+        limit: Duration::from_mins(20),
+        in_ci: false,
+        run: host_down::run,
+    },
+    Scenario {
+        name: "api-sick",
+        about: "an API that does not answer is never taken for a missing one",
+        limit: Duration::from_mins(15),
+        in_ci: false,
+        run: api_sick::run,
+    },
+    Scenario {
+        name: "slow",
+        about: "create on hosts with a fifth of a processor and 100 ms of latency succeeds in one go",
+        limit: Duration::from_mins(40),
+        in_ci: false,
+        run: slow::run,
+    },
+    Scenario {
+        name: "two-networks",
+        about: "hosts whose default route is another network than the cluster's: pods reach each other",
+        limit: Duration::from_mins(10),
+        in_ci: false,
+        run: two_networks::run,
+    },
+    Scenario {
+        name: "variants",
+        about: "create and delete on other Debian releases",
+        limit: Duration::from_mins(20),
+        in_ci: false,
+        run: variants::run,
+    },
+    Scenario {
+        name: "kill-anywhere",
+        about: "kk killed at random moments inside init and join: the next create makes the same cluster",
+        limit: Duration::from_mins(90),
+        in_ci: false,
+        run: kill_anywhere::run,
+    },
+    Scenario {
+        name: "real-kernel",
+        about: "virtual machines with cgroup v2: create, again, reboot, ipvs, nftables, delete",
+        limit: Duration::from_mins(90),
+        in_ci: false,
+        run: real_kernel::run,
     },
 ];

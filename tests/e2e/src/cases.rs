@@ -1,0 +1,34 @@
+//! Scenarios of many cases: each is run, reported in a line, and counted; one that fails does not end the others.
+
+use anyhow::{Result, ensure};
+
+use crate::context::Context;
+use crate::report;
+
+/// Names of cases, by commas: only these.
+const ONLY: &str = "KK_E2E_CASES";
+
+/// A case of a scenario.
+pub(crate) trait Case {
+    /// What reports call it.
+    fn name(&self) -> &'static str;
+}
+
+/// Runs `one` with each case. After one that fails, the shared cluster is made anew.
+pub(crate) fn each<C: Case>(ctx: &Context<'_>, cases: &[C], one: impl Fn(&C) -> Result<()>) -> Result<()> {
+    let only = std::env::var(ONLY).unwrap_or_default();
+    let wanted = |name: &str| only.is_empty() || only.split(',').any(|other| other == name);
+    let mut failures = Vec::new();
+    for case in cases.iter().filter(|case| wanted(case.name())) {
+        let result = one(case);
+        report::line(&format!("  {} {}", if result.is_ok() { "ok    " } else { "FAILED" }, case.name()));
+        if let Err(error) = result {
+            let cause = format!("{error:#}");
+            report::line(&format!("    {}", cause.lines().next().unwrap_or_default()));
+            failures.push(format!("{}: {cause}", case.name()));
+            ctx.shared.replace(None);
+        }
+    }
+    ensure!(failures.is_empty(), "{} of {} cases:\n{}", failures.len(), cases.len(), failures.join("\n"));
+    Ok(())
+}

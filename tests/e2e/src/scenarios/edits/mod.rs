@@ -1,0 +1,71 @@
+//! The file of a running cluster is edited: what the cluster cannot take is refused before the first change, what it can
+//! take is rolled out.
+
+mod list;
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::cases::{self, Case};
+use crate::checks;
+use crate::cluster;
+use crate::context::Context;
+use crate::host_state;
+use crate::site::Site;
+
+use list::{REFUSED, Refused, TAKEN, Taken};
+
+/// Exit codes of `kk` (docs/cli.md): a wrong file, or a finding about the hosts.
+const REFUSALS: [Option<i32>; 2] = [Some(3), Some(5)];
+
+impl Case for Refused {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+impl Case for Taken {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
+    let wrong = cases::each(ctx, REFUSED, |edit| refused(ctx, &cluster::ensure(ctx)?.site, edit));
+    let right = cases::each(ctx, TAKEN, |edit| taken(ctx, &cluster::ensure(ctx)?.site, edit));
+    wrong.context("edits that are to be refused")?;
+    right.context("edits that are to be rolled out")
+}
+
+fn refused(ctx: &Context<'_>, site: &Site, edit: &Refused) -> Result<()> {
+    let wrong = site.variant(edit.name, edit.edit)?;
+    let units = checks::invocations(ctx, site)?;
+    let before = host_state::of_all(ctx, &site.hosts)?;
+    let run = ctx.kk(&wrong, "create", &[])?;
+    ensure!(
+        REFUSALS.contains(&run.finished.code),
+        "kk ended with {:?}, not with a refusal",
+        run.finished.code
+    );
+    run.expect_said(edit.says)?;
+    let differences = host_state::differences(&before, &host_state::of_all(ctx, &site.hosts)?);
+    // A cluster at work changes its own data and the kernel's tables all the time.
+    let settings = ["/etc/", "/usr/", "/opt/", "unit-file", "user ", "hostname"];
+    let changed = |line: &String| {
+        settings.iter().any(|part| line.contains(part)) && !line.contains("/etc/kubekey/sums")
+    };
+    let lines: Vec<String> = differences.into_iter().filter(changed).collect();
+    host_state::expect_none(ctx, "something was changed on a host", &lines)?;
+    ensure!(checks::invocations(ctx, site)? == units, "a unit was restarted");
+    Ok(())
+}
+
+fn taken(ctx: &Context<'_>, site: &Site, edit: &Taken) -> Result<()> {
+    let changed = site.variant(edit.name, edit.edit)?;
+    ctx.kk_ok(&changed, "create", &[])?;
+    checks::cluster_is_complete(ctx, site)?;
+    for host in &site.hosts {
+        ctx.host(host, edit.seen).with_context(|| format!("{} did not reach {host}", edit.name))?;
+    }
+    ctx.kk_ok(site, "create", &[]).context("back to the file of before")?;
+    checks::cluster_is_complete(ctx, site)
+}

@@ -1,0 +1,48 @@
+//! A host has no power: a worker, then one that runs etcd, then the first control plane of three. What can be mended is
+//! mended, the host is named, and nobody is advised to destroy what is healthy.
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::json;
+
+use crate::checks;
+use crate::context::Context;
+use crate::site::{Site, host_entry};
+
+/// Three control planes with etcd, and a worker. What is mended meanwhile is on another host.
+const LOST: [(&str, &str); 3] = [("node4", "node2"), ("node3", "node2"), ("node1", "node2")];
+
+pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
+    let lab = Site::fresh(ctx, &ctx.dir.join("site"), 4, None)?;
+    let site = lab.variant("ha", |cluster| {
+        let groups = &mut cluster["spec"]["roleGroups"];
+        groups["control-plane"] = json!(["node1", "node2", "node3"]);
+        groups["etcd"] = json!(["node1", "node2", "node3"]);
+        groups["worker"] = json!(["node4"]);
+        for host in ["node1", "node2", "node3", "node4"] {
+            host_entry(cluster, host)["timeout"] = json!(3);
+        }
+    })?;
+    ctx.kk_ok(&site, "create", &[])?;
+    checks::cluster_is_complete(ctx, &site)?;
+    for (lost, broken) in LOST {
+        without(ctx, &site, lost, broken).with_context(|| format!("without {lost}"))?;
+    }
+    Ok(())
+}
+
+fn without(ctx: &Context<'_>, site: &Site, lost: &str, broken: &str) -> Result<()> {
+    ctx.power(lost, "off")?;
+    ctx.host(broken, "rm /opt/cni/bin/bridge")?;
+    let run = ctx.kk(site, "create", &[])?;
+    run.expect_said(&[lost])?;
+    ensure!(run.finished.code != Some(0), "create without {lost} ended with code 0");
+    let advice = run.finished.stderr.to_lowercase();
+    ensure!(!advice.contains("delete cluster"), "it advises to delete a healthy cluster:\n{advice}");
+    ctx.host(broken, "test -x /opt/cni/bin/bridge").with_context(|| format!("{broken} was not mended"))?;
+    ctx.power(lost, "on")?;
+    ctx.kk_ok(site, "create", &[]).context("create when it has power again")?;
+    ctx.until("all nodes are Ready", std::time::Duration::from_mins(2), || {
+        Ok(checks::nodes_are_ready(ctx, site).ok())
+    })?;
+    checks::cluster_is_complete(ctx, site)
+}

@@ -1,0 +1,62 @@
+//! Hosts with a kernel of their own and cgroup v2: create, again, reboot, other modes of kube-proxy, delete; then one with
+//! two networks beside a container.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::json;
+
+use crate::checks;
+use crate::context::Context;
+use crate::host_state;
+use crate::site::Site;
+
+/// Emulated, a create takes four minutes.
+const LIMIT: Duration = Duration::from_mins(20);
+/// kube-proxy and CoreDNS need minutes after a boot.
+const AFTER_REBOOT: Duration = Duration::from_mins(10);
+
+pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
+    one_machine(ctx).context("one virtual machine")?;
+    beside_a_container(ctx).context("a virtual machine with two networks beside a container")
+}
+
+fn one_machine(ctx: &Context<'_>) -> Result<()> {
+    let site = Site::booted(ctx, &ctx.dir.join("machine"), 1, None, &["--real-kernel"])?;
+    let host = site.control_plane();
+    let version = ctx.host(host, "stat -f -c %T /sys/fs/cgroup")?;
+    ensure!(version.trim() == "cgroup2fs", "the control groups are {version}");
+    let before = host_state::of_all(ctx, &site.hosts)?;
+    ctx.kk_slow(&site, "create", &[], LIMIT)?;
+    checks::cluster_is_complete(ctx, &site)?;
+    let again = ctx.kk_slow(&site, "create", &[], LIMIT)?;
+    ensure!(again.events.finished()?.changed == 0, "the second create changed something");
+
+    ctx.power(host, "off")?;
+    ctx.power(host, "on")?;
+    ctx.until("the cluster is complete after a power cut", AFTER_REBOOT, || {
+        Ok(checks::cluster_is_complete(ctx, &site).ok())
+    })?;
+    for mode in ["nftables", "ipvs"] {
+        let changed =
+            site.variant(mode, |cluster| cluster["spec"]["kubernetes"]["proxyMode"] = json!(mode))?;
+        ctx.kk_slow(&changed, "create", &[], LIMIT)?;
+        checks::cluster_is_complete(ctx, &changed)?;
+        let logs = ctx.kubectl(&site, "-n kube-system logs -l k8s-app=kube-proxy --tail=-1")?;
+        ensure!(
+            logs.to_lowercase().contains(&format!("using {mode} proxier")),
+            "kube-proxy does not use {mode}"
+        );
+    }
+    ctx.kk_slow(&site, "delete", &["--all"], LIMIT)?;
+    host_state::expect_restored(ctx, &before)
+}
+
+fn beside_a_container(ctx: &Context<'_>) -> Result<()> {
+    let site = Site::fresh(ctx, &ctx.dir.join("mixed"), 3, None)?;
+    let boot = ["up", "--host", "node3", "--real-kernel", "--networks", "2"];
+    ctx.run("lab-up", ctx.lab_job(&boot).limit(LIMIT))?.ok()?;
+    ctx.kk_slow(&site, "create", &[], LIMIT)?;
+    checks::cluster_is_complete(ctx, &site)?;
+    checks::service_answers_across_nodes(ctx, &site)
+}
