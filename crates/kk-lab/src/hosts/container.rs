@@ -87,7 +87,11 @@ pub(super) fn command_line(host: &Host, settings: &Settings, tree: &Path) -> Res
         "--bind=/dev/kmsg".into(),
     ];
     if settings.second_network {
-        words.push(format!("--network-interface={}", network::second_card(host)));
+        words.push(format!(
+            "--network-veth-extra={}:{}",
+            network::second_plug(host),
+            network::second_card(host)
+        ));
     }
     let data = |name: &&str| format!("--bind={}:/var/lib/{name}", host.directory().join(name).display());
     words.extend(DATA.iter().map(data));

@@ -116,7 +116,8 @@ impl Host {
         }
         let log = self.directory().join("boot.log");
         let mut child = background::start(&self.name, &wanted, &log)?;
-        if let Err(error) = self.wait_until_booted(settings, &mut child) {
+        let plugged = network::plug_second(self, settings, &mut child);
+        if let Err(error) = plugged.and_then(|()| self.wait_until_booted(settings, &mut child)) {
             cgroup::remove(&self.name)?;
             let said = fs::read_to_string(&log).unwrap_or_default();
             return Err(error.context(format!(

@@ -9,12 +9,12 @@ use anyhow::{Context, Result, ensure};
 
 use crate::hosts::Host;
 use crate::hosts::settings::{Base, Settings};
-use crate::sys::run::{command, output, succeeds};
+use crate::sys::run::{command, succeeds};
 use crate::sys::{background, cgroup, net, packages, paths};
 
 /// Kernels of small machines have no queue that delays (netem), so a program does.
 const RELAY: &str = include_str!("relay.py");
-const RELAY_PATIENCE: Duration = Duration::from_secs(10);
+const LINK_PATIENCE: Duration = Duration::from_mins(1);
 
 /// The bridge's end of the first cable, named as systemd-nspawn names it.
 pub(super) fn plug_name(host: &Host) -> String {
@@ -56,23 +56,38 @@ pub(super) fn plug(host: &Host, settings: &Settings) -> Result<()> {
     if let Some(delay) = settings.delay_ms {
         start_relay(host, &bridge(host, settings), delay)?;
     }
-    let is_container = matches!(settings.base, Base::Tree(_));
-    // A container's first cable is laid by nspawn.
-    if !is_container {
+    // A container's cables are laid by nspawn.
+    if matches!(settings.base, Base::Disk { .. }) {
         net::ip(&format!("tuntap add {} mode tap", plug_name(host)))?;
         net::ip(&format!("link set {} master {} up", plug_name(host), bridge(host, settings)))?;
+        if settings.second_network {
+            net::ip(&format!("tuntap add {} mode tap", second_plug(host)))?;
+        }
     }
     if settings.second_network {
         net::second_up()?;
+    }
+    Ok(())
+}
+
+/// Plugs the second cable in when it is there. Hosts do not reach each other by it.
+pub(super) fn plug_second(host: &Host, settings: &Settings, child: &mut Child) -> Result<()> {
+    if settings.second_network {
         let plug = second_plug(host);
-        if is_container {
-            net::ip(&format!("link add {plug} type veth peer name {}", second_card(host)))?;
-        } else {
-            net::ip(&format!("tuntap add {plug} mode tap"))?;
-        }
+        await_link(&plug, child)?;
         net::ip(&format!("link set {plug} master {} up", net::SECOND_BRIDGE))?;
-        // Hosts do not reach each other there.
         net::ip(&format!("link set {plug} type bridge_slave isolated on"))?;
+    }
+    Ok(())
+}
+
+/// Waits for a link that `child` makes.
+fn await_link(link: &str, child: &mut Child) -> Result<()> {
+    let begun = Instant::now();
+    while !succeeds(&mut command("ip", ["-n", net::NAMESPACE, "link", "show", "dev", link])) {
+        ensure!(child.try_wait()?.is_none(), "the program that makes the link {link} ended");
+        ensure!(begun.elapsed() < LINK_PATIENCE, "the link {link} does not appear");
+        sleep(Duration::from_millis(30));
     }
     Ok(())
 }
@@ -97,15 +112,10 @@ fn start_relay(host: &Host, bridge: &str, delay_ms: u32) -> Result<()> {
     let mut child: Child = background::start(&relay(host), &wanted, &log)?;
     net::ip(&format!("link add {bridge} type bridge"))?;
     net::ip(&format!("link set {bridge} up"))?;
-    let begun = Instant::now();
     for (end, to) in ends.iter().zip([bridge, net::BRIDGE]) {
-        while !succeeds(&mut command("ip", ["-n", net::NAMESPACE, "link", "show", "dev", end])) {
-            let runs = child.try_wait()?.is_none() && begun.elapsed() < RELAY_PATIENCE;
-            ensure!(runs, "the relay of {} does not start: {}", host.name, log.display());
-            sleep(Duration::from_millis(30));
-        }
+        await_link(end, &mut child)
+            .with_context(|| format!("the relay does not start: {}", log.display()))?;
         net::ip(&format!("link set {end} master {to} up"))?;
     }
-    output(&mut command("ip", ["-n", net::NAMESPACE, "link", "show", "dev", bridge])).context("the relay")?;
     Ok(())
 }
