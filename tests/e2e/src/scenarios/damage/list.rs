@@ -10,11 +10,11 @@ pub(super) struct Damage {
     pub(super) whole: &'static str,
 }
 
-const fn at(host: &'static str, name: &'static str, breaks: &'static str, whole: &'static str) -> Damage {
+const fn at(name: &'static str, host: &'static str, breaks: &'static str, whole: &'static str) -> Damage {
     Damage { name, host, breaks, whole }
 }
 
-/// Everything but the first argument: a file that is gone or edited comes back.
+/// In this order; each begins with a cluster that is whole.
 pub(super) const ALL: &[Damage] = &[
     // Certificates and kubeconfigs.
     at(
