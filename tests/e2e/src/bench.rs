@@ -32,18 +32,18 @@ pub(crate) struct Table {
 
 /// One figure with its neighbour and its goal.
 #[derive(Clone, Debug)]
-struct Figure {
-    name: &'static str,
-    value: f64,
-    unit: &'static str,
+pub(crate) struct Figure {
+    pub(crate) name: String,
+    pub(crate) value: f64,
+    pub(crate) unit: &'static str,
     /// What the value stands beside, with its own value.
-    beside: String,
+    pub(crate) beside: String,
     /// At most this; without one the value is only shown.
-    goal: Option<f64>,
+    pub(crate) goal: Option<f64>,
 }
 
 impl Figure {
-    fn is_reached(&self) -> bool {
+    pub(crate) fn is_reached(&self) -> bool {
         self.goal.is_none_or(|goal| self.value <= goal)
     }
 
@@ -52,7 +52,7 @@ impl Figure {
     }
 
     /// The line that programs read.
-    fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         let verdict = if self.is_reached() { "ok" } else { "short" };
         let Self { name, value, unit, beside, .. } = self;
         format!(
@@ -73,9 +73,10 @@ pub(crate) fn run(tools: &Tools, only: &[String], repeat: u8, table: Option<&Pat
     let unknown: Vec<&String> = only.iter().filter(|name| !BENCHES.contains(&name.as_str())).collect();
     ensure!(
         unknown.is_empty(),
-        "no bench is called {unknown:?}; there are: {}, {}",
+        "no bench is called {unknown:?}; there are: {}, {}, {}",
         BENCHES.join(", "),
-        crate::bench_shell_operator::NAME
+        crate::bench_shell_operator::NAME,
+        crate::fleet::NAME
     );
     let wanted = |name: &str| only.is_empty() || only.iter().any(|other| other == name);
     let shared = RefCell::new(None);
@@ -201,7 +202,9 @@ fn figures(samples: &BTreeMap<&str, Vec<f64>>) -> Vec<Figure> {
         ("delete_3", "s", "kubekey:70".into(), Some(10.0)),
         ("delete_3_round_trips", "per_host", "-".into(), None),
     ];
-    let figure = |(name, unit, beside, goal)| Some(Figure { name, value: value(name)?, unit, beside, goal });
+    let figure = |(name, unit, beside, goal): (&str, _, _, _)| {
+        Some(Figure { name: name.to_owned(), value: value(name)?, unit, beside, goal })
+    };
     all.into_iter().filter_map(figure).collect()
 }
 

@@ -20,6 +20,7 @@ mod cluster;
 mod context;
 mod events;
 mod fingerprint;
+mod fleet;
 mod host_state;
 mod kk;
 mod lab;
@@ -57,6 +58,9 @@ enum Command {
         /// Write the table between the markers of this file
         #[arg(long, value_name = "FILE")]
         table: Option<PathBuf>,
+        /// Numbers of simulated hosts for the bench `fleet` [default: 10,300,1000]
+        #[arg(long, value_delimiter = ',', value_name = "NUMBERS")]
+        hosts: Vec<u16>,
     },
 }
 
@@ -96,15 +100,24 @@ fn dispatch(cli: Cli) -> Result<bool> {
     let tools = Tools::find(cli.common.kk, cli.common.kk_lab, cli.common.artefacts)?;
     match cli.command {
         None => suite::run(&tools, &cli.common.only, cli.options),
-        Some(Command::Bench { repeat, table }) => {
-            let (of_operator, of_kk): (Vec<String>, Vec<String>) =
-                cli.common.only.iter().cloned().partition(|name| name == bench_shell_operator::NAME);
+        Some(Command::Bench { repeat, table, hosts }) => {
+            let wanted = |bench: &str| cli.common.only.iter().any(|name| name == bench);
+            let of_kk: Vec<String> = cli
+                .common
+                .only
+                .iter()
+                .filter(|name| ![bench_shell_operator::NAME, fleet::NAME].contains(&name.as_str()))
+                .cloned()
+                .collect();
             let (all, mut good) = (cli.common.only.is_empty(), true);
             if all || !of_kk.is_empty() {
                 good &= bench::run(&tools, &of_kk, repeat, table.as_deref())?;
             }
-            if all || !of_operator.is_empty() {
+            if all || wanted(bench_shell_operator::NAME) {
                 good &= bench_shell_operator::run(table.as_deref())?;
+            }
+            if all || wanted(fleet::NAME) {
+                good &= fleet::run(&tools.kk, &tools.artefacts, &hosts)?;
             }
             Ok(good)
         }

@@ -1,0 +1,60 @@
+//! The cluster that all simulated hosts form: what its API would answer.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+/// Nodes and workloads.
+#[derive(Debug)]
+pub(super) struct Cluster {
+    version: String,
+    /// Node → its labels.
+    nodes: BTreeMap<String, BTreeMap<String, String>>,
+    /// Network, proxy and DNS were applied: all nodes are ready.
+    pub(super) applied: bool,
+}
+
+impl Cluster {
+    /// No node yet; kubelets will have this version.
+    pub(super) fn new(version: &str) -> Self {
+        Self { version: version.to_owned(), nodes: BTreeMap::new(), applied: false }
+    }
+
+    /// A node registers.
+    pub(super) fn add(&mut self, name: String, control_plane: bool) {
+        let node = self.nodes.entry(name).or_default();
+        if control_plane {
+            node.insert("node-role.kubernetes.io/control-plane".into(), String::new());
+        }
+    }
+
+    /// Sets labels, `key=value`.
+    pub(super) fn label<'a>(&mut self, names: impl Iterator<Item = &'a String>, labels: &[&String]) {
+        for name in names {
+            let Some(node) = self.nodes.get_mut(name) else { continue };
+            let pairs = labels.iter().filter_map(|label| label.split_once('='));
+            node.extend(pairs.map(|(key, value)| (key.to_owned(), value.to_owned())));
+        }
+    }
+
+    /// Whether `kubeadm init` has run.
+    pub(super) fn is_initialised(&self) -> bool {
+        !self.nodes.is_empty()
+    }
+
+    /// The answer to kk's question about the state of the cluster.
+    pub(super) fn answer(&self) -> String {
+        let mut text = String::from("initialised\n");
+        let ready = if self.applied { "True" } else { "False" };
+        for (name, labels) in &self.nodes {
+            let labels = labels.iter().fold(String::new(), |all, (key, value)| all + key + "=" + value + " ");
+            let _ = writeln!(text, "Node\t<no value>/{name}\t{ready}\t{}\t{labels}\t", self.version);
+        }
+        if self.applied {
+            let count = self.nodes.len();
+            text += "Deployment\tkube-system/coredns\t2\t2\n";
+            for name in ["kube-system/kube-proxy", "kube-flannel/kube-flannel-ds"] {
+                let _ = writeln!(text, "DaemonSet\t{name}\t{count}\t{count}");
+            }
+        }
+        text + "ConfigMap\tkube-system/kubeadm-config\t\nConfigMap\tkube-public/cluster-info\t\nend\n"
+    }
+}

@@ -1,0 +1,230 @@
+//! The bench `fleet`: `kk create cluster` against hundreds of simulated hosts in this process, and once more.
+//!
+//! What it shows is the cost of kk itself: time beside that of ten hosts, memory, descriptors. The hosts speak SSH and
+//! answer as recorded from real ones ([`answer`], [`programs`]); they keep what a create does to them, so that a second
+//! create has nothing to do.
+
+mod answer;
+mod cluster;
+mod exchange;
+mod host;
+mod mirror;
+mod programs;
+mod server;
+mod shell;
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    fs,
+    net::Ipv4Addr,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::{Arc, Mutex},
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::net::TcpListener;
+
+use crate::{bench::Figure, context::empty, events::Events, report::line};
+
+/// What `--only` calls it.
+pub(crate) const NAME: &str = "fleet";
+/// The version of the simulated cluster.
+const KUBERNETES: &str = "1.36.4";
+/// Hosts; what the first take is the critical path.
+const SIZES: [u16; 3] = [10, 300, 1000];
+/// Milliseconds of a round trip.
+const LATENCIES: [u64; 2] = [1, 20];
+/// The port of all hosts.
+const PORT: u16 = 2222;
+/// A run that takes longer hangs.
+const LIMIT: Duration = Duration::from_mins(15);
+/// Goals: resident memory in MiB, and time beside that of ten hosts.
+const MEMORY: f64 = 300.0;
+const STRETCH: f64 = 1.2;
+
+/// Runs it, and prints a line a figure. True: every goal is reached.
+pub(crate) fn run(kk: &Path, artefacts: &Path, sizes: &[u16]) -> Result<bool> {
+    raise_descriptors()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let sizes = if sizes.is_empty() { &SIZES[..] } else { sizes };
+    let mut figures: Vec<Figure> = Vec::new();
+    for latency in LATENCIES {
+        let mut path = None;
+        for &hosts in sizes {
+            let dir = artefacts.join(format!("fleet-{hosts}-{latency}ms"));
+            empty(&dir)?;
+            let fleet = runtime.block_on(Fleet::start(&dir, hosts, Duration::from_millis(latency)))?;
+            let create = fleet.kk(kk, "create")?;
+            let again = fleet.kk(kk, "again")?;
+            fleet.stop();
+            let critical = *path.get_or_insert(create.seconds);
+            figures.extend(figures_of(hosts, latency, critical, &create, &again));
+        }
+    }
+    for figure in &figures {
+        line(&figure.line());
+    }
+    Ok(figures.iter().all(Figure::is_reached))
+}
+
+fn figures_of(hosts: u16, latency: u64, critical: f64, create: &Measured, again: &Measured) -> Vec<Figure> {
+    let name = |what: &str| format!("fleet_{hosts}_{latency}ms_{what}");
+    let beside = format!("10_hosts:{critical:.2},load:{:.1}", create.load);
+    let figure =
+        |name, value, unit, beside: &str, goal| Figure { name, value, unit, beside: beside.to_owned(), goal };
+    vec![
+        figure(name("create"), create.seconds, "s", &beside, Some(critical * STRETCH)),
+        figure(name("memory"), create.memory_mib, "MiB", "-", Some(MEMORY)),
+        figure(name("descriptors"), create.descriptors, "at_most", "-", None),
+        figure(name("again"), again.seconds, "s", &format!("load:{:.1}", again.load), None),
+        figure(name("again_memory"), again.memory_mib, "MiB", "-", Some(MEMORY)),
+    ]
+}
+
+/// Each session takes a descriptor here, and one of kk's.
+fn raise_descriptors() -> Result<()> {
+    let hard = getrlimit(Resource::Nofile).maximum;
+    setrlimit(Resource::Nofile, Rlimit { current: hard, maximum: hard }).context("cannot raise RLIMIT_NOFILE")
+}
+
+/// Simulated hosts that listen, and the Cluster file that names them.
+struct Fleet {
+    dir: PathBuf,
+    servers: Vec<tokio::task::JoinHandle<()>>,
+}
+
+/// What a run of kk took.
+struct Measured {
+    seconds: f64,
+    /// The peak of resident memory.
+    memory_mib: f64,
+    /// Most open descriptors.
+    descriptors: f64,
+    /// The machine's load average over the last minute, at the end.
+    load: f64,
+}
+
+impl Fleet {
+    async fn start(dir: &Path, count: u16, latency: Duration) -> Result<Self> {
+        let mirror = mirror::start(dir).await?;
+        let cluster = Arc::new(Mutex::new(cluster::Cluster::new(&format!("v{KUBERNETES}"))));
+        let (config, mut servers, mut names) = (server::config()?, Vec::new(), BTreeMap::new());
+        for number in 0..count {
+            let [_, _, high, low] = u32::from(number + 1).to_be_bytes();
+            let internal = Ipv4Addr::new(10, 99, high, low);
+            let listener = TcpListener::bind((Ipv4Addr::new(127, 99, high, low), PORT)).await?;
+            let name = format!("node{:04}", number + 1);
+            let host = host::Host::new(name.clone(), internal.to_string(), Arc::clone(&cluster));
+            names.insert(name, (listener.local_addr()?.ip(), internal));
+            let host = Arc::new(Mutex::new(host));
+            servers.push(tokio::spawn(server::serve(listener, Arc::clone(&config), host, latency)));
+        }
+        let list: Vec<&str> = names.keys().map(String::as_str).collect();
+        let (control, workers) = list.split_at(3.min(list.len() - 1));
+        let mut text =
+            "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {name: fleet}\nspec:\n  hosts:\n".to_owned();
+        for (name, (address, internal)) in &names {
+            writeln!(
+                text,
+                "  - {{name: {name}, address: {address}, internalAddress: {internal}, port: {PORT}, user: root, password: x}}"
+            )?;
+        }
+        write!(
+            text,
+            "  roleGroups:\n    etcd: [{0}]\n    control-plane: [{0}]\n    worker: [{1}]\n  \
+             controlPlaneEndpoint: {{domain: lb.kubesphere.local, address: \"\", port: 6443}}\n  \
+             kubernetes: {{version: v{KUBERNETES}, proxyMode: iptables}}\n  network: {{plugin: flannel, kubePodsCIDR: 10.128.0.0/12}}\n  \
+             download: {{mirror: \"{mirror}\", catalogue: {2}}}\n  components: {3}\n",
+            control.join(", "),
+            workers.join(", "),
+            dir.join("catalogue.yaml").display(),
+            mirror::COMPONENTS,
+        )?;
+        fs::write(dir.join("cluster.yaml"), text)?;
+        fs::create_dir_all(dir.join("home"))?;
+        Ok(Self { dir: dir.to_owned(), servers })
+    }
+
+    fn stop(self) {
+        for server in self.servers {
+            server.abort();
+        }
+    }
+
+    /// Runs `kk create cluster`, for the first time or again.
+    fn kk(&self, kk: &Path, round: &str) -> Result<Measured> {
+        let output = self.dir.join(format!("{round}.jsonl"));
+        let errors = self.dir.join(format!("{round}.err"));
+        let began = Instant::now();
+        let mut child = Command::new(kk)
+            .args(["create", "cluster", "-y", "--output", "json", "-f"])
+            .arg(self.dir.join("cluster.yaml"))
+            .arg("--workdir")
+            .arg(self.dir.join("kubekey"))
+            .env("HOME", self.dir.join("home"))
+            .stdin(Stdio::null())
+            .stdout(fs::File::create(&output)?)
+            .stderr(fs::File::create(&errors)?)
+            .spawn()
+            .with_context(|| format!("cannot start {}", kk.display()))?;
+        let (memory_mib, descriptors) = watch(&mut child, began)?;
+        let seconds = began.elapsed().as_secs_f64();
+        let code = child.wait()?.code();
+        let events = fs::read_to_string(&output)?;
+        ensure!(code == Some(0), "kk ended with {code:?}; see {} and {}", output.display(), errors.display());
+        if round == "again" {
+            let changes = Events::parse(&events).changes();
+            ensure!(changes.is_empty(), "the second create changed: {}", changes[0]);
+        }
+        let load = fs::read_to_string("/proc/loadavg")?;
+        let load = load.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or_default();
+        let measured = Measured { seconds, memory_mib, descriptors, load };
+        line(&format!(
+            "{}: {round} {seconds:.2} s, {memory_mib:.0} MiB, {descriptors} descriptors",
+            self.dir.display()
+        ));
+        Ok(measured)
+    }
+}
+
+/// The peaks of memory and of descriptors while a process runs.
+fn watch(child: &mut Child, began: Instant) -> Result<(f64, f64)> {
+    let proc = PathBuf::from(format!("/proc/{}", child.id()));
+    let (mut memory, mut descriptors) = (0.0_f64, 0);
+    while child.try_wait()?.is_none() {
+        if began.elapsed() > LIMIT {
+            child.kill()?;
+        }
+        // Both are gone when it ends in between.
+        let status = fs::read_to_string(proc.join("status")).unwrap_or_default();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next());
+        memory = memory.max(peak.and_then(|kib| kib.parse().ok()).unwrap_or_default());
+        descriptors = descriptors.max(fs::read_dir(proc.join("fd")).map_or(0, Iterator::count));
+        sleep(Duration::from_millis(20));
+    }
+    Ok((memory / 1024.0, f64::from(u32::try_from(descriptors)?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_beyond_its_goal_falls_short() {
+        let measured = |seconds| Measured { seconds, memory_mib: 100.0, descriptors: 1.0, load: 0.5 };
+        let figures = figures_of(300, 1, 10.0, &measured(12.5), &measured(1.0));
+        let short: Vec<String> =
+            figures.iter().filter(|figure| !figure.is_reached()).map(Figure::line).collect();
+        assert_eq!(
+            short,
+            [
+                "BENCH name=fleet_300_1ms_create value=12.50 unit=s beside=10_hosts:10.00,load:0.5 goal=12.00 short"
+            ]
+        );
+    }
+}

@@ -1,0 +1,51 @@
+//! What the programs that kk's scripts start do to a host, by the text that starts them, and how long they take there.
+//!
+//! The times are those of the lab's hosts; without them a run would show nothing but the cost of the connections.
+
+use std::{fmt::Write as _, time::Duration};
+
+use sha2::{Digest as _, Sha256};
+
+/// Starting or restarting a unit.
+pub(super) const UNIT: Duration = Duration::from_millis(300);
+/// Looking at a host.
+pub(super) const PROBE: Duration = Duration::from_millis(150);
+/// The cluster's CA.
+pub(super) const CA: &[u8] = b"-----BEGIN CERTIFICATE-----\nQQ==\n-----END CERTIFICATE-----\n";
+/// The administrator's kubeconfig.
+pub(super) const ADMIN: &[u8] = b"apiVersion: v1\nkind: Config\n";
+
+/// A program's effect.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Effect {
+    pub(super) name: &'static str,
+    pub(super) takes: Duration,
+}
+
+/// Text that starts a program, the effect's name, and milliseconds.
+const PROGRAMS: [(&str, &str, u64); 10] = [
+    ("kubeadm init --config", "init", 5000),
+    ("kubeadm join ", "join", 1200),
+    ("crictl --timeout 30m pull", "pull", 2500),
+    ("kubectl label ", "label", 300),
+    ("kubectl apply --server-side", "apply", 800),
+    ("kubectl wait ", "wait", 4000),
+    ("kk_wait ", "poll", 500),
+    ("cat /etc/kubernetes/pki/ca.crt", "read-ca", 5),
+    ("tar -C /etc/kubernetes/pki -cf -", "share", 10),
+    ("sleep 1", "sleep", 1000),
+];
+
+/// The effects of an operation, in the order of the table.
+pub(super) fn effects(text: &str) -> impl Iterator<Item = Effect> + '_ {
+    let found = PROGRAMS.iter().filter(|(start, _, _)| text.contains(start));
+    found.map(|(_, name, milliseconds)| Effect { name, takes: Duration::from_millis(*milliseconds) })
+}
+
+/// In lower-case hexadecimal digits.
+pub(super) fn sha256(content: &[u8]) -> String {
+    Sha256::digest(content).iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
