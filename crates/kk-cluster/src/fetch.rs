@@ -20,6 +20,12 @@ pub(crate) async fn fetch(
                     (context.progress)(done, size);
                 }
                 ProgressState::Advanced { done } => (context.progress)(done, size),
+                ProgressState::Retrying { reason, wait } => {
+                    let wait = wait.as_secs_f32();
+                    (context.note)(format!(
+                        "the download of {artifact} failed: {reason}; again in {wait:.1} s"
+                    ));
+                }
                 _ => {}
             }
         }

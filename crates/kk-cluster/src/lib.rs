@@ -22,7 +22,6 @@ mod vault;
 mod yaml;
 
 pub use error::BuildError;
-pub use precheck::{Finding, Severity};
 pub use session::{Create, Delete, Probed, Session, Settings};
 pub use target::Options;
 pub(crate) use target::Target;

@@ -6,11 +6,11 @@ use futures::future::join_all;
 use kk_artifact::{Artifact, Catalogue, Checksum, Component, Store, StoreSettings, Versions};
 use kk_config::{Arch, Host, PrivateKey, Secret, Spec};
 use kk_connector::{Connection, HostKeyPolicy, LocalConnection, SshConfig, SshConnection};
-use kk_engine::{Facts, Failure, Plan, ProbeSpec};
+use kk_engine::{Facts, Failure, Finding, Plan, ProbeSpec, Severity};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    BuildError, Finding, Options, Severity, Target,
+    BuildError, Options, Target,
     cluster_state::ClusterState,
     images::Images,
     kubeadm::Token,
@@ -257,7 +257,7 @@ impl Session {
         let finding = |error: &kk_artifact::Error| Finding {
             severity: Severity::Error,
             host: None,
-            what: error.to_string(),
+            message: error.to_string(),
             hint: error.hint().unwrap_or_default(),
         };
         errors.iter().map(finding).collect()

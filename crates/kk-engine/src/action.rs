@@ -97,6 +97,8 @@ pub struct Context {
     pub cancel: CancellationToken,
     /// Reports `done` of `total` bytes for the progress bar.
     pub progress: Arc<dyn Fn(u64, u64) + Send + Sync>,
+    /// Tells the user something about this host.
+    pub note: Arc<dyn Fn(String) + Send + Sync>,
 }
 
 /// A POSIX `sh` script with the small files that it reads.

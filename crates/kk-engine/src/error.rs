@@ -2,12 +2,14 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Why a task failed on a host, with all that a person needs to go on.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Failure {
     /// The cause in one line.
+    #[serde(rename = "message")]
     pub cause: String,
     /// What ran, without secrets.
     pub command: Option<String>,

@@ -1,11 +1,15 @@
-//! What happens in a run, told to listeners: terminal, log file, journal, report.
+//! Everything that a person or a program is told, as values. The terminal, the log, the journal and `--output json`
+//! are listeners to the same events.
 
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::Failure;
+use crate::{Failure, PlannedTask};
 
 /// Something that happened.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Event {
     /// Milliseconds since the run began.
     pub at_ms: u64,
@@ -15,7 +19,7 @@ pub struct Event {
 }
 
 /// What happened. Stable: this is what `--output json` prints and what the journal keeps.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum EventKind {
     /// A run has begun.
@@ -26,24 +30,32 @@ pub enum EventKind {
         hosts: Vec<String>,
         /// `YYYY-MM-DDTHH:MM:SSZ`.
         time: String,
+        /// Whether the plan is only shown.
+        dry_run: bool,
     },
-    /// Something for the person that belongs to no task: `kk` adapts to a host, a version has no known checksum.
+    /// The configuration can be used, but the user should know this.
+    Warning(Warning),
+    /// A message that belongs to no task: a download is tried again, a version has no known checksum.
     Note {
         /// Host name, when it is about one.
         host: Option<String>,
         /// One line.
-        text: String,
+        message: String,
     },
     /// The facts of a host are known.
     Probed {
         /// Host name.
         host: String,
     },
+    /// Something about the hosts that the user should know before the first change.
+    Finding(Finding),
     /// The plan is made: number of tasks that have something to do, by module in order.
     Planned {
         /// `(module, tasks × hosts to do)`.
         modules: Vec<(String, usize)>,
     },
+    /// A task of the plan that has something to do on a host.
+    PlannedTask(PlannedTask),
     /// A task begins on a host.
     TaskStarted {
         /// Host name.
@@ -93,26 +105,34 @@ pub enum EventKind {
         /// Time from its first start, in milliseconds.
         took_ms: u64,
     },
-    /// The person asked to stop.
+    /// The user asked to stop.
     Stopping {
-        /// False: running actions are let end. True: they are ended.
+        /// False: running actions come to their end. True: they are ended.
         at_once: bool,
     },
-    /// The run has ended.
+    /// Why the command failed: one event for each problem.
+    Error(Problem),
+    /// What the command achieved.
+    Summary(Summary),
+    /// The run has ended; always the last event of a run.
     RunFinished {
         /// Whether all went well.
         ok: bool,
+        /// Exit code of the program.
+        exit_code: u8,
         /// Operations that changed something.
         changed: usize,
         /// Round trips by host.
-        round_trips: std::collections::BTreeMap<String, u64>,
+        round_trips: BTreeMap<String, u64>,
+        /// Directory with log and journal; a dry run has none.
+        log: Option<String>,
         /// Time of the whole run, in milliseconds.
         took_ms: u64,
     },
 }
 
 /// How a task ended on a host.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
     /// There was nothing to do.
@@ -137,6 +157,122 @@ pub enum Outcome {
     /// Not begun, because something else failed or the run was stopped.
     Skipped {
         /// Why.
-        reason: String,
+        message: String,
     },
+}
+
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Nothing is begun.
+    Error,
+    /// It may go wrong.
+    Warning,
+    /// The program sets what is needed.
+    Adapted,
+}
+
+/// Something about the hosts that the user should know before the first change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Finding {
+    /// How much it matters.
+    pub severity: Severity,
+    /// Host name; none for what concerns the cluster.
+    pub host: Option<String>,
+    /// What is so, in a few words.
+    pub message: String,
+    /// What to do, or what the program does.
+    pub hint: String,
+}
+
+/// A warning about the configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Warning {
+    /// What is unusual.
+    pub message: String,
+    /// What to do.
+    pub hint: Option<String>,
+    /// Where, when it has a place in a file.
+    #[serde(flatten)]
+    pub place: Option<Place>,
+}
+
+/// A place in a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Place {
+    /// The file as the user named it.
+    pub file: String,
+    /// From 1.
+    pub line: usize,
+    /// In characters, from 1.
+    pub column: usize,
+    /// The whole message with its source line, for people.
+    #[serde(skip)]
+    pub text: String,
+}
+
+/// A reason why a command failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Problem {
+    /// Exit code of the program; says what kind of problem it is.
+    pub exit_code: u8,
+    /// What is wrong.
+    pub message: String,
+    /// What to do.
+    pub hint: Option<String>,
+    /// Where, when it has a place in a file.
+    #[serde(flatten)]
+    pub place: Option<Place>,
+    /// The task that failed, when it was one.
+    #[serde(flatten)]
+    pub task: Option<FailedTask>,
+}
+
+/// A task that failed on a host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FailedTask {
+    /// Host name.
+    pub host: String,
+    /// Title of the task.
+    pub title: String,
+    /// What ran, without secrets.
+    pub command: Option<String>,
+    /// Its exit code.
+    pub code: Option<i32>,
+    /// Its last lines of standard error.
+    pub stderr: Vec<String>,
+}
+
+/// What a command achieved.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Summary {
+    /// "cluster prod is ready".
+    pub message: String,
+    /// The nodes of the cluster.
+    pub nodes: Vec<Node>,
+    /// Named results in order: address of the API, kubeconfig.
+    pub outputs: Vec<Output>,
+    /// A command to continue with.
+    pub next: Option<String>,
+}
+
+/// A node of a summary.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Node {
+    /// Name.
+    pub name: String,
+    /// Address inside the cluster.
+    pub address: String,
+    /// Roles, such as `control-plane`.
+    pub roles: Vec<String>,
+}
+
+/// A named result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Output {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: String,
 }

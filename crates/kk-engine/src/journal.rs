@@ -1,4 +1,4 @@
-//! The journal of a run: every event as a line of JSON, for reports and for people who ask what happened.
+//! The journal of a run: every event as a line of JSON, for reports and for later questions.
 
 use std::{
     fs::{DirBuilder, File, OpenOptions},
@@ -70,8 +70,10 @@ mod tests {
         let run = directory.path().join("kubekey/c/runs/1-create");
         create_run_directory(&run).unwrap();
         let mut journal = Journal::create(&run).unwrap();
-        journal
-            .on_event(&Event { at_ms: 1, kind: EventKind::Note { host: None, text: "two\nlines".into() } });
+        journal.on_event(&Event {
+            at_ms: 1,
+            kind: EventKind::Note { host: None, message: "two\nlines".into() },
+        });
         journal.on_event(&Event {
             at_ms: 2,
             kind: EventKind::TaskFinished {
@@ -88,7 +90,7 @@ mod tests {
             text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(
             lines[0],
-            serde_json::json!({"at_ms": 1, "event": "note", "host": null, "text": "two\nlines"})
+            serde_json::json!({"at_ms": 1, "event": "note", "host": null, "message": "two\nlines"})
         );
         assert_eq!(lines[1]["outcome"], "unchanged");
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;

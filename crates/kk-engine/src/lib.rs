@@ -26,7 +26,9 @@ pub mod testing;
 
 pub use action::{Action, Apply, Change, Context, LateFn, OutputFn, Run, Script};
 pub use error::{Failure, PlanError};
-pub use event::{Event, EventKind, Outcome};
+pub use event::{
+    Event, EventKind, FailedTask, Finding, Node, Outcome, Output, Place, Problem, Severity, Summary, Warning,
+};
 pub use facts::{Facts, FileFact, ProbeSpec, UnitFact};
 pub use journal::{Journal, create_run_directory};
 pub use listen::{EventReceiver, EventSender, Listener, events, listen};

@@ -6,7 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{Event, EventKind, Failure, Listener, Outcome, journal::create_private};
+use crate::{
+    Event, EventKind, Failure, Finding, Listener, Outcome, Problem, Severity, Summary,
+    journal::create_private,
+};
 
 /// Writes `kk.log`: a line for each event but progress, and all of a failure.
 pub struct LogFile {
@@ -51,21 +54,23 @@ impl std::fmt::Display for Seconds {
     }
 }
 
-/// What a person reads of an event.
+/// An event in words.
 fn text_of(kind: &EventKind) -> Option<String> {
     Some(match kind {
-        EventKind::RunStarted { command, hosts, time } => {
+        EventKind::RunStarted { command, hosts, time, .. } => {
             format!("{command} at {time} on {} hosts: {}", hosts.len(), hosts.join(", "))
         }
-        EventKind::Note { host, text } => match host {
-            Some(host) => format!("{host}: note: {text}"),
-            None => format!("note: {text}"),
-        },
-        EventKind::Probed { host } => format!("{host}: looked at"),
-        EventKind::Planned { modules } => {
-            let counts: Vec<String> =
-                modules.iter().map(|(module, count)| format!("{module} {count}")).collect();
-            format!("to do: {}", if counts.is_empty() { "nothing".into() } else { counts.join(", ") })
+        EventKind::Warning(warning) => {
+            let text = warning.place.as_ref().map_or(&warning.message, |place| &place.text);
+            let text = text.strip_prefix("warning: ").unwrap_or(text);
+            format!("warning: {text}{}", hint_text(warning.hint.as_ref().filter(|_| warning.place.is_none())))
+        }
+        EventKind::Note { host, message } => format!("{}note: {message}", of_host(host.as_deref())),
+        EventKind::Probed { host } => format!("{host}: probed"),
+        EventKind::Finding(finding) => finding_text(finding),
+        EventKind::Planned { modules } => planned_text(modules),
+        EventKind::PlannedTask(task) => {
+            format!("{}: to do: {}: {}", task.host, task.title, task.changes.join("; "))
         }
         EventKind::TaskStarted { host, module, task, title, attempt } => match attempt {
             1 => format!("{host}: {title} ({module}/{task})"),
@@ -77,15 +82,66 @@ fn text_of(kind: &EventKind) -> Option<String> {
                 + &failure_of(outcome).map(failure_text).unwrap_or_default()
         }
         EventKind::ModuleFinished { module, took_ms } => format!("{module}: done in {} s", Seconds(*took_ms)),
-        EventKind::Stopping { at_once: false } => "stopping: what runs comes to its end".into(),
+        EventKind::Stopping { at_once: false } => "stopping: running steps come to their end".into(),
         EventKind::Stopping { at_once: true } => "stopping at once".into(),
-        EventKind::RunFinished { ok, changed, round_trips, took_ms } => {
+        EventKind::Error(problem) => problem_text(problem),
+        EventKind::Summary(summary) => summary_text(summary),
+        EventKind::RunFinished { exit_code, changed, round_trips, took_ms, .. } => {
             let trips: Vec<String> =
                 round_trips.iter().map(|(host, trips)| format!("{host} {trips}")).collect();
-            let end = if *ok { "done" } else { "not done" };
-            format!("{end} in {} s: {changed} changes; round trips: {}", Seconds(*took_ms), trips.join(", "))
+            format!(
+                "exit code {exit_code} after {} s: {changed} changes; round trips: {}",
+                Seconds(*took_ms),
+                trips.join(", ")
+            )
         }
     })
+}
+
+/// `node1: `, or nothing for what concerns the cluster.
+fn of_host(host: Option<&str>) -> String {
+    host.map(|host| format!("{host}: ")).unwrap_or_default()
+}
+
+fn hint_text(hint: Option<&String>) -> String {
+    hint.map(|hint| format!("\n    hint: {hint}")).unwrap_or_default()
+}
+
+fn finding_text(finding: &Finding) -> String {
+    let Finding { severity, host, message, hint } = finding;
+    let severity = match severity {
+        Severity::Error => "ERROR",
+        Severity::Warning => "warning",
+        Severity::Adapted => "adapted",
+    };
+    format!("{}{severity}: {message}{}", of_host(host.as_deref()), hint_text(Some(hint)))
+}
+
+fn planned_text(modules: &[(String, usize)]) -> String {
+    let counts: Vec<String> = modules.iter().map(|(module, count)| format!("{module} {count}")).collect();
+    format!("to do: {}", if counts.is_empty() { "nothing".into() } else { counts.join(", ") })
+}
+
+/// The details of a failed task stand at its own event.
+fn problem_text(problem: &Problem) -> String {
+    let Problem { message, hint, place, task, .. } = problem;
+    match (place, task) {
+        (Some(place), _) => place.text.clone(),
+        (None, Some(task)) => {
+            format!("ERROR: {}: {}: {message}{}", task.host, task.title, hint_text(hint.as_ref()))
+        }
+        (None, None) => format!("ERROR: {message}{}", hint_text(hint.as_ref())),
+    }
+}
+
+fn summary_text(summary: &Summary) -> String {
+    let nodes = summary
+        .nodes
+        .iter()
+        .map(|node| format!("\n    node {} {}: {}", node.name, node.address, node.roles.join(", ")));
+    let outputs = summary.outputs.iter().map(|output| format!("\n    {}: {}", output.name, output.value));
+    let next = summary.next.iter().map(|next| format!("\n    next: {next}"));
+    nodes.chain(outputs).chain(next).fold(summary.message.clone(), |text, line| text + &line)
 }
 
 fn outcome_text(outcome: &Outcome) -> String {
@@ -94,7 +150,7 @@ fn outcome_text(outcome: &Outcome) -> String {
         Outcome::Changed { changes } => format!("done ({})", changes.join("; ")),
         Outcome::Retrying { failure, wait_ms } => format!("{failure}; again in {} s", Seconds(*wait_ms)),
         Outcome::Failed { failure } => format!("FAILED: {failure}"),
-        Outcome::Skipped { reason } => format!("skipped, because {reason}"),
+        Outcome::Skipped { message } => format!("skipped, because {message}"),
     }
 }
 
@@ -117,6 +173,7 @@ fn failure_text(failure: &Failure) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Place, Warning};
 
     #[test]
     fn a_failure_is_written_with_everything_that_is_known() {
@@ -145,6 +202,38 @@ mod tests {
    61.005     exit code: 1
    61.005     stderr: bind: address already in use
    61.005     hint: free the port
+";
+        assert_eq!(text, wanted);
+    }
+
+    #[test]
+    fn findings_warnings_and_problems_are_in_the_log() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut log = LogFile::create(directory.path()).unwrap();
+        let place =
+            Place { file: "c.yaml".into(), line: 1, column: 2, text: "warning: odd\n --> c.yaml:1:2".into() };
+        for kind in [
+            EventKind::Warning(Warning { message: "odd".into(), hint: None, place: Some(place) }),
+            EventKind::Finding(Finding {
+                severity: Severity::Error,
+                host: Some("node1".into()),
+                message: "too small".into(),
+                hint: "grow it".into(),
+            }),
+            EventKind::Error(Problem {
+                exit_code: 5,
+                message: "1 problem must be solved first".into(),
+                ..Problem::default()
+            }),
+        ] {
+            log.on_event(&Event { at_ms: 0, kind });
+        }
+        let text = std::fs::read_to_string(log.path()).unwrap();
+        let wanted = "    0.000 warning: odd
+    0.000  --> c.yaml:1:2
+    0.000 node1: ERROR: too small
+    0.000     hint: grow it
+    0.000 ERROR: 1 problem must be solved first
 ";
         assert_eq!(text, wanted);
     }

@@ -1,9 +1,11 @@
-//! Takes secrets out of whatever a run says.
+//! Takes secrets out of all events.
 //!
-//! Secrets travel as files and never as text, so this is the second line: a program on a host that quotes its own
-//! configuration in an error.
+//! Secrets travel as files and never as text, so this is the second line of defence: a program on a host may quote its
+//! own configuration in an error.
 
-use crate::{EventKind, Failure, Outcome};
+use crate::{
+    EventKind, FailedTask, Failure, Finding, Outcome, Output, Place, PlannedTask, Problem, Summary, Warning,
+};
 
 /// Shorter texts would take away parts of ordinary words.
 const SHORTEST: usize = 4;
@@ -49,35 +51,92 @@ impl Redactor {
             cause: self.text(&failure.cause),
             command: failure.command.as_deref().map(|text| self.text(text)),
             code: failure.code,
-            stderr: failure.stderr.iter().map(|line| self.text(line)).collect(),
+            stderr: self.lines(&failure.stderr),
             hint: failure.hint.as_deref().map(|text| self.text(text)),
             transient: failure.transient,
         }
     }
 
-    /// The event without secrets.
+    /// The event without secrets. Names of hosts, modules and tasks hold none.
     pub(crate) fn event(&self, kind: EventKind) -> EventKind {
         match kind {
-            EventKind::Note { host, text } => EventKind::Note { host, text: self.text(&text) },
+            EventKind::Note { host, message } => EventKind::Note { host, message: self.text(&message) },
+            EventKind::Warning(Warning { message, hint, place }) => EventKind::Warning(Warning {
+                message: self.text(&message),
+                hint: self.optional(hint),
+                place: self.place(place),
+            }),
+            EventKind::Finding(finding) => EventKind::Finding(Finding {
+                message: self.text(&finding.message),
+                hint: self.text(&finding.hint),
+                ..finding
+            }),
+            EventKind::PlannedTask(task) => {
+                EventKind::PlannedTask(PlannedTask { changes: self.lines(&task.changes), ..task })
+            }
             EventKind::TaskFinished { host, module, task, title, outcome, took_ms } => {
                 let outcome = self.outcome(outcome);
                 EventKind::TaskFinished { host, module, task, title, outcome, took_ms }
             }
-            other => other,
+            EventKind::Error(problem) => EventKind::Error(self.problem(problem)),
+            EventKind::Summary(summary) => EventKind::Summary(self.summary(summary)),
+            other @ (EventKind::RunStarted { .. }
+            | EventKind::Probed { .. }
+            | EventKind::Planned { .. }
+            | EventKind::TaskStarted { .. }
+            | EventKind::Progress { .. }
+            | EventKind::ModuleFinished { .. }
+            | EventKind::Stopping { .. }
+            | EventKind::RunFinished { .. }) => other,
+        }
+    }
+
+    fn optional(&self, text: Option<String>) -> Option<String> {
+        text.map(|text| self.text(&text))
+    }
+
+    fn lines(&self, lines: &[String]) -> Vec<String> {
+        lines.iter().map(|line| self.text(line)).collect()
+    }
+
+    fn place(&self, place: Option<Place>) -> Option<Place> {
+        place.map(|place| Place { text: self.text(&place.text), ..place })
+    }
+
+    fn problem(&self, problem: Problem) -> Problem {
+        let task = problem.task.map(|task| FailedTask {
+            command: self.optional(task.command),
+            stderr: self.lines(&task.stderr),
+            ..task
+        });
+        Problem {
+            exit_code: problem.exit_code,
+            message: self.text(&problem.message),
+            hint: self.optional(problem.hint),
+            place: self.place(problem.place),
+            task,
+        }
+    }
+
+    fn summary(&self, summary: Summary) -> Summary {
+        let output = |Output { name, value }| Output { name, value: self.text(&value) };
+        Summary {
+            message: self.text(&summary.message),
+            nodes: summary.nodes,
+            outputs: summary.outputs.into_iter().map(output).collect(),
+            next: self.optional(summary.next),
         }
     }
 
     fn outcome(&self, outcome: Outcome) -> Outcome {
         match outcome {
             Outcome::Unchanged => Outcome::Unchanged,
-            Outcome::Changed { changes } => {
-                Outcome::Changed { changes: changes.iter().map(|line| self.text(line)).collect() }
-            }
+            Outcome::Changed { changes } => Outcome::Changed { changes: self.lines(&changes) },
             Outcome::Retrying { failure, wait_ms } => {
                 Outcome::Retrying { failure: self.failure(&failure), wait_ms }
             }
             Outcome::Failed { failure } => Outcome::Failed { failure: self.failure(&failure) },
-            Outcome::Skipped { reason } => Outcome::Skipped { reason: self.text(&reason) },
+            Outcome::Skipped { message } => Outcome::Skipped { message: self.text(&message) },
         }
     }
 }
@@ -100,5 +159,68 @@ mod tests {
             assert_eq!(redactor.text(text), clean);
         }
         assert_eq!(redactor.text(key), "***\n");
+    }
+
+    #[test]
+    fn no_text_of_any_event_keeps_a_secret() {
+        let secret = || "it is hunter2".to_owned();
+        let place = || Some(Place { file: "f".into(), line: 1, column: 1, text: secret() });
+        let failure = || Failure {
+            cause: secret(),
+            command: Some(secret()),
+            code: None,
+            stderr: vec![secret()],
+            hint: Some(secret()),
+            transient: false,
+        };
+        let finished = |outcome| EventKind::TaskFinished {
+            host: "a".into(),
+            module: "m".into(),
+            task: "t".into(),
+            title: "T".into(),
+            outcome,
+            took_ms: 0,
+        };
+        let task = FailedTask { command: Some(secret()), stderr: vec![secret()], ..FailedTask::default() };
+        let events = [
+            EventKind::Note { host: None, message: secret() },
+            EventKind::Warning(Warning { message: secret(), hint: Some(secret()), place: place() }),
+            EventKind::Finding(Finding {
+                severity: crate::Severity::Error,
+                host: None,
+                message: secret(),
+                hint: secret(),
+            }),
+            EventKind::PlannedTask(PlannedTask {
+                module: "m".into(),
+                task: "t".into(),
+                title: "T".into(),
+                host: "a".into(),
+                changes: vec![secret()],
+            }),
+            finished(Outcome::Changed { changes: vec![secret()] }),
+            finished(Outcome::Retrying { failure: failure(), wait_ms: 1 }),
+            finished(Outcome::Failed { failure: failure() }),
+            finished(Outcome::Skipped { message: secret() }),
+            EventKind::Error(Problem {
+                exit_code: 1,
+                message: secret(),
+                hint: Some(secret()),
+                place: place(),
+                task: Some(task),
+            }),
+            EventKind::Summary(Summary {
+                message: secret(),
+                nodes: Vec::new(),
+                outputs: vec![Output { name: "API".into(), value: secret() }],
+                next: Some(secret()),
+            }),
+        ];
+        let redactor = Redactor::new(["hunter2".to_owned()]);
+        for event in events {
+            // The form for people holds what is not serialised as well.
+            let shown = format!("{:?}", redactor.event(event));
+            assert!(shown.contains("***") && !shown.contains("hunter2"), "{shown}");
+        }
     }
 }

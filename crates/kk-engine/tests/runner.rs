@@ -25,7 +25,7 @@ async fn adjacent_scripts_of_a_lane_are_one_round_trip_in_order() {
     assert_eq!(ran.report.round_trips["a"], 1);
     assert_eq!(ran.ended(|outcome| matches!(outcome, Outcome::Changed { .. })).len(), 4);
     let kinds: Vec<_> = ran.events.iter().map(|event| std::mem::discriminant(&event.kind)).collect();
-    assert_eq!(kinds.len(), 4 * 2 + 2, "started and finished each, the module, the run: {:?}", ran.events);
+    assert_eq!(kinds.len(), 4 * 2 + 1, "started and finished each, the module: {:?}", ran.events);
 }
 
 #[tokio::test]

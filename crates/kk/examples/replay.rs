@@ -7,8 +7,7 @@ mod recorded;
 use std::{thread::sleep, time::Duration};
 
 use kk::args::{OutputFormat, OutputOptions};
-use kk::error::{Error, HostFailure};
-use kk::printer::{Printer, Summary};
+use kk::printer::Printer;
 use kk_engine::{Event, EventKind};
 
 fn main() {
@@ -24,24 +23,6 @@ fn main() {
         sleep(Duration::from_millis(event.at_ms - now));
         now = event.at_ms;
         printer.event(&event);
-    }
-    if which == "fail" {
-        let failure = recorded::failure();
-        let failures =
-            vec![HostFailure { host: "node1".into(), title: "Initialise the cluster".into(), failure }];
-        printer.error(&Error::Tasks {
-            failures,
-            log: Some("./kubekey/prod/runs/20260102-030405-create-cluster".into()),
-        });
-    } else {
-        printer.summary(&Summary {
-            headline: "cluster prod is ready".into(),
-            changed: 12,
-            took_ms: now,
-            modules: vec![("binaries".into(), 4000), ("kubernetes".into(), 8000)],
-            facts: vec![("kubeconfig".into(), "./kubekey/prod/kubeconfig".into())],
-            ..Summary::default()
-        });
     }
 }
 

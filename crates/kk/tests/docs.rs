@@ -123,9 +123,44 @@ fn option(arg: &Arg) -> String {
 fn the_page_on_the_command_line_has_every_option() {
     let mut command = Cli::command();
     command.build();
-    let text = sections(&command, "kk");
+    let text = format!("{}## All events\n\n{}", sections(&command, "kk"), events());
     hold("docs/cli.md", &text);
     assert!(text.contains("### kk create cluster\n") && text.contains("| `-f`, `--filename FILE` |"));
+    assert!(text.contains("| `finding` | `severity`, `host`, `message`, `hint` |"), "{text}");
+}
+
+/// A row for each kind of event, with its fields. The schema of the type is what is serialised.
+fn events() -> String {
+    let schema = schemars::generate::SchemaSettings::draft2020_12().into_generator();
+    let schema: Value = schema.into_root_schema_for::<kk_engine::EventKind>().into();
+    let kinds = schema["oneOf"].as_array().expect("an event is one of several kinds");
+    let rows: Vec<String> = kinds
+        .iter()
+        .map(|kind| {
+            let mut names = Vec::new();
+            fields(&schema, kind, &mut names);
+            let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+            let name = kind["properties"]["event"]["const"].as_str().expect("a kind has a name");
+            let about = kind["description"].as_str().unwrap_or_default().replace('\n', " ");
+            format!("| `{name}` | {} | {about} |\n", names.join(", "))
+        })
+        .collect();
+    format!("| event | fields | |\n| --- | --- | --- |\n{}\n", rows.concat())
+}
+
+/// The names of all fields that an object of this schema may have, without the tag.
+fn fields(root: &Value, schema: &Value, names: &mut Vec<String>) {
+    for name in schema["properties"].as_object().into_iter().flat_map(serde_json::Map::keys) {
+        if name != "event" && !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    if let Some(name) = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
+        fields(root, &root["$defs"][name], names);
+    }
+    for several in ["allOf", "anyOf", "oneOf"] {
+        schema[several].as_array().into_iter().flatten().for_each(|inner| fields(root, inner, names));
+    }
 }
 
 #[test]

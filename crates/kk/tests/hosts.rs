@@ -102,6 +102,14 @@ fn hosts_that_cannot_be_reached_are_told_in_text_and_as_events() {
             "{errors:?}"
         );
         assert_eq!(output.status.code(), Some(4), "{verb}");
+        let last = events.last().expect("the run has events");
+        assert_eq!((&last["event"], &last["exit_code"]), (&"run_finished".into(), &4.into()), "{verb}");
+
+        // What was printed is kept: the journal as it is, the log in words.
+        let run = directory.path().join(last["log"].as_str().expect("a run has a directory"));
+        assert_eq!(fs::read_to_string(run.join("journal.jsonl")).unwrap(), text(&output.stdout), "{verb}");
+        let log = fs::read_to_string(run.join("kk.log")).unwrap();
+        assert!(log.contains("ERROR: node1: Connect: "), "{verb}: {log}");
     }
 }
 

@@ -2,13 +2,10 @@
 
 mod recorded;
 
-use std::path::PathBuf;
-
 use insta::assert_snapshot;
 use kk::error::{Error, HostFailure};
-use kk::printer::{Paint, Summary, findings, lines, plan};
-use kk_cluster::{Finding, Severity};
-use kk_engine::{Event, Failure, PlannedTask};
+use kk::printer::{Paint, errors, findings, lines, plan, summary};
+use kk_engine::{Event, Failure, Finding, Node, Output, PlannedTask, Severity, Summary, Warning};
 
 fn plain_lines(events: &[Event]) -> String {
     events.iter().map(|event| lines::render(event, Paint::PLAIN)).collect()
@@ -69,16 +66,10 @@ fn a_plan_folds_hosts_with_the_same_changes() {
 #[test]
 fn an_empty_plan_says_so() {
     assert_eq!(plan::render(&[], Paint::PLAIN), "nothing to do\n");
-    assert_eq!(plan::json_lines(&[]), "");
 }
 
-#[test]
-fn a_plan_as_json_lines() {
-    assert_snapshot!(plan::json_lines(&a_plan()[1..3]));
-}
-
-fn finding(host: Option<&str>, severity: Severity, what: &str, hint: &str) -> Finding {
-    Finding { severity, host: host.map(str::to_owned), what: what.into(), hint: hint.into() }
+fn finding(host: Option<&str>, severity: Severity, message: &str, hint: &str) -> Finding {
+    Finding { severity, host: host.map(str::to_owned), message: message.into(), hint: hint.into() }
 }
 
 fn some_findings() -> Vec<Finding> {
@@ -119,23 +110,16 @@ fn a_narrow_terminal_wraps_the_findings() {
     assert_snapshot!(findings::render(&some_findings(), Paint::PLAIN, 80));
 }
 
-#[test]
-fn findings_as_json_lines() {
-    assert_snapshot!(findings::json_lines(&some_findings()[4..]));
-}
-
-#[test]
-fn errors_among_findings_are_counted() {
-    assert_eq!(findings::errors(&some_findings()), 3);
-    assert_eq!(findings::render(&[], Paint::PLAIN, 100), "");
-}
-
 fn failed(host: &str, title: &str, failure: Failure) -> HostFailure {
     HostFailure { host: host.into(), title: title.into(), failure }
 }
 
-fn log() -> PathBuf {
-    "./kubekey/prod/runs/20260102-030405-create-cluster".into()
+const LOG: Option<&str> = Some("./kubekey/prod/runs/20260102-030405-create-cluster");
+
+/// An error as the end of a run shows it.
+fn shown(error: &Error, changed: usize, log: Option<&str>, paint: Paint) -> String {
+    let problems = error.problems();
+    format!("{}\n{}", errors::render(&problems, paint), errors::closing(&problems, changed, log))
 }
 
 #[test]
@@ -145,7 +129,7 @@ fn failed_tasks_show_command_code_stderr_and_hint() {
         failed("node2", "Start containerd", Failure::new("no end after 60.0 s on node2")),
         failed("node3", "Start containerd", Failure::new("no end after 60.0 s on node2")),
     ];
-    assert_snapshot!(Error::Tasks { failures, log: Some(log()) }.render(Paint::PLAIN));
+    assert_snapshot!(shown(&Error::Tasks(failures), 0, LOG, Paint::PLAIN));
 }
 
 #[test]
@@ -154,56 +138,71 @@ fn hosts_that_cannot_be_reached_are_all_named() {
     let login = Failure::new("root cannot log in to 10.0.0.1:22: password refused")
         .hint("check user, password and privateKeyPath of this host in the file");
     let failures = vec![failed("node1", "Connect", login), failed("node3", "Connect", refused())];
-    assert_snapshot!(Error::Connection(failures).render(Paint::PLAIN));
+    assert_snapshot!(shown(&Error::Connection(failures), 0, LOG, Paint::PLAIN));
 }
 
 #[test]
 fn other_errors_fit_in_a_line_or_two() {
     let errors = [
-        Error::Usage { message: "nobody can answer here".into(), hint: "add --yes".into() },
-        Error::config("`v1.36` is not a Kubernetes version", Some("write it as v1.36.4".into())),
-        Error::Precheck { errors: 3 },
-        Error::Cancelled { changed: false, log: None },
-        Error::Cancelled { changed: true, log: Some(log()) },
-        Error::other("write config-sample.yaml", "permission denied"),
+        (Error::Usage { message: "cannot ask".into(), hint: "add --yes".into() }, 0, None),
+        (Error::config("`v1.36` is not a Kubernetes version", Some("write it as v1.36.4".into())), 0, LOG),
+        (Error::Precheck { errors: 3 }, 0, LOG),
+        (Error::Cancelled { changed: false }, 0, None),
+        (Error::Cancelled { changed: true }, 5, LOG),
+        (Error::other("write config-sample.yaml", "permission denied"), 0, None),
     ];
     let texts: Vec<String> = errors
         .iter()
-        .map(|error| format!("{}exit {}\n", error.render(Paint::PLAIN), error.status().code()))
+        .map(|(error, changed, log)| {
+            format!("{}exit {}\n", shown(error, *changed, *log, Paint::PLAIN), error.status().code())
+        })
         .collect();
     assert_snapshot!(texts.join("\n"));
 }
 
 #[test]
+fn a_warning_without_a_place_fits_in_two_lines() {
+    let warning = Warning { message: "odd".into(), hint: Some("remove it".into()), place: None };
+    assert_eq!(errors::warning(&warning, Paint::PLAIN), "warning: odd\n  hint: remove it\n");
+}
+
+#[test]
 fn a_summary_names_nodes_endpoint_times_and_log() {
-    let node = |name: &str, address: &str, roles: &str| [name.into(), address.into(), roles.into()];
+    let node = |name: &str, address: &str, roles: &[&str]| Node {
+        name: name.into(),
+        address: address.into(),
+        roles: roles.iter().map(|role| (*role).to_owned()).collect(),
+    };
+    let output = |name: &str, value: &str| Output { name: name.into(), value: value.into() };
     let summary = Summary {
-        headline: "cluster prod is ready".into(),
-        changed: 120,
-        took_ms: 34_200,
-        nodes: vec![node("node1", "10.0.0.1", "control-plane, etcd"), node("node2", "10.0.0.2", "worker")],
-        facts: vec![
-            ("API".into(), "https://lb.kubesphere.local:6443".into()),
-            ("kubeconfig".into(), "./kubekey/prod/kubeconfig".into()),
-            ("log".into(), "./kubekey/prod/runs/20260102-030405-create-cluster".into()),
+        message: "cluster prod is ready".into(),
+        nodes: vec![
+            node("node1", "10.0.0.1", &["control-plane", "etcd"]),
+            node("node2", "10.0.0.2", &["worker"]),
         ],
-        modules: vec![("os".into(), 900), ("kubernetes".into(), 14_000)],
+        outputs: vec![
+            output("API", "https://lb.kubesphere.local:6443"),
+            output("kubeconfig", "./kubekey/prod/kubeconfig"),
+        ],
         next: Some("export KUBECONFIG=./kubekey/prod/kubeconfig && kubectl get nodes".into()),
     };
-    assert_snapshot!(summary.render(Paint::PLAIN, 100));
+    let modules = [("os".into(), 900), ("kubernetes".into(), 14_000)];
+    let end = summary::End { changed: 120, took_ms: 34_200, log: LOG, modules: &modules };
+    assert_snapshot!(summary::render(&summary, &end, Paint::PLAIN, 100));
 }
 
 #[test]
 fn a_run_without_changes_says_so() {
-    let summary = Summary { headline: "cluster prod is ready".into(), took_ms: 1900, ..Summary::default() };
-    assert_eq!(summary.render(Paint::PLAIN, 100), "\ncluster prod is ready (nothing had to be done, 1.9s)\n");
+    let summary = Summary { message: "cluster prod is ready".into(), ..Summary::default() };
+    let end = summary::End { took_ms: 1900, ..summary::End::default() };
+    let text = summary::render(&summary, &end, Paint::PLAIN, 100);
+    assert_eq!(text, "\ncluster prod is ready (nothing had to be done, 1.9s)\n");
 }
 
 #[test]
 fn colour_only_adds_escape_codes() {
-    let error =
-        Error::Tasks { failures: vec![failed("node1", "Start etcd", recorded::failure())], log: Some(log()) };
-    let coloured = error.render(Paint { colour: true });
+    let error = Error::Tasks(vec![failed("node1", "Start etcd", recorded::failure())]);
+    let coloured = shown(&error, 0, LOG, Paint { colour: true });
     assert!(coloured.contains("\u{1b}[31m"), "{coloured:?}");
-    assert_eq!(console::strip_ansi_codes(&coloured), error.render(Paint::PLAIN));
+    assert_eq!(console::strip_ansi_codes(&coloured), shown(&error, 0, LOG, Paint::PLAIN));
 }

@@ -70,12 +70,12 @@ impl Events {
         changes
     }
 
-    /// What was found about the hosts before the first change and stops the run, a line a finding: host, what, hint.
+    /// What was found about the hosts before the first change and stops the run, a line a finding: host, message, hint.
     pub(crate) fn errors_found(&self) -> Vec<String> {
         let errors = self.of("finding").filter(|event| event["severity"] == "error");
         errors
             .map(|event| {
-                format!("{} {} {}", text(&event["host"]), text(&event["what"]), text(&event["hint"]))
+                format!("{} {} {}", text(&event["host"]), text(&event["message"]), text(&event["hint"]))
             })
             .collect()
     }

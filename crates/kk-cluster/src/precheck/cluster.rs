@@ -43,15 +43,20 @@ fn clocks(facts: &BTreeMap<String, Facts>, list: &mut Vec<Finding>) {
             list.push(Finding {
                 severity: Severity::Error,
                 host: Some(host.clone()),
-                what: format!("its clock is {} ms {way} the other hosts'", off.unsigned_abs()),
+                message: format!("its clock is {} ms {way} the other hosts'", off.unsigned_abs()),
                 hint: "set up time synchronisation (chrony, systemd-timesyncd)".to_owned(),
             });
         }
     }
 }
 
-fn error(host: Option<&Host>, what: String, hint: impl Into<String>) -> Finding {
-    Finding { severity: Severity::Error, host: host.map(|host| host.name.clone()), what, hint: hint.into() }
+fn error(host: Option<&Host>, message: String, hint: impl Into<String>) -> Finding {
+    Finding {
+        severity: Severity::Error,
+        host: host.map(|host| host.name.clone()),
+        message,
+        hint: hint.into(),
+    }
 }
 
 fn ca_of<'a>(facts: &'a BTreeMap<String, Facts>, host: &Host, path: &str) -> Option<&'a str> {
@@ -133,7 +138,7 @@ fn same_machine(spec: &Spec, facts: &BTreeMap<String, Facts>, list: &mut Vec<Fin
             list.push(Finding {
                 severity: Severity::Warning,
                 host: Some(host.name.clone()),
-                what: format!("it has the machine id of {other}"),
+                message: format!("it has the machine id of {other}"),
                 hint: "two names of one machine, or a cloned machine: give it an own /etc/machine-id"
                     .to_owned(),
             });

@@ -75,7 +75,7 @@ pub(super) fn check(spec: &Spec, first: &Facts, list: &mut Vec<Finding>) {
         list.push(Finding {
             severity: Severity::Error,
             host: None,
-            what: format!("the cluster's {what} {there}, the file says {wanted}"),
+            message: format!("the cluster's {what} {there}, the file says {wanted}"),
             hint: format!(
                 "put {field} back: a running cluster cannot change it; or delete the cluster first and create it anew"
             ),

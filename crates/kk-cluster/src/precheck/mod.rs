@@ -9,37 +9,10 @@ mod host;
 
 use std::collections::BTreeMap;
 
-use kk_config::Spec;
-use kk_engine::Facts;
-use serde::Serialize;
-
 pub(crate) use fixed::QUERY as FIXED_SETTINGS;
 pub(crate) use host::NODE_TOOLS;
-
-/// How much a finding matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// Nothing is begun.
-    Error,
-    /// It may go wrong.
-    Warning,
-    /// The program sets what is needed.
-    Adapted,
-}
-
-/// Something that the person should know before the first change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
-    /// How much it matters.
-    pub severity: Severity,
-    /// Host name; `None` for what concerns the cluster.
-    pub host: Option<String>,
-    /// What is so, in a few words.
-    pub what: String,
-    /// What to do, or what the program does.
-    pub hint: String,
-}
+use kk_config::Spec;
+use kk_engine::{Facts, Finding, Severity};
 
 /// Collects the findings of one host.
 struct Findings<'a> {
@@ -48,25 +21,25 @@ struct Findings<'a> {
 }
 
 impl Findings<'_> {
-    fn add(&mut self, severity: Severity, what: impl Into<String>, hint: impl Into<String>) {
+    fn add(&mut self, severity: Severity, message: impl Into<String>, hint: impl Into<String>) {
         self.list.push(Finding {
             severity,
             host: Some(self.host.to_owned()),
-            what: what.into(),
+            message: message.into(),
             hint: hint.into(),
         });
     }
 
-    fn error(&mut self, what: impl Into<String>, hint: impl Into<String>) {
-        self.add(Severity::Error, what, hint);
+    fn error(&mut self, message: impl Into<String>, hint: impl Into<String>) {
+        self.add(Severity::Error, message, hint);
     }
 
-    fn warning(&mut self, what: impl Into<String>, hint: impl Into<String>) {
-        self.add(Severity::Warning, what, hint);
+    fn warning(&mut self, message: impl Into<String>, hint: impl Into<String>) {
+        self.add(Severity::Warning, message, hint);
     }
 
-    fn adapted(&mut self, what: impl Into<String>, hint: impl Into<String>) {
-        self.add(Severity::Adapted, what, hint);
+    fn adapted(&mut self, message: impl Into<String>, hint: impl Into<String>) {
+        self.add(Severity::Adapted, message, hint);
     }
 }
 

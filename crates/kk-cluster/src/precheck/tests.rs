@@ -25,7 +25,7 @@ fn findings(facts: Facts) -> Vec<(Severity, String)> {
 
 fn findings_of(spec: &Spec, facts: Facts) -> Vec<(Severity, String)> {
     let facts = [("node1".to_owned(), facts)].into();
-    precheck(spec, &facts, OUR_CA).into_iter().map(|finding| (finding.severity, finding.what)).collect()
+    precheck(spec, &facts, OUR_CA).into_iter().map(|finding| (finding.severity, finding.message)).collect()
 }
 
 #[test]

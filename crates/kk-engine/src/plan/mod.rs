@@ -59,7 +59,7 @@ pub(crate) struct Operation {
 }
 
 /// A task that has something to do on a host, as the dry run shows it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct PlannedTask {
     /// Module name.
     pub module: String,

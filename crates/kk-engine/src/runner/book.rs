@@ -99,13 +99,13 @@ impl Book {
 
     /// A task was not begun on a host, or not gone on with.
     pub(super) fn skipped(&self, plan: &Plan, index: usize, reason: &str) {
-        self.tell(plan, index, Outcome::Skipped { reason: reason.to_owned() });
+        self.tell(plan, index, Outcome::Skipped { message: reason.to_owned() });
         self.leave(plan, index, false);
     }
 
     /// Something for the person about a host.
-    pub(super) fn note(&self, host: &str, text: String) {
-        self.events.send(EventKind::Note { host: Some(host.to_owned()), text });
+    pub(super) fn note(&self, host: &str, message: String) {
+        self.events.send(EventKind::Note { host: Some(host.to_owned()), message });
     }
 
     fn tell(&self, plan: &Plan, index: usize, outcome: Outcome) {

@@ -79,6 +79,7 @@ async fn run_code(
         slots: shared.slots.clone(),
         cancel: cancel.clone(),
         progress: progress_of(shared.clone(), index),
+        note: note_of(shared.clone(), index),
     };
     let mut running = code.run(context);
     let result = tokio::select! {
@@ -114,6 +115,10 @@ fn progress_of(shared: Arc<Shared>, index: usize) -> Arc<dyn Fn(u64, u64) + Send
             shared.book.progress(&shared.plan, index, done, total);
         }
     })
+}
+
+fn note_of(shared: Arc<Shared>, index: usize) -> Arc<dyn Fn(String) + Send + Sync> {
+    Arc::new(move |message| shared.book.note(&shared.plan.works[index].host, message))
 }
 
 async fn run_scripts(

@@ -89,7 +89,8 @@ pub struct TaskFailure {
     pub failure: Failure,
 }
 
-/// Does what is left to do. Sends [`EventKind::RunFinished`] at the end; the events before the plan are its caller's.
+/// Does what is left to do. The events before the plan and [`EventKind::RunFinished`] are the caller's, who may run
+/// several plans in one run.
 ///
 /// Every lane of the plan needs a connection; [`crate::CONTROL`] only where scripts or uploads run there.
 pub async fn run(
@@ -115,14 +116,7 @@ pub async fn run(
     watcher.abort();
     // Nothing comes after the end of the run.
     let _ = watcher.await;
-    let report = shared.report(began.elapsed());
-    events.send(EventKind::RunFinished {
-        ok: report.ok,
-        changed: report.changed,
-        round_trips: report.round_trips.clone(),
-        took_ms: events.elapsed_ms(),
-    });
-    report
+    shared.report(began.elapsed())
 }
 
 /// The works that run one after the other: a list for each host, and one for each work beside its lane.

@@ -11,7 +11,7 @@ pub(super) fn run(args: &Completion, printer: &Printer) -> Result<(), Error> {
     let shell = args.shell.or(args.shell_type).expect("clap requires one of both");
     let mut script = Vec::new();
     clap_complete::generate(generator(shell), &mut Cli::command(), "kk", &mut script);
-    printer.data(&String::from_utf8_lossy(&script))
+    printer.print_stdout(&String::from_utf8_lossy(&script))
 }
 
 fn generator(shell: ShellName) -> Shell {

@@ -4,5 +4,5 @@ use crate::error::Error;
 use crate::printer::Printer;
 
 pub(super) fn run(printer: &Printer) -> Result<(), Error> {
-    printer.data(&format!("{:#}\n", kk_config::schema()))
+    printer.print_stdout(&format!("{:#}\n", kk_config::schema()))
 }

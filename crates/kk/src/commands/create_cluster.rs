@@ -2,45 +2,39 @@
 
 use kk_cluster::{Options, Session, Settings};
 use kk_config::{Host, Spec};
+use kk_engine::{Node, Output, Summary};
 
 use crate::args::CreateCluster;
 use crate::error::Error;
-use crate::printer::{Printer, Summary};
+use crate::exit::ExitStatus;
+use crate::printer::Printer;
 
 use super::{
     load,
-    run::{Done, Run, facts},
+    run::{Run, facts},
 };
 
-pub(super) async fn run(args: &CreateCluster, printer: &Printer) -> Result<(), Error> {
-    Run::may_ask(&args.run, printer)?;
-    let spec = load::spec(args.filename.as_deref(), args.with_kubernetes.as_deref(), printer)?;
-    let session = Session::open(spec, settings(args))?;
-    let mut run = Run::begin("create cluster", &session, &args.run, printer)?;
+pub(super) async fn run(args: &CreateCluster, printer: &Printer) -> Result<ExitStatus, Error> {
+    Run::check_consent(&args.run, printer)?;
+    let input = load::input(args.filename.as_deref(), args.with_kubernetes.as_deref())?;
+    let (session, mut run) = Run::start("create cluster", input, settings(args), &args.run, printer)?;
     let result = create(&session, &mut run).await;
-    // What happened is on the screen before what came of it.
-    let modules = run.end().await;
-    if let Some(done) = result? {
-        printer.summary(&summary(&session, done, modules));
-    }
-    Ok(())
+    run.finish(result).await
 }
 
-async fn create(session: &Session, run: &mut Run<'_>) -> Result<Option<Done>, Error> {
-    let probe = session.probe_for_create(run.stop(), |host| run.answered(host));
+async fn create(session: &Session, run: &mut Run<'_>) -> Result<Option<Summary>, Error> {
+    let probe = session.probe_for_create(run.stop_token(), |host| run.host_probed(host));
     let facts = facts(run.unless_stopped(probe).await?)?;
     let create = run.unless_stopped(session.create(&facts)).await?;
     create.notes.iter().for_each(|note| run.note(note));
-    run.planned(&create.plan).await;
-    let (verdict, tasks) = (run.check(&create.findings), create.plan.changes());
-    if run.only_shows(&tasks)? {
-        return verdict.map(|()| None);
-    }
+    let verdict = run.report_findings(&create.findings);
+    let tasks = run.report_plan(&create.plan);
     verdict?;
-    if !run.agree("Create this cluster?", &tasks).await? {
+    if run.is_dry_run() || !run.confirm("Create this cluster?", &tasks).await? {
         return Ok(None);
     }
-    run.go(create.plan, session.connections()).await.map(Some)
+    run.execute(create.plan).await?;
+    Ok(Some(summary(session)))
 }
 
 fn settings(args: &CreateCluster) -> Settings {
@@ -52,18 +46,14 @@ fn settings(args: &CreateCluster) -> Settings {
     }
 }
 
-fn summary(session: &Session, done: Done, modules: Vec<(String, u64)>) -> Summary {
+fn summary(session: &Session) -> Summary {
     let spec = session.spec();
     let kubeconfig = session.folder().join("kubeconfig").display().to_string();
-    let mut facts = vec![("API".to_owned(), endpoint(spec)), ("kubeconfig".to_owned(), kubeconfig.clone())];
-    facts.extend(done.log.map(|log| ("log".to_owned(), log.display().to_string())));
+    let output = |name: &str, value: String| Output { name: name.into(), value };
     Summary {
-        headline: format!("cluster {} is ready: Kubernetes {}", spec.name, spec.kubernetes.version),
-        changed: done.report.changed,
-        took_ms: done.took_ms,
+        message: format!("cluster {} is ready: Kubernetes {}", spec.name, spec.kubernetes.version),
         nodes: spec.nodes().into_iter().map(node).collect(),
-        facts,
-        modules,
+        outputs: vec![output("API", endpoint(spec)), output("kubeconfig", kubeconfig.clone())],
         next: Some(format!("kubectl --kubeconfig {kubeconfig} get nodes")),
     }
 }
@@ -74,7 +64,10 @@ fn endpoint(spec: &Spec) -> String {
     format!("https://{}:{}{address}", endpoint.domain, endpoint.port)
 }
 
-fn node(host: &Host) -> [String; 3] {
-    let roles: Vec<String> = host.roles.iter().map(ToString::to_string).collect();
-    [host.name.clone(), host.internal_address.to_string(), roles.join(", ")]
+fn node(host: &Host) -> Node {
+    Node {
+        name: host.name.clone(),
+        address: host.internal_address.to_string(),
+        roles: host.roles.iter().map(ToString::to_string).collect(),
+    }
 }

@@ -19,7 +19,7 @@ pub(super) fn run(args: &CreateConfig, printer: &Printer) -> Result<(), Error> {
     let text = kk_config::sample(&args.name, version, style(args.style)).map_err(Error::Config)?;
     let path = args.filename.clone().unwrap_or_else(|| PathBuf::from(format!("config-{}.yaml", args.name)));
     if path.as_os_str() == "-" {
-        return printer.data(&text);
+        return printer.print_stdout(&text);
     }
     write(&path, &text, args.overwrite).map_err(|error| not_written(&path, &error))?;
     let file = path.display();

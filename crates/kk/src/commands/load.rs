@@ -7,10 +7,9 @@ use std::{
     path::Path,
 };
 
-use kk_config::{KubeVersion, Loaded, Overrides, Spec};
+use kk_config::{Diagnostic, KubeVersion, Loaded, Overrides, Spec};
 
 use crate::error::Error;
-use crate::printer::Printer;
 
 /// An address of the documentation range (RFC 5737): nothing is sent there.
 const ELSEWHERE: (Ipv4Addr, u16) = (Ipv4Addr::new(192, 0, 2, 1), 9);
@@ -18,12 +17,19 @@ const ELSEWHERE: (Ipv4Addr, u16) = (Ipv4Addr::new(192, 0, 2, 1), 9);
 /// Bytes that are read of a file: far more than any cluster needs, far less than a device or an image has.
 const LARGEST: u64 = 16 << 20;
 
-/// The cluster that the command line names; warnings of the file are shown.
-pub(super) fn spec(file: Option<&Path>, kubernetes: Option<&str>, printer: &Printer) -> Result<Spec, Error> {
-    let Some(file) = file else { return all_in_one(kubernetes) };
-    let loaded = self::file(file, kubernetes)?;
-    printer.diagnostics(&loaded.warnings);
-    Ok(loaded.spec)
+/// What the command line names.
+pub(super) struct Input {
+    pub(super) spec: Spec,
+    pub(super) warnings: Vec<Diagnostic>,
+}
+
+/// The cluster that the command line names.
+pub(super) fn input(file: Option<&Path>, kubernetes: Option<&str>) -> Result<Input, Error> {
+    let Some(file) = file else {
+        return Ok(Input { spec: all_in_one(kubernetes)?, warnings: Vec::new() });
+    };
+    let Loaded { spec, warnings, .. } = self::file(file, kubernetes)?;
+    Ok(Input { spec, warnings })
 }
 
 /// Reads a file, or standard input for `-`, and checks it.

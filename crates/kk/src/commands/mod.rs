@@ -7,9 +7,7 @@ mod create_cluster;
 mod create_config;
 mod delete_cluster;
 mod load;
-mod lock;
 mod run;
-mod trace;
 mod version;
 
 use crate::args::{Cli, Command, Config, Create, Delete, OutputOptions};
@@ -20,13 +18,10 @@ use crate::printer::Printer;
 /// Does what the command line asks for and says how it ended.
 pub async fn run(cli: Cli) -> ExitStatus {
     let printer = printer(&cli.command);
-    match dispatch(cli.command, &printer).await {
-        Ok(()) => ExitStatus::Ok,
-        Err(error) => {
-            printer.error(&error);
-            error.status()
-        }
-    }
+    dispatch(cli.command, &printer).await.unwrap_or_else(|error| {
+        printer.error(&error);
+        error.status()
+    })
 }
 
 fn printer(command: &Command) -> Printer {
@@ -40,14 +35,15 @@ fn printer(command: &Command) -> Printer {
     }
 }
 
-async fn dispatch(command: Command, printer: &Printer) -> Result<(), Error> {
+async fn dispatch(command: Command, printer: &Printer) -> Result<ExitStatus, Error> {
     match command {
-        Command::Create(Create::Cluster(args)) => create_cluster::run(&args, printer).await,
+        Command::Create(Create::Cluster(args)) => return create_cluster::run(&args, printer).await,
+        Command::Delete(Delete::Cluster(args)) => return delete_cluster::run(&args, printer).await,
         Command::Create(Create::Config(args)) => create_config::run(&args, printer),
-        Command::Delete(Delete::Cluster(args)) => delete_cluster::run(&args, printer).await,
         Command::Config(Config::Validate(args)) => config_validate::run(&args, printer),
         Command::Config(Config::Schema) => config_schema::run(printer),
         Command::Completion(args) => completion::run(&args, printer),
         Command::Version(args) => version::run(&args, printer),
-    }
+    }?;
+    Ok(ExitStatus::Ok)
 }

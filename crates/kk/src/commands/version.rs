@@ -12,7 +12,7 @@ const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 
 pub(super) fn run(args: &Version, printer: &Printer) -> Result<(), Error> {
     if args.show_supported_k8s {
-        return printer.data(&known_versions());
+        return printer.print_stdout(&known_versions());
     }
     let (oldest, newest) = (format!("v1.{OLDEST_MINOR}"), format!("v1.{NEWEST_MINOR}"));
     let text = match args.output {
@@ -29,7 +29,7 @@ pub(super) fn run(args: &Version, printer: &Printer) -> Result<(), Error> {
             "version: {PROGRAM}\nkubernetes:\n  default: {DEFAULT_KUBERNETES_VERSION}\n  oldest: {oldest}\n  newest: {newest}\n"
         ),
     };
-    printer.data(&text)
+    printer.print_stdout(&text)
 }
 
 /// Versions of Kubernetes whose checksums are built in, a line each. They are the same for all architectures.

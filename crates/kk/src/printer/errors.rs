@@ -1,67 +1,104 @@
-//! Why a command ended badly, for programs: one JSON object a line for each problem.
+//! Why a command failed, and warnings of the configuration, as text.
 
-use kk_config::Diagnostic;
-use serde_json::{Value, json};
+use kk_engine::{FailedTask, Problem, Warning};
 
-use crate::error::{Error, HostFailure};
+use crate::exit::ExitStatus;
 
-/// An event of kind `error` for each problem, with the exit code of the command; a configuration's warnings come first.
-pub fn json_lines(error: &Error) -> String {
-    let before = match error {
-        Error::Config(found) => warnings(&found.warnings),
-        _ => String::new(),
+use super::{Paint, text};
+
+/// One block for each problem; hosts that failed in the same way share one.
+pub fn render(problems: &[Problem], paint: Paint) -> String {
+    let same = |a: &Problem, b: &Problem| {
+        let ignoring_host = |problem: &Problem| {
+            let mut problem = problem.clone();
+            problem.task.iter_mut().for_each(|task| task.host.clear());
+            problem
+        };
+        a.task.is_some() && ignoring_host(a) == ignoring_host(b)
     };
-    let event = json!({ "event": "error", "exit_code": error.status().code() });
-    before + &problems(error).into_iter().map(|problem| line(event.clone(), problem)).collect::<String>()
+    let host = |problem: &Problem| problem.task.as_ref().map_or("", |task| &task.host).to_owned();
+    let blocks: Vec<String> = text::fold(problems, host, same)
+        .into_iter()
+        .map(|(problem, hosts)| match (&problem.place, &problem.task) {
+            (Some(place), _) => format!("{}\n", coloured(&place.text, |word| paint.red(word))),
+            (None, Some(task)) => on_hosts(problem, task, &hosts, paint),
+            (None, None) => block(paint, &problem.message, &[], problem.hint.as_deref()),
+        })
+        .collect();
+    blocks.join("\n")
 }
 
-fn problems(error: &Error) -> Vec<Value> {
-    match error {
-        Error::Usage { message, hint } => vec![json!({ "message": message, "hint": hint })],
-        Error::Config(found) => found.errors.iter().map(finding).collect(),
-        Error::Connection(failures) | Error::Tasks { failures, .. } => failures.iter().map(on_host).collect(),
-        Error::Precheck { errors } => {
-            vec![json!({ "message": "problems must be solved first", "problems": errors })]
-        }
-        Error::Cancelled { changed, .. } => vec![json!({ "message": "cancelled", "changed": changed })],
-        Error::Other { doing, cause, hint } => {
-            vec![json!({ "message": format!("failed to {doing}: {cause}"), "hint": hint })]
-        }
+/// A warning with its place.
+pub fn warning(warning: &Warning, paint: Paint) -> String {
+    if let Some(place) = &warning.place {
+        return format!("{}\n", coloured(&place.text, |word| paint.yellow(word)));
+    }
+    let hint = warning.hint.as_ref().map(|hint| format!("\n  {} {hint}", paint.cyan("hint:")));
+    format!("{} {}{}\n", paint.yellow("warning:"), warning.message, hint.unwrap_or_default())
+}
+
+/// What stands below the problems of a run: its state, its log, and what to do.
+pub fn closing(problems: &[Problem], changed: usize, log: Option<&str>) -> String {
+    let cancelled = problems.iter().any(|problem| problem.exit_code == ExitStatus::Cancelled.code());
+    let tasks_ran =
+        |problem: &Problem| problem.task.is_some() && problem.exit_code == ExitStatus::Failed.code();
+    let log = log.map_or_else(String::new, |log| format!("log: {log}\n"));
+    if changed > 0 || problems.iter().any(tasks_ran) {
+        format!("{log}running the same command again continues where it stopped\n")
+    } else if cancelled {
+        log
+    } else {
+        format!("{log}nothing was changed on any host\n")
     }
 }
 
-/// An event of kind `warning` for each finding in a configuration that can be used.
-pub fn warnings(findings: &[Diagnostic]) -> String {
-    findings.iter().map(|one| line(json!({ "event": "warning" }), finding(one))).collect()
+/// What stands below the problems of a command that did not begin a run.
+pub fn count(problems: &[Problem]) -> Option<String> {
+    let config = |problem: &&Problem| problem.exit_code == ExitStatus::Config.code();
+    let number = problems.iter().filter(config).count();
+    (number > 0)
+        .then(|| format!("{} in the configuration; no host was contacted\n", text::count(number, "error")))
 }
 
-fn finding(found: &Diagnostic) -> Value {
-    let place = found.place.as_ref();
-    json!({
-        "message": found.message,
-        "hint": found.hint,
-        "file": place.map(|place| &place.file),
-        "line": place.map(|place| place.line),
-        "column": place.map(|place| place.column),
-    })
+/// The first word in colour.
+fn coloured(plain: &str, colour: impl Fn(&str) -> String) -> String {
+    let (word, rest) = plain.split_once(' ').unwrap_or((plain, ""));
+    format!("{} {rest}", colour(word))
 }
 
-fn on_host(failed: &HostFailure) -> Value {
-    let HostFailure { host, title, failure } = failed;
-    json!({
-        "message": failure.cause,
-        "hint": failure.hint,
-        "host": host,
-        "title": title,
-        "command": failure.command,
-        "code": failure.code,
-        "stderr": failure.stderr,
-    })
+fn on_hosts(problem: &Problem, task: &FailedTask, hosts: &[String], paint: Paint) -> String {
+    let hosts = text::names(hosts, 8);
+    let doing = if problem.exit_code == ExitStatus::Connection.code() {
+        "connect to".to_owned()
+    } else {
+        format!("{} on", text::in_sentence(&task.title))
+    };
+    let message = format!("failed to {doing} {hosts}: {}", problem.message);
+    block(paint, &message, &details(paint, task), problem.hint.as_deref())
 }
 
-fn line(mut event: Value, fields: Value) -> String {
-    if let (Value::Object(event), Value::Object(fields)) = (&mut event, fields) {
-        event.extend(fields);
+fn block(paint: Paint, message: &str, details: &[String], hint: Option<&str>) -> String {
+    let mut out = format!("{} {message}\n", paint.red("error:"));
+    for detail in details {
+        out += &text::indent(detail, 2);
     }
-    format!("{event}\n")
+    if let Some(hint) = hint {
+        out += &format!("  {} {hint}\n", paint.cyan("hint:"));
+    }
+    out
+}
+
+fn details(paint: Paint, task: &FailedTask) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(command) = &task.command {
+        lines.push(format!("{} {command}", paint.dim("command:")));
+    }
+    if let Some(code) = task.code {
+        lines.push(format!("{} {code}", paint.dim("exit code:")));
+    }
+    if !task.stderr.is_empty() {
+        lines.push(paint.dim("last lines of stderr:"));
+        lines.extend(task.stderr.iter().map(|line| format!("  {line}")));
+    }
+    lines
 }

@@ -29,8 +29,10 @@ pub(super) fn lines(event: &EventKind, paint: Paint) -> Vec<String> {
 /// The events that belong to no task and are worth a line in the live view as well.
 pub(super) fn headline(event: &EventKind, paint: Paint) -> Option<String> {
     match event {
-        EventKind::Note { host: Some(host), text } => Some(format!("{} {host}: {text}", paint.cyan("note:"))),
-        EventKind::Note { host: None, text } => Some(format!("{} {text}", paint.cyan("note:"))),
+        EventKind::Note { host: Some(host), message } => {
+            Some(format!("{} {host}: {message}", paint.cyan("note:")))
+        }
+        EventKind::Note { host: None, message } => Some(format!("{} {message}", paint.cyan("note:"))),
         EventKind::ModuleFinished { module, took_ms } => {
             Some(format!("{} {module} {}", paint.green("done"), paint.dim(&text::duration(*took_ms))))
         }

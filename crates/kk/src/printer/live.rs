@@ -93,10 +93,7 @@ impl Live {
                 self.change(host, |host| host.finish(module, task));
             }
             EventKind::RunFinished { .. } => self.clear(),
-            EventKind::Note { .. }
-            | EventKind::Planned { .. }
-            | EventKind::ModuleFinished { .. }
-            | EventKind::Stopping { .. } => {}
+            _ => {}
         }
     }
 

@@ -8,12 +8,12 @@ pub mod errors;
 pub mod findings;
 pub mod lines;
 mod live;
+mod pending;
 pub mod plan;
 pub mod summary;
 mod table;
 pub mod text;
 
-pub use summary::Summary;
 pub use table::Table;
 pub use text::Paint;
 
@@ -23,18 +23,17 @@ use std::{
 };
 
 use console::Term;
-use kk_cluster::Finding;
-use kk_config::Diagnostic;
-use kk_engine::{Event, Listener, PlannedTask};
+use kk_engine::{Event, EventKind, Listener, Warning};
 
 use crate::args::{OutputFormat, OutputOptions};
-use crate::error::{Error, diagnostic};
+use crate::error::Error;
 use live::Live;
+use pending::Pending;
 
 /// Widest text, also on a wide terminal and where the width is unknown.
 const WIDEST: usize = 110;
 
-/// Writes for a person or a program. Clones share the live view.
+/// Writes for a person or a program. Clones share what is drawn and what is pending.
 #[derive(Clone)]
 pub struct Printer {
     format: OutputFormat,
@@ -42,8 +41,15 @@ pub struct Printer {
     paint: Paint,
     /// Colour on standard output.
     data_paint: Paint,
+    screen: Arc<Mutex<Screen>>,
+}
+
+struct Screen {
     /// Absent without a terminal, with `--no-progress`, and for programs.
-    live: Option<Arc<Mutex<Live>>>,
+    live: Option<Live>,
+    pending: Pending,
+    /// Why standard output could not be written.
+    failure: Option<Error>,
 }
 
 impl Printer {
@@ -58,9 +64,11 @@ impl Printer {
             // indicatif asks console, which looks at standard output; the bars are on standard error.
             console::set_colors_enabled(paint.colour);
             let (height, width) = Term::stderr().size();
-            Arc::new(Mutex::new(Live::new(paint, height.into(), width.into())))
+            Live::new(paint, height.into(), width.into())
         });
-        Self { format: options.output, paint, data_paint: colour(io::stdout().is_terminal()), live }
+        let screen = Screen { live, pending: Pending::default(), failure: None };
+        let data_paint = colour(io::stdout().is_terminal());
+        Self { format: options.output, paint, data_paint, screen: Arc::new(Mutex::new(screen)) }
     }
 
     /// A printer for commands without progress.
@@ -72,7 +80,7 @@ impl Printer {
     ///
     /// # Errors
     /// Standard output cannot be written, for example because the disk is full.
-    pub fn data(&self, text: &str) -> Result<(), Error> {
+    pub fn print_stdout(&self, text: &str) -> Result<(), Error> {
         let mut out = io::stdout().lock();
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -82,77 +90,80 @@ impl Printer {
         }
     }
 
-    /// Writes a message for the person, above the live view where there is one.
+    /// Writes a message for the user, above the live view where there is one.
     pub fn message(&self, text: &str) {
         let text = text.trim_end_matches('\n');
-        match self.live() {
+        match &mut self.screen().live {
             Some(live) if live.is_drawn() => live.above(text),
-            // There is nobody left to tell when standard error is gone.
+            // Without standard error there is nowhere to report that.
             _ => drop(writeln!(io::stderr().lock(), "{text}")),
         }
     }
 
-    /// Writes findings of the configuration.
-    pub fn diagnostics(&self, findings: &[Diagnostic]) {
-        self.events(&errors::warnings(findings));
-        for finding in findings {
-            self.message(&format!("{}\n", diagnostic(self.paint, finding)));
-        }
+    /// Writes a warning of a command that has no run.
+    pub fn warning(&self, warning: Warning) {
+        self.event(&Event { at_ms: 0, kind: EventKind::Warning(warning) });
     }
 
-    /// Writes why the command ended badly, as the last thing: for programs as events, and always for people.
+    /// Writes why a command that has no run failed: for programs as events, and always for people.
     pub fn error(&self, error: &Error) {
-        self.clear();
-        self.events(&errors::json_lines(error));
-        self.message(&error.render(self.paint));
+        for warning in error.warnings() {
+            self.warning(warning);
+        }
+        for problem in error.problems() {
+            self.event(&Event { at_ms: 0, kind: EventKind::Error(problem) });
+        }
+        let text = self.screen().pending.problems(self.paint);
+        self.message(&text);
     }
 
-    /// Shows that something has happened. Never fails: a run goes on when nobody watches it any more.
+    /// Shows that something has happened. Never fails: a run does not depend on its audience.
     pub fn event(&self, event: &Event) {
-        match (self.format, self.live()) {
-            (OutputFormat::Json, _) => {
-                let line = serde_json::to_string(event).expect("events are plain data");
-                self.events(&format!("{line}\n"));
+        if self.format == OutputFormat::Json {
+            let line = serde_json::to_string(event).expect("events are plain data");
+            let _ = writeln!(io::stdout().lock(), "{line}");
+        }
+        let paints = [self.paint, self.data_paint];
+        let shown = self.screen().pending.event(&event.kind, paints, width());
+        match &event.kind {
+            EventKind::Warning(warning) => {
+                self.message(&format!("{}\n", errors::warning(warning, self.paint)));
             }
-            (OutputFormat::Text, Some(mut live)) => live.event(&event.kind),
-            (OutputFormat::Text, None) => {
-                let _ = write!(io::stderr().lock(), "{}", lines::render(event, self.paint));
+            EventKind::RunFinished { ok, .. } => self.finished(shown, *ok),
+            kind if self.format == OutputFormat::Text => {
+                if !shown.message.is_empty() {
+                    self.message(&shown.message);
+                }
+                match &mut self.screen().live {
+                    Some(live) => live.event(kind),
+                    None => drop(write!(io::stderr().lock(), "{}", lines::render(event, self.paint))),
+                }
             }
+            _ => {}
         }
     }
 
-    /// Shows what was noticed about the hosts, when there is something: a table, or an event for each finding.
-    pub fn findings(&self, list: &[Finding]) {
-        match self.format {
-            OutputFormat::Json => self.events(&findings::json_lines(list)),
-            OutputFormat::Text if list.is_empty() => {}
-            OutputFormat::Text => {
-                self.message(&format!("\n{}\n", findings::render(list, self.paint, width())));
-            }
+    /// Programs get the end of a run as events; why it failed is for people, too.
+    fn finished(&self, shown: pending::Shown, ok: bool) {
+        self.clear();
+        if let Some(data) = shown.data.filter(|_| self.format == OutputFormat::Text) {
+            let written = self.print_stdout(&data);
+            self.screen().failure = written.err();
+        }
+        if !shown.message.is_empty() && (self.format == OutputFormat::Text || !ok) {
+            self.message(&shown.message);
         }
     }
 
-    /// Writes the plan as data.
+    /// Whether the data of a run reached standard output.
     ///
     /// # Errors
-    /// As [`Printer::data`].
-    pub fn plan(&self, tasks: &[PlannedTask]) -> Result<(), Error> {
-        self.clear();
-        match self.format {
-            OutputFormat::Text => self.data(&plan::render(tasks, self.data_paint)),
-            OutputFormat::Json => self.data(&plan::json_lines(tasks)),
-        }
+    /// It could not be written.
+    pub fn check_output(&self) -> Result<(), Error> {
+        self.screen().failure.take().map_or(Ok(()), Err)
     }
 
-    /// Shows how a run ended well. For programs the last event says it.
-    pub fn summary(&self, summary: &Summary) {
-        self.clear();
-        if self.format == OutputFormat::Text {
-            self.message(&summary.render(self.paint, width()));
-        }
-    }
-
-    /// Asks whether to go on. Whoever cannot be asked is an error; see [`Printer::can_ask`].
+    /// Asks whether to go on. Only where [`Printer::can_ask`].
     ///
     /// # Errors
     /// The terminal cannot be read.
@@ -166,22 +177,15 @@ impl Printer {
         self.format == OutputFormat::Text && io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 
-    /// Writes lines of JSON, with `--output json`. A run goes on when nobody reads them any more.
-    fn events(&self, lines: &str) {
-        if self.format == OutputFormat::Json {
-            let _ = io::stdout().lock().write_all(lines.as_bytes());
-        }
-    }
-
     fn clear(&self) {
-        if let Some(mut live) = self.live() {
+        if let Some(live) = &mut self.screen().live {
             live.clear();
         }
     }
 
-    fn live(&self) -> Option<MutexGuard<'_, Live>> {
+    fn screen(&self) -> MutexGuard<'_, Screen> {
         // What is drawn stays usable when a thread panicked while drawing.
-        self.live.as_ref().map(|live| live.lock().unwrap_or_else(PoisonError::into_inner))
+        self.screen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

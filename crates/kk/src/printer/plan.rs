@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use kk_engine::PlannedTask;
-use serde_json::json;
 
 use super::{Paint, text};
 
@@ -17,7 +16,7 @@ pub fn render(tasks: &[PlannedTask], paint: Paint) -> String {
         out += &format!("{}\n", paint.bold(&module[0].module));
         for task in module.chunk_by(|a, b| a.task == b.task) {
             out += &format!("  {}\n", task[0].title);
-            for (first, hosts) in text::fold(task, |task| &task.host, |a, b| a.changes == b.changes) {
+            for (first, hosts) in text::fold(task, |task| task.host.clone(), |a, b| a.changes == b.changes) {
                 out += &changes(&hosts, &first.changes);
             }
         }
@@ -25,7 +24,7 @@ pub fn render(tasks: &[PlannedTask], paint: Paint) -> String {
     format!("{out}\n{}\n", total(tasks))
 }
 
-fn changes(hosts: &[&str], lines: &[String]) -> String {
+fn changes(hosts: &[String], lines: &[String]) -> String {
     let hosts = text::names(hosts, 8);
     match lines {
         [line] => format!("    {hosts}: {line}\n"),
@@ -38,17 +37,4 @@ pub fn total(tasks: &[PlannedTask]) -> String {
     let changes = tasks.iter().map(|task| task.changes.len()).sum();
     let hosts: BTreeSet<&str> = tasks.iter().map(|task| task.host.as_str()).collect();
     format!("{} on {}", text::count(changes, "change"), text::count(hosts.len(), "host"))
-}
-
-/// The plan for programs: one JSON object a line for each task and host.
-pub fn json_lines(tasks: &[PlannedTask]) -> String {
-    let line = |task: &PlannedTask| {
-        let PlannedTask { module, task, title, host, changes } = task;
-        let object = json!({
-            "event": "planned_task", "module": module, "task": task, "title": title, "host": host,
-            "changes": changes,
-        });
-        format!("{object}\n")
-    };
-    tasks.iter().map(line).collect()
 }

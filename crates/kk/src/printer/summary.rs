@@ -1,53 +1,49 @@
-//! What a person wants to know after a run that went well.
+//! What the user wants to know after a run that went well.
+
+use kk_engine::Summary;
 
 use super::{Paint, Table, text};
 
-/// The end of a run.
-#[derive(Clone, Debug, Default)]
-pub struct Summary {
-    /// "cluster prod is ready", "cluster prod is removed".
-    pub headline: String,
+/// How the run of a summary ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct End<'a> {
     /// Operations that changed something.
     pub changed: usize,
     /// Time of the whole run, in milliseconds.
     pub took_ms: u64,
-    /// Node name, address, roles.
-    pub nodes: Vec<[String; 3]>,
-    /// Named facts in order: endpoint, kubeconfig, log.
-    pub facts: Vec<(String, String)>,
+    /// The directory of the run.
+    pub log: Option<&'a str>,
     /// Modules that did something, and their time in milliseconds.
-    pub modules: Vec<(String, u64)>,
-    /// What to do next.
-    pub next: Option<String>,
+    pub modules: &'a [(String, u64)],
 }
 
-impl Summary {
-    /// All lines.
-    pub fn render(&self, paint: Paint, width: usize) -> String {
-        let what = match self.changed {
-            0 => "nothing had to be done".into(),
-            changed => text::count(changed, "change"),
-        };
-        let took = text::duration(self.took_ms);
-        let mut out =
-            format!("\n{} {}\n", paint.green(&self.headline), paint.dim(&format!("({what}, {took})")));
-        if !self.nodes.is_empty() {
-            let mut table = Table::new(["NODE", "ADDRESS", "ROLES"]);
-            for node in &self.nodes {
-                table.row(node.clone());
-            }
-            out += &format!("\n{}", text::indent(&table.render(width.saturating_sub(2)), 2));
+/// All lines.
+pub fn render(summary: &Summary, end: &End<'_>, paint: Paint, width: usize) -> String {
+    let what = match end.changed {
+        0 => "nothing had to be done".into(),
+        changed => text::count(changed, "change"),
+    };
+    let took = text::duration(end.took_ms);
+    let mut out =
+        format!("\n{} {}\n", paint.green(&summary.message), paint.dim(&format!("({what}, {took})")));
+    if !summary.nodes.is_empty() {
+        let mut table = Table::new(["NODE", "ADDRESS", "ROLES"]);
+        for node in &summary.nodes {
+            table.row([node.name.clone(), node.address.clone(), node.roles.join(", ")]);
         }
-        let mut facts = self.facts.clone();
-        if self.changed > 0 && !self.modules.is_empty() {
-            facts.push(("time".into(), times(&self.modules)));
-        }
-        out += &named(&facts, paint);
-        if let Some(next) = &self.next {
-            out += &format!("\n{next}\n");
-        }
-        out
+        out += &format!("\n{}", text::indent(&table.render(width.saturating_sub(2)), 2));
     }
+    let mut facts: Vec<(&str, String)> =
+        summary.outputs.iter().map(|output| (output.name.as_str(), output.value.clone())).collect();
+    facts.extend(end.log.map(|log| ("log", log.to_owned())));
+    if end.changed > 0 && !end.modules.is_empty() {
+        facts.push(("time", times(end.modules)));
+    }
+    out += &named(&facts, paint);
+    if let Some(next) = &summary.next {
+        out += &format!("\n{next}\n");
+    }
+    out
 }
 
 /// `binaries 8.2s, etcd 3.1s`: the longest first, so that the slow one is seen. They overlap; the sum says nothing.
@@ -59,12 +55,12 @@ fn times(modules: &[(String, u64)]) -> String {
     parts.join(", ")
 }
 
-fn named(facts: &[(String, String)], paint: Paint) -> String {
+fn named(facts: &[(&str, String)], paint: Paint) -> String {
     if facts.is_empty() {
         return String::new();
     }
     let longest = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let line = |(name, value): &(String, String)| {
+    let line = |(name, value): &(&str, String)| {
         format!("  {}{}  {value}\n", paint.bold(name), " ".repeat(longest - name.len()))
     };
     format!("\n{}", facts.iter().map(line).collect::<String>())

@@ -92,8 +92,12 @@ fn title_is_name(title: &str) -> bool {
 }
 
 /// Items that are equal but for their host, folded: the first of each kind with all its hosts, in order.
-pub fn fold<T>(items: &[T], host: fn(&T) -> &str, same: fn(&T, &T) -> bool) -> Vec<(&T, Vec<&str>)> {
-    let mut groups: Vec<(&T, Vec<&str>)> = Vec::new();
+pub fn fold<T>(
+    items: &[T],
+    host: impl Fn(&T) -> String,
+    same: impl Fn(&T, &T) -> bool,
+) -> Vec<(&T, Vec<String>)> {
+    let mut groups: Vec<(&T, Vec<String>)> = Vec::new();
     for item in items {
         match groups.iter_mut().find(|(first, _)| same(first, item)) {
             Some((_, hosts)) => hosts.push(host(item)),

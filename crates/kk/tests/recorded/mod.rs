@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use kk_engine::{Event, EventKind, Failure, Outcome};
+use kk_engine::{
+    Event, EventKind, FailedTask, Failure, Finding, Node, Outcome, Output, PlannedTask, Problem, Severity,
+    Summary,
+};
 
 /// The hosts of the run; the last is the control machine.
 pub(crate) const HOSTS: [&str; 4] = ["node1", "node2", "node3", "control"];
@@ -36,20 +39,44 @@ pub(crate) fn succeeding() -> Vec<Event> {
         changed("run kubeadm init"),
     );
     run.at(EventKind::ModuleFinished { module: "kubernetes".into(), took_ms: 8000 });
-    run.end(true)
+    run.at(EventKind::Summary(Summary {
+        message: "cluster prod is ready".into(),
+        nodes: vec![Node {
+            name: "node1".into(),
+            address: "10.0.0.1".into(),
+            roles: vec!["control-plane".into(), "etcd".into()],
+        }],
+        outputs: vec![Output { name: "kubeconfig".into(), value: "./kubekey/prod/kubeconfig".into() }],
+        next: None,
+    }));
+    run.end(0)
 }
 
-/// The same run, but `kubeadm init` fails, and somebody presses Ctrl-C.
+/// The same run, but `kubeadm init` fails, and the user presses Ctrl-C.
 pub(crate) fn failing() -> Vec<Event> {
     let mut run = Run::begun();
     run.download();
     run.etcd();
     let failed = Outcome::Failed { failure: failure() };
     run.task("node1", "kubernetes", "init_cluster", "Initialise the cluster", 4000, failed);
-    let skipped = Outcome::Skipped { reason: "node1 has no cluster to join".into() };
+    let skipped = Outcome::Skipped { message: "node1 has no cluster to join".into() };
     run.task("node2", "kubernetes", "join_worker", "Join as a worker", 0, skipped);
     run.at(EventKind::Stopping { at_once: false });
-    run.end(false)
+    let Failure { cause, command, code, stderr, hint, .. } = failure();
+    run.at(EventKind::Error(Problem {
+        exit_code: 1,
+        message: cause,
+        hint,
+        place: None,
+        task: Some(FailedTask {
+            host: "node1".into(),
+            title: "Initialise the cluster".into(),
+            command,
+            code,
+            stderr,
+        }),
+    }));
+    run.end(1)
 }
 
 fn changed(line: &str) -> Outcome {
@@ -68,16 +95,28 @@ impl Run {
             command: "create cluster".into(),
             hosts: HOSTS.map(str::to_owned).to_vec(),
             time: "2026-01-02T03:04:05Z".into(),
+            dry_run: false,
         });
         run.wait(450);
         for host in &HOSTS[..3] {
             run.wait(200).at(EventKind::Probed { host: (*host).into() });
         }
-        let text = "systemd cannot manage cgroups here; containerd and kubelet use cgroupfs".into();
-        run.at(EventKind::Note { host: Some("node3".into()), text });
+        run.at(EventKind::Finding(Finding {
+            severity: Severity::Adapted,
+            host: Some("node3".into()),
+            message: "systemd cannot manage cgroups".into(),
+            hint: "containerd and kubelet use cgroupfs".into(),
+        }));
         let modules =
             vec![("binaries".into(), 4), ("etcd".into(), 3), ("network".into(), 0), ("kubernetes".into(), 2)];
         run.at(EventKind::Planned { modules });
+        run.at(EventKind::PlannedTask(PlannedTask {
+            module: "etcd".into(),
+            task: "start_etcd".into(),
+            title: "Start etcd".into(),
+            host: "node1".into(),
+            changes: vec!["start etcd".into()],
+        }));
         run
     }
 
@@ -85,6 +124,8 @@ impl Run {
     fn download(&mut self) {
         const TOTAL: u64 = 300 << 20;
         self.start("control", "binaries", "download", "Download programs");
+        let message = "the download of etcd failed: connection reset; again in 1.0 s".into();
+        self.at(EventKind::Note { host: Some("control".into()), message });
         self.move_bytes(&["control"], "download", TOTAL);
         self.finish("control", "binaries", "download", "Download programs", 2000, changed("download etcd"));
         for host in &HOSTS[..3] {
@@ -153,9 +194,15 @@ impl Run {
         self.events.push(Event { at_ms: self.now, kind });
     }
 
-    fn end(mut self, ok: bool) -> Vec<Event> {
-        let round_trips = BTreeMap::from(HOSTS.map(|host| (host.to_owned(), 7)));
-        self.at(EventKind::RunFinished { ok, changed: 12, round_trips, took_ms: self.now });
+    fn end(mut self, exit_code: u8) -> Vec<Event> {
+        self.at(EventKind::RunFinished {
+            ok: exit_code == 0,
+            exit_code,
+            changed: 12,
+            round_trips: BTreeMap::from(HOSTS.map(|host| (host.to_owned(), 7))),
+            log: Some("./kubekey/prod/runs/20260102-030405-create-cluster".into()),
+            took_ms: self.now,
+        });
         self.events
     }
 }

@@ -1,0 +1,276 @@
+//! What all commands that work on hosts have in common: from their first event to their exit code.
+//!
+//! [`Run`] owns the events of the command, its records on this machine and its reaction to signals.
+
+mod lock;
+mod records;
+mod trace;
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+
+use kk_cluster::{BuildError, Probed, Session, Settings};
+use kk_connector::Connection;
+use kk_engine::{
+    EventKind, EventSender, Facts, Failure, Finding, Options, Plan, PlannedTask, Redactor, Report, Severity,
+    Summary, TaskFailure, events, listen,
+};
+use time::OffsetDateTime;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::args::RunOptions;
+use crate::cancel::Cancel;
+use crate::error::{self, Error, HostFailure};
+use crate::exit::ExitStatus;
+use crate::printer::{Printer, plan};
+
+use super::load::Input;
+use records::Records;
+use trace::Trace;
+
+type Connections = BTreeMap<String, Arc<dyn Connection>>;
+
+/// A command that works on hosts. It may run several plans.
+pub(super) struct Run<'a> {
+    printer: &'a Printer,
+    options: &'a RunOptions,
+    cancel: Cancel,
+    events: EventSender,
+    listening: JoinHandle<()>,
+    connections: Connections,
+    /// Operations that changed something.
+    changed: usize,
+    /// The directory of the run. Absent for a dry run.
+    directory: Option<PathBuf>,
+    trace: Option<Trace>,
+    _lock: Option<lock::Lock>,
+}
+
+impl<'a> Run<'a> {
+    /// Refuses a question that cannot be answered before anything else is looked at.
+    pub(super) fn check_consent(options: &RunOptions, printer: &Printer) -> Result<(), Error> {
+        if options.yes || options.dry_run || printer.can_ask() {
+            return Ok(());
+        }
+        Err(Error::Usage {
+            message: "cannot ask for consent: there is no terminal, or the output is for programs".into(),
+            hint: "add --yes to go on without asking, or --dry-run to see what would be done".into(),
+        })
+    }
+
+    /// Opens the session and the records of the run, and listens to signals from now on.
+    pub(super) fn start(
+        command: &str,
+        input: Input,
+        settings: Settings,
+        options: &'a RunOptions,
+        printer: &'a Printer,
+    ) -> Result<(Session, Self), Error> {
+        let Input { spec, warnings } = input;
+        let started = Session::open(spec, settings).map_err(Error::from).and_then(|session| {
+            let run = Self::open(command, &session, options, printer)?;
+            Ok((session, run))
+        });
+        if started.is_err() {
+            for warning in &warnings {
+                printer.warning(error::warning(warning));
+            }
+        }
+        let (session, run) = started?;
+        for warning in &warnings {
+            run.events.send(EventKind::Warning(error::warning(warning)));
+        }
+        Ok((session, run))
+    }
+
+    fn open(
+        command: &str,
+        session: &Session,
+        options: &'a RunOptions,
+        printer: &'a Printer,
+    ) -> Result<Self, Error> {
+        let cancel = Cancel::on_signals().map_err(|error| Error::other("listen to signals", error))?;
+        let time = OffsetDateTime::now_utc();
+        let secrets = session.secrets();
+        let redactor = Redactor::new(secrets.iter().map(|secret| secret.expose().to_owned()));
+        let records = if options.dry_run {
+            Records::default()
+        } else {
+            Records::create(&session.folder(), command, time, options.debug, &redactor)?
+        };
+        let Records { directory, listeners, trace, lock } = records;
+        let (events, receiver) = events(redactor);
+        let mut all: Vec<Box<dyn kk_engine::Listener>> = vec![Box::new(printer.clone())];
+        all.extend(listeners);
+        let listening = tokio::spawn(listen(receiver, all));
+        events.send(EventKind::RunStarted {
+            command: command.to_owned(),
+            hosts: session.spec().hosts.iter().map(|host| host.name.clone()).collect(),
+            time: records::timestamp(time),
+            dry_run: options.dry_run,
+        });
+        Ok(Self {
+            printer,
+            options,
+            cancel,
+            events,
+            listening,
+            connections: session.connections().clone(),
+            changed: 0,
+            directory,
+            trace,
+            _lock: lock,
+        })
+    }
+
+    /// Fires when the user asks to stop. As long as nothing was changed there is nothing to tidy up.
+    pub(super) fn stop_token(&self) -> &CancellationToken {
+        &self.cancel.tidy
+    }
+
+    /// Work that changes nothing and ends at once when the user asks to stop. A host that is being probed notices by
+    /// the connection.
+    pub(super) async fn unless_stopped<T>(
+        &self,
+        work: impl Future<Output = Result<T, BuildError>>,
+    ) -> Result<T, Error> {
+        tokio::select! {
+            biased;
+            () = self.cancel.tidy.cancelled() => Err(Error::Cancelled { changed: false }),
+            result = work => Ok(result?),
+        }
+    }
+
+    /// The facts of a host are known.
+    pub(super) fn host_probed(&self, host: &str) {
+        self.events.send(EventKind::Probed { host: host.to_owned() });
+    }
+
+    /// A message that belongs to no task.
+    pub(super) fn note(&self, message: &str) {
+        self.events.send(EventKind::Note { host: None, message: message.to_owned() });
+    }
+
+    /// Reports what was noticed about the hosts; errors among it end the command.
+    pub(super) fn report_findings(&self, list: &[Finding]) -> Result<(), Error> {
+        for finding in list {
+            self.events.send(EventKind::Finding(finding.clone()));
+        }
+        match list.iter().filter(|finding| finding.severity == Severity::Error).count() {
+            0 => Ok(()),
+            errors => Err(Error::Precheck { errors }),
+        }
+    }
+
+    /// Reports the plan, task by task. Gives the tasks that have something to do.
+    pub(super) fn report_plan(&self, plan: &Plan) -> Vec<PlannedTask> {
+        self.events.send(EventKind::Planned { modules: plan.modules() });
+        let tasks = plan.changes();
+        for task in &tasks {
+            self.events.send(EventKind::PlannedTask(task.clone()));
+        }
+        tasks
+    }
+
+    /// Whether the plan is only shown.
+    pub(super) fn is_dry_run(&self) -> bool {
+        self.options.dry_run
+    }
+
+    /// Asks whether to make the changes: nothing is done without consent.
+    pub(super) async fn confirm(&self, question: &str, tasks: &[PlannedTask]) -> Result<bool, Error> {
+        if self.options.yes || tasks.is_empty() {
+            return Ok(true);
+        }
+        // The findings stand above the question.
+        self.events.flush().await;
+        let (printer, question) =
+            (self.printer.clone(), format!("{} to make. {question}", plan::total(tasks)));
+        let answer = tokio::task::spawn_blocking(move || printer.confirm(&question));
+        let agreed = tokio::select! {
+            biased;
+            () = self.cancel.tidy.cancelled() => return Err(Error::Cancelled { changed: false }),
+            answer = answer => answer.map_err(|error| Error::other("ask on the terminal", error))??,
+        };
+        if !agreed {
+            self.note("the answer was no; nothing was changed");
+        }
+        Ok(agreed)
+    }
+
+    /// Makes the changes of a plan.
+    pub(super) async fn execute(&mut self, plan: Plan) -> Result<(), Error> {
+        let defaults = Options::default();
+        let options = Options {
+            ignore_err: self.options.ignore_err,
+            forks: self.options.forks.unwrap_or(defaults.forks),
+            upload_forks: self.options.upload_forks.unwrap_or(defaults.upload_forks),
+            stop: self.cancel.tidy.clone(),
+            cancel: self.cancel.at_once.clone(),
+        };
+        let report = kk_engine::run(plan, self.traced_connections(), options, self.events.clone()).await;
+        self.changed += report.changed;
+        verdict(report, self.changed)
+    }
+
+    fn traced_connections(&self) -> Connections {
+        let Some(trace) = &self.trace else { return self.connections.clone() };
+        let traced = |connection: &Arc<dyn Connection>| trace.connection(connection.clone());
+        self.connections.iter().map(|(host, connection)| (host.clone(), traced(connection))).collect()
+    }
+
+    /// Reports how the command ended, and waits until all listeners have handled it.
+    pub(super) async fn finish(self, result: Result<Option<Summary>, Error>) -> Result<ExitStatus, Error> {
+        let status = result.as_ref().map_or_else(Error::status, |_| ExitStatus::Ok);
+        match result {
+            Ok(None) => {}
+            Ok(Some(summary)) => self.events.send(EventKind::Summary(summary)),
+            Err(error) => {
+                for warning in error.warnings() {
+                    self.events.send(EventKind::Warning(warning));
+                }
+                for problem in error.problems() {
+                    self.events.send(EventKind::Error(problem));
+                }
+            }
+        }
+        let trips = |(host, connection): (&String, &Arc<dyn Connection>)| {
+            (host.clone(), connection.stats().round_trips)
+        };
+        self.events.send(EventKind::RunFinished {
+            ok: status == ExitStatus::Ok,
+            exit_code: status.code(),
+            changed: self.changed,
+            round_trips: self.connections.iter().map(trips).collect(),
+            log: self.directory.as_ref().map(|directory| directory.display().to_string()),
+            took_ms: self.events.elapsed_ms(),
+        });
+        drop(self.events);
+        // A listener that panicked has handled all it could; the panic was shown.
+        let _ = self.listening.await;
+        self.printer.check_output()?;
+        Ok(status)
+    }
+}
+
+/// The facts of all hosts, or all reasons why there are none.
+pub(super) fn facts(probed: Probed) -> Result<BTreeMap<String, Facts>, Error> {
+    probed.map_err(|failures| {
+        let failed =
+            |(host, failure): (String, Failure)| HostFailure { host, title: "Connect".into(), failure };
+        Error::Connection(failures.into_iter().map(failed).collect())
+    })
+}
+
+/// What the report of a plan means for the command.
+fn verdict(report: Report, changed: usize) -> Result<(), Error> {
+    if report.stopped && !report.ok {
+        return Err(Error::Cancelled { changed: changed > 0 });
+    }
+    if report.ok && report.failures.is_empty() {
+        return Ok(());
+    }
+    let failed =
+        |task: TaskFailure| HostFailure { host: task.host, title: task.title, failure: task.failure };
+    Err(Error::Tasks(report.failures.into_iter().map(failed).collect()))
+}
