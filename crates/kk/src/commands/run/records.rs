@@ -1,6 +1,11 @@
 //! What a run leaves on this machine: a directory with journal, log and, with `--debug`, the trace.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs::{self, DirBuilder},
+    io,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+};
 
 use kk_engine::{Journal, Listener, LogFile, Redactor, create_run_directory};
 use time::{OffsetDateTime, format_description::BorrowedFormatItem, macros::format_description};
@@ -8,6 +13,11 @@ use time::{OffsetDateTime, format_description::BorrowedFormatItem, macros::forma
 use crate::error::Error;
 
 use super::{lock::Lock, trace::Trace};
+
+/// Runs of a cluster that are kept, the present one included.
+const KEPT: usize = 50;
+/// Characters of the time in the name of a run: `20260102-030405`.
+const TIME: usize = 15;
 
 /// The open files of a run; a dry run has none.
 #[derive(Default)]
@@ -33,9 +43,10 @@ impl Records {
     ) -> Result<Self, Error> {
         let lock = Lock::take(cluster)?;
         let time = formatted(time, format_description!("[year][month][day]-[hour][minute][second]"));
-        let directory = cluster.join("runs").join(format!("{time}-{}", command.replace(' ', "-")));
+        let runs = cluster.join("runs");
+        let directory = create_directory(&runs, &format!("{time}-{}", command.replace(' ', "-")))?;
+        prune(&runs);
         let failed = |error| Error::workdir(&directory, error);
-        create_run_directory(&directory).map_err(failed)?;
         let journal = Journal::create(&directory).map_err(failed)?;
         let log = LogFile::create(&directory).map_err(failed)?;
         let trace = debug.then(|| Trace::create(&directory, redactor.clone())).transpose().map_err(failed)?;
@@ -48,6 +59,39 @@ impl Records {
     }
 }
 
+/// Makes the directory `name` below `runs`, or `name-2` when a run of the same second has it.
+fn create_directory(runs: &Path, name: &str) -> Result<PathBuf, Error> {
+    create_run_directory(runs).map_err(|error| Error::workdir(runs, error))?;
+    let mut number = 1;
+    loop {
+        let directory = runs.join(if number == 1 { name.to_owned() } else { format!("{name}-{number}") });
+        match DirBuilder::new().mode(0o700).create(&directory) {
+            Ok(()) => return Ok(directory),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            Err(error) => return Err(Error::workdir(&directory, error)),
+        }
+    }
+}
+
+/// Removes the oldest runs beyond [`KEPT`]. Their names begin with their time.
+fn prune(runs: &Path) {
+    let Ok(entries) = fs::read_dir(runs) else { return };
+    let is_run = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        path.is_dir()
+            && name.len() > TIME
+            && name.as_bytes()[..TIME].iter().all(|byte| b"0123456789-".contains(byte))
+    };
+    let mut all: Vec<PathBuf> =
+        entries.filter_map(Result::ok).map(|entry| entry.path()).filter(is_run).collect();
+    all.sort();
+    let old = all.len().saturating_sub(KEPT);
+    for run in &all[..old] {
+        // A run that cannot be removed is tried again by the next one.
+        let _ = fs::remove_dir_all(run);
+    }
+}
+
 /// `YYYY-MM-DDTHH:MM:SSZ`.
 pub(super) fn timestamp(time: OffsetDateTime) -> String {
     formatted(time, format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z"))
@@ -55,4 +99,33 @@ pub(super) fn timestamp(time: OffsetDateTime) -> String {
 
 fn formatted(time: OffsetDateTime, format: &[BorrowedFormatItem<'_>]) -> String {
     time.format(format).expect("the formats here ask for nothing that a UTC time lacks")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_runs_are_kept_and_nothing_else_is_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let runs = directory.path();
+        for number in 0..KEPT + 3 {
+            fs::create_dir(runs.join(format!("20260102-0304{number:02}-create-cluster"))).unwrap();
+        }
+        fs::create_dir(runs.join("saved by hand")).unwrap();
+        fs::write(runs.join("20260102-000000"), "no directory").unwrap();
+        prune(runs);
+        let left = fs::read_dir(runs).unwrap().count();
+        assert_eq!(left, KEPT + 2);
+        assert!(!runs.join("20260102-030402-create-cluster").exists());
+        assert!(runs.join("20260102-030403-create-cluster").exists() && runs.join("saved by hand").exists());
+    }
+
+    #[test]
+    fn two_runs_of_one_second_have_two_directories() {
+        let directory = tempfile::tempdir().unwrap();
+        let runs = directory.path().join("runs");
+        let names: Vec<PathBuf> = (0..3).map(|_| create_directory(&runs, "a").unwrap()).collect();
+        assert_eq!(names, [runs.join("a"), runs.join("a-2"), runs.join("a-3")]);
+    }
 }
