@@ -45,6 +45,10 @@ programs: packages ## build the programs of Kubernetes and etcd that tests run (
 test: packages ## run all tests that need no hosts
 	PROFILE=$(PROFILE) bash tests/run.sh
 
+.PHONY: fuzz
+fuzz: packages ## give what reads hooks' files and the API random texts, FUZZ_SECONDS=60 for each target; prints the number of runs
+	ARBTEST_BUDGET_MS=$(or $(FUZZ_SECONDS),60)000 cargo test $(profile) --workspace --lib -- fuzz_ --nocapture
+
 .PHONY: e2e
 e2e: build ## run kk against real hosts, as root: the scenarios of CI, or ONLY=create,again (list: make e2e-list); REPEAT=10, BUSY=1
 	$(programs)/kk-lab mirror build

@@ -23,3 +23,6 @@ pub mod queue;
 pub mod schedule;
 pub mod webhook;
 pub mod yaml;
+
+#[cfg(test)]
+mod fuzz;

@@ -7,6 +7,8 @@
 
 mod api;
 mod client;
+#[cfg(test)]
+mod fuzz;
 mod hub;
 mod limit;
 mod monitor;

@@ -1,0 +1,120 @@
+//! Random texts for everything that reads what others wrote: `make fuzz`.
+//!
+//! A text is one of `tests/fixtures/fuzz/TARGET/`, changed at random places; a property says what must hold for each.
+//! `arbtest` drives it on stable Rust: `ARBTEST_BUDGET_MS` is the time for each target, and what fails is run again by
+//! `ARBTEST_SEED`, which it prints. Put the text that failed among the fixtures. In an ordinary test run each target has a
+//! tenth of a second.
+
+mod contexts;
+mod patches;
+mod values;
+
+use std::path::Path;
+
+use arbtest::arbitrary::{Result, Unstructured};
+
+/// Pieces that mean something to the one or other reader.
+const PIECES: &[&str] = &[
+    "{",
+    "}",
+    "[",
+    "]",
+    "\"",
+    "\\",
+    ",",
+    ":",
+    "\n",
+    "\n---\n",
+    "  ",
+    "- ",
+    "&a ",
+    "*a",
+    "<<: ",
+    "|\n",
+    "!!str ",
+    "'",
+    "null",
+    "true",
+    "on",
+    "0644",
+    "-1",
+    "1e999",
+    "9223372036854775808",
+    "\\u0000",
+    "\\ud83d",
+    "\u{2028}",
+    "\u{feff}",
+    "*/2",
+    "L",
+    "TZ=",
+    "@every ",
+    "?",
+    "metadata",
+    "name",
+    "items",
+    "resourceVersion",
+    "\"object\":",
+];
+
+/// Texts to begin with.
+pub(crate) struct Seeds(Vec<Vec<u8>>);
+
+impl Seeds {
+    /// Those of one target, and others.
+    pub(crate) fn of(target: &str, others: impl IntoIterator<Item = Vec<u8>>) -> Self {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/fuzz").join(target);
+        let mut files: Vec<_> = std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        let texts = files.iter().map(|file| std::fs::read(file).unwrap());
+        Self(texts.chain(others).collect())
+    }
+
+    /// One of them, changed at some places.
+    pub(crate) fn changed(&self, u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
+        let mut text = u.choose(&self.0)?.clone();
+        for _ in 0..u.int_in_range(0..=6)? {
+            let at = u.choose_index(text.len() + 1)?;
+            let end = (at + u.int_in_range(0..=12)?).min(text.len());
+            match u.int_in_range(0..=5)? {
+                0 => drop(text.drain(at..end)),
+                1 => insert(&mut text, at, u.choose(PIECES)?.as_bytes()),
+                2 => {
+                    let other = u.choose(&self.0)?;
+                    let from = u.choose_index(other.len() + 1)?;
+                    text.truncate(at);
+                    text.extend_from_slice(&other[from..]);
+                }
+                3 => {
+                    let again = text[at..end].repeat(u.int_in_range(1..=40)?);
+                    insert(&mut text, at, &again);
+                }
+                4 if at < end => text[at] = u.arbitrary()?,
+                _ => {
+                    let piece: [u8; 3] = u.arbitrary()?;
+                    insert(&mut text, at, &piece);
+                }
+            }
+        }
+        Ok(text)
+    }
+
+    /// The same as text.
+    fn changed_text(&self, u: &mut Unstructured<'_>) -> Result<String> {
+        Ok(String::from_utf8_lossy(&self.changed(u)?).into_owned())
+    }
+}
+
+fn insert(text: &mut Vec<u8>, at: usize, piece: &[u8]) {
+    text.splice(at..at, piece.iter().copied());
+}
+
+/// Runs `property` with random data until the time is over, and says how often that was.
+pub(crate) fn fuzz(target: &str, mut property: impl FnMut(&mut Unstructured<'_>) -> Result<()>) {
+    let mut runs = 0_u64;
+    let counted = |u: &mut Unstructured<'_>| {
+        runs += 1;
+        property(u)
+    };
+    arbtest::arbtest(counted).size_min(512).size_max(4096).run();
+    println!("fuzz {target}: {runs} runs without a failure");
+}

@@ -1,0 +1,42 @@
+//! Whatever a hook writes, an operation names its object only.
+
+use super::{Seeds, fuzz};
+use crate::patch;
+use crate::yaml::{self, Dialect};
+
+#[test]
+fn fuzz_patches() {
+    let recorded = include_str!("../../tests/fixtures/recorded/cases/patches/hook.body");
+    let yaml = recorded.split_once("<<M\n").unwrap().1;
+    let documents: Vec<Vec<u8>> = yaml.split("---\n").map(|text| text.as_bytes().to_vec()).collect();
+    let seeds = Seeds::of("patches", documents);
+    fuzz("patches", |u| {
+        let text = seeds.changed_text(u)?;
+        // What a text stands for may be refused, but is found out without a panic.
+        let _ = yaml::value(&text, Dialect::Text);
+        for operation in patch::parse(&text).unwrap_or_default() {
+            let parts = [&operation.namespace, &operation.name].into_iter().chain(&operation.subresource);
+            for part in parts {
+                assert!(!part.contains(['/', '%', '?', '#', ' ']) && part != "..", "{part:?} of {text:?}");
+            }
+            assert!(!operation.kind.is_empty(), "{text:?}");
+        }
+        Ok(())
+    });
+}
+
+/// YAML holds JSON, so both readers must see the same in it.
+#[test]
+fn fuzz_json_as_yaml() {
+    let seeds = Seeds::of("objects", []);
+    fuzz("json as yaml", |u| {
+        let text = seeds.changed_text(u)?;
+        let Ok(expected) = serde_json::from_str::<serde_json::Value>(&text) else { return Ok(()) };
+        let found = yaml::value(&text, Dialect::Structured);
+        // Repeated keys are refused, and some escapes of JSON are not YAML's.
+        if let (Ok(found), false) = (found, text.contains(['.', 'e', 'E', '\\'])) {
+            assert_eq!(found, expected, "{text:?}");
+        }
+        Ok(())
+    });
+}
