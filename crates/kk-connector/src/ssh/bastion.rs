@@ -23,7 +23,8 @@ use crate::{Error, poll::poll_all};
 
 /// Time without traffic before a keep-alive.
 const KEEPALIVE: Duration = Duration::from_secs(15);
-const PIECE: usize = 256 << 10;
+/// Moved at once: what one packet of SSH holds.
+const PIECE: usize = 32 << 10;
 /// Logins to bastions at once. Beyond ten, OpenSSH refuses new ones at random (`MaxStartups`), and all hosts of a cluster
 /// may be behind the same bastion.
 const LOGINS: usize = 6;

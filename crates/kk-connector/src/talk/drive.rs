@@ -18,8 +18,10 @@ const TICK: Duration = Duration::from_millis(50);
 const GRACE: Duration = Duration::from_secs(3);
 /// How long the host may be silent before the script has begun.
 const START: Duration = Duration::from_mins(1);
-/// Read and refill at once; also the unit of progress messages.
+/// Sent at once; also the unit of progress messages.
 const PIECE: usize = 256 << 10;
+/// Received at once: what one packet of SSH holds. With hundreds of calls at once, more would be felt in memory.
+const RECEIVED: usize = 32 << 10;
 
 /// Why a call failed.
 #[derive(Debug)]
@@ -44,7 +46,7 @@ pub(crate) fn drive(
         if let Some(code) = talk.end() {
             return talk.finish(code);
         }
-        talk.look_at_the_clock()?;
+        talk.check_limits()?;
         if sent || received {
             talk.moved = Instant::now();
         } else {
@@ -162,7 +164,7 @@ impl<'a> Talk<'a> {
             whom,
             out,
             err,
-            buf: vec![0; PIECE],
+            buf: vec![0; RECEIVED],
             outgoing,
             offset: 0,
             prelude,
@@ -313,7 +315,7 @@ impl<'a> Talk<'a> {
     }
 
     /// Starts to end the script when it must, and gives up when that takes too long.
-    fn look_at_the_clock(&mut self) -> Result<(), Failure> {
+    fn check_limits(&mut self) -> Result<(), Failure> {
         if let Some((since, _)) = &self.stopping {
             let hung_up = self.opening.pty && !self.input_open;
             if since.elapsed() < GRACE && !hung_up {
