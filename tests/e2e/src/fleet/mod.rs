@@ -51,11 +51,14 @@ const STRETCH: f64 = 1.2;
 pub(crate) fn run(kk: &Path, artefacts: &Path, sizes: &[u16]) -> Result<bool> {
     raise_descriptors()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let sizes = if sizes.is_empty() { &SIZES[..] } else { sizes };
+    let mut sizes = if sizes.is_empty() { SIZES.to_vec() } else { sizes.to_vec() };
+    if sizes.first() != SIZES.first() {
+        sizes.insert(0, SIZES[0]);
+    }
     let mut figures: Vec<Figure> = Vec::new();
     for latency in LATENCIES {
         let mut path = None;
-        for &hosts in sizes {
+        for &hosts in &sizes {
             let dir = artefacts.join(format!("fleet-{hosts}-{latency}ms"));
             empty(&dir)?;
             let fleet = runtime.block_on(Fleet::start(&dir, hosts, Duration::from_millis(latency)))?;
