@@ -18,6 +18,7 @@ mod cases;
 mod checks;
 mod cluster;
 mod context;
+mod core_seconds;
 mod events;
 mod fingerprint;
 mod fleet;
