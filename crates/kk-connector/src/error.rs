@@ -210,7 +210,7 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::HostKeyChanged { place, .. } => Some(format!(
-                "if the host was reinstalled, remove its line at {place} and run again; if not, somebody may be listening"
+                "if the host was reinstalled, remove its line at {place} and run again; if not, the connection may be intercepted"
             )),
             Self::HostKeyUnknown { .. } => Some(
                 "add the key to known_hosts, or allow new ones with --host-key-checking accept-new".into(),

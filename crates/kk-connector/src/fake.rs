@@ -62,7 +62,7 @@ pub struct FakeFile {
 }
 
 impl FakeHost {
-    /// A host without files that does whatever it is told.
+    /// A host without files on which every script succeeds.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -113,17 +113,17 @@ impl FakeHost {
         self
     }
 
-    /// The commands so far, in order.
+    /// The commands that were run, in order.
     pub fn commands(&self) -> Vec<Command> {
         self.record().commands.clone()
     }
 
-    /// The scripts so far, in order.
+    /// The scripts that were run, in order.
     pub fn scripts(&self) -> Vec<String> {
         self.record().commands.iter().map(|command| command.script.to_string()).collect()
     }
 
-    /// The uploads so far, in order.
+    /// The uploads that were made, in order.
     pub fn uploads(&self) -> Vec<Upload> {
         self.record().uploads.clone()
     }
@@ -191,7 +191,7 @@ impl Connection for FakeHost {
         let output = rule.map_or_else(|| Ok(Output::default()), |rule| (rule.answer)(&command))?;
         for line in output.stdout.lines() {
             if let Some(lines) = &command.lines {
-                // Nobody listening any more is no error.
+                // A receiver that is gone is no error.
                 drop(lines.send(line.to_owned()));
             }
         }
@@ -208,7 +208,7 @@ impl Connection for FakeHost {
             let bytes = self.receive(file)?;
             outcome.bytes += bytes;
             if let Some(progress) = &upload.progress {
-                // Nobody looking any more is no error.
+                // A receiver that is gone is no error.
                 let _ = progress.send(bytes);
             }
         }

@@ -6,6 +6,7 @@
 
 mod command;
 mod error;
+mod exchange;
 mod fake;
 mod local;
 mod nonce;
@@ -13,7 +14,6 @@ mod poll;
 mod quote;
 mod ssh;
 mod stats;
-mod talk;
 
 pub use command::{Command, Output, Payload, Stats, Upload, UploadFile, UploadHooks, UploadOutcome};
 pub use error::{Error, ErrorKind};
@@ -46,9 +46,9 @@ pub trait Connection: Send + Sync {
     /// Reads a file of the host as root. A file over `limit` bytes is an error.
     async fn download(&self, path: &str, limit: u64) -> Result<Vec<u8>, Error>;
 
-    /// What this connection has cost so far.
+    /// What this connection has cost until now.
     fn stats(&self) -> Stats;
 
-    /// Says goodbye. Later calls dial again.
+    /// Closes the idle sessions. Later calls dial again.
     async fn close(&self);
 }

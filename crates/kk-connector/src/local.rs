@@ -23,9 +23,9 @@ use tokio::sync::oneshot;
 
 use crate::{
     Error,
+    exchange::{Call, Caller, Failure, Opening, Peer, Pipe, Reply, Root, Stream, drive, find_root, plain},
     poll::poll_all,
     stats::Counters,
-    talk::{Call, Caller, Failure, Opening, Pipe, Reply, Root, Stream, Whom, drive, find_root, plain},
 };
 
 /// How long sudo may take to answer.
@@ -37,7 +37,7 @@ pub struct LocalConnection {
 }
 
 struct Core {
-    whom: Whom,
+    peer: Peer,
     sudo_password: Option<Secret>,
     counters: Counters,
     root: Mutex<Option<Root>>,
@@ -50,7 +50,7 @@ impl LocalConnection {
         let user = std::env::var("USER").unwrap_or_else(|_| "the current user".to_owned());
         Self {
             core: Arc::new(Core {
-                whom: Whom { host: name.into(), user },
+                peer: Peer { host: name.into(), user },
                 sudo_password,
                 counters: Counters::default(),
                 root: Mutex::default(),
@@ -61,8 +61,8 @@ impl LocalConnection {
 
 #[async_trait]
 impl Caller for LocalConnection {
-    fn whom(&self) -> &Whom {
-        &self.core.whom
+    fn peer(&self) -> &Peer {
+        &self.core.peer
     }
 
     fn counters(&self) -> &Counters {
@@ -75,7 +75,7 @@ impl Caller for LocalConnection {
         call.cancel = stop;
         let core = Arc::clone(&self.core);
         let (reply, answer) = oneshot::channel();
-        let lost = |reason: String| Error::Lost { host: self.core.whom.host.clone(), reason };
+        let lost = |reason: String| Error::Lost { host: self.core.peer.host.clone(), reason };
         thread::Builder::new()
             .name("local".into())
             .spawn(move || core.serve(&mut call, reply))
@@ -83,7 +83,7 @@ impl Caller for LocalConnection {
         answer.await.unwrap_or_else(|_| Err(lost("its thread has ended".into())))
     }
 
-    fn hang_up(&self) {}
+    fn close_idle(&self) {}
 }
 
 impl Core {
@@ -91,7 +91,7 @@ impl Core {
     fn serve(&self, call: &mut Call, reply: oneshot::Sender<Result<Reply, Error>>) {
         let mut child = None;
         let result = self.attempt(call, &mut child).map_err(|failure| match failure {
-            Failure::NotBegun(reason) => Error::Lost { host: self.whom.host.clone(), reason },
+            Failure::NotBegun(reason) => Error::Lost { host: self.peer.host.clone(), reason },
             Failure::Final(error) => error,
         });
         // The caller may have lost interest; its call has been ended then.
@@ -108,7 +108,7 @@ impl Core {
         self.counters.attempt();
         let prelude = opening.prelude.len() as u64;
         let mut pipe = ChildPipe::start(&opening.command, child).map_err(not_begun)?;
-        let reply = drive(&mut pipe, call, opening, &self.whom)?;
+        let reply = drive(&mut pipe, call, opening, &self.peer)?;
         self.counters.moved(prelude + reply.body_sent, reply.received);
         Ok(reply)
     }
@@ -128,10 +128,10 @@ impl Core {
             }
             said
         };
-        let root = find_root(&mut exec, &self.whom, self.sudo_password.as_ref())?;
+        let root = find_root(&mut exec, &self.peer, self.sudo_password.as_ref())?;
         if matches!(root, Root::Sudo { pty: true, .. }) {
             let reason = "sudo insists on a terminal (requiretty); run the program as root".to_owned();
-            let Whom { host, user } = self.whom.clone();
+            let Peer { host, user } = self.peer.clone();
             return Err(Failure::Final(Error::Sudo { host, user, reason }));
         }
         *known = Some(root.clone());

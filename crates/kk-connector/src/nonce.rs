@@ -1,4 +1,4 @@
-//! Random words that mark what is whose in a stream, and that nobody can guess beforehand.
+//! Random words that mark the parts of a stream. They cannot be guessed beforehand.
 
 /// 16 random hex digits, from the kernel.
 pub fn nonce() -> String {

@@ -30,7 +30,7 @@ impl Counters {
         self.sessions.fetch_add(1, Relaxed);
     }
 
-    /// The figures so far.
+    /// The current figures.
     pub(crate) fn stats(&self) -> Stats {
         Stats {
             round_trips: self.round_trips.load(Relaxed),

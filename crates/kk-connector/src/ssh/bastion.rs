@@ -172,7 +172,7 @@ impl Pump {
         near.set(PollFlags::OUT, !self.inward.is_empty());
         let mut fds = [self.session.poll_fd(self.session.wanted()), PollFd::new(&self.stream, near)];
         self.quiet = !poll_all(&mut fds, KEEPALIVE)?;
-        // Reading would tell too, but is not come to before the bastion has taken what is there.
+        // Reading would show it too, but nothing is read before the bastion has taken what is there.
         if fds[1].revents().contains(PollFlags::HUP) && !self.outward.is_empty() {
             return Err(io::ErrorKind::BrokenPipe.into());
         }

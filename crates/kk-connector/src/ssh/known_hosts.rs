@@ -121,7 +121,7 @@ impl<'a> KnownHosts<'a> {
         if valid.clone().any(|key| key.blob == offered) {
             return Ok(Verdict::Known);
         }
-        // A key of the offered type tells the user most.
+        // A key of the offered type is the most helpful one to show.
         let same = valid.clone().find(|key| key_type(&key.blob) == key_type(offered));
         let Some(key) = same.or_else(|| valid.next()) else { return Ok(Verdict::New) };
         Err(Error::HostKeyChanged {

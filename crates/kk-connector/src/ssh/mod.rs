@@ -32,8 +32,8 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::{
     Error,
+    exchange::{Call, Caller, Peer, Reply},
     stats::Counters,
-    talk::{Call, Caller, Reply, Whom},
 };
 use pool::Pool;
 use worker::{Core, Job};
@@ -41,7 +41,7 @@ use worker::{Core, Job};
 /// Most sessions for one host: OpenSSH lets ten not yet authenticated connections wait (`MaxStartups`).
 const SESSIONS: usize = 4;
 /// How long a cancelled call may take to end the remote process before its caller gets its answer.
-const FAREWELL: Duration = Duration::from_secs(4);
+const CANCEL_GRACE: Duration = Duration::from_secs(4);
 
 /// A host over SSH.
 pub struct SshConnection {
@@ -53,11 +53,11 @@ pub struct SshConnection {
 impl SshConnection {
     /// Describes the connection; nothing is dialled before the first call.
     pub fn new(config: SshConfig) -> Self {
-        let whom = Whom { host: config.name.clone(), user: config.user.clone() };
+        let peer = Peer { host: config.name.clone(), user: config.user.clone() };
         Self {
             core: Arc::new(Core {
                 config,
-                whom,
+                peer,
                 counters: Counters::default(),
                 root: Mutex::default(),
                 lost: Mutex::default(),
@@ -70,8 +70,8 @@ impl SshConnection {
 
 #[async_trait]
 impl Caller for SshConnection {
-    fn whom(&self) -> &Whom {
-        &self.core.whom
+    fn peer(&self) -> &Peer {
+        &self.core.peer
     }
 
     fn counters(&self) -> &Counters {
@@ -79,7 +79,7 @@ impl Caller for SshConnection {
     }
 
     async fn call(&self, mut call: Call) -> Result<Reply, Error> {
-        let cancelled = || Error::Cancelled { host: self.core.whom.host.clone() };
+        let cancelled = || Error::Cancelled { host: self.core.peer.host.clone() };
         let stop = call.cancel.child_token();
         // When the caller drops this future, the remote process ends, too.
         let _guard = stop.clone().drop_guard();
@@ -95,15 +95,15 @@ impl Caller for SshConnection {
         let (reply, answer) = oneshot::channel();
         let job = Job { call, reply, worker: worker.clone(), permit };
         let gone =
-            || Error::Lost { host: self.core.whom.host.clone(), reason: "its thread has ended".into() };
+            || Error::Lost { host: self.core.peer.host.clone(), reason: "its thread has ended".into() };
         worker.jobs.send(job).map_err(|_| gone())?;
         tokio::select! {
             answer = answer => answer.unwrap_or_else(|_| Err(gone())),
-            () = async { stop.cancelled().await; tokio::time::sleep(FAREWELL).await } => Err(cancelled()),
+            () = async { stop.cancelled().await; tokio::time::sleep(CANCEL_GRACE).await } => Err(cancelled()),
         }
     }
 
-    fn hang_up(&self) {
+    fn close_idle(&self) {
         self.pool.clear();
     }
 }

@@ -10,8 +10,8 @@ use ssh2::Channel;
 
 use super::session::SshSession;
 use crate::{
+    exchange::{Pipe, Stream},
     poll::poll_all,
-    talk::{Pipe, Stream},
 };
 
 /// A command on the host.

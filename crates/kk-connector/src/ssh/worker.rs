@@ -21,8 +21,8 @@ use super::{
 };
 use crate::{
     Error,
+    exchange::{Call, Failure, Opening, Peer, Reply, Root, drive, find_root, plain},
     stats::Counters,
-    talk::{Call, Failure, Opening, Reply, Root, Whom, drive, find_root, plain},
 };
 
 /// How often an idle session says that it is still there.
@@ -31,7 +31,7 @@ const KEEPALIVE: Duration = Duration::from_secs(15);
 /// What the sessions of one host share.
 pub(super) struct Core {
     pub(super) config: SshConfig,
-    pub(super) whom: Whom,
+    pub(super) peer: Peer,
     pub(super) counters: Counters,
     /// How the user becomes root; asked once. Locked while it is being asked, so that a wrong sudo password is
     /// tried once and not once a session.
@@ -52,7 +52,7 @@ pub(super) struct Job {
 /// Starts a worker. It ends when its address is dropped.
 pub(super) fn start(core: Arc<Core>, pool: &Arc<Pool>) -> Result<Address, Error> {
     let (sender, jobs) = mpsc::channel();
-    let host = core.whom.host.clone();
+    let host = core.peer.host.clone();
     let address = pool.add(sender);
     let (number, weak) = (address.number(), Arc::downgrade(pool));
     thread::Builder::new()
@@ -110,10 +110,10 @@ impl Worker {
             Ok(reply) => return Ok(reply),
         }
         if call.cancel.is_cancelled() {
-            return Err(Error::Cancelled { host: self.core.whom.host.clone() });
+            return Err(Error::Cancelled { host: self.core.peer.host.clone() });
         }
         self.attempt(call).map_err(|failure| match failure {
-            Failure::NotBegun(reason) => Error::Lost { host: self.core.whom.host.clone(), reason },
+            Failure::NotBegun(reason) => Error::Lost { host: self.core.peer.host.clone(), reason },
             Failure::Final(error) => error,
         })
     }
@@ -131,7 +131,7 @@ impl Worker {
         let prelude = opening.prelude.len() as u64;
         let mut pipe = core.exec(&session, &opening.command, opening.pty)?;
         let nonce = opening.nonce.clone();
-        let reply = drive(&mut pipe, call, opening, &core.whom).inspect_err(|failure| {
+        let reply = drive(&mut pipe, call, opening, &core.peer).inspect_err(|failure| {
             if matches!(failure, Failure::Final(_)) {
                 core.lost().push(nonce);
             }
@@ -181,7 +181,7 @@ impl Core {
         let root = if config.user == "root" {
             Root::Already
         } else {
-            find_root(&mut exec, &self.whom, config.sudo_password.as_ref().or(config.password.as_ref()))?
+            find_root(&mut exec, &self.peer, config.sudo_password.as_ref().or(config.password.as_ref()))?
         };
         *known = Some(root.clone());
         Ok(root)

@@ -123,7 +123,7 @@ async fn a_cancelled_script_ends_and_says_so() {
 }
 
 #[tokio::test]
-async fn a_script_nobody_waits_for_any_more_ends() {
+async fn a_script_whose_caller_is_gone_ends() {
     let sshd = Sshd::start("");
     let pids = sshd.path("pids");
     let host = sshd.connect();

@@ -12,7 +12,7 @@ use crate::{
     transfer::{file, names, source, upload},
 };
 
-/// The shortest time of silence that can be told from a pause.
+/// The shortest silence that can be distinguished from a pause.
 const SILENCE: Duration = Duration::from_secs(6);
 
 fn through(sshd: &Sshd, proxy: &Proxy) -> SshConfig {

@@ -2,7 +2,7 @@
 
 use kk_config::Secret;
 
-use super::{Failure, Whom, last_lines};
+use super::{Failure, Peer, last_lines};
 use crate::{Error, nonce};
 
 /// How a host's user becomes root.
@@ -30,7 +30,7 @@ type Exec<'a> = dyn FnMut(&str, &[u8]) -> Result<Plain, Failure> + 'a;
 /// Asks the host.
 pub(crate) fn find_root(
     exec: &mut Exec<'_>,
-    whom: &Whom,
+    peer: &Peer,
     password: Option<&Secret>,
 ) -> Result<Root, Failure> {
     let mark = format!("kk-{}", nonce());
@@ -42,23 +42,23 @@ pub(crate) fn find_root(
     let mut parts = text.split(mark.as_str()).skip(1);
     let (Some(answer), Some(status)) = (parts.next(), parts.next()) else {
         let words = last_lines(&[asked.stdout, asked.stderr].concat());
-        return Err(refused(whom, format!("the login shell runs no commands: {words}")));
+        return Err(refused(peer, format!("the login shell runs no commands: {words}")));
     };
     let (uid, complaint) = answer.trim().split_once('\n').unwrap_or((answer.trim(), ""));
     let pty = complaint.contains("must have a tty");
     match (uid.trim(), status.trim(), password) {
         ("0", _, _) => Ok(Root::Already),
         (_, "0", _) => Ok(Root::Sudo { password: None, pty: false }),
-        (_, "127", _) => Err(refused(whom, "sudo is not installed".into())),
+        (_, "127", _) => Err(refused(peer, "sudo is not installed".into())),
         // A wrong password shows itself at the first call: sudo asks a second time on the terminal.
         (_, _, password) if pty => Ok(Root::Sudo { password: password.cloned(), pty }),
-        (_, _, None) => Err(refused(whom, format!("{}; no password is given", complaint.trim()))),
-        (_, _, Some(password)) => try_password(exec, whom, password),
+        (_, _, None) => Err(refused(peer, format!("{}; no password is given", complaint.trim()))),
+        (_, _, Some(password)) => try_password(exec, peer, password),
     }
 }
 
 /// Tries the password alone, so that a wrong one costs one attempt and sudo cannot read further.
-fn try_password(exec: &mut Exec<'_>, whom: &Whom, password: &Secret) -> Result<Root, Failure> {
+fn try_password(exec: &mut Exec<'_>, peer: &Peer, password: &Secret) -> Result<Root, Failure> {
     let mark = format!("kk-{}", nonce());
     let line = format!("{}\n", password.expose());
     let tried =
@@ -66,9 +66,9 @@ fn try_password(exec: &mut Exec<'_>, whom: &Whom, password: &Secret) -> Result<R
     if String::from_utf8_lossy(&tried.stdout).contains(&mark) {
         return Ok(Root::Sudo { password: Some(password.clone()), pty: false });
     }
-    Err(refused(whom, last_lines(&tried.stderr)))
+    Err(refused(peer, last_lines(&tried.stderr)))
 }
 
-fn refused(whom: &Whom, reason: String) -> Failure {
-    Failure::Final(Error::Sudo { host: whom.host.clone(), user: whom.user.clone(), reason })
+fn refused(peer: &Peer, reason: String) -> Failure {
+    Failure::Final(Error::Sudo { host: peer.host.clone(), user: peer.user.clone(), reason })
 }

@@ -41,8 +41,8 @@ fn stub() -> TempDir {
     dir
 }
 
-fn whom() -> Whom {
-    Whom { host: "node1".into(), user: "ada".into() }
+fn peer() -> Peer {
+    Peer { host: "node1".into(), user: "ada".into() }
 }
 
 fn call(script: &str) -> Call {
@@ -60,14 +60,14 @@ fn ask(stub: &Path, password: Option<&Secret>) -> Result<Root, Failure> {
         plain(&mut start(stub, command), input, Duration::from_secs(10))
             .map_err(|error| Failure::NotBegun(error.to_string()))
     };
-    find_root(&mut exec, &whom(), password)
+    find_root(&mut exec, &peer(), password)
 }
 
-fn talk(stub: &Path, root: &Root, script: &str) -> Result<Reply, Failure> {
+fn run_as(stub: &Path, root: &Root, script: &str) -> Result<Reply, Failure> {
     let mut call = call(script);
     let opening = Opening::new(root, &call, &[]).unwrap();
     let mut pipe = start(stub, &opening.command);
-    drive(&mut pipe, &mut call, opening, &whom())
+    drive(&mut pipe, &mut call, opening, &peer())
 }
 
 #[rstest]
@@ -79,7 +79,7 @@ fn the_bootstrap_runs_in_every_shell(#[case] shell: &str) {
     let opening = Opening::new(&Root::Already, &call, &[]).unwrap();
     let command = opening.command.replace("exec sh ", &format!("exec {shell} "));
     let reply =
-        drive(&mut ChildPipe::start(&command, &mut None).unwrap(), &mut call, opening, &whom()).unwrap();
+        drive(&mut ChildPipe::start(&command, &mut None).unwrap(), &mut call, opening, &peer()).unwrap();
     assert_eq!((reply.code, &reply.stdout[..], &reply.stderr[..]), (137, &b"out\n"[..], &b"err\n"[..]));
 }
 
@@ -88,7 +88,7 @@ fn a_sudo_password_goes_to_standard_input_only() {
     let stub = stub();
     let password = Secret::new("s3ntinel");
     let root = ask(stub.path(), Some(&password)).unwrap();
-    let reply = talk(stub.path(), &root, "echo my-script; exit 3").unwrap();
+    let reply = run_as(stub.path(), &root, "echo my-script; exit 3").unwrap();
     assert_eq!((reply.code, &reply.stdout[..]), (3, &b"my-script\n"[..]));
     let arguments = fs::read_to_string(stub.path().join("arguments")).unwrap();
     assert_eq!(arguments.lines().count(), 3, "{arguments}");
@@ -100,7 +100,7 @@ fn a_password_that_sudo_does_not_ask_for_shifts_nothing() {
     let stub = stub();
     let root = Root::Sudo { password: Some(Secret::new("s3ntinel")), pty: false };
     fs::write(stub.path().join("nopasswd"), "").unwrap();
-    assert_eq!(talk(stub.path(), &root, "echo in").unwrap().stdout, b"in\n");
+    assert_eq!(run_as(stub.path(), &root, "echo in").unwrap().stdout, b"in\n");
 }
 
 #[rstest]
@@ -118,7 +118,7 @@ fn no_right_and_a_wrong_password_are_told_apart(#[case] password: Option<&str>, 
 fn a_password_that_changed_meanwhile_ends_in_an_error_not_in_a_wait() {
     let stub = stub();
     let root = Root::Sudo { password: Some(Secret::new("old")), pty: false };
-    let error = talk(stub.path(), &root, "echo in").unwrap_err();
+    let error = run_as(stub.path(), &root, "echo in").unwrap_err();
     assert!(
         matches!(&error, Failure::Final(Error::Sudo { reason, .. }) if reason.contains("incorrect")),
         "{error:?}"
@@ -133,7 +133,7 @@ fn a_host_that_cannot_take_the_script_is_not_a_lost_connection() {
     let tar = opening.prelude.len() - 2048;
     opening.prelude[tar..].fill(b'x');
     let mut pipe = ChildPipe::start(&opening.command, &mut None).unwrap();
-    let error = drive(&mut pipe, &mut call, opening, &whom()).unwrap_err();
+    let error = drive(&mut pipe, &mut call, opening, &peer()).unwrap_err();
     let Failure::Final(error @ Error::Transfer { .. }) = error else { panic!("{error:?}") };
     assert!(error.to_string().contains("tar") && !error.to_string().contains("kk-"), "{error}");
 }
@@ -152,7 +152,7 @@ fn a_program_that_is_missing_is_named() {
     let rest = rest.split_once('\n').unwrap().1;
     opening.prelude = format!("{first}\nPATH={}\n{rest}", bin.path().display()).into_bytes();
     let mut pipe = ChildPipe::start(&opening.command, &mut None).unwrap();
-    let error = drive(&mut pipe, &mut call, opening, &whom()).unwrap_err();
+    let error = drive(&mut pipe, &mut call, opening, &peer()).unwrap_err();
     let Failure::Final(error @ Error::MissingProgram { .. }) = error else { panic!("{error:?}") };
     assert_eq!(error.to_string(), "tar is not installed on node1");
 }
@@ -181,7 +181,7 @@ fn what_a_lost_call_left_running_ends_before_the_next_begins() {
     let lost = ["0123456789abcdef".to_owned(), opening.nonce];
     let opening = Opening::new(&Root::Already, &second, &lost).unwrap();
     let mut next = ChildPipe::start(&opening.command, &mut None).unwrap();
-    let reply = drive(&mut next, &mut second, opening, &whom()).unwrap();
+    let reply = drive(&mut next, &mut second, opening, &peer()).unwrap();
     assert_eq!(String::from_utf8_lossy(&reply.stdout), "began\nended\n");
     child.unwrap().wait().unwrap();
 }

@@ -6,15 +6,15 @@ use std::{
 };
 
 use super::{
-    Call, KEEP, Opening, Pipe, Plain, Reply, Side, Stream, Whom,
+    Call, KEEP, Opening, Peer, Pipe, Plain, Reply, Side, Stream,
     frame::{Frame, find},
     last_lines,
 };
 use crate::Error;
 
-/// How often cancellation and clocks are looked at while nothing moves.
+/// How often cancellation and time limits are checked while nothing moves.
 const TICK: Duration = Duration::from_millis(50);
-/// How long a script that was told to end may take for it.
+/// How long a script that was signalled may take to end.
 const GRACE: Duration = Duration::from_secs(3);
 /// How long the host may be silent before the script has begun.
 const START: Duration = Duration::from_mins(1);
@@ -37,21 +37,21 @@ pub(crate) fn drive(
     pipe: &mut dyn Pipe,
     call: &mut Call,
     opening: Opening,
-    whom: &Whom,
+    peer: &Peer,
 ) -> Result<Reply, Failure> {
-    let mut talk = Talk::new(call, opening, whom);
+    let mut exchange = Exchange::new(call, opening, peer);
     loop {
-        let sent = talk.send(pipe)?;
-        let received = talk.receive(pipe)?;
-        if let Some(code) = talk.end() {
-            return talk.finish(code);
+        let sent = exchange.send(pipe)?;
+        let received = exchange.receive(pipe)?;
+        if let Some(code) = exchange.end() {
+            return exchange.finish(code);
         }
-        talk.check_limits()?;
+        exchange.check_limits()?;
         if sent || received {
-            talk.moved = Instant::now();
+            exchange.moved = Instant::now();
         } else {
-            let sending = talk.input_open && !talk.outgoing.is_empty();
-            pipe.wait(TICK, sending).map_err(|error| talk.broken(&error))?;
+            let sending = exchange.input_open && !exchange.outgoing.is_empty();
+            pipe.wait(TICK, sending).map_err(|error| exchange.broken(&error))?;
         }
     }
 }
@@ -108,10 +108,10 @@ fn closed(result: io::Result<()>) -> io::Result<bool> {
 }
 
 /// The state of one call.
-struct Talk<'a> {
+struct Exchange<'a> {
     call: &'a mut Call,
     opening: Opening,
-    whom: &'a Whom,
+    peer: &'a Peer,
     out: Frame,
     err: Frame,
     open: [bool; 2],
@@ -122,7 +122,7 @@ struct Talk<'a> {
     prelude: Prelude,
     /// When the begin mark was seen: the call's time counts from here.
     began: Option<Instant>,
-    /// When a byte last moved.
+    /// When a byte was last sent or received.
     moved: Instant,
     /// Why and since when the script is being ended.
     stopping: Option<(Instant, Error)>,
@@ -140,8 +140,8 @@ enum Prelude {
     Sent,
 }
 
-impl<'a> Talk<'a> {
-    fn new(call: &'a mut Call, mut opening: Opening, whom: &'a Whom) -> Self {
+impl<'a> Exchange<'a> {
+    fn new(call: &'a mut Call, mut opening: Opening, peer: &'a Peer) -> Self {
         let lines = !matches!(call.side, Side::Quiet);
         let (out, err) =
             (Frame::new(&opening.nonce, call.keep, lines), Frame::new(&opening.nonce, KEEP, false));
@@ -161,7 +161,7 @@ impl<'a> Talk<'a> {
             // A terminal has one stream; what is behind the end mark of stdout is stderr.
             open: [true, !opening.pty],
             opening,
-            whom,
+            peer,
             out,
             err,
             buf: vec![0; RECEIVED],
@@ -189,7 +189,7 @@ impl<'a> Talk<'a> {
             return Ok(false);
         }
         let Ok(n) = or_zero(pipe.write(&self.outgoing[self.offset..])) else {
-            // A script that has ended takes no input. Whether it did, or the connection broke, reading tells.
+            // A script that has ended takes no input. Whether it did, or the connection broke, shows when reading.
             self.input_open = false;
             return Ok(false);
         };
@@ -290,7 +290,7 @@ impl<'a> Talk<'a> {
             self.err.push(data, &mut |_| {});
             return;
         }
-        let rest = self.out.push(data, &mut |line| side.heard(line));
+        let rest = self.out.push(data, &mut |line| side.take_line(line));
         if self.opening.pty && !rest.is_empty() {
             self.err.push(&rest, &mut |_| {});
         }
@@ -323,7 +323,7 @@ impl<'a> Talk<'a> {
             }
             return Err(self.broken(&io::Error::other("the script did not end")));
         }
-        let host = self.whom.host.clone();
+        let host = self.peer.host.clone();
         if self.call.cancel.is_cancelled() {
             self.stopping = Some((Instant::now(), Error::Cancelled { host }));
         } else if self.began.is_some_and(|began| began.elapsed() > self.call.timeout) {
@@ -345,11 +345,11 @@ impl<'a> Talk<'a> {
         }
         let missing = self.opening.missing();
         if let Some(program) = words.split("; ").find_map(|line| line.strip_prefix(missing.as_str())) {
-            let (host, program) = (self.whom.host.clone(), program.to_owned());
+            let (host, program) = (self.peer.host.clone(), program.to_owned());
             return Failure::Final(Error::MissingProgram { host, program });
         }
         if find(&said, failed.as_bytes()).is_some() {
-            let (host, path) = (self.whom.host.clone(), "the script and its files".to_owned());
+            let (host, path) = (self.peer.host.clone(), "the script and its files".to_owned());
             return Failure::Final(Error::Transfer { host, path, reason: words.to_owned() });
         }
         if self.opening.sudo && (words.contains("sudo") || words.contains("Sorry, ")) {
@@ -359,7 +359,7 @@ impl<'a> Talk<'a> {
     }
 
     fn no_root(&self, reason: String) -> Failure {
-        Failure::Final(Error::Sudo { host: self.whom.host.clone(), user: self.whom.user.clone(), reason })
+        Failure::Final(Error::Sudo { host: self.peer.host.clone(), user: self.peer.user.clone(), reason })
     }
 
     /// The connection is of no more use.
@@ -368,7 +368,7 @@ impl<'a> Talk<'a> {
             return Failure::Final(error);
         }
         if self.prelude == Prelude::Sent {
-            return Failure::Final(Error::Lost { host: self.whom.host.clone(), reason: error.to_string() });
+            return Failure::Final(Error::Lost { host: self.peer.host.clone(), reason: error.to_string() });
         }
         Failure::NotBegun(error.to_string())
     }

@@ -9,7 +9,7 @@ use super::KEEP;
 
 /// Most of the text before the begin mark that is kept, for error messages.
 const PREAMBLE: usize = 64 << 10;
-/// A line longer than this is handed out in pieces. Nobody gets more than this of the whole output either.
+/// A line longer than this is handed out in pieces. It is also the most that is kept of the whole output.
 const LONGEST_LINE: usize = KEEP;
 
 /// One framed stream.
@@ -21,7 +21,7 @@ pub(crate) struct Frame {
     held: Vec<u8>,
     content: Vec<u8>,
     keep: usize,
-    /// The unfinished last line; `None` when nobody wants lines.
+    /// The unfinished last line; `None` when lines are not wanted.
     line: Option<Vec<u8>>,
     received: u64,
 }

@@ -40,7 +40,7 @@ impl Body {
     }
 
     /// Takes a line of the host's script.
-    pub(crate) fn heard(&mut self, line: &[u8]) {
+    pub(crate) fn take_line(&mut self, line: &[u8]) {
         let line = String::from_utf8_lossy(line);
         let index = line.strip_prefix("want ").and_then(|number| number.parse::<usize>().ok());
         self.wanted.extend(index.filter(|index| *index < self.files.len()));
@@ -66,7 +66,7 @@ impl Body {
     /// Says that `n` bytes have left.
     pub(crate) fn progress(&self, n: u64) {
         if let Some(progress) = &self.progress {
-            // Nobody looking any more is no reason to stop.
+            // A receiver that is gone is no reason to stop.
             let _ = progress.send(n);
         }
     }

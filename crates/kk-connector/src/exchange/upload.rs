@@ -16,7 +16,7 @@ pub(crate) async fn upload(caller: &dyn Caller, upload: Upload) -> Result<Upload
     if files.is_empty() {
         return Ok(UploadOutcome::default());
     }
-    let host = &caller.whom().host;
+    let host = &caller.peer().host;
     let failed =
         |path: &str, reason: String| Error::Transfer { host: host.clone(), path: path.into(), reason };
     if let Some((file, reason)) = files.iter().find_map(|file| Some((file, flaw(file)?))) {

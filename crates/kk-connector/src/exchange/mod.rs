@@ -46,7 +46,7 @@ pub(crate) trait Pipe {
     fn write(&mut self, data: &[u8]) -> io::Result<usize>;
     /// Whether part of a packet is out, so that the next write must finish it.
     fn mid_packet(&self) -> bool;
-    /// Tells the command that no more input comes. On a terminal: hangs up.
+    /// Ends the command's input. On a terminal: hangs up.
     fn close_input(&mut self) -> io::Result<()>;
     /// Sleeps until something may move, at most `timeout`.
     fn wait(&mut self, timeout: Duration, sending: bool) -> io::Result<()>;
@@ -56,7 +56,7 @@ pub(crate) trait Pipe {
 pub(crate) enum Side {
     /// Nothing: the output is looked at when all is over.
     Quiet,
-    /// Each line goes to somebody.
+    /// Each line goes to a receiver.
     Lines(UnboundedSender<String>),
     /// The script receives files.
     Body(Body),
@@ -64,12 +64,12 @@ pub(crate) enum Side {
 
 impl Side {
     /// Takes a line of the script's standard output.
-    fn heard(&mut self, line: &[u8]) {
+    fn take_line(&mut self, line: &[u8]) {
         match self {
             Self::Quiet => {}
-            // Nobody listening any more is no reason to end the script.
+            // A receiver that is gone is no reason to end the script.
             Self::Lines(lines) => drop(lines.send(String::from_utf8_lossy(line).into_owned())),
-            Self::Body(body) => body.heard(line),
+            Self::Body(body) => body.take_line(line),
         }
     }
 }
@@ -106,7 +106,7 @@ pub(crate) struct Reply {
 
 /// Names for error messages.
 #[derive(Clone, Debug)]
-pub(crate) struct Whom {
+pub(crate) struct Peer {
     pub(crate) host: String,
     pub(crate) user: String,
 }
@@ -114,17 +114,17 @@ pub(crate) struct Whom {
 /// Something that can carry out a [`Call`]: that makes it a [`Connection`].
 #[async_trait]
 pub(crate) trait Caller: Send + Sync {
-    fn whom(&self) -> &Whom;
+    fn peer(&self) -> &Peer;
     fn counters(&self) -> &Counters;
     async fn call(&self, call: Call) -> Result<Reply, Error>;
     /// Ends the sessions that have nothing to do.
-    fn hang_up(&self);
+    fn close_idle(&self);
 }
 
 #[async_trait]
 impl<T: Caller> Connection for T {
     fn host(&self) -> &str {
-        &self.whom().host
+        &self.peer().host
     }
 
     async fn run(&self, command: Command) -> Result<Output, Error> {
@@ -144,7 +144,7 @@ impl<T: Caller> Connection for T {
     }
 
     async fn close(&self) {
-        self.hang_up();
+        self.close_idle();
     }
 }
 

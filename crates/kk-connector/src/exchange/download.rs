@@ -23,7 +23,7 @@ pub(crate) async fn download(caller: &dyn Caller, path: &str, limit: u64) -> Res
     let mut call = Call::new(script.into(), TIMEOUT, CancellationToken::new());
     call.keep = usize::try_from(limit.saturating_add(1)).unwrap_or(usize::MAX);
     let reply = caller.call(call).await?;
-    let failed = |reason| Error::Read { host: caller.whom().host.clone(), path: path.to_owned(), reason };
+    let failed = |reason| Error::Read { host: caller.peer().host.clone(), path: path.to_owned(), reason };
     if reply.code != 0 {
         return Err(failed(last_lines(&reply.stderr)));
     }
