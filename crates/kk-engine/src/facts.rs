@@ -71,8 +71,11 @@ pub struct Facts {
     pub memory_kib: u64,
     /// Active swap devices and files.
     pub swaps: Vec<String>,
-    /// The host's clock minus the control machine's, in milliseconds; the way back of one answer is in it.
+    /// The host's clock minus the control machine's, in milliseconds: the middle of what the probe's times allow.
     pub clock_skew_ms: i64,
+    /// How far [`Facts::clock_skew_ms`] may be wrong either way, in milliseconds: half of the time that the probe was
+    /// on its way.
+    pub clock_uncertainty_ms: i64,
     /// Whether `/sys/fs/cgroup` is a unified (v2) hierarchy.
     pub cgroup_v2: bool,
     /// Whether systemd can make cgroups in the hierarchies that the kubelet needs.

@@ -15,6 +15,9 @@ kk_section() { printf '\n@%s %s\n' "$KK_N" "$1"; }
 kk_show() { [ ! -r "$1" ] || cat "$1"; }
 kk_first() { kk_line= && [ ! -r "$1" ] || IFS= read -r kk_line <"$1" || :; printf '%s\n' "$kk_line"; }
 
+kk_section begun
+date +%s%N
+
 kk_values
 
 # Attributes first, then the sums of what is not remembered; both with one process for all files.

@@ -18,6 +18,7 @@ fn run(spec: &ProbeSpec, root: &Path) -> Facts {
     fs::create_dir_all(&work).unwrap();
     let script = probe_script(spec, "n0nce").replacen("unset KK_ROOT ", "unset ", 1);
     let now = || i64::try_from(std::time::UNIX_EPOCH.elapsed().unwrap().as_millis()).unwrap();
+    let sent = now();
     let output =
         Command::new("sh").arg("-c").arg(script).current_dir(&work).env("KK_ROOT", root).output().unwrap();
     let received = now();
@@ -25,7 +26,7 @@ fn run(spec: &ProbeSpec, root: &Path) -> Facts {
     let text = String::from_utf8(output.stdout).unwrap();
     let errors = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success() && errors.is_empty(), "{errors}");
-    parse_probe(spec, "n0nce", &text, received).unwrap()
+    parse_probe(spec, "n0nce", &text, (sent, received)).unwrap()
 }
 
 fn path(root: &Path, name: &str) -> String {
@@ -82,7 +83,8 @@ fn this_machine_is_seen_as_it_is() {
     assert!(!facts.values.contains_key("fails"));
     assert!(facts.cpus > 0 && facts.memory_kib > 100_000);
     assert!(facts.addresses.contains("127.0.0.1"));
-    assert!(facts.clock_skew_ms.abs() < 500, "{}", facts.clock_skew_ms);
+    let (skew, unsure) = (facts.clock_skew_ms, facts.clock_uncertainty_ms);
+    assert!(skew.abs() <= unsure + 1, "the same clock: {skew} ± {unsure}");
     assert!(!facts.hostname.is_empty() && !facts.kernel.is_empty() && !facts.os_id.is_empty());
     assert!(!root.path().join("etc").exists(), "a probe makes nothing on a fresh host");
 }
@@ -151,8 +153,8 @@ fn an_answer_that_was_cut_off_is_refused() {
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let half = &text[..text.len() / 2];
-    assert!(parse_probe(&spec, "n", half, 0).unwrap_err().contains("missing"));
-    assert!(parse_probe(&spec, "other", &text, 0).is_err());
+    assert!(parse_probe(&spec, "n", half, (0, 0)).unwrap_err().contains("missing"));
+    assert!(parse_probe(&spec, "other", &text, (0, 0)).is_err());
 }
 
 /// Not a test of speed on a shared machine, but of the number of processes: sixty files cost no more than one.
@@ -175,6 +177,7 @@ fn a_probe_of_sixty_files_is_quick() {
 fn answer(sections: &[(&str, &str)]) -> String {
     let kernel = "old\n5.4.0\naarch64\n4\nMemTotal: 8000000 kB\n1000.50 1.0\n1700000001\nCapEff: 0\n";
     let names = [
+        "begun",
         "files",
         "sums",
         "links",
@@ -197,6 +200,7 @@ fn answer(sections: &[(&str, &str)]) -> String {
     ];
     names.iter().fold(String::new(), |all, name| {
         let text = match *name {
+            "begun" => "1700000000\n",
             "ended" => "1700000000%N\n",
             "kernel" => kernel,
             _ => "",
@@ -246,10 +250,11 @@ fn a_host_with_few_and_old_tools_is_understood() {
             ("addresses", "10.0.0.5 fd00::5 \n"),
             ("owned", "made\t/a\nsaved\t/b\nmade\t/etc/ho"),
         ]),
-        1_700_000_010_200,
+        (1_700_000_010_000, 1_700_000_010_200),
     )
     .unwrap();
-    assert_eq!(facts.clock_skew_ms, -10_200);
+    // Ten seconds behind; its clock counts whole seconds, and the probe took 0.2 s.
+    assert_eq!((facts.clock_skew_ms, facts.clock_uncertainty_ms), (-9_600, 600));
     assert_eq!((facts.arch.as_str(), facts.cpus, facts.memory_kib), ("arm64", 4, 8_000_000));
     assert!(!facts.can_raise_limits && !facts.cgroup_v2 && facts.systemd_cgroups && facts.systemd);
     assert_eq!(facts.files["/etc/a b"].sha256, "aa");
@@ -273,6 +278,17 @@ fn a_host_with_few_and_old_tools_is_understood() {
 }
 
 #[test]
+fn time_on_the_way_is_not_a_clock_that_is_off() {
+    for (sent, received) in [(-2000, 100), (-100, 2000), (-3000, 3000)] {
+        let clock = |name| (name, "1700000000000000000\n");
+        let text = answer(&[clock("begun"), clock("ended")]);
+        let now = 1_700_000_000_000;
+        let facts = parse_probe(&ProbeSpec::default(), "n", &text, (now + sent, now + received)).unwrap();
+        assert!(facts.clock_skew_ms.abs() <= facts.clock_uncertainty_ms, "{facts:?}");
+    }
+}
+
+#[test]
 fn nonsense_is_refused_with_what_is_wrong() {
     let spec = ProbeSpec::default();
     for (section, text, wanted) in [
@@ -286,7 +302,7 @@ fn nonsense_is_refused_with_what_is_wrong() {
         ("files", "regular file\t644\tr:r\t3\tnever\t1\t7\t/x\n", "/x has no time"),
         ("ended", "soon\n", "it has no end"),
     ] {
-        let error = parse_probe(&spec, "n", &answer(&[(section, text)]), 0).unwrap_err();
+        let error = parse_probe(&spec, "n", &answer(&[(section, text)]), (0, 0)).unwrap_err();
         assert!(error.contains(wanted), "{error}");
     }
 }

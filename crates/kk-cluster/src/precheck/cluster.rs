@@ -25,9 +25,10 @@ const OWN_SKEW_MS: i64 = 10 * 60 * 1000;
 
 /// Compares the hosts' clocks with the middle one of them, and that one with this machine's, which may differ more.
 fn clocks(facts: &BTreeMap<String, Facts>, list: &mut Vec<Finding>) {
-    let mut skews: Vec<i64> = facts.values().map(|facts| facts.clock_skew_ms).collect();
+    let mut skews: Vec<(i64, i64)> =
+        facts.values().map(|facts| (facts.clock_skew_ms, facts.clock_uncertainty_ms)).collect();
     skews.sort_unstable();
-    let Some(middle) = skews.get(skews.len() / 2).copied() else { return };
+    let Some((middle, unsure)) = skews.get(skews.len() / 2).copied() else { return };
     if middle.abs() > OWN_SKEW_MS {
         let way = if middle > 0 { "behind" } else { "ahead of" };
         list.push(error(
@@ -38,7 +39,7 @@ fn clocks(facts: &BTreeMap<String, Facts>, list: &mut Vec<Finding>) {
     }
     for (host, facts) in facts {
         let off = facts.clock_skew_ms - middle;
-        if off.abs() > CLOCK_SKEW_MS {
+        if off.abs() > CLOCK_SKEW_MS + unsure + facts.clock_uncertainty_ms {
             let way = if off > 0 { "ahead of" } else { "behind" };
             list.push(Finding {
                 severity: Severity::Error,

@@ -34,6 +34,7 @@ pub async fn probe(
     let questions = spec.questions.values().map(|asked| asked.seconds).max().unwrap_or(0);
     command.timeout = TIMEOUT + Duration::from_secs(questions);
     command.cancel = cancel.clone();
+    let sent = now_ms();
     let output = connection.run(command).await?;
     let received = now_ms();
     let said: Vec<String> = output.stderr.lines().map(str::to_owned).collect();
@@ -45,7 +46,7 @@ pub async fn probe(
     if output.code != 0 {
         return Err(failed(format!("cannot look at {}", connection.host())));
     }
-    parse(spec, &nonce, &output.stdout, received)
+    parse(spec, &nonce, &output.stdout, (sent, received))
         .map_err(|problem| failed(format!("cannot understand what {} said: {problem}", connection.host())))
 }
 

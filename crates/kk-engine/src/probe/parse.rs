@@ -13,17 +13,26 @@ const CAP_SYS_RESOURCE: u32 = 24;
 
 /// Reads the output of [`super::probe_script`]'s script.
 ///
-/// `received_ms` is this machine's time when the answer had come, in milliseconds since 1970. The host's clock is
-/// compared with it at the end of the script: the answer comes back at once, while the way there may begin with a slow
-/// log-in.
+/// `sent_ms` and `received_ms` are this machine's times when the script was sent and when its answer had come, in
+/// milliseconds since 1970. The host says its time when the script begins and when it ends.
 ///
 /// # Errors
 /// What is missing or not understood, in one line.
-pub fn parse(spec: &ProbeSpec, nonce: &str, output: &str, received_ms: i64) -> Result<Facts, String> {
+pub fn parse(
+    spec: &ProbeSpec,
+    nonce: &str,
+    output: &str,
+    (sent_ms, received_ms): (i64, i64),
+) -> Result<Facts, String> {
     let sections = Sections::split(nonce, output);
     let mut facts = Facts::default();
-    let ended = clock_ms(sections.get("ended")?).ok_or("it has no end")?;
-    facts.clock_skew_ms = ended - received_ms;
+    let (begun, _) = clock_ms(sections.get("begun")?).ok_or("it has no begin")?;
+    let (ended, unsure) = clock_ms(sections.get("ended")?).ok_or("it has no end")?;
+    // The script began after it was sent and ended before the answer was here. More is not known: the way there may
+    // include a slow log-in, and the way back a slow line.
+    let (least, most) = (ended - received_ms, begun + unsure - sent_ms);
+    facts.clock_skew_ms = i64::midpoint(least, most);
+    facts.clock_uncertainty_ms = (most - least).abs() / 2;
     let clocks = kernel(&mut facts, sections.get("kernel")?)?;
     facts.files = files(&sections, clocks)?;
     facts.units = units(spec, sections.get("units")?);
@@ -88,11 +97,12 @@ impl<'a> Sections<'a> {
     }
 }
 
-/// Milliseconds from what `date +%s%N` prints; a `date` without `%N` gives seconds, alone or before the letters.
-fn clock_ms(text: &str) -> Option<i64> {
+/// Milliseconds from what `date +%s%N` prints, and how many it may be later; a `date` without `%N` gives seconds, alone
+/// or before the letters.
+fn clock_ms(text: &str) -> Option<(i64, i64)> {
     let digits: String = text.trim().chars().take_while(char::is_ascii_digit).collect();
     let number: i64 = digits.parse().ok()?;
-    Some(if digits.len() > 12 { number / 1_000_000 } else { number * 1000 })
+    Some(if digits.len() > 12 { (number / 1_000_000, 1) } else { (number * 1000, 1000) })
 }
 
 /// The host's clocks at one moment.
@@ -139,7 +149,7 @@ fn kernel(facts: &mut Facts, text: &str) -> Result<Clocks, String> {
         Some(nanoseconds) => nanoseconds.parse::<i64>().ok().map(|number| number / 1_000_000),
         None => first_word(uptime).and_then(|seconds| decimal_ms(&seconds)),
     };
-    let clocks = clock_ms(clock).zip(up).map(|(now_ms, up_ms)| Clocks { now_ms, up_ms });
+    let clocks = clock_ms(clock).zip(up).map(|((now_ms, _), up_ms)| Clocks { now_ms, up_ms });
     clocks.ok_or_else(|| format!("{uptime:?} is no uptime"))
 }
 
