@@ -63,7 +63,7 @@ impl Join {
         let ignored = quote(&self.ignored);
         let _ = write!(
             text,
-            "kubeadm join --config join.yaml --ignore-preflight-errors={ignored}\n{DROP_COPIES}"
+            "kk_do kubeadm join --config join.yaml --ignore-preflight-errors={ignored}\n{DROP_COPIES}"
         );
         Ok(Script { text, files, output: None })
     }

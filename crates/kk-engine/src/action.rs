@@ -19,9 +19,9 @@ pub trait Action: Send + Sync {
     /// Adds to `spec` what [`Action::check`] reads from the facts.
     fn asks(&self, _spec: &mut ProbeSpec) {}
 
-    /// Takes back what a failed [`Action::apply`] may have left half done.
-    fn undo(&self) -> Option<Script> {
-        None
+    /// What it is a load on while it runs.
+    fn load(&self) -> Load {
+        Load::Work
     }
 
     /// Whether a script that ended with `code` may succeed when it is run again: "not ready yet", a busy lock.
@@ -34,6 +34,18 @@ pub trait Action: Send + Sync {
     fn hint(&self, _stderr: &str) -> Option<String> {
         None
     }
+}
+
+/// What an operation is a load on while it runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Load {
+    /// This machine and the host: it holds a permit of `--forks`.
+    #[default]
+    Work,
+    /// Nothing: it waits and changes nothing. It holds no permit, and ends at once when the run is stopped.
+    Wait,
+    /// A registry, for minutes: it holds no permit of `--forks` but one of its own.
+    Pull,
 }
 
 /// The difference between what is and what is wanted.

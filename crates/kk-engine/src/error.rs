@@ -21,6 +21,9 @@ pub struct Failure {
     pub hint: Option<String>,
     /// Whether the same again may succeed.
     pub transient: bool,
+    /// Whether the connection could not be made or was lost, so that nothing is known about what ran.
+    #[serde(skip)]
+    pub connection: bool,
 }
 
 impl Failure {
@@ -58,6 +61,10 @@ impl From<kk_connector::Error> for Failure {
             cause: error.to_string(),
             hint: error.hint(),
             transient: error.is_transient(),
+            connection: matches!(
+                error,
+                kk_connector::Error::Unreachable { .. } | kk_connector::Error::Lost { .. }
+            ),
             ..Self::default()
         }
     }
@@ -85,6 +92,14 @@ pub enum PlanError {
         first: String,
         /// `module/task on host`.
         second: String,
+    },
+    /// Tasks of the same turn do not agree.
+    #[error("task {task} describes the turn {key} differently from the tasks before it")]
+    DifferentTurns {
+        /// `module/task`.
+        task: String,
+        /// The turn's key.
+        key: String,
     },
     /// Tasks wait for each other.
     #[error("these tasks wait for each other: {0}")]

@@ -23,8 +23,9 @@ mod runner;
 mod shell;
 mod slot;
 pub mod testing;
+mod turn;
 
-pub use action::{Action, Apply, Change, Context, LateFn, OutputFn, Run, Script};
+pub use action::{Action, Apply, Change, Context, LateFn, Load, OutputFn, Run, Script};
 pub use error::{Failure, PlanError};
 pub use event::{
     Event, EventKind, FailedTask, Finding, Node, Outcome, Output, Place, Problem, Severity, Summary, Warning,
@@ -41,6 +42,7 @@ pub use question::{Answer, Question, Unanswered};
 pub use redact::Redactor;
 pub use runner::{Options, Report, TaskFailure, run};
 pub use slot::{Slot, SlotKey, Slots};
+pub use turn::{Most, Turn};
 
 /// The lane of the control machine, the one that runs this program: downloads, certificates, rendering.
 pub const CONTROL: &str = "control";

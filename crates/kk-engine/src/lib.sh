@@ -21,6 +21,15 @@ KK_ROOT=${KK_ROOT-}
 KK_STATE=$KK_ROOT/etc/kubekey
 KK_TAB=$(printf '\t')
 
+# kk_do COMMAND…: runs a command; when it fails, the error names it.
+kk_do() {
+    "$@" || {
+        kk_code=$?
+        printf 'kk-command: %s\n' "$*" >&2
+        return $kk_code
+    }
+}
+
 kk_fail() {
     printf '%s\n' "$*" >&2
     return 1
@@ -278,8 +287,7 @@ kk_uptime() {
     cut -d . -f 1 /proc/uptime
 }
 
-# kk_wait SECONDS PAUSE WORDS: runs the file "condition" until it ends with 0. Says what the last look said. A run that
-# is stopped does not wait: nothing is half done by it.
+# kk_wait SECONDS PAUSE WORDS: runs the file "condition" until it ends with 0. Says what the last look said.
 kk_wait() {
     kk_until=$(($(kk_uptime) + $1))
     until sh -e ./condition >condition.out 2>&1; do
@@ -287,7 +295,6 @@ kk_wait() {
             tail -n 10 condition.out >&2
             kk_fail "$3 for $1 s" || return
         fi
-        [ ! -e ../stop ] || exit 75
         sleep "$2" 2>/dev/null || sleep 1
     done
 }
@@ -355,6 +362,7 @@ kk_disown() {
     esac
 }
 
+# kk_note WORDS: something that the person should know although nothing failed.
 kk_note() {
     printf 'note: %s\n' "$*" >&2
 }

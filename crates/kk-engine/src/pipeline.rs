@@ -1,8 +1,8 @@
 //! Pipeline, Module and Task: what one command does, as plain data.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
-use crate::{Action, ProbeSpec, SlotKey};
+use crate::{Action, CONTROL, Most, ProbeSpec, SlotKey, Turn};
 
 /// What one command does: an ordered list of modules.
 pub struct Pipeline {
@@ -52,34 +52,50 @@ impl Module {
 
 /// One step on a set of hosts.
 pub struct Task {
-    /// Name of its file, unique inside the module: `start_etcd`.
-    pub name: &'static str,
+    /// Name of its file, unique inside the module: `start_etcd`. Made at run time for a task of one host's turn:
+    /// `drain_node7`.
+    pub name: Cow<'static, str>,
     /// What people read while it runs: "Start etcd".
-    pub title: &'static str,
+    pub title: Cow<'static, str>,
     /// What is to be done, by host name.
     pub hosts: BTreeMap<String, HostWork>,
-    /// When to try again.
+    /// When to try again after what an action calls transient. A connection that cannot be made or is lost is tried
+    /// [`Retry::CONNECTION`] at least, because every action looks at the host first.
     pub retry: Retry,
     /// Time for one attempt on one host.
     pub timeout: Duration,
-    /// How many hosts may work on it at once; 1 makes a rolling task.
-    pub concurrency: Option<usize>,
+    /// The turn that it is a part of, on each of its hosts.
+    pub turn: Option<Turn>,
     /// Runs beside the lane as soon as its needs are there, on a session of its own.
     pub beside: bool,
+    /// Does nothing but wait for its needs: see [`Task::barrier`].
+    pub(crate) barrier: bool,
 }
 
 impl Task {
     /// A task with no hosts yet, no retry and ten minutes for an attempt.
-    pub fn new(name: &'static str, title: &'static str) -> Self {
+    pub fn new(name: impl Into<Cow<'static, str>>, title: impl Into<Cow<'static, str>>) -> Self {
         Self {
-            name,
-            title,
+            name: name.into(),
+            title: title.into(),
             hosts: BTreeMap::new(),
             retry: Retry::NEVER,
             timeout: Duration::from_mins(10),
-            concurrency: None,
+            turn: None,
             beside: false,
+            barrier: false,
         }
+    }
+
+    /// A barrier: fills `slot` when all of `needs` are filled. Where each of N hosts waits for each of N others, this
+    /// makes 2 N waits of N².
+    pub fn barrier(
+        name: impl Into<Cow<'static, str>>,
+        needs: impl IntoIterator<Item = SlotKey>,
+        slot: SlotKey,
+    ) -> Self {
+        let work = HostWork { needs: needs.into_iter().collect(), ..HostWork::default() };
+        Self { barrier: true, beside: true, ..Self::new(name, "") }.on(CONTROL, work.provides(slot))
     }
 
     /// Adds work for a host.
@@ -110,10 +126,17 @@ impl Task {
         self
     }
 
-    /// Limits the number of hosts that work on it at once.
+    /// Limits the number of hosts that work on it at once: a turn of this task alone.
     #[must_use]
-    pub fn concurrency(mut self, hosts: usize) -> Self {
-        self.concurrency = Some(hosts);
+    pub fn concurrency(self, hosts: usize) -> Self {
+        let turn = Turn::new(self.name.clone(), Most::Hosts(hosts));
+        self.turn(turn)
+    }
+
+    /// Makes it a part of its hosts' turns.
+    #[must_use]
+    pub fn turn(mut self, turn: Turn) -> Self {
+        self.turn = Some(turn);
         self
     }
 }
@@ -130,6 +153,11 @@ pub struct HostWork {
     pub awaits: Vec<SlotKey>,
     /// Slots that are filled when it is done (or when there was nothing to do).
     pub provides: Vec<SlotKey>,
+    /// The host that it is about, when another one does it: a drain runs where the API is. Shown instead of the host
+    /// that works, and the one whose turn it is.
+    pub about: Option<String>,
+    /// Among those that wait for a permit to work or to upload, the highest goes first.
+    pub priority: u8,
 }
 
 impl HostWork {
@@ -149,6 +177,20 @@ impl HostWork {
     #[must_use]
     pub fn awaits(mut self, key: SlotKey) -> Self {
         self.awaits.push(key);
+        self
+    }
+
+    /// Names the host that it is about, when another one does it.
+    #[must_use]
+    pub fn about(mut self, host: impl Into<String>) -> Self {
+        self.about = Some(host.into());
+        self
+    }
+
+    /// Sets how early it gets a permit among those that wait; 0 is the lowest.
+    #[must_use]
+    pub fn priority(mut self, priority: u8) -> Self {
+        self.priority = priority;
         self
     }
 
@@ -174,6 +216,9 @@ pub struct Retry {
 impl Retry {
     /// One attempt.
     pub const NEVER: Self = Self { attempts: 1, delay: Duration::ZERO, longest: Duration::ZERO };
+
+    /// What a broken connection gets in every task.
+    pub const CONNECTION: Self = Self::times(3);
 
     /// `attempts` attempts, the first wait one second, the longest fifteen.
     pub const fn times(attempts: u32) -> Self {

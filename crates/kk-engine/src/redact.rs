@@ -53,7 +53,7 @@ impl Redactor {
             code: failure.code,
             stderr: self.lines(&failure.stderr),
             hint: failure.hint.as_deref().map(|text| self.text(text)),
-            transient: failure.transient,
+            ..failure.clone()
         }
     }
 
@@ -172,6 +172,7 @@ mod tests {
             stderr: vec![secret()],
             hint: Some(secret()),
             transient: false,
+            ..Failure::default()
         };
         let finished = |outcome| EventKind::TaskFinished {
             host: "a".into(),

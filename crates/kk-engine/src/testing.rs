@@ -38,7 +38,7 @@ pub fn answer(command: &Command, answer: impl Fn(&str) -> Output) -> Output {
     for (number, script) in scripts(command).iter().enumerate() {
         let Output { code, stdout: printed, stderr } = answer(script);
         let _ = write!(stdout, "\n@{nonce} start {number}\n{stderr}");
-        if code == 0 && command.script.contains(&format!("kk_operation {number} out\n")) {
+        if code == 0 && command.script.contains(&format!("kk_operation {number} out ")) {
             let _ = write!(stdout, "\n@{nonce} out {number}\n{printed}");
         }
         let _ = write!(stdout, "\n@{nonce} end {number} {code}\n");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kk_config::Host;
-use kk_engine::{Action, Apply, Change, Facts, Failure};
+use kk_engine::{Action, Apply, Change, Facts, Failure, Load};
 
 use super::slots;
 use crate::Target;
@@ -44,6 +44,10 @@ impl<A: Action + 'static> Action for ForJoined<A> {
                 _ => Err(Failure::new("only scripts can be made late")),
             }
         }))
+    }
+
+    fn load(&self) -> Load {
+        self.of_all().load()
     }
 
     fn transient(&self, code: i32, stderr: &str) -> bool {

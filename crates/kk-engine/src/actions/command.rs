@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::hints::Hints;
-use crate::{Action, Apply, Change, Facts, OutputFn, ProbeSpec, Script};
+use crate::{Action, Apply, Change, Facts, Load, OutputFn, ProbeSpec, Script};
 
 /// When something is to be done.
 type When = Arc<dyn Fn(&Facts) -> bool + Send + Sync>;
@@ -17,7 +17,7 @@ pub struct Command {
     reads: ProbeSpec,
     hints: Hints,
     transient: Vec<String>,
-    undo: Option<Script>,
+    load: Load,
 }
 
 impl Command {
@@ -30,7 +30,7 @@ impl Command {
             reads: ProbeSpec::default(),
             hints: Hints::default(),
             transient: Vec::new(),
-            undo: None,
+            load: Load::Work,
         }
     }
 
@@ -76,10 +76,11 @@ impl Command {
         self
     }
 
-    /// Takes back what a failure leaves half done.
+    /// Says that the script only waits (`kubectl wait`, `kubectl rollout status`): it changes nothing, holds no permit,
+    /// and is ended at once when the run is stopped.
     #[must_use]
-    pub fn undo(mut self, script: impl Into<String>) -> Self {
-        self.undo = Some(Script::new(script));
+    pub fn only_waits(mut self) -> Self {
+        self.load = Load::Wait;
         self
     }
 }
@@ -93,12 +94,12 @@ impl Action for Command {
         Apply::Script(self.script.clone())
     }
 
-    fn undo(&self) -> Option<Script> {
-        self.undo.clone()
-    }
-
     fn transient(&self, _code: i32, stderr: &str) -> bool {
         self.transient.iter().any(|text| stderr.contains(text.as_str()))
+    }
+
+    fn load(&self) -> Load {
+        self.load
     }
 
     fn asks(&self, spec: &mut ProbeSpec) {

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use kk_connector::quote;
 
 use super::hints::Hints;
-use crate::{Action, Apply, Change, Facts, ProbeSpec, Script};
+use crate::{Action, Apply, Change, Facts, Load, ProbeSpec, Script};
 
 /// When nothing is to be waited for.
 type DoneBy = Arc<dyn Fn(&Facts) -> bool + Send + Sync>;
@@ -90,6 +90,10 @@ impl Action for WaitUntil {
             quote(&format!("waited until {}", self.describe)),
         );
         Apply::Script(Script::new(text).with_file("condition", self.condition.clone().into_bytes()))
+    }
+
+    fn load(&self) -> Load {
+        Load::Wait
     }
 
     fn asks(&self, spec: &mut ProbeSpec) {

@@ -56,7 +56,20 @@ fn edges(plan: &Plan, providers: &HashMap<&SlotKey, usize>) -> Result<Vec<Vec<us
         }
         edges.push(waits_for);
     }
+    add_turns(plan, &mut edges);
     Ok(edges)
+}
+
+/// In turns that begin in order, each host's works wait for those of the host before. When even one host after the other
+/// makes no circle, more hosts at once make none either: what comes first in the order never waits for what comes later.
+fn add_turns(plan: &Plan, edges: &mut [Vec<usize>]) {
+    for turns in plan.turns.iter().filter(|turns| turns.in_order) {
+        for ((_, before), (_, works)) in turns.hosts.iter().zip(turns.hosts.iter().skip(1)) {
+            for &work in works {
+                edges[work].extend(before);
+            }
+        }
+    }
 }
 
 /// The works of a cycle, each waiting for the next, with the first again at the end.

@@ -3,8 +3,10 @@
 //! [`Plan::new`] evaluates every check once and owns the result; the dry run prints it and the runner does it.
 
 mod graph;
+mod turns;
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
     time::Duration,
@@ -12,7 +14,9 @@ use std::{
 
 use serde::Serialize;
 
-use crate::{Action, Change, Facts, Pipeline, PlanError, Retry, SlotKey, Task};
+pub(crate) use turns::PlannedTurns;
+
+use crate::{Action, Change, Facts, Pipeline, PlanError, Retry, SlotKey, Task, Turn};
 
 /// What is left to do, host by host.
 pub struct Plan {
@@ -26,18 +30,22 @@ pub struct Plan {
     pub(crate) works: Vec<Work>,
     /// What each host is.
     pub(crate) facts: BTreeMap<String, Arc<Facts>>,
+    /// Which works are inside which host's turn.
+    pub(crate) turns: Vec<PlannedTurns>,
 }
 
 /// A task without its hosts.
 pub(crate) struct Step {
     /// Index into [`Plan::modules`].
     pub(crate) module: usize,
-    pub(crate) name: &'static str,
-    pub(crate) title: &'static str,
+    pub(crate) name: Cow<'static, str>,
+    pub(crate) title: Cow<'static, str>,
     pub(crate) retry: Retry,
     pub(crate) timeout: Duration,
-    pub(crate) concurrency: Option<usize>,
+    pub(crate) turn: Option<Turn>,
     pub(crate) beside: bool,
+    /// Fills its slots when its needs are filled, and does nothing else.
+    pub(crate) barrier: bool,
 }
 
 /// The part of a task that one host does.
@@ -45,6 +53,9 @@ pub(crate) struct Work {
     /// Index into [`Plan::steps`].
     pub(crate) step: usize,
     pub(crate) host: String,
+    /// The host that it is about, when another one does it.
+    pub(crate) about: Option<String>,
+    pub(crate) priority: u8,
     /// Only the operations with a difference.
     pub(crate) operations: Vec<Operation>,
     pub(crate) needs: Vec<SlotKey>,
@@ -85,6 +96,7 @@ impl Plan {
             steps: Vec::new(),
             works: Vec::new(),
             facts: facts.iter().map(|(host, facts)| (host.clone(), Arc::new(facts.clone()))).collect(),
+            turns: Vec::new(),
         };
         for (index, module) in pipeline.modules.into_iter().enumerate() {
             plan.modules.push(module.name);
@@ -92,6 +104,7 @@ impl Plan {
                 plan.add(index, task);
             }
         }
+        plan.turns = turns::collect(&plan)?;
         graph::check(&plan)?;
         Ok(plan)
     }
@@ -104,8 +117,9 @@ impl Plan {
             title: task.title,
             retry: task.retry,
             timeout: task.timeout,
-            concurrency: task.concurrency,
+            turn: task.turn,
             beside: task.beside,
+            barrier: task.barrier,
         });
         for (host, work) in task.hosts {
             let facts = self.facts.entry(host.clone()).or_default();
@@ -117,6 +131,8 @@ impl Plan {
             self.works.push(Work {
                 step,
                 host,
+                about: work.about,
+                priority: work.priority,
                 operations,
                 needs: work.needs,
                 awaits: work.awaits,
@@ -147,9 +163,9 @@ impl Plan {
             let step = &self.steps[work.step];
             PlannedTask {
                 module: self.modules[step.module].to_owned(),
-                task: step.name.to_owned(),
-                title: step.title.to_owned(),
-                host: work.host.clone(),
+                task: step.name.to_string(),
+                title: step.title.to_string(),
+                host: work.subject().to_owned(),
                 changes: work.changes(),
             }
         });

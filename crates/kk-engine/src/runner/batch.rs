@@ -9,12 +9,61 @@ use std::fmt::Write as _;
 
 use kk_connector::{Payload, nonce, quote};
 
-use crate::{Script, shell};
+use crate::{Load, Script, shell};
 
 /// How many lines of standard error a failure shows.
 const STDERR_LINES: usize = 20;
 /// How much of a line it shows, in characters.
 const STDERR_WIDTH: usize = 2000;
+/// How many notes of one operation are kept.
+const NOTES: usize = 100;
+
+/// Begins the line by which `kk_do` of `lib.sh` names the command that failed.
+const FAILED_COMMAND: &str = "kk-command: ";
+/// Begins a line of `kk_note`.
+const NOTE: &str = "note: ";
+
+/// Ends a process and all below it: stopped first, so that it does not go on when what it waits for has ended. POSIX sh
+/// has no process groups without a terminal.
+const END: &str = r#"kk_end() {
+kill -s STOP "$1" 2>/dev/null || return 0
+for kk_child in $(cat /proc/[0-9]*/stat 2>/dev/null | sed -n "s/^\([0-9]*\) (.*) [A-Za-z] $1 .*/\1/p"); do kk_end "$kk_child"; done
+kill "$1" 2>/dev/null || :
+kill -s CONT "$1" 2>/dev/null || :
+}
+"#;
+
+/// The driver's functions. The directory is where the engine puts a file `stop`: nothing new begins then, and what only
+/// waits is ended. Either this script sees the file after it has written down what waits, or [`stop`] finds that.
+const DRIVER: &str = r#"kk_operation() {
+[ ! -e stop ] || { kk_say stopped; exit 0; }
+kk_say start "$1"
+if [ "$3" = wait ]; then
+( cd "$1.d" && exec sh -e "../$1.sh" ) >"$2" 2>&4 </dev/null &
+echo $! >waiting
+[ ! -e stop ] || kk_end $!
+wait $!
+kk_code=$?
+rm -f waiting
+[ $kk_code -eq 0 ] || [ ! -e stop ] || { kk_say stopped; exit 0; }
+else
+( cd "$1.d" && exec sh -e "../$1.sh" ) >"$2" 2>&4 </dev/null
+kk_code=$?
+fi
+[ $kk_code -ne 0 ] || [ ! -f "$2" ] || { kk_say out "$1"; cat "$2"; }
+rm -rf "$1.d"
+kk_say end "$1" $kk_code
+[ $kk_code -eq 0 ] || exit 0
+}
+exec 4>&1
+kk_say dir "$PWD"
+"#;
+
+/// The command that lets the running operation of a batch be the last, and ends it when it only waits.
+pub(super) fn stop(directory: &str) -> String {
+    let directory = quote(directory);
+    format!("cd {directory} || exit 0\n: >stop\n{END}[ ! -r waiting ] || kk_end \"$(cat waiting)\"\n")
+}
 
 /// The driver's text and all files of a batch.
 pub(super) struct Batch {
@@ -25,45 +74,23 @@ pub(super) struct Batch {
 
 impl Batch {
     /// Compiles operations, to be run in this order until one fails.
-    pub(super) fn new<'a>(scripts: impl IntoIterator<Item = &'a Script>) -> Self {
+    pub(super) fn new<'a>(scripts: impl IntoIterator<Item = (&'a Script, Load)>) -> Self {
         let nonce = nonce();
         let mut files = vec![payload("lib.sh".into(), shell::LIB)];
-        // The directory lets the engine put a file "stop" there: nothing new begins then, and a wait ends with 75.
-        let mut driver = format!(
-            "{}kk_say() {{ printf '\\n@{nonce} %s\\n' \"$*\"; }}\n\
-             kk_operation() {{\n\
-             [ ! -e stop ] || {{ kk_say stopped; exit 0; }}\n\
-             kk_say start \"$1\"\n\
-             ( cd \"$1.d\" && exec sh -e \"../$1.sh\" ) >\"$2\" 2>&4 </dev/null\n\
-             kk_code=$?\n\
-             [ $kk_code -ne 75 ] || [ ! -e stop ] || {{ kk_say stopped; exit 0; }}\n\
-             [ $kk_code -ne 0 ] || [ ! -f \"$2\" ] || {{ kk_say out \"$1\"; cat \"$2\"; }}\n\
-             rm -rf \"$1.d\"\n\
-             kk_say end \"$1\" $kk_code\n\
-             [ $kk_code -eq 0 ] || exit 0\n\
-             }}\n\
-             exec 4>&1\n\
-             kk_say dir \"$PWD\"\n",
-            shell::RESET
-        );
-        for (number, script) in scripts.into_iter().enumerate() {
+        let reset = shell::RESET;
+        let mut driver = format!("{reset}kk_say() {{ printf '\\n@{nonce} %s\\n' \"$*\"; }}\n{END}{DRIVER}");
+        for (number, (script, load)) in scripts.into_iter().enumerate() {
             files.push(payload(format!("{number}.sh"), &format!(". ../lib.sh\n{}", script.text)));
             let _ = writeln!(driver, "mkdir {number}.d");
             for file in &script.files {
                 let name = format!("{number}.{}", file.name);
-                let _ = writeln!(
-                    driver,
-                    "mv {} {}",
-                    quote(&format!("./{name}")),
-                    quote(&format!("{number}.d/{}", file.name))
-                );
+                let (from, to) = (format!("./{name}"), format!("{number}.d/{}", file.name));
+                let _ = writeln!(driver, "mv {} {}", quote(&from), quote(&to));
                 files.push(Payload { name, content: file.content.clone() });
             }
-            let _ = writeln!(
-                driver,
-                "kk_operation {number} {}",
-                if script.output.is_some() { "out" } else { "/dev/null" }
-            );
+            let output = if script.output.is_some() { "out" } else { "/dev/null" };
+            let kind = if load == Load::Wait { "wait" } else { "work" };
+            let _ = writeln!(driver, "kk_operation {number} {output} {kind}");
         }
         Self { script: driver, files, nonce }
     }
@@ -81,7 +108,21 @@ pub(super) enum Signal {
     /// An operation begins.
     Started(usize),
     /// An operation has ended.
-    Ended { operation: usize, code: i32, stdout: String, stderr: Vec<String> },
+    Ended(EndedOperation),
+}
+
+/// What is known of an operation that has ended.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct EndedOperation {
+    pub(super) operation: usize,
+    pub(super) code: i32,
+    pub(super) stdout: String,
+    /// Its last lines of standard error, without notes.
+    pub(super) stderr: Vec<String>,
+    /// What it had to say beside errors.
+    pub(super) notes: Vec<String>,
+    /// The command of the script that failed, when the script says it.
+    pub(super) command: Option<String>,
 }
 
 /// Reads the driver's lines.
@@ -91,11 +132,19 @@ pub(super) struct Reader {
     stdout: Option<Vec<String>>,
     /// Last lines of standard error of the running operation.
     stderr: Vec<String>,
+    notes: Vec<String>,
+    command: Option<String>,
 }
 
 impl Reader {
     pub(super) fn new(nonce: &str) -> Self {
-        Self { mark: format!("@{nonce} "), stdout: None, stderr: Vec::new() }
+        Self {
+            mark: format!("@{nonce} "),
+            stdout: None,
+            stderr: Vec::new(),
+            notes: Vec::new(),
+            command: None,
+        }
     }
 
     /// Takes the next line.
@@ -103,7 +152,7 @@ impl Reader {
         let Some(words) = line.strip_prefix(&self.mark) else {
             match &mut self.stdout {
                 Some(stdout) => stdout.push(line.to_owned()),
-                None => keep_last(&mut self.stderr, line),
+                None => self.complained(line),
             }
             return None;
         };
@@ -112,6 +161,8 @@ impl Reader {
             "dir" => Some(Signal::Directory(rest.to_owned())),
             "start" => {
                 self.stderr.clear();
+                self.notes.clear();
+                self.command = None;
                 Some(Signal::Started(rest.parse().ok()?))
             }
             "out" => {
@@ -123,9 +174,30 @@ impl Reader {
                 // Exact: the driver's own newline before its mark ends the last line, or follows an empty one.
                 let stdout = self.stdout.take().unwrap_or_default().join("\n");
                 let (operation, code) = (operation.parse().ok()?, code.parse().ok()?);
-                Some(Signal::Ended { operation, code, stdout, stderr: self.stderr() })
+                let (notes, command) = (std::mem::take(&mut self.notes), self.command.take());
+                Some(Signal::Ended(EndedOperation {
+                    operation,
+                    code,
+                    stdout,
+                    stderr: self.stderr(),
+                    notes,
+                    command,
+                }))
             }
             _ => None,
+        }
+    }
+
+    /// Takes a line of standard error.
+    fn complained(&mut self, line: &str) {
+        if let Some(command) = line.strip_prefix(FAILED_COMMAND) {
+            self.command = Some(command.chars().take(STDERR_WIDTH).collect());
+        } else if let Some(note) = line.strip_prefix(NOTE) {
+            if self.notes.len() < NOTES {
+                self.notes.push(note.chars().take(STDERR_WIDTH).collect());
+            }
+        } else {
+            keep_last(&mut self.stderr, line);
         }
     }
 
@@ -159,7 +231,9 @@ mod tests {
         for line in ["@n out 0", "a\r", "@m end 0 1", ""] {
             assert_eq!(reader.push(line), None);
         }
-        let Some(Signal::Ended { operation: 0, code: 0, stdout, stderr }) = reader.push("@n end 0 0") else {
+        let Some(Signal::Ended(EndedOperation { operation: 0, code: 0, stdout, stderr, .. })) =
+            reader.push("@n end 0 0")
+        else {
             panic!("no end")
         };
         assert_eq!(stdout, "a\r\n@m end 0 1\n");

@@ -142,10 +142,10 @@ impl Names {
     fn of(plan: &Plan, work: &Work) -> Self {
         let step = &plan.steps[work.step];
         Self {
-            host: work.host.clone(),
+            host: work.subject().to_owned(),
             module: plan.modules[step.module].to_owned(),
-            task: step.name.to_owned(),
-            title: step.title.to_owned(),
+            task: step.name.to_string(),
+            title: step.title.to_string(),
         }
     }
 }

@@ -5,18 +5,19 @@ use std::{
     time::Duration,
 };
 
-use kk_connector::{Command, Connection, Error, Output, quote};
+use kk_connector::{Command, Connection, Error, Output};
 use tokio::{
     sync::mpsc::unbounded_channel,
     time::{Instant, sleep_until, timeout},
 };
 
 use super::{
-    batch::{Batch, Reader, Signal},
+    batch::{self, Batch, EndedOperation, Reader, Signal},
     leg::{Leg, Place},
+    queue::Permit,
     shared::Shared,
 };
-use crate::{Context, Failure, Run, Script, plan::Work};
+use crate::{Context, Failure, Load, Run, Script, plan::Operation};
 
 /// Time for a round trip beyond what its tasks may take: the connection may have to be dialled again.
 const SLACK: Duration = Duration::from_mins(2);
@@ -34,17 +35,23 @@ pub(super) enum Ended {
     Failed(Place, Failure),
 }
 
-/// Goes a leg from `place` on. `attempt` is that of the work there.
+/// Goes a leg from `place` on. `attempt` is that of the work there. The permit is given back at the end, or when only
+/// a wait is left to run.
 pub(super) async fn leg(
     shared: &Arc<Shared>,
     works: &[usize],
     place: Place,
     attempt: u32,
     leg: Leg,
+    permit: Option<Permit>,
 ) -> Ended {
     match leg {
-        Leg::Code(code) => run_code(shared, works, place, attempt, code).await,
-        Leg::Scripts(scripts) => run_scripts(shared, works, attempt, &scripts).await,
+        Leg::Code(code) => {
+            let ended = run_code(shared, works, place, attempt, code).await;
+            drop(permit);
+            ended
+        }
+        Leg::Scripts(scripts) => run_scripts(shared, works, attempt, &scripts, permit).await,
     }
 }
 
@@ -56,8 +63,7 @@ fn done(shared: &Shared, works: &[usize], place: Place) -> Place {
     if place.operation + 1 < work.operations.len() {
         return Place { operation: place.operation + 1, ..place };
     }
-    shared.book.done(&shared.plan, index);
-    shared.publish(work);
+    shared.done(index);
     Place { work: place.work + 1, operation: 0 }
 }
 
@@ -126,10 +132,11 @@ async fn run_scripts(
     works: &[usize],
     attempt: u32,
     scripts: &[(Place, Script)],
+    permit: Option<Permit>,
 ) -> Ended {
     let work = &shared.plan.works[works[scripts[0].0.work]];
     let connection = shared.connection(&work.host);
-    let batch = Batch::new(scripts.iter().map(|(_, script)| script));
+    let batch = Batch::new(scripts.iter().map(|(place, script)| (script, load_at(shared, works, *place))));
     let (sender, mut lines) = unbounded_channel();
     let cancel = shared.options.cancel.child_token();
     let command = Command {
@@ -140,6 +147,7 @@ async fn run_scripts(
         lines: Some(sender),
     };
     let mut trip = Trip::new(shared, works, attempt, scripts, Reader::new(&batch.nonce));
+    trip.permit = permit;
     let mut call = connection.run(command);
     let mut halted = Box::pin(shared.halted(&work.host));
     let (mut timed_out, mut stopping, mut told) = (false, false, false);
@@ -162,6 +170,10 @@ async fn run_scripts(
         trip.hear(&line);
     }
     trip.end(result, timed_out, stopping)
+}
+
+fn load_at(shared: &Shared, works: &[usize], place: Place) -> Load {
+    shared.plan.works[works[place.work]].operations[place.operation].action.load()
 }
 
 /// The longest time that the tasks of these scripts may take together.
@@ -198,6 +210,8 @@ struct Trip<'a> {
     /// When the running script's task has had its time.
     deadline: Option<Instant>,
     failure: Option<(Place, Failure)>,
+    /// To work; a wait needs none.
+    permit: Option<Permit>,
 }
 
 impl<'a> Trip<'a> {
@@ -220,6 +234,7 @@ impl<'a> Trip<'a> {
             place,
             deadline: None,
             failure: None,
+            permit: None,
         }
     }
 
@@ -228,9 +243,7 @@ impl<'a> Trip<'a> {
         match self.reader.push(line) {
             Some(Signal::Directory(directory)) => self.directory = Some(directory),
             Some(Signal::Started(number)) if number == self.next => self.started(),
-            Some(Signal::Ended { operation, code, stdout, stderr }) if operation == self.next => {
-                self.ended(code, &stdout, stderr);
-            }
+            Some(Signal::Ended(ended)) if ended.operation == self.next => self.ended(ended),
             _ => {}
         }
     }
@@ -242,16 +255,24 @@ impl<'a> Trip<'a> {
         let began = self.shared.book.started(&self.shared.plan, index, attempt);
         let limit = self.shared.plan.steps[self.shared.plan.works[index].step].timeout;
         self.deadline = Some(Instant::from_std(began) + limit);
+        if load_at(self.shared, self.works, *place) == Load::Wait {
+            self.permit = None;
+        }
     }
 
-    fn ended(&mut self, code: i32, stdout: &str, stderr: Vec<String>) {
+    fn ended(&mut self, ended: EndedOperation) {
         let Some((place, script)) = self.scripts.get(self.next) else { return };
         self.deadline = None;
-        if code != 0 {
-            self.failure = Some((*place, self.failure_of(*place, script, code, stderr)));
+        let subject = self.shared.plan.works[self.works[place.work]].subject();
+        for note in &ended.notes {
+            self.shared.book.note(subject, note.clone());
+        }
+        if ended.code != 0 {
+            self.failure = Some((*place, self.failure_of(*place, ended)));
             return;
         }
-        if let Some(Err(failure)) = script.output.as_ref().map(|output| output(stdout, &self.shared.slots)) {
+        let output = script.output.as_ref().map(|output| output(&ended.stdout, &self.shared.slots));
+        if let Some(Err(failure)) = output {
             self.failure.get_or_insert((*place, failure));
         }
         if self.failure.is_none() {
@@ -260,17 +281,34 @@ impl<'a> Trip<'a> {
         }
     }
 
-    fn failure_of(&self, place: Place, script: &Script, code: i32, stderr: Vec<String>) -> Failure {
-        let work = &self.shared.plan.works[self.works[place.work]];
-        let action = &work.operations[place.operation].action;
+    fn failure_of(&self, place: Place, ended: EndedOperation) -> Failure {
+        let EndedOperation { code, stderr, command, .. } = ended;
+        let action = &self.operation(place).action;
         let text = stderr.join("\n");
         Failure {
-            cause: stderr.last().cloned().unwrap_or_else(|| format!("it ended with code {code}")),
-            command: command_of(script),
+            cause: headline(&stderr).unwrap_or_else(|| format!("it ended with code {code}")),
+            command: command.or_else(|| self.command_at(place)),
             code: Some(code),
             hint: action.hint(&text),
             transient: action.transient(code, &text),
             stderr,
+            ..Failure::default()
+        }
+    }
+
+    fn operation(&self, place: Place) -> &Operation {
+        &self.shared.plan.works[self.works[place.work]].operations[place.operation]
+    }
+
+    /// What people see of a script that does not say which of its commands failed: a single command as it is, otherwise
+    /// what the script does.
+    fn command_at(&self, place: Place) -> Option<String> {
+        let (_, script) = self.scripts.iter().find(|(at, _)| *at == place)?;
+        let lines = script.text.lines().map(str::trim);
+        let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+        match (lines.next(), lines.next()) {
+            (Some(line), None) => Some(line.chars().take(300).collect()),
+            _ => Some(self.operation(place).changes.join("; ")),
         }
     }
 
@@ -280,7 +318,7 @@ impl<'a> Trip<'a> {
         let Some(directory) = self.directory.clone() else { return false };
         let connection = connection.clone();
         tokio::spawn(async move {
-            let text = format!(": >{}", quote(&format!("{directory}/stop")));
+            let text = batch::stop(&directory);
             // When it comes too late, everything has ended anyway.
             let _ = connection.run(Command { timeout: SLACK, ..Command::new(text) }).await;
         });
@@ -291,7 +329,7 @@ impl<'a> Trip<'a> {
         if let Some((place, failure)) = self.failure {
             return Ended::Failed(place, failure);
         }
-        let Some((place, script)) = self.scripts.get(self.next) else { return Ended::At(self.place) };
+        let Some(&(place, _)) = self.scripts.get(self.next) else { return Ended::At(self.place) };
         let stderr = self.reader.stderr();
         let failure = match result {
             _ if timed_out => {
@@ -310,44 +348,19 @@ impl<'a> Trip<'a> {
         };
         self.started();
         let stderr = if stderr.is_empty() { failure.stderr.clone() } else { stderr };
-        Ended::Failed(*place, Failure { command: command_of(script), stderr, ..failure })
+        Ended::Failed(place, Failure { command: self.command_at(place), stderr, ..failure })
     }
 }
 
-/// What people see of a script: its first line of text.
-fn command_of(script: &Script) -> Option<String> {
-    let line = script.text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'))?;
-    Some(line.chars().take(300).collect())
-}
+/// Lines that end an error without saying what is wrong: kubeadm's and cobra's advice, the end of a `kubectl describe`.
+const NO_CAUSE: [&str; 3] = ["To see the stack trace", "Tolerations:", "Events:"];
 
-/// Takes back what a failed operation may have left half done.
-pub(super) async fn undo(shared: &Shared, work: &Work, script: &Script) {
-    let batch = Batch::new([script]);
-    let command = Command {
-        script: batch.script.into(),
-        files: batch.files,
-        timeout: shared.plan.steps[work.step].timeout,
-        cancel: shared.options.cancel.child_token(),
-        lines: None,
-    };
-    let result = shared.connection(&work.host).run(command).await;
-    let mut reader = Reader::new(&batch.nonce);
-    let problem = match result {
-        Err(error) => error.to_string(),
-        Ok(output) => {
-            let ended = output.stdout.lines().find_map(|line| match reader.push(line) {
-                Some(Signal::Ended { code, stderr, .. }) => Some((code, stderr)),
-                _ => None,
-            });
-            match ended {
-                Some((0, _)) => return,
-                Some((code, stderr)) => stderr.last().cloned().unwrap_or_else(|| format!("code {code}")),
-                None => "the script ended too early".to_owned(),
-            }
-        }
-    };
-    let title = shared.plan.steps[work.step].title;
-    shared
-        .book
-        .note(&work.host, format!("what \"{title}\" left half done could not be taken back: {problem}"));
+/// The line of standard error that says most: the last that begins with "error", or else the last that says anything.
+fn headline(stderr: &[String]) -> Option<String> {
+    let is_error = |line: &&String| line.get(..5).is_some_and(|word| word.eq_ignore_ascii_case("error"));
+    let says =
+        |line: &&String| !line.starts_with(' ') && !NO_CAUSE.iter().any(|start| line.starts_with(start));
+    let mut lines = stderr.iter().rev();
+    let line = lines.clone().find(is_error).or_else(|| lines.clone().find(says)).or_else(|| lines.next());
+    line.map(|line| line.trim().to_owned())
 }

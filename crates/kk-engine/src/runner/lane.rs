@@ -5,7 +5,6 @@ use std::{
 };
 
 use futures::FutureExt;
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
     execute::{self, Ended},
@@ -21,8 +20,6 @@ pub(super) struct Lane {
     place: Place,
     /// Of the work at `place`.
     attempt: u32,
-    /// The place among those that work on the step at once, held until the work is done.
-    turn: Option<OwnedSemaphorePermit>,
 }
 
 /// Why a lane does not come to its end.
@@ -35,7 +32,7 @@ enum Stop {
 
 impl Lane {
     pub(super) fn new(shared: Arc<Shared>, works: Vec<usize>) -> Self {
-        Self { shared, works, place: Place { work: 0, operation: 0 }, attempt: 1, turn: None }
+        Self { shared, works, place: Place { work: 0, operation: 0 }, attempt: 1 }
     }
 
     /// Walks to the end. Whatever happens, each slot of the lane's works is filled or failed then.
@@ -46,7 +43,7 @@ impl Lane {
                 Err(Stop::Halted(reason)) => {
                     return self.shared.give_up(&self.works[self.place.work..], &reason);
                 }
-                Err(Stop::Failed(failure)) => return self.fail(&failure).await,
+                Err(Stop::Failed(failure)) => return self.fail(&failure),
             }
         }
     }
@@ -61,9 +58,7 @@ impl Lane {
         let shared = self.shared.clone();
         let work = &shared.plan.works[self.works[self.place.work]];
         shared.ready(work).await.map_err(Stop::Halted)?;
-        if self.turn.is_none() {
-            self.turn = shared.turn(work).await.map_err(Stop::Halted)?;
-        }
+        shared.turn(self.works[self.place.work]).await.map_err(Stop::Halted)?;
         // What an action's code does is not trusted: a panic is a failure of its task, and nobody waits for ever.
         let leg = AssertUnwindSafe(async { next_leg(&shared, &self.works, self.place) });
         let leg = leg.catch_unwind().await.unwrap_or_else(|panic| Err(bug(&*panic)));
@@ -75,14 +70,10 @@ impl Lane {
             }
         };
         let transfers = matches!(&leg, Leg::Code(code) if code.transfers());
-        let fork = if work.host == crate::CONTROL {
-            None
-        } else {
-            Some(shared.fork(&work.host, transfers).await.map_err(Stop::Halted)?)
-        };
-        let ended = AssertUnwindSafe(execute::leg(&shared, &self.works, self.place, self.attempt, leg));
-        let ended = ended.catch_unwind().await;
-        drop(fork);
+        let load = work.operations[self.place.operation].action.load();
+        let permit = shared.permit(work, load, transfers).await.map_err(Stop::Halted)?;
+        let ended = execute::leg(&shared, &self.works, self.place, self.attempt, leg, permit);
+        let ended = AssertUnwindSafe(ended).catch_unwind().await;
         match ended.unwrap_or_else(|panic| Ended::Failed(self.place, bug(&*panic))) {
             Ended::At(place) => {
                 self.go_to(place);
@@ -98,14 +89,16 @@ impl Lane {
     fn go_to(&mut self, place: Place) {
         if place.work != self.place.work {
             self.attempt = 1;
-            self.turn = None;
         }
         self.place = place;
     }
 
     /// Waits before the next attempt, when there is one.
     async fn try_again(&mut self, failure: Failure) -> Result<(), Stop> {
-        let retry = self.shared.plan.steps[self.work().step].retry;
+        let mut retry = self.shared.plan.steps[self.work().step].retry;
+        if failure.connection && retry.attempts < Retry::CONNECTION.attempts {
+            retry = Retry::CONNECTION;
+        }
         let stopped = self.shared.options.cancel.is_cancelled();
         if stopped || !failure.transient || self.attempt >= retry.attempts {
             return Err(Stop::Failed(failure));
@@ -118,16 +111,12 @@ impl Lane {
         waited.map_err(|_| Stop::Failed(failure))
     }
 
-    /// Ends the lane after a failure: takes back what may be half done, and tells who waits.
-    async fn fail(&self, failure: &Failure) {
+    /// Ends the lane after a failure, and the waits for what it would have provided.
+    fn fail(&self, failure: &Failure) {
         let index = self.works[self.place.work];
         let work = self.work();
         self.shared.failed(index, failure);
-        let undo = work.operations.get(self.place.operation).and_then(|operation| operation.action.undo());
-        if let Some(script) = undo.filter(|_| !self.shared.options.cancel.is_cancelled()) {
-            execute::undo(&self.shared, work, &script).await;
-        }
-        let reason = format!("\"{}\" failed on {}", self.shared.plan.steps[work.step].title, work.host);
+        let reason = format!("\"{}\" failed on {}", self.shared.plan.steps[work.step].title, work.subject());
         self.shared.fail_slots(work, &reason);
         self.shared.give_up(&self.works[self.place.work + 1..], &reason);
     }

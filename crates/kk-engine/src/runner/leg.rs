@@ -3,7 +3,7 @@
 use std::{collections::HashSet, sync::Arc};
 
 use super::shared::Shared;
-use crate::{Apply, Failure, Run, Script, SlotKey, plan::Work};
+use crate::{Apply, Failure, Load, Run, Script, SlotKey};
 
 /// Larger batches are cut: their files are held in memory.
 const BATCH_BYTES: usize = 16 << 20;
@@ -33,11 +33,14 @@ pub(super) fn next_leg(shared: &Shared, works: &[usize], from: Place) -> Result<
     let mut provided: HashSet<&SlotKey> = HashSet::new();
     'works: for (position, &index) in works.iter().enumerate().skip(from.work) {
         let work = &shared.plan.works[index];
-        if position > from.work && !joins(shared, &shared.plan.works[works[position - 1]], work, &provided) {
+        if position > from.work && !joins(shared, works[from.work], index, &provided) {
             break;
         }
         let first = if position == from.work { from.operation } else { 0 };
         for (number, operation) in work.operations.iter().enumerate().skip(first) {
+            if operation.action.load() == Load::Pull && !scripts.is_empty() {
+                break 'works;
+            }
             let script = match operation.action.apply(&shared.plan.facts[&work.host]) {
                 Apply::Run(code) if scripts.is_empty() => return Ok(Leg::Code(code)),
                 Apply::Run(_) => break 'works,
@@ -62,9 +65,10 @@ pub(super) fn next_leg(shared: &Shared, works: &[usize], from: Place) -> Result<
     Ok(Leg::Scripts(scripts))
 }
 
-/// Whether `work` may travel together with what is `before` it: nobody else has to be waited for.
-fn joins(shared: &Shared, before: &Work, work: &Work, provided: &HashSet<&SlotKey>) -> bool {
-    let limited = |work: &Work| shared.plan.steps[work.step].concurrency.is_some();
+/// Whether a work may travel together with the `first` of a batch: nothing has to be waited for, and its turn, if it is
+/// a part of one, is that of the first.
+fn joins(shared: &Shared, first: usize, work: usize, provided: &HashSet<&SlotKey>) -> bool {
     let there = |slot: &SlotKey| provided.contains(slot) || shared.slots.is_filled(slot);
-    !limited(before) && !limited(work) && work.needs.iter().chain(&work.awaits).all(there)
+    let (turn, work) = (shared.turns.of(work), &shared.plan.works[work]);
+    turn == shared.turns.of(first) && work.needs.iter().chain(&work.awaits).all(there)
 }

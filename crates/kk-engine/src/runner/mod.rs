@@ -9,7 +9,9 @@ mod book;
 mod execute;
 mod lane;
 mod leg;
+mod queue;
 mod shared;
+mod turns;
 
 use std::{
     collections::BTreeMap,
@@ -35,6 +37,8 @@ pub struct Options {
     pub forks: usize,
     /// Most hosts that receive large files at once.
     pub upload_forks: usize,
+    /// Most hosts that pull images at once.
+    pub pull_forks: usize,
     /// Fires when the run is to end tidily: nothing new begins, what runs comes to its end.
     pub stop: CancellationToken,
     /// Fires when the run is to end at once: running processes are ended.
@@ -47,6 +51,7 @@ impl Default for Options {
             ignore_err: false,
             forks: 50,
             upload_forks: 10,
+            pull_forks: 50,
             stop: CancellationToken::new(),
             cancel: CancellationToken::new(),
         }
@@ -107,6 +112,10 @@ pub async fn run(
     for works in lanes_of(&shared.plan) {
         lanes.spawn(lane::Lane::new(shared.clone(), works).walk());
     }
+    for barrier in barriers_of(&shared.plan) {
+        let shared = shared.clone();
+        lanes.spawn(async move { shared.barrier(barrier).await });
+    }
     while let Some(ended) = lanes.join_next().await {
         // A mistake of this crate, not of an action: those are caught in the lane.
         if let Some(panic) = ended.err().filter(tokio::task::JoinError::is_panic) {
@@ -132,6 +141,12 @@ fn lanes_of(plan: &Plan) -> Vec<Vec<usize>> {
     }
     lanes.extend(by_host.into_values());
     lanes
+}
+
+/// The works that only wait.
+fn barriers_of(plan: &Plan) -> Vec<usize> {
+    let barriers = plan.works.iter().enumerate().filter(|(_, work)| plan.steps[work.step].barrier);
+    barriers.map(|(index, _)| index).collect()
 }
 
 /// Waits for the person's wish to stop, first tidily and then at once.

@@ -8,10 +8,15 @@ use std::{
 
 use async_trait::async_trait;
 use kk_connector::{Command, Connection, Error, Output, Stats, Upload, UploadOutcome};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 
-use super::{Options, Report, TaskFailure, book::Book};
-use crate::{EventSender, Failure, Plan, Slots, plan::Work};
+use super::{
+    Options, Report, TaskFailure,
+    book::Book,
+    queue::{Permit, Queue},
+    turns::Turns,
+};
+use crate::{EventSender, Failure, Load, Plan, Slots, plan::Work};
 
 /// The common ground of all lanes.
 pub(super) struct Shared {
@@ -21,10 +26,10 @@ pub(super) struct Shared {
     pub(super) book: Book,
     events: EventSender,
     connections: BTreeMap<String, Arc<dyn Connection>>,
-    forks: Arc<Semaphore>,
-    uploads: Arc<Semaphore>,
-    /// By step; only those with a limit.
-    limits: BTreeMap<usize, Arc<Semaphore>>,
+    forks: Queue,
+    uploads: Queue,
+    pulls: Queue,
+    pub(super) turns: Turns,
     /// By host: why nothing new may begin there.
     halts: BTreeMap<String, watch::Sender<Option<String>>>,
 }
@@ -36,17 +41,15 @@ impl Shared {
         options: Options,
         events: EventSender,
     ) -> Self {
-        let limits = plan.steps.iter().enumerate();
-        let limits = limits
-            .filter_map(|(index, step)| Some((index, Arc::new(Semaphore::new(step.concurrency?.max(1))))));
         Self {
             slots: Slots::default(),
             book: Book::new(&plan, events.clone()),
             events,
             connections,
-            forks: Arc::new(Semaphore::new(options.forks.max(1))),
-            uploads: Arc::new(Semaphore::new(options.upload_forks.max(1))),
-            limits: limits.collect(),
+            forks: Queue::new(options.forks),
+            uploads: Queue::new(options.upload_forks),
+            pulls: Queue::new(options.pull_forks),
+            turns: Turns::new(&plan.turns),
             halts: plan.works.iter().map(|work| (work.host.clone(), watch::channel(None).0)).collect(),
             plan,
             options,
@@ -55,9 +58,26 @@ impl Shared {
 
     /// Fills the slots of works that have nothing to do.
     pub(super) fn publish_idle(&self) {
-        for work in self.plan.works.iter().filter(|work| work.operations.is_empty()) {
+        let is_idle = |work: &&Work| work.operations.is_empty() && !self.plan.steps[work.step].barrier;
+        for work in self.plan.works.iter().filter(is_idle) {
             self.publish(work);
         }
+    }
+
+    /// Waits for the needs of a barrier, and fills or fails its slots.
+    pub(super) async fn barrier(&self, index: usize) {
+        let work = &self.plan.works[index];
+        match self.needs(work).await {
+            Ok(()) => self.publish(work),
+            Err(reason) => self.fail_slots(work, &reason),
+        }
+    }
+
+    /// A work is done.
+    pub(super) fn done(&self, index: usize) {
+        self.book.done(&self.plan, index);
+        self.turns.ended(index, None);
+        self.publish(&self.plan.works[index]);
     }
 
     /// Fills the slots of a work that is done; those that it filled with values stay.
@@ -109,17 +129,18 @@ impl Shared {
     /// # Errors
     /// Why it never may.
     pub(super) async fn ready(&self, work: &Work) -> Result<(), String> {
-        let slots = async {
-            for slot in &work.needs {
-                self.slots.wait(slot).await.map_err(|reason| format!("{slot} is missing: {reason}"))?;
-            }
-            for slot in &work.awaits {
-                // Why it failed does not matter here.
-                let _ = self.slots.wait(slot).await;
-            }
-            Ok(())
-        };
-        self.unless_halted(&work.host, slots).await?
+        self.unless_halted(&work.host, self.needs(work)).await?
+    }
+
+    async fn needs(&self, work: &Work) -> Result<(), String> {
+        for slot in &work.needs {
+            self.slots.wait(slot).await.map_err(|reason| format!("{slot} is missing: {reason}"))?;
+        }
+        for slot in &work.awaits {
+            // Why it failed does not matter here.
+            let _ = self.slots.wait(slot).await;
+        }
+        Ok(())
     }
 
     /// Waits for something, but not longer than the host may go on.
@@ -135,20 +156,26 @@ impl Shared {
         }
     }
 
-    /// A place among those that work on a step at once, if it has a limit.
-    pub(super) async fn turn(&self, work: &Work) -> Result<Option<OwnedSemaphorePermit>, String> {
-        let Some(limit) = self.limits.get(&work.step) else { return Ok(None) };
-        self.permit(limit, &work.host).await.map(Some)
+    /// Waits until the turn that a work is a part of has begun.
+    pub(super) async fn turn(&self, index: usize) -> Result<(), String> {
+        self.unless_halted(&self.plan.works[index].host, self.turns.begin(index)).await?
     }
 
-    /// A place among those that work, or that move large files, at once.
-    pub(super) async fn fork(&self, host: &str, transfers: bool) -> Result<OwnedSemaphorePermit, String> {
-        self.permit(if transfers { &self.uploads } else { &self.forks }, host).await
-    }
-
-    async fn permit(&self, limit: &Arc<Semaphore>, host: &str) -> Result<OwnedSemaphorePermit, String> {
-        let permit = self.unless_halted(host, limit.clone().acquire_owned()).await?;
-        Ok(permit.expect("no semaphore of a run is ever closed"))
+    /// A permit for what a host does next; a wait and the control machine need none.
+    pub(super) async fn permit(
+        &self,
+        work: &Work,
+        load: Load,
+        transfers: bool,
+    ) -> Result<Option<Permit>, String> {
+        let queue = match load {
+            _ if work.host == crate::CONTROL => return Ok(None),
+            Load::Wait => return Ok(None),
+            Load::Pull => &self.pulls,
+            Load::Work if transfers => &self.uploads,
+            Load::Work => &self.forks,
+        };
+        self.unless_halted(&work.host, queue.permit(work.priority)).await.map(Some)
     }
 
     /// A work has failed for good: ends its host, or the whole run.
@@ -156,18 +183,19 @@ impl Shared {
         let work = &self.plan.works[index];
         let step = &self.plan.steps[work.step];
         let failure = self.events.redactor().failure(failure);
-        let reason = format!("\"{}\" failed on {}", step.title, work.host);
+        let reason = format!("\"{}\" failed on {}", step.title, work.subject());
         self.book.failed(&self.plan, index, &failure);
+        self.turns.ended(index, Some(&reason));
         let mut pages = self.book.pages();
         if self.options.ignore_err {
             pages.dropped.entry(work.host.clone()).or_insert(reason.clone());
         }
         if !self.options.cancel.is_cancelled() {
             pages.failures.push(TaskFailure {
-                host: work.host.clone(),
+                host: work.subject().to_owned(),
                 module: self.plan.modules[step.module].to_owned(),
-                task: step.name.to_owned(),
-                title: step.title.to_owned(),
+                task: step.name.to_string(),
+                title: step.title.to_string(),
                 failure,
             });
         }
@@ -184,6 +212,7 @@ impl Shared {
         for &index in works {
             let work = &self.plan.works[index];
             self.book.skipped(&self.plan, index, reason);
+            self.turns.ended(index, Some(reason));
             self.fail_slots(work, reason);
             if self.options.ignore_err {
                 self.book.pages().dropped.entry(work.host.clone()).or_insert_with(|| reason.to_owned());
@@ -209,7 +238,12 @@ impl Shared {
             failures: pages.failures.clone(),
             dropped: pages.dropped.clone(),
             changed: pages.changed,
-            unchanged: self.plan.works.iter().filter(|work| work.operations.is_empty()).count(),
+            unchanged: self
+                .plan
+                .works
+                .iter()
+                .filter(|work| work.operations.is_empty() && !self.plan.steps[work.step].barrier)
+                .count(),
             took,
             round_trips: stats
                 .map(|(host, connection)| (host.clone(), connection.stats().round_trips))

@@ -22,6 +22,7 @@ pub(crate) fn failure() -> Failure {
         ],
         hint: Some("port 10250 is used by `python3` on node1; stop it".into()),
         transient: false,
+        ..Failure::default()
     }
 }
 

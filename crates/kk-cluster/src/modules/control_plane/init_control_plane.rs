@@ -53,7 +53,7 @@ pub(super) fn task(target: &Target) -> Task {
 fn init(target: &Target, host: &Host) -> Command {
     let script = format!(
         "mkdir -p -m 755 /etc/kubernetes\nrm -f /etc/kubernetes/pki/apiserver.crt /etc/kubernetes/pki/apiserver.key\n\
-         kubeadm init --config init.yaml --skip-phases=addon --ignore-preflight-errors={}\n{DROP_COPIES}",
+         kk_do kubeadm init --config init.yaml --skip-phases=addon --ignore-preflight-errors={}\n{DROP_COPIES}",
         quote(&ignored_checks(target, host))
     );
     Command::new("initialise the control plane (kubeadm init)", script)

@@ -1,7 +1,7 @@
 //! The action that pulls images through the runtime.
 
 use kk_connector::quote;
-use kk_engine::{Action, Apply, Change, Facts, Script};
+use kk_engine::{Action, Apply, Change, Facts, Load, Script};
 
 /// Images of one host.
 pub(super) struct Pull {
@@ -38,6 +38,10 @@ impl Action for Pull {
              n=0 failed=\nfor image; do\n    n=$((n + 1))\n    wait \"$(cat pid.$n)\" || {{ failed=1; echo \"$image: $(tail -n 3 pull.$n)\" >&2; }}\ndone\n[ -z \"$failed\" ]\n",
             words.join(" ")
         )))
+    }
+
+    fn load(&self) -> Load {
+        Load::Pull
     }
 
     fn transient(&self, _code: i32, stderr: &str) -> bool {

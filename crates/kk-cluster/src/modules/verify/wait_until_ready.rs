@@ -34,6 +34,7 @@ pub(super) fn task(target: &Target) -> Task {
     let wait = ForJoined::new(target, move |nodes| {
         Command::new("wait until nodes are Ready and their pods run", script(&workloads, nodes))
             .when(move |_| !ready)
+            .only_waits()
             .hint(
                 "",
                 "look at the pods that are not ready: \"kubectl get pods -A\", \"kubectl describe pod …\"",

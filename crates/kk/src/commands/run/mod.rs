@@ -207,6 +207,7 @@ impl<'a> Run<'a> {
             upload_forks: self.options.upload_forks.unwrap_or(defaults.upload_forks),
             stop: self.cancel.tidy.clone(),
             cancel: self.cancel.at_once.clone(),
+            ..defaults
         };
         let report = kk_engine::run(plan, self.traced_connections(), options, self.events.clone()).await;
         self.changed += report.changed;
