@@ -213,6 +213,14 @@ fn cluster_configuration(target: &Target) -> Value {
     });
     if is_v1beta4(target) {
         document["encryptionAlgorithm"] = json!(kubernetes.encryption_algorithm.as_str());
+        for (name, period) in [
+            ("certificateValidityPeriod", &kubernetes.certificate_validity_period),
+            ("caCertificateValidityPeriod", &kubernetes.ca_certificate_validity_period),
+        ] {
+            if let Some(period) = period {
+                document[name] = json!(period);
+            }
+        }
         // CoreDNS comes from this program's own template; `kubeadm upgrade` must not put its own in its place.
         document["dns"] = json!({"disabled": true});
         document["proxy"] = json!({"disabled": kubernetes.disable_kube_proxy});

@@ -171,6 +171,16 @@ impl<'a> At<'a> {
         }
     }
 
+    /// True when the file has this key. A configuration that comes from no file has none.
+    pub(crate) fn has(self, key: &str) -> bool {
+        self.node.is_some_and(|node| node.entry(key).is_some())
+    }
+
+    /// True when there is a file at all.
+    pub(crate) fn is_somewhere(self) -> bool {
+        self.span.is_some()
+    }
+
     /// An item of a list; of a single value in place of a list, that value.
     pub(crate) fn item(self, index: usize) -> Self {
         match self.node.map(|node| &node.value) {

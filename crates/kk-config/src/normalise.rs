@@ -3,6 +3,7 @@
 //! Each part takes its section of the document and the place of that section. Where something is wrong it is
 //! reported and any value stands in for it: a configuration with an error never leaves this crate.
 
+mod components;
 mod endpoint;
 mod etcd;
 mod hosts;

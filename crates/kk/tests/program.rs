@@ -76,6 +76,7 @@ spec:
   roleGroups:
     etcd: [node1]
     control-plane: [node9]
+  network: {plugin: flannel}
 ";
     let directory = with_file("bad.yaml", text);
     let shown = all(directory.path(), &["config", "validate", "-f", "bad.yaml"]);

@@ -1,6 +1,6 @@
 //! `spec.kubernetes`.
 
-use super::syntax;
+use super::{components, syntax};
 use crate::Overrides;
 use crate::findings::{At, Findings};
 use crate::spec::{EncryptionAlgorithm, Kubernetes, ProxyMode};
@@ -8,6 +8,10 @@ use crate::v1alpha2::{self, ContainerManager, KubernetesType};
 use crate::version::{KubeVersion, NEWEST_MINOR, OLDEST_MINOR};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+
+/// Seconds that kubeadm's certificates are valid by default: ten years for CAs, one for others.
+const CA_VALIDITY: u64 = 87_600 * 3600;
+const LEAF_VALIDITY: u64 = 8_760 * 3600;
 
 pub(super) fn kubernetes(
     doc: v1alpha2::Kubernetes,
@@ -25,8 +29,14 @@ pub(super) fn kubernetes(
         let message = format!("Kubernetes {version} has no usable nftables mode of kube-proxy");
         out.error(at.key("proxyMode"), message, "use iptables or ipvs, or Kubernetes 1.31 or newer");
     }
+    components::check_kubelet(&doc.kubelet_configuration, at.key("kubeletConfiguration"), out);
+    components::check_kube_proxy(&doc.kube_proxy_configuration, at.key("kubeProxyConfiguration"), out);
+    refuse_blanks(&doc.kubelet_args, at.key("kubeletArgs"), out);
+    check_validity(&doc, version, at, out);
     Kubernetes {
         version,
+        certificate_validity_period: doc.certificate_validity_period.clone(),
+        ca_certificate_validity_period: doc.ca_certificate_validity_period.clone(),
         encryption_algorithm: encryption_algorithm(doc.encryption_algorithm, version, at, out),
         apiserver_args: arguments(&doc.apiserver_args, at.key("apiserverArgs"), out),
         controller_manager_args: arguments(
@@ -124,6 +134,42 @@ fn encryption_algorithm(
             }
             algorithm
         }
+    }
+}
+
+/// kubeadm knows the periods from v1beta4 on, which is the format for 1.31 and newer. A certificate that outlives its CA
+/// is useless.
+fn check_validity(doc: &v1alpha2::Kubernetes, version: KubeVersion, at: At<'_>, out: &mut Findings<'_>) {
+    let mut period = |text: &Option<String>, key: &str, default: u64| {
+        let Some(text) = text else { return Some(default) };
+        if !version.at_least(1, 31) {
+            let message = format!("Kubernetes {version} has fixed periods of validity");
+            out.error(at.key(key), message, "remove this line, or use Kubernetes 1.31 or newer");
+        }
+        let seconds = syntax::go_duration(text);
+        if seconds.is_none() {
+            let hint = "write hours, such as 8760h for a year";
+            out.error(at.key(key), format!("`{text}` is not a duration"), hint);
+        }
+        seconds
+    };
+    let ca = period(&doc.ca_certificate_validity_period, "caCertificateValidityPeriod", CA_VALIDITY);
+    let leaf = period(&doc.certificate_validity_period, "certificateValidityPeriod", LEAF_VALIDITY);
+    let (Some(ca), Some(leaf)) = (ca, leaf) else { return };
+    if leaf > ca {
+        let key = "certificateValidityPeriod";
+        let key = if at.has(key) { key } else { "caCertificateValidityPeriod" };
+        let message =
+            format!("certificates would be valid longer ({} h) than their CA ({} h)", leaf / 3600, ca / 3600);
+        out.error(at.key(key), message, "give the CA the longer period");
+    }
+}
+
+/// systemd splits the kubelet's flags at blanks.
+fn refuse_blanks(texts: &[String], at: At<'_>, out: &mut Findings<'_>) {
+    for (i, text) in texts.iter().enumerate().filter(|(_, text)| text.contains(' ')) {
+        let message = format!("`{text}` has a blank, at which systemd splits the kubelet's flags");
+        out.error(at.item(i), message, "leave out the blank, or use kubeletConfiguration");
     }
 }
 

@@ -28,6 +28,11 @@ pub(super) fn network(
         ranges(&doc.kube_service_cidr, &defaults.kube_service_cidr, at.key("kubeServiceCIDR"), out);
     check_families(pods_v6, services_v6, hosts, spec, out);
     check_services(services, services_v6, at.key("kubeServiceCIDR"), out);
+    if at.is_somewhere() && !at.has("plugin") && !out.is_unread(at) {
+        let message = "no network plugin is named: flannel is installed, which ignores NetworkPolicies";
+        let hint = "write `plugin: flannel`; KubeKey's default was calico, which enforces them";
+        out.warning(at, message, hint);
+    }
     let network = Network { plugin: plugin(doc, kubernetes, at, out), pods, pods_v6, services, services_v6 };
     check_node_ranges(&network, kubernetes, hosts, spec, out);
     network

@@ -96,6 +96,34 @@ pub(super) fn is_one_word(text: &str) -> bool {
     !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control())
 }
 
+/// A quantity of Kubernetes that is above zero: a decimal number with a suffix such as `Mi`, `G`, `m` or `e3`.
+pub(super) fn is_positive_quantity(text: &str) -> bool {
+    const SUFFIXES: [&str; 16] =
+        ["", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, suffix) = text.split_at(end);
+    let exponent = suffix.strip_prefix(['e', 'E']).is_some_and(|digits| digits.parse::<i8>().is_ok());
+    number.parse::<f64>().is_ok_and(|number| number > 0.0) && (exponent || SUFFIXES.contains(&suffix))
+}
+
+/// Seconds of a duration as Go writes it, in hours, minutes and seconds: `8760h`, `1h30m`.
+pub(super) fn go_duration(text: &str) -> Option<u64> {
+    let (mut seconds, mut rest) = (0_u64, text);
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| !c.is_ascii_digit())?;
+        let number: u64 = rest[..end].parse().ok()?;
+        let unit = match rest[end..].chars().next()? {
+            'h' => 3600,
+            'm' => 60,
+            's' => 1,
+            _ => return None,
+        };
+        seconds = seconds.checked_add(number.checked_mul(unit)?)?;
+        rest = &rest[end + 1..];
+    }
+    (seconds > 0).then_some(seconds)
+}
+
 /// `http://…` or `https://…` with a host and without credentials.
 pub(super) fn url_problem(text: &str) -> Option<&'static str> {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
@@ -162,6 +190,25 @@ mod tests {
         }
         for bad in ["", "/", "//", "data", "/data/../etc", "/a b", "/a\n"] {
             assert!(!is_absolute_path(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn quantities() {
+        for good in ["1", "500Mi", "1.5G", ".5Gi", "100m", "1e3"] {
+            assert!(is_positive_quantity(good), "{good}");
+        }
+        for bad in ["", "0", "Mi", "-1", "1 Gi", "1MB", "1e", "1.2.3", "10%"] {
+            assert!(!is_positive_quantity(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn durations() {
+        assert_eq!(go_duration("8760h"), Some(31_536_000));
+        assert_eq!(go_duration("1h30m5s"), Some(5405));
+        for bad in ["", "0h", "1", "h", "1d", "1.5h", "-1h", "1h 2m", "99999999999999999999h"] {
+            assert_eq!(go_duration(bad), None, "{bad}");
         }
     }
 

@@ -45,6 +45,10 @@ pub struct Kubernetes {
     pub kubelet_configuration: Map<String, Value>,
     /// Top-level keys that replace those of the generated `KubeProxyConfiguration`.
     pub kube_proxy_configuration: Map<String, Value>,
+    /// How long certificates of kubeadm's are valid, as Go writes durations.
+    pub certificate_validity_period: Option<String>,
+    /// How long their CAs are valid.
+    pub ca_certificate_validity_period: Option<String>,
     /// Algorithm of the cluster's keys.
     pub encryption_algorithm: EncryptionAlgorithm,
 }

@@ -75,6 +75,10 @@ pub struct Kubernetes {
     pub kubelet_configuration: Map<String, Value>,
     /// Top-level keys that replace those of the generated `KubeProxyConfiguration`.
     pub kube_proxy_configuration: Map<String, Value>,
+    /// How long the certificates that kubeadm makes are valid, such as `8760h`; from Kubernetes 1.31 on.
+    pub certificate_validity_period: Option<String>,
+    /// How long their CAs are valid, such as `87600h`; from Kubernetes 1.31 on.
+    pub ca_certificate_validity_period: Option<String>,
     /// Algorithm of the cluster's keys: `ECDSA-P256`, `RSA-2048`, `RSA-3072` or `RSA-4096`; by default the first from
     /// Kubernetes 1.31 on, and `RSA-2048` before.
     pub encryption_algorithm: Option<EncryptionAlgorithm>,
@@ -111,6 +115,8 @@ impl Default for Kubernetes {
             feature_gates: BTreeMap::new(),
             kubelet_configuration: Map::new(),
             kube_proxy_configuration: Map::new(),
+            certificate_validity_period: None,
+            ca_certificate_validity_period: None,
             encryption_algorithm: None,
         }
     }

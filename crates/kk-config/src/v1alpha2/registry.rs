@@ -14,7 +14,8 @@ pub struct Registry {
     pub kind: Option<RegistryType>,
     /// Mirrors of docker.io, tried in this order.
     pub registry_mirrors: Vec<String>,
-    /// Registries, `host[:port]`, whose certificate is not verified.
+    /// Registries, `host[:port]`, whose certificate is not verified (KubeKey: plain HTTP, for which `plainHTTP` in `auths`
+    /// is here).
     pub insecure_registries: Vec<String>,
     /// `host[:port][/path]` that replaces the registry of every image of the cluster.
     pub private_registry: Option<String>,

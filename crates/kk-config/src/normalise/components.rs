@@ -1,0 +1,115 @@
+//! `kubeletConfiguration` and `kubeProxyConfiguration`: what can be known to be wrong before a kubelet refuses it.
+//!
+//! A kubelet that refuses its configuration does not start, so its node is lost. Keys that are not known are a warning
+//! only: a newer Kubernetes may have them.
+
+use super::syntax;
+use crate::findings::{At, Findings};
+use crate::reader::did_you_mean;
+use serde_json::{Map, Value};
+
+/// Fields of `KubeletConfiguration` (kubelet.config.k8s.io/v1beta1), one a line: staging/src/k8s.io/kubelet/config/
+/// v1beta1/types.go of Kubernetes 1.36.
+const KUBELET: &str = include_str!("../known/kubelet.txt");
+/// Fields of `KubeProxyConfiguration` (kubeproxy.config.k8s.io/v1alpha1): staging/src/k8s.io/kube-proxy/config/v1alpha1/
+/// types.go of Kubernetes 1.36.
+const KUBE_PROXY: &str = include_str!("../known/kube_proxy.txt");
+/// What every configuration document has.
+const TYPE_META: [&str; 2] = ["apiVersion", "kind"];
+
+/// Signals of eviction thresholds (pkg/kubelet/eviction/api/types.go).
+const SIGNALS: [&str; 9] = [
+    "memory.available",
+    "allocatableMemory.available",
+    "nodefs.available",
+    "nodefs.inodesFree",
+    "imagefs.available",
+    "imagefs.inodesFree",
+    "containerfs.available",
+    "containerfs.inodesFree",
+    "pid.available",
+];
+
+/// The kubelet's defaults of `imageGCHighThresholdPercent` and `imageGCLowThresholdPercent`.
+const IMAGE_GC: [(&str, i64); 2] = [("imageGCHighThresholdPercent", 85), ("imageGCLowThresholdPercent", 80)];
+
+/// Checks the settings of the kubelet.
+pub(super) fn check_kubelet(settings: &Map<String, Value>, at: At<'_>, out: &mut Findings<'_>) {
+    warn_of_unknown(settings, KUBELET, "the kubelet", at, out);
+    check_image_gc(settings, at, out);
+    for name in ["evictionHard", "evictionSoft", "evictionMinimumReclaim"] {
+        if let Some(thresholds) = settings.get(name).and_then(Value::as_object) {
+            check_thresholds(thresholds, at.key(name), out);
+        }
+    }
+    let grace = settings.get("evictionSoftGracePeriod");
+    for signal in settings.get("evictionSoft").and_then(Value::as_object).into_iter().flat_map(Map::keys) {
+        if grace.is_none_or(|grace| grace.get(signal).is_none()) {
+            let message = format!("the soft threshold of `{signal}` has no grace period");
+            out.error(at.key("evictionSoft").name(signal), message, "add it to evictionSoftGracePeriod");
+        }
+    }
+}
+
+/// Checks the settings of kube-proxy.
+pub(super) fn check_kube_proxy(settings: &Map<String, Value>, at: At<'_>, out: &mut Findings<'_>) {
+    warn_of_unknown(settings, KUBE_PROXY, "kube-proxy", at, out);
+}
+
+fn warn_of_unknown(
+    settings: &Map<String, Value>,
+    known: &str,
+    program: &str,
+    at: At<'_>,
+    out: &mut Findings<'_>,
+) {
+    let known = || known.lines().chain(TYPE_META);
+    for key in settings.keys().filter(|key| !known().any(|field| field == key.as_str())) {
+        let hint = did_you_mean(key, known()).unwrap_or_else(|| {
+            "check the name; a program that does not know a field may refuse to start".to_owned()
+        });
+        out.warning(at.name(key), format!("`{key}` is not known as a setting of {program}"), hint);
+    }
+}
+
+/// The kubelet refuses a high threshold that is not above the low one.
+fn check_image_gc(settings: &Map<String, Value>, at: At<'_>, out: &mut Findings<'_>) {
+    let [high, low] =
+        IMAGE_GC.map(|(name, default)| settings.get(name).and_then(Value::as_i64).unwrap_or(default));
+    let given = IMAGE_GC.iter().find(|(name, _)| settings.contains_key(*name));
+    let Some((name, _)) = given else { return };
+    if high <= low {
+        let message = format!(
+            "imageGCHighThresholdPercent ({high}) is not above imageGCLowThresholdPercent ({low}): kubelets do not start"
+        );
+        out.error(at.key(name), message, "set both, the high one above the low one");
+    }
+    for (name, _) in IMAGE_GC {
+        let percent = settings.get(name).and_then(Value::as_i64);
+        if percent.is_some_and(|percent| !(0..=100).contains(&percent)) {
+            out.error(at.key(name), "this is not a percentage", "give a number from 0 to 100");
+        }
+    }
+}
+
+fn check_thresholds(thresholds: &Map<String, Value>, at: At<'_>, out: &mut Findings<'_>) {
+    for (signal, value) in thresholds {
+        if !SIGNALS.contains(&signal.as_str()) {
+            let hint = did_you_mean(signal, SIGNALS.into_iter())
+                .unwrap_or_else(|| format!("one of {}", SIGNALS.join(", ")));
+            out.error(at.name(signal), format!("`{signal}` is not an eviction signal"), hint);
+        }
+        if !value.as_str().is_some_and(is_threshold) {
+            let hint = "give a quantity or a percentage as text, such as \"500Mi\" or \"10%\"";
+            out.error(at.key(signal), format!("{value} is not an eviction threshold"), hint);
+        }
+    }
+}
+
+/// `10%`, or a quantity above zero.
+fn is_threshold(text: &str) -> bool {
+    match text.strip_suffix('%') {
+        Some(percent) => percent.parse::<f64>().is_ok_and(|percent| (0.0..=100.0).contains(&percent)),
+        None => syntax::is_positive_quantity(text),
+    }
+}
