@@ -9,12 +9,14 @@ use kk::{
     exit::ExitStatus,
     printer::Printer,
 };
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(refused) => return refuse(&refused),
     };
+    raise_descriptor_limit();
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -23,9 +25,16 @@ fn main() -> ExitCode {
         }
     };
     let status = runtime.block_on(kk::run(cli));
-    // A thread may still wait for an answer on the terminal; nobody needs it any more.
+    // A thread may still wait for an answer on the terminal, which is not needed any more.
     runtime.shutdown_background();
     status.into()
+}
+
+/// Each host takes some descriptors, and the usual soft limit is 1024. A smaller limit is no reason to stop: it is enough
+/// for fewer hosts.
+fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 /// Help and version end here, too.

@@ -224,6 +224,31 @@ fn nohup_is_respected() {
     assert_eq!(ended, None, "the signal was heard");
 }
 
+/// Hundreds of hosts need more descriptors than the usual soft limit has.
+#[test]
+fn the_soft_limit_of_descriptors_is_raised_to_the_hard_one() {
+    let silent = Silent::new();
+    let script = "ulimit -Sn 200 && exec \"$0\" create cluster -f cluster.yaml -y";
+    let mut child = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_kk")])
+        .current_dir(silent.directory.path())
+        .env("HOME", silent.directory.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let held = accept(&silent.listener);
+    let limits = fs::read_to_string(format!("/proc/{}/limits", child.id()));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(held.is_some(), "nothing connected");
+    let limits = limits.unwrap();
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!(words[3], words[4], "soft and hard: {line}");
+}
+
 /// A run on a terminal that goes away in the middle, as with a lost SSH session.
 #[test]
 fn a_run_ends_tidily_with_its_terminal() {
@@ -235,8 +260,9 @@ fn a_run_ends_tidily_with_its_terminal() {
         env!("CARGO_BIN_EXE_kk")
     );
     fs::write(silent.directory.path().join("script"), script).unwrap();
-    let mut terminal = Command::new("script")
-        .args(["-qec", "sh script; :", "/dev/null"])
+    // The terminal's first shell must not inherit from the tests that the signal is ignored, as below nohup.
+    let mut terminal = Command::new("env")
+        .args(["--default-signal=HUP", "script", "-qec", "sh script; :", "/dev/null"])
         .current_dir(silent.directory.path())
         .env("HOME", silent.directory.path())
         .env_remove("CI")
