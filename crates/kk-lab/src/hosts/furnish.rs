@@ -24,6 +24,10 @@ ExecStart=/bin/sh /usr/local/sbin/lab-prepare
 WantedBy=sysinit.target
 ";
 
+/// Only network cards: networkd waits until udev has seen them, and older releases fail over this machine's other devices.
+const COLDPLUG: &str =
+    "[Service]\nExecStart=\nExecStart=-/bin/udevadm trigger --subsystem-match=net --action=add\n";
+
 /// A user besides root, who may do everything by sudo with the password. Not printable: it holds that password.
 #[derive(Clone)]
 pub(crate) struct SudoUser {
@@ -53,6 +57,7 @@ pub(super) fn container(
             root.join("etc/systemd/system/systemd-hostnamed.service.d/lab.conf"),
             "[Service]\nRestart=on-failure\n".into(),
         ),
+        (root.join("etc/systemd/system/systemd-udev-trigger.service.d/lab.conf"), COLDPLUG.to_owned()),
         (root.join("etc/systemd/system/lab-prepare.service"), PREPARE_UNIT.to_owned()),
         (root.join("usr/local/sbin/lab-prepare"), PREPARE.to_owned()),
     ];
