@@ -1,6 +1,12 @@
 //! Typed values by which lanes wait for each other. Each is written once, by the task that provides it.
 
-use std::{any::Any, collections::HashMap, fmt, marker::PhantomData, sync::Arc};
+use std::{
+    any::Any,
+    collections::{BTreeMap, HashMap},
+    fmt,
+    marker::PhantomData,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use tokio::sync::watch;
 
@@ -55,13 +61,24 @@ enum State {
 /// All slots of one run. Cheap to clone; the clones share the values.
 #[derive(Clone, Default)]
 pub struct Slots {
-    slots: Arc<std::sync::Mutex<HashMap<SlotKey, watch::Sender<State>>>>,
+    slots: Arc<Mutex<HashMap<SlotKey, watch::Sender<State>>>>,
+    outputs: Arc<Mutex<BTreeMap<String, serde_json::Value>>>,
 }
 
 impl Slots {
     fn sender(&self, key: &SlotKey) -> watch::Sender<State> {
         let mut slots = self.slots.lock().expect("no holder of this lock panics");
         slots.entry(key.clone()).or_insert_with(|| watch::channel(State::Empty).0).clone()
+    }
+
+    /// Leaves a value for the end of the command: the summary and `--output json`. It must hold no secret.
+    pub fn output(&self, name: impl Into<String>, value: impl Into<serde_json::Value>) {
+        self.outputs.lock().unwrap_or_else(PoisonError::into_inner).insert(name.into(), value.into());
+    }
+
+    /// The values left so far.
+    pub(crate) fn outputs(&self) -> BTreeMap<String, serde_json::Value> {
+        self.outputs.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Fills a slot. The first value stays; a slot is written once.

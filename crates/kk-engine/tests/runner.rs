@@ -538,6 +538,18 @@ async fn what_a_script_prints_reaches_the_slot_exactly() {
 }
 
 #[tokio::test]
+async fn a_task_leaves_values_for_the_end_of_the_command() {
+    let host = ShellHost::new("a");
+    let print = kk_engine::actions::Command::new("look", "echo 364").output(Arc::new(|stdout, slots| {
+        slots.output("certificate_days", stdout.trim().parse::<u32>().unwrap());
+        Ok(())
+    }));
+    let tasks = vec![Task::new("t", "").on("a", HostWork::new(vec![Box::new(print)]))];
+    let ran = run(tasks, &[&host], Options::default()).await;
+    assert_eq!(ran.report.outputs["certificate_days"], 364);
+}
+
+#[tokio::test]
 async fn output_that_is_not_understood_fails_its_task() {
     let host = ShellHost::new("a");
     let action = kk_engine::actions::Command::new("print", "echo nonsense")

@@ -75,6 +75,8 @@ pub struct Report {
     pub unchanged: usize,
     /// Time of the run.
     pub took: Duration,
+    /// Values that tasks left with [`crate::Slots::output`], by name.
+    pub outputs: BTreeMap<String, serde_json::Value>,
     /// Round trips by host, as the connections count them.
     pub round_trips: BTreeMap<String, u64>,
 }

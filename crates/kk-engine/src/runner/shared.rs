@@ -245,6 +245,7 @@ impl Shared {
                 .filter(|work| work.operations.is_empty() && !self.plan.steps[work.step].barrier)
                 .count(),
             took,
+            outputs: self.slots.outputs(),
             round_trips: stats
                 .map(|(host, connection)| (host.clone(), connection.stats().round_trips))
                 .collect(),
