@@ -1,13 +1,19 @@
 //! The command line: types for clap and nothing else. What a command does is in `commands/`.
 
 mod cluster;
+mod completion;
+mod config_validate;
+mod create_config;
 pub mod kubekey;
-mod other;
+mod version;
 
 pub use cluster::{
     ContainerManager, CreateCluster, DeleteCluster, HostKeyChecking, OutputFormat, OutputOptions, RunOptions,
 };
-pub use other::{Completion, ConfigValidate, CreateConfig, ShellName, Style, Version, VersionFormat};
+pub use completion::{Completion, ShellName};
+pub use config_validate::ConfigValidate;
+pub use create_config::{CreateConfig, Style};
+pub use version::{Version, VersionFormat};
 
 use clap::{Parser, Subcommand};
 

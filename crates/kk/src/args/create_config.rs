@@ -1,0 +1,46 @@
+//! Options of `kk create config`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// Options of `kk create config`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kk create config                               write config-sample.yaml
+  kk create config --name prod -f prod.yaml --with-kubernetes v1.36.4")]
+pub struct CreateConfig {
+    /// Name of the cluster
+    #[arg(long, default_value = "sample")]
+    pub name: String,
+
+    /// Kubernetes version [default: the newest tested one]
+    #[arg(long, value_name = "VERSION")]
+    pub with_kubernetes: Option<String>,
+
+    /// File to write, or - for stdout [default: config-NAME.yaml]
+    #[arg(short, long, value_name = "FILE")]
+    pub filename: Option<PathBuf>,
+
+    /// What kind of cluster
+    #[arg(long, value_name = "KIND", default_value = "three-nodes")]
+    pub style: Style,
+
+    /// Overwrite the file if it exists
+    #[arg(short = 'y', long = "yes", visible_alias = "force")]
+    pub overwrite: bool,
+}
+
+/// The samples that can be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Style {
+    /// One host with every role
+    AllInOne,
+    /// One control plane and two workers
+    ThreeNodes,
+    /// Three control planes behind a load balancer
+    Ha,
+    /// A mirror and a private registry
+    Offline,
+}
