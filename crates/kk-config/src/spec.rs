@@ -162,18 +162,9 @@ pub struct Network {
 }
 
 impl Network {
-    /// The address of the Service `kubernetes`: the first of the Service range.
-    pub fn api_service_address(&self) -> Ipv4Addr {
-        self.service_address(1)
-    }
-
     /// The address of the cluster's DNS Service: the third of the Service range, as KubeKey has it.
     pub fn dns_service_address(&self) -> Ipv4Addr {
-        self.service_address(3)
-    }
-
-    fn service_address(&self, number: u32) -> Ipv4Addr {
-        Ipv4Addr::from(u32::from(self.services.network()) + number)
+        Ipv4Addr::from(u32::from(self.services.network()) + 3)
     }
 
     /// Pod ranges as Kubernetes takes them: `v4` or `v4,v6`.
