@@ -1,6 +1,8 @@
-//! What the first control plane knows about the cluster: from its API, and while that is down, from its disk.
+//! What a control plane knows about the cluster: from its API, and while that is down, from its disk.
 
 use std::collections::BTreeMap;
+
+use kk_engine::Facts;
 
 /// The cluster as its API shows it. Without an answer from it, only what is on disk is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,6 +43,11 @@ pub(crate) const QUERY: &str = r#"if [ -e /etc/kubernetes/kubekey/cluster.yaml ]
 get nodes,deployments,daemonsets,configmaps -A -o go-template='{{range .items}}{{.kind}}{{"\t"}}{{.metadata.namespace}}/{{.metadata.name}}{{"\t"}}{{if eq .kind "Node"}}{{range .status.conditions}}{{if eq .type "Ready"}}{{.status}}{{end}}{{end}}{{"\t"}}{{.status.nodeInfo.kubeletVersion}}{{"\t"}}{{range $k, $v := .metadata.labels}}{{$k}}={{$v}} {{end}}{{"\t"}}{{range .spec.taints}}{{.key}}{{if .value}}={{.value}}{{end}}:{{.effect}} {{end}}{{else if eq .kind "Deployment"}}{{.spec.replicas}}{{"\t"}}{{if eq .status.observedGeneration .metadata.generation}}{{with .status.availableReplicas}}{{.}}{{else}}0{{end}}{{else}}0{{end}}{{else if eq .kind "DaemonSet"}}{{.status.desiredNumberScheduled}}{{"\t"}}{{if eq .status.observedGeneration .metadata.generation}}{{with .status.numberAvailable}}{{.}}{{else}}0{{end}}{{else}}0{{end}}{{end}}{{"\n"}}{{end}}end{{"\n"}}' || :"#;
 
 impl ClusterState {
+    /// What a control plane has answered; nothing when it was not asked.
+    pub(crate) fn of(facts: &Facts) -> Self {
+        facts.values.get("cluster").map(|answer| Self::parse(answer)).unwrap_or_default()
+    }
+
     /// Reads the answer to [`QUERY`]. A cut answer of the API counts as none.
     pub(crate) fn parse(text: &str) -> Self {
         let mut state = Self::default();

@@ -1,41 +1,70 @@
 //! What can go wrong before anything runs.
 
-use crate::{TemplateError, vault::VaultError};
+use kk_engine::PlanError;
 
-/// A pipeline cannot be built: something on this machine is not as the file says.
+use crate::TemplateError;
+
+/// A plan cannot be built, and why.
 #[derive(Debug, thiserror::Error)]
-#[error("{what}")]
-pub struct BuildError {
-    /// What is wrong.
-    pub what: String,
-    /// What to do.
-    pub hint: Option<String>,
+pub enum BuildError {
+    /// The Cluster file, or what it names, is not as it has to be. Known before any host is contacted.
+    #[error("{what}")]
+    Config {
+        /// What is wrong.
+        what: String,
+        /// What to do.
+        hint: Option<String>,
+    },
+    /// A file of this machine cannot be used.
+    #[error("{what}")]
+    Local {
+        /// What is wrong.
+        what: String,
+        /// What to do.
+        hint: Option<String>,
+    },
+    /// Hosts hold a cluster that is not the one of the file.
+    #[error("{what}")]
+    Foreign {
+        /// What is there, and on which hosts.
+        what: String,
+        /// What to do.
+        hint: String,
+    },
+    /// The plan is not valid: a defect of this program.
+    #[error("internal error: invalid plan: {0}")]
+    Internal(#[from] PlanError),
 }
 
 impl BuildError {
-    /// An error with a hint.
-    pub fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { what: what.into(), hint: Some(hint.into()) }
+    /// A mistake in the Cluster file.
+    pub(crate) fn config(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Config { what: what.into(), hint: Some(hint.into()) }
+    }
+
+    /// A file of this machine that cannot be used.
+    pub(crate) fn local(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Local { what: what.into(), hint: Some(hint.into()) }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Config { hint, .. } | Self::Local { hint, .. } => hint.clone(),
+            Self::Foreign { hint, .. } => Some(hint.clone()),
+            Self::Internal(_) => Some("please report it with your file".to_owned()),
+        }
     }
 }
 
 impl From<TemplateError> for BuildError {
     fn from(error: TemplateError) -> Self {
-        Self { what: error.to_string(), hint: None }
-    }
-}
-
-impl From<VaultError> for BuildError {
-    fn from(error: VaultError) -> Self {
-        Self::new(
-            error.to_string(),
-            "the vault holds the CA of etcd: restore it from a copy; remove it only when its cluster is gone",
-        )
+        Self::Local { what: error.to_string(), hint: None }
     }
 }
 
 impl From<kk_artifact::Error> for BuildError {
     fn from(error: kk_artifact::Error) -> Self {
-        Self { what: error.to_string(), hint: error.hint() }
+        Self::Config { what: error.to_string(), hint: error.hint() }
     }
 }

@@ -1,28 +1,34 @@
-//! All knowledge of Kubernetes on hosts: what is looked at, what is checked, and the modules and pipelines that make it
-//! so.
+//! All knowledge of Kubernetes on hosts: the capabilities of a cluster, and the pipelines made of them.
 //!
-//! The way in is [`Session`]: it loads what is on this machine, asks the hosts once, and builds the plan of a command.
+//! The entry point is [`Session`]: it loads what is on this machine, probes the hosts once, and builds the plan of a
+//! command.
 
+mod actions;
+mod artifacts;
+mod capabilities;
+mod capability;
 mod cluster_state;
 mod error;
-mod fetch;
+mod findings;
+mod host_layout;
 mod images;
-mod join;
+mod inputs;
 mod kubeadm;
-mod modules;
+mod local;
 mod pipelines;
+mod pki;
 mod precheck;
 mod probe;
+mod requirements;
 mod session;
-mod target;
+mod shell;
+mod slots;
 mod templates;
 #[cfg(test)]
 mod testing;
-mod vault;
 mod yaml;
 
 pub use error::BuildError;
-pub use session::{Create, Delete, Probed, Session, Settings};
-pub use target::Options;
-pub(crate) use target::Target;
+pub use inputs::{Options, Probed};
+pub use session::{Create, Session, Settings};
 pub use templates::{TemplateError, Templates};

@@ -1,32 +1,34 @@
-//! One command from its file to its plan: what is on this machine, the way to the hosts, one question to each of them.
+//! One command from its file to its plan: what is on this machine, the connections to the hosts, one probe of each.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use futures::future::join_all;
-use kk_artifact::{Artifact, Catalogue, Checksum, Component, Store, StoreSettings, Versions};
-use kk_config::{Arch, Host, PrivateKey, Secret, Spec};
+use kk_config::{Host, PrivateKey, Secret, Spec};
 use kk_connector::{Connection, HostKeyPolicy, LocalConnection, SshConfig, SshConnection};
-use kk_engine::{Facts, Failure, Finding, Plan, ProbeSpec, Severity};
+use kk_engine::{Facts, Finding, Plan, ProbeSpec};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    BuildError, Options, Target,
-    cluster_state::ClusterState,
+    BuildError, Options, Probed,
+    artifacts::{self, Artifacts, Programs},
+    capabilities::runtime,
+    capability::{Capabilities, requirements},
     images::Images,
+    inputs::{Inputs, Presence, Scope, api_host},
     kubeadm::Token,
-    modules::{basic_auth, binaries, check_registries, removal::Removal},
-    pipelines, precheck, probe,
-    target::Programs,
+    pipelines::{create_cluster, delete_cluster},
+    pki::Pki,
+    precheck, probe,
+    requirements::Requirements,
     templates::Templates,
-    vault::Vault,
 };
 
 /// What the command line says.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The folder `kubekey`: downloads, and a folder for each cluster.
+    /// The directory `kubekey`: downloads, and a directory for each cluster.
     pub workdir: PathBuf,
-    /// Templates of the user's that stand in for the built-in ones.
+    /// Templates of the user's that replace the built-in ones.
     pub templates: Option<PathBuf>,
     /// How host keys are checked.
     pub host_keys: HostKeyPolicy,
@@ -34,13 +36,11 @@ pub struct Settings {
     pub options: Options,
 }
 
-/// Everything that one command works with. Nothing is changed, and no host is dialled, before it is asked for.
+/// Everything that one command works with. Nothing is changed, and no host is contacted, before it is asked for.
 pub struct Session {
     spec: Spec,
     settings: Settings,
-    versions: Versions,
-    catalogue: Catalogue,
-    store: Arc<Store>,
+    artifacts: Artifacts,
     connections: BTreeMap<String, Arc<dyn Connection>>,
     token: Token,
 }
@@ -55,33 +55,17 @@ pub struct Create {
     pub notes: Vec<String>,
 }
 
-/// What `kk delete cluster` would do.
-pub struct Delete {
-    /// What is to be done.
-    pub plan: Plan,
-}
-
-/// The answers of all hosts, or for each host that gave none, why.
-pub type Probed = Result<BTreeMap<String, Facts>, BTreeMap<String, Failure>>;
-
 impl Session {
     /// Reads what the file names on this machine. No network, no host.
+    ///
+    /// # Errors
+    /// A mistake in the file, or a file of this machine that cannot be read.
     pub fn open(spec: Spec, settings: Settings) -> Result<Self, BuildError> {
-        let versions =
-            Versions::for_kubernetes(spec.kubernetes.version, &spec.components).ok_or_else(|| {
-                BuildError::new(
-                    format!("Kubernetes {} is not supported", spec.kubernetes.version),
-                    "choose another version",
-                )
-            })?;
-        check_registries(&spec)?;
-        let catalogue = catalogue(&spec)?;
-        let mut store = StoreSettings::new(&settings.workdir);
-        store.ca_file = spec.download.ca_file.as_ref().map(PathBuf::from);
-        let store = Arc::new(Store::new(store)?);
+        runtime::check_files(&spec)?;
+        let artifacts = Artifacts::open(&spec, &settings.workdir)?;
         let connections =
             spec.hosts.iter().map(|host| (host.name.clone(), connection(host, settings.host_keys))).collect();
-        Ok(Self { versions, catalogue, store, connections, token: Token::new(), spec, settings })
+        Ok(Self { artifacts, connections, token: Token::new(), spec, settings })
     }
 
     /// What the user wants.
@@ -90,11 +74,11 @@ impl Session {
     }
 
     /// `kubekey/<cluster>`.
-    pub fn folder(&self) -> PathBuf {
+    pub fn directory(&self) -> PathBuf {
         self.settings.workdir.join(&self.spec.name)
     }
 
-    /// The way to each host, by name. A host is dialled when it is first asked for something.
+    /// The connection to each host, by name. A host is contacted when it is first asked for something.
     pub fn connections(&self) -> &BTreeMap<String, Arc<dyn Connection>> {
         &self.connections
     }
@@ -116,36 +100,31 @@ impl Session {
             }
         }
         for pair in self.spec.registry.auths.values().filter_map(|auth| auth.credentials.as_ref()) {
-            secrets.extend([pair.password.clone(), basic_auth(pair)]);
+            secrets.extend([pair.password.clone(), runtime::basic_auth(pair)]);
         }
         secrets
     }
 
-    /// Asks all hosts at once, one round trip each. `answered` hears the name of each host that did.
+    /// Asks all hosts at once, one round trip each. `answered` gets the name of each host that did.
+    ///
+    /// # Errors
+    /// The questions cannot be written, for example because a template is broken.
     pub async fn probe_for_create(
         &self,
         cancel: &CancellationToken,
         answered: impl Fn(&str),
     ) -> Result<Probed, BuildError> {
-        let facts = self.spec.hosts.iter().map(|host| (host.name.clone(), Facts::default())).collect();
-        let target = self.target(&facts).await?;
-        let pipeline = pipelines::create_cluster::pipeline(&target)?;
-        let mut asks = pipeline.asks();
-        let specs = self.spec.hosts.iter().map(|host| {
-            let asks = asks.remove(&host.name).unwrap_or_default();
-            (host, probe::probe_spec(&target, asks, host))
-        });
-        let specs = specs.collect();
+        let nothing = self.nothing();
+        let capabilities = create_cluster::capabilities(&self.spec);
+        let inputs = self.create_inputs(&nothing).await?;
+        let pipeline = create_cluster::pipeline(&inputs)?;
+        let specs = probe::specs(&capabilities, &inputs, &pipeline);
         Ok(self.probe(specs, cancel, answered).await)
     }
 
     /// Asks all hosts what a delete has to know.
     pub async fn probe_for_delete(&self, cancel: &CancellationToken, answered: impl Fn(&str)) -> Probed {
-        let spec = ProbeSpec {
-            files: ["/etc/kubernetes/*", "/etc/kubernetes/pki/*"].map(str::to_owned).into(),
-            units: ["kubelet.service", "etcd.service", "containerd.service"].map(str::to_owned).into(),
-            ..ProbeSpec::default()
-        };
+        let spec = probe::delete_spec();
         let specs = self.spec.hosts.iter().map(|host| (host, spec.clone())).collect();
         self.probe(specs, cancel, answered).await
     }
@@ -166,127 +145,97 @@ impl Session {
                 (host.name.clone(), facts)
             }
         });
-        let (mut facts, mut failures) = (BTreeMap::new(), BTreeMap::new());
+        let mut probed = Probed::default();
         for (host, answer) in join_all(answers).await {
             match answer {
-                Ok(answer) => drop(facts.insert(host, answer)),
-                Err(failure) => drop(failures.insert(host, failure)),
+                Ok(facts) => drop(probed.facts.insert(host, facts)),
+                Err(failure) => drop(probed.failures.insert(host, failure)),
             }
         }
-        if failures.is_empty() { Ok(facts) } else { Err(failures) }
+        probed
     }
 
     /// The plan of a create, and what speaks against it.
-    pub async fn create(&self, facts: &BTreeMap<String, Facts>) -> Result<Create, BuildError> {
-        let target = self.target(facts).await?;
-        let mut findings = precheck::precheck(&self.spec, facts, &target.vault.ca_sum());
-        findings.splice(0..0, self.unreachable(&target.programs).await);
-        let notes = published(&target.programs);
-        let plan = plan(pipelines::create_cluster::pipeline(&target)?, facts)?;
+    ///
+    /// # Errors
+    /// The plan cannot be built.
+    pub async fn plan_create(&self, probed: &Probed) -> Result<Create, BuildError> {
+        let inputs = self.create_inputs(probed).await?;
+        let mut findings = self.artifacts.unreachable(&inputs.programs).await;
+        findings.extend(precheck::precheck(&create_cluster::capabilities(&self.spec), &inputs));
+        let notes = artifacts::published(&inputs.programs);
+        let plan = Plan::new(create_cluster::pipeline(&inputs)?, &probed.facts)?;
         Ok(Create { findings, plan, notes })
     }
 
-    /// The plan of a delete. `all`: the runtime goes, too.
-    pub fn delete(&self, facts: &BTreeMap<String, Facts>, all: bool) -> Result<Delete, BuildError> {
-        let removal = Removal { spec: &self.spec, facts, all, folder: self.folder() };
-        let foreign = removal.foreign();
-        if !foreign.is_empty() {
-            return Err(BuildError::new(
-                format!("on {} is a cluster that kk did not make; nothing is removed", foreign.join(", ")),
-                "correct the file; or run `kubeadm reset` there, when that cluster is to go",
-            ));
-        }
-        Ok(Delete { plan: plan(pipelines::delete_cluster::pipeline(&removal), facts)? })
+    /// The plan of a delete.
+    ///
+    /// # Errors
+    /// A host holds a cluster that kk did not make, or the plan cannot be built.
+    pub fn plan_delete(&self, probed: &Probed) -> Result<Plan, BuildError> {
+        let inputs = self.delete_inputs(probed)?;
+        delete_cluster::check(&inputs)?;
+        Ok(Plan::new(delete_cluster::pipeline(&inputs), &probed.facts)?)
     }
 
-    pub(crate) async fn target<'a>(
+    /// Hosts of which nothing is known yet: what is built from them says what to ask.
+    fn nothing(&self) -> Probed {
+        let facts = self.spec.hosts.iter().map(|host| (host.name.clone(), Facts::default())).collect();
+        Probed { facts, failures: BTreeMap::new() }
+    }
+
+    pub(crate) async fn create_inputs<'a>(&'a self, probed: &'a Probed) -> Result<Inputs<'a>, BuildError> {
+        let (spec, capabilities) = (&self.spec, create_cluster::capabilities(&self.spec));
+        let pki = Pki::open(&self.directory().join("pki/etcd"), &spec.etcd_hosts(), &spec.control_planes())?;
+        let mut inputs = self.inputs(probed, pki, Scope::All, &capabilities)?;
+        let wanted: Vec<_> = spec
+            .hosts
+            .iter()
+            .flat_map(|host| inputs.requirements.programs[&host.name].iter().map(move |of| (host, of.1)))
+            .map(|(host, component)| (component, inputs.arch(host)))
+            .collect();
+        inputs.programs = self.artifacts.programs(wanted).await?;
+        Ok(inputs)
+    }
+
+    pub(crate) fn delete_inputs<'a>(&'a self, probed: &'a Probed) -> Result<Inputs<'a>, BuildError> {
+        let pki = Pki::open(&self.directory().join("pki/etcd"), &[], &[])?;
+        let mut inputs = self.inputs(probed, pki, Scope::All, &delete_cluster::capabilities(&self.spec))?;
+        inputs.scope = delete_cluster::scope(&inputs);
+        Ok(inputs)
+    }
+
+    fn inputs<'a>(
         &'a self,
-        facts: &'a BTreeMap<String, Facts>,
-    ) -> Result<Target<'a>, BuildError> {
-        let first = &self.spec.first_control_plane().name;
-        let state = facts.get(first).and_then(|facts| facts.values.get("cluster"));
-        let vault = Vault::open(
-            &self.folder().join("pki/etcd"),
-            &self.spec.etcd_hosts(),
-            &self.spec.control_planes(),
-        )?;
-        let mut target = Target {
+        probed: &'a Probed,
+        pki: Pki,
+        scope: Scope,
+        capabilities: &Capabilities,
+    ) -> Result<Inputs<'a>, BuildError> {
+        let present = probed.facts.iter().map(|(host, facts)| (host.as_str(), Presence::Probed(facts)));
+        let absent = probed.failures.iter().map(|(host, why)| (host.as_str(), Presence::Absent(why)));
+        let presence = present.chain(absent).collect();
+        let (api_host, state) = api_host(&self.spec, &presence);
+        let mut inputs = Inputs {
             spec: &self.spec,
-            facts,
-            state: state.map(|answer| ClusterState::parse(answer)).unwrap_or_default(),
-            versions: self.versions.clone(),
-            images: Images::new(&self.spec, &self.versions),
+            presence,
+            scope,
+            api_host,
+            state,
+            versions: self.artifacts.versions.clone(),
+            images: Images::new(&self.spec, &self.artifacts.versions),
             programs: Programs::new(),
-            vault: Arc::new(vault),
+            requirements: Requirements::default(),
+            runtime: runtime::of(&self.spec),
+            pki: Arc::new(pki),
             templates: Templates::new(self.settings.templates.as_deref())?,
             options: self.settings.options.clone(),
             token: self.token.clone(),
-            folder: self.folder(),
-            store: self.store.clone(),
+            directory: self.directory(),
+            store: self.artifacts.store.clone(),
         };
-        for (component, arch) in binaries::wanted(&target) {
-            let artifact = self.resolve(component, arch)?;
-            let files = self.store.cached(&artifact).await;
-            target.programs.insert((component, arch), (artifact, files));
-        }
-        Ok(target)
-    }
-
-    fn resolve(&self, component: Component, arch: Arch) -> Result<Artifact, BuildError> {
-        let kubernetes = self.versions.kubernetes.to_string();
-        let version = match component {
-            Component::Kubeadm | Component::Kubelet | Component::Kubectl => &kubernetes,
-            Component::Etcd => &self.versions.etcd,
-            Component::Containerd => &self.versions.containerd,
-            Component::Runc => &self.versions.runc,
-            Component::CniPlugins => &self.versions.cni,
-            Component::Crictl => &self.versions.crictl,
-            Component::Helm => &self.versions.helm,
-        };
-        Ok(self.catalogue.resolve(component, version, arch)?)
-    }
-
-    /// What cannot be downloaded is known before the first change.
-    async fn unreachable(&self, programs: &Programs) -> Vec<Finding> {
-        let missing: Vec<Artifact> = programs
-            .values()
-            .filter(|(_, files)| files.is_none())
-            .map(|(artifact, _)| artifact.clone())
-            .collect();
-        let errors = self.store.check_reachable(&missing).await.err().unwrap_or_default();
-        let finding = |error: &kk_artifact::Error| Finding {
-            severity: Severity::Error,
-            host: None,
-            message: error.to_string(),
-            hint: error.hint().unwrap_or_default(),
-        };
-        errors.iter().map(finding).collect()
-    }
-}
-
-fn plan(pipeline: kk_engine::Pipeline, facts: &BTreeMap<String, Facts>) -> Result<Plan, BuildError> {
-    Plan::new(pipeline, facts).map_err(|error| {
-        BuildError::new(
-            format!("this program has a mistake in its plan: {error}"),
-            "please report it with your file",
-        )
-    })
-}
-
-fn catalogue(spec: &Spec) -> Result<Catalogue, BuildError> {
-    let mut catalogue = Catalogue::builtin();
-    if let Some(path) = &spec.download.catalogue {
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            BuildError::new(
-                format!("cannot read the catalogue {path}: {error}"),
-                "correct spec.download.catalogue",
-            )
-        })?;
-        catalogue = catalogue.with_user(path, &text)?;
-    }
-    match &spec.download.mirror {
-        Some(mirror) => Ok(catalogue.with_mirror(mirror)?),
-        None => Ok(catalogue),
+        inputs.requirements = requirements(capabilities, &inputs)?;
+        Ok(inputs)
     }
 }
 
@@ -295,19 +244,6 @@ fn connection(host: &Host, host_keys: HostKeyPolicy) -> Arc<dyn Connection> {
         return Arc::new(LocalConnection::new(&host.name, host.sudo_password.clone()));
     }
     Arc::new(SshConnection::new(SshConfig::from_host(host, host_keys)))
-}
-
-/// Programs that are verified by a sum from beside the file, because no catalogue knows their version.
-fn published(programs: &Programs) -> Vec<String> {
-    programs
-        .values()
-        .filter_map(|(artifact, _)| match &artifact.checksum {
-            Checksum::Published(address) => Some(format!(
-                "{artifact}: no catalogue knows its sum; the one published at {address} is used"
-            )),
-            Checksum::Known(_) => None,
-        })
-        .collect()
 }
 
 #[cfg(test)]

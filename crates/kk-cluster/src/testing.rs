@@ -6,7 +6,7 @@ use kk_config::Spec;
 use kk_connector::HostKeyPolicy;
 use kk_engine::Facts;
 
-use crate::{Options, Session, Settings, precheck::NODE_TOOLS};
+use crate::{Options, Probed, Session, Settings, capabilities::os::check::NODE_TOOLS};
 
 /// A file of `config-samples/`.
 pub(crate) fn sample(name: &str) -> Spec {
@@ -23,19 +23,20 @@ pub(crate) fn spec(text: &str) -> Spec {
     kk_config::load("test.yaml", text, &kk_config::Overrides::default()).unwrap().spec
 }
 
-/// A session that has never run. The folder is its working directory.
-pub(crate) fn session(spec: Spec, folder: &Path) -> Session {
-    let settings = Settings {
-        workdir: folder.to_owned(),
-        templates: None,
-        host_keys: HostKeyPolicy::Strict,
-        options: Options::default(),
-    };
+/// A session that has never run, with this working directory.
+pub(crate) fn session(spec: Spec, workdir: &Path) -> Session {
+    session_with(spec, workdir, Options::default())
+}
+
+/// A session with choices of its run.
+pub(crate) fn session_with(spec: Spec, workdir: &Path, options: Options) -> Session {
+    let settings =
+        Settings { workdir: workdir.to_owned(), templates: None, host_keys: HostKeyPolicy::Strict, options };
     Session::open(spec, settings).unwrap()
 }
 
-/// Every host as it comes from its installer, with nothing that needs a word.
-pub(crate) fn fresh(spec: &Spec) -> BTreeMap<String, Facts> {
+/// Every host as it comes from its installer, with nothing to be found.
+pub(crate) fn fresh(spec: &Spec) -> Probed {
     let fact = |host: &kk_config::Host| Facts {
         hostname: host.name.clone(),
         arch: "amd64".into(),
@@ -52,5 +53,6 @@ pub(crate) fn fresh(spec: &Spec) -> BTreeMap<String, Facts> {
         disks: [("/var/lib/kubelet".to_owned(), (100_000_000, 50_000_000))].into(),
         ..Facts::default()
     };
-    spec.hosts.iter().map(|host| (host.name.clone(), fact(host))).collect()
+    let facts = spec.hosts.iter().map(|host| (host.name.clone(), fact(host))).collect();
+    Probed { facts, failures: BTreeMap::new() }
 }

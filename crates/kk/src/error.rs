@@ -30,6 +30,13 @@ pub enum Error {
         /// Number of findings that are errors.
         errors: usize,
     },
+    /// Hosts hold what this command must not touch.
+    Refused {
+        /// What is there, and on which hosts.
+        message: String,
+        /// What to do.
+        hint: Option<String>,
+    },
     /// Tasks failed.
     Tasks(Vec<HostFailure>),
     /// The user asked to stop.
@@ -89,7 +96,7 @@ impl Error {
             Self::Usage { .. } => ExitStatus::Usage,
             Self::Config(_) => ExitStatus::Config,
             Self::Connection(_) => ExitStatus::Connection,
-            Self::Precheck { .. } => ExitStatus::Precheck,
+            Self::Precheck { .. } | Self::Refused { .. } => ExitStatus::Precheck,
             Self::Tasks(_) | Self::Other { .. } => ExitStatus::Failed,
             Self::Cancelled { .. } => ExitStatus::Cancelled,
         }
@@ -122,6 +129,7 @@ impl Error {
             Self::Precheck { errors } => {
                 vec![problem(format!("{} must be solved first", text::count(*errors, "problem")), None)]
             }
+            Self::Refused { message, hint } => vec![problem(message.clone(), hint.clone())],
             Self::Cancelled { changed: true } => vec![problem("cancelled".into(), None)],
             Self::Cancelled { changed: false } => {
                 vec![problem("cancelled; nothing was changed".into(), None)]
@@ -169,8 +177,14 @@ fn place(found: &Diagnostic) -> Option<kk_engine::Place> {
 }
 
 impl From<BuildError> for Error {
-    /// What stands in the way of a plan is on this machine: the file, or what it names.
     fn from(error: BuildError) -> Self {
-        Self::config(error.what, error.hint)
+        let (message, hint) = (error.to_string(), error.hint());
+        match error {
+            BuildError::Config { .. } => Self::config(message, hint),
+            BuildError::Local { .. } | BuildError::Internal(_) => {
+                Self::Other { doing: "plan".into(), cause: message, hint }
+            }
+            BuildError::Foreign { .. } => Self::Refused { message, hint },
+        }
     }
 }

@@ -1,35 +1,46 @@
 //! `kk create cluster`.
 
-use kk_engine::Pipeline;
+use kk_config::Spec;
+use kk_engine::{Module, Pipeline};
 
 use crate::{
-    BuildError, Target,
-    modules::{
-        addons, binaries, containerd, control_plane, etcd, images, kubeconfig, kubelet, nodes, os, verify,
-        workers,
+    BuildError,
+    capabilities::{
+        control_plane::ControlPlane, dns::Dns, etcd::Etcd, images::Images, kube_proxy::KubeProxy,
+        kubeconfig::Kubeconfig, kubelet::Kubelet, manifests::Manifests, network, nodes::Nodes, os::Os,
+        programs::Programs, runtime, verify::Verify,
     },
+    capability::Capabilities,
+    inputs::Inputs,
 };
 
-/// From bare hosts to a cluster that works; on a cluster that is there, whatever is missing or changed.
+/// From bare hosts to a cluster that works; on a cluster that is there, whatever is missing or changed. For all hosts.
 ///
-/// Settings are written while programs travel beside the lanes; a lane first waits for them where it starts containerd.
-pub(crate) fn pipeline(target: &Target) -> Result<Pipeline, BuildError> {
-    Ok(Pipeline {
-        name: "create cluster".to_owned(),
-        modules: vec![
-            os::module(target)?,
-            binaries::module(target),
-            etcd::module(target)?,
-            kubelet::module(target)?,
-            containerd::module(target)?,
-            images::module(target),
-            control_plane::module(target),
-            workers::module(target),
-            kubelet::settings_module(target)?,
-            nodes::module(target),
-            addons::module(target)?,
-            kubeconfig::module(target),
-            verify::module(target),
-        ],
-    })
+/// Settings are written while programs travel in the background; a lane first waits for them where it starts the runtime.
+pub(crate) fn capabilities(spec: &Spec) -> Capabilities {
+    vec![
+        &Os,
+        &Programs,
+        &Etcd,
+        &Kubelet,
+        runtime::capability(spec),
+        &Images,
+        &ControlPlane,
+        &Nodes,
+        &KubeProxy,
+        network::capability(spec),
+        &Dns,
+        &Manifests,
+        &Kubeconfig,
+        &Verify,
+    ]
+}
+
+pub(crate) fn pipeline(inputs: &Inputs) -> Result<Pipeline, BuildError> {
+    let module = |capability: &&'static dyn crate::capability::Capability| match capability.skipped(inputs) {
+        Some(why) => Ok(Module::skipped(capability.name(), why)),
+        None => Ok(Module::new(capability.name(), capability.install(inputs)?)),
+    };
+    let modules: Result<Vec<Module>, BuildError> = capabilities(inputs.spec).iter().map(module).collect();
+    Ok(Pipeline { name: "create cluster".to_owned(), modules: modules? })
 }

@@ -2,16 +2,16 @@
 
 use kk_engine::Plan;
 
-use crate::{kubeadm, modules::removal::Removal, pipelines, testing};
+use crate::{Options, Probed, kubeadm, pipelines, testing};
 
 /// The plan of a create on these hosts: a line a task and host, the changes behind it.
 async fn plan_of(spec: kk_config::Spec, spoil: impl Fn(&mut kk_engine::Facts)) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let mut facts = testing::fresh(&spec);
-    facts.values_mut().for_each(spoil);
+    let mut probed = testing::fresh(&spec);
+    probed.facts.values_mut().for_each(spoil);
     let session = testing::session(spec, folder.path());
-    let target = session.target(&facts).await.unwrap();
-    let plan = Plan::new(pipelines::create_cluster::pipeline(&target).unwrap(), &facts).unwrap();
+    let inputs = session.create_inputs(&probed).await.unwrap();
+    let plan = Plan::new(pipelines::create_cluster::pipeline(&inputs).unwrap(), &probed.facts).unwrap();
     let text = serde_json::to_string_pretty(&plan.changes()).unwrap();
     text.replace(&folder.path().display().to_string(), "<workdir>")
 }
@@ -63,67 +63,78 @@ async fn a_program_restarts_in_the_run_that_changes_its_settings() {
     }
 }
 
-#[tokio::test]
-async fn a_delete_leaves_hosts_alone_that_hold_nothing() {
+/// The plan of a delete on these hosts.
+fn delete_of(
+    spec: &kk_config::Spec,
+    probed: &Probed,
+    remove_runtime: bool,
+) -> Result<Plan, crate::BuildError> {
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options { remove_runtime, ..Options::default() };
+    testing::session_with(spec.clone(), directory.path(), options).plan_delete(probed)
+}
+
+/// Fresh hosts on which all have this record.
+fn recorded(spec: &kk_config::Spec, lines: &[&str]) -> Probed {
+    let mut probed = testing::fresh(spec);
+    for facts in probed.facts.values_mut() {
+        facts.owned = lines.to_vec().into();
+    }
+    probed
+}
+
+#[test]
+fn a_delete_leaves_hosts_alone_that_hold_nothing() {
     let spec = testing::sample("three-nodes.yaml");
-    let mut facts = testing::fresh(&spec);
-    let folder = tempfile::tempdir().unwrap();
+    let mut probed = testing::fresh(&spec);
     let name = spec.hosts[1].name.clone();
-    facts.get_mut(&name).unwrap().owned = vec!["made\t/etc/etcd.env"].into();
-    let removal = Removal { spec: &spec, facts: &facts, all: true, folder: folder.path().to_owned() };
-    let plan = Plan::new(pipelines::delete_cluster::pipeline(&removal), &facts).unwrap();
+    probed.facts.get_mut(&name).unwrap().owned = vec!["made\t/etc/etcd.env"].into();
+    let plan = delete_of(&spec, &probed, true).unwrap();
     assert!(!plan.is_empty());
     for task in plan.changes() {
         assert!(serde_json::to_string(&task).unwrap().contains(&name));
     }
 }
 
-#[tokio::test]
-async fn a_delete_without_all_leaves_the_runtime() {
+#[test]
+fn a_delete_without_all_leaves_the_runtime() {
     let spec = testing::sample("all-in-one.yaml");
-    let mut facts = testing::fresh(&spec);
     let lines = [
         "made\t/usr/local/bin/containerd",
+        "made\t/usr/local/bin/containerd-shim-runc-v2",
         "made\t/etc/containerd/config.toml",
         "made\t/usr/local/bin/crictl",
+        "unit-on\tcontainerd.service",
+        "dir\t/etc/cni/net.d",
     ];
-    for facts in facts.values_mut() {
-        facts.owned = lines.map(str::to_owned).to_vec().into();
-    }
-    let plan = |all| {
-        let removal = Removal { spec: &spec, facts: &facts, all, folder: "/nowhere".into() };
-        Plan::new(pipelines::delete_cluster::pipeline(&removal), &facts).unwrap().is_empty()
-    };
+    let probed = recorded(&spec, &lines);
+    let plan = |all| delete_of(&spec, &probed, all).unwrap().is_empty();
     assert!(plan(false) && !plan(true));
 }
 
-#[tokio::test]
-async fn a_delete_does_not_end_a_cluster_of_somebody_else() {
+#[test]
+fn a_delete_does_not_end_a_cluster_of_somebody_else() {
     let spec = testing::sample("all-in-one.yaml");
-    let mut facts = testing::fresh(&spec);
-    for facts in facts.values_mut() {
+    let mut probed = testing::fresh(&spec);
+    for facts in probed.facts.values_mut() {
         facts.files.insert("/etc/kubernetes/kubelet.conf".into(), kk_engine::FileFact::default());
     }
-    let folder = tempfile::tempdir().unwrap();
-    let session = testing::session(spec, folder.path());
-    let error = session.delete(&facts, true).err().unwrap().to_string();
+    let error = delete_of(&spec, &probed, true).err().unwrap().to_string();
     assert!(error.contains("a cluster that kk did not make"), "{error}");
-    for facts in facts.values_mut() {
+    for facts in probed.facts.values_mut() {
         facts.owned = vec!["made\t/etc/systemd/system/kubelet.service"].into();
     }
-    assert!(!session.delete(&facts, true).unwrap().plan.is_empty());
+    assert!(!delete_of(&spec, &probed, true).unwrap().is_empty());
 }
 
 #[test]
-fn a_delete_lets_selinux_enforce_again_where_it_did() {
+fn a_delete_sets_selinux_to_enforcing_where_it_was() {
     let spec = testing::sample("all-in-one.yaml");
     for (line, enforces) in [("saved\t/etc/selinux/config", true), ("made\t/etc/etcd.env", false)] {
-        let mut facts = testing::fresh(&spec);
-        for facts in facts.values_mut() {
-            facts.owned = vec![line.to_owned()].into();
-        }
-        let removal = Removal { spec: &spec, facts: &facts, all: false, folder: "/nowhere".into() };
-        let pipeline = pipelines::delete_cluster::pipeline(&removal);
+        let probed = recorded(&spec, &[line]);
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec.clone(), directory.path());
+        let pipeline = pipelines::delete_cluster::pipeline(&session.delete_inputs(&probed).unwrap());
         let mut text = String::new();
         for work in
             pipeline.modules.iter().flat_map(|module| &module.tasks).flat_map(|task| task.hosts.values())
@@ -134,7 +145,8 @@ fn a_delete_lets_selinux_enforce_again_where_it_did() {
                 }
             }
         }
-        assert_eq!(text.contains("setenforce 1"), enforces, "{line}");
+        assert_eq!(text.contains("enforce=yes\n"), enforces, "{line}");
+        assert_eq!(text.contains("enforce=''\n"), !enforces, "{line}");
     }
 }
 
@@ -182,7 +194,7 @@ async fn kube_proxy_masquerades_all_in_every_mode() {
         let folder = tempfile::tempdir().unwrap();
         let facts = testing::fresh(&spec);
         let session = testing::session(spec, folder.path());
-        let text = kubeadm::cluster_documents(&session.target(&facts).await.unwrap());
+        let text = kubeadm::cluster_documents(&session.create_inputs(&facts).await.unwrap());
         let (_, after) = text.split_once(&format!("\n{section}\n")).unwrap();
         assert!(after.starts_with("  masqueradeAll: true"), "{mode}: {text}");
     }
@@ -201,14 +213,14 @@ async fn documents(version: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let facts = testing::fresh(&spec);
     let session = testing::session(spec, folder.path());
-    let target = session.target(&facts).await.unwrap();
+    let inputs = session.create_inputs(&facts).await.unwrap();
     let token = kubeadm::Token { id: "abcdef".into(), secret: kk_config::Secret::new("0123456789abcdef") };
-    let [first, second] = [&target.spec.hosts[0], &target.spec.hosts[1]];
+    let [first, second] = [&inputs.spec.hosts[0], &inputs.spec.hosts[1]];
     format!(
         "{}\n# join\n{}\n# discovery\n{}",
-        kubeadm::init_documents(&target, first, &token),
-        kubeadm::join_document(&target, second, &token, "discovery.conf"),
-        kubeadm::discovery_kubeconfig(&target.endpoint(), "CA", &token),
+        kubeadm::init_documents(&inputs, first, &token),
+        kubeadm::join_document(&inputs, second, &token, "discovery.conf"),
+        kubeadm::discovery_kubeconfig(&inputs.endpoint(), "CA", &token),
     )
 }
 
@@ -218,4 +230,52 @@ async fn kubeadm_gets_documents_of_its_version() {
         let documents = documents(version).await;
         insta::assert_snapshot!(format!("kubeadm_{version}"), documents);
     }
+}
+
+/// Capabilities of a create that a delete does not list, and why: what they put on a host is in its record, or goes with
+/// another capability.
+const NOTHING_TO_REMOVE: [(&str, &str); 6] = [
+    ("programs", "files are recorded"),
+    ("images", "they are the runtime's data"),
+    ("control-plane", "its pods go with the runtime, its files with the node's"),
+    ("dns", "its objects go with etcd's data"),
+    ("manifests", "objects go with etcd's data"),
+    ("verify", "it changes nothing"),
+];
+
+#[test]
+fn what_a_create_installs_a_delete_removes() {
+    for name in ["three-nodes.yaml", "all-in-one.yaml"] {
+        let spec = testing::sample(name);
+        let removed = pipelines::delete_cluster::capabilities(&spec);
+        for capability in pipelines::create_cluster::capabilities(&spec) {
+            let listed = removed.iter().any(|other| other.name() == capability.name());
+            let excused = NOTHING_TO_REMOVE.iter().any(|(name, _)| *name == capability.name());
+            assert!(listed != excused, "{}", capability.name());
+        }
+    }
+}
+
+/// What every module waits for and what it provides, on one host that has all roles.
+#[tokio::test]
+async fn modules_wait_for_each_other_only_through_these_slots() {
+    let spec = testing::sample("all-in-one.yaml");
+    let directory = tempfile::tempdir().unwrap();
+    let (session, fresh) = (testing::session(spec.clone(), directory.path()), testing::fresh(&spec));
+    let inputs = session.create_inputs(&fresh).await.unwrap();
+    let words =
+        |keys: &[kk_engine::SlotKey]| keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let mut lines = Vec::new();
+    for module in pipelines::create_cluster::pipeline(&inputs).unwrap().modules {
+        lines.push(module.name.to_owned());
+        for task in &module.tasks {
+            for work in task.hosts.values() {
+                let slots = [("needs", &work.needs), ("awaits", &work.awaits), ("provides", &work.provides)];
+                for (verb, keys) in slots.into_iter().filter(|(_, keys)| !keys.is_empty()) {
+                    lines.push(format!("  {} {verb} {}", task.name, words(keys)));
+                }
+            }
+        }
+    }
+    insta::assert_snapshot!(lines.join("\n"));
 }

@@ -1,68 +1,43 @@
-//! What can be known before the first change: all hosts, all problems, in one list.
+//! Checks that run before the first change: all hosts, all problems, in one list.
 //!
-//! A finding is an error (nothing is begun), a warning (the person decides), or something that the program adapts to
-//! and says so. Pure: the facts in, the findings out.
+//! A finding is an error (nothing is begun), a warning (the person decides), or something that kk adapts to and says so.
+//! What concerns one subject is found by its capability; here is the loop, and what is about all hosts together. Pure: the
+//! facts in, the findings out.
 
-mod cluster;
-mod fixed;
-mod host;
+mod absent;
+mod clocks;
+mod ports;
+mod same_machine;
 
-use std::collections::BTreeMap;
+use kk_engine::Finding;
 
-pub(crate) use fixed::QUERY as FIXED_SETTINGS;
-pub(crate) use host::NODE_TOOLS;
-use kk_config::Spec;
-use kk_engine::{Facts, Finding, Severity};
+pub(crate) use same_machine::MACHINE_ID;
 
-/// Collects the findings of one host.
-struct Findings<'a> {
-    host: &'a str,
-    list: &'a mut Vec<Finding>,
-}
+use crate::{
+    capability::Capabilities,
+    findings::{Findings, Setting},
+    inputs::Inputs,
+};
 
-impl Findings<'_> {
-    fn add(&mut self, severity: Severity, message: impl Into<String>, hint: impl Into<String>) {
-        self.list.push(Finding {
-            severity,
-            host: Some(self.host.to_owned()),
-            message: message.into(),
-            hint: hint.into(),
-        });
+/// Looks at every host and at the cluster as a whole. Errors come first, each severity in the order of the hosts.
+pub(crate) fn precheck(capabilities: &Capabilities, inputs: &Inputs) -> Vec<Finding> {
+    let mut found = Findings::default();
+    absent::check(inputs, &mut found);
+    ports::check(inputs, &mut found);
+    for capability in capabilities {
+        capability.findings(inputs, &mut found);
     }
-
-    fn error(&mut self, message: impl Into<String>, hint: impl Into<String>) {
-        self.add(Severity::Error, message, hint);
+    same_machine::check(inputs, &mut found);
+    clocks::check(inputs, &mut found);
+    for capability in capabilities {
+        found.0.extend(capability.immutable(inputs).into_iter().filter_map(Setting::finding));
     }
-
-    fn warning(&mut self, message: impl Into<String>, hint: impl Into<String>) {
-        self.add(Severity::Warning, message, hint);
-    }
-
-    fn adapted(&mut self, message: impl Into<String>, hint: impl Into<String>) {
-        self.add(Severity::Adapted, message, hint);
-    }
-}
-
-/// Looks at every host and at the cluster as a whole. Errors come first, then in the order of the hosts.
-/// `etcd_ca` is the SHA-256 of the CA of etcd that this machine holds.
-pub(crate) fn precheck(spec: &Spec, facts: &BTreeMap<String, Facts>, etcd_ca: &str) -> Vec<Finding> {
-    let mut list = Vec::new();
-    for host in &spec.hosts {
-        if let Some(facts) = facts.get(&host.name) {
-            host::check(spec, host, facts, &mut Findings { host: &host.name, list: &mut list });
-        }
-    }
-    cluster::check(spec, facts, etcd_ca, &mut list);
-    if let Some(first) = facts.get(&spec.first_control_plane().name) {
-        fixed::check(spec, first, &mut list);
-    }
-    list.sort_by_key(|finding| finding.severity);
-    list
-}
-
-/// Whether this program has written a file of the host.
-pub(crate) fn is_ours(facts: &Facts, path: &str) -> bool {
-    facts.owns(path)
+    let position = |finding: &Finding| {
+        inputs.spec.hosts.iter().position(|host| Some(&host.name) == finding.host.as_ref())
+    };
+    // What concerns the cluster comes after what concerns single hosts: it may follow from that.
+    found.0.sort_by_key(|finding| (finding.severity, position(finding).unwrap_or(usize::MAX)));
+    found.0
 }
 
 #[cfg(test)]

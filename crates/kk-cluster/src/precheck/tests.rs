@@ -2,13 +2,11 @@
 
 use std::net::Ipv4Addr;
 
-use kk_config::KubeVersion;
-use kk_engine::{FileFact, UnitFact};
+use kk_config::{KubeVersion, Spec};
+use kk_engine::{Facts, FileFact, Severity, UnitFact};
 
 use super::*;
-use crate::testing;
-
-const OUR_CA: &str = "our CA";
+use crate::{pipelines::create_cluster::capabilities, testing};
 
 fn spec() -> Spec {
     Spec::all_in_one("node1", Ipv4Addr::new(192, 168, 0, 1), KubeVersion::default()).unwrap()
@@ -16,31 +14,42 @@ fn spec() -> Spec {
 
 /// A host on which nothing is to be said.
 fn well() -> Facts {
-    testing::fresh(&spec()).remove("node1").unwrap()
+    testing::fresh(&spec()).facts.remove("node1").unwrap()
 }
 
-fn findings(facts: Facts) -> Vec<(Severity, String)> {
-    findings_of(&spec(), facts)
+async fn findings(facts: Facts) -> Vec<(Severity, String)> {
+    findings_of(&spec(), facts).await
 }
 
-fn findings_of(spec: &Spec, facts: Facts) -> Vec<(Severity, String)> {
-    let facts = [("node1".to_owned(), facts)].into();
-    precheck(spec, &facts, OUR_CA).into_iter().map(|finding| (finding.severity, finding.message)).collect()
+async fn findings_of(spec: &Spec, facts: Facts) -> Vec<(Severity, String)> {
+    findings_with(spec, |_| facts).await
 }
 
-#[test]
-fn nothing_is_said_of_a_host_that_is_well() {
-    assert_eq!(findings(well()), []);
+/// `facts` gets the SHA-256 of the CA of etcd that this machine holds.
+async fn findings_with(spec: &Spec, facts: impl FnOnce(&str) -> Facts) -> Vec<(Severity, String)> {
+    let directory = tempfile::tempdir().unwrap();
+    let session = testing::session(spec.clone(), directory.path());
+    let fresh = testing::fresh(spec);
+    let mut inputs = session.create_inputs(&fresh).await.unwrap();
+    let facts = facts(&inputs.pki.ca_sum());
+    inputs.presence.insert("node1", crate::inputs::Presence::Probed(&facts));
+    let findings = precheck(&capabilities(spec), &inputs);
+    findings.into_iter().map(|finding| (finding.severity, finding.message)).collect()
 }
 
-#[test]
-fn each_trouble_is_found_with_its_weight() {
+#[tokio::test]
+async fn nothing_is_said_of_a_host_that_is_well() {
+    assert_eq!(findings(well()).await, []);
+}
+
+#[tokio::test]
+async fn each_trouble_is_found_with_its_weight() {
     type Spoil = fn(&mut Facts);
     let cases: &[(Spoil, Severity, &str)] = &[
         (|f| f.arch = "riscv64".into(), Severity::Error, "architecture riscv64 is not supported"),
-        (|f| f.systemd = false, Severity::Error, "systemd does not run here"),
-        (|f| f.memory_kib = 1_000_000, Severity::Error, "976 MiB of memory"),
-        (|f| f.cpus = 1, Severity::Error, "1 processor"),
+        (|f| f.systemd = false, Severity::Error, "systemd is not running"),
+        (|f| f.memory_kib = 1_000_000, Severity::Error, "memory 976 MiB is below the minimum of 1660 MiB"),
+        (|f| f.cpus = 1, Severity::Error, "only 1 CPU, at least 2 needed"),
         (|f| _ = f.tools.remove("conntrack"), Severity::Error, "missing: conntrack"),
         (|f| f.features.clear(), Severity::Error, "the kernel has no overlay file system"),
         (|f| _ = f.ports.insert(6443, "nginx".into()), Severity::Error, "port 6443 is taken by nginx"),
@@ -61,55 +70,55 @@ fn each_trouble_is_found_with_its_weight() {
             "/etc/cni/net.d holds another network: 87-podman.conflist",
         ),
         (|f| f.swaps = vec!["/dev/sdb1".into()], Severity::Adapted, "swap is on (/dev/sdb1)"),
-        (|f| f.selinux = "enforcing".into(), Severity::Adapted, "SELinux enforces"),
+        (|f| f.selinux = "enforcing".into(), Severity::Adapted, "SELinux is enforcing"),
         (|f| f.cgroup_v2 = false, Severity::Adapted, "cgroup v1 with Kubernetes v1.36.4"),
         (|f| f.systemd_cgroups = false, Severity::Adapted, "systemd cannot manage the cgroups of pods here"),
-        (|f| f.can_raise_limits = false, Severity::Adapted, "root may not raise resource limits here"),
+        (|f| f.can_raise_limits = false, Severity::Adapted, "root is not allowed to raise resource limits"),
         (|f| f.nameservers.clear(), Severity::Adapted, "no nameserver in /etc/resolv.conf"),
     ];
     for (spoil, severity, what) in cases {
         let mut facts = well();
         spoil(&mut facts);
-        assert_eq!(findings(facts), [(*severity, (*what).to_owned())]);
+        assert_eq!(findings(facts).await, [(*severity, (*what).to_owned())]);
     }
 }
 
-#[test]
-fn all_troubles_are_said_at_once_errors_first() {
+#[tokio::test]
+async fn all_troubles_are_said_at_once_errors_first() {
     let facts = Facts { cpus: 1, swaps: vec!["/swap".into()], systemd: false, ..well() };
-    let found = findings(facts);
+    let found = findings(facts).await;
     assert_eq!(found.len(), 3);
     assert!(found.is_sorted_by_key(|(severity, _)| *severity));
 }
 
-#[test]
-fn our_own_programs_may_hold_their_ports() {
+#[tokio::test]
+async fn our_own_programs_may_hold_their_ports() {
     let mut facts = well();
     facts.ports.extend([
         (6443, "kube-apiserver".to_owned()),
         (2379, "etcd".to_owned()),
         (10257, "kube-controller".to_owned()),
     ]);
-    assert_eq!(findings(facts), []);
+    assert_eq!(findings(facts).await, []);
 }
 
-#[test]
-fn what_somebody_else_installed_is_refused() {
+#[tokio::test]
+async fn what_somebody_else_installed_is_refused() {
     type Spoil = fn(&mut Facts);
     let file = || FileFact { sha256: "others".into(), ..FileFact::default() };
     let cases: &[(Spoil, &str, &str)] = &[
         (
             |f| _ = f.units.insert("containerd.service".into(), UnitFact::default()),
-            "containerd is here already, and not from kk",
+            "containerd is installed already, and not by kk",
             "/etc/systemd/system/containerd.service",
         ),
         (
-            |f| _ = f.values.insert("runtime_data".into(), "yes".into()),
+            |f| f.reply(&crate::capabilities::runtime::DATA, "yes\n"),
             "/var/lib/containerd holds data of another containerd",
             "/etc/systemd/system/containerd.service",
         ),
         (
-            |f| _ = f.values.insert("etcd_data".into(), "yes".into()),
+            |f| f.reply(&crate::capabilities::etcd::DATA, "yes\n"),
             "/var/lib/etcd holds data of another etcd",
             "/etc/etcd.env",
         ),
@@ -118,39 +127,41 @@ fn what_somebody_else_installed_is_refused() {
         let mut facts = well();
         facts.files.insert((*record).to_owned(), file());
         spoil(&mut facts);
-        assert_eq!(findings(facts.clone()), [(Severity::Error, (*what).to_owned())]);
+        assert_eq!(findings(facts.clone()).await, [(Severity::Error, (*what).to_owned())]);
         for kind in ["made", "saved"] {
             facts.owned = vec![format!("{kind}\t{record}")].into();
-            assert_eq!(findings(facts.clone()), [], "{record}");
+            assert_eq!(findings(facts.clone()).await, [], "{record}");
         }
     }
 }
 
-#[test]
-fn an_etcd_whose_ca_is_elsewhere_is_left_alone() {
-    for (ca, refused) in [(OUR_CA, false), ("another", true)] {
-        let mut facts = well();
-        let file = FileFact { sha256: ca.into(), ..FileFact::default() };
-        facts.files.insert("/etc/ssl/etcd/ssl/ca.pem".into(), file);
+#[tokio::test]
+async fn an_etcd_whose_ca_is_elsewhere_is_left_alone() {
+    for refused in [false, true] {
+        let facts = |ours: &str| {
+            let ca = if refused { "another" } else { ours };
+            let file = FileFact { sha256: ca.into(), ..FileFact::default() };
+            Facts { files: [("/etc/ssl/etcd/ssl/ca.pem".to_owned(), file)].into(), ..well() }
+        };
         let wanted = (Severity::Error, "the CA of the etcd on these hosts is not on this machine".to_owned());
-        assert_eq!(findings(facts), if refused { vec![wanted] } else { Vec::new() });
+        assert_eq!(findings_with(&spec(), facts).await, if refused { vec![wanted] } else { Vec::new() });
     }
 }
 
-#[test]
-fn a_wrong_clock_of_this_machine_is_an_error() {
+#[tokio::test]
+async fn a_wrong_clock_of_this_machine_is_an_error() {
     for (skew, found) in [
         (9 * 60_000, None),
         (-11 * 60_000, Some("this machine's clock is 660 s ahead of the hosts'")),
         (3_600_000, Some("this machine's clock is 3600 s behind the hosts'")),
     ] {
         let found: Vec<_> = found.iter().map(|what| (Severity::Error, (*what).to_owned())).collect();
-        assert_eq!(findings(Facts { clock_skew_ms: skew, ..well() }), found);
+        assert_eq!(findings(Facts { clock_skew_ms: skew, ..well() }).await, found);
     }
 }
 
-#[test]
-fn settings_that_a_running_cluster_cannot_change_are_refused() {
+#[tokio::test]
+async fn settings_that_a_running_cluster_cannot_change_are_refused() {
     type Change = fn(&mut Spec);
     let answer = |pods: &str| {
         format!(
@@ -160,7 +171,7 @@ fn settings_that_a_running_cluster_cannot_change_are_refused() {
     };
     let mut facts = well();
     facts.values.insert("fixed".into(), answer("10.233.64.0/18"));
-    assert_eq!(findings(facts.clone()), [], "the file says what is there");
+    assert_eq!(findings(facts.clone()).await, [], "the file says what is there");
     let cases: &[(Change, &str)] = &[
         (
             |spec| spec.kubernetes.version = "v1.35.2".parse().unwrap(),
@@ -190,7 +201,7 @@ fn settings_that_a_running_cluster_cannot_change_are_refused() {
     for (change, what) in cases {
         let mut spec = spec();
         change(&mut spec);
-        let found = findings_of(&spec, facts.clone());
+        let found = findings_of(&spec, facts.clone()).await;
         assert_eq!(found, [(Severity::Error, (*what).to_owned())]);
     }
 }

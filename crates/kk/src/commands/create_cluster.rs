@@ -11,7 +11,7 @@ use crate::printer::Printer;
 
 use super::{
     load,
-    run::{Run, facts},
+    run::{Run, all_answered},
 };
 
 pub(super) async fn run(args: &CreateCluster, printer: &Printer) -> Result<ExitStatus, Error> {
@@ -24,8 +24,8 @@ pub(super) async fn run(args: &CreateCluster, printer: &Printer) -> Result<ExitS
 
 async fn create(session: &Session, run: &mut Run<'_>) -> Result<Option<Summary>, Error> {
     let probe = session.probe_for_create(run.stop_token(), |host| run.host_probed(host));
-    let facts = facts(run.unless_stopped(probe).await?)?;
-    let create = run.unless_stopped(session.create(&facts)).await?;
+    let probed = all_answered(run.unless_stopped(probe).await?)?;
+    let create = run.unless_stopped(session.plan_create(&probed)).await?;
     create.notes.iter().for_each(|note| run.note(note));
     let verdict = run.report_findings(&create.findings);
     let tasks = run.report_plan(&create.plan);
@@ -42,13 +42,13 @@ fn settings(args: &CreateCluster) -> Settings {
         workdir: args.run.workdir.clone(),
         templates: args.templates.clone(),
         host_keys: args.run.host_key_checking.into(),
-        options: Options { skip_pull_images: args.skip_pull_images },
+        options: Options { skip_pull_images: args.skip_pull_images, ..Options::default() },
     }
 }
 
 fn summary(session: &Session) -> Summary {
     let spec = session.spec();
-    let kubeconfig = session.folder().join("kubeconfig").display().to_string();
+    let kubeconfig = session.directory().join("kubeconfig").display().to_string();
     let output = |name: &str, value: String| Output { name: name.into(), value };
     Summary {
         message: format!("cluster {} is ready: Kubernetes {}", spec.name, spec.kubernetes.version),

@@ -10,27 +10,27 @@ use crate::printer::Printer;
 
 use super::{
     load,
-    run::{Run, facts},
+    run::{Run, all_answered},
 };
 
 pub(super) async fn run(args: &DeleteCluster, printer: &Printer) -> Result<ExitStatus, Error> {
     Run::check_consent(&args.run, printer)?;
     let input = load::input(args.filename.as_deref(), None)?;
     let (session, mut run) = Run::start("delete cluster", input, settings(args), &args.run, printer)?;
-    let result = delete(args.all, &session, &mut run).await;
+    let result = delete(&session, &mut run).await;
     run.finish(result).await
 }
 
-async fn delete(all: bool, session: &Session, run: &mut Run<'_>) -> Result<Option<Summary>, Error> {
+async fn delete(session: &Session, run: &mut Run<'_>) -> Result<Option<Summary>, Error> {
     let probe = session.probe_for_delete(run.stop_token(), |host| run.host_probed(host));
-    let facts = facts(run.unless_stopped(async { Ok(probe.await) }).await?)?;
-    let delete = session.delete(&facts, all)?;
-    let tasks = run.report_plan(&delete.plan);
+    let probed = all_answered(run.unless_stopped(async { Ok(probe.await) }).await?)?;
+    let plan = session.plan_delete(&probed)?;
+    let tasks = run.report_plan(&plan);
     let question = format!("Delete cluster {} and all that runs in it?", session.spec().name);
     if run.is_dry_run() || !run.confirm(&question, &tasks).await? {
         return Ok(None);
     }
-    run.execute(delete.plan).await?;
+    run.execute(plan).await?;
     let message = format!("cluster {} is removed", session.spec().name);
     Ok(Some(Summary { message, ..Summary::default() }))
 }
@@ -40,6 +40,6 @@ fn settings(args: &DeleteCluster) -> Settings {
         workdir: args.run.workdir.clone(),
         templates: None,
         host_keys: args.run.host_key_checking.into(),
-        options: Options::default(),
+        options: Options { remove_runtime: args.all, ..Options::default() },
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
         interrupted_at(ctx, &site, task, 1)?;
     }
     // A second signal ends at once what the first would let end.
-    interrupted_at(ctx, &site, "workers/join_worker", 2)?;
+    interrupted_at(ctx, &site, "nodes/join_worker", 2)?;
     ctx.kk_ok(&site, "create", &[]).context("create after Ctrl-C")?;
     checks::cluster_is_complete(ctx, &site)
 }

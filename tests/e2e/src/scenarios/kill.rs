@@ -18,7 +18,7 @@ use crate::site::Site;
 const MOMENTS: &[(&str, Duration)] = &[
     ("etcd/start_etcd", Duration::from_millis(150)),
     ("control-plane/init_control_plane", Duration::from_millis(2500)),
-    ("workers/join_worker", Duration::from_millis(600)),
+    ("nodes/join_worker", Duration::from_millis(600)),
 ];
 
 pub(super) fn run(ctx: &Context<'_>) -> Result<()> {

@@ -24,10 +24,10 @@ const STOPPED: &str = "node3";
 
 /// Hosts on which a module may do something; no other module may do anything.
 const EXPECTED: &[(&str, &[&str])] = &[
-    ("binaries", &["node1"]),
+    ("programs", &["node1"]),
     ("containerd", &["node2"]),
     ("control-plane", &["node1"]),
-    ("kubelet-settings", &["node1", "node2", "node3"]),
+    ("nodes", &["node1", "node2", "node3"]),
 ];
 
 pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
@@ -115,20 +115,18 @@ mod tests {
     #[test]
     fn exactly_what_was_broken_is_expected() {
         let mut changes = vec![
-            change("node1", "binaries/upload_kube_programs"),
+            change("node1", "programs/upload_kube_programs"),
             change("node2", "containerd/configure_containerd"),
             change("node2", "containerd/start_containerd"),
-            change("node1", "control-plane/publish_settings"),
+            change("node1", "control-plane/apply_changed_settings"),
         ];
-        changes.extend(
-            ["node1", "node2", "node3"].map(|host| change(host, "kubelet-settings/update_kubelet_settings")),
-        );
+        changes.extend(["node1", "node2", "node3"].map(|host| change(host, "nodes/update_kubelet_settings")));
         assert_eq!(unexpected(&changes), Vec::<String>::new());
         changes.push(change("node3", "containerd/start_containerd"));
         changes.remove(0);
         assert_eq!(
             unexpected(&changes),
-            ["unexpected: node3 containerd/start_containerd: x", "missing: binaries on node1"]
+            ["unexpected: node3 containerd/start_containerd: x", "missing: programs on node1"]
         );
     }
 

@@ -11,7 +11,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use kk_cluster::{BuildError, Probed, Session, Settings};
 use kk_connector::Connection;
 use kk_engine::{
-    EventKind, EventSender, Facts, Failure, Finding, Options, Plan, PlannedTask, Redactor, Report, Severity,
+    EventKind, EventSender, Failure, Finding, Options, Plan, PlannedTask, Redactor, Report, Severity,
     Summary, TaskFailure, events, listen,
 };
 use time::OffsetDateTime;
@@ -96,7 +96,7 @@ impl<'a> Run<'a> {
         let records = if options.dry_run {
             Records::default()
         } else {
-            Records::create(&session.folder(), command, time, options.debug, &redactor)?
+            Records::create(&session.directory(), command, time, options.debug, &redactor)?
         };
         let Records { directory, listeners, trace, lock } = records;
         let (events, receiver) = events(redactor);
@@ -254,13 +254,13 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The facts of all hosts, or all reasons why there are none.
-pub(super) fn facts(probed: Probed) -> Result<BTreeMap<String, Facts>, Error> {
-    probed.map_err(|failures| {
-        let failed =
-            |(host, failure): (String, Failure)| HostFailure { host, title: "Connect".into(), failure };
-        Error::Connection(failures.into_iter().map(failed).collect())
-    })
+/// The answers of all hosts, or all reasons why there are none.
+pub(super) fn all_answered(probed: Probed) -> Result<Probed, Error> {
+    if probed.failures.is_empty() {
+        return Ok(probed);
+    }
+    let failed = |(host, failure): (String, Failure)| HostFailure { host, title: "Connect".into(), failure };
+    Err(Error::Connection(probed.failures.into_iter().map(failed).collect()))
 }
 
 /// What the report of a plan means for the command.

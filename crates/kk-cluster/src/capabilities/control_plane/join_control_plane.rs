@@ -1,0 +1,36 @@
+//! Join a further control plane.
+
+use std::time::Duration;
+
+use kk_engine::{Failure, HostWork, Task};
+
+use crate::{actions::Join, inputs::Inputs, slots};
+
+/// All at once: with etcd outside of kubeadm's hands no join changes its membership.
+pub(super) fn task(inputs: &Inputs) -> Task {
+    let mut task = Task::new("join_control_plane", "Join control planes").timeout(Duration::from_mins(10));
+    let others = inputs.control_planes().into_iter().filter(|(host, _)| host.name != inputs.api_host.name);
+    for (host, _) in others {
+        if inputs.has_joined(host) {
+            task = task.on(&host.name, HostWork::default().provides(slots::joined_slot(&host.name)));
+            continue;
+        }
+        let join = Join::new(inputs, host).with_certificates(|values| {
+            let text = values
+                .get(&slots::cluster_certificates_slot())
+                .ok_or_else(|| Failure::new("the cluster's CAs were not read"))?;
+            Ok(text.expose().to_owned())
+        });
+        let mut work = HostWork::new(vec![Box::new(join)])
+            .needs(slots::cluster_ca_slot().key())
+            .needs(slots::cluster_certificates_slot().key())
+            .needs(slots::runtime_slot(&host.name))
+            .needs(slots::kube_programs_slot(&host.name))
+            .provides(slots::joined_slot(&host.name));
+        if !inputs.options.skip_pull_images {
+            work = work.needs(slots::control_plane_images_slot(&host.name));
+        }
+        task = task.on(&host.name, work);
+    }
+    task
+}

@@ -1,0 +1,77 @@
+//! The control plane: init on one host, join on the others, and its settings from then on.
+
+mod apply_changed_settings;
+mod certificate;
+mod check;
+mod immutable;
+mod init_control_plane;
+mod join_control_plane;
+mod note;
+mod open_for_joins;
+mod share_certificates;
+
+use kk_config::{ControlPlaneEndpoint, Host, Role, Spec};
+use kk_engine::{ProbeSpec, Task};
+
+use crate::{
+    BuildError,
+    capability::Capability,
+    cluster_state,
+    findings::{Findings, Setting},
+    inputs::Inputs,
+    requirements::{ImageStage, Port},
+};
+
+/// API server, controller manager and scheduler.
+pub(crate) struct ControlPlane;
+
+impl Capability for ControlPlane {
+    fn name(&self) -> &'static str {
+        "control-plane"
+    }
+
+    fn images(&self, inputs: &Inputs, host: &Host) -> Vec<(ImageStage, String)> {
+        if !host.has_role(&Role::ControlPlane) {
+            return Vec::new();
+        }
+        inputs.images.control_plane().into_iter().map(|image| (ImageStage::ControlPlane, image)).collect()
+    }
+
+    fn ports(&self, _spec: &Spec, host: &Host) -> Vec<Port> {
+        if !host.has_role(&Role::ControlPlane) {
+            return Vec::new();
+        }
+        vec![
+            Port::tcp(ControlPlaneEndpoint::API_SERVER_PORT, "kube-apiserver"),
+            Port::tcp(10257, "kube-controller-manager"),
+            Port::tcp(10259, "kube-scheduler"),
+        ]
+    }
+
+    fn asks(&self, _inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
+        let files = ["/etc/kubernetes/*", "/etc/kubernetes/pki/*", "/etc/kubernetes/manifests/*"];
+        probe.files.extend(files.map(str::to_owned));
+        if host.has_role(&Role::ControlPlane) {
+            probe.values.insert("cluster".into(), cluster_state::QUERY.into());
+            probe.values.insert("fixed".into(), immutable::QUERY.into());
+        }
+    }
+
+    fn findings(&self, inputs: &Inputs, found: &mut Findings) {
+        check::findings(inputs, found);
+    }
+
+    fn immutable(&self, inputs: &Inputs) -> Vec<Setting> {
+        immutable::settings(inputs)
+    }
+
+    fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
+        Ok(vec![
+            init_control_plane::task(inputs),
+            open_for_joins::task(inputs),
+            share_certificates::task(inputs),
+            join_control_plane::task(inputs),
+            apply_changed_settings::task(inputs),
+        ])
+    }
+}

@@ -1,0 +1,16 @@
+//! The note of the settings that were last applied to a control plane.
+
+use kk_config::Host;
+use kk_engine::{Action as _, actions::File};
+
+use crate::{host_layout::NOTES, inputs::Inputs, kubeadm};
+
+/// The note as the file wants it.
+pub(super) fn note(inputs: &Inputs) -> File {
+    File::text(format!("{NOTES}/cluster.yaml"), kubeadm::cluster_documents(inputs))
+}
+
+/// Whether the file asks for other settings than those last applied to this control plane.
+pub(super) fn is_changed(inputs: &Inputs, host: &Host) -> bool {
+    inputs.facts(host).is_some_and(|facts| note(inputs).check(facts).is_needed())
+}

@@ -1,0 +1,39 @@
+//! Open the cluster for joins: a bootstrap token, and the CA by which joining nodes know the cluster.
+
+use std::sync::Arc;
+
+use kk_engine::{HostWork, Task, actions::Command};
+
+use crate::{host_layout::KUBECTL, inputs::Inputs, kubeadm, slots};
+
+/// The hour begins now and by the host's clock, not when and where the plan was made.
+const MAKE_TOKEN: &str = "expires=$(date -u -d @$(($(date +%s) + 3600)) +%Y-%m-%dT%H:%M:%SZ)
+sed \"s/EXPIRES/$expires/\" token.yaml | kubectl apply -f - >/dev/null
+";
+
+/// Only when some node is to join. A cluster made just now knows the token from `kubeadm init`.
+pub(super) fn task(inputs: &Inputs) -> Task {
+    let task = Task::new("open_for_joins", "Open the cluster for joins");
+    if inputs.joining().is_empty() {
+        return task;
+    }
+    let read_ca = "cat /etc/kubernetes/pki/ca.crt\n";
+    let command = if inputs.is_initialised() {
+        Command::new("make a bootstrap token for an hour", format!("{KUBECTL}{MAKE_TOKEN}{read_ca}"))
+            .file("token.yaml", kubeadm::token_secret(&inputs.token, "EXPIRES").into_bytes())
+    } else {
+        Command::new("read the CA of the cluster", read_ca)
+    };
+    let action = command.output(Arc::new(|stdout, values| {
+        values.fill(&slots::cluster_ca_slot(), stdout.to_owned());
+        Ok(())
+    }));
+    let first = &inputs.api_host.name;
+    let mut work = HostWork::new(vec![Box::new(action)])
+        .needs(slots::initialised_slot())
+        .provides(slots::cluster_ca_slot().key());
+    if inputs.is_initialised() {
+        work = work.needs(slots::node_tools_slot(first));
+    }
+    task.on(first, work)
+}

@@ -1,0 +1,51 @@
+//! What is on the hosts of etcd already, and whether it is this cluster's.
+
+use std::collections::BTreeSet;
+
+use kk_config::Spec;
+use kk_connector::quote;
+use kk_engine::{ProbeSpec, Question, question};
+
+use crate::{findings::Findings, host_layout::ETCD_CA, inputs::Inputs};
+
+/// Whether a member has data on the host.
+pub(crate) const DATA: Question<bool> = Question::new("etcd_data", "echo no", question::yes_or_no);
+
+pub(super) fn asks(spec: &Spec, probe: &mut ProbeSpec) {
+    probe.files.insert(ETCD_CA.to_owned());
+    probe.disks.insert(spec.etcd.data_dir.clone());
+    let data = quote(&spec.etcd.data_dir).into_owned();
+    probe.ask(&DATA.with_snippet(format!("[ -d {data}/member ] && echo yes || echo no")));
+}
+
+/// Certificates of another CA must not come among members that run: they would no longer understand each other.
+pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
+    let hosts = inputs.etcd_hosts();
+    let cas: BTreeSet<&str> =
+        hosts.iter().filter_map(|(_, facts)| Some(facts.files.get(ETCD_CA)?.sha256.as_str())).collect();
+    if cas.len() > 1 {
+        found.error(
+            None,
+            "the etcd hosts hold certificates of different clusters",
+            "remove the other cluster from its hosts first",
+        );
+    } else if cas.first().is_some_and(|ca| *ca != inputs.pki.ca_sum()) {
+        found.error(
+            None,
+            "the CA of the etcd on these hosts is not on this machine",
+            format!(
+                "run where the cluster was created, or copy its directory kubekey/{}/pki from there; to start again, delete the cluster first",
+                inputs.spec.name
+            ),
+        );
+    }
+    for (host, facts) in hosts {
+        if facts.answer(&DATA).answered() == Some(true) && !facts.owns("/etc/etcd.env") {
+            found.error(
+                host,
+                format!("{} holds data of another etcd", inputs.spec.etcd.data_dir),
+                "move it away, or set spec.etcd.dataDir to another directory",
+            );
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Configure etcd: its environment file and its unit.
+
+use kk_engine::{Action, HostWork, Task, actions::Directory};
+
+use super::files::files;
+use crate::{BuildError, inputs::Inputs, slots};
+
+/// All members are named in each file; the file never changes once the cluster is there.
+pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
+    let mut task = Task::new("configure_etcd", "Configure etcd");
+    for (host, facts) in inputs.etcd_hosts() {
+        let data = Directory::new(&inputs.spec.etcd.data_dir).mode(0o700).owner("etcd:etcd");
+        let mut actions: Vec<Box<dyn Action>> = vec![Box::new(data)];
+        actions.extend(files(inputs, host, facts)?);
+        task = task.on(&host.name, HostWork::new(actions).provides(slots::etcd_configured_slot(&host.name)));
+    }
+    Ok(task)
+}

@@ -1,0 +1,57 @@
+//! The files that etcd reads at its start: environment and unit.
+
+use kk_config::Host;
+use kk_engine::{Action, Facts, actions::File};
+use serde_json::json;
+
+use crate::{BuildError, inputs::Inputs};
+
+/// Both files of one member.
+pub(super) fn files(inputs: &Inputs, host: &Host, facts: &Facts) -> Result<Vec<Box<dyn Action>>, BuildError> {
+    let unit =
+        inputs.templates.render("etcd/etcd.service", &json!({"negative_nice": facts.can_raise_limits}))?;
+    Ok(vec![
+        Box::new(File::text("/etc/etcd.env", environment(inputs, host)?)),
+        Box::new(File::text("/etc/systemd/system/etcd.service", unit)),
+    ])
+}
+
+fn environment(inputs: &Inputs, host: &Host) -> Result<String, BuildError> {
+    let etcd = &inputs.spec.etcd;
+    let members: Vec<String> = inputs
+        .spec
+        .etcd_hosts()
+        .iter()
+        .map(|member| format!("etcd-{}=https://{}:{}", member.name, member.internal_address, etcd.peer_port))
+        .collect();
+    let optional: Vec<String> = [
+        ("ETCD_QUOTA_BACKEND_BYTES", etcd.quota_backend_bytes.map(|n| n.to_string())),
+        ("ETCD_MAX_REQUEST_BYTES", etcd.max_request_bytes.map(|n| n.to_string())),
+        ("ETCD_MAX_SNAPSHOTS", etcd.max_snapshots.map(|n| n.to_string())),
+        ("ETCD_MAX_WALS", etcd.max_wals.map(|n| n.to_string())),
+        ("ETCD_LOG_LEVEL", etcd.log_level.clone()),
+    ]
+    .into_iter()
+    .filter_map(|(name, value)| Some(format!("{name}={}", value?)))
+    .collect();
+    Ok(inputs.templates.render(
+        "etcd/etcd.env",
+        &json!({
+            "name": format!("etcd-{}", host.name),
+            "host": host.name,
+            "address": host.internal_address,
+            "port": etcd.port,
+            "peer_port": etcd.peer_port,
+            "data_dir": etcd.data_dir,
+            "initial_cluster": members.join(","),
+            "token": format!("kubekey-{}", inputs.spec.name),
+            "heartbeat_interval_ms": etcd.heartbeat_interval_ms,
+            "election_timeout_ms": etcd.election_timeout_ms,
+            "snapshot_count": etcd.snapshot_count,
+            "auto_compaction_retention": etcd.auto_compaction_retention,
+            "metrics": etcd.metrics,
+            "optional": optional,
+            "extra": etcd.extra_args,
+        }),
+    )?)
+}

@@ -1,0 +1,26 @@
+//! The health of a member.
+
+use kk_config::{Host, Spec};
+use kk_connector::quote;
+use kk_engine::{Question, question};
+
+use crate::host_layout::ETCD_CERTS;
+
+/// Whether the member of this host has a leader and commits.
+pub(super) const HEALTHY: Question<bool> = Question::new("etcd_healthy", "echo no", question::yes_or_no);
+
+/// The question for one host.
+pub(super) fn question(spec: &Spec, host: &Host) -> Question<bool> {
+    HEALTHY.with_snippet(format!("{} >/dev/null && echo yes || echo no", command(spec, host)))
+}
+
+/// Succeeds, and prints `healthy`, when the member of this host has a leader and commits.
+pub(super) fn command(spec: &Spec, host: &Host) -> String {
+    let member = format!("{ETCD_CERTS}/member-{}", host.name);
+    format!(
+        "[ -e {key} ] && etcdctl --endpoints https://127.0.0.1:{port} --cacert {ETCD_CERTS}/ca.pem --cert {cert} --key {key} --command-timeout 2s endpoint health >/dev/null && echo healthy",
+        port = spec.etcd.port,
+        cert = quote(&format!("{member}.pem")),
+        key = quote(&format!("{member}-key.pem")),
+    )
+}

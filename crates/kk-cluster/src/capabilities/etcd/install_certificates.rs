@@ -1,0 +1,45 @@
+//! Install certificates of etcd: each host gets its own keys and no other's.
+
+use kk_config::Role;
+use kk_engine::{
+    Action, HostWork, Task,
+    actions::{Directory, File},
+};
+
+use crate::{
+    host_layout::{ETCD_CA, ETCD_CERT, ETCD_CERTS, ETCD_KEY},
+    inputs::Inputs,
+    slots,
+};
+
+/// Members get their pair; control planes get the client pair of their API server.
+pub(super) fn task(inputs: &Inputs) -> Task {
+    let mut task = Task::new("install_certificates", "Install certificates of etcd");
+    for (host, _) in inputs.hosts() {
+        let mut actions: Vec<Box<dyn Action>> = Vec::new();
+        let mut pair = |cert: String, key: String, owner: &str, pair: &crate::pki::Pair| {
+            actions.push(Box::new(File::text(cert, pair.cert.clone())));
+            actions.push(Box::new(File::text(key, pair.key.expose()).mode(0o600).owner(owner)));
+        };
+        if host.has_role(&Role::Etcd) {
+            let name = format!("{ETCD_CERTS}/member-{}", host.name);
+            pair(
+                format!("{name}.pem"),
+                format!("{name}-key.pem"),
+                "etcd:etcd",
+                inputs.pki.member(&host.name),
+            );
+        }
+        if host.has_role(&Role::ControlPlane) {
+            let client = inputs.pki.client(&host.name);
+            pair(ETCD_CERT.to_owned(), ETCD_KEY.to_owned(), "root:root", client);
+        }
+        if actions.is_empty() {
+            continue;
+        }
+        actions.insert(0, Box::new(Directory::new(ETCD_CERTS)));
+        actions.insert(1, Box::new(File::text(ETCD_CA, inputs.pki.ca_cert())));
+        task = task.on(&host.name, HostWork::new(actions).needs(slots::etcd_certificates_slot()));
+    }
+    task
+}

@@ -1,0 +1,75 @@
+//! etcd, run by systemd: own CA, each member its own keys only, the v3 API only.
+
+mod check;
+mod configure_etcd;
+mod files;
+mod health;
+mod immutable;
+mod install_certificates;
+mod remove_certificates;
+mod remove_etcd;
+mod save_certificates;
+mod start_etcd;
+
+#[cfg(test)]
+pub(crate) use check::DATA;
+use kk_artifact::Component;
+use kk_config::{Host, Role, Spec};
+use kk_engine::{ProbeSpec, Task};
+
+use crate::{
+    BuildError,
+    capability::Capability,
+    findings::{Findings, Setting},
+    inputs::Inputs,
+    requirements::{Port, ProgramStage},
+};
+
+/// etcd on the hosts with its role.
+pub(crate) struct Etcd;
+
+impl Capability for Etcd {
+    fn name(&self) -> &'static str {
+        "etcd"
+    }
+
+    fn programs(&self, host: &Host) -> Vec<(ProgramStage, Component)> {
+        if host.has_role(&Role::Etcd) { vec![(ProgramStage::Runtime, Component::Etcd)] } else { Vec::new() }
+    }
+
+    fn ports(&self, spec: &Spec, host: &Host) -> Vec<Port> {
+        if !host.has_role(&Role::Etcd) {
+            return Vec::new();
+        }
+        [spec.etcd.port, spec.etcd.peer_port].map(|number| Port::tcp(number, "etcd")).to_vec()
+    }
+
+    fn asks(&self, inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
+        if host.has_role(&Role::Etcd) {
+            check::asks(inputs.spec, probe);
+            probe.ask(&health::question(inputs.spec, host));
+        }
+    }
+
+    fn findings(&self, inputs: &Inputs, found: &mut Findings) {
+        check::findings(inputs, found);
+    }
+
+    fn immutable(&self, inputs: &Inputs) -> Vec<Setting> {
+        immutable::settings(inputs)
+    }
+
+    /// All members come up at once.
+    fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
+        Ok(vec![
+            save_certificates::task(inputs),
+            install_certificates::task(inputs),
+            configure_etcd::task(inputs)?,
+            start_etcd::task(inputs)?,
+        ])
+    }
+
+    fn remove(&self, inputs: &Inputs) -> Vec<Task> {
+        vec![remove_etcd::task(inputs), remove_certificates::task(inputs)]
+    }
+}

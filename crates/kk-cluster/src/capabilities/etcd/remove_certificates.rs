@@ -1,0 +1,14 @@
+//! Remove certificates of etcd from this machine.
+
+use kk_engine::{CONTROL, HostWork, Task};
+
+use crate::{actions::RemoveLocal, inputs::Inputs, slots};
+
+/// Only when every host is done: a host that is left over needs them for the next attempt.
+pub(super) fn task(inputs: &Inputs) -> Task {
+    let mut work = HostWork::new(vec![Box::new(RemoveLocal(vec![inputs.directory.join("pki")]))]);
+    for (host, _) in inputs.hosts() {
+        work = work.needs(slots::host_restored_slot(&host.name));
+    }
+    Task::new("remove_certificates", "Remove certificates of etcd from this machine").on(CONTROL, work)
+}

@@ -1,0 +1,26 @@
+//! Pull add-on images.
+
+use std::time::Duration;
+
+use kk_engine::{HostWork, Retry, Task};
+
+use super::pull::Pull;
+use crate::{inputs::Inputs, requirements::ImageStage, slots};
+
+/// What may run on any node. Last: nothing waits for it before the nodes are there.
+pub(super) fn task(inputs: &Inputs) -> Task {
+    let mut task = Task::new("pull_addon_images", "Pull add-on images")
+        .timeout(Duration::from_mins(30))
+        .retry(Retry::times(3))
+        .beside();
+    for (host, _) in inputs.nodes() {
+        let images = inputs.requirements.images(host, ImageStage::Addon);
+        task = task.on(
+            &host.name,
+            HostWork::new(vec![Box::new(Pull::new(images))])
+                .needs(slots::node_images_slot(&host.name))
+                .provides(slots::addon_images_slot(&host.name)),
+        );
+    }
+    task
+}

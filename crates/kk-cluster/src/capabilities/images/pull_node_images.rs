@@ -1,0 +1,33 @@
+//! Pull node images.
+
+use std::time::Duration;
+
+use kk_config::Role;
+use kk_engine::{HostWork, Retry, Task};
+
+use super::pull::Pull;
+use crate::{inputs::Inputs, requirements::ImageStage, slots};
+
+/// What every node runs: without these it does not become ready.
+pub(super) fn task(inputs: &Inputs) -> Task {
+    let mut task = Task::new("pull_node_images", "Pull node images")
+        .timeout(Duration::from_mins(30))
+        .retry(Retry::times(3))
+        .beside();
+    for (host, _) in inputs.nodes() {
+        // In the order of need: a control plane's own images first.
+        let before = if host.has_role(&Role::ControlPlane) {
+            slots::control_plane_images_slot(&host.name)
+        } else {
+            slots::runtime_slot(&host.name)
+        };
+        let images = inputs.requirements.images(host, ImageStage::Node);
+        task = task.on(
+            &host.name,
+            HostWork::new(vec![Box::new(Pull::new(images))])
+                .needs(before)
+                .provides(slots::node_images_slot(&host.name)),
+        );
+    }
+    task
+}

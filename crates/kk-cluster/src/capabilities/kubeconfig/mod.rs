@@ -1,0 +1,43 @@
+//! The administrator's kubeconfig: for root on the control planes, and for the person at this machine.
+
+mod install_for_root;
+mod remove_kubeconfig;
+mod save_kubeconfig;
+
+use std::path::{Path, PathBuf};
+
+use kk_config::{Host, Role};
+use kk_engine::{ProbeSpec, Task};
+
+use crate::{BuildError, capability::Capability, inputs::Inputs};
+
+/// Whole or not at all, and 0600 from the first byte, everywhere.
+pub(crate) struct Kubeconfig;
+
+/// Root's own on a control plane.
+const ROOT: &str = "/root/.kube/config";
+
+/// The file that says from which `admin.conf` the kubeconfig of this machine was made.
+fn source_sum(directory: &Path) -> PathBuf {
+    directory.join(".kubeconfig.source")
+}
+
+impl Capability for Kubeconfig {
+    fn name(&self) -> &'static str {
+        "kubeconfig"
+    }
+
+    fn asks(&self, _inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
+        if host.has_role(&Role::ControlPlane) {
+            probe.files.insert(ROOT.to_owned());
+        }
+    }
+
+    fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
+        Ok(vec![install_for_root::task(inputs), save_kubeconfig::task(inputs)])
+    }
+
+    fn remove(&self, inputs: &Inputs) -> Vec<Task> {
+        vec![remove_kubeconfig::task(inputs)]
+    }
+}

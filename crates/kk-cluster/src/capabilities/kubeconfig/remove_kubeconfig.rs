@@ -1,0 +1,15 @@
+//! Remove the kubeconfig from this machine. The records of runs stay.
+
+use kk_engine::{CONTROL, HostWork, Task};
+
+use crate::{actions::RemoveLocal, inputs::Inputs, slots};
+
+/// Only when every host is done.
+pub(super) fn task(inputs: &Inputs) -> Task {
+    let files = vec![inputs.directory.join("kubeconfig"), super::source_sum(&inputs.directory)];
+    let mut work = HostWork::new(vec![Box::new(RemoveLocal(files))]);
+    for (host, _) in inputs.hosts() {
+        work = work.needs(slots::host_restored_slot(&host.name));
+    }
+    Task::new("remove_kubeconfig", "Remove the kubeconfig from this machine").on(CONTROL, work)
+}

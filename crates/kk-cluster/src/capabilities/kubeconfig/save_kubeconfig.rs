@@ -1,0 +1,76 @@
+//! Save the kubeconfig on this machine.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use async_trait::async_trait;
+use kk_engine::{Action, Apply, Change, Context, Facts, Failure, HostWork, Run, Task};
+
+use crate::{
+    host_layout::ADMIN_CONF,
+    inputs::Inputs,
+    local::{sha256, write_private},
+    slots,
+};
+
+/// Largest kubeconfig that is believed, in bytes.
+const LIMIT: u64 = 1 << 20;
+
+/// `kubekey/<cluster>/kubeconfig`, with the API's address in place of the name that only the hosts know.
+pub(super) fn task(inputs: &Inputs) -> Task {
+    let host = inputs.api_host;
+    let endpoint = &inputs.spec.control_plane_endpoint;
+    let server = match endpoint.address {
+        Some(address) if !endpoint.external_dns => format!("https://{address}:{}", endpoint.port),
+        _ => format!("https://{}", inputs.endpoint()),
+    };
+    let save = Save {
+        path: inputs.directory.join("kubeconfig"),
+        source: super::source_sum(&inputs.directory),
+        from: format!("https://{}", inputs.endpoint()),
+        to: server,
+    };
+    Task::new("save_kubeconfig", "Save kubeconfig")
+        .on(&host.name, HostWork::new(vec![Box::new(save)]).needs(slots::initialised_slot()))
+}
+
+#[derive(Clone)]
+struct Save {
+    path: PathBuf,
+    source: PathBuf,
+    from: String,
+    to: String,
+}
+
+impl Action for Save {
+    fn check(&self, facts: &Facts) -> Change {
+        let there = facts.files.get(ADMIN_CONF).map(|file| file.sha256.as_str());
+        let taken = std::fs::read_to_string(&self.source).ok();
+        if self.path.exists() && there.is_some() && taken.as_deref() == there {
+            return Change::None;
+        }
+        Change::needed(format!("write {}", self.path.display()))
+    }
+
+    fn apply(&self, _facts: &Facts) -> Apply {
+        Apply::Run(Arc::new(self.clone()))
+    }
+}
+
+#[async_trait]
+impl Run for Save {
+    async fn run(&self, context: Context) -> Result<(), Failure> {
+        let bytes = context.connection.download(ADMIN_CONF, LIMIT).await?;
+        let sum = sha256(&bytes);
+        let text =
+            String::from_utf8(bytes).map_err(|_| Failure::new("/etc/kubernetes/admin.conf is not text"))?;
+        let write = |path: &Path, text: &str| {
+            write_private(path, text)
+                .map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))
+        };
+        write(&self.path, &text.replace(&self.from, &self.to))?;
+        write(&self.source, &sum)
+    }
+}

@@ -1,0 +1,34 @@
+//! The files that the kubelet's service is made of: unit and flags.
+
+use kk_config::Host;
+use kk_engine::{Action, actions::File};
+use serde_json::json;
+
+use crate::{BuildError, inputs::Inputs};
+
+const UNIT: &str = "/etc/systemd/system/kubelet.service";
+const FLAGS: &str = "/etc/systemd/system/kubelet.service.d/10-kubeadm.conf";
+
+/// What a kubelet that runs must not be older than.
+pub(crate) const RESTARTS_AFTER: [&str; 3] = [UNIT, FLAGS, "/usr/local/bin/kubelet"];
+
+/// Both files of one node.
+pub(crate) fn files(inputs: &Inputs, host: &Host) -> Result<Vec<Box<dyn Action>>, BuildError> {
+    let flags = json!({"args": flags(inputs, host)});
+    Ok(vec![
+        Box::new(File::text(UNIT, inputs.templates.render("kubelet/kubelet.service", &json!({}))?)),
+        Box::new(File::text(FLAGS, inputs.templates.render("kubelet/10-kubeadm.conf", &flags)?)),
+    ])
+}
+
+/// The flags of one node, for a systemd `Environment=` line in double quotes.
+fn flags(inputs: &Inputs, host: &Host) -> String {
+    let mut address = host.internal_address.to_string();
+    if let Some(second) = host.internal_address_v6 {
+        address = format!("{address},{second}");
+    }
+    let mut flags = vec![format!("--node-ip={address}"), format!("--hostname-override={}", host.name)];
+    flags.extend(inputs.spec.kubernetes.kubelet_args.iter().map(|(name, value)| format!("--{name}={value}")));
+    // systemd.exec(5): in a quoted assignment these characters need a backslash, and % doubles.
+    flags.join(" ").replace('\\', r"\\").replace('"', "\\\"").replace('%', "%%")
+}

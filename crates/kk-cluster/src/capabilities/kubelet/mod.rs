@@ -1,0 +1,79 @@
+//! The kubelet: its unit and its flags. Its configuration comes from the cluster, when a node joins.
+
+mod check;
+mod configure_kubelet;
+mod files;
+mod stop_kubelet;
+
+use kk_artifact::Component;
+use kk_config::{Host, Spec};
+use kk_engine::{ProbeSpec, Task};
+
+use crate::{
+    BuildError,
+    capability::Capability,
+    findings::Findings,
+    inputs::Inputs,
+    requirements::{Port, ProgramStage},
+};
+
+pub(crate) use files::{RESTARTS_AFTER, files};
+
+/// The kubelet of every node.
+pub(crate) struct Kubelet;
+
+impl Capability for Kubelet {
+    fn name(&self) -> &'static str {
+        "kubelet"
+    }
+
+    fn programs(&self, host: &Host) -> Vec<(ProgramStage, Component)> {
+        if host.is_node() {
+            vec![
+                (ProgramStage::Join, Component::Kubeadm),
+                (ProgramStage::Join, Component::Kubelet),
+                (ProgramStage::Tools, Component::Kubectl),
+            ]
+        } else {
+            Vec::new()
+        }
+    }
+
+    fn directories(&self, _spec: &Spec) -> Vec<String> {
+        [
+            "/etc/kubernetes",
+            "/var/lib/kubelet",
+            "/usr/libexec/kubernetes/kubelet-plugins/volume/exec",
+            "/var/log/pods",
+            "/var/log/containers",
+        ]
+        .map(str::to_owned)
+        .to_vec()
+    }
+
+    fn ports(&self, _spec: &Spec, host: &Host) -> Vec<Port> {
+        if !host.is_node() {
+            return Vec::new();
+        }
+        vec![Port::tcp(10248, "kubelet"), Port::tcp(10250, "kubelet")]
+    }
+
+    fn asks(&self, _inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
+        probe.units.insert("kubelet.service".to_owned());
+        if host.is_node() {
+            probe.disks.insert(check::DATA.to_owned());
+        }
+    }
+
+    fn findings(&self, inputs: &Inputs, found: &mut Findings) {
+        check::findings(inputs, found);
+    }
+
+    fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
+        Ok(vec![configure_kubelet::task(inputs)?])
+    }
+
+    fn remove(&self, inputs: &Inputs) -> Vec<Task> {
+        vec![stop_kubelet::task(inputs)]
+    }
+}

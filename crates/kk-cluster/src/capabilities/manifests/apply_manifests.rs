@@ -1,0 +1,80 @@
+//! Apply manifests that are missing or changed.
+
+use std::{fmt::Write as _, time::Duration};
+
+use kk_engine::{
+    Action, Facts, HostWork, Task,
+    actions::{Command, File},
+};
+
+use crate::{
+    host_layout::{KUBECTL, NOTES},
+    inputs::Inputs,
+    requirements::Manifest,
+    slots,
+};
+
+/// All at once. The notes say what was applied last.
+pub(super) fn task(inputs: &Inputs) -> Task {
+    let task = Task::new("apply_manifests", "Apply network, proxy and DNS")
+        .timeout(Duration::from_mins(5))
+        .retry(kk_engine::Retry::times(3));
+    let Some(facts) = inputs.facts(inputs.api_host) else { return task };
+    let manifests = &inputs.requirements.manifests;
+    let needed: Vec<&Manifest> =
+        manifests.iter().filter(|manifest| is_needed(inputs, manifest, facts)).collect();
+    let mut actions: Vec<Box<dyn Action>> = Vec::new();
+    if !needed.is_empty() {
+        let names: Vec<&str> = needed.iter().map(|manifest| manifest.name).collect();
+        let mut apply = Command::new(format!("apply {}", names.join(", ")), script(&needed))
+            .transient_on("connection refused");
+        for manifest in needed {
+            apply = apply.file(format!("{}.yaml", manifest.name), manifest.file.clone().into_bytes());
+        }
+        actions.push(Box::new(apply));
+    }
+    // Last: a note means that it is so.
+    actions.extend(manifests.iter().map(|manifest| Box::new(note(manifest)) as Box<dyn Action>));
+    let mut work =
+        HostWork::new(actions).needs(slots::initialised_slot()).needs(slots::nodes_take_pods_slot());
+    for (node, _) in inputs.nodes() {
+        work = work.awaits(slots::node_tools_slot(&node.name));
+        if !inputs.options.skip_pull_images {
+            work =
+                work.awaits(slots::node_images_slot(&node.name)).awaits(slots::addon_images_slot(&node.name));
+        }
+    }
+    task.on(&inputs.api_host.name, work)
+}
+
+fn note(manifest: &Manifest) -> File {
+    File::text(format!("{NOTES}/{}.yaml", manifest.name), manifest.note.as_str()).mode(0o600)
+}
+
+fn is_needed(inputs: &Inputs, manifest: &Manifest, facts: &Facts) -> bool {
+    note(manifest).check(facts).is_needed() || !inputs.state.workloads.contains_key(manifest.workload)
+}
+
+/// Those with a command of their own run in the background of the one `kubectl apply` for all others.
+fn script(needed: &[&Manifest]) -> String {
+    let (mut script, mut names, mut waits) = (KUBECTL.to_owned(), String::new(), String::new());
+    for (number, manifest) in needed.iter().enumerate() {
+        match manifest.command {
+            Some(command) => {
+                let _ = writeln!(script, "{command} >/dev/null 2>error.{number} & pid_{number}=$!");
+                let _ = writeln!(waits, "wait $pid_{number} || {{ cat error.{number} >&2; exit 1; }}");
+            }
+            None => {
+                let _ = write!(names, " -f {}.yaml", manifest.name);
+            }
+        }
+    }
+    if !names.is_empty() {
+        let _ = writeln!(
+            script,
+            // The API itself refuses fields that it does not know; asking it for its schema first costs a second.
+            "kubectl apply --server-side --force-conflicts --validate=false --field-manager=kk{names} >/dev/null"
+        );
+    }
+    script + &waits
+}

@@ -1,0 +1,23 @@
+//! What the capabilities apply through the API, all together once the nodes are there.
+//!
+//! A pod that reaches a kubelet before that has read the Services is refused and tried again ten seconds later, and an
+//! image that is missing costs as much. So the conditions are made true first, then everything is applied at once.
+
+mod apply_manifests;
+
+use kk_engine::Task;
+
+use crate::{BuildError, capability::Capability, inputs::Inputs};
+
+/// The manifests that the other capabilities give.
+pub(crate) struct Manifests;
+
+impl Capability for Manifests {
+    fn name(&self) -> &'static str {
+        "manifests"
+    }
+
+    fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
+        Ok(vec![apply_manifests::task(inputs)])
+    }
+}

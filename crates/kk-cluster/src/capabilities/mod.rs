@@ -1,0 +1,18 @@
+//! The capabilities: one folder a subject, one value for it, one file a task; the file's name is the task's.
+//!
+//! Families with several kinds (`network`, `runtime`) are folders of such values; only they name a kind.
+
+pub(crate) mod control_plane;
+pub(crate) mod dns;
+pub(crate) mod etcd;
+pub(crate) mod images;
+pub(crate) mod kube_proxy;
+pub(crate) mod kubeconfig;
+pub(crate) mod kubelet;
+pub(crate) mod manifests;
+pub(crate) mod network;
+pub(crate) mod nodes;
+pub(crate) mod os;
+pub(crate) mod programs;
+pub(crate) mod runtime;
+pub(crate) mod verify;

@@ -1,0 +1,67 @@
+//! flannel: one daemon a node, its networks from the nodes' pod ranges.
+
+mod check;
+mod manifest;
+mod remove_flannel;
+
+use kk_config::{FlannelBackend, Host, NetworkPlugin, Spec};
+use kk_engine::{ProbeSpec, Task};
+
+use crate::{
+    BuildError,
+    capability::Capability,
+    findings::Findings,
+    inputs::Inputs,
+    requirements::{ImageStage, Manifest, Port, Ready},
+};
+
+/// flannel with the backend of the file.
+pub(super) struct Flannel;
+
+/// The backend of the file.
+fn backend(spec: &Spec) -> Option<FlannelBackend> {
+    match spec.network.plugin {
+        NetworkPlugin::Flannel(backend) => Some(backend),
+        NetworkPlugin::None => None,
+    }
+}
+
+impl Capability for Flannel {
+    fn name(&self) -> &'static str {
+        "network"
+    }
+
+    fn images(&self, inputs: &Inputs, host: &Host) -> Vec<(ImageStage, String)> {
+        if !host.is_node() {
+            return Vec::new();
+        }
+        [inputs.images.flannel(), inputs.images.flannel_cni_plugin()]
+            .map(|image| (ImageStage::Node, image))
+            .to_vec()
+    }
+
+    fn ports(&self, spec: &Spec, host: &Host) -> Vec<Port> {
+        let vxlan = host.is_node() && backend(spec) == Some(FlannelBackend::Vxlan);
+        if vxlan { vec![Port::udp(8472, "flannel vxlan")] } else { Vec::new() }
+    }
+
+    fn asks(&self, _inputs: &Inputs, _host: &Host, probe: &mut ProbeSpec) {
+        probe.files.insert("/etc/cni/net.d/*".to_owned());
+    }
+
+    fn findings(&self, inputs: &Inputs, found: &mut Findings) {
+        check::findings(inputs, found);
+    }
+
+    fn manifests(&self, inputs: &Inputs) -> Result<Vec<Manifest>, BuildError> {
+        Ok(vec![manifest::manifest(inputs)?])
+    }
+
+    fn ready(&self, _inputs: &Inputs) -> Vec<Ready> {
+        vec![Ready::Workload { namespace: "kube-flannel", workload: "daemonset/kube-flannel-ds" }]
+    }
+
+    fn remove(&self, inputs: &Inputs) -> Vec<Task> {
+        vec![remove_flannel::task(inputs)]
+    }
+}

@@ -1,0 +1,39 @@
+//! Nodes: hosts that have joined, run a kubelet with the settings of the cluster, are registered with the labels and taints
+//! of the file, and take pods.
+
+mod join_worker;
+mod pause_for_services;
+mod remove_node_files;
+mod set_labels;
+mod start_kubelet;
+mod update_kubelet_settings;
+mod wait_for_nodes;
+
+use kk_engine::Task;
+
+use crate::{BuildError, capability::Capability, inputs::Inputs};
+
+/// Every node.
+pub(crate) struct Nodes;
+
+impl Capability for Nodes {
+    fn name(&self) -> &'static str {
+        "nodes"
+    }
+
+    /// Labels and taints are there before the first pods come; those that others gave stay.
+    fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
+        Ok(vec![
+            join_worker::task(inputs),
+            update_kubelet_settings::task(inputs),
+            start_kubelet::task(inputs)?,
+            wait_for_nodes::task(inputs),
+            pause_for_services::task(inputs),
+            set_labels::task(inputs),
+        ])
+    }
+
+    fn remove(&self, inputs: &Inputs) -> Vec<Task> {
+        vec![remove_node_files::task(inputs)]
+    }
+}

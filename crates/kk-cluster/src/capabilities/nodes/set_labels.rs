@@ -1,0 +1,177 @@
+//! Set labels and taints.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use kk_config::{Host, Role};
+use kk_connector::quote;
+use kk_engine::{HostWork, Task, actions::Command};
+
+use crate::{actions::ForJoined, cluster_state::Node, host_layout::KUBECTL, inputs::Inputs, slots};
+
+/// The label by which people see workers in `kubectl get nodes`.
+const WORKER: &str = "node-role.kubernetes.io/worker";
+/// The labels that kubeadm gives a control plane (Kubernetes, `cmd/kubeadm/app/constants`); the first is its taint, too.
+const CONTROL_PLANE: [&str; 2] =
+    ["node-role.kubernetes.io/control-plane", "node.kubernetes.io/exclude-from-external-load-balancers"];
+
+/// One script for all nodes.
+pub(super) fn task(inputs: &Inputs) -> Task {
+    let task = Task::new("set_labels", "Set labels and taints");
+    let lacking = lacking(inputs);
+    if lacking.is_empty() {
+        return task;
+    }
+    let first = &inputs.api_host.name;
+    let set = ForJoined::new(inputs, move |nodes| {
+        Command::new("set labels and taints", script(&lacking, nodes)).transient_on("connection refused")
+    });
+    let mut work = HostWork::new(vec![Box::new(set)])
+        .needs(slots::initialised_slot())
+        .needs(slots::node_tools_slot(first));
+    for (host, _) in inputs.nodes() {
+        work = work.awaits(slots::joined_slot(&host.name));
+    }
+    task.retry(kk_engine::Retry::times(3)).on(first, work)
+}
+
+/// What nodes lack: verb of kubectl and quoted words, and the names of the nodes.
+type Lacking = BTreeMap<(&'static str, Vec<String>), Vec<String>>;
+
+fn lacking(inputs: &Inputs) -> Lacking {
+    let unknown = Node::default();
+    let mut same = Lacking::new();
+    for (host, _) in inputs.nodes() {
+        let node = inputs.state.nodes.get(&host.name).unwrap_or(&unknown);
+        let (mut labels, mut taints) = (labels(host, node), taints(host, node));
+        if is_unmarked(inputs, host, node) {
+            labels.extend(CONTROL_PLANE.map(|label| format!("{label}=")));
+            if !host.has_role(&Role::Worker) {
+                taints.push(format!("{}:NoSchedule", CONTROL_PLANE[0]));
+            }
+        }
+        for lacking in [("label", labels), ("taint", taints)] {
+            if !lacking.1.is_empty() {
+                same.entry(lacking).or_default().push(host.name.clone());
+            }
+        }
+    }
+    same
+}
+
+/// Whether the join of a control plane was killed before its last step, which marks the node.
+fn is_unmarked(inputs: &Inputs, host: &Host, node: &Node) -> bool {
+    host.has_role(&Role::ControlPlane)
+        && inputs.state.answered
+        && inputs.is_initialised()
+        && inputs.has_joined(host)
+        && !node.labels.contains_key(CONTROL_PLANE[0])
+}
+
+/// One command for all nodes that lack the same: each start of `kubectl` costs more than what it does.
+fn script(lacking: &Lacking, nodes: &[&Host]) -> String {
+    lacking.iter().fold(KUBECTL.to_owned(), |mut text, ((verb, words), lack)| {
+        let names: Vec<_> =
+            nodes.iter().filter(|host| lack.contains(&host.name)).map(|host| quote(&host.name)).collect();
+        if !names.is_empty() {
+            let _ = writeln!(
+                text,
+                "kubectl {verb} --overwrite node {} {} >/dev/null",
+                names.join(" "),
+                words.join(" ")
+            );
+        }
+        text
+    })
+}
+
+/// The labels that a node lacks, each as a quoted word.
+fn labels(host: &Host, node: &Node) -> Vec<String> {
+    let worker = host.has_role(&Role::Worker).then(|| (WORKER.to_owned(), String::new()));
+    host.labels
+        .clone()
+        .into_iter()
+        .chain(worker)
+        .filter(|(key, value)| node.labels.get(key) != Some(value))
+        .map(|(key, value)| quote(&format!("{key}={value}")).into_owned())
+        .collect()
+}
+
+/// The taints that a node lacks, each as a quoted word.
+fn taints(host: &Host, node: &Node) -> Vec<String> {
+    host.taints
+        .iter()
+        .map(ToString::to_string)
+        .filter(|taint| !node.taints.contains(taint))
+        .map(|taint| quote(&taint).into_owned())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use kk_engine::{Apply, FileFact, Slots};
+
+    use super::*;
+    use crate::{capabilities::nodes::wait_for_nodes, testing};
+
+    /// The scripts of a task on the first host, when all nodes but `dropped` have joined.
+    fn scripts(inputs: &Inputs, mut task: Task, dropped: &str) -> String {
+        let first = &inputs.api_host.name;
+        let slots = Slots::default();
+        for host in inputs.spec.nodes().into_iter().filter(|host| host.name != dropped) {
+            slots.done(&slots::joined_slot(&host.name));
+        }
+        slots.fail(&slots::joined_slot(dropped), "it was dropped");
+        let mut text = String::new();
+        for action in task.hosts.remove(first).unwrap().actions {
+            let Apply::Late(make) = action.apply(inputs.facts(inputs.api_host).unwrap()) else {
+                panic!("not late")
+            };
+            let script = make(&slots).unwrap();
+            text += &script.text;
+            for file in script.files {
+                text += std::str::from_utf8(&file.content).unwrap();
+            }
+        }
+        text
+    }
+
+    #[tokio::test]
+    async fn a_host_that_did_not_join_is_left_out() {
+        let spec = testing::sample("three-nodes.yaml");
+        let (facts, folder) = (testing::fresh(&spec), tempfile::tempdir().unwrap());
+        let names: Vec<String> = spec.nodes().iter().map(|host| host.name.clone()).collect();
+        let session = testing::session(spec, folder.path());
+        let inputs = session.create_inputs(&facts).await.unwrap();
+        for task in [task(&inputs), wait_for_nodes::task(&inputs)] {
+            let text = scripts(&inputs, task, &names[2]);
+            assert!(text.contains(&names[1]) && !text.contains(&names[2]), "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_control_plane_whose_join_was_killed_gets_its_marks() {
+        let spec = testing::sample("three-nodes.yaml");
+        let first = spec.first_control_plane().name.clone();
+        let folder = tempfile::tempdir().unwrap();
+        let mut facts = testing::fresh(&spec);
+        let file = FileFact { sha256: "same".into(), ..FileFact::default() };
+        for path in ["/etc/kubernetes/kubelet.conf", "/etc/kubernetes/pki/ca.crt"] {
+            facts.facts.get_mut(&first).unwrap().files.insert(path.into(), file.clone());
+        }
+        let session = testing::session(spec, folder.path());
+        for (label, marked) in [("x=", false), ("node-role.kubernetes.io/control-plane=", true)] {
+            let answer = format!(
+                "Node\t<no value>/{first}\tTrue\tv1.36.4\t{label} \t\nConfigMap\tkube-system/kubeadm-config\n\
+                 ConfigMap\tkube-public/cluster-info\nend\n"
+            );
+            facts.facts.get_mut(&first).unwrap().values.insert("cluster".into(), answer);
+            let text = {
+                let inputs = session.create_inputs(&facts).await.unwrap();
+                scripts(&inputs, task(&inputs), "nobody")
+            };
+            let mark = format!("kubectl label --overwrite node {first} ");
+            let line = text.lines().find(|line| line.starts_with(&mark)).unwrap_or_default();
+            assert_eq!(line.contains("node-role.kubernetes.io/control-plane="), !marked, "{text}");
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! Apply kernel settings, now and at boot.
+
+use kk_engine::{HostWork, Task, actions::Sysctls};
+
+use crate::inputs::Inputs;
+
+/// One drop-in file; live values that differ are set and remembered.
+pub(super) fn task(inputs: &Inputs) -> Task {
+    let mut task = Task::new("apply_sysctls", "Apply kernel settings");
+    for (host, _) in inputs.nodes() {
+        let action = Sysctls::new("/etc/sysctl.d/99-kubekey.conf", super::sysctls(inputs.spec));
+        task = task.on(&host.name, HostWork::new(vec![Box::new(action)]));
+    }
+    task
+}

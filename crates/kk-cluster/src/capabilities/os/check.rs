@@ -1,0 +1,128 @@
+//! What every host must have, whatever runs on it.
+
+use kk_config::{Arch, Host, Role};
+use kk_engine::{Facts, ProbeSpec};
+
+use crate::{findings::Findings, inputs::Inputs};
+
+/// Least memory of a control plane in KiB: kubeadm's own minimum of 1700 MB.
+const CONTROL_PLANE_MEMORY_KIB: u64 = 1_700_000;
+/// Least memory of any other host in KiB.
+const MEMORY_KIB: u64 = 900_000;
+/// Least free space in KiB for programs and images.
+const FREE_KIB: u64 = 2 * 1024 * 1024;
+/// Programs of the system that a node needs.
+pub(crate) const NODE_TOOLS: [&str; 9] =
+    ["tar", "mount", "umount", "ip", "iptables", "conntrack", "socat", "modprobe", "nsenter"];
+
+pub(super) fn asks(probe: &mut ProbeSpec) {
+    probe.tools.extend(NODE_TOOLS.map(str::to_owned));
+}
+
+pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
+    for (host, facts) in inputs.hosts() {
+        machine(host, facts, found);
+        tools(host, facts, found);
+        capacity(host, facts, found);
+        adaptations(inputs, host, facts, found);
+        if !facts.addresses.contains(&host.internal_address.to_string()) {
+            found.error(
+                host,
+                format!("no interface has the address {}", host.internal_address),
+                "correct `internalAddress` in the file",
+            );
+        }
+    }
+}
+
+fn machine(host: &Host, facts: &Facts, found: &mut Findings) {
+    match (Arch::from_name(&facts.arch), host.arch) {
+        (None, _) => found.error(
+            host,
+            format!("architecture {} is not supported", facts.arch),
+            "use an amd64 or arm64 machine",
+        ),
+        (Some(real), Some(said)) if real != said => found.error(
+            host,
+            format!("the file says arch {}, the host is {}", said.as_str(), real.as_str()),
+            "remove `arch` from the file; it is detected",
+        ),
+        _ => {}
+    }
+    if !facts.systemd {
+        found.error(host, "systemd is not running", "use a host whose init is systemd");
+    }
+}
+
+fn tools(host: &Host, facts: &Facts, found: &mut Findings) {
+    let needed: &[&str] = if host.is_node() { &NODE_TOOLS } else { &["tar"] };
+    let missing: Vec<&str> = needed.iter().copied().filter(|tool| !facts.tools.contains_key(*tool)).collect();
+    if !missing.is_empty() {
+        found.error(
+            host,
+            format!("missing: {}", missing.join(", ")),
+            "install them with the host's package manager (Debian: iproute2 iptables conntrack socat kmod util-linux)",
+        );
+    }
+}
+
+fn capacity(host: &Host, facts: &Facts, found: &mut Findings) {
+    let control_plane = host.has_role(&Role::ControlPlane);
+    let (memory, cpus) = if control_plane { (CONTROL_PLANE_MEMORY_KIB, 2) } else { (MEMORY_KIB, 1) };
+    if facts.memory_kib < memory {
+        let (has, least) = (facts.memory_kib / 1024, memory / 1024);
+        found.error(
+            host,
+            format!("memory {has} MiB is below the minimum of {least} MiB"),
+            format!("give it {least} MiB or more"),
+        );
+    }
+    if facts.cpus < cpus {
+        found.error(
+            host,
+            format!("only {} CPU, at least {cpus} needed", facts.cpus),
+            format!("give it {cpus} or more"),
+        );
+    }
+    // Where an earlier run has put the programs, their space is no longer needed.
+    if facts.files.contains_key("/usr/local/bin/kubelet") {
+        return;
+    }
+    for (path, (_, free)) in &facts.disks {
+        if *free < FREE_KIB {
+            found.error(
+                host,
+                format!("{} MiB free on {path}", free / 1024),
+                format!("make {} MiB free", FREE_KIB / 1024),
+            );
+        }
+    }
+}
+
+/// What the tasks of this capability change, said before they do.
+fn adaptations(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
+    if !facts.swaps.is_empty() {
+        found.adapted(
+            host,
+            format!("swap is on ({})", facts.swaps.join(", ")),
+            "it is turned off, and on again by delete",
+        );
+    }
+    if facts.selinux == "enforcing" {
+        found.adapted(host, "SELinux is enforcing", "it is set to permissive, and back by delete");
+    }
+    let read_only: Vec<String> = super::sysctls(inputs.spec)
+        .into_iter()
+        .filter(|(key, value)| {
+            facts.sysctls_read_only.contains(key) && facts.sysctls.get(key).is_some_and(|now| now != value)
+        })
+        .map(|(key, _)| key)
+        .collect();
+    if !read_only.is_empty() {
+        found.adapted(
+            host,
+            format!("read-only kernel settings: {}", read_only.join(", ")),
+            "they stay as they are",
+        );
+    }
+}

@@ -1,0 +1,27 @@
+//! Create directories, so that they are recorded, and go again when they were not there before.
+
+use std::fmt::Write as _;
+
+use kk_connector::quote;
+use kk_engine::{HostWork, Task, actions::Command};
+
+use crate::inputs::Inputs;
+
+/// On every node, those that the capabilities name. Their programs may change the modes later: only a missing directory is
+/// a difference.
+pub(super) fn task(inputs: &Inputs) -> Task {
+    let mut task = Task::new("create_directories", "Create directories");
+    for (host, facts) in inputs.nodes() {
+        let mut script = String::new();
+        for path in &inputs.requirements.directories {
+            if !facts.files.contains_key(path) {
+                let _ = writeln!(script, "kk_dir {} 755 root:root", quote(path));
+            }
+        }
+        if !script.is_empty() {
+            let action = Command::new("make directories of Kubernetes", script);
+            task = task.on(&host.name, HostWork::new(vec![Box::new(action)]));
+        }
+    }
+    task
+}

@@ -1,0 +1,126 @@
+//! The operating system as Kubernetes needs it, in files of kk's own, recorded and restored by a delete.
+
+mod apply_sysctls;
+pub(crate) mod check;
+mod create_directories;
+mod create_users;
+mod disable_firewall;
+mod disable_swap;
+mod load_kernel_modules;
+mod raise_limits;
+mod record_settings;
+mod relax_selinux;
+mod restore_host;
+mod set_hostname;
+mod write_hosts_block;
+
+use std::collections::BTreeMap;
+
+use kk_config::{Host, ProxyMode, Spec};
+use kk_engine::{ProbeSpec, Task};
+
+use crate::{BuildError, capability::Capability, findings::Findings, inputs::Inputs};
+
+/// The operating system of every host.
+pub(crate) struct Os;
+
+impl Capability for Os {
+    fn name(&self) -> &'static str {
+        "os"
+    }
+
+    fn skipped(&self, inputs: &Inputs) -> Option<&'static str> {
+        inputs.spec.system.skip_configure_os.then_some("spec.system.skipConfigureOS is set")
+    }
+
+    fn asks(&self, inputs: &Inputs, _host: &Host, probe: &mut ProbeSpec) {
+        check::asks(probe);
+        probe.units.extend(disable_firewall::UNITS.map(str::to_owned));
+        probe.modules.extend(kernel_modules(inputs.spec).into_iter().map(str::to_owned));
+    }
+
+    fn findings(&self, inputs: &Inputs, found: &mut Findings) {
+        check::findings(inputs, found);
+    }
+
+    fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
+        Ok(vec![
+            set_hostname::task(inputs),
+            write_hosts_block::task(inputs),
+            create_users::task(inputs),
+            create_directories::task(inputs),
+            disable_swap::task(inputs),
+            relax_selinux::task(inputs),
+            disable_firewall::task(inputs),
+            load_kernel_modules::task(inputs),
+            record_settings::task(inputs),
+            apply_sysctls::task(inputs),
+            raise_limits::task(inputs)?,
+        ])
+    }
+
+    fn remove(&self, inputs: &Inputs) -> Vec<Task> {
+        vec![restore_host::task(inputs)]
+    }
+}
+
+/// Kernel modules that are loaded now and at every boot.
+fn kernel_modules(spec: &Spec) -> Vec<&'static str> {
+    let mut modules = vec!["overlay", "br_netfilter"];
+    if spec.kubernetes.proxy_mode == ProxyMode::Ipvs {
+        modules.extend(["ip_vs", "ip_vs_rr", "ip_vs_wrr", "ip_vs_sh", "nf_conntrack"]);
+    }
+    modules
+}
+
+/// Kernel settings: what Kubernetes and its networks need, and room for many connections, watches and neighbours.
+///
+/// KubeKey's list without those that only suit one kind of host or weaken it (`rp_filter`, swappiness, arp_*, `pid_max`).
+/// The user's own win.
+fn sysctls(spec: &Spec) -> BTreeMap<String, String> {
+    let mut settings: BTreeMap<String, String> = [
+        ("net.ipv4.ip_forward", "1"),
+        ("net.bridge.bridge-nf-call-iptables", "1"),
+        ("net.bridge.bridge-nf-call-ip6tables", "1"),
+        ("net.ipv4.ip_local_reserved_ports", "30000-32767"),
+        ("net.core.somaxconn", "32768"),
+        ("net.core.netdev_max_backlog", "65535"),
+        ("net.core.rmem_max", "33554432"),
+        ("net.core.wmem_max", "33554432"),
+        ("net.ipv4.tcp_max_syn_backlog", "1048576"),
+        ("net.ipv4.neigh.default.gc_thresh1", "512"),
+        ("net.ipv4.neigh.default.gc_thresh2", "2048"),
+        ("net.ipv4.neigh.default.gc_thresh3", "4096"),
+        ("net.ipv4.tcp_keepalive_time", "600"),
+        ("net.ipv4.tcp_keepalive_intvl", "30"),
+        ("net.ipv4.tcp_keepalive_probes", "10"),
+        ("vm.max_map_count", "262144"),
+        ("vm.overcommit_memory", "1"),
+        ("kernel.panic", "10"),
+        ("kernel.panic_on_oops", "1"),
+        ("fs.inotify.max_user_instances", "8192"),
+        ("fs.inotify.max_user_watches", "524288"),
+    ]
+    .map(|(key, value)| (key.to_owned(), value.to_owned()))
+    .into();
+    if spec.network.pods_v6.is_some() {
+        settings.insert("net.ipv6.conf.all.forwarding".to_owned(), "1".to_owned());
+        settings.insert("net.ipv6.conf.all.disable_ipv6".to_owned(), "0".to_owned());
+    }
+    settings.extend(spec.system.sysctl.clone());
+    settings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_users_settings_win() {
+        let mut spec =
+            Spec::all_in_one("n", std::net::Ipv4Addr::new(10, 0, 0, 1), kk_config::KubeVersion::default())
+                .unwrap();
+        spec.system.sysctl.insert("vm.max_map_count".into(), "1000000".into());
+        assert_eq!(sysctls(&spec)["vm.max_map_count"], "1000000");
+    }
+}

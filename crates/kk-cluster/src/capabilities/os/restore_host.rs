@@ -1,0 +1,23 @@
+//! Restore the host from its record: files, directories, units, users, kernel settings, swap.
+
+use kk_engine::{HostWork, Kind, Task, actions::Command};
+
+use crate::{inputs::Inputs, requirements::Recorded, shell::script, slots};
+
+/// The last task on each host. What belongs to the runtime stays unless it is to be removed, too.
+pub(super) fn task(inputs: &Inputs) -> Task {
+    let stays = if inputs.options.remove_runtime { &[][..] } else { &inputs.requirements.stays };
+    let keep = stays.iter().map(Recorded::expression).collect::<Vec<_>>().join("|");
+    let mut task = Task::new("restore_host", "Restore the host");
+    for (host, facts) in inputs.hosts() {
+        let enforced = facts.owned.has(Kind::Saved, "/etc/selinux/config");
+        let variables = [("keep", keep.as_str()), ("enforce", if enforced { "yes" } else { "" })];
+        let restore = Command::new(
+            "restore what was replaced, remove what was made",
+            script(&variables, include_str!("restore_host.sh")),
+        );
+        let work = HostWork::new(vec![Box::new(restore)]).provides(slots::host_restored_slot(&host.name));
+        task = task.on(&host.name, work);
+    }
+    task
+}

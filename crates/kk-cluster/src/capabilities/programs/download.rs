@@ -1,0 +1,99 @@
+//! Download programs to this machine.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use kk_artifact::{Artifact, Component, LocalFile, Store};
+use kk_config::Arch;
+use kk_engine::{Action, Apply, CONTROL, Change, Context, Facts, Failure, HostWork, Run, SlotKey, Task};
+
+use super::fetch::fetch;
+use crate::{inputs::Inputs, requirements::ProgramStage, slots};
+
+/// One task a component and architecture, side by side within a group; what starts first comes first. What an earlier
+/// run fetched is used as it is.
+pub(super) fn tasks(inputs: &Inputs) -> Vec<Task> {
+    let mut tasks = Vec::new();
+    let mut before: Vec<SlotKey> = Vec::new();
+    for stage in [ProgramStage::Runtime, ProgramStage::Join, ProgramStage::Tools] {
+        let group = wanted(inputs, stage);
+        tasks.extend(group.iter().map(|(component, arch)| task(inputs, *component, *arch, &before)));
+        before = group.iter().map(|(component, arch)| slots::fetched_slot(*component, *arch).key()).collect();
+    }
+    tasks
+}
+
+/// The components that some host needs by this stage, each once for an architecture.
+fn wanted(inputs: &Inputs, stage: ProgramStage) -> Vec<(Component, Arch)> {
+    let mut wanted = Vec::new();
+    for (host, _) in inputs.hosts() {
+        for component in inputs.requirements.programs(host, stage) {
+            if !wanted.contains(&(component, inputs.arch(host))) {
+                wanted.push((component, inputs.arch(host)));
+            }
+        }
+    }
+    wanted
+}
+
+fn task(inputs: &Inputs, component: Component, arch: Arch, before: &[SlotKey]) -> Task {
+    let (artifact, files) = &inputs.programs[&(component, arch)];
+    let action =
+        Download { artifact: artifact.clone(), arch, store: inputs.store.clone(), needed: files.is_none() };
+    let mut work = HostWork::new(vec![Box::new(action)]).provides(slots::fetched_slot(component, arch).key());
+    // Only for the order: a download that failed must not hide what is wrong with the others.
+    work.awaits.extend_from_slice(before);
+    let (name, title) = names(component);
+    Task::new(name, title).on(CONTROL, work).timeout(std::time::Duration::from_hours(1)).beside()
+}
+
+/// Task name and title of a component's download.
+fn names(component: Component) -> (&'static str, &'static str) {
+    match component {
+        Component::Kubeadm => ("download_kubeadm", "Download kubeadm"),
+        Component::Kubelet => ("download_kubelet", "Download kubelet"),
+        Component::Kubectl => ("download_kubectl", "Download kubectl"),
+        Component::Etcd => ("download_etcd", "Download etcd"),
+        Component::Containerd => ("download_containerd", "Download containerd"),
+        Component::Runc => ("download_runc", "Download runc"),
+        Component::CniPlugins => ("download_cni_plugins", "Download CNI plugins"),
+        Component::Crictl => ("download_crictl", "Download crictl"),
+        Component::Helm => ("download_helm", "Download helm"),
+    }
+}
+
+struct Download {
+    artifact: Artifact,
+    arch: Arch,
+    store: Arc<Store>,
+    needed: bool,
+}
+
+impl Action for Download {
+    fn check(&self, _facts: &Facts) -> Change {
+        if self.needed { Change::needed(format!("download {}", self.artifact)) } else { Change::None }
+    }
+
+    fn apply(&self, _facts: &Facts) -> Apply {
+        Apply::Run(Arc::new(Fetch {
+            artifact: self.artifact.clone(),
+            arch: self.arch,
+            store: self.store.clone(),
+        }))
+    }
+}
+
+struct Fetch {
+    artifact: Artifact,
+    arch: Arch,
+    store: Arc<Store>,
+}
+
+#[async_trait]
+impl Run for Fetch {
+    async fn run(&self, context: Context) -> Result<(), Failure> {
+        let files: Vec<LocalFile> = fetch(&self.store, &self.artifact, &context).await?;
+        context.slots.fill(&slots::fetched_slot(self.artifact.component, self.arch), files);
+        Ok(())
+    }
+}

@@ -1,0 +1,29 @@
+//! Upload kubeadm and the kubelet, while the runtime and etcd start.
+
+use kk_engine::{HostWork, Task};
+
+use super::UploadPrograms;
+use crate::{inputs::Inputs, requirements::ProgramStage, slots};
+
+/// In the background of the lane, after the runtime's programs: bytes travel in the order of need. Those of the first control plane go
+/// before the others', whose nodes join only after its `kubeadm init`.
+pub(super) fn task(inputs: &Inputs) -> Task {
+    let mut task = Task::new("upload_kube_programs", "Upload Kubernetes programs")
+        .timeout(std::time::Duration::from_hours(1))
+        .beside();
+    let first = inputs.api_host;
+    for (host, _) in inputs.nodes() {
+        let components = inputs.requirements.programs(host, ProgramStage::Join);
+        let mut work = HostWork::new(vec![Box::new(UploadPrograms::new(inputs, host, &components))])
+            .needs(slots::runtime_programs_slot(&host.name))
+            .provides(slots::kube_programs_slot(&host.name));
+        for component in components {
+            work = work.needs(slots::fetched_slot(component, inputs.arch(host)).key());
+        }
+        if host.name != first.name {
+            work = work.awaits(slots::kube_programs_slot(&first.name));
+        }
+        task = task.on(&host.name, work);
+    }
+    task
+}

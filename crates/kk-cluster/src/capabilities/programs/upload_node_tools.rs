@@ -1,0 +1,24 @@
+//! Upload kubectl and the CNI plugins: they are needed last.
+
+use kk_engine::{HostWork, Task};
+
+use super::UploadPrograms;
+use crate::{inputs::Inputs, requirements::ProgramStage, slots};
+
+/// In the background of the lane, after what makes the host a node.
+pub(super) fn task(inputs: &Inputs) -> Task {
+    let mut task = Task::new("upload_node_tools", "Upload kubectl and CNI plugins")
+        .timeout(std::time::Duration::from_hours(1))
+        .beside();
+    for (host, _) in inputs.nodes() {
+        let components = inputs.requirements.programs(host, ProgramStage::Tools);
+        let mut work = HostWork::new(vec![Box::new(UploadPrograms::new(inputs, host, &components))])
+            .needs(slots::kube_programs_slot(&host.name))
+            .provides(slots::node_tools_slot(&host.name));
+        for component in components {
+            work = work.needs(slots::fetched_slot(component, inputs.arch(host)).key());
+        }
+        task = task.on(&host.name, work);
+    }
+    task
+}

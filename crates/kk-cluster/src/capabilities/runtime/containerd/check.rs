@@ -1,0 +1,59 @@
+//! What containerd needs of a node, and other runtimes on it.
+
+use kk_config::{Host, Spec};
+use kk_connector::quote;
+use kk_engine::{Facts, ProbeSpec, Question, question};
+
+use crate::{findings::Findings, inputs::Inputs, requirements::IMAGES};
+
+/// The unit of containerd.
+const UNIT: &str = "/etc/systemd/system/containerd.service";
+
+/// Whether a containerd has data on the host.
+pub(crate) const DATA: Question<bool> = Question::new("runtime_data", "echo no", question::yes_or_no);
+
+pub(super) fn asks(spec: &Spec, probe: &mut ProbeSpec) {
+    probe.units.insert("docker.service".to_owned());
+    probe.disks.insert(spec.registry.containerd_data_dir.clone());
+    let data = quote(&spec.registry.containerd_data_dir).into_owned();
+    probe.ask(&IMAGES.with_snippet("[ ! -S /run/containerd/containerd.sock ] || ctr -n k8s.io images ls -q"));
+    probe.ask(&DATA.with_snippet(format!("ls -d {data}/io.containerd.* >/dev/null && echo yes || echo no")));
+}
+
+pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
+    for (host, facts) in inputs.nodes() {
+        if !facts.features.contains("overlay") && !facts.modules.contains("overlay") {
+            found.error(host, "the kernel has no overlay file system", "load or install the module overlay");
+        }
+        if !facts.can_raise_limits {
+            found.adapted(
+                host,
+                "root is not allowed to raise resource limits",
+                "containerd is told to keep OOM scores as they are",
+            );
+        }
+        other_runtimes(inputs, host, facts, found);
+    }
+}
+
+/// Its containers would get another runtime below them, and a delete could not tell their data from the cluster's.
+fn other_runtimes(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
+    if facts.units.get("docker.service").is_some_and(|unit| unit.active) {
+        found.warning(host, "docker is running", "it is left alone; Kubernetes uses containerd");
+    }
+    let ours = facts.owns(UNIT);
+    let has_data = facts.answer(&DATA).answered() == Some(true);
+    if facts.units.contains_key("containerd.service") && !ours {
+        found.error(
+            host,
+            "containerd is installed already, and not by kk",
+            "remove its package first (containerd, containerd.io), or take a host without it",
+        );
+    } else if has_data && !ours {
+        found.error(
+            host,
+            format!("{} holds data of another containerd", inputs.spec.registry.containerd_data_dir),
+            "move it away, or set spec.registry.containerdDataDir to another directory",
+        );
+    }
+}

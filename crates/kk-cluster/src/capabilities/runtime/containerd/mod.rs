@@ -1,0 +1,107 @@
+//! containerd: its configuration, how it reaches registries, its unit, the pods that it runs.
+
+mod check;
+mod configure_containerd;
+mod configure_registries;
+mod files;
+mod registries;
+mod remove_containerd;
+mod remove_pod_networks;
+mod remove_pods;
+mod start_containerd;
+
+use kk_artifact::Component;
+use kk_config::{Host, Role, Spec};
+use kk_engine::{ProbeSpec, Task};
+
+use crate::{
+    BuildError,
+    capability::Capability,
+    findings::Findings,
+    inputs::{Inputs, Runtime},
+    requirements::{ImageStage, ProgramStage, Recorded},
+};
+
+#[cfg(test)]
+pub(crate) use check::DATA;
+pub(super) use registries::{basic_auth, check as check_files};
+
+/// containerd on every node.
+pub(super) struct Containerd;
+
+/// What others need to know about it.
+pub(super) const RUNTIME: Runtime = Runtime { cri_socket: "unix:///run/containerd/containerd.sock" };
+
+impl Capability for Containerd {
+    fn name(&self) -> &'static str {
+        "containerd"
+    }
+
+    fn programs(&self, host: &Host) -> Vec<(ProgramStage, Component)> {
+        if !host.is_node() {
+            return Vec::new();
+        }
+        let runtime = [Component::Containerd, Component::Runc, Component::Crictl];
+        let mut programs = runtime.map(|component| (ProgramStage::Runtime, component)).to_vec();
+        programs.push((ProgramStage::Tools, Component::CniPlugins));
+        programs
+    }
+
+    /// The sandbox of every pod.
+    fn images(&self, inputs: &Inputs, host: &Host) -> Vec<(ImageStage, String)> {
+        if !host.is_node() {
+            return Vec::new();
+        }
+        let stage =
+            if host.has_role(&Role::ControlPlane) { ImageStage::ControlPlane } else { ImageStage::Node };
+        vec![(stage, inputs.images.pause())]
+    }
+
+    fn directories(&self, spec: &Spec) -> Vec<String> {
+        let network = ["/var/lib/cni", "/etc/cni/net.d", "/opt/cni/bin"].map(str::to_owned);
+        network.into_iter().chain([spec.registry.containerd_data_dir.clone()]).collect()
+    }
+
+    fn asks(&self, inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
+        if host.is_node() {
+            check::asks(inputs.spec, probe);
+        }
+    }
+
+    fn findings(&self, inputs: &Inputs, found: &mut Findings) {
+        check::findings(inputs, found);
+    }
+
+    fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
+        Ok(vec![
+            configure_containerd::task(inputs)?,
+            configure_registries::task(inputs)?,
+            start_containerd::task(inputs)?,
+        ])
+    }
+
+    /// Pods always go; the runtime itself only when the user asks for it.
+    fn remove(&self, inputs: &Inputs) -> Vec<Task> {
+        let mut tasks = vec![remove_pods::task(inputs), remove_pod_networks::task(inputs)];
+        if inputs.options.remove_runtime {
+            tasks.push(remove_containerd::task(inputs));
+        }
+        tasks
+    }
+
+    /// `/etc/cni` is among them: containerd ends when the directory that it watches goes.
+    fn stays(&self, spec: &Spec) -> Vec<Recorded> {
+        let exact = [
+            spec.registry.containerd_data_dir.as_str(),
+            "/etc/crictl.yaml",
+            "/etc/systemd/system/containerd.service",
+            "/usr/local/bin/crictl",
+            "/usr/local/bin/ctr",
+            "/usr/local/bin/runc",
+            "containerd.service",
+        ];
+        let below = ["/etc/cni", "/etc/containerd", "/usr/local/bin/containerd"];
+        let exact = exact.map(|name| Recorded::Exact(name.to_owned()));
+        exact.into_iter().chain(below.map(Recorded::Prefix)).collect()
+    }
+}

@@ -1,0 +1,152 @@
+//! The registries that need a configuration, and how containerd reaches them: `certs.d/<registry>/hosts.toml`.
+//!
+//! Format: containerd, `docs/hosts.md`.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
+
+use kk_config::{Credentials, RegistryAuth, Secret, Spec};
+use serde_json::{Value, json};
+
+use crate::BuildError;
+
+/// One registry's directory below `certs.d`.
+pub(super) struct Registry {
+    /// `host[:port]`, the directory's name.
+    pub host: String,
+    /// Values of the template `containerd/hosts.toml`.
+    pub values: Value,
+    /// Certificates and keys in it: file name, text, secret or not.
+    pub files: Vec<(String, String, bool)>,
+}
+
+/// All registries of the file that need one: mirrored, insecure, with an own CA or with credentials.
+pub(super) fn registries(spec: &Spec) -> Result<Vec<Registry>, BuildError> {
+    let registry = &spec.registry;
+    let mut mirrors: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    if !registry.registry_mirrors.is_empty() {
+        mirrors.insert("docker.io", registry.registry_mirrors.iter().map(String::as_str).collect());
+    }
+    for (host, urls) in &registry.remote_mirrors {
+        mirrors.entry(host).or_default().extend(urls.iter().map(String::as_str));
+    }
+    let mut hosts: BTreeSet<&str> = mirrors.keys().copied().collect();
+    hosts.extend(registry.auths.keys().map(String::as_str));
+    hosts.extend(registry.insecure_registries.iter().map(String::as_str));
+    hosts.into_iter().map(|host| one(spec, host, mirrors.get(host).map_or(&[][..], Vec::as_slice))).collect()
+}
+
+/// Reads every certificate that the file names, so that a wrong path is known before the first change.
+pub(crate) fn check(spec: &Spec) -> Result<(), BuildError> {
+    registries(spec).map(|_| ())
+}
+
+fn one(spec: &Spec, host: &str, mirrors: &[&str]) -> Result<Registry, BuildError> {
+    let mut files = Vec::new();
+    let mut endpoints = Vec::new();
+    for url in mirrors {
+        endpoints.push(endpoint(spec, host, url, &mut files)?);
+    }
+    let own = spec.registry.auths.get(host);
+    let plain = own.is_some_and(|auth| auth.plain_http);
+    let server = format!("{}://{}", if plain { "http" } else { "https" }, upstream(host));
+    if own.is_some() || is_insecure(spec, host) {
+        endpoints.push(endpoint(spec, host, &server, &mut files)?);
+    }
+    let values = json!({"registry": host, "server": json!(server).to_string(), "endpoints": endpoints});
+    Ok(Registry { host: host.to_owned(), values, files })
+}
+
+/// Docker Hub's registry has another name than its images.
+fn upstream(host: &str) -> &str {
+    if host == "docker.io" { "registry-1.docker.io" } else { host }
+}
+
+fn is_insecure(spec: &Spec, host: &str) -> bool {
+    spec.registry.insecure_registries.iter().any(|insecure| insecure == host)
+}
+
+/// The values of one `[host."URL"]` table; its certificates join `files`.
+fn endpoint(
+    spec: &Spec,
+    registry: &str,
+    url: &str,
+    files: &mut Vec<(String, String, bool)>,
+) -> Result<Value, BuildError> {
+    let quoted = |text: &str| json!(text).to_string();
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let (host, path) = rest.split_once('/').map_or((rest, ""), |(host, path)| (host, path));
+    let auth = spec.registry.auths.get(host).cloned().unwrap_or_default();
+    let directory = format!("/etc/containerd/certs.d/{registry}");
+    let certs = certificates(&auth)?;
+    let mut add = |kind: &str, text: &str, secret: bool| {
+        let name = format!("{}.{kind}", host.replace(':', "_"));
+        let path = quoted(&format!("{directory}/{name}"));
+        if !files.iter().any(|(known, _, _)| *known == name) {
+            files.push((name, text.to_owned(), secret));
+        }
+        path
+    };
+    let ca = certs.ca.as_deref().map(|text| add("crt", text, false));
+    let client = match (&certs.cert, &certs.key) {
+        (Some(cert), Some(key)) => {
+            Some(json!({"cert": add("cert", cert, false), "key": add("key", key, true)}))
+        }
+        _ => None,
+    };
+    let authorization =
+        auth.credentials.as_ref().map(|pair| quoted(&format!("Basic {}", basic_auth(pair).expose())));
+    Ok(json!({
+        "url": quoted(url.trim_end_matches('/')),
+        // A mirror below a path serves the registry's API there, not below /v2.
+        "override_path": !path.trim_matches('/').is_empty(),
+        "skip_verify": auth.skip_tls_verify || is_insecure(spec, host),
+        "ca": ca,
+        "client": client,
+        "authorization": authorization,
+    }))
+}
+
+/// User name and password as a header of HTTP carries them (RFC 7617): as secret as the password.
+pub(crate) fn basic_auth(pair: &Credentials) -> Secret {
+    let text = format!("{}:{}", pair.username, pair.password.expose());
+    Secret::new(crate::local::base64(text.as_bytes()))
+}
+
+/// Texts of the PEM files of a `certsPath`.
+#[derive(Default)]
+struct Certificates {
+    ca: Option<String>,
+    cert: Option<String>,
+    key: Option<String>,
+}
+
+/// Docker's convention for such a directory: `*.crt` is the CA, `*.cert` and `*.key` are the client's.
+fn certificates(auth: &RegistryAuth) -> Result<Certificates, BuildError> {
+    let mut found = Certificates::default();
+    let Some(directory) = &auth.certs_path else { return Ok(found) };
+    let fail = |reason: std::io::Error| {
+        BuildError::config(
+            format!("cannot read registry certificates in {directory}: {reason}"),
+            "correct certsPath in spec.registry.auths",
+        )
+    };
+    let mut paths: Vec<_> = std::fs::read_dir(Path::new(directory))
+        .map_err(fail)?
+        .filter_map(Result::ok)
+        .map(|entry| entry.path())
+        .collect();
+    paths.sort();
+    for path in paths {
+        let file = match path.extension().and_then(|extension| extension.to_str()) {
+            Some("crt") => &mut found.ca,
+            Some("cert") => &mut found.cert,
+            Some("key") => &mut found.key,
+            _ => continue,
+        };
+        *file = Some(std::fs::read_to_string(&path).map_err(fail)?);
+    }
+    Ok(found)
+}

@@ -1,0 +1,45 @@
+//! Remove containerd and its data.
+
+use kk_engine::{HostWork, Task, actions::Command};
+
+use crate::{inputs::Inputs, shell};
+
+/// What the record names goes with it.
+pub(super) fn task(inputs: &Inputs) -> Task {
+    let mut task = Task::new("remove_containerd", "Remove containerd");
+    let text = script(&inputs.spec.registry.containerd_data_dir);
+    for (host, _) in inputs.nodes() {
+        let remove = Command::new("stop containerd and remove its data", text.clone());
+        task = task.on(&host.name, HostWork::new(vec![Box::new(remove)]));
+    }
+    task
+}
+
+fn script(data: &str) -> String {
+    shell::script(&[("data", data)], &format!("{}{}", shell::EMPTY, include_str!("remove_containerd.sh")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, process::Command};
+
+    use super::script;
+
+    #[test]
+    fn only_what_the_runtime_made_in_its_directory_is_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let data = directory.path().join("da ta");
+        for made in ["io.containerd.snapshotter.v1.overlayfs/snapshots/1", "tmpmounts/x", "mine/deep"] {
+            fs::create_dir_all(data.join(made)).unwrap();
+            fs::write(data.join(made).join("file"), "").unwrap();
+        }
+        // Nothing of this machine's is stopped, ended, unmounted or emptied.
+        let harmless = "systemctl() { :; }\npkill() { :; }\numount() { :; }\nxargs() { :; }\n";
+        let text = script(data.to_str().unwrap()).replace("empty /run/containerd", "");
+        let status = Command::new("sh").args(["-euc", &format!("{harmless}{text}")]).status().unwrap();
+        assert!(status.success());
+        let left: Vec<_> = fs::read_dir(&data).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["mine"]);
+        assert!(data.join("mine/deep/file").exists());
+    }
+}

@@ -1,0 +1,16 @@
+//! Remove what CNI made for pods.
+
+use kk_engine::{HostWork, Task, actions::Command};
+
+use crate::{inputs::Inputs, shell::REMOVE_CHAINS};
+
+/// On every node, after its pods are gone.
+pub(super) fn task(inputs: &Inputs) -> Task {
+    let mut task = Task::new("remove_pod_networks", "Remove networks of pods");
+    for (host, _) in inputs.nodes() {
+        let script = format!("{REMOVE_CHAINS}{}", include_str!("remove_pod_networks.sh"));
+        let remove = Command::new("remove rules and network namespaces of pods", script);
+        task = task.on(&host.name, HostWork::new(vec![Box::new(remove)]));
+    }
+    task
+}

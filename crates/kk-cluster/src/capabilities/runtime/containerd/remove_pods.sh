@@ -1,0 +1,35 @@
+# Through the runtime while it answers, because that also takes back what CNI plugins made. What is left after it, or
+# without it, is ended and unmounted by hand: only processes in the cgroups of this host's own pods (another kubelet in a
+# container of the host has its pods deeper), only mounts below the kubelet's directory and the runtime's for pods.
+# shellcheck disable=SC2013,SC2044,SC2094 # names of cgroups and numbers have no spaces; the list is only read
+if [ -S /run/containerd/containerd.sock ] && command -v crictl >/dev/null; then
+    for pod in $(timeout 10 crictl pods -q 2>/dev/null); do
+        timeout 30 crictl rmp -f "$pod" >/dev/null 2>&1 &
+    done
+    wait
+fi
+pods_below() { find "$1" -maxdepth "$2" -type d \( -name kubepods -o -name kubepods.slice \) 2>/dev/null || :; }
+{
+    # A host that is itself a pod sees the cgroups of its siblings.
+    grep -q ':/kubepods' /proc/1/cgroup || pods_below /sys/fs/cgroup 2
+    while IFS=: read -r _ name path; do
+        path=${path%/init.scope}
+        [ -z "${path%/}" ] || pods_below "/sys/fs/cgroup/${name#name=}$path" 1
+    done </proc/1/cgroup
+} >pods
+while read -r pods; do
+    for procs in $(find "$pods" -name cgroup.procs 2>/dev/null); do
+        # 0 is a process of another process namespace.
+        for pid in $(cat "$procs" 2>/dev/null); do [ "$pid" = 0 ] || kill -KILL "$pid" 2>/dev/null || :; done
+    done
+done <pods
+kubelet=$(readlink -f /var/lib/kubelet) || kubelet=/var/lib/kubelet
+KK_D=$kubelet/ awk '
+    index($5, ENVIRON["KK_D"]) == 1 { print $5 }
+    $5 ~ "^/run/containerd/(io[.]containerd[.]runtime[.]v2[.]task/k8s[.]io|io[.]containerd[.]grpc[.]v1[.]cri)/" { print $5 }
+' /proc/self/mountinfo | sort -r | while read -r mount; do
+    # The kernel writes spaces in octal.
+    mount=$(printf '%b' "$mount")
+    umount "$mount" 2>/dev/null || umount -l "$mount" 2>/dev/null || :
+done
+while read -r pods; do find "$pods" -depth -type d -exec rmdir {} \; 2>/dev/null || :; done <pods

@@ -1,0 +1,30 @@
+//! Container runtimes. Outside of this folder a runtime is what these functions return.
+
+mod containerd;
+
+#[cfg(test)]
+pub(crate) use containerd::DATA;
+
+use kk_config::{Credentials, Secret, Spec};
+
+use crate::{BuildError, capability::Capability, inputs::Runtime};
+
+/// The runtime of the file.
+pub(crate) fn capability(_spec: &Spec) -> &'static dyn Capability {
+    &containerd::Containerd
+}
+
+/// What documents and scripts need to know about it.
+pub(crate) fn of(_spec: &Spec) -> Runtime {
+    containerd::RUNTIME
+}
+
+/// Reads every file of this machine that it needs, so that a wrong path is known before the first change.
+pub(crate) fn check_files(spec: &Spec) -> Result<(), BuildError> {
+    containerd::check_files(spec)
+}
+
+/// User name and password of a registry as the runtime's files hold them.
+pub(crate) fn basic_auth(pair: &Credentials) -> Secret {
+    containerd::basic_auth(pair)
+}

@@ -1,0 +1,105 @@
+//! A capability of a cluster: everything that kk knows about one subject, as one value.
+//!
+//! Pipelines are lists of capabilities. Probe, precheck, downloads, pulls, verification and delete are loops over them,
+//! so a new capability is a folder and a line in a list.
+
+use kk_artifact::Component;
+use kk_config::{Host, Spec};
+use kk_engine::{ProbeSpec, Task};
+
+use crate::{
+    BuildError,
+    findings::{Findings, Setting},
+    inputs::Inputs,
+    requirements::{ImageStage, Manifest, Port, ProgramStage, Ready, Recorded, Requirements},
+};
+
+/// One subject: etcd, the runtime, a network plugin. Every method has a default, so a capability says only what it has.
+pub(crate) trait Capability: Sync {
+    /// The name of its folder and of its module in plan and log.
+    fn name(&self) -> &'static str;
+
+    /// Why this run leaves it out, when a setting does so.
+    fn skipped(&self, _inputs: &Inputs) -> Option<&'static str> {
+        None
+    }
+
+    /// Programs that it needs on a host, and by when.
+    fn programs(&self, _host: &Host) -> Vec<(ProgramStage, Component)> {
+        Vec::new()
+    }
+
+    /// Images that it needs on a host, and by when.
+    fn images(&self, _inputs: &Inputs, _host: &Host) -> Vec<(ImageStage, String)> {
+        Vec::new()
+    }
+
+    /// Directories that it needs on every node. They are recorded, so that a delete removes those that it made.
+    fn directories(&self, _spec: &Spec) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Ports on which its programs listen on a host.
+    fn ports(&self, _spec: &Spec, _host: &Host) -> Vec<Port> {
+        Vec::new()
+    }
+
+    /// What its checks and its choice of tasks read from a host's facts, beyond what its actions ask for themselves.
+    fn asks(&self, _inputs: &Inputs, _host: &Host, _probe: &mut ProbeSpec) {}
+
+    /// Problems, warnings and adaptations, known before the first change.
+    fn findings(&self, _inputs: &Inputs, _found: &mut Findings) {}
+
+    /// Settings that a running cluster cannot change, each with the value that a host has now.
+    fn immutable(&self, _inputs: &Inputs) -> Vec<Setting> {
+        Vec::new()
+    }
+
+    /// What is applied through the API once the nodes are there.
+    fn manifests(&self, _inputs: &Inputs) -> Result<Vec<Manifest>, BuildError> {
+        Ok(Vec::new())
+    }
+
+    /// What must be true before the cluster is complete.
+    fn ready(&self, _inputs: &Inputs) -> Vec<Ready> {
+        Vec::new()
+    }
+
+    /// Tasks that bring it up, and change it where the file has changed.
+    fn install(&self, _inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
+        Ok(Vec::new())
+    }
+
+    /// Tasks that remove what the record of a host cannot name: processes, data, what programs wrote.
+    fn remove(&self, _inputs: &Inputs) -> Vec<Task> {
+        Vec::new()
+    }
+
+    /// Paths and units of a host's record that belong to the runtime, which stays unless it is to be removed, too.
+    fn stays(&self, _spec: &Spec) -> Vec<Recorded> {
+        Vec::new()
+    }
+}
+
+/// The capabilities of one cluster, in the order of a pipeline.
+pub(crate) type Capabilities = Vec<&'static dyn Capability>;
+
+/// What all of them together need, host by host.
+pub(crate) fn requirements(all: &Capabilities, inputs: &Inputs) -> Result<Requirements, BuildError> {
+    let mut needed = Requirements::default();
+    for host in &inputs.spec.hosts {
+        let programs = all.iter().flat_map(|capability| capability.programs(host)).collect();
+        needed.programs.insert(host.name.clone(), programs);
+        let images = all.iter().flat_map(|capability| capability.images(inputs, host)).collect();
+        needed.images.insert(host.name.clone(), images);
+        let ports = all.iter().flat_map(|capability| capability.ports(inputs.spec, host)).collect();
+        needed.ports.insert(host.name.clone(), ports);
+    }
+    for capability in all {
+        needed.directories.extend(capability.directories(inputs.spec));
+        needed.manifests.extend(capability.manifests(inputs)?);
+        needed.ready.extend(capability.ready(inputs));
+        needed.stays.extend(capability.stays(inputs.spec));
+    }
+    Ok(needed)
+}

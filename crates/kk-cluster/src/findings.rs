@@ -1,0 +1,89 @@
+//! What a person should know before the first change, and the settings that a running cluster cannot change.
+
+use std::collections::BTreeSet;
+
+use kk_config::Host;
+use kk_engine::{Finding, Severity};
+
+/// Collects findings. `host` is `None` for what concerns the cluster.
+#[derive(Default)]
+pub(crate) struct Findings(pub Vec<Finding>);
+
+impl Findings {
+    fn add<'a>(
+        &mut self,
+        severity: Severity,
+        host: impl Into<Option<&'a Host>>,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        let host = host.into().map(|host| host.name.clone());
+        self.0.push(Finding { severity, host, message: message.into(), hint: hint.into() });
+    }
+
+    /// Nothing is begun.
+    pub(crate) fn error<'a>(
+        &mut self,
+        host: impl Into<Option<&'a Host>>,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        self.add(Severity::Error, host, message, hint);
+    }
+
+    /// It may go wrong.
+    pub(crate) fn warning<'a>(
+        &mut self,
+        host: impl Into<Option<&'a Host>>,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        self.add(Severity::Warning, host, message, hint);
+    }
+
+    /// The program sets what is needed.
+    pub(crate) fn adapted<'a>(
+        &mut self,
+        host: impl Into<Option<&'a Host>>,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        self.add(Severity::Adapted, host, message, hint);
+    }
+}
+
+/// A setting that a running cluster cannot change.
+pub(crate) struct Setting {
+    /// The host that has it; `None` when it is one for the cluster.
+    pub host: Option<String>,
+    /// What it is, in a sentence about the cluster: "pods are in".
+    pub what: &'static str,
+    /// Where the file says it.
+    pub field: &'static str,
+    /// What is there now; several values are separated by commas. `None` where no cluster is.
+    pub there: Option<String>,
+    /// What the file says.
+    pub wanted: String,
+}
+
+impl Setting {
+    /// The error for a file that changes it.
+    pub(crate) fn finding(self) -> Option<Finding> {
+        let there = self.there.filter(|there| values(there) != values(&self.wanted))?;
+        let owner = if self.host.is_some() { "its" } else { "the cluster's" };
+        Some(Finding {
+            severity: Severity::Error,
+            host: self.host,
+            message: format!("{owner} {} {there}, the file says {}", self.what, self.wanted),
+            hint: format!(
+                "put {} back: a running cluster cannot change it; or delete the cluster first and create it again",
+                self.field
+            ),
+        })
+    }
+}
+
+/// The values of a list. Their order says nothing.
+fn values(list: &str) -> BTreeSet<&str> {
+    list.split(',').map(|value| value.trim().trim_matches('"')).collect()
+}

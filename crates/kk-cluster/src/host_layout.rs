@@ -1,0 +1,27 @@
+//! Paths on hosts that several capabilities share, and the words with which scripts speak to the API.
+
+/// Directory of etcd's certificates and keys; the same as KubeKey's.
+pub(crate) const ETCD_CERTS: &str = "/etc/ssl/etcd/ssl";
+/// Where every control plane keeps its own client certificate for etcd. One path for all, because kubeadm has one
+/// configuration for all; the keys behind it differ.
+pub(crate) const ETCD_CA: &str = "/etc/ssl/etcd/ssl/ca.pem";
+/// The client certificate for etcd.
+pub(crate) const ETCD_CERT: &str = "/etc/ssl/etcd/ssl/apiserver-etcd-client.pem";
+/// The key of the client certificate for etcd.
+pub(crate) const ETCD_KEY: &str = "/etc/ssl/etcd/ssl/apiserver-etcd-client-key.pem";
+
+/// The CA of the cluster.
+pub(crate) const CLUSTER_CA: &str = "/etc/kubernetes/pki/ca.crt";
+/// A node's credentials: it has joined.
+pub(crate) const KUBELET_CONF: &str = "/etc/kubernetes/kubelet.conf";
+/// The administrator's kubeconfig.
+pub(crate) const ADMIN_CONF: &str = "/etc/kubernetes/admin.conf";
+
+/// Directory of what kk notes about the cluster on its nodes.
+pub(crate) const NOTES: &str = "/etc/kubernetes/kubekey";
+
+/// What a script needs to speak to the API as the administrator. kubectl's cache goes with the script's directory.
+pub(crate) const KUBECTL: &str = "export KUBECONFIG=/etc/kubernetes/admin.conf KUBECACHEDIR=$PWD/cache\n";
+
+/// Removes kubeadm's copies of what it replaced: of a run that was killed, or of settings that are noted elsewhere.
+pub(crate) const DROP_COPIES: &str = "rm -rf /etc/kubernetes/tmp\n";

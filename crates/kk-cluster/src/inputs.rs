@@ -1,0 +1,211 @@
+//! Everything that the tasks of a command are built from: what the user wants, what the hosts are, and the means of this
+//! machine. One type for all commands; read-only, and the pipeline made from it is data.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    sync::Arc,
+};
+
+use kk_artifact::{Store, Versions};
+use kk_config::{Arch, Host, Spec};
+use kk_engine::{Facts, Failure};
+
+use crate::{
+    artifacts::Programs,
+    cluster_state::ClusterState,
+    host_layout::{CLUSTER_CA, KUBELET_CONF},
+    images::Images,
+    kubeadm::Token,
+    pki::Pki,
+    requirements::Requirements,
+    templates::Templates,
+};
+
+/// Choices of one run that are not in the file.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Leave the pulling of images to kubeadm and the kubelet.
+    pub skip_pull_images: bool,
+    /// A delete also removes the container runtime and its data.
+    pub remove_runtime: bool,
+}
+
+/// What the probe brought: the facts of hosts that answered, and why others did not.
+#[derive(Debug, Default)]
+pub struct Probed {
+    /// Facts by host.
+    pub facts: BTreeMap<String, Facts>,
+    /// Hosts that gave no answer, and why.
+    pub failures: BTreeMap<String, Failure>,
+}
+
+/// Whether a host takes part in a command.
+#[derive(Clone, Copy)]
+pub(crate) enum Presence<'a> {
+    /// It answered the probe.
+    Probed(&'a Facts),
+    /// It did not, and why.
+    Absent(&'a Failure),
+}
+
+/// The hosts that a command may change.
+pub(crate) enum Scope {
+    /// All of the file.
+    All,
+    /// These.
+    Hosts(BTreeSet<String>),
+}
+
+impl Scope {
+    fn contains(&self, host: &Host) -> bool {
+        match self {
+            Self::All => true,
+            Self::Hosts(hosts) => hosts.contains(&host.name),
+        }
+    }
+}
+
+/// What documents and scripts need to know about the kind of runtime.
+#[derive(Clone, Copy)]
+pub(crate) struct Runtime {
+    /// The address of its CRI socket.
+    pub cri_socket: &'static str,
+}
+
+/// What a pipeline is built from.
+pub(crate) struct Inputs<'a> {
+    /// What the user wants.
+    pub spec: &'a Spec,
+    /// Every host of the file by name. Tasks use [`Inputs::hosts`] and its like; [`Inputs::facts`] is for single looks.
+    pub presence: BTreeMap<&'a str, Presence<'a>>,
+    /// The hosts that this command may change.
+    pub scope: Scope,
+    /// The control plane at which the API is asked.
+    pub api_host: &'a Host,
+    /// What the cluster knows about itself, as `api_host` tells it.
+    pub state: ClusterState,
+    /// Versions of all components.
+    pub versions: Versions,
+    /// Images of these versions.
+    pub images: Images,
+    /// Programs for the architectures of the hosts.
+    pub programs: Programs,
+    /// What the capabilities together need.
+    pub requirements: Requirements,
+    /// The container runtime.
+    pub runtime: Runtime,
+    /// Certificates of etcd.
+    pub pki: Arc<Pki>,
+    /// Files to render.
+    pub templates: Templates,
+    /// Choices of this run.
+    pub options: Options,
+    /// By which nodes join in this run.
+    pub token: Token,
+    /// `kubekey/<cluster>` on this machine.
+    pub directory: PathBuf,
+    /// Downloads.
+    pub store: Arc<Store>,
+}
+
+impl<'a> Inputs<'a> {
+    /// What a host is. `None`: it did not answer, so nothing is known about it.
+    pub(crate) fn facts(&self, host: &Host) -> Option<&'a Facts> {
+        match self.presence.get(host.name.as_str())? {
+            Presence::Probed(facts) => Some(facts),
+            Presence::Absent(_) => None,
+        }
+    }
+
+    /// Those hosts that answered and that this command may change.
+    fn present(&self, hosts: impl IntoIterator<Item = &'a Host>) -> Vec<(&'a Host, &'a Facts)> {
+        let with_facts = |host: &'a Host| Some((host, self.facts(host)?));
+        hosts.into_iter().filter(|host| self.scope.contains(host)).filter_map(with_facts).collect()
+    }
+
+    /// All hosts that take part.
+    pub(crate) fn hosts(&self) -> Vec<(&'a Host, &'a Facts)> {
+        self.present(&self.spec.hosts)
+    }
+
+    /// The nodes that take part.
+    pub(crate) fn nodes(&self) -> Vec<(&'a Host, &'a Facts)> {
+        self.present(self.spec.nodes())
+    }
+
+    /// The control planes that take part.
+    pub(crate) fn control_planes(&self) -> Vec<(&'a Host, &'a Facts)> {
+        self.present(self.spec.control_planes())
+    }
+
+    /// The etcd members that take part.
+    pub(crate) fn etcd_hosts(&self) -> Vec<(&'a Host, &'a Facts)> {
+        self.present(self.spec.etcd_hosts())
+    }
+
+    /// The architecture of a host.
+    pub(crate) fn arch(&self, host: &Host) -> Arch {
+        let probed = || self.facts(host).and_then(|facts| Arch::from_name(&facts.arch));
+        host.arch.or_else(probed).unwrap_or(Arch::Amd64)
+    }
+
+    /// Whether any node that answered is so.
+    pub(crate) fn any_node(&self, is: impl Fn(&Facts) -> bool) -> bool {
+        self.spec.nodes().iter().filter_map(|host| self.facts(host)).any(is)
+    }
+
+    /// `domain:port` of the API.
+    pub(crate) fn endpoint(&self) -> String {
+        let endpoint = &self.spec.control_plane_endpoint;
+        format!("{}:{}", endpoint.domain, endpoint.port)
+    }
+
+    /// Whether systemd manages the cgroups of pods. One answer for the cluster, because the kubelet's configuration is
+    /// one for all nodes: a single host that cannot decides.
+    pub(crate) fn systemd_cgroups(&self) -> bool {
+        !self.any_node(|facts| !facts.systemd_cgroups)
+    }
+
+    /// Whether a control plane went through `kubeadm init` to its end.
+    pub(crate) fn is_initialised(&self) -> bool {
+        self.state.is_initialised()
+    }
+
+    /// Whether a node has joined: it holds credentials of this cluster. One that was killed or deleted in between may
+    /// not be in the API's list; its kubelet registers it again.
+    pub(crate) fn has_joined(&self, host: &Host) -> bool {
+        let ca = |host: &Host| self.facts(host)?.files.get(CLUSTER_CA).map(|file| &file.sha256);
+        self.facts(host).is_some_and(|facts| facts.files.contains_key(KUBELET_CONF))
+            && ca(host).is_some()
+            && ca(host) == ca(self.api_host)
+    }
+
+    /// Whether the API lists the node.
+    pub(crate) fn is_registered(&self, host: &Host) -> bool {
+        self.state.nodes.contains_key(&host.name)
+    }
+
+    /// The nodes that are to join in this run, besides the control plane that is initialised.
+    pub(crate) fn joining(&self) -> Vec<&'a Host> {
+        let first = &self.api_host.name;
+        let nodes = self.nodes().into_iter().map(|(host, _)| host);
+        nodes.filter(|host| host.name != *first && !self.has_joined(host)).collect()
+    }
+}
+
+/// The control plane at which the API is asked, and what it says: the first that went through `kubeadm init` and answers,
+/// else the first that went through it, else the first of the file.
+pub(crate) fn api_host<'a>(
+    spec: &'a Spec,
+    presence: &BTreeMap<&'a str, Presence<'a>>,
+) -> (&'a Host, ClusterState) {
+    let state = |host: &'a Host| match presence.get(host.name.as_str()) {
+        Some(Presence::Probed(facts)) => ClusterState::of(facts),
+        _ => ClusterState::default(),
+    };
+    let mut states: Vec<_> = spec.control_planes().into_iter().map(|host| (host, state(host))).collect();
+    let answers = states.iter().position(|(_, state)| state.answered && state.is_initialised());
+    let ran = states.iter().position(|(_, state)| state.is_initialised());
+    states.swap_remove(answers.or(ran).unwrap_or(0))
+}

@@ -1,0 +1,103 @@
+//! Documents for kubeadm: `kubeadm.k8s.io/v1beta3` below Kubernetes 1.31 and `v1beta4` from there on, with the kubelet's
+//! and kube-proxy's own configuration with them.
+//!
+//! They are built as values and then written as YAML, so that nothing of the user's can break out of its place.
+
+mod cluster;
+mod join;
+mod kube_proxy;
+mod kubelet;
+mod preflight;
+mod token;
+
+use kk_config::Host;
+use serde_json::{Map, Value, json};
+
+use crate::inputs::Inputs;
+use cluster::cluster_configuration;
+use kube_proxy::kube_proxy_configuration;
+use kubelet::kubelet_configuration;
+
+pub(crate) use join::{discovery_kubeconfig, join_document};
+pub(crate) use kubelet::kubelet_document;
+pub(crate) use preflight::ignored_checks;
+pub(crate) use token::{Token, token_secret};
+
+/// The settings of the cluster without anything that changes from run to run: what is compared to see whether the
+/// user changed something.
+pub(crate) fn cluster_documents(inputs: &Inputs) -> String {
+    documents(&[cluster_configuration(inputs), kube_proxy_configuration(inputs)])
+}
+
+/// What `kubeadm init` gets on the first control plane.
+pub(crate) fn init_documents(inputs: &Inputs, host: &Host, token: &Token) -> String {
+    let mut init = init_configuration(inputs, host);
+    init["bootstrapTokens"] = json!([{
+        "token": token.text().expose(),
+        "description": "kk: nodes join while the cluster is created",
+        "ttl": "1h0m0s",
+        "usages": ["signing", "authentication"],
+        "groups": ["system:bootstrappers:kubeadm:default-node-token"],
+    }]);
+    let [cluster, kubelet, proxy] = settings(inputs);
+    documents(&[init, cluster, kubelet, proxy])
+}
+
+/// What single phases of `kubeadm init` get on a control plane that runs. Without its own address in it, kubeadm would
+/// take the one of the default route.
+pub(crate) fn phase_documents(inputs: &Inputs, host: &Host) -> String {
+    let [cluster, kubelet, proxy] = settings(inputs);
+    documents(&[init_configuration(inputs, host), cluster, kubelet, proxy])
+}
+
+fn settings(inputs: &Inputs) -> [Value; 3] {
+    [cluster_configuration(inputs), kubelet_configuration(inputs), kube_proxy_configuration(inputs)]
+}
+
+fn init_configuration(inputs: &Inputs, host: &Host) -> Value {
+    json!({
+        "apiVersion": api_version(inputs),
+        "kind": "InitConfiguration",
+        "localAPIEndpoint": {"advertiseAddress": host.internal_address, "bindPort": api_port()},
+        "nodeRegistration": node_registration(inputs, host),
+    })
+}
+
+fn api_port() -> u16 {
+    kk_config::ControlPlaneEndpoint::API_SERVER_PORT
+}
+
+fn is_v1beta4(inputs: &Inputs) -> bool {
+    inputs.spec.kubernetes.version.at_least(1, 31)
+}
+
+fn api_version(inputs: &Inputs) -> &'static str {
+    if is_v1beta4(inputs) { "kubeadm.k8s.io/v1beta4" } else { "kubeadm.k8s.io/v1beta3" }
+}
+
+fn node_registration(inputs: &Inputs, host: &Host) -> Value {
+    // Images are on the host before; kubeadm's own look would cost seconds. Where the user pulls none, it has to.
+    let policy = if inputs.options.skip_pull_images { "IfNotPresent" } else { "Never" };
+    let mut registration = json!({
+        "name": host.name,
+        "criSocket": inputs.runtime.cri_socket,
+        "imagePullPolicy": policy,
+    });
+    // A control plane that is a worker too takes pods: an empty list keeps kubeadm's own taint away.
+    if host.has_role(&kk_config::Role::ControlPlane) && host.has_role(&kk_config::Role::Worker) {
+        registration["taints"] = json!([]);
+    }
+    registration
+}
+
+/// The user's raw keys replace the generated ones whole, as KubeKey does it.
+fn replace_top_level(document: &mut Value, own: &Map<String, Value>) {
+    for (key, value) in own {
+        document[key] = value.clone();
+    }
+}
+
+/// Several documents in one YAML stream.
+fn documents(values: &[Value]) -> String {
+    values.iter().fold(String::new(), |text, value| text + "---\n" + &crate::yaml::to_string(value))
+}

@@ -1,0 +1,37 @@
+//! The clocks of the hosts, against each other and against this machine's.
+
+use crate::{findings::Findings, inputs::Inputs};
+
+/// Clocks that are further apart than this break leases and certificates, in milliseconds.
+const CLOCK_SKEW_MS: i64 = 1000;
+
+/// What is made here is not valid on hosts whose clocks are further behind than this, or no longer, in milliseconds.
+const OWN_SKEW_MS: i64 = 10 * 60 * 1000;
+
+/// Compares the hosts' clocks with the middle one of them, and that one with this machine's, which may differ more.
+pub(super) fn check(inputs: &Inputs, found: &mut Findings) {
+    let hosts = inputs.hosts();
+    let mut skews: Vec<(i64, i64)> =
+        hosts.iter().map(|(_, facts)| (facts.clock_skew_ms, facts.clock_uncertainty_ms)).collect();
+    skews.sort_unstable();
+    let Some((middle, unsure)) = skews.get(skews.len() / 2).copied() else { return };
+    if middle.abs() > OWN_SKEW_MS {
+        let way = if middle > 0 { "behind" } else { "ahead of" };
+        found.error(
+            None,
+            format!("this machine's clock is {} s {way} the hosts'", middle.unsigned_abs() / 1000),
+            "set it right: certificates that are made here would not be valid there",
+        );
+    }
+    for (host, facts) in hosts {
+        let off = facts.clock_skew_ms - middle;
+        if off.abs() > CLOCK_SKEW_MS + unsure + facts.clock_uncertainty_ms {
+            let way = if off > 0 { "ahead of" } else { "behind" };
+            found.error(
+                host,
+                format!("its clock is {} ms {way} the other hosts'", off.unsigned_abs()),
+                "set up time synchronisation (chrony, systemd-timesyncd)",
+            );
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What the capabilities of a cluster need from those steps that serve them all: downloads, uploads, image pulls, the API
+//! and the verification. Plain data.
+
+use std::collections::BTreeMap;
+
+use kk_artifact::Component;
+use kk_config::Host;
+use kk_engine::{Entry, Question, question};
+
+/// The images of a node by name, as its runtime lists them.
+pub(crate) const IMAGES: Question<Vec<String>> = Question::new("images", ":", question::lines);
+
+/// By when a program must be on a host. Uploads travel in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum ProgramStage {
+    /// The runtime and etcd start from it.
+    Runtime,
+    /// `kubeadm init` and `join` wait for it.
+    Join,
+    /// Needed once the nodes are there.
+    Tools,
+}
+
+/// By when an image must be on a host. Pulls are in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum ImageStage {
+    /// Static pods of a control plane.
+    ControlPlane,
+    /// A node does not become ready without it.
+    Node,
+    /// It may run on any node once the nodes are there.
+    Addon,
+}
+
+/// A transport protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+}
+
+/// A port on which a program listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Port {
+    /// Its number.
+    pub number: u16,
+    /// TCP or UDP.
+    pub protocol: Protocol,
+    /// The program's name.
+    pub program: &'static str,
+}
+
+impl Port {
+    /// A TCP port.
+    pub(crate) fn tcp(number: u16, program: &'static str) -> Self {
+        Self { number, protocol: Protocol::Tcp, program }
+    }
+
+    /// A UDP port.
+    pub(crate) fn udp(number: u16, program: &'static str) -> Self {
+        Self { number, protocol: Protocol::Udp, program }
+    }
+}
+
+/// Objects that are applied through the API.
+pub(crate) struct Manifest {
+    /// Name of its note on the control plane, and of its file beside the script.
+    pub name: &'static str,
+    /// What was last applied, as it is compared with the note.
+    pub note: String,
+    /// The file `NAME.yaml` beside the script.
+    pub file: String,
+    /// `namespace/name` of the workload that must exist.
+    pub workload: &'static str,
+    /// The command that applies the file; `kubectl apply` when there is none.
+    pub command: Option<&'static str>,
+}
+
+/// What must be true before the cluster is complete.
+pub(crate) enum Ready {
+    /// All pods of a Deployment or `DaemonSet` are ready.
+    Workload {
+        /// Its namespace.
+        namespace: &'static str,
+        /// `daemonset/NAME` or `deployment/NAME`.
+        workload: &'static str,
+    },
+    /// Never by kk alone, and why: the user has to do something.
+    Never(&'static str),
+}
+
+/// Lines of a host's record, by the path or unit that they name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Recorded {
+    /// This one.
+    Exact(String),
+    /// Every one that begins so.
+    Prefix(&'static str),
+}
+
+impl Recorded {
+    /// Whether a line of the record is meant.
+    pub(crate) fn matches(&self, entry: &Entry) -> bool {
+        match self {
+            Self::Exact(name) => entry.subject == *name,
+            Self::Prefix(start) => entry.subject.starts_with(start),
+        }
+    }
+
+    /// The same as an extended regular expression.
+    pub(crate) fn expression(&self) -> String {
+        let (text, end) = match self {
+            Self::Exact(name) => (name.as_str(), "(\t|$)"),
+            Self::Prefix(start) => (*start, ""),
+        };
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_-".contains(c);
+        let escaped: String =
+            text.chars().map(|c| if is_plain(c) { c.to_string() } else { format!("[{c}]") }).collect();
+        format!("^[^\t]*\t{escaped}{end}")
+    }
+}
+
+/// What all capabilities together need.
+#[derive(Default)]
+pub(crate) struct Requirements {
+    /// Programs of each host.
+    pub programs: BTreeMap<String, Vec<(ProgramStage, Component)>>,
+    /// Images of each host.
+    pub images: BTreeMap<String, Vec<(ImageStage, String)>>,
+    /// Ports of each host.
+    pub ports: BTreeMap<String, Vec<Port>>,
+    /// Directories of every node.
+    pub directories: Vec<String>,
+    /// Objects for the API.
+    pub manifests: Vec<Manifest>,
+    /// What must be true in the end.
+    pub ready: Vec<Ready>,
+    /// What of a host's record belongs to the runtime.
+    pub stays: Vec<Recorded>,
+}
+
+impl Requirements {
+    /// The programs that a host needs by a stage.
+    pub(crate) fn programs(&self, host: &Host, stage: ProgramStage) -> Vec<Component> {
+        let all = self.programs.get(&host.name).into_iter().flatten();
+        all.filter(|(by, _)| *by == stage).map(|(_, component)| *component).collect()
+    }
+
+    /// The images that a host needs by a stage.
+    pub(crate) fn images(&self, host: &Host, stage: ImageStage) -> Vec<String> {
+        let all = self.images.get(&host.name).into_iter().flatten();
+        all.filter(|(by, _)| *by == stage).map(|(_, image)| image.clone()).collect()
+    }
+
+    /// The ports that a host needs.
+    pub(crate) fn ports(&self, host: &Host) -> &[Port] {
+        self.ports.get(&host.name).map_or(&[], Vec::as_slice)
+    }
+
+    /// Workloads that must be ready, as namespace and `kind/name`; what becomes ready last is last.
+    pub(crate) fn workloads(&self) -> Vec<(&'static str, &'static str)> {
+        let workload = |ready: &Ready| match ready {
+            Ready::Workload { namespace, workload } => Some((*namespace, *workload)),
+            Ready::Never(_) => None,
+        };
+        self.ready.iter().filter_map(workload).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use kk_engine::Owned;
+
+    use super::Recorded;
+
+    #[test]
+    fn the_expression_and_the_function_agree() {
+        let stays = [Recorded::Exact("/srv/a.b".into()), Recorded::Prefix("/etc/cni")];
+        let expression = stays.each_ref().map(Recorded::expression).join("|");
+        for (line, kept) in [
+            ("dir\t/srv/a.b", true),
+            ("attr\t/srv/a.b\t755\troot:root", true),
+            ("dir\t/srv/axb", false),
+            ("dir\t/srv/a.b/c", false),
+            ("dir\t/etc/cni/net.d", true),
+            ("block\t/etc/hosts\t/etc/cni", false),
+        ] {
+            let script = r#"printf '%s\n' "$1" | grep -qE -e "$2""#;
+            let found = Command::new("sh").args(["-c", script, "sh", line, &expression]).status().unwrap();
+            let owned = Owned::from(vec![line]);
+            let matches = stays.iter().any(|stay| stay.matches(&owned.entries()[0]));
+            assert_eq!((found.success(), matches), (kept, kept), "{line}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Scripts that stand beside their tasks as files, and the values that they get.
+
+use std::fmt::Write as _;
+
+use kk_connector::quote;
+
+/// The function `empty`, for scripts that empty directories.
+pub(crate) const EMPTY: &str = include_str!("empty.sh");
+
+/// The function `remove_chains`, for scripts that clean up packet filter rules.
+pub(crate) const REMOVE_CHAINS: &str = include_str!("remove_chains.sh");
+
+/// A script after the assignment of its variables.
+pub(crate) fn script(variables: &[(&str, &str)], text: &str) -> String {
+    let mut script = String::new();
+    for (name, value) in variables {
+        let _ = writeln!(script, "{name}={}", quote(value));
+    }
+    script + text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt, process::Command};
+
+    use super::{EMPTY, REMOVE_CHAINS};
+
+    #[test]
+    fn rules_of_others_stay_whatever_their_names() {
+        let kept = "*filter\n:INPUT ACCEPT [0:0]\n:MY-KUBE-RULES - [0:0]\n:CNI-FORWARD - [0:0]\n\
+            -A INPUT -m comment --comment \"no CNI-DN- here\" -j ACCEPT\n-A INPUT -j MY-KUBE-RULES\nCOMMIT\n";
+        let ours = ":KUBE-SERVICES - [0:0]\n:CNI-HOSTPORT-DNAT - [0:0]\n:FLANNEL-FWD - [0:0]\n\
+            -A INPUT -m comment --comment \"kubernetes\" -j KUBE-SERVICES\n-A KUBE-SERVICES -d 10.0.0.1/32 -j REJECT\n\
+            -A FORWARD -j FLANNEL-FWD\n-A CNI-HOSTPORT-DNAT -p tcp -j CNI-DN-0123\n";
+        let directory = tempfile::tempdir().unwrap();
+        let program = |name: &str, text: &str| {
+            let path = directory.path().join(name);
+            fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        };
+        fs::write(directory.path().join("saved"), kept.replace("COMMIT\n", ours) + "COMMIT\n").unwrap();
+        program("iptables-save", "cat saved");
+        program("iptables-restore", "cat >restored; cp restored saved");
+        // None of this machine's is asked or touched.
+        program("ip6tables-save", "exit 1");
+        let path = format!("{}:/usr/bin:/bin", directory.path().display());
+        let calls = "remove_chains KUBE\nremove_chains FLANNEL\nremove_chains 'CNI-DN|CNI-HOSTPORT'\n";
+        let status = Command::new("sh")
+            .args(["-euc", &format!("{REMOVE_CHAINS}{calls}")])
+            .current_dir(&directory)
+            .env("PATH", path)
+            .status()
+            .unwrap();
+        assert!(status.success());
+        assert_eq!(fs::read_to_string(directory.path().join("restored")).unwrap(), kept);
+    }
+
+    #[test]
+    fn a_directory_with_a_mount_below_it_is_not_emptied() {
+        let directory = tempfile::tempdir().unwrap();
+        let data = fs::canonicalize(&directory).unwrap().join("kubelet");
+        let mounts = directory.path().join("mounts");
+        for (mounted, emptied) in
+            [("kubelet/pods/1/volumes/mine", false), ("kubelet-2/x", true), ("kubelet", true)]
+        {
+            fs::create_dir_all(data.join("pods/1/volumes/mine")).unwrap();
+            let point = data.with_file_name(mounted);
+            fs::write(&mounts, format!("36 35 98:0 / {} rw - ext4 /dev/sda1 rw\n", point.display())).unwrap();
+            let empty = EMPTY.replace("/proc/self/mountinfo", mounts.to_str().unwrap());
+            let script = format!("kk_fail() {{ return 1; }}\n{empty}\nempty {}", data.display());
+            let done = Command::new("sh").args(["-euc", &script]).status().unwrap();
+            assert_eq!(done.success(), emptied, "{mounted}");
+            assert_eq!(data.join("pods").exists(), !emptied, "{mounted}");
+        }
+    }
+}

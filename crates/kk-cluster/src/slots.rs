@@ -1,0 +1,109 @@
+//! The slots by which lanes wait for each other. Those without a value are keys only.
+
+use kk_artifact::{Component, LocalFile};
+use kk_config::{Arch, Secret};
+use kk_engine::{Slot, SlotKey};
+
+fn cluster(name: &str) -> SlotKey {
+    Slot::<()>::new(name).key()
+}
+
+fn host(name: &str, host: &str) -> SlotKey {
+    Slot::<()>::of_host(name, host).key()
+}
+
+/// The verified files of a component for an architecture, on this machine.
+pub(crate) fn fetched_slot(component: Component, arch: Arch) -> Slot<Vec<LocalFile>> {
+    Slot::new(&format!("program {} {}", component.name(), arch.as_str()))
+}
+
+/// What a joining node needs to trust the cluster: the PEM text of its CA.
+pub(crate) fn cluster_ca_slot() -> Slot<String> {
+    Slot::new("cluster_ca")
+}
+
+/// The files that kubeadm wants on every control plane (its documentation, "Manual certificate distribution"), as one
+/// Base64 text of a tar archive relative to `/etc/kubernetes/pki`.
+pub(crate) fn cluster_certificates_slot() -> Slot<Secret> {
+    Slot::new("cluster_certificates")
+}
+
+/// The runtime's and etcd's programs are on the host.
+pub(crate) fn runtime_programs_slot(name: &str) -> SlotKey {
+    host("runtime_programs", name)
+}
+
+/// kubeadm and the kubelet are on the host.
+pub(crate) fn kube_programs_slot(name: &str) -> SlotKey {
+    host("kube_programs", name)
+}
+
+/// kubectl and the CNI plugins are on the host.
+pub(crate) fn node_tools_slot(name: &str) -> SlotKey {
+    host("node_tools", name)
+}
+
+/// The runtime answers.
+pub(crate) fn runtime_slot(name: &str) -> SlotKey {
+    host("runtime", name)
+}
+
+/// Images that static pods need are on the host.
+pub(crate) fn control_plane_images_slot(name: &str) -> SlotKey {
+    host("control_plane_images", name)
+}
+
+/// Images that every node needs to become ready are on the host.
+pub(crate) fn node_images_slot(name: &str) -> SlotKey {
+    host("node_images", name)
+}
+
+/// Images that may run on any node are on the host.
+pub(crate) fn addon_images_slot(name: &str) -> SlotKey {
+    host("addon_images", name)
+}
+
+/// etcd's certificates are on this machine's disk: keys that a host holds must not be lost with this process.
+pub(crate) fn etcd_certificates_slot() -> SlotKey {
+    cluster("etcd_certificates")
+}
+
+/// The files that etcd reads at its start are on the host.
+pub(crate) fn etcd_configured_slot(name: &str) -> SlotKey {
+    host("etcd_configured", name)
+}
+
+/// The member of this host is healthy, and with it the etcd cluster.
+pub(crate) fn etcd_healthy_slot(name: &str) -> SlotKey {
+    host("etcd_healthy", name)
+}
+
+/// The API answers, and nodes may join.
+pub(crate) fn initialised_slot() -> SlotKey {
+    cluster("initialised")
+}
+
+/// The settings that this run wants are in the cluster.
+pub(crate) fn settings_published_slot() -> SlotKey {
+    cluster("settings_published")
+}
+
+/// The node has its credentials and runs its kubelet.
+pub(crate) fn joined_slot(name: &str) -> SlotKey {
+    host("joined", name)
+}
+
+/// The API lists all nodes.
+pub(crate) fn nodes_registered_slot() -> SlotKey {
+    cluster("nodes_registered")
+}
+
+/// All nodes are registered, and their kubelets had time to read the Services.
+pub(crate) fn nodes_take_pods_slot() -> SlotKey {
+    cluster("nodes_take_pods")
+}
+
+/// The host is as it was before the cluster.
+pub(crate) fn host_restored_slot(name: &str) -> SlotKey {
+    host("host_restored", name)
+}
