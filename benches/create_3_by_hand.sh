@@ -4,7 +4,7 @@
 # plane, every host is a member of etcd. `make bench` sets the variables, from the cluster file that kk gets as well:
 #   NAMES IPS          of the hosts, separated by spaces, the control plane first
 #   KEY                private key of root on the hosts
-#   MIRROR             folder of the lab's mirror          REGISTRY CA   registry and the file with its CA
+#   MIRROR             directory of the lab's mirror          REGISTRY CA   registry and the file with its CA
 #   KUBERNETES ETCD CONTAINERD RUNC CNI CRICTL COREDNS FLANNEL PLUGIN PAUSE   versions without a leading v
 # Prints `SECONDS <number>`: from the first connection until nodes are Ready, CoreDNS is available, a Service answers.
 set -euo pipefail

@@ -16,9 +16,9 @@ cannot() { # what could not be done
   exit 1
 }
 profile=${PROFILE:-dev}
-folder=${CARGO_TARGET_DIR:-target}/${profile/#dev/debug}
+directory=${CARGO_TARGET_DIR:-target}/${profile/#dev/debug}
 cargo build --profile "$profile" --workspace --bin kk-lab || cannot "the lab does not compile"
-"$folder/kk-lab" mirror build --programs kubernetes,etcd >/dev/null 2>"$log.programs" & programs=$!
+"$directory/kk-lab" mirror build --programs kubernetes,etcd >/dev/null 2>"$log.programs" & programs=$!
 cargo build --profile "$profile" --workspace --bins --tests || cannot "the tests do not compile"
 wait "$programs" || { cat "$log.programs"; cannot "the programs that tests run could not be built"; }
 

@@ -76,10 +76,10 @@ pub(crate) struct Up {
     /// How many hosts; more than that are ended, and the ones that run are kept
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=i64::from(crate::hosts::MOST_HOSTS)))]
     pub(crate) hosts: u8,
-    /// Boot only this host, anew, in a lab that is up
+    /// Boot only this host, fresh, in a lab that is up
     #[arg(long, conflicts_with_all = ["hosts", "config"])]
     pub(crate) host: Option<String>,
-    /// Boot the hosts anew even when they run
+    /// Boot the hosts again from their base even when they run
     #[arg(long)]
     pub(crate) fresh: bool,
     /// Kubernetes version of the cluster file; given again: further versions for the mirror
@@ -121,12 +121,12 @@ pub(crate) enum Mirror {
         /// Kubernetes versions [default: the first of versions.yaml]
         #[arg(long, value_name = "VERSION")]
         kubernetes: Vec<String>,
-        /// Only the programs of these components (`kubernetes,etcd`), and print `component<TAB>folder` for each; needs
+        /// Only the programs of these components (`kubernetes,etcd`), and print `component<TAB>directory` for each; needs
         /// no root, installs and publishes nothing
         #[arg(long, value_name = "COMPONENT", value_delimiter = ',')]
         programs: Vec<String>,
     },
-    /// Remove from the cache what this checkout does not ask for (any more); the next `up` publishes anew
+    /// Remove from the cache what this checkout does not ask for (any more); the next `up` publishes again
     Prune,
     /// Serve the mirror until it is ended; `up` starts it inside the lab
     Serve {

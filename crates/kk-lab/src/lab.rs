@@ -147,7 +147,7 @@ fn clear() -> Result<()> {
     done.extend([mounts::detach_all(Path::new(STATE)), net::down(), restore_inotify()]);
     // Its records tell a second `down` what is left to be done.
     if done.iter().all(Result::is_ok) {
-        done.push(mounts::remove_folder(Path::new(STATE)));
+        done.push(mounts::remove_directory(Path::new(STATE)));
     }
     all_well(done)
 }

@@ -48,8 +48,8 @@ fn dispatch(command: Command) -> Result<()> {
                 sys::need_root()?;
                 return publish::build(&paths, &versions, &kubernetes);
             }
-            for (component, folder) in programs::ensure_only(&paths, &versions, &kubernetes, &programs)? {
-                say::answer(&format!("{component}\t{}", folder.display()));
+            for (component, directory) in programs::ensure_only(&paths, &versions, &kubernetes, &programs)? {
+                say::answer(&format!("{component}\t{}", directory.display()));
             }
             Ok(())
         }

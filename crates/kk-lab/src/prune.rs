@@ -1,4 +1,4 @@
-//! `mirror prune`: the cache keeps what earlier versions of the checkout asked for until somebody says so, because two
+//! `mirror prune`: the cache keeps what earlier versions of the checkout asked for until it is told to, because two
 //! checkouts may share it.
 
 use std::fs;
@@ -21,8 +21,8 @@ pub(crate) fn run(paths: &Paths, versions: &Versions) -> Result<()> {
     ensure!(!net::is_up()?, "the lab is up and serves from the cache\nhint: `kk-lab down`");
     let _build = paths.lock("build")?;
     let all = versions.builds(&paths.data, versions.kubernetes()?)?;
-    let mut kept = programs::folders(paths, versions, &all)?;
-    kept.push(servers::registry_folder(paths));
+    let mut kept = programs::directories(paths, versions, &all)?;
+    kept.push(servers::registry_directory(paths));
     for suite in base::SUITES {
         kept.extend([base::tree::path(paths, suite), base::disk_image::path(paths, suite)]);
     }
@@ -33,15 +33,17 @@ pub(crate) fn run(paths: &Paths, versions: &Versions) -> Result<()> {
             remove(&published)?;
         }
     }
-    old.iter().try_for_each(|folder| remove(folder))?;
+    old.iter().try_for_each(|directory| remove(directory))?;
     remove(&paths.unfinished())
 }
 
-/// What lies in `folders` besides what is kept.
-fn unwanted(folders: &[PathBuf], kept: &[PathBuf]) -> Result<Vec<PathBuf>> {
+/// What lies in `directories` besides what is kept.
+fn unwanted(directories: &[PathBuf], kept: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    for folder in folders.iter().filter(|folder| folder.exists()) {
-        for entry in fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))? {
+    for directory in directories.iter().filter(|directory| directory.exists()) {
+        for entry in
+            fs::read_dir(directory).with_context(|| format!("cannot list {}", directory.display()))?
+        {
             found.push(entry?.path());
         }
     }
@@ -49,12 +51,12 @@ fn unwanted(folders: &[PathBuf], kept: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn remove(folder: &Path) -> Result<()> {
-    if folder.exists() {
-        let size = output(command("du", ["--summarize", "--human-readable"]).arg(folder))?;
+fn remove(directory: &Path) -> Result<()> {
+    if directory.exists() {
+        let size = output(command("du", ["--summarize", "--human-readable"]).arg(directory))?;
         say::progress(&format!("removing {}", size.trim().replace('\t', " ")));
     }
-    remove_if_there(folder)
+    remove_if_there(directory)
 }
 
 #[cfg(test)]
@@ -63,12 +65,12 @@ mod tests {
 
     #[test]
     fn all_that_is_not_kept_is_unwanted() {
-        let folder = tempfile::tempdir().unwrap();
-        let programs = folder.path().join("programs");
+        let directory = tempfile::tempdir().unwrap();
+        let programs = directory.path().join("programs");
         let [new, old] = ["etcd-2-aa", "etcd-1-bb"].map(|name| programs.join(name));
         fs::create_dir_all(&new).unwrap();
         fs::create_dir_all(&old).unwrap();
-        let folders = [programs, folder.path().join("not-there")];
-        assert_eq!(unwanted(&folders, std::slice::from_ref(&new)).unwrap(), std::slice::from_ref(&old));
+        let directories = [programs, directory.path().join("not-there")];
+        assert_eq!(unwanted(&directories, std::slice::from_ref(&new)).unwrap(), std::slice::from_ref(&old));
     }
 }

@@ -36,8 +36,8 @@ impl Machine {
         let lines = |text: String, column: usize| -> Vec<String> {
             text.lines().filter_map(|line| line.split(' ').nth(column)).map(str::to_owned).collect()
         };
-        let names = |folder: &str| -> BTreeSet<String> {
-            let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let names = |directory: &str| -> BTreeSet<String> {
+            let entries = fs::read_dir(directory).into_iter().flatten().flatten();
             entries.map(|entry| entry.path().display().to_string()).collect()
         };
         let groups =
@@ -226,8 +226,8 @@ fn what_is_not_the_lab_s_stays() {
 fn a_lab_keeps_nothing_of_its_caller_open() {
     let _alone = alone();
     lab(&["down"]);
-    let folder = tempfile::tempdir().unwrap();
-    let open = folder.path().join("a-lock");
+    let directory = tempfile::tempdir().unwrap();
+    let open = directory.path().join("a-lock");
     let script = "exec 9>\"$2\"; exec \"$1\" up --no-mirror --hosts 1";
     run("sh", &["-c", script, "sh", env!("CARGO_BIN_EXE_kk-lab"), open.to_str().unwrap()]);
     let files = fs::read_dir("/proc")

@@ -145,11 +145,11 @@ fn most_round_trips(run: &crate::kk::KkRun) -> Result<f64> {
 
 /// Runs the hand-written script on fresh hosts; its own clock begins when its input is prepared.
 fn by_hand(ctx: &Context<'_>, site: &Site) -> Result<f64> {
-    let folder = ctx.dir.join("by-hand");
-    fs::create_dir_all(&folder)?;
-    fs::write(folder.join("create.sh"), BY_HAND)?;
-    fs::write(folder.join("flannel.yaml"), FLANNEL)?;
-    let mut job = ctx.enter(&["bash"]).args([folder.join("create.sh")]).limit(Duration::from_mins(5));
+    let directory = ctx.dir.join("by-hand");
+    fs::create_dir_all(&directory)?;
+    fs::write(directory.join("create.sh"), BY_HAND)?;
+    fs::write(directory.join("flannel.yaml"), FLANNEL)?;
+    let mut job = ctx.enter(&["bash"]).args([directory.join("create.sh")]).limit(Duration::from_mins(5));
     for (name, value) in by_hand_settings(&site.read()?)? {
         job = job.env(name, value);
     }
@@ -164,7 +164,7 @@ fn by_hand_settings(cluster: &Value) -> Result<Vec<(&'static str, String)>> {
     let hosts: Vec<&Value> = spec["hosts"].as_array().into_iter().flatten().collect();
     let of_hosts = |field: &str| hosts.iter().map(|host| text(&host[field])).collect::<Vec<_>>().join(" ");
     let catalogue = PathBuf::from(text(&spec["download"]["catalogue"]));
-    let mirror = catalogue.parent().context("the mirror's catalogue lies in its folder")?;
+    let mirror = catalogue.parent().context("the mirror's catalogue lies in its directory")?;
     let (registry, access) = spec["registry"]["auths"]
         .as_object()
         .and_then(|auths| auths.iter().next())

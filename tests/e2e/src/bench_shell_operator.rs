@@ -19,7 +19,7 @@ const TABLE: Table = Table {
 
 /// Measures, prints a line a figure, and writes the table. True: every goal is reached.
 ///
-/// To be called in the folder of the workspace.
+/// To be called in the directory of the workspace.
 pub(crate) fn run(table: Option<&Path>) -> Result<bool> {
     let mut cargo = Command::new("cargo")
         .args(["bench", "--quiet", "-p", "shell-operator", "--bench", "figures"])

@@ -1,4 +1,4 @@
-//! What a scenario works with: the programs, its folder, its deadline, and the cluster that scenarios share.
+//! What a scenario works with: the programs, its directory, its deadline, and the cluster that scenarios share.
 
 use std::cell::{Cell, RefCell};
 use std::fs;
@@ -27,13 +27,13 @@ impl Tools {
         artefacts: Option<PathBuf>,
     ) -> Result<Self> {
         let own = std::env::current_exe().context("this program has no file")?;
-        let folder = own.parent().context("a program lies in a folder")?;
+        let directory = own.parent().context("a program lies in a directory")?;
         let beside = |given: Option<PathBuf>, name: &str| -> Result<PathBuf> {
-            let path = given.unwrap_or_else(|| folder.join(name));
+            let path = given.unwrap_or_else(|| directory.join(name));
             fs::canonicalize(&path)
                 .with_context(|| format!("{} is not there\nhint: `make build`", path.display()))
         };
-        let artefacts = artefacts.unwrap_or_else(|| folder.join("../e2e"));
+        let artefacts = artefacts.unwrap_or_else(|| directory.join("../e2e"));
         fs::create_dir_all(&artefacts).with_context(|| format!("cannot create {}", artefacts.display()))?;
         Ok(Self {
             kk: beside(kk, "kk")?,
@@ -47,7 +47,7 @@ impl Tools {
 #[derive(Debug)]
 pub(crate) struct Context<'a> {
     pub(crate) tools: &'a Tools,
-    /// The scenario's own folder, empty at its start.
+    /// The scenario's own directory, empty at its start.
     pub(crate) dir: PathBuf,
     pub(crate) deadline: Instant,
     /// The cluster that `cluster::ensure` hands from one scenario to the next.
@@ -56,7 +56,7 @@ pub(crate) struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// Empties the scenario's folder.
+    /// Empties the scenario's directory.
     pub(crate) fn new(
         tools: &'a Tools,
         name: &str,
@@ -71,9 +71,9 @@ impl<'a> Context<'a> {
     /// Starts a job; `label` names its output files.
     pub(crate) fn start(&self, label: &str, job: Job) -> Result<Running> {
         self.jobs.set(self.jobs.get() + 1);
-        let folder = self.dir.join("commands");
-        fs::create_dir_all(&folder)?;
-        job.start(&folder.join(format!("{:03}-{label}", self.jobs.get())), self.deadline)
+        let directory = self.dir.join("commands");
+        fs::create_dir_all(&directory)?;
+        job.start(&directory.join(format!("{:03}-{label}", self.jobs.get())), self.deadline)
     }
 
     /// Runs a job to its end, whatever that is.
@@ -101,7 +101,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Makes the folder, without what an earlier run left in it.
+/// Makes the directory, without what an earlier run left in it.
 pub(crate) fn empty(dir: &Path) -> Result<()> {
     match fs::remove_dir_all(dir) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::host_state;
 use crate::site::Site;
 
-/// Folders whose paths depend on the moment: data of running programs.
+/// Directories whose paths depend on the moment: data of running programs.
 const DATA: &[&str] = &["/var/lib/containerd/", "/var/lib/kubelet/", "/var/lib/etcd/", "/var/lib/cni/"];
 
 /// Files whose contents hold keys, certificates, times, or an order of events.
@@ -78,7 +78,7 @@ fn summary(spec: &Value) -> String {
 
 fn is_common(key: &str) -> bool {
     let Some((kind, path)) = key.split_once(' ') else { return KINDS.contains(&key) };
-    let begins = |list: &[&str]| list.iter().any(|folder| path.starts_with(folder));
+    let begins = |list: &[&str]| list.iter().any(|directory| path.starts_with(directory));
     KINDS.iter().any(|beginning| key.starts_with(beginning))
         && !begins(DATA)
         && !(kind == "content" && begins(RANDOM))

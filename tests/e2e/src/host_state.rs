@@ -11,7 +11,7 @@ use crate::process::Running;
 
 const SCRIPT: &str = include_str!("host_state.sh");
 
-/// What changes by itself on a host that nobody touches: beginning of the entry, and why.
+/// What changes by itself on a host at rest: beginning of the entry, and why.
 const VOLATILE: &[(&str, &str)] = &[
     ("file /var/cache/", "caches"),
     ("content /var/cache/", "caches"),
@@ -27,11 +27,11 @@ const VOLATILE: &[(&str, &str)] = &[
     ("unit fstrim", "a timer may fire at any time"),
     ("unit systemd-tmpfiles-clean", "a timer may fire at any time"),
     ("unit systemd-hostnamed", "started by who asks, ends by itself"),
-    ("unit user@", "as long as somebody is logged in"),
-    ("unit user-runtime-dir@", "as long as somebody is logged in"),
-    ("unit session-", "as long as somebody is logged in"),
-    ("unit run-user-", "as long as somebody is logged in"),
-    ("mount /run/user/", "as long as somebody is logged in"),
+    ("unit user@", "as long as a user is logged in"),
+    ("unit user-runtime-dir@", "as long as a user is logged in"),
+    ("unit session-", "as long as a user is logged in"),
+    ("unit run-user-", "as long as a user is logged in"),
+    ("mount /run/user/", "as long as a user is logged in"),
     ("process ", "checked by name below"),
 ];
 
@@ -99,7 +99,7 @@ fn is_volatile(key: &str) -> bool {
         && !begins(CLUSTER_PROCESSES)
 }
 
-/// Looks at all hosts at once. What was found is also kept in the scenario's folder.
+/// Looks at all hosts at once. What was found is also kept in the scenario's directory.
 pub(crate) fn of_all(ctx: &Context<'_>, hosts: &[String]) -> Result<BTreeMap<String, HostState>> {
     let mut begun: Vec<(&String, Running)> = Vec::new();
     for host in hosts {
@@ -137,7 +137,7 @@ pub(crate) fn expect_restored(ctx: &Context<'_>, before: &BTreeMap<String, HostS
     expect_none(ctx, "the hosts are not as they were before", &lines)
 }
 
-/// Errors: there are lines. All go into a file of the scenario's folder, the first ones into the error.
+/// Errors: there are lines. All go into a file of the scenario's directory, the first ones into the error.
 pub(crate) fn expect_none(ctx: &Context<'_>, what: &str, lines: &[String]) -> Result<()> {
     if lines.is_empty() {
         return Ok(());

@@ -4,7 +4,7 @@ systemctl is-system-running --wait >/dev/null 2>&1 || true
 tab=$(printf '\t')
 
 # Paths with their kind, mode, owner and link target; contents of regular files by their sum. Names on these hosts
-# hold no line breaks. The data folders are file systems of their own: paths are enough there.
+# hold no line breaks. The data directories are file systems of their own: paths are enough there.
 list() {
   find "$@" -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /run -o -path /tmp -o -path /var/tmp -o -path /var/log \) -prune \
     -o -printf 'file %p\t%y %m %u:%g %l\n'

@@ -66,7 +66,7 @@ impl Context<'_> {
             .args([&self.tools.kk])
             .args(words.iter().copied())
             .args(["-f".into(), site.file.clone(), "--workdir".into(), site.workdir()])
-            .folder(&site.dir)
+            .directory(&site.dir)
             .limit(RUN_LIMIT)
     }
 

@@ -32,7 +32,7 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// Boots `hosts` hosts anew and has their cluster file written to `file`.
+    /// Boots `hosts` fresh hosts and has their cluster file written to `file`.
     pub(crate) fn lab_up(
         &self,
         hosts: u8,

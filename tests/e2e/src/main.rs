@@ -1,7 +1,7 @@
 //! End-to-end scenarios and benches: `kk` against the real hosts of `kk-lab`. See `kk-e2e --help` and CONTRIBUTING.md.
 //!
-//! Everything a run writes (output of each command, cluster files, logs of `kk`) lies in the artefacts folder, one
-//! folder a scenario. Nothing but the lab is touched: `kk` runs in the lab's network with a home folder of its own.
+//! Everything a run writes (output of each command, cluster files, logs of `kk`) lies in the artefacts directory, one
+//! directory a scenario. Nothing but the lab is touched: `kk` runs in the lab's network with a home directory of its own.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -34,7 +34,7 @@ mod suite;
 
 /// Runs kk against the real hosts of kk-lab: scenarios, or `bench`.
 ///
-/// Needs root on Debian or Ubuntu, and owns the lab while it runs: hosts that run are booted anew.
+/// Needs root on Debian or Ubuntu, and owns the lab while it runs: hosts that run are replaced by fresh ones.
 #[derive(Debug, Parser)]
 #[command(name = "kk-e2e", version)]
 struct Cli {
@@ -70,7 +70,7 @@ struct Common {
     /// Only these, by name (commas or given again)
     #[arg(long, value_delimiter = ',', global = true)]
     only: Vec<String>,
-    /// Where each run leaves what it wrote [default: `e2e` beside the folder of this program]
+    /// Where each run leaves what it wrote [default: `e2e` beside the directory of this program]
     #[arg(long, value_name = "DIR", global = true)]
     artefacts: Option<PathBuf>,
     /// The kk under test [default: beside this program]

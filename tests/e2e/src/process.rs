@@ -1,4 +1,4 @@
-//! Running programs with a limit in time. Output goes to files in the artefacts folder, so that nothing blocks on a
+//! Running programs with a limit in time. Output goes to files in the artefacts directory, so that nothing blocks on a
 //! full pipe and a failure can be looked into; a process that outlives its limit or its scenario is ended with its
 //! own group, and nothing else is. When the scenarios themselves are killed, the kernel ends what they run.
 
@@ -34,7 +34,7 @@ pub(crate) struct Job {
     program: OsString,
     args: Vec<OsString>,
     env: Vec<(String, OsString)>,
-    folder: Option<PathBuf>,
+    directory: Option<PathBuf>,
     stdin: Input,
     limit: Duration,
 }
@@ -45,7 +45,7 @@ impl Job {
             program: program.into(),
             args: Vec::new(),
             env: Vec::new(),
-            folder: None,
+            directory: None,
             stdin: Input::Nothing,
             limit: Duration::from_mins(2),
         }
@@ -61,9 +61,9 @@ impl Job {
         self
     }
 
-    /// The folder that it runs in.
-    pub(crate) fn folder(mut self, folder: &Path) -> Self {
-        self.folder = Some(folder.to_owned());
+    /// The directory that it runs in.
+    pub(crate) fn directory(mut self, directory: &Path) -> Self {
+        self.directory = Some(directory.to_owned());
         self
     }
 
@@ -111,8 +111,8 @@ impl Job {
         command.args(["--pdeathsig", "TERM", "--"]).arg(&self.program);
         command.args(&self.args).envs(self.env.iter().map(|(name, value)| (name, value)));
         command.stdin(stdin).stdout(create(&out)?).stderr(create(&err)?).process_group(0);
-        if let Some(folder) = &self.folder {
-            command.current_dir(folder);
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
         }
         let begun = Instant::now();
         let child = command.spawn().with_context(|| format!("cannot start `{}`", self.shown()))?;
@@ -246,12 +246,12 @@ mod tests {
     use super::*;
 
     fn shell(script: &str, limit: Duration) -> Result<Finished> {
-        let folder =
+        let directory =
             std::env::temp_dir().join(format!("kk-e2e-process-{}-{}", std::process::id(), script.len()));
-        fs::create_dir_all(&folder)?;
+        fs::create_dir_all(&directory)?;
         let job = Job::new("sh").args(["-c", script]).stdin("a line").limit(limit);
-        let result = job.start(&folder.join("job"), Instant::now() + Duration::from_mins(1))?.wait();
-        fs::remove_dir_all(&folder)?;
+        let result = job.start(&directory.join("job"), Instant::now() + Duration::from_mins(1))?.wait();
+        fs::remove_dir_all(&directory)?;
         result
     }
 

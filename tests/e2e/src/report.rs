@@ -10,7 +10,7 @@ use crate::site::files_below;
 /// Lines of a log that a failure repeats.
 const LAST_LINES: usize = 30;
 
-/// One line. A closed stdout is nobody's problem.
+/// One line. A closed stdout is no failure.
 pub(crate) fn line(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{text}");
@@ -24,10 +24,11 @@ pub(crate) fn last_lines(text: &str) -> String {
     last.iter().flat_map(|line| ["  | ", line, "\n"]).collect()
 }
 
-/// The newest log of kk below a folder, with its last lines, unless it is from before `since`.
-pub(crate) fn last_log(folder: &Path, since: SystemTime) -> Option<String> {
-    let logs =
-        files_below(folder).into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "log"));
+/// The newest log of kk below a directory, with its last lines, unless it is from before `since`.
+pub(crate) fn last_log(directory: &Path, since: SystemTime) -> Option<String> {
+    let logs = files_below(directory)
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|ending| ending == "log"));
     let changed = |path: PathBuf| Some((fs::metadata(&path).ok()?.modified().ok()?, path));
     let (_, path) = logs.filter_map(changed).max().filter(|(changed, _)| *changed >= since)?;
     let text = fs::read_to_string(&path).ok()?;

@@ -1,4 +1,4 @@
-//! The place on the control machine from which `kk` is run: a cluster file, a home folder (for `known_hosts`) and
+//! The place on the control machine from which `kk` is run: a cluster file, a home directory (for `known_hosts`) and
 //! kk's working directory.
 
 use std::fs;
@@ -45,7 +45,7 @@ impl Site {
         Ok(Self { dir: dir.to_owned(), file, hosts })
     }
 
-    /// Home folder of `kk`.
+    /// Home directory of `kk`.
     pub(crate) fn home(&self) -> PathBuf {
         self.dir.join("home")
     }
@@ -82,10 +82,10 @@ pub(crate) fn host_entry<'a>(cluster: &'a mut Value, name: &str) -> &'a mut Valu
     hosts.into_iter().find(|host| host["name"] == name).expect("the lab's file names all its hosts")
 }
 
-/// All files in a folder and the folders in it; none where it is not there.
-pub(crate) fn files_below(folder: &Path) -> Vec<PathBuf> {
+/// All files in a directory and the directories in it; none where it is not there.
+pub(crate) fn files_below(directory: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             files.extend(files_below(&entry.path()));
         } else {

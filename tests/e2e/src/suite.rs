@@ -78,7 +78,7 @@ pub(crate) fn run(tools: &Tools, only: &[String], options: Options) -> Result<bo
         let seconds = begun.elapsed().as_secs();
         if let Err(error) = result {
             failed += 1;
-            // Whatever it left, the next one begins anew.
+            // Whatever it left, the next one begins with fresh hosts.
             shared.replace(None);
             let cause = format!("{error:#}");
             line(&format!("  cause: {}", cause.lines().next().unwrap_or_default()));
@@ -123,7 +123,7 @@ fn choose(only: &[String]) -> Result<Vec<&'static Scenario>> {
 
 fn explain(ctx: &Context<'_>, error: &anyhow::Error, since: SystemTime) {
     line(&format!("{error:#}"));
-    // The shared cluster's logs lie beside the scenarios' own folders.
+    // The shared cluster's logs lie beside the scenarios' own directories.
     let cluster = ctx.tools.artefacts.join("cluster");
     if let Some(log) = report::last_log(&ctx.dir, since).or_else(|| report::last_log(&cluster, since)) {
         line(log.trim_end());

@@ -61,7 +61,7 @@ pub(crate) fn text(
         text,
         "    auths:\n      \"{}\": {{certsPath: {}}}\n",
         servers::registry_address(),
-        tls::ca_folder().display()
+        tls::ca_directory().display()
     )?;
     writeln!(text, "  components: # what the mirror has, instead of the versions that kk would choose")?;
     for (field, component) in [

@@ -119,26 +119,26 @@ fn public_key() -> Result<String> {
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory)?;
     }
     fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn enable(root: &Path, target: &str, unit: &str) -> Result<()> {
-    let folder = root.join(format!("etc/systemd/system/{target}.wants"));
-    fs::create_dir_all(&folder)?;
+    let directory = root.join(format!("etc/systemd/system/{target}.wants"));
+    fs::create_dir_all(&directory)?;
     let name = Path::new(unit).file_name().context("a unit has a name")?;
-    if fs::symlink_metadata(folder.join(name)).is_err() {
-        symlink(unit, folder.join(name))?;
+    if fs::symlink_metadata(directory.join(name)).is_err() {
+        symlink(unit, directory.join(name))?;
     }
     Ok(())
 }
 
-fn authorize(folder: &Path, key: &str) -> Result<()> {
-    write(&folder.join("authorized_keys"), key)?;
-    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
-    fs::set_permissions(folder.join("authorized_keys"), fs::Permissions::from_mode(0o600))?;
+fn authorize(directory: &Path, key: &str) -> Result<()> {
+    write(&directory.join("authorized_keys"), key)?;
+    fs::set_permissions(directory, fs::Permissions::from_mode(0o700))?;
+    fs::set_permissions(directory.join("authorized_keys"), fs::Permissions::from_mode(0o600))?;
     Ok(())
 }
 
@@ -156,7 +156,7 @@ fn add_user(root: &Path, user: &SudoUser, key: &str) -> Result<()> {
     let home = root.join("home").join(&user.name);
     authorize(&home.join(".ssh"), key)?;
     let owner = format!("{0}:{0}", user.name);
-    let folder = format!("/home/{}/.ssh", user.name);
-    output(&mut command("chroot", [&root_text, "chown", "-R", &owner, &folder]))?;
+    let directory = format!("/home/{}/.ssh", user.name);
+    output(&mut command("chroot", [&root_text, "chown", "-R", &owner, &directory]))?;
     Ok(())
 }

@@ -82,7 +82,7 @@ impl Host {
         }
     }
 
-    /// Boots the host anew, with nothing but what its base has, and waits until it answers over SSH.
+    /// Boots a fresh host, with nothing but what its base has, and waits until it answers over SSH.
     pub(crate) fn boot(&self, settings: &Settings, user: Option<&SudoUser>) -> Result<()> {
         self.remove()?;
         fs::create_dir_all(self.directory())?;
@@ -203,7 +203,7 @@ impl Host {
     /// Ends the host as a power cut would and removes all that was its own.
     pub(crate) fn remove(&self) -> Result<()> {
         self.power_off()?;
-        mounts::remove_folder(&self.directory())
+        mounts::remove_directory(&self.directory())
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) enum Source {
 /// Path in an image → what is there.
 pub(crate) type Files = BTreeMap<String, Source>;
 
-/// docker-registry's storage folder.
+/// docker-registry's storage directory.
 pub(crate) struct Storage {
     root: PathBuf,
 }
@@ -44,8 +44,8 @@ struct Blob {
 }
 
 impl Storage {
-    pub(crate) fn new(folder: &Path) -> Self {
-        Self { root: folder.join("docker/registry/v2") }
+    pub(crate) fn new(directory: &Path) -> Self {
+        Self { root: directory.join("docker/registry/v2") }
     }
 
     /// Whether all these repositories hold something.
@@ -76,13 +76,13 @@ impl Storage {
             "layers": [{ "mediaType": LAYER_TYPE, "digest": layer.digest, "size": layer.size }],
         }))?;
         for repository in repositories {
-            let folder = self.root.join("repositories").join(repository);
+            let directory = self.root.join("repositories").join(repository);
             for blob in [&layer, &config] {
-                link(&folder.join("_layers"), &blob.digest)?;
+                link(&directory.join("_layers"), &blob.digest)?;
             }
-            link(&folder.join("_manifests/revisions"), &manifest.digest)?;
+            link(&directory.join("_manifests/revisions"), &manifest.digest)?;
             for tag in tags {
-                let tag = folder.join("_manifests/tags").join(tag);
+                let tag = directory.join("_manifests/tags").join(tag);
                 link(&tag.join("index"), &manifest.digest)?;
                 write_whole(&tag.join("current/link"), manifest.digest.as_bytes())?;
             }
@@ -94,13 +94,18 @@ impl Storage {
         fs::create_dir_all(&self.root)?;
         let unfinished = self.root.join("layer.unfinished");
         let mut tar = tar::Builder::new(Hashed::new(BufWriter::new(File::create(&unfinished)?)));
-        let mut folders = BTreeSet::new();
+        let mut directories = BTreeSet::new();
         for name in ["etc", "tmp", "var"] {
-            add_folder(&mut tar, &mut folders, Path::new(name), if name == "tmp" { 0o1777 } else { 0o755 })?;
+            add_directory(
+                &mut tar,
+                &mut directories,
+                Path::new(name),
+                if name == "tmp" { 0o1777 } else { 0o755 },
+            )?;
         }
         for (path, source) in files {
-            for folder in Path::new(path).ancestors().skip(1).collect::<Vec<_>>().into_iter().rev() {
-                add_folder(&mut tar, &mut folders, folder, 0o755)?;
+            for directory in Path::new(path).ancestors().skip(1).collect::<Vec<_>>().into_iter().rev() {
+                add_directory(&mut tar, &mut directories, directory, 0o755)?;
             }
             add(&mut tar, path, source).with_context(|| format!("cannot add {path} to the image"))?;
         }
@@ -108,7 +113,7 @@ impl Storage {
         let size = hashed.size;
         let digest = hashed.finish()?;
         let data = self.blob_file(&digest);
-        fs::create_dir_all(data.parent().context("a blob has a folder")?)?;
+        fs::create_dir_all(data.parent().context("a blob has a directory")?)?;
         fs::rename(unfinished, data)?;
         Ok(Blob { digest: format!("sha256:{digest}"), size })
     }
@@ -125,8 +130,8 @@ impl Storage {
     }
 }
 
-fn link(folder: &Path, digest: &str) -> Result<()> {
-    write_whole(&folder.join(digest.replace(':', "/")).join("link"), digest.as_bytes())
+fn link(directory: &Path, digest: &str) -> Result<()> {
+    write_whole(&directory.join(digest.replace(':', "/")).join("link"), digest.as_bytes())
 }
 
 fn header(kind: tar::EntryType, mode: u32, size: u64) -> tar::Header {
@@ -140,16 +145,16 @@ fn header(kind: tar::EntryType, mode: u32, size: u64) -> tar::Header {
     header
 }
 
-fn add_folder<W: Write>(
+fn add_directory<W: Write>(
     tar: &mut tar::Builder<W>,
     known: &mut BTreeSet<PathBuf>,
-    folder: &Path,
+    directory: &Path,
     mode: u32,
 ) -> Result<()> {
-    if folder.as_os_str().is_empty() || !known.insert(folder.to_owned()) {
+    if directory.as_os_str().is_empty() || !known.insert(directory.to_owned()) {
         return Ok(());
     }
-    tar.append_data(&mut header(tar::EntryType::Directory, mode, 0), folder, io::empty())?;
+    tar.append_data(&mut header(tar::EntryType::Directory, mode, 0), directory, io::empty())?;
     Ok(())
 }
 
@@ -209,17 +214,17 @@ mod tests {
 
     #[test]
     fn a_written_image_is_complete_by_its_digests() {
-        let folder = tempfile::tempdir().unwrap();
-        let program = folder.path().join("program");
+        let directory = tempfile::tempdir().unwrap();
+        let program = directory.path().join("program");
         fs::write(&program, "hello").unwrap();
-        let storage = Storage::new(folder.path());
+        let storage = Storage::new(directory.path());
         let files = Files::from([
             ("usr/bin/program".to_owned(), Source::File(program)),
             ("bin".to_owned(), Source::Link("usr/bin".into())),
         ]);
         storage.add(&["a/b".into()], &["v1".into(), "v2".into()].into(), "/usr/bin/program", &files).unwrap();
 
-        let repository = folder.path().join("docker/registry/v2/repositories/a/b");
+        let repository = directory.path().join("docker/registry/v2/repositories/a/b");
         let current = |tag: &str| {
             fs::read_to_string(repository.join("_manifests/tags").join(tag).join("current/link")).unwrap()
         };

@@ -23,7 +23,7 @@ const FETCHES_ITSELF: (u32, u32) = (1, 21);
 /// Finished programs of one component.
 #[derive(Debug, Clone)]
 pub(crate) struct Programs {
-    pub(crate) folder: PathBuf,
+    pub(crate) directory: PathBuf,
     /// Changes when anything that goes into the programs does.
     pub(crate) key: String,
 }
@@ -31,9 +31,9 @@ pub(crate) struct Programs {
 impl Programs {
     /// Path of one program. Errors: the component has none of that name.
     pub(crate) fn path(&self, program: &str) -> Result<PathBuf> {
-        let path = self.folder.join(program);
+        let path = self.directory.join(program);
         if !path.exists() {
-            bail!("{} is missing\nhint: remove {} and build again", path.display(), self.folder.display());
+            bail!("{} is missing\nhint: remove {} and build again", path.display(), self.directory.display());
         }
         Ok(path)
     }
@@ -60,7 +60,7 @@ pub(crate) fn ensure(
     Ok(finished)
 }
 
-/// Component and folder of these components; builds those that the cache has not, and no more. Needs no root: nothing
+/// Component and directory of these components; builds those that the cache has not, and no more. Needs no root: nothing
 /// is installed or published. Errors: an unknown component, a tool that building needs is missing, a failed build.
 pub(crate) fn ensure_only(
     paths: &Paths,
@@ -79,13 +79,13 @@ pub(crate) fn ensure_only(
         build_missing(paths, versions, &wanted)?;
         clear_go_caches(paths, &all)?;
     }
-    wanted.iter().map(|build| Ok((build.component.clone(), location(paths, build)?.folder))).collect()
+    wanted.iter().map(|build| Ok((build.component.clone(), location(paths, build)?.directory))).collect()
 }
 
 fn missing<'a>(paths: &Paths, builds: &'a [Build]) -> Result<Vec<&'a Build>> {
     let mut missing = Vec::new();
     for build in builds {
-        if !location(paths, build)?.folder.exists() {
+        if !location(paths, build)?.directory.exists() {
             missing.push(build);
         }
     }
@@ -103,7 +103,7 @@ fn build_missing(paths: &Paths, versions: &Versions, builds: &[Build]) -> Result
         let title =
             format!("[{} of {}] building {} {}", number + 1, missing.len(), build.component, build.version);
         let step = Step::begin(&title, &format!("about {} min left in all", left.div_ceil(60)));
-        compile(paths, &go, build, &location(paths, build)?.folder)
+        compile(paths, &go, build, &location(paths, build)?.directory)
             .with_context(|| format!("cannot build {} {}", build.component, build.version))?;
         step.done();
     }
@@ -146,11 +146,11 @@ fn location(paths: &Paths, build: &Build) -> Result<Programs> {
     }
     sha.update(format!("cgo={} tags={} ldflags={} arch={}", build.cgo, build.tags, build.ldflags, arch()));
     let key = hash::short(sha.finalize());
-    let folder = paths.programs().join(format!("{}-{}-{key}", build.component, build.version));
-    Ok(Programs { folder, key })
+    let directory = paths.programs().join(format!("{}-{}-{key}", build.component, build.version));
+    Ok(Programs { directory, key })
 }
 
-fn compile(paths: &Paths, go: &Path, build: &Build, folder: &Path) -> Result<()> {
+fn compile(paths: &Paths, go: &Path, build: &Build, directory: &Path) -> Result<()> {
     let unfinished = paths.unfinished().join(&build.component);
     remove_if_there(&unfinished)?;
     fs::create_dir_all(&unfinished)?;
@@ -160,10 +160,10 @@ fn compile(paths: &Paths, go: &Path, build: &Build, folder: &Path) -> Result<()>
     if !build.tags.is_empty() {
         command.args(["-tags", &build.tags]);
     }
-    // A folder as target (told by the slash): `tool` names several programs.
+    // A directory as target (told by the slash): `tool` names several programs.
     command.arg("-o").arg(format!("{}/", unfinished.display())).arg("tool");
     output(&mut command)?;
-    finish(&unfinished, folder)
+    finish(&unfinished, directory)
 }
 
 /// Go with caches of the lab's own, which grow to many gigabytes and go when all is built.
@@ -193,15 +193,15 @@ fn go_program(paths: &Paths, wanted: &str) -> Result<PathBuf> {
     let answer = output(fetch.current_dir(paths.unfinished()).args(["mod", "download", "-json", &module]))?;
     let answer: serde_json::Value =
         serde_json::from_str(&answer).context("`go mod download` answers no JSON")?;
-    let folder = PathBuf::from(answer["Dir"].as_str().context("`go mod download` names no folder")?);
+    let directory = PathBuf::from(answer["Dir"].as_str().context("`go mod download` names no directory")?);
     // A module's files carry no permission to be run.
-    for programs in [folder.join("bin"), folder.join(format!("pkg/tool/linux_{}", arch()))] {
+    for programs in [directory.join("bin"), directory.join(format!("pkg/tool/linux_{}", arch()))] {
         for entry in fs::read_dir(&programs)? {
             fs::set_permissions(entry?.path(), fs::Permissions::from_mode(0o755))?;
         }
     }
     step.done();
-    Ok(folder.join("bin/go"))
+    Ok(directory.join("bin/go"))
 }
 
 /// `go version go1.26.8 linux/amd64` → (1, 26).
@@ -212,12 +212,12 @@ fn parse_version(said: &str) -> Option<(u32, u32)> {
 }
 
 /// Where the programs of `builds`, and `pause`, are or will be.
-pub(crate) fn folders(paths: &Paths, versions: &Versions, builds: &[Build]) -> Result<Vec<PathBuf>> {
-    let mut folders = vec![pause_location(paths, &versions.pause)?.folder];
+pub(crate) fn directories(paths: &Paths, versions: &Versions, builds: &[Build]) -> Result<Vec<PathBuf>> {
+    let mut directories = vec![pause_location(paths, &versions.pause)?.directory];
     for build in builds {
-        folders.push(location(paths, build)?.folder);
+        directories.push(location(paths, build)?.directory);
     }
-    Ok(folders)
+    Ok(directories)
 }
 
 fn pause_source(paths: &Paths) -> PathBuf {
@@ -230,12 +230,12 @@ fn pause_location(paths: &Paths, version: &str) -> Result<Programs> {
     sha.update(fs::read(&source).with_context(|| format!("cannot read {}", source.display()))?);
     sha.update(version);
     let key = hash::short(sha.finalize());
-    Ok(Programs { folder: paths.programs().join(format!("pause-{version}-{key}")), key })
+    Ok(Programs { directory: paths.programs().join(format!("pause-{version}-{key}")), key })
 }
 
 fn pause(paths: &Paths, version: &str) -> Result<Programs> {
     let made = pause_location(paths, version)?;
-    if !made.folder.exists() {
+    if !made.directory.exists() {
         packages::install(packages::BUILD)?;
         let unfinished = paths.unfinished().join("pause");
         remove_if_there(&unfinished)?;
@@ -243,7 +243,7 @@ fn pause(paths: &Paths, version: &str) -> Result<Programs> {
         let mut compiler = command("gcc", ["-Os", "-static", "-s", "-Wall"]);
         compiler.arg(format!("-DVERSION=\"{version}\"")).arg("-o").arg(unfinished.join("pause"));
         output(compiler.arg(pause_source(paths)))?;
-        finish(&unfinished, &made.folder)?;
+        finish(&unfinished, &made.directory)?;
     }
     Ok(made)
 }
@@ -265,10 +265,10 @@ mod tests {
         }
     }
 
-    /// A cache in a folder of its own, and everything that is built for it.
-    fn lab(folder: &Path) -> (Paths, Versions, Vec<Build>) {
+    /// A cache in a directory of its own, and everything that is built for it.
+    fn lab(directory: &Path) -> (Paths, Versions, Vec<Build>) {
         let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/lab");
-        let paths = Paths { cache: folder.to_owned(), data };
+        let paths = Paths { cache: directory.to_owned(), data };
         let versions = Versions::load(&paths.data).unwrap();
         let all = versions.builds(&paths.data, &versions.chosen(&[]).unwrap()).unwrap();
         (paths, versions, all)
@@ -276,13 +276,13 @@ mod tests {
 
     #[test]
     fn go_caches_stay_until_everything_is_built() {
-        let folder = tempfile::tempdir().unwrap();
-        let (paths, _, all) = lab(folder.path());
+        let directory = tempfile::tempdir().unwrap();
+        let (paths, _, all) = lab(directory.path());
         fs::create_dir_all(go_caches(&paths).join("build")).unwrap();
         for build in &all {
             clear_go_caches(&paths, &all).unwrap();
             assert!(go_caches(&paths).exists(), "gone before {}", build.component);
-            fs::create_dir_all(location(&paths, build).unwrap().folder).unwrap();
+            fs::create_dir_all(location(&paths, build).unwrap().directory).unwrap();
         }
         clear_go_caches(&paths, &all).unwrap();
         assert!(!go_caches(&paths).exists());
@@ -290,12 +290,12 @@ mod tests {
 
     #[test]
     fn components_that_are_there_are_found_beside_a_build_that_runs() {
-        let folder = tempfile::tempdir().unwrap();
-        let (paths, versions, all) = lab(folder.path());
+        let directory = tempfile::tempdir().unwrap();
+        let (paths, versions, all) = lab(directory.path());
         let wanted = ["kubernetes".to_owned(), "etcd".to_owned()];
         let mut there = Vec::new();
         for build in versions.only(&all, &wanted).unwrap() {
-            let made = location(&paths, &build).unwrap().folder;
+            let made = location(&paths, &build).unwrap().directory;
             fs::create_dir_all(&made).unwrap();
             there.push((build.component, made));
         }

@@ -44,7 +44,7 @@ pub(crate) fn build(paths: &Paths, versions: &Versions, kubernetes: &[String]) -
     let builds = versions.builds(&paths.data, kubernetes)?;
     let name = format!("all-{}", kubernetes.join("-"));
     let key = hash::of_text(&format!("{} {}", programs::key_of_all(paths, &builds)?, slice::recipe()));
-    // Without the lock: who needs nothing built does not wait for somebody else's build.
+    // Without the lock: who needs nothing built does not wait for another build.
     if record(paths, &name).key == key && catalogue_file(paths).exists() {
         return Ok(());
     }
@@ -80,7 +80,7 @@ fn publish_files(paths: &Paths, build: &Build, programs: &AllPrograms) -> Result
 
 /// Puts one file into the mirror, with its `.sha256` beside it as dl.k8s.io has it, and returns its checksum.
 fn publish_file(target: &Path, file: &MirrorFile, made: &Programs) -> Result<String> {
-    fs::create_dir_all(target.parent().context("a file has a folder")?)?;
+    fs::create_dir_all(target.parent().context("a file has a directory")?)?;
     let unfinished = unfinished(target)?;
     if let Some(program) = &file.program {
         fs::hard_link(made.path(program)?, &unfinished)?;
@@ -208,7 +208,7 @@ fn keep(paths: &Paths, name: &str, record: &Record) -> Result<()> {
     write_whole(&record_file(paths, name), serde_json::to_string_pretty(record)?.as_bytes())
 }
 
-/// The catalogue holds everything published so far, also by earlier runs for other Kubernetes versions.
+/// The catalogue holds everything published until now, also by earlier runs for other Kubernetes versions.
 fn write_catalogue(paths: &Paths) -> Result<()> {
     let mut all = Catalogue::new();
     for entry in fs::read_dir(paths.published())? {

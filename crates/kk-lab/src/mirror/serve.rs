@@ -5,14 +5,14 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use tower_http::services::ServeDir;
 
-/// Serves `folder` at `address` until the process is ended.
-pub(crate) fn run(folder: &Path, address: &str) -> Result<()> {
+/// Serves `directory` at `address` until the process is ended.
+pub(crate) fn run(directory: &Path, address: &str) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind(address)
             .await
             .with_context(|| format!("cannot listen on {address}"))?;
-        axum::serve(listener, axum::Router::new().fallback_service(ServeDir::new(folder))).await?;
+        axum::serve(listener, axum::Router::new().fallback_service(ServeDir::new(directory))).await?;
         Ok(())
     })
 }
@@ -38,13 +38,13 @@ mod tests {
 
     #[test]
     fn a_part_of_a_file_can_be_had_and_a_missing_one_is_a_404() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("file"), "0123456789").unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("file"), "0123456789").unwrap();
         let address = {
             let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
             free.local_addr().unwrap().to_string()
         };
-        let (root, listen) = (folder.path().to_owned(), address.clone());
+        let (root, listen) = (directory.path().to_owned(), address.clone());
         std::thread::spawn(move || super::run(&root, &listen));
         let part =
             ask(&address, "GET /file HTTP/1.1\r\nHost: lab\r\nRange: bytes=4-\r\nConnection: close\r\n\r\n");

@@ -88,14 +88,14 @@ fn wait_for(name: &str, port: u16, mut child: Child) -> Result<()> {
 }
 
 /// Where the unpacked package docker-registry is or will be.
-pub(crate) fn registry_folder(paths: &Paths) -> PathBuf {
+pub(crate) fn registry_directory(paths: &Paths) -> PathBuf {
     paths.programs().join("docker-registry")
 }
 
 /// Debian's docker-registry, taken out of its package: installed, it would also start one open to the whole network.
 fn registry_program(paths: &Paths) -> Result<PathBuf> {
-    let folder = registry_folder(paths);
-    let program = folder.join("usr/bin/docker-registry");
+    let directory = registry_directory(paths);
+    let program = directory.join("usr/bin/docker-registry");
     if program.exists() {
         return Ok(program);
     }
@@ -114,8 +114,8 @@ fn registry_program(paths: &Paths) -> Result<PathBuf> {
     let package = entries.find(|path| path.extension().is_some_and(|extension| extension == "deb"));
     let package = package.context("apt-get downloaded no package")?;
     output(command("dpkg-deb", ["--extract"]).args([&package, &tree]))?;
-    remove_if_there(&folder)?;
-    finish(&tree, &folder)?;
+    remove_if_there(&directory)?;
+    finish(&tree, &directory)?;
     fs::remove_dir_all(&unfinished)?;
     step.done();
     Ok(program)

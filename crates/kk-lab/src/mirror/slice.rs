@@ -61,8 +61,8 @@ pub(crate) fn cut(base: &Path) -> Result<Files> {
 /// iptables' own loadable extensions.
 fn extensions(base: &Path) -> Result<Vec<String>> {
     let mut found = Vec::new();
-    for folder in fs::read_dir(base.join("usr/lib"))?.flatten().map(|entry| entry.path().join("xtables")) {
-        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+    for directory in fs::read_dir(base.join("usr/lib"))?.flatten().map(|entry| entry.path().join("xtables")) {
+        for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
             found.push(relative(base, &entry.path())?);
         }
     }

@@ -1,4 +1,4 @@
-//! The lab's own certificate authority, and the registry's certificate by it; made anew with every lab.
+//! The lab's own certificate authority, and the registry's certificate by it; new with every lab.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::sys::files::{write_secret, write_whole};
 use crate::sys::{net, paths};
 
 /// Folder that holds `ca.crt` and nothing else, as a cluster file's `certsPath` wants it.
-pub(crate) fn ca_folder() -> PathBuf {
+pub(crate) fn ca_directory() -> PathBuf {
     paths::state("ca")
 }
 
@@ -21,7 +21,7 @@ pub(crate) fn server_files() -> (PathBuf, PathBuf) {
 /// Makes authority and certificate unless they are there.
 pub(crate) fn ensure() -> Result<()> {
     let (certificate, key_file) = server_files();
-    let authority = ca_folder().join("ca.crt");
+    let authority = ca_directory().join("ca.crt");
     if authority.exists() && certificate.exists() && key_file.exists() {
         return Ok(());
     }

@@ -24,17 +24,17 @@ pub(crate) fn for_cache() -> u64 {
     4 * GIB
 }
 
-/// Errors: less than `needed` bytes are free where `folder` is or will be.
-pub(crate) fn ensure_free(folder: &Path, needed: u64, what: &str) -> Result<()> {
-    let there = folder.ancestors().find(|ancestor| ancestor.exists()).context("no such file system")?;
+/// Errors: less than `needed` bytes are free where `directory` is or will be.
+pub(crate) fn ensure_free(directory: &Path, needed: u64, what: &str) -> Result<()> {
+    let there = directory.ancestors().find(|ancestor| ancestor.exists()).context("no such file system")?;
     let free = statvfs(there).map(|figures| figures.f_bavail * figures.f_frsize)?;
     ensure!(
         free >= needed,
         "{what} need about {} GiB in {}, and {} GiB are free\nhint: make room there{}",
         needed.div_ceil(GIB),
-        folder.display(),
+        directory.display(),
         free / GIB,
-        if folder.starts_with(STATE) { "" } else { ", or name another folder by KK_LAB_CACHE" }
+        if directory.starts_with(STATE) { "" } else { ", or name another directory by KK_LAB_CACHE" }
     );
     Ok(())
 }
@@ -45,7 +45,8 @@ mod tests {
 
     #[test]
     fn too_little_is_said_with_both_figures() {
-        let error = ensure_free(Path::new("/no/such/folder"), u64::MAX, "the hosts").unwrap_err().to_string();
+        let error =
+            ensure_free(Path::new("/no/such/directory"), u64::MAX, "the hosts").unwrap_err().to_string();
         assert!(error.contains("need about") && error.contains("are free"), "{error}");
         assert!(ensure_free(Path::new("/"), 1, "the hosts").is_ok());
     }

@@ -11,7 +11,7 @@ use crate::sys::run::{command, output};
 
 /// Whole or not at all: a registry may be reading.
 pub(crate) fn write_whole(path: &Path, content: &[u8]) -> Result<()> {
-    fs::create_dir_all(path.parent().context("a file has a folder")?)?;
+    fs::create_dir_all(path.parent().context("a file has a directory")?)?;
     let unfinished = unfinished(path)?;
     fs::write(&unfinished, content).with_context(|| format!("cannot write {}", unfinished.display()))?;
     fs::rename(&unfinished, path)?;
@@ -30,18 +30,18 @@ pub(crate) fn unfinished(path: &Path) -> Result<PathBuf> {
     }
 }
 
-/// Gives a finished folder its name, all its data being on the disk: after a power cut it is there whole or not at all.
-pub(crate) fn finish(unfinished: &Path, folder: &Path) -> Result<()> {
-    fs::create_dir_all(folder.parent().context("the cache has a folder")?)?;
+/// Gives a finished directory its name, all its data being on the disk: after a power cut it is there whole or not at all.
+pub(crate) fn finish(unfinished: &Path, directory: &Path) -> Result<()> {
+    fs::create_dir_all(directory.parent().context("the cache has a directory")?)?;
     output(command("sync", ["--file-system"]).arg(unfinished))?;
-    fs::rename(unfinished, folder).with_context(|| format!("cannot create {}", folder.display()))
+    fs::rename(unfinished, directory).with_context(|| format!("cannot create {}", directory.display()))
 }
 
-/// Removes a folder with all that is in it; one that is not there is as good as removed.
-pub(crate) fn remove_if_there(folder: &Path) -> Result<()> {
-    match fs::remove_dir_all(folder) {
+/// Removes a directory with all that is in it; one that is not there is as good as removed.
+pub(crate) fn remove_if_there(directory: &Path) -> Result<()> {
+    match fs::remove_dir_all(directory) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot remove {}", folder.display()))
+            Err(error).with_context(|| format!("cannot remove {}", directory.display()))
         }
         _ => Ok(()),
     }
@@ -49,8 +49,8 @@ pub(crate) fn remove_if_there(folder: &Path) -> Result<()> {
 
 /// Readable by root alone from the first byte, and there whole or not at all.
 pub(crate) fn write_secret(path: &Path, text: &str) -> Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
     }
     let unfinished = unfinished(path)?;
     let mut options = fs::OpenOptions::new();

@@ -8,32 +8,32 @@ use rustix::mount::{UnmountFlags, unmount};
 
 use crate::sys::files::remove_if_there;
 
-/// Mount points at `folder` or below it, innermost first.
-pub(crate) fn under(folder: &Path) -> Result<Vec<PathBuf>> {
+/// Mount points at `directory` or below it, innermost first.
+pub(crate) fn under(directory: &Path) -> Result<Vec<PathBuf>> {
     let table = fs::read_to_string("/proc/self/mountinfo").context("cannot read the table of mounts")?;
-    Ok(points_under(&table, folder))
+    Ok(points_under(&table, directory))
 }
 
-fn points_under(table: &str, folder: &Path) -> Vec<PathBuf> {
+fn points_under(table: &str, directory: &Path) -> Vec<PathBuf> {
     // The kernel lists mounts in the order they were made, so the reverse order unmounts children first.
     let points = table.lines().rev().filter_map(|line| line.split(' ').nth(4)).map(PathBuf::from);
-    points.filter(|point| point.starts_with(folder)).collect()
+    points.filter(|point| point.starts_with(directory)).collect()
 }
 
-/// Unmounts everything at `folder` and below. Lazily: a process that still stands in it must not keep the lab up.
-pub(crate) fn detach_all(folder: &Path) -> Result<()> {
-    for point in under(folder)? {
+/// Unmounts everything at `directory` and below. Lazily: a process that still stands in it must not keep the lab up.
+pub(crate) fn detach_all(directory: &Path) -> Result<()> {
+    for point in under(directory)? {
         unmount(&point, UnmountFlags::DETACH)
             .with_context(|| format!("cannot unmount {}", point.display()))?;
     }
     Ok(())
 }
 
-/// Removes a folder after its mounts; refuses while any is left, or it would empty what is mounted there.
-pub(crate) fn remove_folder(folder: &Path) -> Result<()> {
-    detach_all(folder)?;
-    anyhow::ensure!(under(folder)?.is_empty(), "something is still mounted under {}", folder.display());
-    remove_if_there(folder)
+/// Removes a directory after its mounts; refuses while any is left, or it would empty what is mounted there.
+pub(crate) fn remove_directory(directory: &Path) -> Result<()> {
+    detach_all(directory)?;
+    anyhow::ensure!(under(directory)?.is_empty(), "something is still mounted under {}", directory.display());
+    remove_if_there(directory)
 }
 
 #[cfg(test)]
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_mounts_of_the_folder_are_listed_innermost_first() {
+    fn only_mounts_of_the_directory_are_listed_innermost_first() {
         let table = "1 0 0:1 / / rw - ext4 /dev/a rw\n\
                      2 1 0:2 / /lab/a rw - overlay o rw\n\
                      3 2 0:3 / /lab/a/b rw - tmpfs t rw\n\

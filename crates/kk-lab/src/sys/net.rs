@@ -70,7 +70,7 @@ pub(crate) fn ip(words: &str) -> Result<()> {
     Ok(())
 }
 
-/// Removes the namespace (its links go with it), and the mount that `ip netns` made for it when nobody else uses it.
+/// Removes the namespace (its links go with it), and the mount that `ip netns` made for it when nothing else uses it.
 pub(crate) fn down() -> Result<()> {
     if exists()? {
         output(&mut command("ip", ["netns", "delete", NAMESPACE]))
@@ -79,10 +79,10 @@ pub(crate) fn down() -> Result<()> {
     if Path::new(&file()).exists() {
         fs::remove_file(file())?;
     }
-    let folder = Path::new(NAMESPACES);
-    if fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none()) {
-        mounts::detach_all(folder)?;
-        let _ = fs::remove_dir(folder);
+    let directory = Path::new(NAMESPACES);
+    if fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_none()) {
+        mounts::detach_all(directory)?;
+        let _ = fs::remove_dir(directory);
     }
     Ok(())
 }

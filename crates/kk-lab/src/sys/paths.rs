@@ -11,17 +11,17 @@ use crate::sys::say;
 /// Everything of the running lab. A fixed place, so that `down` finds what a crashed lab left without any record.
 pub(crate) const STATE: &str = "/var/lib/kk-lab";
 
-/// The folders a command works with.
+/// The directories a command works with.
 #[derive(Debug, Clone)]
 pub(crate) struct Paths {
-    /// Programs, root file system, mirror and registry: `$KK_LAB_CACHE`, else `kk-lab` in the user's cache folder.
+    /// Programs, root file system, mirror and registry: `$KK_LAB_CACHE`, else `kk-lab` in the user's cache directory.
     pub(crate) cache: PathBuf,
     /// `tests/lab` of the checkout this program was built from, or `$KK_LAB_DATA`.
     pub(crate) data: PathBuf,
 }
 
 impl Paths {
-    /// Reads the environment. Errors: no home folder and no `KK_LAB_CACHE`.
+    /// Reads the environment. Errors: no home directory and no `KK_LAB_CACHE`.
     pub(crate) fn from_env() -> Result<Self> {
         let dir = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let cache = dir("KK_LAB_CACHE")
@@ -29,11 +29,11 @@ impl Paths {
             .or_else(|| dir("HOME").map(|home| home.join(".cache/kk-lab")))
             .context("no place for the cache: set KK_LAB_CACHE, XDG_CACHE_HOME or HOME")?;
         let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/lab");
-        // Go and the hosts get these paths from other folders.
+        // Go and the hosts get these paths from other directories.
         Ok(Self { cache: absolute(cache)?, data: absolute(dir("KK_LAB_DATA").unwrap_or(checkout))? })
     }
 
-    /// What the mirror serves; its layout is upstream's, with the host name as the first folder.
+    /// What the mirror serves; its layout is upstream's, with the host name as the first directory.
     pub(crate) fn mirror(&self) -> PathBuf {
         self.cache.join("mirror")
     }
@@ -43,12 +43,12 @@ impl Paths {
         self.cache.join("registry")
     }
 
-    /// Finished programs, a folder for each content of what they are built from.
+    /// Finished programs, a directory for each content of what they are built from.
     pub(crate) fn programs(&self) -> PathBuf {
         self.cache.join("programs")
     }
 
-    /// Root file systems, a folder for each recipe.
+    /// Root file systems, a directory for each recipe.
     pub(crate) fn rootfs(&self) -> PathBuf {
         self.cache.join("rootfs")
     }
@@ -85,7 +85,7 @@ fn lock(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// A path inside the state folder.
+/// A path inside the state directory.
 pub(crate) fn state(name: &str) -> PathBuf {
     Path::new(STATE).join(name)
 }

@@ -50,7 +50,7 @@ pub(crate) fn output_with_input(command: &mut Command, input: &str) -> Result<St
     Ok(said)
 }
 
-/// Whether the command can be started and ends with 0; what it says is nobody's business.
+/// Whether the command can be started and ends with 0; its output is dropped.
 pub(crate) fn succeeds(command: &mut Command) -> bool {
     command
         .stdin(Stdio::null())

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// How often a long step says that it is still alive.
 const HEARTBEAT: Duration = Duration::from_secs(20);
 
-/// One line of progress on stderr. A closed stderr is nobody's problem.
+/// One line of progress on stderr. A closed stderr is no failure.
 pub(crate) fn progress(line: &str) {
     let _ = writeln!(std::io::stderr(), "lab: {line}");
 }

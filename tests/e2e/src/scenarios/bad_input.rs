@@ -58,7 +58,7 @@ fn one(ctx: &Context<'_>, site: &Site, case: &Case, before: &BTreeMap<String, Ho
     let run = broken.and_then(|_| ctx.kk(&wrong, "create", case.args));
     // Whatever went wrong: the next case begins with hosts that are well.
     fs::write(&known_hosts, known)?;
-    let mended = ctx.host(case.host, case.mends).context("cannot mend the host");
+    let mended = ctx.host(case.host, case.mends).context("cannot repair the host");
     let run = run?;
     mended?;
     run.expect_code(case.code)?.expect_said(case.says)?;
@@ -74,8 +74,8 @@ fn one(ctx: &Context<'_>, site: &Site, case: &Case, before: &BTreeMap<String, Ho
 }
 
 /// A download that failed for good leaves no file under its name: its checksum file would vouch for it.
-fn nothing_partial(folder: &Path) -> Result<()> {
-    for path in files_below(folder) {
+fn nothing_partial(directory: &Path) -> Result<()> {
+    for path in files_below(directory) {
         let empty = fs::metadata(&path)?.len() == 0 && path.extension().is_none_or(|ending| ending != "lock");
         ensure!(!empty, "an empty file stays: {}", path.display());
     }

@@ -54,7 +54,7 @@ fn without_bastion(cluster: &mut Value) {
     spec["roleGroups"] = json!({"etcd": ["node1"], "control-plane": ["node1"], "worker": ["node2"]});
 }
 
-/// All joined, none Ready, and nothing of a network that nobody asked for.
+/// All joined, none Ready, and nothing of a network that was not asked for.
 fn nodes_wait_for_a_network(ctx: &Context<'_>, site: &Site) -> Result<()> {
     let nodes = ctx.kubectl_json(site, "get nodes")?;
     let joined: BTreeSet<String> = items(&nodes).map(|node| text(&node["metadata"]["name"])).collect();

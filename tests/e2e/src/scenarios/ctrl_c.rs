@@ -47,8 +47,8 @@ fn interrupted_at(ctx: &Context<'_>, site: &Site, task: &str, times: usize) -> R
 }
 
 /// Files appear whole or not at all; a download that goes on where it stopped has its own ending.
-fn nothing_half_written(folder: &Path) -> Result<()> {
-    for path in files_below(folder) {
+fn nothing_half_written(directory: &Path) -> Result<()> {
+    for path in files_below(directory) {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let half = name.contains(".new-") || name.contains(".tmp");
         ensure!(!half, "a half-written file stays: {}", path.display());

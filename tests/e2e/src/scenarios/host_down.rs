@@ -1,5 +1,5 @@
 //! A host has no power: a worker, then one that runs etcd, then the first control plane of three. What can be mended is
-//! mended, the host is named, and nobody is advised to destroy what is healthy.
+//! mended, the host is named, and no advice is given to destroy what is healthy.
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::json;
@@ -8,7 +8,7 @@ use crate::checks;
 use crate::context::Context;
 use crate::site::{Site, host_entry};
 
-/// Three control planes with etcd, and a worker. What is mended meanwhile is on another host.
+/// Three control planes with etcd, and a worker. What is repaired meanwhile is on another host.
 const LOST: [(&str, &str); 3] = [("node4", "node2"), ("node3", "node2"), ("node1", "node2")];
 
 pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
@@ -38,7 +38,7 @@ fn without(ctx: &Context<'_>, site: &Site, lost: &str, broken: &str) -> Result<(
     ensure!(run.finished.code != Some(0), "create without {lost} ended with code 0");
     let advice = run.finished.stderr.to_lowercase();
     ensure!(!advice.contains("delete cluster"), "it advises to delete a healthy cluster:\n{advice}");
-    ctx.host(broken, "test -x /opt/cni/bin/bridge").with_context(|| format!("{broken} was not mended"))?;
+    ctx.host(broken, "test -x /opt/cni/bin/bridge").with_context(|| format!("{broken} was not repaired"))?;
     ctx.power(lost, "on")?;
     ctx.kk_ok(site, "create", &[]).context("create when it has power again")?;
     ctx.until("all nodes are Ready", std::time::Duration::from_mins(2), || {

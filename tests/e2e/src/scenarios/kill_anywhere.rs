@@ -30,7 +30,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
         let (task, longest) = TASKS[usize::try_from(number)? % TASKS.len()];
         let into = Duration::from_millis(RandomState::new().hash_one(number) % longest);
         let what = format!("killed {} ms into {task}", into.as_millis());
-        // Hosts and folder are new each time; what was downloaded stays nowhere.
+        // Hosts and directory are new each time; what was downloaded stays nowhere.
         let site = Site::fresh(ctx, &ctx.dir.join("site"), 3, None)?;
         one(ctx, &site, task, into, &wanted).with_context(|| what.clone())?;
         report::line(&format!("  ok     {what}"));

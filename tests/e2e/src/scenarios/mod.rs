@@ -124,7 +124,7 @@ pub(crate) const ALL: &[Scenario] = &[
     },
     Scenario {
         name: "damage",
-        about: "each of thirty damages is mended by one create, and nothing else is touched",
+        about: "each of thirty damages is repaired by one create, and nothing else is touched",
         limit: Duration::from_mins(40),
         in_ci: false,
         run: damage::run,
@@ -152,7 +152,7 @@ pub(crate) const ALL: &[Scenario] = &[
     },
     Scenario {
         name: "host-down",
-        about: "with hosts switched off, the rest is mended and what was left is named",
+        about: "with hosts switched off, the rest is repaired and what was left is named",
         limit: Duration::from_mins(20),
         in_ci: false,
         run: host_down::run,

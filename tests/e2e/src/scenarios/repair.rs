@@ -54,7 +54,7 @@ fn mend(ctx: &Context<'_>, site: &Site) -> Result<()> {
     ensure!(sum("node2", CONTAINERD)? == config, "{CONTAINERD} is not what it was");
     checks::nodes_are_ready(ctx, site)?;
     every_node_takes_pods(ctx, site)?;
-    expect_none(ctx, "create did more than mend", &unexpected(&run.events.changes()))?;
+    expect_none(ctx, "create did more than repair", &unexpected(&run.events.changes()))?;
     let after = (checks::invocations(ctx, site)?, checks::restarts(ctx, site)?);
     expect_none(
         ctx,

@@ -40,19 +40,19 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
 fn lab_kubectl(ctx: &Context<'_>) -> Result<PathBuf> {
     let job = ctx.lab_job(&["mirror", "build", "--programs", "kubernetes"]).limit(Duration::from_mins(15));
     let said = ctx.run("programs", job)?.ok()?;
-    let (_, folder) = said.trim().split_once('\t').context("kk-lab names no folder of programs")?;
-    Ok(Path::new(folder).join("kubectl"))
+    let (_, directory) = said.trim().split_once('\t').context("kk-lab names no directory of programs")?;
+    Ok(Path::new(directory).join("kubectl"))
 }
 
 /// The image, as `make image` builds it.
 fn build_image(ctx: &Context<'_>, kubectl: &Path) -> Result<PathBuf> {
     let binary = ctx.tools.kk.with_file_name("shell-operator");
     ensure!(binary.exists(), "{} is not there\nhint: `make build`", binary.display());
-    let folder = ctx.tools.artefacts.join("../image");
-    let job = Job::new("bash").args([&deploy().join("image/build.sh"), &binary, &folder]);
+    let directory = ctx.tools.artefacts.join("../image");
+    let job = Job::new("bash").args([&deploy().join("image/build.sh"), &binary, &directory]);
     let job = job.env("KUBECTL", kubectl).env("IMAGE", "shell-operator:latest");
     ctx.run("image", job.limit(Duration::from_mins(8)))?.ok()?;
-    Ok(folder.join("shell-operator.tar"))
+    Ok(directory.join("shell-operator.tar"))
 }
 
 /// What `kubectl apply -k deploy` would apply, with the schedule quickened. The hosts have no checkout.

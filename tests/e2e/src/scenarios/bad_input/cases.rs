@@ -17,7 +17,7 @@ const PRECHECK: i32 = 5;
 /// One wrong thing.
 pub(super) struct Case {
     pub(super) name: &'static str,
-    /// What is wrong in the cluster file; the folder is the site's.
+    /// What is wrong in the cluster file; the directory is the site's.
     pub(super) edit: fn(&mut Value, &Path) -> Result<()>,
     /// The host that `breaks` and `mends` run on, as shell text.
     pub(super) host: &'static str,
@@ -309,7 +309,7 @@ pub(super) const ALL: &[Case] = &[
 /// Makes `kk` download again what an earlier run has verified.
 fn fresh_store(site: &Path) -> Result<()> {
     for entry in fs::read_dir(site.join("kubekey")).into_iter().flatten().flatten() {
-        // Everything but the clusters' own folders (the lab's is called `lab`) is downloaded.
+        // Everything but the clusters' own directories (the lab's is called `lab`) is downloaded.
         if entry.file_name() != "lab" && entry.file_type()?.is_dir() {
             fs::remove_dir_all(entry.path())?;
         }

@@ -6,7 +6,7 @@ pub(super) struct Damage {
     /// Where `breaks` and `whole` run, as shell text; `$K` is kubectl where there is a control plane.
     pub(super) host: &'static str,
     pub(super) breaks: &'static str,
-    /// Succeeds when it is mended.
+    /// Succeeds when it is repaired.
     pub(super) whole: &'static str,
 }
 

@@ -31,7 +31,7 @@ fn one(ctx: &Context<'_>, cluster: &Cluster, damage: &Damage) -> Result<()> {
     let before = fingerprint::of(ctx, site)?;
     ctx.host(damage.host, &format!("{KUBECTL}{}", damage.breaks)).context("cannot do the damage")?;
     ctx.kk_ok(site, "create", &[])?;
-    ctx.host(damage.host, &format!("{KUBECTL}{}", damage.whole)).context("it is not mended")?;
+    ctx.host(damage.host, &format!("{KUBECTL}{}", damage.whole)).context("it is not repaired")?;
     checks::cluster_is_complete(ctx, site).context("kk said that the cluster is ready before it was")?;
     let lines = fingerprint::differences(&before, &fingerprint::of(ctx, site)?);
     expect_none(ctx, "the cluster is another one", &lines)?;

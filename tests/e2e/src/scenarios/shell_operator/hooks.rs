@@ -225,7 +225,7 @@ fn objects_have_three_versions(operated: &Operated<'_>) -> Result<()> {
 fn orphans_are_reaped(operated: &Operated<'_>) -> Result<()> {
     let script = r#"(sleep 0.1 &); sleep 1; grep -l "^State:.Z" /proc/[0-9]*/status || echo none"#;
     let dead = operated.in_pod(&format!("sh -c '{script}'"))?;
-    ensure!(dead == "none", "dead processes that nobody waits for: {dead}");
+    ensure!(dead == "none", "dead processes that are not waited for: {dead}");
     Ok(())
 }
 
