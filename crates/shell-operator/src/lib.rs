@@ -3,7 +3,8 @@
 //! Hooks written for flant/shell-operator run unchanged: the configuration they print, the files they read and
 //! the files they write are the same. The layers, from the bottom:
 //!
-//! - pure: [`json`], [`jq`], [`duration`], [`schedule`], [`config`], [`context`], [`queue`]
+//! - pure: [`json`], [`jq`], [`duration`], [`schedule`], [`config`], [`context`], [`queue`],
+//!   [`limiter`]
 //! - one job each with the outside: [`hook`] (processes), [`cluster`] (watching), [`patch`] (changing objects),
 //!   [`metrics`], [`log`]
 //! - [`operator`] ties them together and owns the state.
@@ -15,6 +16,7 @@ pub mod duration;
 pub mod hook;
 pub mod jq;
 pub mod json;
+pub mod limiter;
 pub mod log;
 pub mod metrics;
 pub mod operator;

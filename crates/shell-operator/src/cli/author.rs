@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use shell_operator::hook::{Labels, LineLog, OLD_HOOKS_DIR, Program, RunFiles, load_all};
+use shell_operator::hook::{Labels, LineLog, Program, RunFiles, load_all, old_hooks_dir};
 use shell_operator::log::{Format, Level, LogLayer, Logger};
 use shell_operator::{metrics, patch};
 use tokio_util::sync::CancellationToken;
@@ -53,7 +53,7 @@ pub(crate) fn run_hook(args: &RunHookArgs) -> anyhow::Result<()> {
     out.into_inner()?;
     let directory = hook.parent().unwrap_or(&hook);
     let mut environment: Vec<_> = files.environment().map(|(name, path)| (name, path.to_owned())).into();
-    environment.push((OLD_HOOKS_DIR, directory.to_owned()));
+    environment.extend(old_hooks_dir(directory));
     let program = Program { path: &hook, arguments: &[], directory, environment, timeout: None };
     let log = |stream| LineLog::new(logger.clone(), &Labels::new(), stream, false);
     let ended = runtime()?.block_on(program.run(log("stdout"), log("stderr"), &CancellationToken::new()))?;

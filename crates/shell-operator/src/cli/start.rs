@@ -27,7 +27,7 @@ pub(crate) struct StartArgs {
         long,
         env = "SHELL_OPERATOR_HOOKS_RELOAD",
         value_name = "BOOL",
-        default_value = "true",
+        default_value = "false",
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "true",
@@ -64,6 +64,9 @@ pub(crate) struct StartArgs {
     /// Lease that says which replica acts
     #[arg(long, env = "LEADER_ELECTION_LEASE", value_name = "NAME", default_value = "shell-operator")]
     leader_election_lease: String,
+    /// How long running hooks may go on when the operator ends; 10 s before that they get SIGTERM
+    #[arg(long, env = "SHELL_OPERATOR_SHUTDOWN_TIMEOUT", value_name = "DURATION", default_value = "30s", value_parser = go_duration)]
+    shutdown_timeout: Duration,
     #[command(flatten)]
     kube: KubeArgs,
     #[command(flatten)]
@@ -242,6 +245,7 @@ fn settings(args: StartArgs) -> anyhow::Result<operator::Settings> {
             context: some(kube.kube_context).or_else(|| old("SHELL_OPERATOR_KUBE_CONTEXT")),
             server: some(kube.kube_server),
             timeout: None,
+            retry: false,
             limit: Some(RateLimit { qps: kube.kube_client_qps, burst: kube.kube_client_burst }),
         },
         kube_timeout: kube.kube_timeout,
@@ -253,6 +257,7 @@ fn settings(args: StartArgs) -> anyhow::Result<operator::Settings> {
             name: args.leader_election_lease,
         }),
         webhooks: webhooks.settings(args.namespace),
+        shutdown_timeout: args.shutdown_timeout,
         debug_socket: args.debug_unix_socket,
         debug_http: args.debug_http_addr,
         keep_tmp_files: args.debug_keep_tmp_files,

@@ -3,12 +3,17 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use http::HeaderValue;
+use http::header::USER_AGENT;
 use kube::Client;
 use kube::client::ClientBuilder;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 
 use super::limit::Guard;
 use crate::metrics::ClientMetrics;
+
+/// How the API server's audit log and the managers of fields name the operator.
+const AGENT: &str = concat!("shell-operator/", env!("CARGO_PKG_VERSION"));
 
 /// How many requests may be sent.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +35,8 @@ pub struct ClientSettings {
     pub server: Option<String>,
     /// Longest time of a request; `None` for no limit, as watches need it.
     pub timeout: Option<Duration>,
+    /// Whether requests that the API server refuses for now are sent again.
+    pub retry: bool,
     /// Limit of requests; the pages of a list count as one. `None` for no limit.
     pub limit: Option<RateLimit>,
 }
@@ -60,6 +67,8 @@ pub async fn connect(
     }
     config.connect_timeout = Some(Duration::from_secs(10));
     config.read_timeout = settings.timeout;
+    config.default_retry = settings.retry;
+    config.headers.push((USER_AGENT, HeaderValue::from_static(AGENT)));
     let address = config.cluster_url.to_string();
     let guard = Guard::new(settings.limit, metrics(address.trim_end_matches('/')));
     Ok(ClientBuilder::try_from(config)?.with_layer(&guard).build())

@@ -1,4 +1,4 @@
-//! What is put around every request to the API: a limit, and metrics.
+//! What is put around every request to the API: a limit, a time to the first byte of the answer, and metrics.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -8,11 +8,14 @@ use futures::future::BoxFuture;
 use http::{Request, Response};
 use kube::client::Body;
 use tokio::sync::Mutex;
-use tower::{Layer, Service, ServiceExt};
+use tower::{BoxError, Layer, Service, ServiceExt};
 
 use super::RateLimit;
-use crate::hook::Limiter;
+use crate::limiter::Limiter;
 use crate::metrics::ClientMetrics;
+
+/// Time until the API server begins to answer: a watch has no other limit.
+const FIRST_BYTE: Duration = Duration::from_mins(1);
 
 /// Makes requests wait for their turn and counts them.
 #[derive(Clone)]
@@ -32,9 +35,6 @@ impl Guard {
 
     async fn wait(&self, verb: &str, path: &str, query: Option<&str>) {
         let Some(limiter) = &self.limiter else { return };
-        if is_discovery(path) {
-            return;
-        }
         // The pages of a list are one request that is answered in parts.
         if query
             .is_some_and(|query| form_urlencoded::parse(query.as_bytes()).any(|(key, _)| key == "continue"))
@@ -45,18 +45,6 @@ impl Guard {
         limiter.wait().await;
         self.metrics.waited(verb, path, asked.elapsed());
     }
-}
-
-/// Whether a path asks which resources there are. Such requests come many at once when a kind is looked for; client-go
-/// limits them apart, and far more generously.
-fn is_discovery(path: &str) -> bool {
-    let mut parts = path.split('/').filter(|part| !part.is_empty());
-    let deepest = match parts.next() {
-        Some("api") => 1,
-        Some("apis") => 2,
-        _ => return false,
-    };
-    parts.count() <= deepest
 }
 
 impl<S> Layer<S> for Guard {
@@ -78,14 +66,14 @@ impl<S, B> Service<Request<Body>> for Guarded<S>
 where
     S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
     S::Future: Send,
-    S::Error: Send,
+    S::Error: Into<BoxError> + Send,
     B: Send,
 {
     type Response = Response<B>;
-    type Error = S::Error;
-    type Future = BoxFuture<'static, Result<Response<B>, S::Error>>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Response<B>, BoxError>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         // The inner service is asked when the request's turn has come.
         Poll::Ready(Ok(()))
     }
@@ -96,8 +84,12 @@ where
             let (method, uri) = (request.method().clone(), request.uri().clone());
             guard.wait(method.as_str(), uri.path(), uri.query()).await;
             let sent = Instant::now();
-            let answer = inner.lock().await.ready().await?.call(request);
-            let answer = answer.await;
+            let answer = async {
+                let answer = inner.lock().await.ready().await.map_err(Into::into)?.call(request);
+                answer.await.map_err(Into::into)
+            };
+            let late = || format!("the API server did not begin to answer within {FIRST_BYTE:?}").into();
+            let answer = tokio::time::timeout(FIRST_BYTE, answer).await.unwrap_or_else(|_| Err(late()));
             let code = answer.as_ref().ok().map(|response| response.status().as_u16());
             guard.metrics.answered(method.as_str(), uri.path(), code, sent.elapsed());
             answer
@@ -116,14 +108,13 @@ mod tests {
         Ok(Response::new(()))
     }
 
-    #[test]
-    fn questions_for_resources_are_told_from_those_for_objects() {
-        for path in ["/api", "/apis", "/api/v1", "/apis/apps", "/apis/apps/v1"] {
-            assert!(is_discovery(path), "{path}");
-        }
-        for path in ["/api/v1/pods", "/apis/apps/v1/deployments", "/version", "/api/v1/namespaces/a/pods"] {
-            assert!(!is_discovery(path), "{path}");
-        }
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_says_nothing_is_given_up() {
+        let guard = Guard::new(None, OperatorMetrics::new("p_").of_client("https://h:1"));
+        let silent = |_: Request<Body>| std::future::pending::<Result<Response<()>, Infallible>>();
+        let mut service = guard.layer(tower::service_fn(silent));
+        let error = service.call(Request::get("/api").body(Body::empty()).unwrap()).await.unwrap_err();
+        assert!(error.to_string().contains("did not begin to answer within 60s"), "{error}");
     }
 
     #[tokio::test(start_paused = true)]

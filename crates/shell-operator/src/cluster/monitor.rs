@@ -1,5 +1,6 @@
 //! One binding's view of the cluster.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde::Serialize;
@@ -54,6 +55,8 @@ pub struct Monitor {
     /// Who is told of changes instead of the hook.
     follower: Option<UnboundedSender<Turn>>,
     times: OnceLock<EventTimes>,
+    /// Whether all its objects were known once: from then on its snapshot may be used.
+    known: tokio::sync::watch::Sender<bool>,
     state: Mutex<State>,
     stop: CancellationToken,
 }
@@ -61,11 +64,48 @@ pub struct Monitor {
 #[derive(Default)]
 struct State {
     sources: Vec<Source>,
-    /// Changes that wait until the hook has had the state at start, with the watch they came from.
-    held: Option<Vec<(u64, Change)>>,
+    events: Events,
     since_start: Counts,
     since_read: Counts,
     attached: bool,
+}
+
+/// What becomes of changes.
+#[derive(Default)]
+enum Events {
+    /// They are delivered.
+    #[default]
+    Open,
+    /// They are dropped: the state at start, which is read later, has them.
+    Dropped,
+    /// They wait until the hook has had the state at start.
+    Held(Held),
+}
+
+/// Changes that wait: one for each object, however often it changes, so that memory has a bound.
+#[derive(Default)]
+struct Held {
+    /// By watch, namespace and name; each with its place in the order of arrival.
+    changes: BTreeMap<(u64, String, String), (u64, Change)>,
+    arrived: u64,
+}
+
+impl Held {
+    fn push(&mut self, source: u64, mut change: Change) {
+        let Identity { namespace, name, .. } = &*change.identity;
+        let key = (source, namespace.clone(), name.clone());
+        if let Some((_, earlier)) = self.changes.get(&key) {
+            change.event = earlier.event.followed_by(change.event);
+        }
+        self.arrived += 1;
+        self.changes.insert(key, (self.arrived, change));
+    }
+
+    fn in_order(self) -> impl Iterator<Item = Change> {
+        let mut changes: Vec<(u64, Change)> = self.changes.into_values().collect();
+        changes.sort_by_key(|(place, _)| *place);
+        changes.into_iter().map(|(_, change)| change)
+    }
 }
 
 /// A watch that the monitor reads, and its view there.
@@ -102,14 +142,14 @@ impl Counts {
 }
 
 impl Monitor {
-    /// A monitor that holds events back and watches nothing yet.
+    /// A monitor that drops events, because the hook has not had the state at start, and watches nothing yet.
     pub fn new(
         hook: Arc<str>,
         index: usize,
         version: ConfigVersion,
         binding: KubernetesBinding,
     ) -> Arc<Self> {
-        let state = State { held: Some(Vec::new()), ..State::default() };
+        let state = State { events: Events::Dropped, ..State::default() };
         Arc::new(Self::with_state(hook, index, version, binding, state))
     }
 
@@ -141,6 +181,7 @@ impl Monitor {
             binding,
             follower: None,
             times: OnceLock::new(),
+            known: tokio::sync::watch::Sender::new(false),
             state: Mutex::new(state),
             stop: CancellationToken::new(),
         }
@@ -194,12 +235,11 @@ impl Monitor {
 
     /// Makes an `Added` event of each object that is known, as v0 hooks expect it at start.
     pub fn announce_existing(self: &Arc<Self>) {
+        self.hold();
         for Source { watch, view } in self.sources() {
             let kind = &watch.selection().resource.kind;
             watch.with_store(|store| {
-                if let Some(held) = &mut self.lock().held {
-                    held.retain(|(source, _)| *source != watch.id());
-                }
+                self.drop_held(watch.id());
                 for change in store.announce(view, WatchEvent::Added, kind) {
                     self.offer(watch.id(), &change);
                 }
@@ -235,14 +275,21 @@ impl Monitor {
         self.read(true)
     }
 
-    fn read(&self, drop_held: bool) -> Vec<Item> {
+    fn read(&self, for_start: bool) -> Vec<Item> {
+        if for_start {
+            self.hold();
+        }
         let sources = self.sources();
         let one = sources.len() == 1;
         let mut items: Vec<(Box<str>, Item)> = Vec::new();
         for Source { watch, view } in sources {
             watch.with_store(|store| {
-                if drop_held && let Some(held) = &mut self.lock().held {
-                    held.retain(|(source, _)| *source != watch.id());
+                // Of a namespace that came later the objects are shown when all of them are known.
+                if !watch.is_ready() {
+                    return;
+                }
+                if for_start {
+                    self.drop_held(watch.id());
                 }
                 items.reserve(store.len());
                 items.extend(
@@ -263,6 +310,22 @@ impl Monitor {
 
     pub(super) fn set_attached(&self) {
         self.lock().attached = true;
+    }
+
+    /// Says that all objects of the binding are known.
+    pub fn set_known(&self) {
+        self.known.send_replace(true);
+    }
+
+    /// Whether all objects of the binding were known once.
+    pub fn is_known(&self) -> bool {
+        *self.known.borrow()
+    }
+
+    /// Waits until all objects of the binding are known.
+    pub async fn known(&self) {
+        // The sender lives as long as `self`.
+        let _ = self.known.subscribe().wait_for(|known| *known).await;
     }
 
     /// Number of objects.
@@ -310,17 +373,29 @@ impl Monitor {
 
     /// Whether events still wait for the run at start.
     pub fn is_held(&self) -> bool {
-        self.lock().held.is_some()
+        !matches!(self.lock().events, Events::Open)
+    }
+
+    /// Keeps changes from now on, until they are released.
+    pub fn hold(&self) {
+        let mut state = self.lock();
+        if matches!(state.events, Events::Dropped) {
+            state.events = Events::Held(Held::default());
+        }
+    }
+
+    fn drop_held(&self, source: u64) {
+        if let Events::Held(held) = &mut self.lock().events {
+            held.changes.retain(|(of, ..), _| *of != source);
+        }
     }
 
     /// Lets events through, those that waited first.
     pub fn release(self: &Arc<Self>, sink: &dyn Sink) {
         let mut state = self.lock();
-        let Some(held) = state.held.take() else { return };
+        let Events::Held(held) = std::mem::take(&mut state.events) else { return };
         // The lock is kept: what comes from now on waits behind what has waited.
-        sink.deliver(
-            held.into_iter().map(|(_, change)| Delivery { monitor: self.clone(), change }).collect(),
-        );
+        sink.deliver(held.in_order().map(|change| Delivery { monitor: self.clone(), change }).collect());
     }
 
     /// Takes a change of one of its watches: `Some` when it is to be delivered now.
@@ -335,16 +410,91 @@ impl Monitor {
         }
         let change =
             Change { event: change.event, item: change.item.clone(), identity: change.identity.clone() };
-        match &mut state.held {
-            Some(held) => {
-                held.push((source, change));
+        match &mut state.events {
+            Events::Open => Some(Delivery { monitor: self.clone(), change }),
+            Events::Dropped => None,
+            Events::Held(held) => {
+                held.push(source, change);
                 None
             }
-            None => Some(Delivery { monitor: self.clone(), change }),
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Delivered(Mutex<Vec<String>>);
+
+    impl Sink for Delivered {
+        fn deliver(&self, deliveries: Vec<Delivery>) {
+            let text = |Change { event, identity, item }: Change| {
+                let item = item.filter_result.map(|text| String::from_utf8(text.to_vec()).unwrap());
+                format!("{}:{}:{}", event.as_str(), identity.name, item.unwrap_or_default())
+            };
+            self.0.lock().unwrap().extend(deliveries.into_iter().map(|delivery| text(delivery.change)));
+        }
+    }
+
+    fn change(event: WatchEvent, name: &str, result: &str) -> ViewChange {
+        let identity = Arc::new(Identity { name: name.to_owned(), ..Identity::default() });
+        let item = Item { object: None, filter_result: Some(result.as_bytes().into()) };
+        ViewChange { view: 0, event, item, identity }
+    }
+
+    fn monitor() -> Arc<Monitor> {
+        Monitor::new("h".into(), 0, ConfigVersion::V1, KubernetesBinding::of_kind("Pod".to_owned()))
+    }
+
+    fn released(monitor: &Arc<Monitor>) -> Vec<String> {
+        let sink = Delivered::default();
+        monitor.release(&sink);
+        sink.0.into_inner().unwrap()
+    }
+
+    #[rstest]
+    #[case::new_and_changed(&[WatchEvent::Added, WatchEvent::Modified], "Added")]
+    #[case::changed_and_gone(&[WatchEvent::Modified, WatchEvent::Deleted], "Deleted")]
+    #[case::new_and_gone(&[WatchEvent::Added, WatchEvent::Modified, WatchEvent::Deleted], "Deleted")]
+    #[case::made_again(&[WatchEvent::Deleted, WatchEvent::Added, WatchEvent::Modified], "Added")]
+    #[case::changed(&[WatchEvent::Modified, WatchEvent::Modified], "Modified")]
+    fn of_an_object_one_change_waits(#[case] events: &[WatchEvent], #[case] expected: &str) {
+        let monitor = monitor();
+        monitor.hold();
+        for (number, event) in events.iter().enumerate() {
+            assert!(monitor.offer(1, &change(*event, "a", &number.to_string())).is_none());
+        }
+        assert_eq!(released(&monitor), [format!("{expected}:a:{}", events.len() - 1)]);
+    }
+
+    #[test]
+    fn what_waits_has_a_bound_and_keeps_its_order() {
+        let monitor = monitor();
+        monitor.hold();
+        for number in 0..10_000 {
+            monitor.offer(1, &change(WatchEvent::Modified, ["b", "a"][number % 2], &number.to_string()));
+        }
+        assert_eq!(released(&monitor), ["Modified:b:9998", "Modified:a:9999"]);
+        assert!(
+            monitor.offer(1, &change(WatchEvent::Modified, "a", "")).is_some(),
+            "released, events are delivered"
+        );
+    }
+
+    #[test]
+    fn what_comes_before_the_state_at_start_is_read_is_in_it() {
+        let monitor = monitor();
+        monitor.offer(1, &change(WatchEvent::Modified, "a", "1"));
+        monitor.snapshot_for_start();
+        monitor.offer(1, &change(WatchEvent::Modified, "a", "2"));
+        assert_eq!(released(&monitor), ["Modified:a:2"]);
     }
 }

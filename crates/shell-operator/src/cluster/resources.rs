@@ -1,12 +1,13 @@
 //! From a kind, as a hook writes it, to the resource of the API.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIResource, APIResourceList};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResource, APIResourceList};
 use kube::Client;
+use kube::core::discovery::v2::{APIGroupDiscovery, APIVersionDiscovery};
 
 use super::api;
 
@@ -81,16 +82,18 @@ pub enum FindError {
 pub struct Resources {
     client: Client,
     known: Mutex<HashMap<String, (Instant, APIResourceList)>>,
+    /// All groups but the core group. Locked while the API server is asked, so that all who look share one answer.
+    groups: tokio::sync::Mutex<Option<(Instant, Arc<[APIResourceList]>)>>,
 }
 
 impl Resources {
     /// Resources of the cluster that `client` talks to.
     pub fn new(client: Client) -> Self {
-        Self { client, known: Mutex::default() }
+        Self { client, known: Mutex::default(), groups: tokio::sync::Mutex::default() }
     }
 
-    /// The resource for a kind, plural, singular or short name in any case; without a version in the preferred
-    /// version of any group, the core group first.
+    /// The resource for a kind, plural, singular or short name in any case; without a version in any group, the core
+    /// group first, and there in the version that the API server prefers of those that have it.
     pub async fn find(&self, api_version: Option<&str>, kind: &str) -> Result<Resource, FindError> {
         let missing = || FindError::Missing {
             kind: kind.to_owned(),
@@ -107,20 +110,34 @@ impl Resources {
         if let Some(resource) = pick(&self.list("v1").await?, kind) {
             return Ok(resource);
         }
-        let versions = self.preferred_versions().await?;
-        // A broken aggregated API must not hide the others.
-        let lists = join_all(versions.iter().map(|version| self.list(version))).await;
-        lists.iter().flatten().find_map(|list| pick(list, kind)).ok_or_else(missing)
+        self.groups().await?.iter().find_map(|list| pick(list, kind)).ok_or_else(missing)
     }
 
-    /// Of all groups but the core group.
-    async fn preferred_versions(&self) -> Result<Vec<String>, kube::Error> {
-        let groups = self.client.list_api_groups().await?.groups;
-        let preferred = |group: &k8s_openapi::apimachinery::pkg::apis::meta::v1::APIGroup| {
-            let version = group.preferred_version.as_ref().or(group.versions.first());
-            version.map(|version| version.group_version.clone())
+    /// The resources of all groups but the core group; of each group the preferred version first.
+    async fn groups(&self) -> Result<Arc<[APIResourceList]>, kube::Error> {
+        let mut known = self.groups.lock().await;
+        if let Some((since, lists)) = &*known
+            && since.elapsed() < FRESH
+        {
+            return Ok(lists.clone());
+        }
+        // One request; API servers before 1.26 answer it with the groups only.
+        let all = self.client.list_api_groups_aggregated().await?;
+        let lists: Arc<[APIResourceList]> = if all.items.is_empty() {
+            self.groups_one_by_one().await?.into()
+        } else {
+            all.items.iter().flat_map(lists_of).collect()
         };
-        Ok(groups.iter().filter_map(preferred).collect())
+        *known = Some((Instant::now(), lists.clone()));
+        Ok(lists)
+    }
+
+    async fn groups_one_by_one(&self) -> Result<Vec<APIResourceList>, kube::Error> {
+        let groups = self.client.list_api_groups().await?.groups;
+        let versions: Vec<String> = groups.iter().flat_map(versions_of).collect();
+        // A broken aggregated API must not hide the others.
+        let lists = join_all(versions.iter().map(|version| self.list(version))).await;
+        Ok(lists.into_iter().flatten().collect())
     }
 
     async fn list(&self, api_version: &str) -> Result<APIResourceList, kube::Error> {
@@ -139,6 +156,32 @@ impl Resources {
         known.insert(api_version.to_owned(), (Instant::now(), list.clone()));
         Ok(list)
     }
+}
+
+/// The versions of a group, the preferred one first.
+fn versions_of(group: &APIGroup) -> Vec<String> {
+    let preferred = group.preferred_version.iter();
+    let others = group.versions.iter().filter(|version| Some(*version) != group.preferred_version.as_ref());
+    preferred.chain(others).map(|version| version.group_version.clone()).collect()
+}
+
+/// The resources of a group, version by version; the API server puts the preferred one first.
+fn lists_of(group: &APIGroupDiscovery) -> Vec<APIResourceList> {
+    let name = group.metadata.as_ref().and_then(|metadata| metadata.name.clone()).unwrap_or_default();
+    group.versions.iter().map(|version| list_of(&name, version)).collect()
+}
+
+fn list_of(group: &str, version: &APIVersionDiscovery) -> APIResourceList {
+    let resources = version.resources.iter().map(|resource| APIResource {
+        name: resource.resource.clone().unwrap_or_default(),
+        kind: resource.response_kind.as_ref().and_then(|kind| kind.kind.clone()).unwrap_or_default(),
+        namespaced: resource.scope.as_deref() == Some("Namespaced"),
+        singular_name: resource.singular_resource.clone().unwrap_or_default(),
+        short_names: Some(resource.short_names.clone()),
+        ..APIResource::default()
+    });
+    let group_version = format!("{group}/{}", version.version.as_deref().unwrap_or_default());
+    APIResourceList { group_version, resources: resources.collect() }
 }
 
 fn pick(list: &APIResourceList, kind: &str) -> Option<Resource> {

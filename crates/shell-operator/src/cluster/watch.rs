@@ -148,6 +148,11 @@ impl Watch {
         settled.map_or(Sync::Pending, |sync| sync.clone())
     }
 
+    /// Whether all objects are known.
+    pub(super) fn is_ready(&self) -> bool {
+        *self.sync.borrow() == Sync::Ready
+    }
+
     /// Waits for the end of the first good list.
     pub async fn ready(&self) {
         // The sender lives as long as `self`.

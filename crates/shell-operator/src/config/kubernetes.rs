@@ -25,6 +25,12 @@ impl WatchEvent {
     /// Every event.
     pub const ALL: [Self; 3] = [Self::Added, Self::Modified, Self::Deleted];
 
+    /// What two changes of an object are to a hook that has seen neither: one that is new stays so until it goes.
+    #[must_use]
+    pub fn followed_by(self, later: Self) -> Self {
+        if self == Self::Added && later == Self::Modified { Self::Added } else { later }
+    }
+
     /// Name in v1 configurations and contexts.
     pub fn as_str(self) -> &'static str {
         match self {

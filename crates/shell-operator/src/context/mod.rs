@@ -8,6 +8,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::config::WatchEvent;
@@ -90,6 +91,25 @@ impl BindingContext {
         self.group.is_some()
             && matches!(self.event, Event::Schedule | Event::Synchronization | Event::Object { .. })
     }
+}
+
+/// Makes one change of all those of one object in one binding; everything else stays, in order.
+pub fn one_change_per_object(contexts: Vec<BindingContext>) -> Vec<BindingContext> {
+    let mut known: HashMap<(Arc<str>, String, String), usize> = HashMap::new();
+    let mut kept: Vec<Option<BindingContext>> = Vec::with_capacity(contexts.len());
+    for mut context in contexts {
+        if let Event::Object { change, identity, .. } = &mut context.event {
+            let key = (context.binding.clone(), identity.namespace.clone(), identity.name.clone());
+            if let Some(place) = known.insert(key, kept.len())
+                && let Some(BindingContext { event: Event::Object { change: earlier, .. }, .. }) =
+                    kept[place].take()
+            {
+                *change = earlier.followed_by(*change);
+            }
+        }
+        kept.push(Some(context));
+    }
+    kept.into_iter().flatten().collect()
 }
 
 /// Drops each context that is followed by one of the same group: the last one stands for all.

@@ -21,26 +21,38 @@ fn own() -> MutexGuard<'static, BTreeSet<Pid>> {
     OWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A child in the list, for as long as this value lives. To be kept until its exit status is known.
+/// A child in the list, for as long as this value lives. When that ends before the exit status was taken, the process is
+/// killed with its children.
 #[derive(Debug)]
-pub(super) struct Entry(Pid);
+pub(super) struct Entry {
+    pid: Pid,
+    waited_for: bool,
+}
 
 impl Entry {
     /// The process, and its process group.
     pub(super) fn pid(&self) -> Pid {
-        self.0
+        self.pid
+    }
+
+    /// The exit status was taken: from now on the process id may be that of another process.
+    pub(super) fn waited_for(mut self) {
+        self.waited_for = true;
     }
 
     /// Sends `what` to the process and all its children.
     pub(super) fn signal(&self, what: Signal) {
         // It may have ended just now.
-        let _ = killpg(self.0, what);
+        let _ = killpg(self.pid, what);
     }
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        own().remove(&self.0);
+        if !self.waited_for {
+            self.signal(Signal::SIGKILL);
+        }
+        own().remove(&self.pid);
     }
 }
 
@@ -52,7 +64,7 @@ pub(super) fn spawn(command: &mut Command) -> io::Result<(Child, Entry)> {
     let pid = child.id().and_then(|id| i32::try_from(id).ok()).ok_or(io::ErrorKind::NotFound)?;
     let pid = Pid::from_raw(pid);
     own.insert(pid);
-    Ok((child, Entry(pid)))
+    Ok((child, Entry { pid, waited_for: false }))
 }
 
 /// Ends all running programs and their children at once.

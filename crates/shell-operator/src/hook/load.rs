@@ -8,8 +8,9 @@ use futures::StreamExt;
 use tempfile::TempDir;
 
 use super::process::{ConfigTime, ask_for_config};
-use super::{Hook, Limiter, Source, discover};
+use super::{Hook, Source, discover};
 use crate::config::HookConfig;
+use crate::limiter::Limiter;
 
 /// How long hooks may take to print their configurations: interpreters need long where CPU time is scarce.
 const CONFIG_TIME: ConfigTime =

@@ -3,7 +3,6 @@
 mod children;
 mod discovery;
 mod files;
-mod limiter;
 mod lines;
 mod load;
 mod process;
@@ -14,13 +13,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::config::HookConfig;
+use crate::limiter::Limiter;
 pub use children::{kill_all, reap_orphans};
 pub use discovery::{Found, discover};
 pub use files::RunFiles;
-pub use limiter::Limiter;
 pub use lines::{Labels, LineLog};
 pub use load::{LoadError, Loader, load_all};
-pub use process::{Ended, OLD_HOOKS_DIR, ProcessError, Program};
+pub(crate) use process::GRACE;
+pub use process::{Ended, ProcessError, Program, old_hooks_dir};
 pub use source::{Source, Stamp, Stamps, stamps};
 
 /// A hook whose configuration is known.

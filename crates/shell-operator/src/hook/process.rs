@@ -19,12 +19,17 @@ const KEPT_STDERR: usize = 8 * 1024;
 /// Longest line that is kept in memory, in bytes; the rest of a longer one is dropped.
 const LONGEST_LINE: usize = 2 << 20;
 /// Time between SIGTERM and SIGKILL.
-const GRACE: Duration = Duration::from_secs(10);
+pub(crate) const GRACE: Duration = Duration::from_secs(10);
 /// How long output is read after the program has ended: children it left behind may hold the pipe open.
 const AFTER_END: Duration = Duration::from_secs(1);
 
 /// Where hooks written for the first releases find the directory with all hooks.
-pub const OLD_HOOKS_DIR: &str = "WORKING_DIR";
+const OLD_HOOKS_DIR: &str = "WORKING_DIR";
+
+/// `WORKING_DIR` for a hook, unless the operator has a variable of that common name already.
+pub fn old_hooks_dir(directory: &Path) -> Option<(&'static str, PathBuf)> {
+    std::env::var_os(OLD_HOOKS_DIR).is_none().then(|| (OLD_HOOKS_DIR, directory.to_owned()))
+}
 
 /// A program to run.
 #[derive(Debug)]
@@ -66,8 +71,8 @@ pub enum ProcessError {
     /// It took longer than it may.
     #[error("it did not end within {0:?} (settings.executionTimeout) and was killed")]
     Timeout(Duration),
-    /// The operator stops.
-    #[error("it was ended because the operator stops")]
+    /// The operator stops, and the time that it leaves to hooks is over.
+    #[error("it was ended because the operator stops; --shutdown-timeout gives it more time")]
     Stopped,
     /// Its end could not be waited for.
     #[error("cannot wait for its end: {0}")]
@@ -75,22 +80,22 @@ pub enum ProcessError {
 }
 
 impl Program<'_> {
-    /// Runs the program to its end, or until its time is up or `stop` is cancelled: then it and its children get
+    /// Runs the program to its end, or until its time is up or `end` is cancelled: then it and its children get
     /// SIGTERM, and SIGKILL after 10 s.
     pub async fn run(
         &self,
         stdout: LineLog,
         stderr: LineLog,
-        stop: &CancellationToken,
+        end: &CancellationToken,
     ) -> Result<Ended, ProcessError> {
         let started = Instant::now();
         let (mut child, entry) = self.spawn()?;
         let no_more = CancellationToken::new();
         let out = child.stdout.take().map(|pipe| tokio::spawn(copy_lines(pipe, stdout, no_more.clone())));
         let err = child.stderr.take().map(|pipe| tokio::spawn(copy_lines(pipe, stderr, no_more.clone())));
-        let (end, usage) = self.wait(&mut child, &entry, stop).await;
+        let (status, usage) = self.wait(&mut child, &entry, end).await;
         let usage = RunUsage { wall: started.elapsed(), ..usage };
-        drop(entry);
+        entry.waited_for();
         let copied = async { (finish(out).await, finish(err).await) };
         tokio::pin!(copied);
         let (_, stderr) = if let Ok(texts) = tokio::time::timeout(AFTER_END, &mut copied).await {
@@ -99,7 +104,7 @@ impl Program<'_> {
             no_more.cancel();
             copied.await
         };
-        Ok(Ended { status: end?, stderr, usage })
+        Ok(Ended { status: status?, stderr, usage })
     }
 
     fn spawn(&self) -> Result<(Child, Entry), ProcessError> {
@@ -121,7 +126,7 @@ impl Program<'_> {
         &self,
         child: &mut Child,
         entry: &Entry,
-        stop: &CancellationToken,
+        end: &CancellationToken,
     ) -> (Result<ExitStatus, ProcessError>, RunUsage) {
         let time_is_up = async {
             match self.timeout {
@@ -135,7 +140,7 @@ impl Program<'_> {
                 return (child.wait().await.map_err(ProcessError::Wait), usage);
             }
             () = time_is_up => ProcessError::Timeout(self.timeout.unwrap_or_default()),
-            () = stop.cancelled() => ProcessError::Stopped,
+            () = end.cancelled() => ProcessError::Stopped,
         };
         entry.signal(Signal::SIGTERM);
         // Without an end in time SIGKILL follows; nothing is known then of what it cost.
@@ -246,7 +251,7 @@ pub(super) async fn ask_for_config(
     command
         .arg(OsStr::new("--config"))
         .current_dir(directory)
-        .env(OLD_HOOKS_DIR, directory)
+        .envs(old_hooks_dir(directory))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
@@ -262,11 +267,12 @@ pub(super) async fn ask_for_config(
             never = slow => never,
         }
     };
-    match tokio::time::timeout(time.longest, answer).await {
-        Err(_) => {
-            entry.signal(Signal::SIGKILL);
-            Err(format!("it did not answer --config within {:?}", time.longest))
-        }
+    let output = tokio::time::timeout(time.longest, answer).await;
+    if let Ok(Ok(_)) = &output {
+        entry.waited_for();
+    }
+    match output {
+        Err(_) => Err(format!("it did not answer --config within {:?}", time.longest)),
         Ok(Err(error)) => Err(error.to_string()),
         Ok(Ok(output)) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         Ok(Ok(output)) => {
@@ -369,6 +375,35 @@ mod tests {
         let start = Instant::now();
         run("#!/bin/sh\nsleep 20 &\nexit 0\n", None, &CancellationToken::new()).await.unwrap();
         assert!(start.elapsed() < Duration::from_secs(10));
+    }
+
+    /// The pid that the program writes into a file, once it is there.
+    async fn pid_in(file: &Path) -> i32 {
+        loop {
+            let text = std::fs::read_to_string(file).unwrap_or_default();
+            if let Some(pid) = text.strip_suffix('\n') {
+                return pid.parse().unwrap();
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_run_that_is_given_up_leaves_no_process() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("pid");
+        let text = format!("#!/bin/sh\nsleep 100 &\necho $! > {}\nwait\n", file.display());
+        let task = tokio::spawn(async move { run(&text, None, &CancellationToken::new()).await });
+        let child = pid_in(&file).await;
+        task.abort();
+        let _ = task.await;
+        let running = || {
+            let stat = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+            !stat.is_empty() && !stat.contains(") Z ")
+        };
+        while running() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     }
 
     #[rstest]

@@ -47,9 +47,15 @@ impl OperatorMetrics {
         self.add("live_ticks", Labels::new(), 1.0, "Ticks every 10 seconds while the operator lives.");
     }
 
-    /// Number of waiting tasks.
+    /// Number of waiting tasks, and of reasons to run hooks in them.
     #[expect(clippy::cast_precision_loss, reason = "no queue is that long")]
-    pub fn queue_length(&self, queue: &str, length: usize) {
+    pub fn queue_length(&self, queue: &str, length: usize, contexts: usize) {
+        self.set(
+            "tasks_queue_contexts",
+            one("queue", queue),
+            contexts as f64,
+            "Binding contexts waiting in a queue.",
+        );
         self.set("tasks_queue_length", one("queue", queue), length as f64, "Tasks waiting in a queue.");
     }
 
@@ -147,6 +153,20 @@ impl OperatorMetrics {
         let failing = if success { 0.0 } else { 1.0 };
         let help = "1 while the hooks in the directory are wrong and those before stay active.";
         self.set("hooks_reload_failing", Labels::new(), failing, help);
+    }
+
+    /// Whether a part of the webhooks cannot be set up: 1, else 0.
+    pub fn webhooks_failing(&self, kind: &str, part: &str, failing: bool) {
+        let labels = [("kind", kind), ("part", part)].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+        let number = if failing { 1.0 } else { 0.0 };
+        self.set("webhooks_failing", labels, number, "1 while a part of the webhooks cannot be set up.");
+    }
+
+    /// The API server did not wait for the answer of a hook.
+    pub fn webhook_given_up(&self, hook: &str, binding: &str) {
+        let labels = [("hook", hook), ("binding", binding)].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+        let help = "Questions of the API server that it did not wait for the answer of.";
+        self.add("webhook_requests_given_up_total", labels, 1.0, help);
     }
 
     /// Time that a task had to wait.

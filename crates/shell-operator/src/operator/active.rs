@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
@@ -17,6 +17,9 @@ use crate::cluster::Monitor;
 use crate::context::BindingContext;
 use crate::hook::Hook;
 use crate::queue::{BindingType, Run, Task, Work};
+
+/// Runs of one hook at the same time that answer the API server.
+const ANSWERS: usize = 16;
 
 /// Hooks by name, sorted.
 pub(super) type HookSet = BTreeMap<Arc<str>, Arc<HookState>>;
@@ -43,6 +46,11 @@ impl ActiveHooks {
         Some((state.clone(), state.tasks.token()))
     }
 
+    /// The hook whose name is at this address.
+    pub(super) fn of(&self, name: &Arc<str>) -> Option<Arc<HookState>> {
+        self.get().get(name).filter(|state| Arc::ptr_eq(&state.hook.name, name)).cloned()
+    }
+
     /// Does `work` unless the hook has been removed or replaced, which cannot happen meanwhile.
     pub(super) fn while_active(&self, state: &HookState, work: impl FnOnce()) {
         let set = self.0.read().unwrap_or_else(PoisonError::into_inner);
@@ -59,6 +67,8 @@ pub(super) struct HookState {
     gate: Mutex<Gate>,
     /// First tasks that are not done yet.
     first_tasks: AtomicUsize,
+    /// Permits of runs for questions of the API server.
+    answers: Semaphore,
     /// Whether the watches of the bindings have been asked for.
     pub(super) prepared: OnceCell<()>,
     /// Tasks that are being done.
@@ -84,6 +94,7 @@ impl HookState {
             monitors,
             gate: Mutex::default(),
             first_tasks: AtomicUsize::new(0),
+            answers: Semaphore::new(ANSWERS),
             prepared: OnceCell::new(),
             tasks: TaskTracker::new(),
             before,
@@ -95,6 +106,37 @@ impl HookState {
 
     pub(super) fn gate(&self) -> MutexGuard<'_, Gate> {
         self.gate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The bindings with these names.
+    pub(super) fn named<'a>(&'a self, names: &'a [String]) -> impl Iterator<Item = &'a Arc<Monitor>> {
+        self.monitors.iter().filter(|monitor| names.contains(&monitor.binding.name))
+    }
+
+    /// A binding, and those whose objects its runs get too.
+    pub(super) fn with_snapshots_of<'a>(&'a self, monitor: &'a Monitor) -> impl Iterator<Item = &'a Monitor> {
+        let included = self.named(&monitor.binding.include_snapshots_from);
+        std::iter::once(monitor).chain(included.map(|included| &**included))
+    }
+
+    /// Waits until the hook may be asked: all objects that it is given are known, and it does not run too often.
+    pub(super) async fn turn_to_answer(&self, context: &BindingContext) -> Option<SemaphorePermit<'_>> {
+        for monitor in self.named(&context.snapshots) {
+            monitor.known().await;
+        }
+        let permit = self.answers.acquire().await.ok();
+        self.hook.limiter.wait().await;
+        permit
+    }
+
+    /// Why the hook could not be asked in time.
+    pub(super) fn why_no_turn(&self, context: &BindingContext) -> String {
+        match self.named(&context.snapshots).find(|monitor| !monitor.is_known()) {
+            Some(missing) => {
+                format!("the objects of the binding '{}' are not known yet", missing.binding.name)
+            }
+            None => "too many requests for this hook, or executionMinInterval is too long".to_owned(),
+        }
     }
 
     /// Whether the hook's first tasks and its runs with the state at start are done.

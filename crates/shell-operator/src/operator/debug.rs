@@ -2,6 +2,7 @@
 //!
 //! The file's permissions protect it. Nothing protects a port, so there is one only for who asks for it.
 
+use std::collections::BTreeMap;
 use std::future::IntoFuture;
 use std::io;
 use std::net::SocketAddr;
@@ -13,11 +14,12 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use axum::{Form, Router};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, UnixListener};
 
-use super::{Operator, debug_text};
+use super::{HookState, Operator, debug_text};
 use crate::context;
 use crate::duration;
 use crate::queue::{QueueDump, dump};
@@ -154,16 +156,40 @@ async fn hooks(State(operator): State<Arc<Operator>>, Path(path): Path<String>) 
     let hooks = operator.hooks.get();
     let state = hooks.get(name);
     let state = state.ok_or_else(|| (StatusCode::BAD_REQUEST, format!("there is no hook '{name}'\n")))?;
-    let mut bindings = serde_json::Map::new();
+    let text = snapshots(state).map_err(internal)?;
+    if format == "json" {
+        return Ok(text + "\n");
+    }
+    let format = format.to_owned();
+    let rendered = tokio::task::spawn_blocking(move || {
+        let value: Value = serde_json::from_str(&text).map_err(internal)?;
+        drop(text);
+        render(&value, &format, |value| format!("{value:#}\n"))
+    });
+    rendered.await.map_err(internal)?
+}
+
+fn internal(error: impl std::fmt::Display) -> (StatusCode, String) {
+    (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n"))
+}
+
+/// What the bindings of a hook know, as JSON. The objects are text already and stay so: an operator with little memory
+/// left must not end because somebody looks at it.
+fn snapshots(state: &HookState) -> serde_json::Result<String> {
+    #[derive(Serialize)]
+    struct Binding {
+        operations: Value,
+        snapshot: Box<RawValue>,
+    }
+    let mut bindings = BTreeMap::new();
     for monitor in &state.monitors {
         let (since_start, since_last) = monitor.counts();
-        let snapshot: Value =
-            serde_json::from_slice(&context::items_text(&monitor.snapshot())).unwrap_or_default();
+        let items = context::items_text(&monitor.snapshot());
+        let snapshot = RawValue::from_string(String::from_utf8(items).unwrap_or_default())?;
         let operations = json!({ "sinceLastExecution": since_last, "sinceStart": since_start });
-        bindings
-            .insert(monitor.binding.name.clone(), json!({ "operations": operations, "snapshot": snapshot }));
+        bindings.insert(monitor.binding.name.as_str(), Binding { operations, snapshot });
     }
-    render(&Value::Object(bindings), format, |value| format!("{value:#}\n"))
+    serde_json::to_string(&bindings)
 }
 
 async fn config(State(operator): State<Arc<Operator>>, Path(what): Path<String>) -> Answer {

@@ -10,36 +10,40 @@ use crate::cluster::Monitor;
 use crate::config::{ConfigVersion, MAIN_QUEUE};
 use crate::queue::{Outcome, Task};
 
-/// How often a kind that does not exist yet is looked for.
-const LOOK_AGAIN: Duration = Duration::from_secs(2);
+/// Pauses between looks for what could not be set up: the first, and the longest.
+const LOOK_AGAIN: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(10));
 
 impl Operator {
     /// Sets up the bindings of one hook and asks for the runs that hand over their state.
     ///
     /// A binding that cannot be set up, because its kind does not exist yet or may not be read, is tried again
-    /// beside everything else.
+    /// beside everything else. Bindings that hand over its objects too wait with it: no hook is run with a snapshot
+    /// that is not there.
     pub(super) async fn enable_kubernetes(self: &Arc<Self>, state: &Arc<HookState>) -> Outcome {
         let started = Instant::now();
         self.prepared.get_or_init(|| self.prepare_all()).await;
         self.prepare(state).await;
         self.hub.start();
-        let (mut tasks, mut complete) = (Vec::new(), true);
         for monitor in &state.monitors {
             if let Err(reason) = self.set_up(state, monitor).await {
                 let name = &monitor.binding.name;
                 tracing::warn!(hook = &*monitor.hook, binding = name, error = reason, "binding has to wait");
-                self.metrics.bindings_enabled(&state.hook.name, started.elapsed(), false);
-                self.set_up_later(state.clone(), monitor.clone(), started);
-                complete = false;
-                continue;
             }
-            tasks.extend(self.begin(state, monitor));
         }
-        if complete {
-            self.metrics.bindings_enabled(&state.hook.name, started.elapsed(), true);
+        let complete = |monitor: &Arc<Monitor>| state.with_snapshots_of(monitor).all(Monitor::is_known);
+        let (now, later): (Vec<_>, Vec<_>) = state.monitors.iter().partition(|monitor| complete(monitor));
+        self.metrics.bindings_enabled(&state.hook.name, started.elapsed(), later.is_empty());
+        if later.is_empty() {
             tracing::info!(hook = &*state.hook.name, "Kubernetes bindings for hook are enabled successfully");
         }
-        Outcome::Done(tasks)
+        // All of them first: the events of each wait for the runs of the others, whatever their order.
+        for monitor in now.iter().filter(|monitor| keeps_events_back(monitor)) {
+            state.gate().wait_for(monitor.index);
+        }
+        for monitor in later {
+            self.set_up_later(state.clone(), monitor.clone(), started);
+        }
+        Outcome::Done(now.into_iter().filter_map(|monitor| self.begin(state, monitor)).collect())
     }
 
     /// Sets up the bindings of all hooks at once, so that they share their lists and list side by side.
@@ -75,7 +79,9 @@ impl Operator {
             self.attach(state, monitor).await?;
             self.hub.start();
         }
-        monitor.settled().await
+        monitor.settled().await?;
+        monitor.set_known();
+        Ok(())
     }
 
     /// The binding's objects are known: the run that hands them over, or the begin of its events.
@@ -84,11 +90,12 @@ impl Operator {
             monitor.announce_existing();
         }
         if !monitor.binding.on_synchronization {
+            monitor.hold();
             self.handed_over(state, monitor.index);
             return None;
         }
         let task = monitor.synchronization_task();
-        if monitor.binding.wait_for_synchronization {
+        if keeps_events_back(monitor) {
             state.gate().wait_for(monitor.index);
             return Some(task);
         }
@@ -113,31 +120,73 @@ impl Operator {
     }
 
     fn set_up_later(self: &Arc<Self>, state: Arc<HookState>, monitor: Arc<Monitor>, since: Instant) {
-        let operator = self.clone();
+        let (operator, later) = (self.clone(), state.clone());
         let work = async move {
             let (hook, binding) = (state.hook.name.clone(), monitor.binding.name.clone());
-            while let Err(reason) = operator.set_up(&state, &monitor).await {
-                tracing::debug!(hook = &*hook, binding, error = reason, "still waiting");
-                operator.metrics.bindings_enabled(&hook, since.elapsed(), false);
-                tokio::select! {
-                    () = state.retired.cancelled() => return,
-                    () = tokio::time::sleep(LOOK_AGAIN) => {}
+            let mut pause = LOOK_AGAIN.0;
+            while !monitor.is_known() {
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LOOK_AGAIN.1);
+                if let Err(reason) = operator.set_up(&state, &monitor).await {
+                    tracing::debug!(hook = &*hook, binding, error = reason, "still waiting");
+                    operator.metrics.bindings_enabled(&hook, since.elapsed(), false);
                 }
             }
+            for included in state.with_snapshots_of(&monitor) {
+                included.known().await;
+            }
             tracing::info!(hook = &*hook, binding, "binding can be served now");
-            if state.monitors.iter().all(|monitor| monitor.is_attached()) {
+            if state.monitors.iter().all(|monitor| monitor.is_known()) {
                 operator.metrics.bindings_enabled(&hook, since.elapsed(), true);
             }
             if let Some(task) = operator.begin(&state, &monitor) {
                 operator.hooks.while_active(&state, || operator.queues.push([(MAIN_QUEUE.to_owned(), task)]));
             }
         };
-        let stop = self.stop.clone();
+        self.spawn_while_active(&later, work);
+    }
+
+    /// Does `work` beside everything else; it ends with the operator, and with this load of the hook.
+    fn spawn_while_active(&self, state: &HookState, work: impl Future<Output = ()> + Send + 'static) {
+        let (stop, retired) = (self.stop.clone(), state.retired.clone());
         tokio::spawn(async move {
             tokio::select! {
                 () = stop.cancelled() => {}
+                () = retired.cancelled() => {}
                 () = work => {}
             }
         });
     }
+
+    /// Starts the schedules of a hook: each when all objects that it hands over are known.
+    pub(super) fn enable_schedules(self: &Arc<Self>, state: &Arc<HookState>) {
+        self.schedules.disable(&state.hook.name);
+        for binding in &state.hook.config.schedules {
+            let included = state.named(&binding.include_snapshots_from);
+            let missing: Vec<Arc<Monitor>> =
+                included.filter(|monitor| !monitor.is_known()).cloned().collect();
+            if missing.is_empty() {
+                self.hooks.while_active(state, || self.schedules.enable(&state.hook, binding));
+                continue;
+            }
+            tracing::warn!(
+                hook = &*state.hook.name,
+                binding = binding.name,
+                "the schedule has to wait for the objects that it hands over"
+            );
+            let (operator, later, binding) = (self.clone(), state.clone(), binding.clone());
+            self.spawn_while_active(state, async move {
+                for monitor in missing {
+                    monitor.known().await;
+                }
+                operator.hooks.while_active(&later, || operator.schedules.enable(&later.hook, &binding));
+            });
+        }
+        tracing::info!(hook = &*state.hook.name, "Schedule binding for hook enabled successfully");
+    }
+}
+
+/// Whether the events of a hook's other bindings wait until this one was handed over.
+fn keeps_events_back(monitor: &Monitor) -> bool {
+    monitor.binding.on_synchronization && monitor.binding.wait_for_synchronization
 }

@@ -108,6 +108,15 @@ impl Election {
 
     async fn try_acquire(&self, seen: &mut Option<Seen>) -> Result<bool, String> {
         let Some(lease) = self.api.get(&self.path()).await? else {
+            // Deleted under its holder, who makes it again: until it must have ended it may still act.
+            if let Some(seen) = seen {
+                if !seen.version.is_empty() {
+                    *seen = Seen { version: String::new(), since: Instant::now() };
+                }
+                if seen.since.elapsed() < LEASE {
+                    return Ok(false);
+                }
+            }
             let created = self.api.send(Method::POST, &self.collection(), &self.holding(None)).await;
             // Another replica may have been faster: then it is seen in the next round.
             return created.map(|()| true);
@@ -125,7 +134,10 @@ impl Election {
     }
 
     async fn renew(&self) -> Result<bool, String> {
-        let lease = self.api.get(&self.path()).await?.ok_or("the Lease was deleted")?;
+        let Some(lease) = self.api.get(&self.path()).await? else {
+            tracing::warn!("the Lease {} was deleted, it is made again", self.path());
+            return self.api.send(Method::POST, &self.collection(), &self.holding(None)).await.map(|()| true);
+        };
         if lease["spec"]["holderIdentity"] != self.identity.as_str() {
             return Ok(false);
         }

@@ -71,16 +71,27 @@ pub struct Operator {
     workers: Mutex<BTreeSet<Arc<str>>>,
     /// Everything that has to end before the operator does.
     tasks: TaskTracker,
+    /// Cancelled when the operator ends: nothing new begins.
     stop: CancellationToken,
+    /// Cancelled when the time that running hooks have then is over.
+    end_hooks: CancellationToken,
+    /// Whether another replica may act now.
+    lease_lost: AtomicBool,
 }
 
 impl Handler for Arc<Operator> {
+    async fn admit(&self, hook: &Arc<str>) {
+        let Some(state) = self.hooks.of(hook) else { return };
+        state.alone().await;
+        state.hook.limiter.wait().await;
+    }
+
     async fn handle(&self, queue: &Queue, task: Task) -> Outcome {
         let Some((state, _token)) = self.hooks.begin(&task) else { return Outcome::Done(Vec::new()) };
         let outcome = match &task.work {
             Work::EnableKubernetesBindings => self.enable_kubernetes(&state).await,
             Work::EnableScheduleBindings => {
-                self.hooks.while_active(&state, || self.schedules.enable(&state.hook));
+                self.enable_schedules(&state);
                 Outcome::Done(Vec::new())
             }
             Work::Run(run) => self.run_hook(&state, queue, &task, run).await,

@@ -1,11 +1,13 @@
 //! One run of a hook: context in, effects out.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use super::{HookState, Operator};
 use crate::cluster::Monitor;
 use crate::context::{self, BindingContext, Item, Snapshots};
-use crate::hook::{Ended, Labels, LineLog, OLD_HOOKS_DIR, ProcessError, Program, RunFiles};
+use crate::hook::{Ended, Labels, LineLog, ProcessError, Program, RunFiles, old_hooks_dir};
 use crate::metrics::{self, RunResult, RunUsage};
 use crate::patch;
 use crate::queue::{BindingType, Outcome, Queue, Run, Task};
@@ -30,8 +32,6 @@ impl Operator {
     /// Runs a hook for a task, and says whether the task is done.
     pub(super) async fn run_hook(&self, state: &HookState, queue: &Queue, task: &Task, run: &Run) -> Outcome {
         let hook = &*state.hook;
-        state.alone().await;
-        hook.limiter.wait().await;
         if self.stop.is_cancelled() {
             return Outcome::Stopped;
         }
@@ -49,7 +49,8 @@ impl Operator {
             "Execute hook"
         );
         let mut usage = RunUsage::default();
-        let result = self.attempt(state, run, &labels, &mut usage).await.map(drop);
+        let time = hook.config.settings.execution_timeout;
+        let result = self.attempt(state, run, &labels, &mut usage, time).await.map(drop);
         let outcome = match &result {
             Ok(()) => RunResult::Success,
             Err(Failed::Stopped) => return Outcome::Stopped,
@@ -98,25 +99,46 @@ impl Operator {
         run: &Run,
         labels: &Labels,
         usage: &mut RunUsage,
+        timeout: Option<Duration>,
+    ) -> Result<RunFiles, Failed> {
+        let started = Instant::now();
+        let result = self.run_program(state, run, labels, usage, timeout).await;
+        usage.wall = started.elapsed();
+        result
+    }
+
+    async fn run_program(
+        &self,
+        state: &HookState,
+        run: &Run,
+        labels: &Labels,
+        usage: &mut RunUsage,
+        timeout: Option<Duration>,
     ) -> Result<RunFiles, Failed> {
         let files = self.write_context(state, run).await?;
         let hook = &*state.hook;
         let mut environment: Vec<_> = files.environment().map(|(name, path)| (name, path.to_owned())).into();
-        environment.push((OLD_HOOKS_DIR, self.settings.hooks_dir.clone()));
+        environment.extend(old_hooks_dir(&self.settings.hooks_dir));
         let program = Program {
             path: hook.source.program(),
             arguments: &[],
             directory: hook.path.parent().unwrap_or(&hook.path),
             environment,
-            timeout: hook.config.settings.execution_timeout,
+            timeout,
         };
         let log = |stream| LineLog::new(self.logger.clone(), labels, stream, self.settings.proxy_hook_json);
         let ended =
-            program.run(log("stdout"), log("stderr"), &self.stop).await.map_err(|error| match error {
-                ProcessError::Stopped => Failed::Stopped,
-                other => Failed::Because(other.to_string()),
-            })?;
+            program.run(log("stdout"), log("stderr"), &self.end_hooks).await.map_err(
+                |error| match error {
+                    ProcessError::Stopped => Failed::Stopped,
+                    other => Failed::Because(other.to_string()),
+                },
+            )?;
         *usage = ended.usage;
+        if self.lease_lost.load(Ordering::SeqCst) {
+            // Another replica may act already.
+            return Err(Failed::Stopped);
+        }
         if !ended.status.success() {
             self.patch_after_failure(&files).await;
             return Err(Failed::Because(exit_text(&ended)));
@@ -125,15 +147,40 @@ impl Operator {
         Ok(files)
     }
 
-    /// Runs a hook for a question of the API server, outside the queues; returns the file with its answer.
+    /// Runs a hook for a question of the API server, outside the queues; returns the file with its answer. The API server
+    /// waits for `patience`.
+    ///
+    /// When the API server gives up, the run goes on to its end, so that it is logged and counted as any other.
     pub(super) async fn answer(
+        self: &Arc<Self>,
+        state: Arc<HookState>,
+        kind: BindingType,
+        context: BindingContext,
+        patience: Duration,
+    ) -> Result<String, String> {
+        let binding = context.binding.clone();
+        let mut asker = Asker { operator: self.clone(), hook: state.hook.name.clone(), binding, waits: true };
+        let operator = self.clone();
+        let work = async move { operator.run_for_answer(&state, kind, context, patience).await };
+        let answer = self.tasks.spawn(work).await;
+        asker.waits = false;
+        answer.unwrap_or_else(|panic| Err(panic.to_string()))
+    }
+
+    async fn run_for_answer(
         &self,
         state: &HookState,
         kind: BindingType,
         context: BindingContext,
+        patience: Duration,
     ) -> Result<String, String> {
+        let _turn = tokio::select! {
+            () = self.stop.cancelled() => return Err("the operator stops".to_owned()),
+            turn = tokio::time::timeout(patience, state.turn_to_answer(&context)) => {
+                turn.map_err(|_| state.why_no_turn(&context))?
+            }
+        };
         let hook = &*state.hook;
-        hook.limiter.wait().await;
         let binding = context.binding.clone();
         let run = Run {
             binding_type: kind,
@@ -144,7 +191,8 @@ impl Operator {
         };
         let labels = labels(&hook.name, &binding, &run, "");
         let mut usage = RunUsage::default();
-        let result = self.attempt(state, &run, &labels, &mut usage).await;
+        let timeout = hook.config.settings.execution_timeout.unwrap_or(patience);
+        let result = self.attempt(state, &run, &labels, &mut usage, Some(timeout)).await;
         let outcome = if result.is_ok() { RunResult::Success } else { RunResult::Failed };
         self.metrics.hook_ran(&hook.name, &binding, "", &usage, outcome);
         let files = result.map_err(|failed| match failed {
@@ -205,6 +253,24 @@ impl Operator {
     }
 }
 
+/// The API server while it waits for an answer.
+struct Asker {
+    operator: Arc<Operator>,
+    hook: Arc<str>,
+    binding: Arc<str>,
+    waits: bool,
+}
+
+impl Drop for Asker {
+    fn drop(&mut self) {
+        if self.waits {
+            let (hook, binding) = (&*self.hook, &*self.binding);
+            tracing::warn!(hook, binding, "the API server did not wait for the hook's answer");
+            self.operator.metrics.webhook_given_up(hook, binding);
+        }
+    }
+}
+
 /// Why a run did not succeed.
 enum Failed {
     Because(String),
@@ -231,7 +297,7 @@ fn exit_text(ended: &Ended) -> String {
 
 fn labels(hook: &str, binding: &str, run: &Run, queue: &str) -> Labels {
     let event = run.binding_type.as_str();
-    [("hook", hook), ("binding", binding), ("event", event), ("queue", queue)]
+    [("hook", hook), ("binding", binding), ("event", event), ("queue", queue), ("task", "HookRun")]
         .map(|(key, value)| (key.to_owned(), value.into()))
         .into()
 }

@@ -37,21 +37,16 @@ impl PartialEq for Entry {
 }
 
 impl Schedules {
-    /// Starts the schedules of a hook, unless they run already.
-    pub(super) fn enable(&self, hook: &Hook) {
-        let now = Zoned::now();
+    /// Starts a schedule of a hook.
+    pub(super) fn enable(&self, hook: &Hook, binding: &ScheduleBinding) {
+        let entry = Entry {
+            hook: hook.name.clone(),
+            version: hook.config.version,
+            binding: Arc::new(binding.clone()),
+        };
         let mut timer = self.timer.lock().unwrap_or_else(PoisonError::into_inner);
-        timer.remove(|entry| entry.hook == hook.name);
-        for binding in &hook.config.schedules {
-            let entry = Entry {
-                hook: hook.name.clone(),
-                version: hook.config.version,
-                binding: Arc::new(binding.clone()),
-            };
-            timer.add(entry, binding.crontab.clone(), &now);
-        }
+        timer.add(entry, binding.crontab.clone(), &Zoned::now());
         drop(timer);
-        tracing::info!(hook = &*hook.name, "Schedule binding for hook enabled successfully");
         self.changed.notify_one();
     }
 

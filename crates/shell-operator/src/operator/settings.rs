@@ -37,6 +37,8 @@ pub struct Settings {
     pub lease: Option<LeaseName>,
     /// Webhooks.
     pub webhooks: WebhookSettings,
+    /// How long running hooks may go on when the operator ends. They get SIGTERM 10 s before that is over.
+    pub shutdown_timeout: Duration,
     /// Unix socket of the debug endpoint.
     pub debug_socket: PathBuf,
     /// Where the debug endpoint listens besides, for everybody who reaches it.

@@ -27,9 +27,10 @@ use crate::log::Logger;
 use crate::metrics::{OperatorMetrics, Registry};
 use crate::patch::Patcher;
 use crate::queue::{self, Queues};
+use crate::webhook::server;
 
-/// How long running hooks and open requests may take when the operator ends.
-const END: Duration = Duration::from_secs(30);
+/// How long what is no hook may take when the operator ends.
+const MARGIN: Duration = Duration::from_secs(5);
 
 /// How long they may take when the Lease is lost; see `leader` for the sum of the times.
 const LOST_END: Duration = Duration::from_secs(3);
@@ -112,8 +113,10 @@ pub async fn start(settings: Settings, logger: Logger, stop: CancellationToken) 
 }
 
 async fn serve(listener: TcpListener, shown: Arc<Shown>, stop: CancellationToken) {
-    let served =
-        axum::serve(listener, http::router(shown)).with_graceful_shutdown(stop.cancelled_owned()).await;
+    let served = match listener.into_std() {
+        Ok(listener) => server::serve_plain(listener, http::router(shown), &stop).await,
+        Err(error) => Err(error),
+    };
     if let Err(error) = served {
         tracing::error!(error = error.to_string(), "HTTP server ended");
     }
@@ -133,8 +136,12 @@ struct Clients {
 
 impl Clients {
     async fn connect(settings: &Settings, metrics: &OperatorMetrics) -> Result<Self, ClientError> {
-        let with =
-            |timeout| ClientSettings { timeout: Some(timeout), limit: None, ..settings.client.clone() };
+        let with = |timeout, retry| ClientSettings {
+            timeout: Some(timeout),
+            limit: None,
+            retry,
+            ..settings.client.clone()
+        };
         let of_patcher = |address: &str| metrics.of_object_patcher(address);
         let of_client = |address: &str| metrics.of_client(address);
         let mut address = String::new();
@@ -144,8 +151,8 @@ impl Clients {
         };
         Ok(Self {
             watch: cluster::connect(&settings.client, noted).await?,
-            patch: cluster::connect(&with(settings.patcher_timeout), of_patcher).await?,
-            control: cluster::connect(&with(CONTROL), of_client).await?,
+            patch: cluster::connect(&with(settings.patcher_timeout, true), of_patcher).await?,
+            control: cluster::connect(&with(CONTROL, false), of_client).await?,
             address,
         })
     }
@@ -222,6 +229,8 @@ impl Operator {
             logger,
             queues,
             metrics,
+            end_hooks: CancellationToken::new(),
+            lease_lost: AtomicBool::new(false),
             stop,
         }
     }
@@ -236,6 +245,7 @@ impl Operator {
                 if let Some(since) = election.acquire(&self.stop).await {
                     self.act();
                     lost = !election.keep(since, &self.stop).await;
+                    self.lease_lost.store(lost, Ordering::SeqCst);
                     self.stop.cancel();
                 }
             }
@@ -246,15 +256,33 @@ impl Operator {
         if lost {
             return self.end_now().await;
         }
-        let ended = tokio::time::timeout(END, self.tasks.wait()).await;
+        let ended = self.wait_for_the_end().await;
         if let (Some(election), true) = (election, ended.is_ok()) {
             election.release().await;
         }
-        ended.map_err(|_| StartError::Unfinished(END))
+        ended
+    }
+
+    /// Lets running hooks come to their end; when the time for that is nearly over, they are told to end.
+    async fn wait_for_the_end(&self) -> Result<(), StartError> {
+        let time = self.settings.shutdown_timeout;
+        let end_hooks = async {
+            tokio::time::sleep(time.saturating_sub(hook::GRACE)).await;
+            self.end_hooks.cancel();
+            tokio::time::sleep(time.min(hook::GRACE) + MARGIN).await;
+        };
+        tokio::select! {
+            () = self.tasks.wait() => Ok(()),
+            () = end_hooks => {
+                hook::kill_all();
+                Err(StartError::Unfinished(time + MARGIN))
+            }
+        }
     }
 
     /// Another replica acts soon: hooks have a moment, and what they asked for is not done any more.
     async fn end_now(&self) -> Result<(), StartError> {
+        self.end_hooks.cancel();
         let _ = tokio::time::timeout(LOST_END, self.tasks.wait()).await;
         hook::kill_all();
         Err(StartError::LeaseLost)

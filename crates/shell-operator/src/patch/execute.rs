@@ -9,9 +9,9 @@ use tokio::time::Instant;
 
 use super::{Action, Operation, Propagation};
 use crate::cluster::{FindError, Resource, Resources, explain};
-use crate::hook::Limiter;
 use crate::jq::Filter;
 use crate::json::{self, Numbers};
+use crate::limiter::Limiter;
 
 /// Attempts when somebody else changes the object at the same time.
 const ATTEMPTS: u32 = 5;

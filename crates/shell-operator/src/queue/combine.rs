@@ -3,8 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::{Run, Task, Work};
-use crate::context::{BindingContext, collapse_groups};
+use super::{BindingType, LONG, Run, Task, Work};
+use crate::context::{BindingContext, collapse_groups, one_change_per_object};
+
+/// Contexts of one waiting run after which changes of the same object become one.
+const MOST_CONTEXTS: usize = 10_000;
 
 /// Adds to the first task the runs of the same hook that follow it directly, and removes those.
 ///
@@ -27,23 +30,48 @@ pub(super) fn combine_head(tasks: &mut VecDeque<Task>) {
     first.contexts = collapse_groups(std::mem::take(&mut first.contexts));
 }
 
-/// Adds `task` to the last one waiting when both are plain runs of one hook, so that a long queue stays short.
-/// Never touches the head, which may be running, and never jumps over another hook's task.
-pub(super) fn merge_into_last(tasks: &mut VecDeque<Task>, task: &Task) -> bool {
-    if tasks.len() < 2 {
-        return false;
+/// Adds a task at the end of the queue. When the queue is long, the plain runs of each hook become one, and what arrives
+/// later is added to that one, so that a queue that is behind does not grow.
+///
+/// Tasks of one hook keep their order; those of different hooks have none. The head may be running and is never touched.
+pub(super) fn push(tasks: &mut VecDeque<Task>, task: Task) {
+    if tasks.len() >= LONG {
+        merge_all(tasks);
     }
-    let (Some(last), Work::Run(new)) = (tasks.back_mut(), &task.work) else { return false };
-    let Work::Run(run) = &mut last.work else { return false };
-    let plain = |run: &Run| run.combines && run.synchronizes.is_empty();
-    if !Arc::ptr_eq(&last.hook, &task.hook) || !plain(run) || !plain(new) {
-        return false;
+    let last = tasks.iter_mut().skip(1).rev().find(|other| Arc::ptr_eq(&other.hook, &task.hook));
+    match last {
+        Some(last) if last.merged && is_plain(&task) => merge(last, task),
+        _ => tasks.push_back(task),
     }
+}
+
+fn merge_all(tasks: &mut VecDeque<Task>) {
+    let mut all = std::mem::take(tasks).into_iter();
+    tasks.extend(all.next());
+    for mut task in all {
+        task.merged = is_plain(&task);
+        let last = tasks.iter_mut().skip(1).rev().find(|other| Arc::ptr_eq(&other.hook, &task.hook));
+        match last {
+            Some(last) if last.merged && task.merged => merge(last, task),
+            _ => tasks.push_back(task),
+        }
+    }
+}
+
+/// Whether a task is a run that means the same when others are added to it.
+fn is_plain(task: &Task) -> bool {
+    task.run().is_some_and(|run| run.synchronizes.is_empty() && run.binding_type != BindingType::OnStartup)
+}
+
+fn merge(into: &mut Task, task: Task) {
+    let (Work::Run(run), Work::Run(new)) = (&mut into.work, task.work) else { return };
     run.allow_failure &= new.allow_failure;
-    for context in &new.contexts {
-        push_collapsed(&mut run.contexts, context.clone());
+    for context in new.contexts {
+        push_collapsed(&mut run.contexts, context);
+        if run.contexts.len() % MOST_CONTEXTS == 0 {
+            run.contexts = one_change_per_object(std::mem::take(&mut run.contexts));
+        }
     }
-    true
 }
 
 fn absorb(first: &mut Run, run: Run) {

@@ -48,6 +48,7 @@ fn status_text(status: &Status) -> String {
     match status {
         Status::Idle => String::new(),
         Status::Running => "run first task".to_owned(),
+        Status::Throttled => "wait until the hook may run again".to_owned(),
         Status::Stopped => "stop".to_owned(),
         Status::Sleeping { delay, since } => {
             let left = delay.saturating_sub(Instant::now().duration_since(*since));

@@ -24,7 +24,7 @@ pub use dump::{QueueDump, TaskDump, dump};
 pub use set::Queues;
 pub use worker::{Handler, Outcome, run};
 
-/// Tasks in a queue from which on neighbours are merged as they arrive.
+/// Tasks in a queue from which on the waiting runs of each hook are merged.
 const LONG: usize = 100;
 
 /// Something to do for a hook.
@@ -40,6 +40,8 @@ pub struct Task {
     pub failures: u32,
     /// Why it failed last.
     pub last_error: Option<Arc<str>>,
+    /// Whether runs that arrive are added to it, because the queue was long.
+    merged: bool,
 }
 
 /// What to do for a hook.
@@ -102,7 +104,7 @@ impl BindingType {
 impl Task {
     /// A new task.
     pub fn new(hook: Arc<str>, work: Work) -> Self {
-        Self { hook, work, since: Instant::now(), failures: 0, last_error: None }
+        Self { hook, work, since: Instant::now(), failures: 0, last_error: None, merged: false }
     }
 
     fn run(&self) -> Option<&Run> {
@@ -123,6 +125,8 @@ pub enum Status {
     /// Nothing to do.
     #[default]
     Idle,
+    /// The first task waits until its hook may run again.
+    Throttled,
     /// The first task is being done.
     Running,
     /// The first task failed and comes again.
@@ -149,8 +153,6 @@ pub struct Queue {
 struct State {
     tasks: VecDeque<Task>,
     status: Status,
-    /// Tasks that were merged because the queue was long.
-    merged: u64,
 }
 
 impl Queue {
@@ -168,11 +170,7 @@ impl Queue {
     pub fn push(&self, tasks: impl IntoIterator<Item = Task>) {
         let mut state = self.lock();
         for task in tasks {
-            if state.tasks.len() >= LONG && combine::merge_into_last(&mut state.tasks, &task) {
-                state.merged += 1;
-            } else {
-                state.tasks.push_back(task);
-            }
+            combine::push(&mut state.tasks, task);
         }
         drop(state);
         self.arrived.notify_one();
@@ -188,17 +186,17 @@ impl Queue {
         self.len() == 0
     }
 
-    /// How many tasks were merged because the queue was long.
-    pub fn merged(&self) -> u64 {
-        self.lock().merged
+    /// Number of reasons to run hooks that wait.
+    pub fn contexts(&self) -> usize {
+        self.lock().tasks.iter().filter_map(Task::run).map(|run| run.contexts.len()).sum()
     }
 
     /// Removes the waiting tasks for which `remove` holds, and returns them; the one being done stays. When the first
-    /// one waited for its next attempt and goes, nobody waits any longer.
+    /// one waited for its turn and goes, the worker does not wait any longer.
     pub fn remove(&self, remove: impl Fn(&Task) -> bool) -> Vec<Task> {
         let mut state = self.lock();
-        let sleeping = matches!(state.status, Status::Sleeping { .. });
-        let head_goes = sleeping && state.tasks.front().is_some_and(&remove);
+        let waiting = matches!(state.status, Status::Sleeping { .. } | Status::Throttled);
+        let head_goes = waiting && state.tasks.front().is_some_and(&remove);
         let mut keep_first = state.status == Status::Running;
         let all = std::mem::take(&mut state.tasks);
         let (kept, removed) =

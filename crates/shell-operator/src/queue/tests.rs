@@ -8,7 +8,9 @@ use rstest::rstest;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::context::Event;
+use crate::config::WatchEvent;
+use crate::context::{Event, Identity, Item};
+use crate::limiter::Limiter;
 
 /// The one name of a hook that all its tasks have.
 fn hook(name: &str) -> Arc<str> {
@@ -103,21 +105,56 @@ fn v0_runs_are_never_combined() {
 }
 
 #[test]
-fn a_long_queue_grows_by_contexts_and_not_by_tasks_and_keeps_the_order_of_hooks() {
+fn a_long_queue_grows_by_contexts_and_not_by_tasks() {
     let queue = Queue::new("q");
     queue.push((0..200).map(|_| task("a")));
     queue.push([task("b")]);
     queue.push((0..200).map(|_| task("a:e:g")));
     queue.push([task("a:s"), task("a")]);
     let state = queue.lock();
-    assert_eq!(state.tasks.len(), LONG + 4);
     let contexts: Vec<usize> = state.tasks.iter().map(|task| task.run().unwrap().contexts.len()).collect();
-    assert_eq!(
-        contexts[LONG - 1..],
-        [101, 1, 1, 1, 1],
-        "ungrouped contexts are all kept, of a group only the last"
-    );
-    assert_eq!(state.merged, 100 + 199);
+    assert_eq!(contexts, [1, 200, 1, 1, 1], "ungrouped contexts are all kept, of a group only the last");
+}
+
+/// Events of one object go to all its hooks, so their runs alternate.
+#[tokio::test(start_paused = true)]
+async fn two_hooks_on_the_same_objects_catch_up_in_a_run_each() {
+    let queue = Arc::new(Queue::new("q"));
+    queue.push([task("slow")]);
+    for _ in 0..10_000 {
+        queue.push([task("a"), task("b")]);
+    }
+    assert_eq!((queue.len(), queue.contexts()), (3, 20_001));
+    let (handler, stop) = (Arc::new(Recorder::default()), CancellationToken::new());
+    let worker = tokio::spawn(run(queue.clone(), handler.clone(), stop.clone()));
+    while !queue.is_empty() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    stop.cancel();
+    worker.await.unwrap();
+    assert_eq!(handler.seen.lock().unwrap().len(), 3);
+}
+
+#[test]
+fn a_queue_that_is_far_behind_keeps_one_change_an_object() {
+    let queue = Queue::new("q");
+    queue.push([task("slow")]);
+    let change = |number: u32| {
+        let name = format!("o{}", number % 10);
+        let identity = Arc::new(Identity { name, ..Identity::default() });
+        let change = if number < 10 { WatchEvent::Added } else { WatchEvent::Modified };
+        let mut task = task("a");
+        let Work::Run(run) = &mut task.work else { panic!() };
+        run.contexts[0].event = Event::Object { change, item: Item::default(), identity };
+        task
+    };
+    queue.push((0..100_000).map(change));
+    assert!(queue.contexts() < 10_100, "{}", queue.contexts());
+    let state = queue.lock();
+    let Event::Object { change, identity, .. } = &state.tasks[1].run().unwrap().contexts[0].event else {
+        panic!()
+    };
+    assert_eq!((*change, &*identity.name), (WatchEvent::Added, "o0"));
 }
 
 #[rstest]
@@ -136,9 +173,16 @@ fn delays(#[case] failures: u32, #[case] chance: f64, #[case] milliseconds: u64)
 struct Recorder {
     seen: Mutex<Vec<String>>,
     attempts: AtomicUsize,
+    limiter: Option<Limiter>,
 }
 
 impl Handler for Recorder {
+    async fn admit(&self, _hook: &Arc<str>) {
+        if let Some(limiter) = &self.limiter {
+            limiter.wait().await;
+        }
+    }
+
     async fn handle(&self, _queue: &Queue, task: Task) -> Outcome {
         self.seen.lock().unwrap().push(show(&[task.clone()].into()));
         match &*task.hook {
@@ -190,6 +234,31 @@ async fn what_arrives_while_a_task_waits_for_its_retry_is_added_to_it() {
     stop.cancel();
     worker.await.unwrap();
     assert_eq!(*handler.seen.lock().unwrap(), ["bad(e)", "bad(e,c)", "bad(e,c)"]);
+}
+
+/// The run waits for its turn, and takes with it what arrives meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_hook_that_may_not_run_yet_gathers_what_arrives() {
+    let queue = Arc::new(Queue::new("q"));
+    queue.push([task("a")]);
+    let limiter = Some(Limiter::new(Duration::from_secs(5), 1));
+    let handler = Arc::new(Recorder { limiter, ..Recorder::default() });
+    let stop = CancellationToken::new();
+    let worker = tokio::spawn(run(queue.clone(), handler.clone(), stop.clone()));
+    for _ in 0..2 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        queue.push([task("a:c")]);
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(dump(&queue).status, "wait until the hook may run again");
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(*handler.seen.lock().unwrap(), ["a(e)", "a(c,c)"]);
+    queue.push([task("a")]);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    stop.cancel();
+    let ended = tokio::time::Instant::now();
+    worker.await.unwrap();
+    assert!(ended.elapsed() < Duration::from_secs(1), "an end does not wait for the hook's turn");
 }
 
 #[tokio::test]

@@ -9,6 +9,11 @@ use super::{Queue, Status, Task, combine, delay};
 
 /// Does what tasks ask for.
 pub trait Handler: Send + Sync + 'static {
+    /// Waits until a run of this hook may begin. Runs that arrive meanwhile are combined with it.
+    fn admit(&self, _hook: &Arc<str>) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
+
     /// Does one task. The task stays at the head of its queue meanwhile.
     fn handle(&self, queue: &Queue, task: Task) -> impl Future<Output = Outcome> + Send;
 
@@ -30,15 +35,24 @@ pub enum Outcome {
 /// Does the queue's tasks one after the other until `stop` is cancelled. The task that is being done then is
 /// waited for.
 pub async fn run(queue: Arc<Queue>, handler: Arc<impl Handler>, stop: CancellationToken) {
-    loop {
+    while !stop.is_cancelled() {
         let arrived = queue.arrived.notified();
-        let asked = Instant::now();
-        let Some(task) = queue.take_head(&stop) else {
+        let head_gone = queue.head_gone.notified();
+        let Some((hook, is_run)) = queue.look_at_head() else {
             tokio::select! {
                 () = stop.cancelled() => break,
                 () = arrived => continue,
             }
         };
+        if is_run {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                () = head_gone => continue,
+                () = handler.admit(&hook) => {}
+            }
+        }
+        let asked = Instant::now();
+        let Some(task) = queue.take_head(&hook, &stop) else { continue };
         handler.observe(&queue, "take", asked.elapsed());
         let failures = task.failures;
         // In a task of its own, so that a panic is a failed run and not the end of the queue.
@@ -70,16 +84,24 @@ pub async fn run(queue: Arc<Queue>, handler: Arc<impl Handler>, stop: Cancellati
 }
 
 impl Queue {
-    /// The first task, combined with those behind it that belong to it. It stays in the queue.
-    fn take_head(&self, stop: &CancellationToken) -> Option<Task> {
+    /// The hook of the first task, and whether that is a run.
+    fn look_at_head(&self) -> Option<(Arc<str>, bool)> {
         let mut state = self.lock();
-        if stop.is_cancelled() {
+        let head = state.tasks.front().map(|task| (task.hook.clone(), task.run().is_some()));
+        state.status = if head.is_some() { Status::Throttled } else { Status::Idle };
+        head
+    }
+
+    /// The first task, combined with those behind it that belong to it, if it is still one of `hook`. It stays in the
+    /// queue.
+    fn take_head(&self, hook: &Arc<str>, stop: &CancellationToken) -> Option<Task> {
+        let mut state = self.lock();
+        if stop.is_cancelled() || !state.tasks.front().is_some_and(|task| Arc::ptr_eq(&task.hook, hook)) {
             return None;
         }
         combine::combine_head(&mut state.tasks);
-        let head = state.tasks.front().cloned();
-        state.status = if head.is_some() { Status::Running } else { Status::Idle };
-        head
+        state.status = Status::Running;
+        state.tasks.front().cloned()
     }
 
     fn finish_head(&self, next: Vec<Task>) {

@@ -11,6 +11,8 @@ use super::Crontab;
 #[derive(Debug)]
 pub struct Timer<K> {
     entries: Vec<Entry<K>>,
+    /// When it was looked at last.
+    looked: Option<Zoned>,
 }
 
 #[derive(Debug)]
@@ -22,7 +24,7 @@ struct Entry<K> {
 
 impl<K> Default for Timer<K> {
     fn default() -> Self {
-        Self { entries: Vec::new() }
+        Self { entries: Vec::new(), looked: None }
     }
 }
 
@@ -45,8 +47,12 @@ impl<K: Clone + PartialEq> Timer<K> {
 
     /// Bindings that are due at `now`, in the order they were added; each is then planned anew.
     ///
-    /// A time that passed while the machine slept is fired once, not once for each that was missed.
+    /// A time that passed while the machine slept is fired once, not once for each that was missed. When the clock was
+    /// set back, everything is planned anew.
     pub fn take_due(&mut self, now: &Zoned) -> Vec<K> {
+        if self.looked.replace(now.clone()).is_some_and(|looked| *now < looked) {
+            self.entries.iter_mut().for_each(|entry| entry.next = entry.crontab.next(now));
+        }
         let mut due = Vec::new();
         for entry in &mut self.entries {
             if entry.next.as_ref().is_some_and(|next| next <= now) {
@@ -64,6 +70,15 @@ mod tests {
 
     fn at(text: &str) -> Zoned {
         text.parse::<jiff::Timestamp>().unwrap().to_zoned(jiff::tz::TimeZone::UTC)
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_delays_nothing() {
+        let mut timer = Timer::default();
+        timer.add("hourly", Crontab::parse("0 * * * *").unwrap(), &at("2026-03-01T10:30:00Z"));
+        assert!(timer.take_due(&at("2026-03-01T10:59:59Z")).is_empty());
+        assert!(timer.take_due(&at("2026-03-01T07:00:30Z")).is_empty());
+        assert_eq!(timer.take_due(&at("2026-03-01T08:00:00Z")), ["hourly"]);
     }
 
     #[test]

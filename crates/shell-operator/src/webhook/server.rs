@@ -1,24 +1,39 @@
 //! HTTPS servers whose certificates may change while they run.
 
-use std::net::SocketAddr;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 use axum_server::Handle;
 use axum_server::tls_rustls::RustlsConfig;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
 use rustls::RootCertStore;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 /// How often certificate files are looked at.
 const LOOK: Duration = Duration::from_secs(10);
 /// Time for the answers to requests that are open when the server ends.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// Time for the head of a request, and for the next one on the same connection.
+const HEAD: Duration = Duration::from_secs(10);
+/// Time for the body of a request.
+const BODY: Duration = Duration::from_secs(30);
 
 /// Certificate files of a server.
 #[derive(Clone, Debug)]
@@ -67,16 +82,77 @@ impl TlsFiles {
     }
 }
 
-/// Serves `router` on `address` until `stop` is cancelled. Certificates that change are taken over; ones that cannot
-/// be used are reported and the old ones stay.
+/// What a server takes at once.
+#[derive(Debug)]
+pub struct Limits {
+    requests: Semaphore,
+    largest: usize,
+}
+
+impl Limits {
+    /// So many requests at the same time, with bodies of at most `largest` bytes.
+    pub fn new(requests: usize, largest: usize) -> Arc<Self> {
+        Arc::new(Self { requests: Semaphore::new(requests), largest })
+    }
+}
+
+/// Refuses what is too much, too large or too slow before anything else is done about it.
+pub async fn limit(State(limits): State<Arc<Limits>>, request: Request, next: Next) -> Response {
+    let Ok(_turn) = limits.requests.try_acquire() else {
+        return (StatusCode::TOO_MANY_REQUESTS, "too many requests at the same time\n").into_response();
+    };
+    let (head, body) = request.into_parts();
+    match tokio::time::timeout(BODY, axum::body::to_bytes(body, limits.largest)).await {
+        Err(_) => (StatusCode::REQUEST_TIMEOUT, "the request came too slowly\n").into_response(),
+        Ok(Err(_)) => (StatusCode::PAYLOAD_TOO_LARGE, "the request is too large or broken\n").into_response(),
+        Ok(Ok(bytes)) => next.run(Request::from_parts(head, Body::from(bytes))).await,
+    }
+}
+
+/// Serves `router` until `stop` is cancelled. Connections on which nothing comes are closed, and those that are open when
+/// the server ends do not hold it up for long.
+pub async fn serve_plain(listener: TcpListener, router: Router, stop: &CancellationToken) -> io::Result<()> {
+    let (mut server, handle) = (axum_server::from_tcp(listener)?, Handle::new());
+    close_idle(server.http_builder());
+    until_stopped(server.handle(handle.clone()).serve(router.into_make_service()), &handle, stop).await
+}
+
+fn close_idle(builder: &mut Builder<TokioExecutor>) {
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD);
+}
+
+async fn until_stopped(
+    serves: impl Future<Output = io::Result<()>>,
+    handle: &Handle<SocketAddr>,
+    stop: &CancellationToken,
+) -> io::Result<()> {
+    let mut serves = pin!(serves);
+    tokio::select! {
+        ended = &mut serves => return ended,
+        () = stop.cancelled() => handle.graceful_shutdown(Some(GRACE)),
+    }
+    serves.await
+}
+
+/// Serves `router` on `address` until `stop` is cancelled, and says when it begins to. Certificates that change are taken
+/// over; ones that cannot be used are reported and the old ones stay.
 pub async fn serve(
     router: Router,
     address: SocketAddr,
     files: TlsFiles,
     stop: CancellationToken,
+    begun: impl FnOnce(),
 ) -> Result<(), String> {
     let mut known = files.contents();
     let tls = RustlsConfig::from_config(files.load()?);
+    let failed = |error: io::Error| format!("cannot serve on {address}: {error}");
+    let listener = TcpListener::bind(address).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    let handle = Handle::new();
+    let mut server = axum_server::from_tcp_rustls(listener, tls.clone()).map_err(failed)?;
+    close_idle(server.http_builder());
+    let server = server.handle(handle.clone()).serve(router.into_make_service());
+    begun();
     let watch = async {
         loop {
             tokio::time::sleep(LOOK).await;
@@ -93,16 +169,8 @@ pub async fn serve(
             }
         }
     };
-    let handle = Handle::new();
-    let end = async {
-        stop.cancelled().await;
-        handle.graceful_shutdown(Some(GRACE));
-        std::future::pending::<()>().await;
-    };
-    let server = axum_server::bind_rustls(address, tls.clone()).handle(handle.clone());
     tokio::select! {
-        () = end => Ok(()),
         () = watch => Ok(()),
-        ended = server.serve(router.into_make_service()) => ended.map_err(|error| format!("cannot serve on {address}: {error}")),
+        ended = until_stopped(server, &handle, &stop) => ended.map_err(failed),
     }
 }

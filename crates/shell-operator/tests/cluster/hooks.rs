@@ -219,3 +219,52 @@ fn events_wait_until_all_bindings_were_handed_over() {
         operator.all_contexts("h").iter().any(|context| context["binding"] == "good")
     });
 }
+
+/// The kind exists in one version of its group only, and that is not the one that the API server prefers. The operator is
+/// behind a proxy that it need not use, and says who it is.
+#[test]
+fn a_kind_is_found_in_every_version_of_its_group_and_the_proxy_is_left_out() {
+    let plane = shared();
+    plane.kubectl("create ns mixed");
+    for (kind, version) in [("Stable", "v1"), ("Alpha", "v1alpha1")] {
+        let plural = format!("{}s", kind.to_lowercase());
+        plane.apply(&format!(
+            "{{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {{name: {plural}.mixed.example.org}}, spec: {{group: mixed.example.org, scope: Namespaced, names: {{kind: {kind}, plural: {plural}}}, versions: [{{name: {version}, served: true, storage: true, schema: {{openAPIV3Schema: {{type: object, x-kubernetes-preserve-unknown-fields: true}}}}}}]}}}}"
+        ));
+        plane.kubectl(&format!("wait --for=condition=Established crd/{plural}.mixed.example.org"));
+    }
+    let config = "configVersion: v1\nkubernetes: [{name: a, kind: Alpha, jqFilter: .metadata.name}]";
+    let body = "keep\necho '{operation: CreateOrUpdate, object: {apiVersion: v1, kind: ConfigMap, metadata: {name: made, namespace: mixed}, data: {k: v}}}' > $KUBERNETES_PATCH_PATH";
+    let operator = Setup::new(plane)
+        .wrapper(&[
+            "env",
+            "HTTPS_PROXY=http://127.0.0.1:1",
+            "https_proxy=http://127.0.0.1:1",
+            "NO_PROXY=127.0.0.1",
+        ])
+        .hook("h", config, body)
+        .start();
+    operator.wait_ready();
+    eventually(
+        "-n mixed get cm made --show-managed-fields -o jsonpath='{.metadata.managedFields[0].manager}'",
+        "shell-operator",
+    );
+    assert!(!operator.log().contains("binding has to wait"), "{}", operator.log());
+}
+
+/// What comes while a hook may not run yet is given to it in one run.
+#[test]
+fn a_hook_with_an_interval_gets_what_came_meanwhile_in_one_run() {
+    let plane = shared();
+    plane.kubectl("create ns interval");
+    let config = "configVersion: v1\nsettings: {executionMinInterval: 15s}\nkubernetes: [{name: cms, kind: ConfigMap, namespace: {nameSelector: {matchNames: [interval]}}, labelSelector: {matchLabels: {t: x}}, jqFilter: .metadata.name}]";
+    let operator = Setup::new(plane).hook("h", config, "keep").start();
+    operator.wait_ready();
+    for name in ["a", "b", "c"] {
+        plane.apply(&format!(
+            "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}, namespace: interval, labels: {{t: x}}}}}}"
+        ));
+    }
+    operator.wait_for("the second run", |operator| operator.contexts("h").len() > 1);
+    assert_eq!(operator.contexts("h")[1].as_array().unwrap().len(), 3);
+}

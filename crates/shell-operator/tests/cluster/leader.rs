@@ -10,7 +10,10 @@ const EVERY_SECOND: &str = "configVersion: v1\nschedule: [{crontab: '* * * * * *
 const STATE: &str = "configVersion: v1\nkubernetes: [{kind: ConfigMap, namespace: {nameSelector: {matchNames: [leader]}}, labelSelector: {matchLabels: {t: x}}, jqFilter: .metadata.name}]";
 
 fn setup(namespace: &str) -> Setup {
-    Setup::new(shared()).flag("--leader-election").flag(&format!("--namespace={namespace}"))
+    Setup::new(shared())
+        .flag("--hooks-reload")
+        .flag("--leader-election")
+        .flag(&format!("--namespace={namespace}"))
 }
 
 fn replica() -> Operator {
@@ -100,4 +103,21 @@ fn a_replica_that_waits_takes_over_changed_hooks_without_running_them() {
         .map(|context| context["binding"].as_str().unwrap().to_owned())
         .collect();
     assert_eq!(names.iter().filter(|name| *name == "onStartup").count(), 1, "{names:?}");
+}
+
+#[test]
+fn a_lease_that_is_deleted_is_made_again_by_its_holder() {
+    shared().kubectl("create ns deleted");
+    let first = setup("deleted").hook("h", EVERY_SECOND, "keep").start();
+    first.wait_for("a run", |operator| runs(operator) > 0);
+    let second = setup("deleted").hook("h", EVERY_SECOND, "keep").start();
+    second.wait_for("the message", |operator| operator.log().contains("another replica is the leader"));
+    let holder =
+        || shared().try_kubectl("-n deleted get lease shell-operator -o jsonpath='{.spec.holderIdentity}'");
+    let before = holder().unwrap();
+    shared().kubectl("-n deleted delete lease shell-operator");
+    first.wait_for("the new Lease", |_| holder().as_ref() == Ok(&before));
+    let so_far = runs(&first);
+    first.wait_for("more runs", |operator| runs(operator) > so_far + 3);
+    assert_eq!(runs(&second), 0, "{}", second.log());
 }

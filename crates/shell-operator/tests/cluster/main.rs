@@ -16,4 +16,5 @@ mod programs;
 mod proxy;
 mod recorded;
 mod reload;
+mod snapshots;
 mod webhooks;

@@ -159,6 +159,10 @@ impl Operator {
         fs::read_to_string(self.dir.path().join("log")).unwrap_or_default()
     }
 
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }

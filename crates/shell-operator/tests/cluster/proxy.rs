@@ -23,6 +23,17 @@ struct State {
     /// Nothing gets through.
     cut: AtomicBool,
     open: Mutex<Vec<TcpStream>>,
+    /// What happens to requests that have a certain text in them.
+    fault: Mutex<Option<(String, Fault)>>,
+}
+
+/// What may happen to a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fault {
+    /// It is answered with this status.
+    Status(u16),
+    /// A list has pages of one object, and the second one is cut.
+    SecondPage,
 }
 
 impl Proxy {
@@ -55,6 +66,16 @@ impl Proxy {
     /// From now on watches are accepted and never hear anything.
     pub(crate) fn make_deaf(&self) {
         self.state.deaf.store(true, Ordering::SeqCst);
+    }
+
+    /// From now on this happens to requests with this text.
+    pub(crate) fn disturb(&self, text: &str, fault: Fault) {
+        *self.state.fault.lock().unwrap() = Some((text.to_owned(), fault));
+    }
+
+    /// Requests get through again.
+    pub(crate) fn disturb_no_more(&self) {
+        *self.state.fault.lock().unwrap() = None;
     }
 
     /// Cuts all connections; new ones are cut as well until [`Proxy::mend`].
@@ -100,6 +121,30 @@ impl State {
                 // Until the client goes.
                 while matches!(client.read(&mut buffer), Ok(1..)) {}
                 break;
+            }
+            let fault = self.fault.lock().unwrap().clone();
+            let fault = fault.filter(|(text, _)| request.contains(text.as_str())).map(|(_, fault)| fault);
+            match fault {
+                Some(Fault::Status(code)) => {
+                    let body = format!(
+                        r#"{{"kind":"Status","apiVersion":"v1","status":"Failure","message":"disturbed","code":{code}}}"#
+                    );
+                    let head = format!(
+                        "HTTP/1.1 {code} X\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+                        body.len()
+                    );
+                    client.write_all((head + &body).as_bytes()).unwrap();
+                    continue;
+                }
+                Some(Fault::SecondPage) if request.contains("continue=") => break,
+                Some(Fault::SecondPage) => {
+                    let small = request.replace("limit=500", "limit=1");
+                    if server.write_all(small.as_bytes()).is_err() {
+                        break;
+                    }
+                    continue;
+                }
+                None => {}
             }
             if server.write_all(&buffer[..length]).is_err() {
                 break;

@@ -48,6 +48,7 @@ fn a_changed_hook_begins_anew_and_the_others_go_on_untouched() {
     plane.kubectl("create ns reload");
     set(plane, "reload", "1");
     let operator = Setup::new(plane)
+        .flag("--hooks-reload")
         .hook("changed", &config("reload", "old"), "keep")
         .hook("removed", &config("reload", "removed"), "keep")
         .hook("same", &config("reload", "same"), "keep")
@@ -95,6 +96,7 @@ fn bad_hooks_change_nothing_until_they_are_good() {
     plane.kubectl("create ns reload-bad");
     set(plane, "reload-bad", "1");
     let operator = Setup::new(plane)
+        .flag("--hooks-reload")
         .hook("a", &config("reload-bad", "a"), "keep")
         .hook("b", &config("reload-bad", "b"), "keep")
         .start();
@@ -134,7 +136,7 @@ fn a_config_map_volume_is_taken_over_when_its_link_is_swapped() {
     let plane = shared();
     plane.kubectl("create ns reload-cm");
     set(plane, "reload-cm", "1");
-    let setup = Setup::new(plane);
+    let setup = Setup::new(plane).flag("--hooks-reload");
     let (dir, out) = (setup.hooks_dir(), setup.out());
     fs::create_dir(&out).unwrap();
     let volume = |version: &str, binding: &str| {
@@ -173,7 +175,7 @@ fn a_hook_that_runs_while_it_is_changed_is_not_run_beside_itself() {
     // Two queues: the worker of one would not wait for that of the other.
     let config =
         |queue: &str| format!("configVersion: v1\nschedule: [{{crontab: '* * * * * *', queue: {queue}}}]");
-    let operator = Setup::new(plane).hook("h", &config("one"), &body("old")).start();
+    let operator = Setup::new(plane).flag("--hooks-reload").hook("h", &config("one"), &body("old")).start();
     operator.wait_for("the run", |operator| operator.file("begun") == "old\n");
     operator.put_hook("h", &config("two"), &body("new"));
     operator.wait_for("the change", |operator| operator.log().contains("as it was before"));
@@ -189,7 +191,7 @@ fn a_hook_that_runs_while_it_is_changed_is_not_run_beside_itself() {
 fn a_hook_that_fails_is_mended_without_waiting_for_its_next_attempt() {
     let plane = shared();
     let config = "configVersion: v1\nonStartup: 1";
-    let operator = Setup::new(plane).hook("h", config, "keep; exit 1").start();
+    let operator = Setup::new(plane).flag("--hooks-reload").hook("h", config, "keep; exit 1").start();
     // By then it waits for 9 s or more.
     operator.wait_for("failures", |operator| operator.log().matches("Hook failed. Will retry").count() == 3);
     let mended = std::time::Instant::now();
@@ -200,12 +202,9 @@ fn a_hook_that_fails_is_mended_without_waiting_for_its_next_attempt() {
 }
 
 #[test]
-fn hooks_stay_as_they_are_when_that_is_wanted() {
+fn hooks_stay_as_they_are_unless_a_reload_is_wanted() {
     let plane = shared();
-    let operator = Setup::new(plane)
-        .flag("--hooks-reload=false")
-        .hook("h", "configVersion: v1\nonStartup: 1", "keep")
-        .start();
+    let operator = Setup::new(plane).hook("h", "configVersion: v1\nonStartup: 1", "keep").start();
     operator.wait_ready();
     operator.put_hook("h", "configVersion: v1\nonStartup: 2", "keep");
     std::thread::sleep(SETTLED);

@@ -16,13 +16,17 @@ use crate::recorded::{fixtures, normalise};
 
 /// Flags of an operator outside the cluster that has `namespace` for itself, and the port of its admission server.
 fn setup(namespace: &str) -> (Setup, u16) {
+    setup_with_configuration(namespace, namespace)
+}
+
+fn setup_with_configuration(namespace: &str, configuration: &str) -> (Setup, u16) {
     let plane = shared();
     plane.kubectl(&format!("create ns {namespace}"));
     let port = free_port();
     let setup = Setup::new(plane)
         .flag(&format!("--namespace={namespace}"))
         .flag("--webhook-external-host=127.0.0.1")
-        .flag(&format!("--validating-webhook-configuration-name={namespace}"))
+        .flag(&format!("--validating-webhook-configuration-name={configuration}"))
         .flag("--validating-webhook-listen-address=127.0.0.1")
         .flag("--conversion-webhook-listen-address=127.0.0.1")
         .flag(&format!("--validating-webhook-listen-port={port}"))
@@ -133,6 +137,7 @@ fn a_hook_that_fails_refuses_and_configurations_are_repaired() {
         .flag("--webhook-self-signed")
         .hook("h", &checks("drift-op"), &format!("{fails}{ALLOW}"))
         .start();
+    wait_for_log(&operator, "ValidatingWebhookConfiguration drift-op-hooks is created");
     operator.wait_for("a request", |_| plane.try_kubectl("-n drift create cm fine").is_ok());
     let refused = plane.try_kubectl("-n drift create cm fails").unwrap_err();
     assert!(refused.contains("Hook failed") && !refused.contains("secret reason"), "{refused}");
@@ -158,8 +163,11 @@ fn webhooks_come_and_go_with_hooks_that_change() {
     plane.kubectl("create ns come");
     plane.kubectl("label ns come of=come-op");
     let (setup, _) = setup("come-op");
-    let operator =
-        setup.flag("--webhook-self-signed").hook("h", "configVersion: v1\nonStartup: 1", "keep").start();
+    let operator = setup
+        .flag("--webhook-self-signed")
+        .flag("--hooks-reload")
+        .hook("h", "configVersion: v1\nonStartup: 1", "keep")
+        .start();
     operator.wait_ready();
     let denies = r#"echo '{"allowed":false,"message":"not here"}' > $VALIDATING_RESPONSE_PATH"#;
     operator.put_hook("check", &checks("come-op"), denies);
@@ -281,4 +289,62 @@ fn own_certificates_are_renewed_before_their_end() {
         reaches(port, ca.path(), &[])
     });
     assert!(create().is_ok());
+}
+
+/// The API server waits for a second only, the hook takes longer.
+#[test]
+fn a_hook_that_the_api_server_gives_up_on_is_counted_and_leaves_no_process() {
+    let plane = shared();
+    plane.kubectl("create ns given-up");
+    plane.kubectl("label ns given-up of=given-up-op");
+    let (setup, _) = setup("given-up-op");
+    let config = checks("given-up-op").replace("namespace:", "timeoutSeconds: 1, namespace:")
+        + "\nsettings: {executionTimeout: 4s}";
+    let slow =
+        "grep -q '\"name\":\"slow\"' $BINDING_CONTEXT_PATH && { sleep 300 & echo $! > $OUT/child; wait; }\n";
+    let operator = setup.flag("--webhook-self-signed").hook("h", &config, &format!("{slow}{ALLOW}")).start();
+    wait_for_log(&operator, "ValidatingWebhookConfiguration given-up-op-hooks is created");
+    // The API server takes a moment until it asks.
+    let slow = || plane.try_kubectl("-n given-up create cm slow --dry-run=server");
+    operator.wait_for("the refusal", |_| slow().is_err());
+    let metric = |text: &str| operator.get("/metrics").unwrap().contains(text);
+    operator.wait_for("the metric", |_| metric("shell_operator_webhook_requests_given_up_total"));
+    wait_for_log(&operator, "the API server did not wait for the hook's answer");
+    operator.wait_for("the end of the run", |_| {
+        metric("shell_operator_hook_run_errors_total{binding=\"check.given-up-op.example.org\",hook=\"h\",queue=\"\"} 1")
+    });
+    let stat = format!("/proc/{}/stat", operator.file("child").trim());
+    operator.wait_for("the end of its child", |_| {
+        let text = fs::read_to_string(&stat).unwrap_or_default();
+        text.is_empty() || text.contains(") Z ")
+    });
+}
+
+#[test]
+fn the_api_server_is_led_to_a_server_that_works_only() {
+    let plane = shared();
+    let (setup, port) = setup("busy-op");
+    let other = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
+    let operator = setup.flag("--webhook-self-signed").hook("h", &checks("busy-op"), ALLOW).start();
+    operator.wait_for("the metric", |operator| {
+        let failing = r#"shell_operator_webhooks_failing{kind="admission",part="server"} 1"#;
+        operator.get("/metrics").is_ok_and(|text| text.contains(failing))
+    });
+    assert!(operator.log().contains("cannot serve on"), "{}", operator.log());
+    plane.try_kubectl("get validatingwebhookconfiguration busy-op-hooks").unwrap_err();
+    drop(other);
+    wait_for_log(&operator, "ValidatingWebhookConfiguration busy-op-hooks is created");
+}
+
+#[test]
+fn two_operators_do_not_write_one_configuration() {
+    let plane = shared();
+    let (first, _) = setup("owner-one");
+    let first = first.flag("--webhook-self-signed").hook("h", &checks("owner-one"), ALLOW).start();
+    wait_for_log(&first, "ValidatingWebhookConfiguration owner-one-hooks is created");
+    let (second, _) = setup_with_configuration("owner-two", "owner-one");
+    let second = second.flag("--webhook-self-signed").hook("h", &checks("owner-two"), ALLOW).start();
+    wait_for_log(&second, "belongs to the operator behind the Service owner-one/");
+    let names = "get validatingwebhookconfiguration owner-one-hooks -o jsonpath='{.webhooks[*].name}'";
+    assert_eq!(plane.kubectl(names), "check.owner-one.example.org");
 }

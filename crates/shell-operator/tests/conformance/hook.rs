@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
-use shell_operator::hook::{Labels, Limiter, LineLog, Program, discover, safe_name};
+use shell_operator::hook::{Labels, LineLog, Program, discover, safe_name};
+use shell_operator::limiter::Limiter;
 use shell_operator::log::{Format, Level, Logger};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;

@@ -1,9 +1,11 @@
 //! Answers to validating and mutating requests.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response as HttpResponse};
 use axum::routing::post;
 use axum::{Json, Router};
@@ -14,14 +16,18 @@ use crate::operator::{HookState, Operator};
 use crate::queue::BindingType;
 use crate::webhook::admission::{Response, Review};
 use crate::webhook::path_of;
+use crate::webhook::server::{Limits, limit};
 
+/// Questions at the same time.
+const AT_ONCE: usize = 64;
 /// Largest question in bytes: an object before and after a change, of which the API server takes 3 MiB each.
 const LARGEST: usize = 16 << 20;
 
 pub(super) fn router(operator: Arc<Operator>) -> Router {
     Router::new()
         .route("/hooks/{*id}", post(answer))
-        .layer(DefaultBodyLimit::max(LARGEST))
+        .layer(DefaultBodyLimit::disable())
+        .layer(from_fn_with_state(Limits::new(AT_ONCE, LARGEST), limit))
         .with_state(operator)
 }
 
@@ -47,7 +53,7 @@ async fn answer(
 }
 
 impl Operator {
-    async fn admit(&self, id: &str, review: String) -> Response {
+    async fn admit(self: &Arc<Self>, id: &str, review: String) -> Response {
         let Some((state, binding, kind)) = self.admission_binding(id) else {
             return Response::refusal(500, format!("there is no hook for '{id}'"));
         };
@@ -62,7 +68,9 @@ impl Operator {
             group: binding.group.as_deref().map(Into::into),
             snapshots: binding.include_snapshots_from.clone().into(),
         };
-        match self.answer(&state, kind, context).await.and_then(|text| Response::parse(&text)) {
+        let seconds = u64::try_from(binding.timeout_seconds).unwrap_or_default();
+        let answer = self.answer(state.clone(), kind, context, Duration::from_secs(seconds)).await;
+        match answer.and_then(|text| Response::parse(&text)) {
             Ok(response) => response,
             // What went wrong is in the log; whoever sent the request need not know it.
             Err(error) => {

@@ -1,10 +1,12 @@
 //! Conversion of custom resources by chains of hooks.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::StatusCode;
+use axum::middleware::from_fn_with_state;
 use axum::routing::post;
 use axum::{Json, Router};
 
@@ -12,13 +14,22 @@ use crate::context::{BindingContext, Event};
 use crate::operator::Operator;
 use crate::queue::BindingType;
 use crate::webhook::conversion::{Object, Reply, Request, Review, parse_response, source_versions};
+use crate::webhook::server::{Limits, limit};
 use crate::webhook::{Conversions, Step};
 
+/// Questions at the same time.
+const AT_ONCE: usize = 8;
+/// How long the API server waits for an answer.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// Largest question in bytes: the API server has a whole list converted at once.
 const LARGEST: usize = 256 << 20;
 
 pub(super) fn router(operator: Arc<Operator>) -> Router {
-    Router::new().route("/{crd}", post(answer)).layer(DefaultBodyLimit::max(LARGEST)).with_state(operator)
+    Router::new()
+        .route("/{crd}", post(answer))
+        .layer(DefaultBodyLimit::disable())
+        .layer(from_fn_with_state(Limits::new(AT_ONCE, LARGEST), limit))
+        .with_state(operator)
 }
 
 async fn answer(
@@ -52,7 +63,7 @@ impl Operator {
 
     /// Converts all objects, version by version, step by step. Each step gets all objects and leaves those alone
     /// that are not of its version.
-    async fn convert(&self, crd: &str, request: &Request) -> Result<Vec<Object>, String> {
+    async fn convert(self: &Arc<Self>, crd: &str, request: &Request) -> Result<Vec<Object>, String> {
         let wanted = &request.desired_api_version;
         let conversions = self.conversions();
         let mut objects = request.objects.clone();
@@ -70,7 +81,7 @@ impl Operator {
     }
 
     async fn convert_step(
-        &self,
+        self: &Arc<Self>,
         step: &Step,
         request: &Request,
         objects: &[Object],
@@ -89,7 +100,8 @@ impl Operator {
             group: binding.group.as_deref().map(Into::into),
             snapshots: binding.include_snapshots_from.clone().into(),
         };
-        let text = self.answer(state, BindingType::Conversion, context).await.map_err(|_| failed())?;
+        let text = self.answer(state.clone(), BindingType::Conversion, context, PATIENCE).await;
+        let text = text.map_err(|_| failed())?;
         parse_response(&text, objects.len())
     }
 }

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
+use tokio_util::sync::CancellationToken;
 
 use super::{Operator, WebhookServer};
 use crate::config::HookConfig;
@@ -29,6 +30,15 @@ const AGAIN: Duration = Duration::from_secs(2);
 enum Kind {
     Admission,
     Conversion,
+}
+
+impl Kind {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Admission => "admission",
+            Self::Conversion => "conversion",
+        }
+    }
 }
 
 impl Operator {
@@ -65,38 +75,56 @@ impl Operator {
             Kind::Conversion => (self.settings.webhooks.conversion.clone(), conversion::router(self.clone())),
         };
         let router = router.route("/healthz", get(async || "ok\n"));
+        let serves = CancellationToken::new();
         if !self.settings.webhooks.self_signed {
-            tokio::join!(self.serve(&server, router), self.keep_registered(&server, kind));
+            tokio::join!(
+                self.serve(&server, router, kind, &serves),
+                self.keep_registered(&server, kind, &serves)
+            );
             return;
         }
-        let Some(own) = self.begin_own_certificates(&mut server).await else { return };
+        let Some(own) = self.begin_own_certificates(&mut server, kind).await else { return };
         tokio::join!(
-            self.serve(&server, router),
-            self.keep_registered(&server, kind),
+            self.serve(&server, router, kind, &serves),
+            self.keep_registered(&server, kind, &serves),
             self.keep_own_certificates(&server, kind, own),
         );
     }
 
-    async fn serve(&self, server: &WebhookServer, router: Router) {
-        let mut attempts = Attempts::default();
-        while let Err(error) =
-            server::serve(router.clone(), server.listen, server.tls.clone(), self.stop.clone()).await
-        {
+    /// Serves until the operator ends; cancels `serves` when it works for the first time.
+    async fn serve(&self, server: &WebhookServer, router: Router, kind: Kind, serves: &CancellationToken) {
+        let mut attempts = Attempts::new(kind, "server");
+        loop {
+            let begun = || {
+                attempts.good(self);
+                serves.cancel();
+            };
+            let (router, tls) = (router.clone(), server.tls.clone());
+            let served = server::serve(router, server.listen, tls, self.stop.clone(), begun).await;
+            let Err(error) = served else { return };
             if !attempts.again(self, error).await {
                 return;
             }
         }
     }
 
-    async fn keep_registered(&self, server: &WebhookServer, kind: Kind) {
-        let mut attempts = Attempts::default();
+    /// Leads the API server here as soon as it is answered, and keeps it so.
+    async fn keep_registered(&self, server: &WebhookServer, kind: Kind, serves: &CancellationToken) {
+        let mut attempts = Attempts::new(kind, "registration");
         let mut changes = self.hooks_changed.subscribe();
+        tokio::select! {
+            () = serves.cancelled() => {}
+            () = self.stop.cancelled() => return,
+        }
         loop {
             let go_on = match self.register_kind(server, kind).await {
-                Ok(()) => tokio::select! {
-                    go_on = self.pause(LOOK) => go_on,
-                    _ = changes.changed() => true,
-                },
+                Ok(()) => {
+                    attempts.good(self);
+                    tokio::select! {
+                        go_on = self.pause(LOOK) => go_on,
+                        _ = changes.changed() => true,
+                    }
+                }
                 Err(error) => attempts.again(self, error).await,
             };
             if !go_on {
@@ -134,15 +162,27 @@ impl Operator {
     }
 }
 
-/// Tells of each new problem once.
-#[derive(Default)]
+/// Reports each new problem of one part of the webhooks once, and whether there is one in the metrics.
 struct Attempts {
+    kind: Kind,
+    part: &'static str,
     last: String,
 }
 
 impl Attempts {
+    fn new(kind: Kind, part: &'static str) -> Self {
+        Self { kind, part, last: String::new() }
+    }
+
+    /// The part works.
+    fn good(&mut self, operator: &Operator) {
+        self.last.clear();
+        operator.metrics.webhooks_failing(self.kind.as_str(), self.part, false);
+    }
+
     /// Waits before the next attempt; false when the operator ends meanwhile.
     async fn again(&mut self, operator: &Operator, error: String) -> bool {
+        operator.metrics.webhooks_failing(self.kind.as_str(), self.part, true);
         if error != self.last {
             tracing::error!(error, "webhooks cannot be set up, trying again");
             self.last = error;

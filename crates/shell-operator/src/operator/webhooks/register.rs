@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::{MutexGuard, PoisonError};
 
 use http::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::config::AdmissionBinding;
 use crate::operator::{HookState, Operator};
 use crate::webhook::objects;
 
 const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1";
+/// Annotation that names the operator that a configuration leads to.
+const OWNER: &str = "shell-operator/owner";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 impl Operator {
@@ -58,6 +60,12 @@ impl Operator {
         Ok(())
     }
 
+    /// What tells this operator, with all its replicas, from others.
+    fn owner(&self) -> String {
+        let webhooks = &self.settings.webhooks;
+        format!("{}/{}", webhooks.namespace, webhooks.admission.service)
+    }
+
     fn registered(&self) -> MutexGuard<'_, BTreeSet<&'static str>> {
         self.registered.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -69,15 +77,26 @@ impl Operator {
         name: &str,
         wanted: Value,
     ) -> Result<(), String> {
+        let mut wanted = wanted;
+        wanted["metadata"]["annotations"] = json!({ OWNER: self.owner() });
         let Some(mut current) = self.api.get(&format!("{collection}/{name}")).await? else {
             self.api.send(Method::POST, collection, &wanted).await?;
             tracing::info!("{kind} {name} is created");
             return Ok(());
         };
-        if current["webhooks"] == wanted["webhooks"] {
+        let owner = current["metadata"]["annotations"][OWNER].as_str();
+        if let Some(other) = owner.filter(|owner| *owner != self.owner()) {
+            return Err(format!(
+                "{kind} {name} belongs to the operator behind the Service {other}, not to {}\n\
+                 hint: give each operator a name of its own by --validating-webhook-configuration-name, or delete what a former one left",
+                self.owner()
+            ));
+        }
+        if owner.is_some() && current["webhooks"] == wanted["webhooks"] {
             return Ok(());
         }
         current["webhooks"] = wanted["webhooks"].clone();
+        current["metadata"]["annotations"][OWNER] = self.owner().into();
         self.api.send(Method::PUT, &format!("{collection}/{name}"), &current).await?;
         tracing::info!("{kind} {name} is brought up to date");
         Ok(())

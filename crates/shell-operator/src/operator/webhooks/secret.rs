@@ -23,11 +23,18 @@ const SETTLE: Duration = Duration::from_secs(5);
 impl Operator {
     /// Puts certificates of its own where the server and the registration read them. Tries until it works; `None`
     /// when the operator ends before.
-    pub(super) async fn begin_own_certificates(&self, server: &mut WebhookServer) -> Option<Bundle> {
-        let mut attempts = Attempts::default();
+    pub(super) async fn begin_own_certificates(
+        &self,
+        server: &mut WebhookServer,
+        kind: Kind,
+    ) -> Option<Bundle> {
+        let mut attempts = Attempts::new(kind, "certificates");
         loop {
             match self.put_own_certificates(server).await {
-                Ok(bundle) => return Some(bundle),
+                Ok(bundle) => {
+                    attempts.good(self);
+                    return Some(bundle);
+                }
                 Err(error) => {
                     if !attempts.again(self, error).await {
                         return None;
@@ -53,10 +60,13 @@ impl Operator {
 
     /// Keeps the certificates up to date until the operator ends.
     pub(super) async fn keep_own_certificates(&self, server: &WebhookServer, kind: Kind, mut shown: Bundle) {
-        let mut attempts = Attempts::default();
+        let mut attempts = Attempts::new(kind, "certificates");
         loop {
             let go_on = match self.replace_shown(server, kind, &mut shown).await {
-                Ok(()) => self.pause(LOOK).await,
+                Ok(()) => {
+                    attempts.good(self);
+                    self.pause(LOOK).await
+                }
                 Err(error) => attempts.again(self, error).await,
             };
             if !go_on {
