@@ -135,10 +135,14 @@ impl Program<'_> {
             }
         };
         let mut usage = RunUsage::default();
-        let reason = tokio::select! {
-            () = usage::until_end(entry.pid(), &mut usage) => {
-                return (child.wait().await.map_err(ProcessError::Wait), usage);
+        let ended = async {
+            if let Err(error) = usage::until_end(entry.pid(), &mut usage).await {
+                tracing::warn!(error = error.to_string(), "what the run costs is not known");
             }
+            child.wait().await
+        };
+        let reason = tokio::select! {
+            status = ended => return (status.map_err(ProcessError::Wait), usage),
             () = time_is_up => ProcessError::Timeout(self.timeout.unwrap_or_default()),
             () = end.cancelled() => ProcessError::Stopped,
         };

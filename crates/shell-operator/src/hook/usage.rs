@@ -1,9 +1,13 @@
 //! What a program costs while it runs.
 
+use std::io;
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
+use rustix::process::{PidfdFlags, pidfd_open};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
 use crate::metrics::RunUsage;
 
@@ -14,14 +18,13 @@ const TICKS: u32 = 100;
 ///
 /// CPU time is exact and has that of children it waited for. Memory is looked at once it has begun, and then ever less
 /// often: of a program that has ended the kernel tells nothing about it, so of one that is over at once it is not known.
-pub(super) async fn until_end(pid: Pid, usage: &mut RunUsage) {
-    let mut end = tokio::task::spawn_blocking(move || {
-        waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT)
-    });
+pub(super) async fn until_end(pid: Pid, usage: &mut RunUsage) -> io::Result<()> {
+    let process = watch(pid)?;
     let mut pause = Duration::from_millis(1);
     loop {
         usage.max_rss_bytes = usage.max_rss_bytes.max(peak_memory(pid).unwrap_or(0));
-        if tokio::time::timeout(pause, &mut end).await.is_ok() {
+        if let Ok(ended) = tokio::time::timeout(pause, process.readable()).await {
+            ended?.retain_ready();
             break;
         }
         pause = (pause * 2).min(Duration::from_secs(1));
@@ -29,6 +32,14 @@ pub(super) async fn until_end(pid: Pid, usage: &mut RunUsage) {
     if let Some((user, system)) = cpu_times(pid) {
         (usage.user, usage.system) = (user, system);
     }
+    Ok(())
+}
+
+/// What becomes readable when the process ends: many may run, so none of them has a thread that waits for it.
+#[expect(deprecated, reason = "what replaces it is unsafe; an owned descriptor stays what it is")]
+fn watch(pid: Pid) -> io::Result<AsyncFd<OwnedFd>> {
+    let process = rustix::process::Pid::from_raw(pid.as_raw()).ok_or(io::ErrorKind::NotFound)?;
+    AsyncFd::with_interest(pidfd_open(process, PidfdFlags::empty())?, Interest::READABLE)
 }
 
 fn peak_memory(pid: Pid) -> Option<u64> {
