@@ -29,14 +29,18 @@ impl LogLayer {
 impl<S: Subscriber> Layer<S> for LogLayer {
     /// The answer is kept for each place in the code, and the level may change: so it is no answer about the level.
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
-        if self.takes(metadata.target()) { Interest::sometimes() } else { Interest::never() }
+        if self.takes(metadata.target()) { Interest::sometimes() } else { Interest::always() }
     }
 
     fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
-        self.logger.enabled(level_of(*metadata.level())) && self.takes(metadata.target())
+        // What is not taken here may be for another layer, of the program that the operator is part of.
+        !self.takes(metadata.target()) || self.logger.enabled(level_of(*metadata.level()))
     }
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        if !self.takes(event.metadata().target()) {
+            return;
+        }
         let mut visitor = Visitor::default();
         event.record(&mut visitor);
         let level = level_of(*event.metadata().level());
@@ -118,6 +122,27 @@ mod tests {
         fn flush(&mut self) -> std::io::Result<()> {
             Ok(())
         }
+    }
+
+    /// A layer of another part of the program: the targets of its events.
+    #[derive(Clone, Default)]
+    struct Other(Arc<Mutex<Vec<String>>>);
+
+    impl<S: Subscriber> Layer<S> for Other {
+        fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+            self.0.lock().unwrap().push(event.metadata().target().to_owned());
+        }
+    }
+
+    #[test]
+    fn other_layers_get_the_events_of_others() {
+        let (output, other) = (Output::default(), Other::default());
+        let logger = Logger::new(Format::Text, false, Level::Error, Box::new(output.clone()));
+        let registry = tracing_subscriber::registry().with(other.clone());
+        let registry = registry.with(LogLayer { logger, libraries: false });
+        tracing::subscriber::with_default(registry, || tracing::debug!(target: "embedder", "said"));
+        assert_eq!(*other.0.lock().unwrap(), ["embedder"]);
+        assert!(output.0.lock().unwrap().is_empty());
     }
 
     #[test]
