@@ -194,11 +194,12 @@ pub(crate) fn run(args: StartArgs) -> anyhow::Result<()> {
         .build()
         .context("cannot start the runtime")?;
     warn_of_unused(&args);
-    let settings = settings(args)?;
+    let settings = settings(args);
     runtime.block_on(async {
         let stop = CancellationToken::new();
         stop_on_signal(stop.clone())?;
-        Ok(operator::start(settings, logger, stop).await?)
+        let builder = operator::Operator::builder(settings).logger(logger).stop_with(stop);
+        Ok(builder.build().await?.wait().await?)
     })
 }
 
@@ -225,17 +226,15 @@ fn stop_on_signal(stop: CancellationToken) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn settings(args: StartArgs) -> anyhow::Result<operator::Settings> {
+fn settings(args: StartArgs) -> operator::Settings {
     let StartArgs { kube, log, webhooks, .. } = args;
     let hooks_dir = args.hooks_dir.or_else(old_hooks_dir).unwrap_or_else(|| "hooks".into());
     let some = |text: String| Some(text).filter(|text| !text.is_empty());
-    Ok(operator::Settings {
-        hooks_dir: std::path::absolute(hooks_dir).context("cannot find the hooks directory")?,
+    operator::Settings {
+        hooks_dir: Some(hooks_dir),
         hooks_reload: args.hooks_reload,
-        // Hooks get paths in it, and run in directories of their own.
-        tmp_dir: std::path::absolute(args.tmp_dir)
-            .context("cannot find the directory for temporary files")?,
-        listen: SocketAddr::new(args.listen_address, args.listen_port),
+        tmp_dir: args.tmp_dir,
+        listen: Some(SocketAddr::new(args.listen_address, args.listen_port)),
         metrics_prefix: args.prometheus_metrics_prefix,
         hook_metrics_in_main: args.hook_metrics_in_main,
         client: ClientSettings {
@@ -258,11 +257,11 @@ fn settings(args: StartArgs) -> anyhow::Result<operator::Settings> {
         }),
         webhooks: webhooks.settings(args.namespace),
         shutdown_timeout: args.shutdown_timeout,
-        debug_socket: args.debug_unix_socket,
+        debug_socket: Some(args.debug_unix_socket),
         debug_http: args.debug_http_addr,
         keep_tmp_files: args.debug_keep_tmp_files,
         proxy_hook_json: log.log_proxy_hook_json,
-    })
+    }
 }
 
 /// The first releases called the directory so; images made for them still set it.

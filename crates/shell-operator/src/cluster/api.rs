@@ -45,7 +45,7 @@ const HINTS: [(&str, &str); 2] = [
 ];
 
 /// The error and its causes, without repeating a text that contains the next one.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

@@ -20,9 +20,15 @@ mod store;
 mod watch;
 mod watcher;
 
+pub(crate) use api::chain;
+#[doc(hidden)]
 pub use api::explain;
 pub use client::{ClientError, ClientSettings, RateLimit, connect};
+#[doc(hidden)]
 pub use hub::Hub;
+#[doc(hidden)]
 pub use monitor::{Change, Delivery, Monitor, Sink};
+#[doc(hidden)]
 pub use resources::{FindError, Resource, Resources};
+#[doc(hidden)]
 pub use watch::{Selection, Sync, Watch};

@@ -5,6 +5,7 @@
 //! cannot be meant (a duplicate key, a second document) is accepted here too, with a warning.
 
 mod admission;
+mod builder;
 mod conversion;
 mod fields;
 mod groups;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use admission::{AdmissionBinding, AdmissionRule, MatchCondition};
+pub use builder::{ConfigBuilder, Kubernetes, Schedule};
 pub use conversion::{ConversionBinding, ConversionRule};
 pub use kubernetes::{KubernetesBinding, NamespaceSelector, WatchEvent};
 pub use selector::{FieldRequirement, LabelSelector, Requirement};

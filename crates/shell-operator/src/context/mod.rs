@@ -11,6 +11,8 @@ mod tests;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
+
 use crate::config::WatchEvent;
 pub use write::{Snapshots, items_text, write};
 
@@ -21,6 +23,14 @@ pub struct Item {
     pub object: Option<Arc<[u8]>>,
     /// The filter's result; `None` without a filter.
     pub filter_result: Option<Arc<[u8]>>,
+}
+
+impl Item {
+    /// The filter's result, or without a filter the object, as a value of Rust.
+    pub fn parse<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        let text = self.filter_result.as_ref().or(self.object.as_ref());
+        serde_json::from_slice(text.map_or(b"null", |text| text))
+    }
 }
 
 /// One reason to run a hook.

@@ -8,7 +8,7 @@ use futures::StreamExt;
 use tempfile::TempDir;
 
 use super::process::{ConfigTime, ask_for_config};
-use super::{Hook, Source, discover};
+use super::{Body, Hook, ProgramFile, Source, discover};
 use crate::config::HookConfig;
 use crate::limiter::Limiter;
 
@@ -79,7 +79,7 @@ impl Loader {
             tracing::warn!("{warning}");
         }
         let loads = found.hooks.into_iter().map(|path| {
-            let known = known.iter().find(|hook| hook.path == path);
+            let known = known.iter().find(|hook| hook.program().is_some_and(|program| program.path == path));
             self.load_one(path, known)
         });
         let results: Vec<Result<Arc<Hook>, String>> =
@@ -95,14 +95,18 @@ impl Loader {
     }
 
     async fn load_one(&self, path: PathBuf, known: Option<&Arc<Hook>>) -> Result<Arc<Hook>, String> {
-        if let Some(hook) = known.filter(|hook| hook.source.is_current()) {
+        let is_current =
+            |hook: &&Arc<Hook>| hook.program().is_some_and(|program| program.source.is_current());
+        if let Some(hook) = known.filter(is_current) {
             return Ok(hook.clone());
         }
         let hook = self.ask(path).await?;
+        let is_same = |known: &Hook| match (known.program(), hook.program()) {
+            (Some(old), Some(new)) => known.config == hook.config && old.source.take_stamp_of(&new.source),
+            _ => false,
+        };
         match known {
-            Some(known) if known.config == hook.config && known.source.take_stamp_of(&hook.source) => {
-                Ok(known.clone())
-            }
+            Some(known) if is_same(known) => Ok(known.clone()),
             _ => {
                 let value = hook.config.summary();
                 tracing::info!(hook = &*hook.name, phase = "config", value, "Loaded config");
@@ -129,7 +133,7 @@ impl Loader {
             tracing::warn!(hook = &*name, "hook config: {warning}");
         }
         let limiter = Limiter::new(config.settings.execution_min_interval, config.settings.execution_burst);
-        Ok(Hook { name, path, source, config, limiter })
+        Ok(Hook { name, config, limiter, body: Body::Program(ProgramFile { path, source }) })
     }
 }
 
@@ -218,6 +222,7 @@ mod tests {
         write(dir.path(), "same", "#!/bin/sh\nexit 3\n");
         assert!(loader.load(&second).await.is_err());
         let same = second.iter().find(|hook| &*hook.name == "same").unwrap();
+        let same = same.program().unwrap();
         assert_ne!(same.source.program(), same.path, "the one that was loaded goes on");
     }
 }

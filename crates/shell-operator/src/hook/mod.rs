@@ -3,6 +3,7 @@
 mod children;
 mod discovery;
 mod files;
+mod function;
 mod lines;
 mod load;
 mod process;
@@ -15,27 +16,70 @@ use std::sync::Arc;
 use crate::config::HookConfig;
 use crate::limiter::Limiter;
 pub use children::{kill_all, reap_orphans};
+#[doc(hidden)]
 pub use discovery::{Found, discover};
+#[doc(hidden)]
 pub use files::RunFiles;
+pub(crate) use function::SharedBody;
+pub use function::{Effects, HookBody, HookError, Input, Target};
+#[doc(hidden)]
 pub use lines::{Labels, LineLog};
+#[doc(hidden)]
 pub use load::{LoadError, Loader, load_all};
 pub(crate) use process::GRACE;
+#[doc(hidden)]
 pub use process::{Ended, ProcessError, Program, old_hooks_dir};
+#[doc(hidden)]
 pub use source::{Source, Stamp, Stamps, stamps};
 
 /// A hook whose configuration is known.
 #[derive(Debug)]
 pub struct Hook {
-    /// Path below the hooks directory; names the hook everywhere. A hook that is loaded again has it at another address.
+    /// Names the hook everywhere; the path below the hooks directory for a program. A hook that is loaded again has it at
+    /// another address.
     pub name: Arc<str>,
-    /// The program's place.
-    pub path: PathBuf,
-    /// The program as it was when it was loaded.
-    pub source: Source,
     /// What it waits for.
     pub config: HookConfig,
     /// Keeps it from running too often.
     pub limiter: Limiter,
+    /// What it does.
+    pub body: Body,
+}
+
+/// What a hook does when it is run.
+pub enum Body {
+    /// It runs a program.
+    Program(ProgramFile),
+    /// It calls a function.
+    Function(Arc<dyn HookBody>),
+}
+
+/// The file of a hook that is a program.
+#[derive(Debug)]
+pub struct ProgramFile {
+    /// Its place.
+    pub path: PathBuf,
+    /// Its contents when it was loaded.
+    pub source: Source,
+}
+
+impl Hook {
+    /// The file of a hook that is a program.
+    pub fn program(&self) -> Option<&ProgramFile> {
+        match &self.body {
+            Body::Program(program) => Some(program),
+            Body::Function(_) => None,
+        }
+    }
+}
+
+impl std::fmt::Debug for Body {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Program(program) => program.fmt(formatter),
+            Self::Function(_) => formatter.write_str("Function"),
+        }
+    }
 }
 
 /// The hook's name with everything but letters and digits turned into `-`, for file names.

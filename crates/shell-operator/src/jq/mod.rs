@@ -9,11 +9,13 @@ mod reads;
 mod update;
 
 use std::fmt;
+use std::sync::Arc;
 
 use jaq_core::load::parse::Def;
 use jaq_core::load::{Arena, File, Loader};
 use jaq_core::{Compiler, Ctx, Vars, data};
 use jaq_json::Val;
+use serde_json::Value;
 
 use crate::json::{self, Numbers};
 pub use reads::{Keys, reads};
@@ -24,7 +26,12 @@ type Data = data::JustLut<Val>;
 /// A compiled filter; cheap to share, safe to run from several threads at once.
 pub struct Filter {
     source: String,
-    compiled: jaq_core::Filter<Data>,
+    program: Program,
+}
+
+enum Program {
+    Jq(Box<jaq_core::Filter<Data>>),
+    Function(Arc<dyn Fn(&Value) -> Value + Send + Sync>),
 }
 
 /// Why a filter could not be compiled or run.
@@ -61,19 +68,28 @@ impl Filter {
             .with_funs(functions::native())
             .compile(modules)
             .map_err(|errors| compile_error(&errors))?;
-        Ok(Self { source: source.to_owned(), compiled })
+        Ok(Self { source: source.to_owned(), program: Program::Jq(Box::new(compiled)) })
     }
 
-    /// The program's text.
+    /// A function in place of a program. It sees whole objects.
+    pub fn function(function: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
+        Self { source: ".".to_owned(), program: Program::Function(Arc::new(function)) }
+    }
+
+    /// The program's text; `.` for a function.
     pub fn source(&self) -> &str {
         &self.source
     }
 
     /// All results for `input`, in order.
     pub fn run(&self, input: Val) -> Result<Vec<Val>, JqError> {
-        let ctx = Ctx::<Data>::new(&self.compiled.lut, Vars::new([]));
+        let compiled = match &self.program {
+            Program::Jq(compiled) => compiled,
+            Program::Function(function) => return call(&**function, &input).map(|result| vec![result]),
+        };
+        let ctx = Ctx::<Data>::new(&compiled.lut, Vars::new([]));
         let mut results = Vec::new();
-        for result in self.compiled.id.run((ctx, input)) {
+        for result in compiled.id.run((ctx, input)) {
             match result {
                 Ok(value) => results.push(value),
                 // `halt` ends the program quietly; it must not end the operator.
@@ -116,8 +132,19 @@ impl fmt::Debug for Filter {
 
 impl PartialEq for Filter {
     fn eq(&self, other: &Self) -> bool {
-        self.source == other.source
+        match (&self.program, &other.program) {
+            (Program::Jq(_), Program::Jq(_)) => self.source == other.source,
+            (Program::Function(one), Program::Function(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
     }
+}
+
+fn call(function: &dyn Fn(&Value) -> Value, input: &Val) -> Result<Val, JqError> {
+    let failed = |error: &dyn fmt::Display| JqError::Run(error.to_string());
+    let text = json::to_vec(input, Numbers::Exact)?;
+    let value = serde_json::from_slice(&text).map_err(|error| failed(&error))?;
+    json::parse(function(&value).to_string().as_bytes()).map_err(|error| failed(&error))
 }
 
 fn load_error(errors: &jaq_core::load::Errors<&str, ()>) -> JqError {

@@ -19,7 +19,9 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, UnixListener};
 
-use super::{HookState, Operator, debug_text};
+use super::active::HookState;
+use super::core::Core;
+use super::debug_text;
 use crate::context;
 use crate::duration;
 use crate::queue::{QueueDump, dump};
@@ -60,7 +62,7 @@ impl Socket {
     }
 
     /// Answers until the operator ends.
-    pub(super) async fn serve(self, operator: Arc<Operator>) -> io::Result<()> {
+    pub(super) async fn serve(self, operator: Arc<Core>) -> io::Result<()> {
         let stop = operator.stop.clone();
         let router = router(operator);
         let Self { listener, port, _file } = self;
@@ -81,7 +83,7 @@ impl Socket {
 
 type Answer = Result<String, (StatusCode, String)>;
 
-fn router(operator: Arc<Operator>) -> Router {
+fn router(operator: Arc<Core>) -> Router {
     Router::new()
         .route("/", get(async || "control endpoint is alive\n"))
         .route("/queue/{what}", get(queues))
@@ -120,7 +122,7 @@ struct QueueQuery {
 }
 
 async fn queues(
-    State(operator): State<Arc<Operator>>,
+    State(operator): State<Arc<Core>>,
     Path(what): Path<String>,
     Query(query): Query<QueueQuery>,
 ) -> Answer {
@@ -145,7 +147,7 @@ async fn queues(
     }
 }
 
-async fn hooks(State(operator): State<Arc<Operator>>, Path(path): Path<String>) -> Answer {
+async fn hooks(State(operator): State<Arc<Core>>, Path(path): Path<String>) -> Answer {
     let (path, format) = split_format(&path);
     if path == "list" {
         let hooks = operator.hooks.get();
@@ -192,7 +194,7 @@ fn snapshots(state: &HookState) -> serde_json::Result<String> {
     serde_json::to_string(&bindings)
 }
 
-async fn config(State(operator): State<Arc<Operator>>, Path(what): Path<String>) -> Answer {
+async fn config(State(operator): State<Arc<Core>>, Path(what): Path<String>) -> Answer {
     match split_format(&what) {
         ("list", format) => {
             let parameters = json!([operator.log_level.describe()]);
@@ -213,7 +215,7 @@ struct SetForm {
     duration: Option<String>,
 }
 
-async fn set(State(operator): State<Arc<Operator>>, Form(form): Form<SetForm>) -> Answer {
+async fn set(State(operator): State<Arc<Core>>, Form(form): Form<SetForm>) -> Answer {
     let bad = |text: String| (StatusCode::BAD_REQUEST, format!("{text}\n"));
     if form.name != "log.level" {
         return Err(bad(format!("there is no parameter '{}'; there is log.level", form.name)));

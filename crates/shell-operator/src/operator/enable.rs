@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 
-use super::{HookState, Operator};
+use super::active::HookState;
+use super::core::Core;
 use crate::cluster::Monitor;
 use crate::config::{ConfigVersion, MAIN_QUEUE};
 use crate::queue::{Outcome, Task};
@@ -13,7 +14,7 @@ use crate::queue::{Outcome, Task};
 /// Pauses between looks for what could not be set up: the first, and the longest.
 const LOOK_AGAIN: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(10));
 
-impl Operator {
+impl Core {
     /// Sets up the bindings of one hook and asks for the runs that hand over their state.
     ///
     /// A binding that cannot be set up, because its kind does not exist yet or may not be read, is tried again

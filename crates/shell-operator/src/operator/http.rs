@@ -8,13 +8,13 @@ use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse};
 use axum::routing::get;
 
-use super::Operator;
+use super::core::Core;
 use crate::metrics::OperatorMetrics;
 
 /// What the port shows: only the process's own state until there is an operator.
 pub(super) struct Shown {
     pub(super) metrics: OperatorMetrics,
-    pub(super) operator: OnceLock<Arc<Operator>>,
+    pub(super) operator: OnceLock<Arc<Core>>,
 }
 
 const ROUTES: [&str; 5] = ["/discovery", "/healthz", "/metrics", "/metrics/hooks", "/readyz"];
@@ -55,13 +55,13 @@ async fn metrics(State(shown): State<Arc<Shown>>) -> impl IntoResponse {
     }
     let mut text = operator.metrics.text();
     if operator.settings.hook_metrics_in_main {
-        text.push_str(&operator.hook_metrics.text());
+        text.push_str(&operator.runner.hook_metrics.text());
     }
     plain(text)
 }
 
 async fn hook_metrics(State(shown): State<Arc<Shown>>) -> impl IntoResponse {
-    plain(shown.operator.get().map(|operator| operator.hook_metrics.text()).unwrap_or_default())
+    plain(shown.operator.get().map(|operator| operator.runner.hook_metrics.text()).unwrap_or_default())
 }
 
 fn plain(text: String) -> impl IntoResponse {

@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 use nix::time::{ClockId, clock_gettime};
 
-use super::Operator;
 use super::active::{HookSet, HookState, first_tasks};
+use super::core::Core;
 use crate::config::MAIN_QUEUE;
 use crate::hook::{Hook, LoadError, Stamps, stamps};
 
@@ -33,18 +33,22 @@ const SHARE: Duration = Duration::from_secs(5);
 /// What a look saw: the stamps, or why there are none.
 type Seen = Result<Stamps, String>;
 
-impl Operator {
+impl Core {
     /// Takes over changes of the hooks until the operator ends.
     pub(super) async fn follow_hooks(self: Arc<Self>) {
-        let loaded = |state: &Arc<HookState>| (state.hook.path.clone(), state.hook.source.stamp());
-        let mut tried: Seen = Ok(self.hooks.get().values().map(loaded).collect());
+        let Some(dir) = self.settings.hooks_dir.clone() else { return };
+        let loaded = |state: &Arc<HookState>| {
+            let program = state.hook.program()?;
+            Some((program.path.clone(), program.source.stamp()))
+        };
+        let mut tried: Seen = Ok(self.hooks.get().values().filter_map(loaded).collect());
         let (mut before, mut pause, mut failed_at) = (tried.clone(), LOOK, None::<Instant>);
         loop {
             tokio::select! {
                 () = self.stop.cancelled() => return,
                 () = tokio::time::sleep(pause) => {}
             }
-            let dir = self.settings.hooks_dir.clone();
+            let dir = dir.clone();
             let Ok((seen, cost)) = tokio::task::spawn_blocking(move || look(&dir)).await else { continue };
             pause = (cost * REST).max(LOOK);
             let again = failed_at.is_some_and(|time| time.elapsed() > AGAIN);
@@ -61,9 +65,11 @@ impl Operator {
     /// Loads the hooks anew; false when some are wrong and the old ones stay.
     async fn reload(self: &Arc<Self>) -> bool {
         let known: Vec<Arc<Hook>> = self.hooks.get().values().map(|state| state.hook.clone()).collect();
-        let loaded = self.loader.load(&known).await;
-        self.note_reload(loaded.as_ref().err());
-        let Ok(hooks) = loaded else { return false };
+        let Some(loader) = &self.loader else { return true };
+        let result = loader.load(&known).await;
+        self.note_reload(result.as_ref().err());
+        let Ok(mut hooks) = result else { return false };
+        hooks.extend(known.into_iter().filter(|hook| hook.program().is_none()));
         self.activate(hooks).await;
         true
     }

@@ -1,24 +1,24 @@
-//! What the operator is told at start.
+//! What the operator is told at start. The defaults are those of the command line, but nothing is listened on.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::LeaseName;
-use crate::cluster::ClientSettings;
+use crate::cluster::{ClientSettings, RateLimit};
 use crate::webhook::server::TlsFiles;
 
 /// Settings of an operator.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Directory with the hooks; absolute.
-    pub hooks_dir: PathBuf,
+    /// Directory with hooks that are programs; `None` for none.
+    pub hooks_dir: Option<PathBuf>,
     /// Whether hooks that change while the operator runs are taken over.
     pub hooks_reload: bool,
     /// Directory for the files of the runs; made when it is missing.
     pub tmp_dir: PathBuf,
-    /// Where metrics and health are served.
-    pub listen: SocketAddr,
+    /// Where metrics and health are served; `None` for nowhere.
+    pub listen: Option<SocketAddr>,
     /// Prefix of the operator's own metrics.
     pub metrics_prefix: String,
     /// Whether `/metrics` has the metrics of hooks too.
@@ -39,8 +39,8 @@ pub struct Settings {
     pub webhooks: WebhookSettings,
     /// How long running hooks may go on when the operator ends. They get SIGTERM 10 s before that is over.
     pub shutdown_timeout: Duration,
-    /// Unix socket of the debug endpoint.
-    pub debug_socket: PathBuf,
+    /// Unix socket of the debug endpoint; `None` for none.
+    pub debug_socket: Option<PathBuf>,
     /// Where the debug endpoint listens besides, for everybody who reaches it.
     pub debug_http: Option<SocketAddr>,
     /// Whether the files of runs are kept.
@@ -79,4 +79,66 @@ pub struct WebhookServer {
     pub ca: PathBuf,
     /// Where it listens.
     pub listen: SocketAddr,
+}
+
+/// Requests a second, and at once, of the original.
+const REQUESTS: RateLimit = RateLimit { qps: 5.0, burst: 10 };
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            hooks_dir: None,
+            hooks_reload: false,
+            tmp_dir: std::env::temp_dir().join("shell-operator"),
+            listen: None,
+            metrics_prefix: "shell_operator_".to_owned(),
+            hook_metrics_in_main: false,
+            client: ClientSettings { limit: Some(REQUESTS), ..ClientSettings::default() },
+            kube_timeout: None,
+            patcher_qps: REQUESTS.qps,
+            patcher_burst: REQUESTS.burst,
+            patcher_timeout: Duration::from_secs(10),
+            lease: None,
+            webhooks: WebhookSettings::default(),
+            shutdown_timeout: Duration::from_secs(30),
+            debug_socket: None,
+            debug_http: None,
+            keep_tmp_files: false,
+            proxy_hook_json: false,
+        }
+    }
+}
+
+impl Default for WebhookSettings {
+    fn default() -> Self {
+        Self {
+            namespace: String::new(),
+            configuration_name: "shell-operator-hooks".to_owned(),
+            failure_policy: "Fail".to_owned(),
+            admission: WebhookServer::with_defaults(
+                "shell-operator-validating-svc",
+                "/validating-certs",
+                9680,
+            ),
+            conversion: WebhookServer::with_defaults(
+                "shell-operator-conversion-svc",
+                "/conversion-certs",
+                9681,
+            ),
+            self_signed: false,
+            external_host: None,
+        }
+    }
+}
+
+impl WebhookServer {
+    fn with_defaults(service: &str, certificates: &str, port: u16) -> Self {
+        let file = |name| PathBuf::from(certificates).join(name);
+        Self {
+            service: service.to_owned(),
+            tls: TlsFiles { certificate: file("tls.crt"), key: file("tls.key"), client_ca: Vec::new() },
+            ca: file("ca.crt"),
+            listen: SocketAddr::from(([0, 0, 0, 0], port)),
+        }
+    }
 }

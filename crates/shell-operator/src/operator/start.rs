@@ -1,7 +1,7 @@
 //! From settings to a running operator, and its end.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,15 +11,18 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::Settings;
 use super::active::{ActiveHooks, HookSet, HookState, first_tasks};
 use super::api::ObjectApi;
+use super::builder::{Builder, Handle};
+use super::core::Core;
 use super::debug::Socket;
 use super::http::{self, Shown};
 use super::leader::Election;
 use super::log_level::LogLevel;
+use super::runner::Runner;
 use super::schedules::Schedules;
 use super::sink::QueueSink;
-use super::{Operator, Settings};
 use crate::cluster::{self, ClientError, ClientSettings, Hub};
 use crate::config::MAIN_QUEUE;
 use crate::hook::{self, Hook, LoadError, Loader};
@@ -70,46 +73,89 @@ pub enum StartError {
     /// Another replica may act now.
     #[error("the Lease was lost, another replica takes over")]
     LeaseLost,
+    /// Two hooks have one name.
+    #[error("there are two hooks with the name '{0}'")]
+    Name(String),
+    /// A mistake in the operator.
+    #[error("internal error: {0}")]
+    Panic(String),
     /// A hook did not end.
     #[error("some hooks were still running {0:?} after the end was asked for")]
     Unfinished(Duration),
 }
 
-/// Runs an operator until `stop` is cancelled.
-pub async fn start(settings: Settings, logger: Logger, stop: CancellationToken) -> Result<(), StartError> {
+/// Starts what a builder has put together.
+pub(super) async fn start(mut builder: Builder) -> Result<Handle, StartError> {
+    // Fails only when it was done before, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let logger = builder.take_logger();
+    let Builder { mut settings, stop, hooks: mut functions, .. } = builder;
     tokio::spawn(hook::reap_orphans());
-    let tmp = settings.tmp_dir.display().to_string();
-    let failed = |what: String| move |why| StartError::Io { what, why };
-    make_tmp_dir(&settings.tmp_dir).map_err(failed(format!("cannot use {tmp} for temporary files")))?;
+    settings.tmp_dir = absolute(&settings.tmp_dir)?;
+    settings.hooks_dir = settings.hooks_dir.as_deref().map(absolute).transpose()?;
+    if settings.hooks_dir.is_some() || settings.webhooks.self_signed {
+        let what = format!("cannot use {} for temporary files", settings.tmp_dir.display());
+        make_tmp_dir(&settings.tmp_dir).map_err(|why| StartError::Io { what, why })?;
+    }
     let metrics = OperatorMetrics::new(&settings.metrics_prefix);
     let clients = Clients::connect(&settings, &metrics).await?;
-    let listen = settings.listen;
-    let listener = TcpListener::bind(listen).await.map_err(failed(format!("cannot listen on {listen}")))?;
-    let socket_path = &settings.debug_socket;
-    let mut socket = Socket::bind(socket_path)
-        .map_err(failed(format!("cannot listen on {} (--debug-unix-socket)", socket_path.display())))?;
-    if let Some(address) = settings.debug_http {
-        let failed = failed(format!("cannot listen on {address} (--debug-http-addr)"));
-        socket = socket.and_on(address).await.map_err(failed)?;
-    }
     let shown = Arc::new(Shown { metrics: metrics.clone(), operator: OnceLock::new() });
     let tasks = TaskTracker::new();
     // From now on, because hooks and the API server may take their time.
-    tasks.spawn(serve(listener, shown.clone(), stop.clone()));
+    if let Some(listen) = settings.listen {
+        let listener = TcpListener::bind(listen).await;
+        let listener = listener.map_err(cannot(format!("cannot listen on {listen}")))?;
+        tasks.spawn(serve(listener, shown.clone(), stop.clone()));
+    }
+    let socket = bind_debug(&settings).await?;
     tracing::info!("Initialize hooks manager. Search for and load all hooks.");
-    let loader = if settings.hooks_reload {
-        Loader::with_copies(&settings.hooks_dir, &settings.tmp_dir)?
-    } else {
-        Loader::without_copies(&settings.hooks_dir)?
+    let loader = loader(&settings)?;
+    let mut hooks = match &loader {
+        Some(loader) => loader.load(&[]).await?,
+        None => Vec::new(),
     };
-    let hooks = loader.load(&[]).await?;
+    hooks.append(&mut functions);
+    check_names(&hooks)?;
     if hooks.iter().any(|hook| !hook.config.kubernetes.is_empty()) {
         wait_for_api(&clients, settings.kube_timeout, &stop).await?;
     }
-    let operator = Operator::new(settings, logger, (loader, hooks), (clients, metrics), (tasks, stop));
-    let operator = Arc::new(operator);
-    let _ = shown.operator.set(operator.clone());
-    operator.run(socket).await
+    let core = Core::new(settings, logger, (loader, hooks), (clients, metrics), (tasks, stop));
+    let core = Arc::new(core);
+    let _ = shown.operator.set(core.clone());
+    let run = tokio::spawn(core.clone().run(socket));
+    Ok(Handle { core, run })
+}
+
+fn cannot(what: String) -> impl FnOnce(io::Error) -> StartError {
+    move |why| StartError::Io { what, why }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, StartError> {
+    std::path::absolute(path).map_err(cannot(format!("cannot find {}", path.display())))
+}
+
+async fn bind_debug(settings: &Settings) -> Result<Option<Socket>, StartError> {
+    let Some(path) = &settings.debug_socket else { return Ok(None) };
+    let what = format!("cannot listen on {} (--debug-unix-socket)", path.display());
+    let socket = Socket::bind(path).map_err(cannot(what))?;
+    let Some(address) = settings.debug_http else { return Ok(Some(socket)) };
+    let what = format!("cannot listen on {address} (--debug-http-addr)");
+    socket.and_on(address).await.map(Some).map_err(cannot(what))
+}
+
+fn loader(settings: &Settings) -> Result<Option<Loader>, LoadError> {
+    let Some(dir) = &settings.hooks_dir else { return Ok(None) };
+    let with_copies = settings.hooks_reload.then(|| Loader::with_copies(dir, &settings.tmp_dir));
+    with_copies.unwrap_or_else(|| Loader::without_copies(dir)).map(Some)
+}
+
+fn check_names(hooks: &[Arc<Hook>]) -> Result<(), StartError> {
+    let mut names: Vec<&str> = hooks.iter().map(|hook| &*hook.name).collect();
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(StartError::Name(pair[0].to_owned())),
+        None => Ok(()),
+    }
 }
 
 async fn serve(listener: TcpListener, shown: Arc<Shown>, stop: CancellationToken) {
@@ -190,11 +236,11 @@ async fn wait_for_api(
     }
 }
 
-impl Operator {
+impl Core {
     fn new(
         settings: Settings,
         logger: Logger,
-        (loader, hooks): (Loader, Vec<Arc<Hook>>),
+        (loader, hooks): (Option<Loader>, Vec<Arc<Hook>>),
         (clients, metrics): (Clients, OperatorMetrics),
         (tasks, stop): (TaskTracker, CancellationToken),
     ) -> Self {
@@ -209,15 +255,26 @@ impl Operator {
         let hooks = ActiveHooks::default();
         hooks.replace(set);
         Self {
+            runner: Runner {
+                logger: logger.clone(),
+                hooks_dir: settings.hooks_dir.clone(),
+                tmp_dir: settings.tmp_dir.clone(),
+                keep_tmp_files: settings.keep_tmp_files,
+                proxy_hook_json: settings.proxy_hook_json,
+                client: clients.control.clone(),
+                patcher: Patcher::new(clients.patch, settings.patcher_qps, settings.patcher_burst),
+                hook_metrics: Registry::default(),
+                stop: stop.clone(),
+                end_hooks: CancellationToken::new(),
+                lease_lost: AtomicBool::new(false),
+            },
             api: ObjectApi(clients.control),
             standby: AtomicBool::new(settings.lease.is_some()),
             workers: Mutex::default(),
             tasks,
             ready: AtomicBool::new(false),
             hub: Hub::new(clients.watch, sink, metrics.clone(), stop.child_token()),
-            patcher: Patcher::new(clients.patch, settings.patcher_qps, settings.patcher_burst),
             schedules: Schedules::default(),
-            hook_metrics: Registry::default(),
             prepared: tokio::sync::OnceCell::new(),
             hooks,
             loader,
@@ -225,17 +282,14 @@ impl Operator {
             registered: Mutex::default(),
             reload_failure: Mutex::default(),
             settings,
-            log_level: LogLevel::new(logger.clone()),
-            logger,
+            log_level: LogLevel::new(logger),
             queues,
             metrics,
-            end_hooks: CancellationToken::new(),
-            lease_lost: AtomicBool::new(false),
             stop,
         }
     }
 
-    async fn run(self: Arc<Self>, socket: Socket) -> Result<(), StartError> {
+    async fn run(self: Arc<Self>, socket: Option<Socket>) -> Result<(), StartError> {
         self.show(socket);
         let election = self.settings.lease.clone().map(|lease| Election::new(self.api.clone(), lease));
         let mut lost = false;
@@ -245,7 +299,7 @@ impl Operator {
                 if let Some(since) = election.acquire(&self.stop).await {
                     self.act();
                     lost = !election.keep(since, &self.stop).await;
-                    self.lease_lost.store(lost, Ordering::SeqCst);
+                    self.runner.lease_lost.store(lost, Ordering::SeqCst);
                     self.stop.cancel();
                 }
             }
@@ -268,7 +322,7 @@ impl Operator {
         let time = self.settings.shutdown_timeout;
         let end_hooks = async {
             tokio::time::sleep(time.saturating_sub(hook::GRACE)).await;
-            self.end_hooks.cancel();
+            self.runner.end_hooks.cancel();
             tokio::time::sleep(time.min(hook::GRACE) + MARGIN).await;
         };
         tokio::select! {
@@ -282,19 +336,20 @@ impl Operator {
 
     /// Another replica acts soon: hooks have a moment, and what they asked for is not done any more.
     async fn end_now(&self) -> Result<(), StartError> {
-        self.end_hooks.cancel();
+        self.runner.end_hooks.cancel();
         let _ = tokio::time::timeout(LOST_END, self.tasks.wait()).await;
         hook::kill_all();
         Err(StartError::LeaseLost)
     }
 
     /// Starts what people and probes look at.
-    fn show(self: &Arc<Self>, socket: Socket) {
+    fn show(self: &Arc<Self>, socket: Option<Socket>) {
         let operator = self.clone();
         self.tasks.spawn(async move { operator.tick().await });
         if self.settings.hooks_reload {
             self.tasks.spawn(self.clone().follow_hooks());
         }
+        let Some(socket) = socket else { return };
         let operator = self.clone();
         self.tasks.spawn(async move {
             if let Err(error) = socket.serve(operator).await {

@@ -10,6 +10,7 @@ mod control_plane;
 mod faults;
 mod hooks;
 mod leader;
+mod library;
 mod operator;
 mod orphans;
 mod programs;

@@ -12,7 +12,8 @@ use axum::{Json, Router};
 
 use crate::config::AdmissionBinding;
 use crate::context::{BindingContext, Event};
-use crate::operator::{HookState, Operator};
+use crate::operator::active::HookState;
+use crate::operator::core::Core;
 use crate::queue::BindingType;
 use crate::webhook::admission::{Response, Review};
 use crate::webhook::path_of;
@@ -23,7 +24,7 @@ const AT_ONCE: usize = 64;
 /// Largest question in bytes: an object before and after a change, of which the API server takes 3 MiB each.
 const LARGEST: usize = 16 << 20;
 
-pub(super) fn router(operator: Arc<Operator>) -> Router {
+pub(super) fn router(operator: Arc<Core>) -> Router {
     Router::new()
         .route("/hooks/{*id}", post(answer))
         .layer(DefaultBodyLimit::disable())
@@ -32,7 +33,7 @@ pub(super) fn router(operator: Arc<Operator>) -> Router {
 }
 
 async fn answer(
-    State(operator): State<Arc<Operator>>,
+    State(operator): State<Arc<Core>>,
     Path(id): Path<String>,
     headers: HeaderMap,
     body: String,
@@ -52,7 +53,7 @@ async fn answer(
     Json(review.reply(&response)).into_response()
 }
 
-impl Operator {
+impl Core {
     async fn admit(self: &Arc<Self>, id: &str, review: String) -> Response {
         let Some((state, binding, kind)) = self.admission_binding(id) else {
             return Response::refusal(500, format!("there is no hook for '{id}'"));

@@ -11,7 +11,7 @@ use axum::routing::post;
 use axum::{Json, Router};
 
 use crate::context::{BindingContext, Event};
-use crate::operator::Operator;
+use crate::operator::core::Core;
 use crate::queue::BindingType;
 use crate::webhook::conversion::{Object, Reply, Request, Review, parse_response, source_versions};
 use crate::webhook::server::{Limits, limit};
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Largest question in bytes: the API server has a whole list converted at once.
 const LARGEST: usize = 256 << 20;
 
-pub(super) fn router(operator: Arc<Operator>) -> Router {
+pub(super) fn router(operator: Arc<Core>) -> Router {
     Router::new()
         .route("/{crd}", post(answer))
         .layer(DefaultBodyLimit::disable())
@@ -33,7 +33,7 @@ pub(super) fn router(operator: Arc<Operator>) -> Router {
 }
 
 async fn answer(
-    State(operator): State<Arc<Operator>>,
+    State(operator): State<Arc<Core>>,
     Path(crd): Path<String>,
     body: Bytes,
 ) -> Result<Json<Reply>, (StatusCode, String)> {
@@ -46,7 +46,7 @@ async fn answer(
     Ok(Json(review.request.reply(result)))
 }
 
-impl Operator {
+impl Core {
     /// What all hooks can convert.
     pub(super) fn conversions(&self) -> Conversions {
         let mut conversions = Conversions::default();

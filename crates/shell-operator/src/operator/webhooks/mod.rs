@@ -15,7 +15,8 @@ use axum::Router;
 use axum::routing::get;
 use tokio_util::sync::CancellationToken;
 
-use super::{Operator, WebhookServer};
+use super::WebhookServer;
+use super::core::Core;
 use crate::config::HookConfig;
 use crate::webhook::objects::Reach;
 use crate::webhook::server;
@@ -41,7 +42,7 @@ impl Kind {
     }
 }
 
-impl Operator {
+impl Core {
     /// Serves the webhooks that hooks ask for, until the operator ends.
     pub(super) async fn serve_webhooks(self: Arc<Self>) {
         let serve = async |kind| {
@@ -49,7 +50,7 @@ impl Operator {
                 self.serve_kind(kind).await;
             }
         };
-        tokio::join!(serve(Kind::Admission), serve(Kind::Conversion));
+        tokio::join!(Box::pin(serve(Kind::Admission)), Box::pin(serve(Kind::Conversion)));
     }
 
     /// Waits for a hook that asks for webhooks of this kind; false when the operator ends before.
@@ -75,33 +76,33 @@ impl Operator {
             Kind::Conversion => (self.settings.webhooks.conversion.clone(), conversion::router(self.clone())),
         };
         let router = router.route("/healthz", get(async || "ok\n"));
-        let serves = CancellationToken::new();
+        let listens = CancellationToken::new();
         if !self.settings.webhooks.self_signed {
             tokio::join!(
-                self.serve(&server, router, kind, &serves),
-                self.keep_registered(&server, kind, &serves)
+                self.serve(&server, router, kind, &listens),
+                self.keep_registered(&server, kind, &listens)
             );
             return;
         }
         let Some(own) = self.begin_own_certificates(&mut server, kind).await else { return };
         tokio::join!(
-            self.serve(&server, router, kind, &serves),
-            self.keep_registered(&server, kind, &serves),
+            self.serve(&server, router, kind, &listens),
+            self.keep_registered(&server, kind, &listens),
             self.keep_own_certificates(&server, kind, own),
         );
     }
 
-    /// Serves until the operator ends; cancels `serves` when it works for the first time.
-    async fn serve(&self, server: &WebhookServer, router: Router, kind: Kind, serves: &CancellationToken) {
+    /// Serves until the operator ends; cancels `listens` when it works for the first time.
+    async fn serve(&self, server: &WebhookServer, router: Router, kind: Kind, listens: &CancellationToken) {
         let mut attempts = Attempts::new(kind, "server");
         loop {
             let begun = || {
                 attempts.good(self);
-                serves.cancel();
+                listens.cancel();
             };
             let (router, tls) = (router.clone(), server.tls.clone());
-            let served = server::serve(router, server.listen, tls, self.stop.clone(), begun).await;
-            let Err(error) = served else { return };
+            let result = server::serve(router, server.listen, tls, self.stop.clone(), begun).await;
+            let Err(error) = result else { return };
             if !attempts.again(self, error).await {
                 return;
             }
@@ -109,11 +110,11 @@ impl Operator {
     }
 
     /// Leads the API server here as soon as it is answered, and keeps it so.
-    async fn keep_registered(&self, server: &WebhookServer, kind: Kind, serves: &CancellationToken) {
+    async fn keep_registered(&self, server: &WebhookServer, kind: Kind, listens: &CancellationToken) {
         let mut attempts = Attempts::new(kind, "registration");
         let mut changes = self.hooks_changed.subscribe();
         tokio::select! {
-            () = serves.cancelled() => {}
+            () = listens.cancelled() => {}
             () = self.stop.cancelled() => return,
         }
         loop {
@@ -175,13 +176,13 @@ impl Attempts {
     }
 
     /// The part works.
-    fn good(&mut self, operator: &Operator) {
+    fn good(&mut self, operator: &Core) {
         self.last.clear();
         operator.metrics.webhooks_failing(self.kind.as_str(), self.part, false);
     }
 
     /// Waits before the next attempt; false when the operator ends meanwhile.
-    async fn again(&mut self, operator: &Operator, error: String) -> bool {
+    async fn again(&mut self, operator: &Core, error: String) -> bool {
         operator.metrics.webhooks_failing(self.kind.as_str(), self.part, true);
         if error != self.last {
             tracing::error!(error, "webhooks cannot be set up, trying again");

@@ -7,7 +7,8 @@ use http::Method;
 use serde_json::{Value, json};
 
 use crate::config::AdmissionBinding;
-use crate::operator::{HookState, Operator};
+use crate::operator::active::HookState;
+use crate::operator::core::Core;
 use crate::webhook::objects;
 
 const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1";
@@ -15,7 +16,7 @@ const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1";
 const OWNER: &str = "shell-operator/owner";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-impl Operator {
+impl Core {
     /// Creates or repairs the admission configurations.
     pub(super) async fn register_admission(&self, ca: Vec<u8>) -> Result<(), String> {
         let states = self.hooks.get();

@@ -14,13 +14,14 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::{Attempts, Kind, LOOK};
-use crate::operator::{Operator, WebhookServer};
+use crate::operator::WebhookServer;
+use crate::operator::core::Core;
 use crate::webhook::certificates::{Bundle, LIFETIME, self_signed};
 
 /// Time that the API server has to take over a new authority.
 const SETTLE: Duration = Duration::from_secs(5);
 
-impl Operator {
+impl Core {
     /// Puts certificates of its own where the server and the registration read them. Tries until it works; `None`
     /// when the operator ends before.
     pub(super) async fn begin_own_certificates(
