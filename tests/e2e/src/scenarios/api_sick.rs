@@ -60,8 +60,12 @@ fn one(ctx: &Context<'_>, site: &Site, sickness: &Sickness) -> Result<()> {
     let did: Vec<String> = run.events.changes().iter().map(ToString::to_string).collect();
     ensure!(did.iter().all(|change| !change.contains("initialise")), "initialised again: {did:?}");
     ensure!(checks::invocations(ctx, site)? == units, "a unit was restarted: {did:?}");
-    ensure!(run.finished.code != Some(0), "kk ended with code 0 though the API did not answer");
-    run.expect_said(&["API"])?;
+    // A kubelet starts an API server again that hangs; a create that waited for it may end well, when it is true.
+    if run.finished.code == Some(0) {
+        checks::cluster_is_complete(ctx, site).context("kk said that the cluster is ready before it was")?;
+    } else {
+        run.expect_said(&["API"])?;
+    }
     ctx.until("the API answers again", std::time::Duration::from_mins(1), || {
         Ok(checks::nodes_are_ready(ctx, site).ok())
     })?;
