@@ -9,6 +9,7 @@ mod api;
 mod client;
 #[cfg(test)]
 mod fuzz;
+mod held;
 mod hub;
 mod limit;
 mod monitor;

@@ -1,12 +1,12 @@
 //! One binding's view of the cluster.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde::Serialize;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 
+use super::held::Held;
 use super::namespaces::Turn;
 use super::store::{Store, ViewChange};
 use super::{Sync, Watch};
@@ -80,32 +80,6 @@ enum Events {
     Dropped,
     /// They wait until the hook has had the state at start.
     Held(Held),
-}
-
-/// Changes that wait: one for each object, however often it changes, so that memory has a bound.
-#[derive(Default)]
-struct Held {
-    /// By watch, namespace and name; each with its place in the order of arrival.
-    changes: BTreeMap<(u64, String, String), (u64, Change)>,
-    arrived: u64,
-}
-
-impl Held {
-    fn push(&mut self, source: u64, mut change: Change) {
-        let Identity { namespace, name, .. } = &*change.identity;
-        let key = (source, namespace.clone(), name.clone());
-        if let Some((_, earlier)) = self.changes.get(&key) {
-            change.event = earlier.event.followed_by(change.event);
-        }
-        self.arrived += 1;
-        self.changes.insert(key, (self.arrived, change));
-    }
-
-    fn in_order(self) -> impl Iterator<Item = Change> {
-        let mut changes: Vec<(u64, Change)> = self.changes.into_values().collect();
-        changes.sort_by_key(|(place, _)| *place);
-        changes.into_iter().map(|(_, change)| change)
-    }
 }
 
 /// A watch that the monitor reads, and its view there.
@@ -386,7 +360,7 @@ impl Monitor {
 
     fn drop_held(&self, source: u64) {
         if let Events::Held(held) = &mut self.lock().events {
-            held.changes.retain(|(of, ..), _| *of != source);
+            held.drop_of(source);
         }
     }
 
@@ -426,75 +400,4 @@ impl Monitor {
 }
 
 #[cfg(test)]
-mod tests {
-    use rstest::rstest;
-
-    use super::*;
-
-    #[derive(Default)]
-    struct Delivered(Mutex<Vec<String>>);
-
-    impl Sink for Delivered {
-        fn deliver(&self, deliveries: Vec<Delivery>) {
-            let text = |Change { event, identity, item }: Change| {
-                let item = item.filter_result.map(|text| String::from_utf8(text.to_vec()).unwrap());
-                format!("{}:{}:{}", event.as_str(), identity.name, item.unwrap_or_default())
-            };
-            self.0.lock().unwrap().extend(deliveries.into_iter().map(|delivery| text(delivery.change)));
-        }
-    }
-
-    fn change(event: WatchEvent, name: &str, result: &str) -> ViewChange {
-        let identity = Arc::new(Identity { name: name.to_owned(), ..Identity::default() });
-        let item = Item { object: None, filter_result: Some(result.as_bytes().into()) };
-        ViewChange { view: 0, event, item, identity }
-    }
-
-    fn monitor() -> Arc<Monitor> {
-        Monitor::new("h".into(), 0, ConfigVersion::V1, KubernetesBinding::of_kind("Pod".to_owned()))
-    }
-
-    fn released(monitor: &Arc<Monitor>) -> Vec<String> {
-        let sink = Delivered::default();
-        monitor.release(&sink);
-        sink.0.into_inner().unwrap()
-    }
-
-    #[rstest]
-    #[case::new_and_changed(&[WatchEvent::Added, WatchEvent::Modified], "Added")]
-    #[case::changed_and_gone(&[WatchEvent::Modified, WatchEvent::Deleted], "Deleted")]
-    #[case::new_and_gone(&[WatchEvent::Added, WatchEvent::Modified, WatchEvent::Deleted], "Deleted")]
-    #[case::made_again(&[WatchEvent::Deleted, WatchEvent::Added, WatchEvent::Modified], "Added")]
-    #[case::changed(&[WatchEvent::Modified, WatchEvent::Modified], "Modified")]
-    fn of_an_object_one_change_waits(#[case] events: &[WatchEvent], #[case] expected: &str) {
-        let monitor = monitor();
-        monitor.hold();
-        for (number, event) in events.iter().enumerate() {
-            assert!(monitor.offer(1, &change(*event, "a", &number.to_string())).is_none());
-        }
-        assert_eq!(released(&monitor), [format!("{expected}:a:{}", events.len() - 1)]);
-    }
-
-    #[test]
-    fn what_waits_has_a_bound_and_keeps_its_order() {
-        let monitor = monitor();
-        monitor.hold();
-        for number in 0..10_000 {
-            monitor.offer(1, &change(WatchEvent::Modified, ["b", "a"][number % 2], &number.to_string()));
-        }
-        assert_eq!(released(&monitor), ["Modified:b:9998", "Modified:a:9999"]);
-        assert!(
-            monitor.offer(1, &change(WatchEvent::Modified, "a", "")).is_some(),
-            "released, events are delivered"
-        );
-    }
-
-    #[test]
-    fn what_comes_before_the_state_at_start_is_read_is_in_it() {
-        let monitor = monitor();
-        monitor.offer(1, &change(WatchEvent::Modified, "a", "1"));
-        monitor.snapshot_for_start();
-        monitor.offer(1, &change(WatchEvent::Modified, "a", "2"));
-        assert_eq!(released(&monitor), ["Modified:a:2"]);
-    }
-}
+mod tests;
