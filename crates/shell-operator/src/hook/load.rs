@@ -16,6 +16,9 @@ use crate::limiter::Limiter;
 const CONFIG_TIME: ConfigTime =
     ConfigTime { expected: Duration::from_secs(30), longest: Duration::from_mins(10) };
 
+/// Names of directories with copies of hooks begin so.
+pub(crate) const COPIES: &str = "shell-operator-hooks-";
+
 /// Why hooks could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
@@ -59,7 +62,7 @@ pub struct Loader {
 impl Loader {
     /// For the hooks in `dir`, of which copies are kept in a new directory of `tmp`.
     pub fn with_copies(dir: &Path, tmp: &Path) -> Result<Self, LoadError> {
-        let copies = tempfile::Builder::new().prefix("loaded-").tempdir_in(tmp);
+        let copies = tempfile::Builder::new().prefix(COPIES).tempdir_in(tmp);
         let copies = copies.map_err(|why| LoadError::Copies { dir: tmp.to_owned(), why })?;
         Ok(Self { dir: absolute(dir)?, copies: Some(copies) })
     }

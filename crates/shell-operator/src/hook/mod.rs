@@ -24,6 +24,7 @@ pub(crate) use function::SharedBody;
 pub use function::{Effects, HookBody, HookError, Input, Target};
 #[doc(hidden)]
 pub use lines::{Labels, LineLog};
+pub(crate) use load::COPIES;
 #[doc(hidden)]
 pub use load::{LoadError, Loader, load_all};
 pub(crate) use process::GRACE;

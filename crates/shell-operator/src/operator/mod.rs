@@ -20,6 +20,7 @@ mod schedules;
 mod settings;
 mod sink;
 mod start;
+mod tmp_dir;
 mod webhooks;
 
 pub use builder::{Builder, Handle, Operator};

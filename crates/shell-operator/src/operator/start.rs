@@ -23,6 +23,7 @@ use super::log_level::LogLevel;
 use super::runner::Runner;
 use super::schedules::Schedules;
 use super::sink::QueueSink;
+use super::tmp_dir;
 use crate::cluster::{self, ClientError, ClientSettings, Hub};
 use crate::config::MAIN_QUEUE;
 use crate::hook::{self, Hook, LoadError, Loader};
@@ -93,9 +94,11 @@ pub(super) async fn start(mut builder: Builder) -> Result<Handle, StartError> {
     tokio::spawn(hook::reap_orphans());
     settings.tmp_dir = absolute(&settings.tmp_dir)?;
     settings.hooks_dir = settings.hooks_dir.as_deref().map(absolute).transpose()?;
+    let mut in_use = None;
     if settings.hooks_dir.is_some() || settings.webhooks.self_signed {
         let what = format!("cannot use {} for temporary files", settings.tmp_dir.display());
-        make_tmp_dir(&settings.tmp_dir).map_err(|why| StartError::Io { what, why })?;
+        let prepared = tmp_dir::prepare(&settings.tmp_dir, settings.keep_tmp_files);
+        in_use = Some(prepared.map_err(|why| StartError::Io { what, why })?);
     }
     let metrics = OperatorMetrics::new(&settings.metrics_prefix);
     let clients = Clients::connect(&settings, &metrics).await?;
@@ -122,7 +125,12 @@ pub(super) async fn start(mut builder: Builder) -> Result<Handle, StartError> {
     let core = Core::new(settings, logger, (loader, hooks), (clients, metrics), (tasks, stop));
     let core = Arc::new(core);
     let _ = shown.operator.set(core.clone());
-    let run = tokio::spawn(core.clone().run(socket));
+    let running = core.clone();
+    let run = tokio::spawn(async move {
+        // Until the end, because hooks may run until then.
+        let _in_use = in_use;
+        running.run(socket).await
+    });
     Ok(Handle { core, run })
 }
 
@@ -202,11 +210,6 @@ impl Clients {
             address,
         })
     }
-}
-
-fn make_tmp_dir(dir: &Path) -> io::Result<()> {
-    std::fs::create_dir_all(dir)?;
-    tempfile::tempfile_in(dir).map(drop)
 }
 
 /// Waits until the API server answers anything at all.

@@ -1,0 +1,108 @@
+//! The directory for temporary files: what an operator that was killed left there is removed at the next start.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use crate::hook::COPIES;
+
+/// Held for as long as an operator uses the directory: a lock of the directory itself.
+#[derive(Debug)]
+pub(super) struct InUse(#[expect(dead_code, reason = "the lock ends with the file")] Option<File>);
+
+/// Makes the directory if it is missing, and removes what was left in it, unless another operator uses it or files are
+/// to be kept.
+pub(super) fn prepare(dir: &Path, keep: bool) -> io::Result<InUse> {
+    fs::create_dir_all(dir)?;
+    let user = tempfile::tempfile_in(dir)?.metadata()?.uid();
+    let lock = File::open(dir)?;
+    match lock.try_lock() {
+        Ok(()) => {
+            let removed = if keep { 0 } else { sweep(dir, user)? };
+            if removed > 0 {
+                tracing::info!(removed, "removed temporary files of an operator that was killed");
+            }
+        }
+        Err(TryLockError::WouldBlock) => {}
+        // Some network file systems have no locks: then nothing is known of other operators.
+        Err(TryLockError::Error(error)) => {
+            tracing::debug!(error = error.to_string(), "cannot lock the directory for temporary files");
+            return Ok(InUse(None));
+        }
+    }
+    // Another operator that starts at this moment removes what is left; this one has made nothing yet.
+    lock.lock_shared()?;
+    Ok(InUse(Some(lock)))
+}
+
+/// Removes files of runs and copies of hooks that belong to the user; how many there were.
+fn sweep(dir: &Path, user: u32) -> io::Result<usize> {
+    let mut removed = 0;
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        // Somebody else may remove it at the same time.
+        let Ok(metadata) = entry.metadata() else { continue };
+        let own = metadata.uid() == user;
+        let gone = match (own, metadata.is_dir()) {
+            (true, false) if is_of_a_run(&name) => fs::remove_file(entry.path()),
+            (true, true) if name.starts_with(COPIES) => fs::remove_dir_all(entry.path()),
+            _ => continue,
+        };
+        removed += usize::from(gone.is_ok());
+    }
+    Ok(removed)
+}
+
+/// Whether `name` is like `hook-a-sh-binding-context-12-1770000000000000000-0.json`: process, nanoseconds, number.
+fn is_of_a_run(name: &str) -> bool {
+    let kinds =
+        ["-binding-context-", "-metrics-", "-object-patch-", "-admission-response-", "-conversion-response-"];
+    let Some(id) = kinds.iter().find_map(|kind| Some(name.rsplit_once(kind)?.1)) else { return false };
+    let parts: Vec<&str> = id.trim_end_matches(".json").split('-').collect();
+    parts.len() == 3 && parts.iter().all(|part| part.parse::<u64>().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hook::RunFiles;
+
+    fn names(dir: &Path) -> Vec<String> {
+        let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<String> = entries.map(|name| name.into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn what_a_killed_operator_left_is_removed_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["hook-of-mine.json", "a-metrics-1.json", "a-object-patch-x-y-z"] {
+            fs::write(dir.path().join(name), "").unwrap();
+        }
+        fs::create_dir(dir.path().join("loaded-abc")).unwrap();
+        let others = names(dir.path());
+        RunFiles::create(dir.path(), "a/b.sh", true).unwrap();
+        fs::create_dir_all(dir.path().join(format!("{COPIES}abc/below"))).unwrap();
+        assert_eq!(names(dir.path()).len(), others.len() + 6);
+        drop(prepare(dir.path(), true).unwrap());
+        assert_eq!(names(dir.path()).len(), others.len() + 6, "they are to be kept");
+        let _in_use = prepare(dir.path(), false).unwrap();
+        assert_eq!(names(dir.path()), others);
+    }
+
+    #[test]
+    fn files_of_an_operator_that_runs_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = prepare(dir.path(), false).unwrap();
+        RunFiles::create(dir.path(), "a", true).unwrap();
+        let _second = prepare(dir.path(), false).unwrap();
+        assert_eq!(names(dir.path()).len(), 5);
+        drop(first);
+        let _third = prepare(dir.path(), false).unwrap();
+        assert_eq!(names(dir.path()).len(), 5, "the second one runs");
+    }
+}
