@@ -35,6 +35,14 @@ impl Needs {
         needs
     }
 
+    /// Whether all that `views` see follows from what is needed but the version: not so when one sees every version, or
+    /// when a filter reads the clock.
+    pub(super) fn decide(&self, views: &[View]) -> bool {
+        let timeless =
+            |view: &View| view.filter.as_ref().is_some_and(|filter| !filter.source().contains("now"));
+        *self != Self::All && views.iter().all(timeless)
+    }
+
     fn add(&mut self, keys: &[String]) {
         let Some((key, rest)) = keys.split_first() else {
             *self = Self::All;
@@ -79,6 +87,41 @@ fn copy_members(object: &[u8], needed: &[(String, Needs)], out: &mut Vec<u8>) ->
     }
     out.push(b'}');
     Some(())
+}
+
+/// What names an object and its version, without a parser.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Head<'a> {
+    pub(super) namespace: &'a str,
+    pub(super) name: &'a str,
+    pub(super) version: &'a str,
+    /// All of the text but the version.
+    pub(super) rest: [&'a [u8]; 2],
+}
+
+/// The head of an object. `None` when a part of it is missing, or is no plain string.
+pub(super) fn head(object: &[u8]) -> Option<Head<'_>> {
+    let metadata = member(object, "metadata")?;
+    let (mut namespace, mut name, mut version) = ("", None, None);
+    for member in Members::of(metadata)? {
+        let (key, value) = member?;
+        match key {
+            b"namespace" => namespace = plain_text(value)?,
+            b"name" => name = Some(plain_text(value)?),
+            b"resourceVersion" => version = Some(plain_text(value)?),
+            _ => {}
+        }
+    }
+    let version = version?;
+    let begin = version.as_ptr() as usize - object.as_ptr() as usize;
+    let rest = [&object[..begin], &object[begin + version.len()..]];
+    Some(Head { namespace, name: name?, version, rest })
+}
+
+/// The text of a string without escapes.
+fn plain_text(value: &[u8]) -> Option<&str> {
+    let text = value.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    if text.contains(&b'\\') { None } else { std::str::from_utf8(text).ok() }
 }
 
 /// The member `key` of an object, as text.
@@ -225,12 +268,42 @@ mod tests {
         }
     }
 
+    #[rstest]
+    #[case::filters(&[".a", ".b"], true)]
+    #[case::every_version(&[".a", ""], false)]
+    #[case::clock(&[".a | now"], false)]
+    #[case::everything(&["."], false)]
+    fn the_needs_decide_unless_more_matters(#[case] filters: &[&str], #[case] expected: bool) {
+        let views: Vec<View> = filters.iter().map(|filter| view(filter, false)).collect();
+        assert_eq!(Needs::of(&views).decide(&views), expected);
+    }
+
     /// Wherever the text is cut, there is no panic and no end of reading beyond it.
     #[test]
     fn what_is_not_whole_is_not_cut() {
         let needs = Needs::of(&[view(".z", false)]);
         for length in 0..OBJECT.len() {
             assert_eq!(needs.prune(&OBJECT.as_bytes()[..length]), None, "{length}");
+        }
+    }
+
+    #[test]
+    fn a_head_is_read_without_a_parser() {
+        let object =
+            br#"{"kind":"K","metadata":{"resourceVersion":"12","name":"n","namespace":"ns"},"a":"12"}"#;
+        let found = head(object).unwrap();
+        assert_eq!((found.namespace, found.name, found.version), ("ns", "n", "12"));
+        assert_eq!(
+            found.rest.concat(),
+            br#"{"kind":"K","metadata":{"resourceVersion":"","name":"n","namespace":"ns"},"a":"12"}"#
+        );
+        for other in [
+            &br#"{"metadata":{"name":"n"}}"#[..],
+            br#"{"metadata":{"name":"\u0041","resourceVersion":"1"}}"#,
+            br#"{"metadata":{"name":"n","resourceVersion":1}}"#,
+            b"[]",
+        ] {
+            assert_eq!(head(other), None);
         }
     }
 

@@ -1,6 +1,7 @@
 //! What is known of the objects of one watch, and what changed.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use jaq_json::Val;
@@ -32,6 +33,8 @@ pub(super) struct Store {
 struct Stored {
     version: u64,
     round: u32,
+    /// Of the text that it was read from, without the version; `None` when it is not known.
+    fingerprint: Option<NonZeroU64>,
     object: Option<Arc<[u8]>>,
     /// For each view with a filter its result.
     results: Box<[Option<Arc<[u8]>>]>,
@@ -95,9 +98,15 @@ pub(super) fn digest(
     } else {
         None
     };
-    let stored = Stored { version: version_number(&version), round: 0, object, results };
-    let key = format!("{namespace}\0{name}").into_boxed_str();
+    let version_read = version_number(&version);
+    let stored = Stored { version: version_read, round: 0, fingerprint: None, object, results };
+    let key = key_of(&namespace, &name).into_boxed_str();
     Ok((Digest { key, stored }, version))
+}
+
+/// What an object is found by: sorted by it, objects are in the order of snapshots.
+pub(super) fn key_of(namespace: &str, name: &str) -> String {
+    [namespace, name].join("\0")
 }
 
 /// Objects of built-in kinds come without kind and version inside a list.
@@ -130,10 +139,25 @@ fn version_number(version: &str) -> u64 {
     })
 }
 
+impl Digest {
+    /// The same, read from a text with this fingerprint.
+    pub(super) fn with_fingerprint(mut self, fingerprint: Option<NonZeroU64>) -> Self {
+        self.stored.fingerprint = fingerprint;
+        self
+    }
+}
+
 impl Store {
     /// Begins a full list.
     pub(super) fn begin_list(&mut self) {
         self.round = self.round.wrapping_add(1);
+    }
+
+    /// Takes a new version of an object whose text is as it was otherwise; false when that is not so, or not known.
+    pub(super) fn renew(&mut self, key: &str, fingerprint: NonZeroU64, version: &str) -> bool {
+        let round = self.round;
+        let known = self.objects.get_mut(key).filter(|known| known.fingerprint == Some(fingerprint));
+        known.map(|known| (known.version, known.round) = (version_number(version), round)).is_some()
     }
 
     /// Takes a new state of an object and says what changed. `Added` or `Modified` follows from what is known.
@@ -303,6 +327,19 @@ mod tests {
         assert_eq!(show(&gone), [(0, "Deleted", Some("\"1\"".to_owned()))]);
         assert_eq!(gone[0].identity.name, "a");
         assert_eq!(store.len(), 1);
+    }
+
+    #[test]
+    fn a_version_of_an_object_that_is_otherwise_the_same_changes_nothing_else() {
+        let mut store = store(&[view(Some(".data.k"), false)]);
+        let (one, other) = (NonZeroU64::new(1).unwrap(), NonZeroU64::new(2).unwrap());
+        assert!(!store.renew("ns\0a", one, "2"), "it was read without a fingerprint");
+        store.put(object(&store, "a", 2, "1").with_fingerprint(Some(one)), "ConfigMap");
+        assert!(!store.renew("ns\0a", other, "3") && !store.renew("ns\0b", one, "3"));
+        store.begin_list();
+        assert!(store.renew("ns\0a", one, "3"));
+        assert_eq!(store.objects["ns\0a"].version, 3);
+        assert!(store.end_list("ConfigMap").is_empty(), "the list had it");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The task behind a watch: it lists the objects and follows their changes, for as long as the watch lives.
 
+use std::hash::{BuildHasher, RandomState};
+use std::num::NonZeroU64;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +13,10 @@ use tokio::time::Instant;
 
 use super::api;
 use super::monitor::Sink;
-use super::prune::{Needs, member};
+use super::prune::{Head, Needs, head, member};
 use super::scan::ItemScanner;
 use super::store::{self, View, ViewChange};
-use super::watch::{State, Subscriber, Sync, Watch};
+use super::watch::{State, Sync, Watch};
 use crate::config::WatchEvent;
 use crate::metrics::OperatorMetrics;
 
@@ -40,6 +42,8 @@ pub(super) struct Watcher {
     views: Vec<View>,
     /// What the views need of an object.
     needs: Needs,
+    /// How the texts of objects are told apart, when nothing but what the filters read matters.
+    fingerprints: Option<RandomState>,
     client: Client,
     sink: Arc<dyn Sink>,
     metrics: OperatorMetrics,
@@ -80,7 +84,8 @@ impl Watcher {
     ) -> Self {
         let views = watch.lock().store.views.clone();
         let needs = Needs::of(&views);
-        Self { watch, views, needs, client, sink, metrics }
+        let fingerprints = needs.decide(&views).then(RandomState::new);
+        Self { watch, views, needs, fingerprints, client, sink, metrics }
     }
 
     /// Lists and watches without an end.
@@ -208,32 +213,63 @@ impl Watcher {
             Err(error) if api::is_expired(&error) => return End::Expired,
             Err(error) => return End::Broken(api::explain(&error)),
         };
+        self.read_lines(body, version, list_again, pause).await
+    }
+
+    /// Takes the lines of a watch until it ends.
+    async fn read_lines(
+        &self,
+        body: impl AsyncBufRead,
+        version: &mut String,
+        list_again: Instant,
+        pause: &mut Duration,
+    ) -> End {
         let mut body = pin!(body);
         let mut resync = pin!(tokio::time::sleep_until(list_again));
+        let mut silence = pin!(tokio::time::sleep(SILENCE));
         let (mut line, began, mut quiet) = (Vec::new(), Instant::now(), true);
         loop {
-            line.clear();
-            // One large object must not hold its memory for as long as the watch lasts.
-            line.shrink_to(USUAL_LINE);
             let read = tokio::select! {
                 biased;
                 () = &mut resync => return End::Resync,
-                read = tokio::time::timeout(SILENCE, body.read_until(b'\n', &mut line)) => read,
+                read = body.fill_buf() => read,
+                () = &mut silence => return End::Broken("the API server is silent".to_owned()),
             };
-            match read {
-                Err(_) => return End::Broken("the API server is silent".to_owned()),
-                Ok(Err(error)) => return End::Broken(error.to_string()),
-                Ok(Ok(0)) if quiet && began.elapsed() < SHORTEST => {
+            let piece = match read {
+                Err(error) => return End::Broken(error.to_string()),
+                Ok([]) if !line.is_empty() => return End::Broken("an event was cut off".to_owned()),
+                Ok([]) if quiet && began.elapsed() < SHORTEST => {
                     return End::Broken("the API server ended it at once".to_owned());
                 }
-                Ok(Ok(0)) => return End::Closed,
-                Ok(Ok(_)) => {}
-            }
-            if let Some(end) = self.take_line(&line, version) {
+                Ok([]) => return End::Closed,
+                Ok(piece) => piece,
+            };
+            silence.as_mut().reset(Instant::now() + SILENCE);
+            let (used, end) = match memchr::memchr(b'\n', piece) {
+                None => {
+                    line.extend_from_slice(piece);
+                    (piece.len(), None)
+                }
+                Some(newline) => {
+                    // Most lines come whole, and need no copy.
+                    let end = if line.is_empty() {
+                        self.take_line(&piece[..newline], version)
+                    } else {
+                        line.extend_from_slice(&piece[..newline]);
+                        self.take_line(&line, version)
+                    };
+                    line.clear();
+                    // One large object must not hold its memory for as long as the watch lasts.
+                    line.shrink_to(USUAL_LINE);
+                    *pause = PAUSE.0;
+                    quiet = false;
+                    (newline + 1, end)
+                }
+            };
+            body.consume_unpin(used);
+            if let Some(end) = end {
                 return end;
             }
-            *pause = PAUSE.0;
-            quiet = false;
         }
     }
 
@@ -266,8 +302,16 @@ impl Watcher {
         };
         let pruned = self.needs.prune(raw);
         let raw = pruned.as_deref().unwrap_or(raw);
+        let head = self.fingerprints.as_ref().and_then(|keys| Some((keys, head(raw)?)));
+        let fingerprint = head.as_ref().and_then(|(keys, head)| NonZeroU64::new(keys.hash_one(head.rest)));
+        if let (Some((_, head)), Some(fingerprint)) = (&head, fingerprint)
+            && event != Some(WatchEvent::Deleted)
+            && self.renew(event, head, fingerprint, started)
+        {
+            return Some(head.version.to_owned());
+        }
         let (digest, version) = match store::digest(raw, resource, &self.views, report) {
-            Ok(digested) => digested,
+            Ok((digest, version)) => (digest.with_fingerprint(fingerprint), version),
             Err(error) => {
                 tracing::error!(error = error.why, "cannot read an object of {}", self.what());
                 return None;
@@ -284,14 +328,31 @@ impl Watcher {
             self.deliver(&state, &changes);
         }
         if event.is_some() {
-            let done = started.elapsed();
-            for Subscriber { monitor, .. } in
-                state.subscribers.iter().filter(|one| one.monitor.follower().is_none())
-            {
-                monitor.times(&self.metrics).observe(done, filtered);
-            }
+            self.observe(&state, started.elapsed(), filtered);
         }
         Some(version)
+    }
+
+    /// Takes a new version of an object of which nothing else that matters has changed: most events are such.
+    fn renew(
+        &self,
+        event: Option<WatchEvent>,
+        head: &Head<'_>,
+        fingerprint: NonZeroU64,
+        started: Instant,
+    ) -> bool {
+        let key = store::key_of(head.namespace, head.name);
+        let mut state = self.watch.lock();
+        let renewed = state.store.renew(&key, fingerprint, head.version);
+        if renewed && event.is_some() {
+            self.observe(&state, started.elapsed(), Duration::ZERO);
+        }
+        renewed
+    }
+
+    fn observe(&self, state: &State, event: Duration, filter: Duration) {
+        let own = state.subscribers.iter().filter(|one| one.monitor.follower().is_none());
+        own.for_each(|one| one.monitor.times(&self.metrics).observe(event, filter));
     }
 
     /// Hands changes to the bindings; those of one object together.
