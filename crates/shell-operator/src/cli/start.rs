@@ -8,7 +8,7 @@ use super::flags::{host, host_and_port, switch};
 use super::webhook_args::WebhookArgs;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use shell_operator::cluster::{ClientSettings, RateLimit};
+use shell_operator::cluster::{self, ClientSettings, RateLimit};
 use shell_operator::log::{Format, Level, LogLayer, Logger};
 use shell_operator::{duration, operator};
 use tokio::signal::unix::{SignalKind, signal};
@@ -186,8 +186,7 @@ pub(crate) fn run(args: StartArgs) -> anyhow::Result<()> {
     let logger = Logger::new(format, !args.log.log_no_time, args.log.log_level, Box::new(std::io::stderr()));
     let layer = LogLayer { logger: logger.clone(), libraries: args.debug_kubernetes_api };
     tracing_subscriber::registry().with(layer).init();
-    // Fails only when it was done before, which is as good.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    cluster::install_crypto_provider();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(std::thread::available_parallelism().map_or(2, |count| count.get().min(4)))
         .enable_all()

@@ -9,6 +9,7 @@ use kube::Client;
 use kube::client::ClientBuilder;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 
+use super::api::chain;
 use super::limit::Guard;
 use crate::metrics::ClientMetrics;
 
@@ -51,7 +52,13 @@ pub enum ClientError {
     Config(String),
     /// The configuration cannot be used.
     #[error("cannot use the Kubernetes client configuration: {0}")]
-    Client(#[from] kube::Error),
+    Client(String),
+}
+
+impl From<kube::Error> for ClientError {
+    fn from(error: kube::Error) -> Self {
+        Self::Client(chain(&error))
+    }
 }
 
 /// A client for `settings` whose requests are counted by what `metrics` makes for its address. Does not talk to the
@@ -76,13 +83,47 @@ pub async fn connect(
 
 async fn configuration(settings: &ClientSettings) -> Result<Config, ClientError> {
     let options = KubeConfigOptions { context: settings.context.clone(), ..KubeConfigOptions::default() };
-    let wrong = |error: kube::config::KubeconfigError| ClientError::Config(error.to_string());
+    let wrong = |error: kube::config::KubeconfigError| ClientError::Config(chain(&error));
     match (&settings.kubeconfig, &settings.context) {
         (Some(path), _) => {
             let kubeconfig = Kubeconfig::read_from(path).map_err(wrong)?;
             Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(wrong)
         }
         (None, Some(_)) => Config::from_kubeconfig(&options).await.map_err(wrong),
-        (None, None) => Config::infer().await.map_err(|error| ClientError::Config(error.to_string())),
+        (None, None) => Config::infer().await.map_err(|error| ClientError::Config(chain(&error))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::install_crypto_provider;
+    use crate::metrics::OperatorMetrics;
+
+    async fn connect_with(certificate: &str, key: &str) -> Result<Client, ClientError> {
+        install_crypto_provider();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("kubeconfig");
+        let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/x509-v1");
+        let user = format!("client-certificate: {fixtures}/{certificate}, client-key: {fixtures}/{key}");
+        let text = format!(
+            "{{apiVersion: v1, kind: Config, current-context: x, contexts: [{{name: x, context: {{cluster: c, user: u}}}}], \
+             clusters: [{{name: c, cluster: {{server: 'https://127.0.0.1:1'}}}}], users: [{{name: u, user: {{{user}}}}}]}}"
+        );
+        std::fs::write(&path, text).unwrap();
+        let settings = ClientSettings { kubeconfig: Some(path), ..ClientSettings::default() };
+        connect(&settings, |address| OperatorMetrics::new("p_").of_client(address)).await
+    }
+
+    #[tokio::test]
+    async fn a_client_certificate_may_be_of_version_1() {
+        assert!(connect_with("client.crt", "client.key").await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn what_is_wrong_with_a_certificate_is_said_once() {
+        let Err(error) = connect_with("client.crt", "client.crt").await else { panic!("this is no key") };
+        let text = format!("{:#}", anyhow::Error::from(error));
+        assert_eq!(text.matches("missing a private key").count(), 1, "{text}");
     }
 }

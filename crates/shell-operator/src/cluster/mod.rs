@@ -7,6 +7,7 @@
 
 mod api;
 mod client;
+mod crypto;
 #[cfg(test)]
 mod fuzz;
 mod held;
@@ -25,6 +26,7 @@ pub(crate) use api::chain;
 #[doc(hidden)]
 pub use api::explain;
 pub use client::{ClientError, ClientSettings, RateLimit, connect};
+pub use crypto::install_crypto_provider;
 #[doc(hidden)]
 pub use hub::Hub;
 #[doc(hidden)]

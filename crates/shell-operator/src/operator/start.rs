@@ -87,8 +87,7 @@ pub enum StartError {
 
 /// Starts what a builder has put together.
 pub(super) async fn start(mut builder: Builder) -> Result<Handle, StartError> {
-    // Fails only when it was done before, which is as good.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    cluster::install_crypto_provider();
     let logger = builder.take_logger();
     let Builder { mut settings, stop, hooks: mut functions, .. } = builder;
     tokio::spawn(hook::reap_orphans());

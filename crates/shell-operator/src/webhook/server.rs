@@ -64,7 +64,10 @@ impl TlsFiles {
         };
         let chain = read(&self.certificate)?;
         let key = PrivateKeyDer::from_pem_file(&self.key).map_err(|error| bad(&self.key, &error))?;
-        let builder = ServerConfig::builder();
+        // Not the default of the process: a certificate that does not fit its key must be refused.
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let builder = builder.map_err(|error| error.to_string())?;
         let builder = if self.client_ca.is_empty() {
             builder.with_no_client_auth()
         } else {
