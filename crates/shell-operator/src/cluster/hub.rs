@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::monitor::{Monitor, Sink};
 use super::namespaces::{self, Router};
+use super::reader::Reader;
 use super::store::View;
 use super::{FindError, Resource, Resources, Selection, Watch};
 use crate::config::{KubernetesBinding, LabelSelector, NamespaceSelector};
@@ -20,6 +21,7 @@ pub struct Hub {
     resources: Resources,
     sink: Arc<dyn Sink>,
     metrics: OperatorMetrics,
+    reader: Reader,
     stop: CancellationToken,
     watches: Mutex<HashMap<Selection, Vec<Arc<Watch>>>>,
 }
@@ -34,7 +36,8 @@ impl Hub {
     ) -> Arc<Self> {
         let resources = Resources::new(client.clone());
         let sink = Arc::new(Router(sink));
-        Arc::new(Self { client, resources, sink, metrics, stop, watches: Mutex::default() })
+        let reader = Reader::start(stop.clone());
+        Arc::new(Self { client, resources, sink, metrics, reader, stop, watches: Mutex::default() })
     }
 
     /// The client of the watches.
@@ -136,7 +139,7 @@ impl Hub {
     }
 
     fn run(&self, watch: &Arc<Watch>) {
-        watch.start(self.client.clone(), self.sink.clone(), self.metrics.clone());
+        watch.start(self.client.clone(), self.sink.clone(), self.metrics.clone(), &self.reader);
     }
 
     /// Ends a monitor: watches that nobody else reads are stopped.

@@ -16,6 +16,7 @@ mod limit;
 mod monitor;
 mod namespaces;
 mod prune;
+mod reader;
 mod resources;
 mod scan;
 mod store;

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Resource;
 use super::monitor::{Monitor, Sink, Source};
+use super::reader::Reader;
 use super::store::{Store, View};
 use super::watcher::Watcher;
 use crate::config::WatchEvent;
@@ -165,13 +166,19 @@ impl Watch {
     }
 
     /// Begins to list and watch, unless it has begun before.
-    pub(super) fn start(self: &Arc<Self>, client: Client, sink: Arc<dyn Sink>, metrics: OperatorMetrics) {
+    pub(super) fn start(
+        self: &Arc<Self>,
+        client: Client,
+        sink: Arc<dyn Sink>,
+        metrics: OperatorMetrics,
+        reader: &Reader,
+    ) {
         if std::mem::replace(&mut self.lock().started, true) {
             return;
         }
-        let watcher = Watcher::new(self.clone(), client, sink, metrics);
+        let watcher = Watcher::new(self.clone(), client, sink, metrics, reader.pace());
         let stop = self.stop.clone();
-        tokio::spawn(async move {
+        reader.spawn(async move {
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = watcher.run() => {}

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use super::api;
 use super::monitor::Sink;
 use super::prune::{Head, Needs, head, member};
+use super::reader::Pace;
 use super::scan::ItemScanner;
 use super::store::{self, View, ViewChange};
 use super::watch::{State, Sync, Watch};
@@ -47,6 +48,7 @@ pub(super) struct Watcher {
     client: Client,
     sink: Arc<dyn Sink>,
     metrics: OperatorMetrics,
+    pace: Pace,
 }
 
 /// Why a watch request ended.
@@ -81,11 +83,12 @@ impl Watcher {
         client: Client,
         sink: Arc<dyn Sink>,
         metrics: OperatorMetrics,
+        pace: Pace,
     ) -> Self {
         let views = watch.lock().store.views.clone();
         let needs = Needs::of(&views);
         let fingerprints = needs.decide(&views).then(RandomState::new);
-        Self { watch, views, needs, fingerprints, client, sink, metrics }
+        Self { watch, views, needs, fingerprints, client, sink, metrics, pace }
     }
 
     /// Lists and watches without an end.
@@ -310,6 +313,7 @@ impl Watcher {
         {
             return Some(head.version.to_owned());
         }
+        self.pace.seen();
         let (digest, version) = match store::digest(raw, resource, &self.views, report) {
             Ok((digest, version)) => (digest.with_fingerprint(fingerprint), version),
             Err(error) => {
@@ -344,6 +348,9 @@ impl Watcher {
         let key = store::key_of(head.namespace, head.name);
         let mut state = self.watch.lock();
         let renewed = state.store.renew(&key, fingerprint, head.version);
+        if renewed {
+            self.pace.unseen();
+        }
         if renewed && event.is_some() {
             self.observe(&state, started.elapsed(), Duration::ZERO);
         }
