@@ -1,4 +1,5 @@
-//! What the operator costs: memory, time to start, time to a hook, CPU. `cargo bench -p shell-operator`
+//! What the operator costs: memory, time to start, time to a hook, CPU. `cargo bench -p shell-operator`, or some
+//! measurements only: `cargo bench -p shell-operator -- latency filter_and_idle`
 //!
 //! Everything is measured on the program itself, against an API server and etcd that this starts on loopback as the
 //! tests do. One line a figure:
@@ -42,8 +43,10 @@ fn main() -> ExitCode {
     println!("creating two sets of {} ConfigMaps", objects::COUNT);
     bench.api.fill(measures::LARGE, 10 << 10);
     bench.api.fill(measures::SMALL, 1 << 10);
+    let only: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let wanted = |name: &str| only.is_empty() || only.iter().any(|word| word == name);
     let mut good = true;
-    for measure in measures::ALL {
+    for (_, measure) in measures::ALL.into_iter().filter(|(name, _)| wanted(name)) {
         for figure in measure(&bench) {
             println!("{figure}");
             good &= figure.is_reached();
