@@ -113,3 +113,20 @@ fn a_run_too_short_to_be_looked_at_does_not_hide_what_an_earlier_one_used() {
         metrics.text().contains("p_hook_run_max_rss_bytes{binding=\"b\",hook=\"h\",queue=\"main\"} 4096")
     );
 }
+
+/// The first text in each call that names a metric.
+fn names_in(source: &str) -> Vec<&str> {
+    let calls = ["self.set(", "self.add(", "self.observe(", "histogram("];
+    let code = source.split("#[cfg(test)]").next().unwrap();
+    let after = calls.iter().flat_map(|call| code.split(call).skip(1));
+    after.filter_map(|text| text.trim_start().strip_prefix('"')?.split('"').next()).collect()
+}
+
+#[test]
+fn every_metric_is_in_the_reference() {
+    let reference = include_str!("../../../../docs/shell-operator/reference.md");
+    let names = [names_in(include_str!("own.rs")), names_in(include_str!("client.rs"))].concat();
+    assert!(names.contains(&"live_ticks") && names.len() > 20, "{names:?}");
+    let missing: Vec<&&str> = names.iter().filter(|name| !reference.contains(&format!("`{name}`"))).collect();
+    assert!(missing.is_empty(), "not in docs/shell-operator/reference.md: {missing:?}");
+}
