@@ -4,10 +4,7 @@ use kk_config::Host;
 use kk_engine::{Pipeline, ProbeSpec};
 
 use crate::{
-    capability::Capabilities,
-    host_layout::{CLUSTER_CA, KUBELET_CONF},
-    inputs::Inputs,
-    precheck::MACHINE_ID,
+    capabilities::os::identity, capability::Capabilities, inputs::Inputs, precheck::MACHINE_ID,
     requirements::Protocol,
 };
 
@@ -35,9 +32,7 @@ pub(crate) fn specs<'a>(
 
 /// What a delete asks: whether a cluster is there, and whose. The record of what kk made is in every answer.
 pub(crate) fn delete_spec() -> ProbeSpec {
-    ProbeSpec {
-        files: [KUBELET_CONF, CLUSTER_CA].map(str::to_owned).into(),
-        units: ["kubelet.service".to_owned()].into(),
-        ..ProbeSpec::default()
-    }
+    let mut probe = ProbeSpec::default();
+    identity::asks(&mut probe);
+    probe
 }

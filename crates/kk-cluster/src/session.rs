@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     BuildError, Options, Probed,
     artifacts::{self, Artifacts, Programs},
-    capabilities::runtime,
+    capabilities::{os::identity, runtime},
     capability::{Capabilities, requirements},
     images::Images,
     inputs::{Inputs, Presence, Scope, api_host},
@@ -174,7 +174,7 @@ impl Session {
     /// A host holds a cluster that kk did not make, or the plan cannot be built.
     pub fn plan_delete(&self, probed: &Probed) -> Result<Plan, BuildError> {
         let inputs = self.delete_inputs(probed)?;
-        delete_cluster::check(&inputs)?;
+        identity::refuse_strangers(&inputs)?;
         Ok(Plan::new(delete_cluster::pipeline(&inputs), &probed.facts)?)
     }
 

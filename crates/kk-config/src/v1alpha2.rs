@@ -175,7 +175,8 @@ pub struct System {
     pub post_cluster_install: Vec<CustomScript>,
     /// Scripts to run at the end.
     pub post_install: Vec<CustomScript>,
-    /// Leave the operating system as it is.
+    /// Leave host name, swap, `SELinux`, firewall, kernel modules, kernel settings and limits as they are. What the cluster
+    /// itself needs is still made: its lines of /etc/hosts, etcd's user, its directories.
     #[serde(rename = "skipConfigureOS")]
     pub skip_configure_os: bool,
     /// Kernel settings in addition to the installer's own; they win where both name a key.

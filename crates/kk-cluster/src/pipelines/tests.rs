@@ -128,6 +128,70 @@ fn a_delete_does_not_end_a_cluster_of_somebody_else() {
 }
 
 #[test]
+fn a_delete_is_for_the_cluster_of_the_file_only() {
+    let spec = testing::sample("three-nodes.yaml");
+    let (name, own) = (spec.name.clone(), format!("cluster\t{}\tca-1\t-", spec.name));
+    let other = |record: &[&str], spoil: fn(&mut kk_engine::Facts)| {
+        let mut probed = recorded(&spec, &[&own]);
+        let facts = probed.facts.get_mut(&spec.hosts[1].name).unwrap();
+        facts.owned = record.to_vec().into();
+        spoil(facts);
+        delete_of(&spec, &probed, true).err().map(|error| error.to_string())
+    };
+    let other_ca = format!("cluster\t{name}\tca-2\t-");
+    let file = |sum: &str| kk_engine::FileFact { sha256: sum.to_owned(), ..Default::default() };
+    assert_eq!(other(&[&own], |_| {}), None);
+    assert_eq!(other(&["made\t/etc/etcd.env"], |_| {}), None, "an older record, nothing known");
+    for (found, said) in [
+        (other(&["cluster\tprod\tca-1\t-"], |_| {}), "(cluster prod)"),
+        (
+            other(&["made\t/etc/etcd.env"], |facts| {
+                facts.reply(&crate::capabilities::os::identity::TOKEN, "prod\n");
+            }),
+            "(cluster prod)",
+        ),
+        (other(&[&other_ca], |_| {}), "certificates of 2 clusters"),
+    ] {
+        let found = found.unwrap();
+        assert!(found.contains(said) && found.contains("nothing is removed"), "{found}");
+    }
+    let mut probed = recorded(&spec, &["made\t/etc/kubernetes/kubelet.conf"]);
+    for (facts, sum) in probed.facts.values_mut().zip(["a", "b", "b"]) {
+        facts.files.insert("/etc/kubernetes/pki/ca.crt".into(), file(sum));
+    }
+    assert!(delete_of(&spec, &probed, true).is_err());
+}
+
+#[tokio::test]
+async fn a_delete_spares_a_namesake_of_the_cluster() {
+    let spec = testing::sample("all-in-one.yaml");
+    let directory = tempfile::tempdir().unwrap();
+    let session = testing::session(spec.clone(), directory.path());
+    let fresh = testing::fresh(&spec);
+    let inputs = session.create_inputs(&fresh).await.unwrap();
+    inputs.pki.save().unwrap();
+    let ours = inputs.pki.ca_sum();
+    for (ca, spared) in [(ours.as_str(), false), ("another", true)] {
+        let probed = recorded(&spec, &[&format!("cluster\t{}\t{ca}\t-", spec.name)]);
+        assert_eq!(session.plan_delete(&probed).is_err(), spared, "{ca}");
+    }
+}
+
+/// Without the file's permission to configure the operating system, its own settings stay, and the cluster comes up.
+#[tokio::test]
+async fn a_host_that_is_configured_by_other_means_gets_what_the_cluster_needs() {
+    let mut spec = testing::sample("all-in-one.yaml");
+    spec.system.skip_configure_os = true;
+    let plan = plan_of(spec, |facts| facts.selinux = "enforcing".into()).await;
+    for task in ["record_identity", "write_hosts_block", "create_users", "create_directories"] {
+        assert!(plan.contains(task), "{task}: {plan}");
+    }
+    for task in ["disable_swap", "relax_selinux", "load_kernel_modules", "apply_sysctls", "raise_limits"] {
+        assert!(!plan.contains(task), "{task}");
+    }
+}
+
+#[test]
 fn a_delete_sets_selinux_to_enforcing_where_it_was() {
     let spec = testing::sample("all-in-one.yaml");
     for (line, enforces) in [("saved\t/etc/selinux/config", true), ("made\t/etc/etcd.env", false)] {

@@ -205,3 +205,59 @@ async fn settings_that_a_running_cluster_cannot_change_are_refused() {
         assert_eq!(found, [(Severity::Error, (*what).to_owned())]);
     }
 }
+
+#[tokio::test]
+async fn what_a_running_node_cannot_change_is_refused_on_each_node() {
+    let mut facts = well();
+    facts.reply(&crate::capabilities::runtime::ROOT, "/var/lib/containerd\n");
+    facts.reply(&crate::capabilities::os::NODE_NAME, "old-name\n");
+    assert_eq!(findings(facts.clone()).await, [], "the node has not joined");
+    facts.files.insert("/etc/kubernetes/kubelet.conf".into(), FileFact::default());
+    let mut spec = spec();
+    spec.registry.containerd_data_dir = "/srv/containerd".into();
+    let wanted = [
+        "its name in the cluster is old-name, the file says node1",
+        "its containerd data is in /var/lib/containerd, the file says /srv/containerd",
+    ];
+    assert_eq!(findings_of(&spec, facts).await, wanted.map(|what| (Severity::Error, what.to_owned())));
+}
+
+#[tokio::test]
+async fn a_host_of_another_cluster_is_refused() {
+    let with = |record: Vec<String>, token: &str| {
+        let mut facts = Facts { owned: record.into(), ..well() };
+        facts.reply(&crate::capabilities::os::identity::TOKEN, token);
+        facts
+    };
+    let made = || "made\t/etc/etcd.env".to_owned();
+    let name = spec().name;
+    for (cluster, token, refused) in [
+        (Some("prod"), "", Some("it belongs to the cluster prod")),
+        (Some(&*name), "", None),
+        (None, "prod\n", Some("it belongs to the cluster prod")),
+        (None, &*name, None),
+        (None, "", None),
+    ] {
+        let facts = |ours: &str| {
+            let head = cluster.map(|cluster| format!("cluster\t{cluster}\t{ours}\t-"));
+            with(head.into_iter().chain([made()]).collect(), token)
+        };
+        let refused: Vec<_> = refused.into_iter().map(|what| (Severity::Error, what.to_owned())).collect();
+        assert_eq!(findings_with(&spec(), facts).await, refused, "{cluster:?} {token}");
+    }
+}
+
+#[tokio::test]
+async fn a_worker_of_a_namesake_is_refused() {
+    let mut spec = testing::sample("three-nodes.yaml");
+    spec.hosts[2].roles.retain(|role| *role != kk_config::Role::Etcd);
+    let directory = tempfile::tempdir().unwrap();
+    let session = testing::session(spec.clone(), directory.path());
+    let mut fresh = testing::fresh(&spec);
+    let worker = &spec.hosts[2];
+    let head = format!("cluster\t{}\tanother\t-", spec.name);
+    fresh.facts.get_mut(&worker.name).unwrap().owned = vec![head].into();
+    let findings = precheck(&capabilities(&spec), &session.create_inputs(&fresh).await.unwrap());
+    let wanted = format!("it belongs to another cluster of the name {}", spec.name);
+    assert_eq!(findings.into_iter().map(|finding| finding.message).collect::<Vec<_>>(), [wanted]);
+}

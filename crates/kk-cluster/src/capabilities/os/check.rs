@@ -101,6 +101,9 @@ fn capacity(host: &Host, facts: &Facts, found: &mut Findings) {
 
 /// What the tasks of this capability change, said before they do.
 fn adaptations(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
+    if inputs.spec.system.skip_configure_os {
+        return;
+    }
     if !facts.swaps.is_empty() {
         found.adapted(
             host,

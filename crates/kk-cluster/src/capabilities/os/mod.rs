@@ -6,20 +6,31 @@ mod create_directories;
 mod create_users;
 mod disable_firewall;
 mod disable_swap;
+pub(crate) mod identity;
+mod immutable;
 mod load_kernel_modules;
 mod raise_limits;
+mod record_identity;
 mod record_settings;
 mod relax_selinux;
 mod restore_host;
 mod set_hostname;
 mod write_hosts_block;
 
+#[cfg(test)]
+pub(crate) use immutable::NODE_NAME;
+
 use std::collections::BTreeMap;
 
 use kk_config::{Host, ProxyMode, Spec};
 use kk_engine::{ProbeSpec, Task};
 
-use crate::{BuildError, capability::Capability, findings::Findings, inputs::Inputs};
+use crate::{
+    BuildError,
+    capability::Capability,
+    findings::{Findings, Setting},
+    inputs::Inputs,
+};
 
 /// The operating system of every host.
 pub(crate) struct Os;
@@ -29,39 +40,55 @@ impl Capability for Os {
         "os"
     }
 
-    fn skipped(&self, inputs: &Inputs) -> Option<&'static str> {
-        inputs.spec.system.skip_configure_os.then_some("spec.system.skipConfigureOS is set")
-    }
-
-    fn asks(&self, inputs: &Inputs, _host: &Host, probe: &mut ProbeSpec) {
+    fn asks(&self, inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
         check::asks(probe);
+        identity::asks(probe);
+        if host.is_node() {
+            probe.ask(&immutable::NODE_NAME);
+        }
         probe.units.extend(disable_firewall::UNITS.map(str::to_owned));
         probe.modules.extend(kernel_modules(inputs.spec).into_iter().map(str::to_owned));
     }
 
     fn findings(&self, inputs: &Inputs, found: &mut Findings) {
+        identity::findings(inputs, found);
         check::findings(inputs, found);
     }
 
+    fn immutable(&self, inputs: &Inputs) -> Vec<Setting> {
+        immutable::settings(inputs)
+    }
+
     fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
-        Ok(vec![
-            set_hostname::task(inputs),
+        let mut tasks = vec![
+            record_identity::task(inputs),
             write_hosts_block::task(inputs),
             create_users::task(inputs),
             create_directories::task(inputs),
-            disable_swap::task(inputs),
-            relax_selinux::task(inputs),
-            disable_firewall::task(inputs),
-            load_kernel_modules::task(inputs),
-            record_settings::task(inputs),
-            apply_sysctls::task(inputs),
-            raise_limits::task(inputs)?,
-        ])
+        ];
+        if !inputs.spec.system.skip_configure_os {
+            tasks.extend(configure(inputs)?);
+        }
+        tasks.push(record_settings::task(inputs));
+        Ok(tasks)
     }
 
     fn remove(&self, inputs: &Inputs) -> Vec<Task> {
         vec![restore_host::task(inputs)]
     }
+}
+
+/// What an administrator may want to do by other means. What other capabilities build on is not among it.
+fn configure(inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
+    Ok(vec![
+        set_hostname::task(inputs),
+        disable_swap::task(inputs),
+        relax_selinux::task(inputs),
+        disable_firewall::task(inputs),
+        load_kernel_modules::task(inputs),
+        apply_sysctls::task(inputs),
+        raise_limits::task(inputs)?,
+    ])
 }
 
 /// Kernel modules that are loaded now and at every boot.

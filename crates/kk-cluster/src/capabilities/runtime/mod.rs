@@ -3,7 +3,7 @@
 mod containerd;
 
 #[cfg(test)]
-pub(crate) use containerd::DATA;
+pub(crate) use containerd::{DATA, ROOT};
 
 use kk_config::{Credentials, Secret, Spec};
 

@@ -4,6 +4,7 @@ mod check;
 mod configure_containerd;
 mod configure_registries;
 mod files;
+mod immutable;
 mod registries;
 mod remove_containerd;
 mod remove_pod_networks;
@@ -17,14 +18,14 @@ use kk_engine::{ProbeSpec, Task};
 use crate::{
     BuildError,
     capability::Capability,
-    findings::Findings,
+    findings::{Findings, Setting},
     inputs::{Inputs, Runtime},
     requirements::{ImageStage, ProgramStage, Recorded},
 };
 
-#[cfg(test)]
-pub(crate) use check::DATA;
 pub(super) use registries::{basic_auth, check as check_files};
+#[cfg(test)]
+pub(crate) use {check::DATA, immutable::ROOT};
 
 /// containerd on every node.
 pub(super) struct Containerd;
@@ -65,11 +66,16 @@ impl Capability for Containerd {
     fn asks(&self, inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
         if host.is_node() {
             check::asks(inputs.spec, probe);
+            probe.ask(&immutable::ROOT);
         }
     }
 
     fn findings(&self, inputs: &Inputs, found: &mut Findings) {
         check::findings(inputs, found);
+    }
+
+    fn immutable(&self, inputs: &Inputs) -> Vec<Setting> {
+        immutable::settings(inputs)
     }
 
     fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {

@@ -1,0 +1,159 @@
+//! Which cluster a host belongs to: the head of its record, or, where an older version made the record, what etcd says.
+
+use std::collections::BTreeSet;
+
+use kk_config::Host;
+use kk_engine::{Facts, ProbeSpec, Question, question};
+
+use crate::{
+    BuildError,
+    findings::Findings,
+    host_layout::{CLUSTER_CA, ETCD_CA, KUBELET_CONF},
+    inputs::Inputs,
+};
+
+/// The unit by which a record shows that the cluster of a host is kk's.
+const KUBELET_UNIT: &str = "/etc/systemd/system/kubelet.service";
+
+/// The name of the cluster in etcd's own settings; empty where there is none.
+pub(crate) const TOKEN: Question<String> = Question::new(
+    "etcd_token",
+    "sed -n 's/^ETCD_INITIAL_CLUSTER_TOKEN=kubekey-//p' /etc/etcd.env 2>/dev/null || :",
+    question::text,
+);
+
+/// What is known about the cluster of a host.
+#[derive(Default)]
+struct Belongs {
+    cluster: Option<String>,
+    etcd_ca: Option<String>,
+}
+
+/// What [`of`] and the refusals read.
+pub(crate) fn asks(probe: &mut ProbeSpec) {
+    probe.ask(&TOKEN);
+    probe.files.extend([KUBELET_CONF, CLUSTER_CA, ETCD_CA].map(str::to_owned));
+    probe.units.insert("kubelet.service".to_owned());
+}
+
+fn of(facts: &Facts) -> Belongs {
+    if let Some(identity) = facts.owned.identity() {
+        return Belongs {
+            cluster: Some(identity.cluster.clone()),
+            etcd_ca: Some(identity.ca_sha256.clone()),
+        };
+    }
+    if !facts.owns("/etc/etcd.env") {
+        return Belongs::default();
+    }
+    Belongs {
+        cluster: facts.answer(&TOKEN).answered().filter(|name| !name.is_empty()),
+        etcd_ca: facts.files.get(ETCD_CA).map(|file| file.sha256.clone()),
+    }
+}
+
+/// The name of another cluster that the host belongs to.
+fn other_name(inputs: &Inputs, facts: &Facts) -> Option<String> {
+    of(facts).cluster.filter(|cluster| *cluster != inputs.spec.name)
+}
+
+/// A create adds nothing to hosts of another cluster.
+pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
+    for (host, facts) in inputs.hosts() {
+        if let Some(other) = other_name(inputs, facts) {
+            found.error(
+                host,
+                format!("it belongs to the cluster {other}"),
+                format!("correct its address in the file; or delete {other} first, with the file of {other}"),
+            );
+            continue;
+        }
+        // What etcd hosts hold is judged with etcd.
+        let theirs = of(facts).etcd_ca.filter(|_| !host.has_role(&kk_config::Role::Etcd));
+        if theirs.is_some_and(|ca| ca != inputs.pki.ca_sum()) {
+            found.error(
+                host,
+                format!("it belongs to another cluster of the name {}", inputs.spec.name),
+                format!(
+                    "run where that cluster was created; or delete it first, with a file that names its hosts only, in a directory without kubekey/{}",
+                    inputs.spec.name
+                ),
+            );
+        }
+    }
+}
+
+/// Refuses to delete what is not the cluster of the file: a wrong address, or the file of another cluster.
+pub(crate) fn refuse_strangers(inputs: &Inputs) -> Result<(), BuildError> {
+    let of_file: Vec<(&Host, &Facts)> =
+        inputs.spec.hosts.iter().filter_map(|host| Some((host, inputs.facts(host)?))).collect();
+    let made_by_others = |facts: &Facts| {
+        let holds = facts.files.contains_key(KUBELET_CONF)
+            || facts.units.get("kubelet.service").is_some_and(|unit| unit.active);
+        holds && !facts.owns(KUBELET_UNIT)
+    };
+    let names = |is: &dyn Fn(&Facts) -> bool| -> Option<String> {
+        let names: Vec<&str> =
+            of_file.iter().filter(|(_, facts)| is(facts)).map(|(host, _)| host.name.as_str()).collect();
+        (!names.is_empty()).then(|| names.join(", "))
+    };
+    if let Some(names) = names(&made_by_others) {
+        return refuse(
+            &format!("on {names} is a cluster that kk did not make"),
+            "correct the file; or run `kubeadm reset` there, when that cluster is to go",
+        );
+    }
+    let elsewhere: Vec<String> = of_file
+        .iter()
+        .filter_map(|(host, facts)| Some(format!("{} (cluster {})", host.name, other_name(inputs, facts)?)))
+        .collect();
+    if !elsewhere.is_empty() {
+        return refuse(
+            &format!("the file is for the cluster {}, and {}", inputs.spec.name, belong(&elsewhere)),
+            "correct the addresses in the file, or delete that cluster with its own file",
+        );
+    }
+    let ours = inputs.pki.is_saved().then(|| inputs.pki.ca_sum());
+    if let (Some(ours), name) = (ours, &inputs.spec.name)
+        && let Some(names) = names(&|facts| of(facts).etcd_ca.is_some_and(|ca| ca != ours))
+    {
+        return refuse(
+            &format!(
+                "{names}: a cluster of the name {name}, but not the one of {}",
+                inputs.directory.join("pki").display()
+            ),
+            "run where that cluster was created, or in a directory without its namesake's certificates",
+        );
+    }
+    one_cluster(&of_file)
+}
+
+/// The certificates of the hosts are those of one cluster.
+fn one_cluster(of_file: &[(&Host, &Facts)]) -> Result<(), BuildError> {
+    let kinds: [fn(&Facts) -> Option<String>; 2] =
+        [|facts| of(facts).etcd_ca, |facts| Some(facts.files.get(CLUSTER_CA)?.sha256.clone())];
+    for ca in kinds {
+        let there: BTreeSet<String> = of_file.iter().filter_map(|(_, facts)| ca(facts)).collect();
+        if there.len() > 1 {
+            let named = |(host, facts): &(&Host, &Facts)| {
+                let ca = ca(facts)?;
+                Some(format!("{} (CA {})", host.name, ca.get(..8).unwrap_or(&ca)))
+            };
+            let hosts: Vec<String> = of_file.iter().filter_map(named).collect();
+            return refuse(
+                &format!("the hosts hold certificates of {} clusters: {}", there.len(), hosts.join(", ")),
+                "correct the addresses, or delete each cluster with a file that names its hosts only",
+            );
+        }
+    }
+    Ok(())
+}
+
+fn belong(hosts: &[String]) -> String {
+    let verb = if hosts.len() == 1 { "belongs" } else { "belong" };
+    format!("{} {verb} to another", hosts.join(", "))
+}
+
+fn refuse(what: &str, hint: &str) -> Result<(), BuildError> {
+    Err(BuildError::Foreign { what: format!("{what}; nothing is removed"), hint: hint.to_owned() })
+}

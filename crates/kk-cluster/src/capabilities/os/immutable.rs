@@ -1,0 +1,25 @@
+//! The name of a node: its credentials and its object in the API carry it.
+
+use kk_engine::{Question, question};
+
+use crate::{findings::Setting, host_layout::KUBELET_CONF, inputs::Inputs};
+
+/// The name that the kubelet is started with; empty where it has none.
+pub(crate) const NODE_NAME: Question<String> = Question::new(
+    "node_name",
+    r"sed -nE 's/.*--hostname-override=([^ ]+).*/\1/p' /etc/systemd/system/kubelet.service.d/10-kubeadm.conf 2>/dev/null || :",
+    question::text,
+);
+
+/// On every node that has joined.
+pub(super) fn settings(inputs: &Inputs) -> Vec<Setting> {
+    let joined = inputs.nodes().into_iter().filter(|(_, facts)| facts.files.contains_key(KUBELET_CONF));
+    let setting = |(host, facts): (&kk_config::Host, &kk_engine::Facts)| Setting {
+        host: Some(host.name.clone()),
+        what: "name in the cluster is",
+        field: "its name in spec.hosts",
+        there: facts.answer(&NODE_NAME).answered().filter(|name| !name.is_empty()),
+        wanted: host.name.clone(),
+    };
+    joined.map(setting).collect()
+}

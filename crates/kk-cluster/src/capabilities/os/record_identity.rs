@@ -1,0 +1,17 @@
+//! Record on each host which cluster it belongs to.
+
+use kk_engine::{HostWork, Task, actions::ClusterIdentity};
+
+use crate::{inputs::Inputs, slots};
+
+/// Before anything else is changed there, so that a delete with another cluster's file is refused. The CA must be on
+/// this machine's disk first: a host that names a lost one could not be used again.
+pub(super) fn task(inputs: &Inputs) -> Task {
+    let mut task = Task::new("record_identity", "Record the cluster");
+    for (host, _) in inputs.hosts() {
+        let identity = ClusterIdentity::new(&inputs.spec.name, inputs.pki.ca_sum());
+        let work = HostWork::new(vec![Box::new(identity)]).needs(slots::etcd_certificates_slot());
+        task = task.on(&host.name, work);
+    }
+    task
+}
