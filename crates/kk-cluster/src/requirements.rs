@@ -41,6 +41,16 @@ pub(crate) enum Protocol {
     Udp,
 }
 
+impl Protocol {
+    /// As firewalls write it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+        }
+    }
+}
+
 /// A port on which a program listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Port {

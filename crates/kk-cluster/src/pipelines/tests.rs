@@ -191,6 +191,21 @@ async fn a_host_that_is_configured_by_other_means_gets_what_the_cluster_needs() 
     }
 }
 
+#[tokio::test]
+async fn network_manager_is_told_of_the_interfaces_of_pods_where_it_runs() {
+    let plan = |active| {
+        plan_of(testing::sample("all-in-one.yaml"), move |facts| {
+            let unit = kk_engine::UnitFact { active, ..Default::default() };
+            facts.units.insert("NetworkManager.service".into(), unit);
+        })
+    };
+    assert!(!plan(false).await.contains("NetworkManager"));
+    let plan = plan(true).await;
+    for change in ["write /etc/NetworkManager/conf.d/99-kubekey.conf", "reload NetworkManager.service"] {
+        assert!(plan.contains(change), "{change}: {plan}");
+    }
+}
+
 #[test]
 fn a_delete_sets_selinux_to_enforcing_where_it_was() {
     let spec = testing::sample("all-in-one.yaml");

@@ -2,8 +2,11 @@
 
 use crate::{findings::Findings, inputs::Inputs};
 
-/// Clocks that are further apart than this break leases and certificates, in milliseconds.
-const CLOCK_SKEW_MS: i64 = 1000;
+/// Clocks that are further apart than this are not synchronised, in milliseconds: a warning.
+const UNSYNCHRONISED_MS: i64 = 1000;
+
+/// Clocks that are further apart than this break leases and tokens, in milliseconds: an error.
+const CLOCK_SKEW_MS: i64 = 30_000;
 
 /// What is made here is not valid on hosts whose clocks are further behind than this, or no longer, in milliseconds.
 const OWN_SKEW_MS: i64 = 10 * 60 * 1000;
@@ -25,13 +28,14 @@ pub(super) fn check(inputs: &Inputs, found: &mut Findings) {
     }
     for (host, facts) in hosts {
         let off = facts.clock_skew_ms - middle;
-        if off.abs() > CLOCK_SKEW_MS + unsure + facts.clock_uncertainty_ms {
-            let way = if off > 0 { "ahead of" } else { "behind" };
-            found.error(
-                host,
-                format!("its clock is {} ms {way} the other hosts'", off.unsigned_abs()),
-                "set up time synchronisation (chrony, systemd-timesyncd)",
-            );
+        let sure = off.abs() - unsure - facts.clock_uncertainty_ms;
+        let way = if off > 0 { "ahead of" } else { "behind" };
+        let message = format!("its clock is {} ms {way} the other hosts'", off.unsigned_abs());
+        let hint = "set up time synchronisation (chrony, systemd-timesyncd)";
+        if sure > CLOCK_SKEW_MS {
+            found.error(host, message, hint);
+        } else if sure > UNSYNCHRONISED_MS {
+            found.warning(host, message, hint);
         }
     }
 }

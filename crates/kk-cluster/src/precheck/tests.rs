@@ -6,7 +6,7 @@ use kk_config::{KubeVersion, Spec};
 use kk_engine::{Facts, FileFact, Severity, UnitFact};
 
 use super::*;
-use crate::{pipelines::create_cluster::capabilities, testing};
+use crate::{capabilities::os::firewall, pipelines::create_cluster::capabilities, testing};
 
 fn spec() -> Spec {
     Spec::all_in_one("node1", Ipv4Addr::new(192, 168, 0, 1), KubeVersion::default()).unwrap()
@@ -68,6 +68,29 @@ async fn each_trouble_is_found_with_its_weight() {
             |f| _ = f.files.insert("/etc/cni/net.d/87-podman.conflist".into(), FileFact::default()),
             Severity::Warning,
             "/etc/cni/net.d holds another network: 87-podman.conflist",
+        ),
+        (
+            |f| f.reply(&firewall::ACTIVE, "firewall firewalld\nopen 2379-10300/tcp\nopen 8472/tcp\n"),
+            Severity::Error,
+            "firewalld is active and closes 8472/udp",
+        ),
+        (
+            |f| f.reply(&firewall::ACTIVE, "firewall ufw\nopen 2379-10300/tcp\nopen 8472/udp\n"),
+            Severity::Warning,
+            "ufw is active",
+        ),
+        (
+            |f| f.reply(&firewall::ACTIVE, "firewall ufw\ntrusts 10.0.0.0/8\n"),
+            Severity::Warning,
+            "ufw is active",
+        ),
+        (
+            |f| {
+                let unit = UnitFact { enabled: true, ..UnitFact::default() };
+                f.units.insert("nm-cloud-setup.timer".into(), unit);
+            },
+            Severity::Warning,
+            "nm-cloud-setup is enabled: its routing rules break the network of pods",
         ),
         (|f| f.swaps = vec!["/dev/sdb1".into()], Severity::Adapted, "swap is on (/dev/sdb1)"),
         (|f| f.selinux = "enforcing".into(), Severity::Adapted, "SELinux is enforcing"),
@@ -260,4 +283,37 @@ async fn a_worker_of_a_namesake_is_refused() {
     let findings = precheck(&capabilities(&spec), &session.create_inputs(&fresh).await.unwrap());
     let wanted = format!("it belongs to another cluster of the name {}", spec.name);
     assert_eq!(findings.into_iter().map(|finding| finding.message).collect::<Vec<_>>(), [wanted]);
+}
+
+#[tokio::test]
+async fn a_firewall_that_the_file_stops_is_no_trouble() {
+    let mut facts = well();
+    facts.reply(&firewall::ACTIVE, "firewall firewalld\n");
+    for (skip, severity) in [(false, Severity::Adapted), (true, Severity::Error)] {
+        let mut spec = spec();
+        (spec.system.disable_firewall, spec.system.skip_configure_os) = (true, skip);
+        let found = findings_of(&spec, facts.clone()).await;
+        assert_eq!(found.iter().map(|finding| finding.0).collect::<Vec<_>>(), [severity]);
+    }
+}
+
+#[tokio::test]
+async fn clocks_are_judged_by_how_far_they_are_apart_for_sure() {
+    let spec = testing::sample("three-nodes.yaml");
+    for (skew, unsure, severity) in [
+        (900, 0, None),
+        (2_000, 0, Some(Severity::Warning)),
+        (2_000, 1_500, None),
+        (29_000, 0, Some(Severity::Warning)),
+        (-31_000, 0, Some(Severity::Error)),
+        (31_000, 2_000, Some(Severity::Warning)),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec.clone(), directory.path());
+        let mut fresh = testing::fresh(&spec);
+        let facts = fresh.facts.get_mut(&spec.hosts[2].name).unwrap();
+        (facts.clock_skew_ms, facts.clock_uncertainty_ms) = (skew, unsure);
+        let found = precheck(&capabilities(&spec), &session.create_inputs(&fresh).await.unwrap());
+        assert_eq!(found.first().map(|finding| finding.severity), severity, "{skew} {unsure}");
+    }
 }

@@ -1,8 +1,9 @@
 //! What every host must have, whatever runs on it.
 
-use kk_config::{Arch, Host, Role};
+use kk_config::{Arch, Host, ProxyMode, Role};
 use kk_engine::{Facts, ProbeSpec};
 
+use super::{firewall, packages};
 use crate::{findings::Findings, inputs::Inputs};
 
 /// Least memory of a control plane in KiB: kubeadm's own minimum of 1700 MB.
@@ -15,14 +16,18 @@ const FREE_KIB: u64 = 2 * 1024 * 1024;
 pub(crate) const NODE_TOOLS: [&str; 9] =
     ["tar", "mount", "umount", "ip", "iptables", "conntrack", "socat", "modprobe", "nsenter"];
 
+/// What IPVS is looked at and cleared with.
+const IPVS_TOOLS: [&str; 2] = ["ipset", "ipvsadm"];
+
 pub(super) fn asks(probe: &mut ProbeSpec) {
-    probe.tools.extend(NODE_TOOLS.map(str::to_owned));
+    probe.tools.extend(NODE_TOOLS.iter().chain(&IPVS_TOOLS).map(|tool| (*tool).to_owned()));
 }
 
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     for (host, facts) in inputs.hosts() {
         machine(host, facts, found);
-        tools(host, facts, found);
+        tools(inputs, host, facts, found);
+        firewall::findings(inputs, host, facts, found);
         capacity(host, facts, found);
         adaptations(inputs, host, facts, found);
         if !facts.addresses.contains(&host.internal_address.to_string()) {
@@ -54,14 +59,20 @@ fn machine(host: &Host, facts: &Facts, found: &mut Findings) {
     }
 }
 
-fn tools(host: &Host, facts: &Facts, found: &mut Findings) {
-    let needed: &[&str] = if host.is_node() { &NODE_TOOLS } else { &["tar"] };
-    let missing: Vec<&str> = needed.iter().copied().filter(|tool| !facts.tools.contains_key(*tool)).collect();
+fn tools(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
+    let lacks = |tools: &[&'static str]| -> Vec<&'static str> {
+        tools.iter().copied().filter(|tool| !facts.tools.contains_key(*tool)).collect()
+    };
+    let missing = lacks(if host.is_node() { &NODE_TOOLS } else { &["tar"] });
     if !missing.is_empty() {
-        found.error(
+        found.error(host, format!("missing: {}", missing.join(", ")), packages::hint(&facts.os_id, &missing));
+    }
+    let missing = lacks(&IPVS_TOOLS);
+    if host.is_node() && inputs.spec.kubernetes.proxy_mode == ProxyMode::Ipvs && !missing.is_empty() {
+        found.warning(
             host,
-            format!("missing: {}", missing.join(", ")),
-            "install them with the host's package manager (Debian: iproute2 iptables conntrack socat kmod util-linux)",
+            format!("missing: {}; without them a delete cannot clear IPVS and its sets", missing.join(", ")),
+            packages::hint(&facts.os_id, &missing),
         );
     }
 }

@@ -2,13 +2,16 @@
 
 mod apply_sysctls;
 pub(crate) mod check;
+mod configure_network_manager;
 mod create_directories;
 mod create_users;
 mod disable_firewall;
 mod disable_swap;
+pub(crate) mod firewall;
 pub(crate) mod identity;
 mod immutable;
 mod load_kernel_modules;
+mod packages;
 mod raise_limits;
 mod record_identity;
 mod record_settings;
@@ -43,7 +46,9 @@ impl Capability for Os {
     fn asks(&self, inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
         check::asks(probe);
         identity::asks(probe);
+        firewall::asks(probe);
         if host.is_node() {
+            configure_network_manager::asks(probe);
             probe.ask(&immutable::NODE_NAME);
         }
         probe.units.extend(disable_firewall::UNITS.map(str::to_owned));
@@ -85,6 +90,7 @@ fn configure(inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
         disable_swap::task(inputs),
         relax_selinux::task(inputs),
         disable_firewall::task(inputs),
+        configure_network_manager::task(inputs),
         load_kernel_modules::task(inputs),
         apply_sysctls::task(inputs),
         raise_limits::task(inputs)?,
