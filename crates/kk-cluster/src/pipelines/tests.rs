@@ -206,6 +206,22 @@ async fn network_manager_is_told_of_the_interfaces_of_pods_where_it_runs() {
     }
 }
 
+#[tokio::test]
+async fn what_a_boot_would_bring_back_is_changed_where_it_comes_from() {
+    use crate::capabilities::os::{disable_swap::UNITS, write_hosts_block::REWRITTEN};
+    for (rewritten, changed) in [("no\n", false), ("yes\n", true)] {
+        let plan = plan_of(testing::sample("all-in-one.yaml"), |facts| {
+            facts.reply(&UNITS, "dev-zram0.swap\n");
+            facts.reply(&REWRITTEN, rewritten);
+            let template = "/etc/cloud/templates/hosts.debian.tmpl".to_owned();
+            facts.files.insert(template, kk_engine::FileFact::default());
+        })
+        .await;
+        assert!(plan.contains("mask dev-zram0.swap"), "{plan}");
+        assert_eq!(plan.contains("write a block into /etc/cloud/templates/hosts.debian.tmpl"), changed);
+    }
+}
+
 #[test]
 fn a_delete_sets_selinux_to_enforcing_where_it_was() {
     let spec = testing::sample("all-in-one.yaml");

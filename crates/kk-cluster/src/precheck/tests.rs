@@ -6,7 +6,11 @@ use kk_config::{KubeVersion, Spec};
 use kk_engine::{Facts, FileFact, Severity, UnitFact};
 
 use super::*;
-use crate::{capabilities::os::firewall, pipelines::create_cluster::capabilities, testing};
+use crate::{
+    capabilities::os::{disable_swap::UNITS, firewall, write_hosts_block::REWRITTEN},
+    pipelines::create_cluster::capabilities,
+    testing,
+};
 
 fn spec() -> Spec {
     Spec::all_in_one("node1", Ipv4Addr::new(192, 168, 0, 1), KubeVersion::default()).unwrap()
@@ -51,7 +55,22 @@ async fn each_trouble_is_found_with_its_weight() {
         (|f| f.memory_kib = 1_000_000, Severity::Error, "memory 976 MiB is below the minimum of 1660 MiB"),
         (|f| f.cpus = 1, Severity::Error, "only 1 CPU, at least 2 needed"),
         (|f| _ = f.tools.remove("conntrack"), Severity::Error, "missing: conntrack"),
-        (|f| f.features.clear(), Severity::Error, "the kernel has no overlay file system"),
+        (|f| _ = f.features.remove("overlay"), Severity::Error, "the kernel has no overlay file system"),
+        (|f| _ = f.features.remove("vxlan"), Severity::Warning, "the kernel does not seem to have vxlan"),
+        (
+            |f| f.reply(&REWRITTEN, "yes\n"),
+            Severity::Warning,
+            "cloud-init writes /etc/hosts anew at each boot, and its template is not found",
+        ),
+        (
+            |f| {
+                f.reply(&REWRITTEN, "yes\n");
+                f.files.insert("/etc/cloud/templates/hosts.debian.tmpl".into(), FileFact::default());
+            },
+            Severity::Adapted,
+            "cloud-init writes /etc/hosts anew at each boot",
+        ),
+        (|f| f.reply(&UNITS, "dev-zram0.swap\n"), Severity::Adapted, "swap is on (dev-zram0.swap)"),
         (|f| _ = f.ports.insert(6443, "nginx".into()), Severity::Error, "port 6443 is taken by nginx"),
         (
             |f| _ = f.disks.insert("/usr/local/bin".into(), (9_000_000, 1024)),

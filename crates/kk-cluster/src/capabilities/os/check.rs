@@ -3,7 +3,7 @@
 use kk_config::{Arch, Host, ProxyMode, Role};
 use kk_engine::{Facts, ProbeSpec};
 
-use super::{firewall, packages};
+use super::{disable_swap, firewall, packages, write_hosts_block};
 use crate::{findings::Findings, inputs::Inputs};
 
 /// Least memory of a control plane in KiB: kubeadm's own minimum of 1700 MB.
@@ -29,6 +29,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
         tools(inputs, host, facts, found);
         firewall::findings(inputs, host, facts, found);
         capacity(host, facts, found);
+        kernel(inputs, host, facts, found);
         adaptations(inputs, host, facts, found);
         if !facts.addresses.contains(&host.internal_address.to_string()) {
             found.error(
@@ -110,15 +111,49 @@ fn capacity(host: &Host, facts: &Facts, found: &mut Findings) {
     }
 }
 
+/// Without it the packets of Services that cross a bridge are not seen by the packet filter.
+fn kernel(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
+    let has = |name: &str| facts.features.contains(name) || facts.modules.contains(name);
+    let vxlan = inputs.requirements.ports(host).iter().any(|port| port.program.contains("vxlan"));
+    let needed = [("br_netfilter", host.is_node()), ("vxlan", vxlan)];
+    let missing: Vec<&str> =
+        needed.into_iter().filter(|(name, needed)| *needed && !has(name)).map(|(name, _)| name).collect();
+    if !missing.is_empty() {
+        found.warning(
+            host,
+            format!("the kernel does not seem to have {}", missing.join(" and ")),
+            format!(
+                "install the modules of kernel {} (Ubuntu: linux-modules-extra-{}; Red Hat: kernel-modules-extra)",
+                facts.kernel, facts.kernel
+            ),
+        );
+    }
+}
+
 /// What the tasks of this capability change, said before they do.
 fn adaptations(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
+    let rewritten = facts.answer(&write_hosts_block::REWRITTEN).answered() == Some(true);
+    if rewritten && write_hosts_block::templates(facts).is_empty() {
+        found.warning(
+            host,
+            "cloud-init writes /etc/hosts anew at each boot, and its template is not found",
+            "set `manage_etc_hosts: false` in the host's cloud-config: without its lines a node does not find the API",
+        );
+    } else if rewritten {
+        found.adapted(
+            host,
+            "cloud-init writes /etc/hosts anew at each boot",
+            "the lines of the cluster are put into its template, too, and removed by delete",
+        );
+    }
     if inputs.spec.system.skip_configure_os {
         return;
     }
-    if !facts.swaps.is_empty() {
+    let swap = disable_swap::on(facts);
+    if !swap.is_empty() {
         found.adapted(
             host,
-            format!("swap is on ({})", facts.swaps.join(", ")),
+            format!("swap is on ({})", swap.join(", ")),
             "it is turned off, and on again by delete",
         );
     }

@@ -1,4 +1,4 @@
-//! Keep NetworkManager away from the interfaces of pods.
+//! Keep `NetworkManager` away from the interfaces of pods.
 
 use kk_engine::{
     Action, HostWork, Task,
@@ -18,7 +18,7 @@ const TEXT: &str = "# Written by kk. Changes made here are replaced by the next 
     interface-name:tunl*;interface-name:vxlan.calico;interface-name:cilium*;interface-name:lxc*;\
     interface-name:kube-ipvs0;interface-name:nodelocaldns\n";
 
-/// On nodes where NetworkManager runs.
+/// On nodes where `NetworkManager` runs.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("configure_network_manager", "Configure NetworkManager");
     for (host, facts) in inputs.nodes() {

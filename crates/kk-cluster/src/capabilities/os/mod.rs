@@ -6,7 +6,7 @@ mod configure_network_manager;
 mod create_directories;
 mod create_users;
 mod disable_firewall;
-mod disable_swap;
+pub(crate) mod disable_swap;
 pub(crate) mod firewall;
 pub(crate) mod identity;
 mod immutable;
@@ -18,7 +18,7 @@ mod record_settings;
 mod relax_selinux;
 mod restore_host;
 mod set_hostname;
-mod write_hosts_block;
+pub(crate) mod write_hosts_block;
 
 #[cfg(test)]
 pub(crate) use immutable::NODE_NAME;
@@ -47,8 +47,10 @@ impl Capability for Os {
         check::asks(probe);
         identity::asks(probe);
         firewall::asks(probe);
+        write_hosts_block::asks(probe);
         if host.is_node() {
             configure_network_manager::asks(probe);
+            disable_swap::asks(probe);
             probe.ask(&immutable::NODE_NAME);
         }
         probe.units.extend(disable_firewall::UNITS.map(str::to_owned));

@@ -1,6 +1,6 @@
 //! Write the names of the hosts into /etc/hosts.
 
-use kk_engine::{HostWork, Task, actions::Block};
+use kk_engine::{Action, Facts, HostWork, ProbeSpec, Question, Task, actions::Block, question};
 
 use crate::inputs::Inputs;
 
@@ -9,15 +9,48 @@ const BEGIN: &str = "# kubekey hosts BEGIN";
 /// Last line of the block.
 const END: &str = "# kubekey hosts END";
 
-/// Every host knows every other by name, and the address of the API.
+/// Whether cloud-init writes /etc/hosts anew at each boot. Its own header says so, whoever has configured it.
+pub(crate) const REWRITTEN: Question<bool> = Question::new(
+    "hosts_rewritten",
+    "if grep -qs manage_etc_hosts /etc/hosts || grep -qsE '^ *manage_etc_hosts: *([Tt]rue|template)' /etc/cloud/cloud.cfg \
+     /etc/cloud/cloud.cfg.d/*.cfg; then echo yes; else echo no; fi",
+    question::yes_or_no,
+);
+
+/// What cloud-init writes /etc/hosts from, by family of distributions.
+const CLOUD_TEMPLATES: [&str; 3] = [
+    "/etc/cloud/templates/hosts.debian.tmpl",
+    "/etc/cloud/templates/hosts.redhat.tmpl",
+    "/etc/cloud/templates/hosts.suse.tmpl",
+];
+
+/// What the task reads. Its blocks in templates are not in a pipeline that is built before the first look.
+pub(super) fn asks(probe: &mut ProbeSpec) {
+    probe.ask(&REWRITTEN);
+    for path in CLOUD_TEMPLATES {
+        probe.files.insert(path.to_owned());
+        Block::new(path, BEGIN, END, "").asks(probe);
+    }
+}
+
+/// The templates of cloud-init that write the file on this host.
+pub(super) fn templates(facts: &Facts) -> Vec<&'static str> {
+    if facts.answer(&REWRITTEN).answered() != Some(true) {
+        return Vec::new();
+    }
+    CLOUD_TEMPLATES.into_iter().filter(|path| facts.files.contains_key(*path)).collect()
+}
+
+/// Every host knows every other by name, and the address of the API. Also after a boot at which cloud-init writes the
+/// file: the template holds also where user data has turned that on, which wins over any file of the host.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let block = block(inputs);
     let mut task = Task::new("write_hosts_block", "Write /etc/hosts");
-    for (host, _) in inputs.hosts() {
-        task = task.on(
-            &host.name,
-            HostWork::new(vec![Box::new(Block::new("/etc/hosts", BEGIN, END, block.clone()))]),
-        );
+    for (host, facts) in inputs.hosts() {
+        let files = ["/etc/hosts"].into_iter().chain(templates(facts));
+        let actions =
+            files.map(|path| Box::new(Block::new(path, BEGIN, END, block.clone())) as Box<dyn Action>);
+        task = task.on(&host.name, HostWork::new(actions.collect()));
     }
     task
 }
