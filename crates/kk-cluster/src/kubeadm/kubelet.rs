@@ -23,7 +23,12 @@ pub(super) fn kubelet_configuration(inputs: &Inputs) -> Value {
         "cgroupDriver": if inputs.systemd_cgroups() { "systemd" } else { "cgroupfs" },
         "kubeReserved": {"cpu": "200m", "memory": "250Mi"},
         "systemReserved": {"cpu": "200m", "memory": "250Mi"},
-        "evictionHard": {"memory.available": "5%", "pid.available": "10%"},
+        // One threshold of the file switches off the defaults of all others, so those of the disks are said here.
+        "evictionHard": {
+            "memory.available": "5%", "pid.available": "10%",
+            "nodefs.available": "10%", "nodefs.inodesFree": "5%",
+            "imagefs.available": "15%", "imagefs.inodesFree": "5%",
+        },
         "evictionSoft": {"memory.available": "10%"},
         "evictionSoftGracePeriod": {"memory.available": "2m"},
         "evictionMaxPodGracePeriod": 120,
@@ -43,4 +48,29 @@ pub(super) fn kubelet_configuration(inputs: &Inputs) -> Value {
     }
     replace_top_level(&mut document, &kubernetes.kubelet_configuration);
     document
+}
+
+#[cfg(test)]
+mod tests {
+    use super::kubelet_configuration;
+    use crate::testing;
+
+    /// The kubelet takes 0 for each threshold that a file with any threshold does not name.
+    #[tokio::test]
+    async fn every_threshold_of_eviction_is_set() {
+        let spec = testing::sample("all-in-one.yaml");
+        let directory = tempfile::tempdir().unwrap();
+        let (session, fresh) = (testing::session(spec.clone(), directory.path()), testing::fresh(&spec));
+        let document = kubelet_configuration(&session.create_inputs(&fresh).await.unwrap());
+        let set = document["evictionHard"].as_object().unwrap();
+        for signal in [
+            "memory.available",
+            "nodefs.available",
+            "nodefs.inodesFree",
+            "imagefs.available",
+            "imagefs.inodesFree",
+        ] {
+            assert!(set.contains_key(signal), "{signal}");
+        }
+    }
 }
