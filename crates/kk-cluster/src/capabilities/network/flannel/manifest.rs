@@ -9,17 +9,18 @@ use crate::{BuildError, inputs::Inputs, requirements::Manifest};
 pub(super) fn manifest(inputs: &Inputs) -> Result<Manifest, BuildError> {
     let network = &inputs.spec.network;
     let backend = backend(inputs.spec).map_or("", kk_config::FlannelBackend::as_str);
+    let nftables = inputs.spec.kubernetes.proxy_mode == ProxyMode::Nftables;
     let values = json!({
         "flannel_tag": inputs.versions.flannel,
         "flannel_image": inputs.images.flannel(),
         "cni_plugin_image": inputs.images.flannel_cni_plugin(),
         "pods": network.pods,
         "pods_v6": network.pods_v6,
-        "nftables": inputs.spec.kubernetes.proxy_mode == ProxyMode::Nftables,
+        "nftables": nftables,
         "backend": backend,
         "api_address": api_address(inputs),
         "api_port": inputs.spec.control_plane_endpoint.port,
-        "config_sum": format!("{} {:?} {backend}", network.pods, network.pods_v6),
+        "config_sum": format!("{} {:?} {backend} {nftables}", network.pods, network.pods_v6),
     });
     let text = inputs.templates.render("network/flannel.yaml", &values)?;
     Ok(Manifest {
@@ -35,4 +36,39 @@ pub(super) fn manifest(inputs: &Inputs) -> Result<Manifest, BuildError> {
 fn api_address(inputs: &Inputs) -> String {
     let endpoint = &inputs.spec.control_plane_endpoint;
     endpoint.address.map_or_else(|| endpoint.domain.clone(), |address| address.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    async fn text(mode: ProxyMode) -> String {
+        let mut spec = testing::sample("three-nodes.yaml");
+        spec.kubernetes.proxy_mode = mode;
+        let directory = tempfile::tempdir().unwrap();
+        let (session, fresh) = (testing::session(spec.clone(), directory.path()), testing::fresh(&spec));
+        manifest(&session.create_inputs(&fresh).await.unwrap()).unwrap().file
+    }
+
+    #[tokio::test]
+    async fn flannel_travels_on_the_network_of_the_internal_addresses() {
+        let text = text(ProxyMode::Iptables).await;
+        assert!(text.contains("--iface=$(NODE_IP)"), "{text}");
+        assert!(
+            text.contains("{name: NODE_IP, valueFrom: {fieldRef: {fieldPath: status.hostIP}}}"),
+            "{text}"
+        );
+    }
+
+    /// Pods restart when their template changes, not when their configuration does.
+    #[tokio::test]
+    async fn a_change_of_the_configuration_restarts_the_pods() {
+        let annotation = |text: &str| {
+            let line = text.lines().find(|line| line.contains("kubekey.kubesphere.io/config"));
+            line.map(str::to_owned).unwrap()
+        };
+        let [iptables, nftables] = [text(ProxyMode::Iptables).await, text(ProxyMode::Nftables).await];
+        assert_ne!(annotation(&iptables), annotation(&nftables));
+    }
 }
