@@ -70,6 +70,12 @@ pub(crate) trait Capability: Sync {
         Ok(Vec::new())
     }
 
+    /// Tasks after those of all capabilities before it. `changes`: one of these has something to do, so what the probe saw
+    /// may no longer be true.
+    fn verify(&self, _inputs: &Inputs, _changes: bool) -> Vec<Task> {
+        Vec::new()
+    }
+
     /// Tasks that remove what the record of a host cannot name: processes, data, what programs wrote.
     fn remove(&self, _inputs: &Inputs) -> Vec<Task> {
         Vec::new()

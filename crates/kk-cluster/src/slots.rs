@@ -93,6 +93,11 @@ pub(crate) fn joined_slot(name: &str) -> SlotKey {
     host("joined", name)
 }
 
+/// The first kubelet with changed settings works.
+pub(crate) fn first_kubelet_slot() -> SlotKey {
+    cluster("first_kubelet")
+}
+
 /// The API lists all nodes.
 pub(crate) fn nodes_registered_slot() -> SlotKey {
     cluster("nodes_registered")

@@ -1,7 +1,7 @@
 //! `kk create cluster`.
 
 use kk_config::Spec;
-use kk_engine::{Module, Pipeline};
+use kk_engine::{HostWork, Module, Pipeline, Task};
 
 use crate::{
     BuildError,
@@ -11,7 +11,7 @@ use crate::{
         programs::Programs, runtime, verify::Verify,
     },
     capability::Capabilities,
-    inputs::Inputs,
+    inputs::{Inputs, Presence},
 };
 
 /// From bare hosts to a cluster that works; on a cluster that is there, whatever is missing or changed. For all hosts.
@@ -37,10 +37,25 @@ pub(crate) fn capabilities(spec: &Spec) -> Capabilities {
 }
 
 pub(crate) fn pipeline(inputs: &Inputs) -> Result<Pipeline, BuildError> {
-    let module = |capability: &&'static dyn crate::capability::Capability| match capability.skipped(inputs) {
-        Some(why) => Ok(Module::skipped(capability.name(), why)),
-        None => Ok(Module::new(capability.name(), capability.install(inputs)?)),
+    let (mut modules, mut changes) = (Vec::new(), false);
+    for capability in capabilities(inputs.spec) {
+        if let Some(why) = capability.skipped(inputs) {
+            modules.push(Module::skipped(capability.name(), why));
+            continue;
+        }
+        let mut tasks = capability.install(inputs)?;
+        changes = changes || tasks.iter().any(|task| has_changes(inputs, task));
+        tasks.extend(capability.verify(inputs, changes));
+        modules.push(Module::new(capability.name(), tasks));
+    }
+    Ok(Pipeline { name: "create cluster".to_owned(), modules })
+}
+
+/// Whether a task has something to do on a host. What this machine does for itself changes no cluster.
+fn has_changes(inputs: &Inputs, task: &Task) -> bool {
+    let of_host = |(name, work): (&String, &HostWork)| match inputs.presence.get(name.as_str()) {
+        Some(Presence::Probed(facts)) => work.actions.iter().any(|action| action.check(facts).is_needed()),
+        _ => false,
     };
-    let modules: Result<Vec<Module>, BuildError> = capabilities(inputs.spec).iter().map(module).collect();
-    Ok(Pipeline { name: "create cluster".to_owned(), modules: modules? })
+    task.hosts.iter().any(of_host)
 }

@@ -250,6 +250,8 @@ async fn plan_of_joined(answer: &str) -> String {
     let file = kk_engine::FileFact { sha256: "same".into(), ..kk_engine::FileFact::default() };
     plan_of(testing::sample("three-nodes.yaml"), |facts| {
         facts.values.insert("cluster".into(), answer.to_owned());
+        let running = kk_engine::UnitFact { active: true, ..kk_engine::UnitFact::default() };
+        facts.units.insert("kubelet.service".into(), running);
         for path in ["/etc/kubernetes/kubelet.conf", "/etc/kubernetes/pki/ca.crt"] {
             facts.files.insert(path.into(), file.clone());
         }
@@ -293,6 +295,23 @@ async fn kube_proxy_masquerades_all_in_every_mode() {
         let (_, after) = text.split_once(&format!("\n{section}\n")).unwrap();
         assert!(after.starts_with("  masqueradeAll: true"), "{mode}: {text}");
     }
+}
+
+#[tokio::test]
+async fn a_cluster_that_was_ready_is_verified_after_a_change() {
+    let spec = testing::sample("three-nodes.yaml");
+    let node = |host: &kk_config::Host| format!("Node\t<no value>/{}\tTrue\tv1.36.4\t\t\n", host.name);
+    let nodes = spec.hosts.iter().map(node).collect::<Vec<_>>().concat();
+    let ready = format!(
+        "{nodes}DaemonSet\tkube-system/kube-proxy\t1\t1\nDaemonSet\tkube-flannel/kube-flannel-ds\t1\t1\n\
+         Deployment\tkube-system/coredns\t1\t1\n{ANSWERED}"
+    );
+    let plan = plan_of_joined(&ready).await;
+    assert!(plan.contains("restart kubelet.service"), "{plan}");
+    assert!(
+        plan.contains("\"wait_until_ready\"") && plan.contains("\"wait_until_services_answer\""),
+        "{plan}"
+    );
 }
 
 /// Documents for kubeadm of one version, with settings of the user's in every place.

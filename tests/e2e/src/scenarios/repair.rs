@@ -28,6 +28,8 @@ const EXPECTED: &[(&str, &[&str])] = &[
     ("containerd", &["node2"]),
     ("control-plane", &["node1"]),
     ("nodes", &["node1", "node2", "node3"]),
+    // After changes, whatever the probe saw before them.
+    ("verify", &["node1"]),
 ];
 
 pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
@@ -121,6 +123,7 @@ mod tests {
             change("node1", "control-plane/apply_changed_settings"),
         ];
         changes.extend(["node1", "node2", "node3"].map(|host| change(host, "nodes/update_kubelet_settings")));
+        changes.push(change("node1", "verify/wait_until_ready"));
         assert_eq!(unexpected(&changes), Vec::<String>::new());
         changes.push(change("node3", "containerd/start_containerd"));
         changes.remove(0);

@@ -10,7 +10,8 @@ const UNIT: &str = "/etc/systemd/system/kubelet.service";
 const FLAGS: &str = "/etc/systemd/system/kubelet.service.d/10-kubeadm.conf";
 
 /// What a kubelet that runs must not be older than.
-pub(crate) const RESTARTS_AFTER: [&str; 3] = [UNIT, FLAGS, "/usr/local/bin/kubelet"];
+pub(crate) const RESTARTS_AFTER: [&str; 4] =
+    [UNIT, FLAGS, "/usr/local/bin/kubelet", "/var/lib/kubelet/config.yaml"];
 
 /// Both files of one node.
 pub(crate) fn files(inputs: &Inputs, host: &Host) -> Result<Vec<Box<dyn Action>>, BuildError> {

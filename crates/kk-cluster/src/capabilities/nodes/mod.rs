@@ -4,6 +4,7 @@
 mod join_worker;
 mod pause_for_services;
 mod remove_node_files;
+mod rollout;
 mod set_labels;
 mod start_kubelet;
 mod update_kubelet_settings;
@@ -12,6 +13,7 @@ mod wait_for_nodes;
 use kk_engine::Task;
 
 use crate::{BuildError, capability::Capability, inputs::Inputs};
+use rollout::Rollout;
 
 /// Every node.
 pub(crate) struct Nodes;
@@ -23,10 +25,11 @@ impl Capability for Nodes {
 
     /// Labels and taints are there before the first pods come; those that others gave stay.
     fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
+        let rollout = Rollout::new(inputs)?;
         Ok(vec![
             join_worker::task(inputs),
-            update_kubelet_settings::task(inputs),
-            start_kubelet::task(inputs)?,
+            update_kubelet_settings::task(inputs, &rollout),
+            start_kubelet::task(inputs, &rollout)?,
             wait_for_nodes::task(inputs),
             pause_for_services::task(inputs),
             set_labels::task(inputs),

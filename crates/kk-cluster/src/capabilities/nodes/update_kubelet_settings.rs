@@ -1,10 +1,12 @@
 //! Update the kubelet's settings on nodes that have joined.
 
+use kk_config::Host;
 use kk_engine::{
-    Action, HostWork, Task,
+    Action, Facts, HostWork, Task,
     actions::{Command, File},
 };
 
+use super::rollout::Rollout;
 use crate::{
     host_layout::{DROP_COPIES, NOTES},
     inputs::Inputs,
@@ -12,25 +14,36 @@ use crate::{
 };
 
 /// A new node reads its settings from the cluster when it joins, and only writes the note. One that has joined before
-/// fetches them again when the note differs from the file; the kubelet restarts only then.
-pub(super) fn task(inputs: &Inputs) -> Task {
-    let text = kubeadm::kubelet_document(inputs);
+/// fetches them again when the note differs from the file; the next task restarts its kubelet.
+pub(super) fn task(inputs: &Inputs, rollout: &Rollout) -> Task {
     let mut task = Task::new("update_kubelet_settings", "Update kubelet settings");
     for (host, facts) in inputs.nodes() {
-        let file = File::text(format!("{NOTES}/kubelet.yaml"), text.clone());
         let mut actions: Vec<Box<dyn Action>> = Vec::new();
         let mut work = HostWork::default().needs(slots::joined_slot(&host.name));
-        if inputs.has_joined(host) && file.check(facts).is_needed() {
+        if is_needed(inputs, host, facts) {
             actions.push(Box::new(Command::new(
                 "fetch the kubelet's settings from the cluster",
-                format!("kubeadm upgrade node phase kubelet-config\n{DROP_COPIES}systemctl restart kubelet.service\n"),
+                format!("rm -f {}\nkk_do kubeadm upgrade node phase kubelet-config\n{DROP_COPIES}", path()),
             )));
-            work = work.needs(slots::settings_published_slot());
+            work = rollout.after_first(host, work.needs(slots::settings_published_slot()));
         }
         // Last: the note means that it is so.
-        actions.push(Box::new(file));
+        actions.push(Box::new(note(inputs)));
         work.actions = actions;
         task = task.on(&host.name, work);
     }
-    task
+    rollout.in_turns(task)
+}
+
+/// Whether a node that has joined has other settings than the file asks for.
+pub(super) fn is_needed(inputs: &Inputs, host: &Host, facts: &Facts) -> bool {
+    inputs.has_joined(host) && note(inputs).check(facts).is_needed()
+}
+
+fn path() -> String {
+    format!("{NOTES}/kubelet.yaml")
+}
+
+fn note(inputs: &Inputs) -> File {
+    File::text(path(), kubeadm::kubelet_document(inputs))
 }

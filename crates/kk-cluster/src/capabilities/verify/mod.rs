@@ -5,7 +5,7 @@ mod wait_until_services_answer;
 
 use kk_engine::Task;
 
-use crate::{BuildError, capability::Capability, inputs::Inputs, requirements::Ready};
+use crate::{capability::Capability, inputs::Inputs, requirements::Ready};
 
 /// Nodes Ready, the workloads of all capabilities available, a Service answers.
 pub(crate) struct Verify;
@@ -22,8 +22,12 @@ impl Capability for Verify {
         })
     }
 
-    fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
-        Ok(vec![wait_until_ready::task(inputs), wait_until_services_answer::task(inputs)])
+    /// Left out only when the probe saw all of it and nothing has changed since.
+    fn verify(&self, inputs: &Inputs, changes: bool) -> Vec<Task> {
+        if !changes && is_ready(inputs) {
+            return Vec::new();
+        }
+        vec![wait_until_ready::task(inputs), wait_until_services_answer::task(inputs)]
     }
 }
 

@@ -11,26 +11,17 @@ use crate::{actions::ForJoined, host_layout::KUBECTL, inputs::Inputs, slots};
 /// By watches of the API, not by polling. What is not ready is shown.
 fn script(workloads: &[(&str, &str)], nodes: &[&Host]) -> String {
     let names: Vec<_> = nodes.iter().map(|host| quote(&host.name)).collect();
-    let mut script = format!(
-        "{KUBECTL}kubectl wait --for=condition=Ready node {} --timeout=300s >/dev/null || {{ kubectl get nodes >&2; kubectl get pods -A -o wide >&2; exit 1; }}\n",
-        names.join(" ")
-    );
+    let mut text = format!("{KUBECTL}{}nodes_are_ready {}\n", include_str!("ready.sh"), names.join(" "));
     for (namespace, workload) in workloads {
-        let _ = writeln!(
-            script,
-            "kubectl -n {namespace} rollout status {workload} --timeout=300s >/dev/null || {{ kubectl -n {namespace} describe pods | tail -n 30 >&2; exit 1; }}"
-        );
+        let _ = writeln!(text, "pods_are_ready {namespace} {workload}");
     }
-    script
+    text
 }
 
-/// Unless the probe saw it.
 pub(super) fn task(inputs: &Inputs) -> Task {
-    let ready = super::is_ready(inputs);
     let workloads = inputs.requirements.workloads();
     let wait = ForJoined::new(inputs, move |nodes| {
         Command::new("wait until nodes are Ready and their pods run", script(&workloads, nodes))
-            .when(move |_| !ready)
             .only_waits()
             .hint(
                 "",

@@ -18,12 +18,10 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     if inputs.spec.kubernetes.disable_kube_proxy {
         return task;
     }
-    let ready = super::is_ready(inputs);
     let wait = WaitUntil::new(
         "the DNS Service answers",
         format!("if command -v curl >/dev/null; then curl -sS -m 2 -o /dev/null http://{address}:9153/metrics; else wget -q -T 2 -O /dev/null http://{address}:9153/metrics; fi"),
     )
-    .done_by(move |_| ready)
     .hint("", format!("pods of different hosts must reach each other: look at firewalls{}", udp_ports(inputs)));
     task.on(&host.name, HostWork::new(vec![Box::new(wait)]))
 }
