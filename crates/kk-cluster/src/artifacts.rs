@@ -7,7 +7,7 @@ use std::{
 };
 
 use kk_artifact::{Artifact, Catalogue, Checksum, Component, LocalFile, Store, StoreSettings, Versions};
-use kk_config::{Arch, Spec};
+use kk_config::{Arch, Components, Spec};
 
 use kk_engine::{Finding, Severity};
 
@@ -26,13 +26,7 @@ pub(crate) struct Artifacts {
 impl Artifacts {
     /// Reads the catalogue that the file names, and opens the store. No network.
     pub(crate) fn open(spec: &Spec, workdir: &std::path::Path) -> Result<Self, BuildError> {
-        let versions =
-            Versions::for_kubernetes(spec.kubernetes.version, &spec.components).ok_or_else(|| {
-                BuildError::config(
-                    format!("Kubernetes {} is not supported", spec.kubernetes.version),
-                    "choose another version",
-                )
-            })?;
+        let versions = versions(spec, &spec.components)?;
         let mut store = StoreSettings::new(workdir);
         store.ca_file = spec.download.ca_file.as_ref().map(PathBuf::from);
         Ok(Self { versions, catalogue: catalogue(spec)?, store: Arc::new(Store::new(store)?) })
@@ -41,31 +35,18 @@ impl Artifacts {
     /// The artifacts of these components, with those files that are here already.
     pub(crate) async fn programs(
         &self,
+        versions: &Versions,
         wanted: impl IntoIterator<Item = (Component, Arch)>,
     ) -> Result<Programs, BuildError> {
         let mut programs = Programs::new();
         for (component, arch) in wanted {
             if let Entry::Vacant(program) = programs.entry((component, arch)) {
-                let artifact = self.catalogue.resolve(component, &self.version(component), arch)?;
+                let artifact = self.catalogue.resolve(component, &version(versions, component), arch)?;
                 let files = self.store.cached(&artifact).await;
                 program.insert((artifact, files));
             }
         }
         Ok(programs)
-    }
-
-    fn version(&self, component: Component) -> String {
-        match component {
-            Component::Kubeadm | Component::Kubelet | Component::Kubectl => {
-                self.versions.kubernetes.to_string()
-            }
-            Component::Etcd => self.versions.etcd.clone(),
-            Component::Containerd => self.versions.containerd.clone(),
-            Component::Runc => self.versions.runc.clone(),
-            Component::CniPlugins => self.versions.cni.clone(),
-            Component::Crictl => self.versions.crictl.clone(),
-            Component::Helm => self.versions.helm.clone(),
-        }
     }
 
     /// What cannot be downloaded is known before the first change.
@@ -84,6 +65,29 @@ impl Artifacts {
         };
         errors.iter().map(finding).collect()
     }
+}
+
+/// The version of a component's programs.
+fn version(versions: &Versions, component: Component) -> String {
+    match component {
+        Component::Kubeadm | Component::Kubelet | Component::Kubectl => versions.kubernetes.to_string(),
+        Component::Etcd => versions.etcd.clone(),
+        Component::Containerd => versions.containerd.clone(),
+        Component::Runc => versions.runc.clone(),
+        Component::CniPlugins => versions.cni.clone(),
+        Component::Crictl => versions.crictl.clone(),
+        Component::Helm => versions.helm.clone(),
+    }
+}
+
+/// The versions of a cluster with these pins.
+pub(crate) fn versions(spec: &Spec, pinned: &Components) -> Result<Versions, BuildError> {
+    Versions::for_kubernetes(spec.kubernetes.version, pinned).ok_or_else(|| {
+        BuildError::config(
+            format!("Kubernetes {} is not supported", spec.kubernetes.version),
+            "choose another version",
+        )
+    })
 }
 
 fn catalogue(spec: &Spec) -> Result<Catalogue, BuildError> {

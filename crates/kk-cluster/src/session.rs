@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     BuildError, Options, Probed,
     artifacts::{self, Artifacts, Programs},
-    capabilities::{os::identity, runtime},
+    capabilities::{os::identity, runtime, versions::of_cluster},
     capability::{Capabilities, requirements},
     images::Images,
     inputs::{Inputs, Presence, Scope, api_host},
@@ -194,7 +194,7 @@ impl Session {
             .flat_map(|host| inputs.requirements.programs[&host.name].iter().map(move |of| (host, of.1)))
             .map(|(host, component)| (component, inputs.arch(host)))
             .collect();
-        inputs.programs = self.artifacts.programs(wanted).await?;
+        inputs.programs = self.artifacts.programs(&inputs.versions, wanted).await?;
         Ok(inputs)
     }
 
@@ -216,14 +216,18 @@ impl Session {
         let absent = probed.failures.iter().map(|(host, why)| (host.as_str(), Presence::Absent(why)));
         let presence = present.chain(absent).collect();
         let (api_host, state) = api_host(&self.spec, &presence);
+        let versions = match of_cluster(&presence, api_host, &self.spec) {
+            Some(recorded) => artifacts::versions(&self.spec, &recorded.behind(&self.spec.components))?,
+            None => self.artifacts.versions.clone(),
+        };
         let mut inputs = Inputs {
             spec: &self.spec,
             presence,
             scope,
             api_host,
             state,
-            versions: self.artifacts.versions.clone(),
-            images: Images::new(&self.spec, &self.artifacts.versions),
+            images: Images::new(&self.spec, &versions),
+            versions,
             programs: Programs::new(),
             requirements: Requirements::default(),
             runtime: runtime::of(&self.spec),

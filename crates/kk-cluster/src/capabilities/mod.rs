@@ -16,3 +16,4 @@ pub(crate) mod os;
 pub(crate) mod programs;
 pub(crate) mod runtime;
 pub(crate) mod verify;
+pub(crate) mod versions;

@@ -8,7 +8,7 @@ use crate::{
     capabilities::{
         control_plane::ControlPlane, dns::Dns, etcd::Etcd, images::Images, kube_proxy::KubeProxy,
         kubeconfig::Kubeconfig, kubelet::Kubelet, manifests::Manifests, network, nodes::Nodes, os::Os,
-        programs::Programs, runtime, verify::Verify,
+        programs::Programs, runtime, verify::Verify, versions::Versions,
     },
     capability::Capabilities,
     inputs::{Inputs, Presence},
@@ -31,6 +31,7 @@ pub(crate) fn capabilities(spec: &Spec) -> Capabilities {
         network::capability(spec),
         &Dns,
         &Manifests,
+        &Versions,
         &Kubeconfig,
         &Verify,
     ]

@@ -1,0 +1,62 @@
+//! The versions that a cluster has. They are its own, whatever another kk would choose: a note on the control planes keeps
+//! them, and only the file changes them.
+
+mod record_versions;
+mod recorded;
+
+use kk_artifact::Versions as Chosen;
+use kk_config::{Host, Role};
+use kk_engine::{ProbeSpec, Task};
+
+use crate::{BuildError, capability::Capability, findings::Findings, inputs::Inputs};
+
+pub(crate) use recorded::{RECORDED, Recorded, of_cluster};
+
+/// The versions of a cluster.
+pub(crate) struct Versions;
+
+impl Capability for Versions {
+    fn name(&self) -> &'static str {
+        "versions"
+    }
+
+    fn asks(&self, _inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
+        if host.has_role(&Role::ControlPlane) {
+            probe.ask(&RECORDED);
+        }
+    }
+
+    fn findings(&self, inputs: &Inputs, found: &mut Findings) {
+        for (host, facts) in inputs.control_planes() {
+            if let Some(why) = facts.answer(&RECORDED).unanswered() {
+                found.error(
+                    host,
+                    format!("the versions of its cluster cannot be read: {why}"),
+                    "run again when the host is less busy: without them other versions might be installed",
+                );
+            }
+        }
+        let Some(recorded) = of_cluster(&inputs.presence, inputs.api_host, inputs.spec) else { return };
+        for (name, there) in recorded.steps_back(&inputs.versions) {
+            found.error(
+                None,
+                format!("the cluster has {name} {there}, the file says an older one"),
+                format!("take {name} out of spec.components: its data cannot go back"),
+            );
+        }
+        let defaults = Chosen::for_kubernetes(inputs.spec.kubernetes.version, &inputs.spec.components);
+        let chosen = Recorded::of(&inputs.versions);
+        let others = defaults.map(|defaults| chosen.others(&defaults)).unwrap_or_default();
+        if !others.is_empty() {
+            found.adapted(
+                None,
+                format!("a new cluster would get other versions: {}", others.join(", ")),
+                "the cluster keeps its own; name a version in spec.components to change it",
+            );
+        }
+    }
+
+    fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
+        Ok(vec![record_versions::task(inputs)])
+    }
+}

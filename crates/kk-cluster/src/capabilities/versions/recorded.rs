@@ -1,0 +1,142 @@
+//! The note of a cluster's versions: lines of a component and its version.
+
+use std::collections::BTreeMap;
+
+use kk_artifact::Versions;
+use kk_config::{Components, Host, KubeVersion, Spec};
+use kk_engine::Question;
+
+use crate::inputs::Presence;
+
+/// Where it is.
+pub(super) const PATH: &str = "/etc/kubernetes/kubekey/versions.yaml";
+
+/// The note of a control plane; empty where there is none.
+pub(crate) const RECORDED: Question<Recorded> = Question::new(
+    "versions",
+    "[ ! -e /etc/kubernetes/kubekey/versions.yaml ] || cat /etc/kubernetes/kubekey/versions.yaml",
+    Recorded::parse,
+);
+
+/// Versions by component.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Recorded(BTreeMap<String, String>);
+
+impl Recorded {
+    /// The versions of a plan.
+    pub(super) fn of(versions: &Versions) -> Self {
+        let kubernetes = versions.kubernetes.to_string();
+        let named = [
+            ("kubernetes", &kubernetes),
+            ("etcd", &versions.etcd),
+            ("containerd", &versions.containerd),
+            ("runc", &versions.runc),
+            ("cni", &versions.cni),
+            ("crictl", &versions.crictl),
+            ("helm", &versions.helm),
+            ("coredns", &versions.coredns),
+            ("pause", &versions.pause),
+            ("flannel", &versions.flannel),
+            ("flannelCniPlugin", &versions.flannel_cni_plugin),
+        ];
+        Self(named.into_iter().map(|(name, version)| (name.to_owned(), version.clone())).collect())
+    }
+
+    /// As it is written: YAML, each version a string.
+    pub(super) fn text(&self) -> String {
+        let head = "# Written by kk: the versions that the cluster has.".to_owned();
+        let lines = self.0.iter().map(|(name, version)| format!("{name}: \"{version}\""));
+        std::iter::once(head).chain(lines).collect::<Vec<_>>().join("\n") + "\n"
+    }
+
+    /// What a host printed. A line that is none makes the whole unusable.
+    fn parse(printed: &str) -> Option<Self> {
+        let lines = printed.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
+        let pair = |line: &str| {
+            let (name, version) = line.split_once(": ")?;
+            Some((name.to_owned(), version.trim().trim_matches('"').to_owned()))
+        };
+        lines.map(pair).collect::<Option<_>>().map(Self)
+    }
+
+    fn is_for(&self, kubernetes: KubeVersion) -> bool {
+        let version = self.0.get("kubernetes").and_then(|version| version.parse::<KubeVersion>().ok());
+        version.is_some_and(|version| (version.major, version.minor) == (kubernetes.major, kubernetes.minor))
+    }
+
+    /// The pins of the file, and the versions of the cluster where it pins none.
+    pub(crate) fn behind(&self, pinned: &Components) -> Components {
+        let or = |pin: &Option<String>, name: &str| pin.clone().or_else(|| self.0.get(name).cloned());
+        Components {
+            etcd: or(&pinned.etcd, "etcd"),
+            containerd: or(&pinned.containerd, "containerd"),
+            runc: or(&pinned.runc, "runc"),
+            cni: or(&pinned.cni, "cni"),
+            crictl: or(&pinned.crictl, "crictl"),
+            helm: or(&pinned.helm, "helm"),
+            flannel: or(&pinned.flannel, "flannel"),
+            flannel_cni_plugin: or(&pinned.flannel_cni_plugin, "flannelCniPlugin"),
+            coredns: or(&pinned.coredns, "coredns"),
+            pause: or(&pinned.pause, "pause"),
+        }
+    }
+
+    /// Components with another version there, with both.
+    pub(super) fn others(&self, versions: &Versions) -> Vec<String> {
+        let wanted = Self::of(versions);
+        let others = wanted.0.iter().filter(|(name, _)| *name != "kubernetes");
+        let other = |(name, version): (&String, &String)| {
+            let there = self.0.get(name).filter(|there| *there != version)?;
+            Some(format!("{name} {version} (here {there})"))
+        };
+        others.filter_map(other).collect()
+    }
+
+    /// Components that keep data and would go back to an older minor version: name and version of the cluster.
+    pub(super) fn steps_back(&self, versions: &Versions) -> Vec<(&'static str, String)> {
+        let minor = |version: &str| {
+            let mut numbers = version.split('.').map_while(|number| number.parse::<u32>().ok());
+            Some((numbers.next()?, numbers.next()?))
+        };
+        let back = |(name, wanted): (&'static str, &String)| {
+            let there = self.0.get(name)?;
+            (minor(wanted)? < minor(there)?).then(|| (name, there.clone()))
+        };
+        [("etcd", &versions.etcd), ("containerd", &versions.containerd)]
+            .into_iter()
+            .filter_map(back)
+            .collect()
+    }
+}
+
+/// The note of the cluster, when it is for the same minor version of Kubernetes: of the control plane at which the API is
+/// asked, else of the first that has one.
+pub(crate) fn of_cluster<'a>(
+    presence: &BTreeMap<&'a str, Presence<'a>>,
+    api_host: &Host,
+    spec: &Spec,
+) -> Option<Recorded> {
+    let note = |host: &Host| match presence.get(host.name.as_str()) {
+        Some(Presence::Probed(facts)) => facts.answer(&RECORDED).answered(),
+        _ => None,
+    };
+    let hosts = std::iter::once(api_host).chain(spec.control_planes());
+    hosts.filter_map(note).find(|recorded| recorded.is_for(spec.kubernetes.version))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_is_read_as_it_is_written() {
+        let versions = Versions::for_kubernetes(KubeVersion::default(), &Components::default()).unwrap();
+        let recorded = Recorded::of(&versions);
+        assert_eq!(Recorded::parse(&recorded.text()), Some(recorded.clone()));
+        assert_eq!(Recorded::parse(""), Some(Recorded::default()));
+        assert_eq!(Recorded::parse("torn"), None);
+        let again =
+            Versions::for_kubernetes(versions.kubernetes, &recorded.behind(&Components::default())).unwrap();
+        assert_eq!(again, versions, "every component is in the note");
+    }
+}
