@@ -1,22 +1,23 @@
-//! What a control plane knows about the cluster: from its API, and while that is down, from its disk.
+//! What a control plane knows about the cluster: from its disk, whether it was initialised; from its API, all else.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Write as _};
 
-use kk_engine::Facts;
+use kk_engine::{Answer, Facts, Question, question};
 
-/// The cluster as its API shows it. Without an answer from it, only what is on disk is known.
+use crate::shell::script;
+
+/// The cluster as one control plane shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ClusterState {
     /// Nodes by name.
     pub nodes: BTreeMap<String, Node>,
     /// `namespace/name` of Deployments and `DaemonSets` → pods wanted and pods ready, both of the newest revision.
     pub workloads: BTreeMap<String, (u32, u32)>,
-    /// `namespace/name` of `ConfigMaps`.
-    pub config_maps: Vec<String>,
-    /// The API answered.
+    /// The API answered, and whole.
     pub answered: bool,
-    /// The disk says that `kubeadm init` went through to its end at some time.
-    pub was_initialised: bool,
+    /// The API answered, and kubeadm's configuration is in the cluster.
+    pub has_configuration: bool,
+    initialised: bool,
 }
 
 /// A node of the cluster.
@@ -32,46 +33,113 @@ pub(crate) struct Node {
     pub taints: Vec<String>,
 }
 
-/// Asks the disk, then the API once for everything that checks need, one line an object, fields separated by tabs.
-/// `kubectl` speaks for the local administrator; it gives up after two seconds, because a probe must not wait for a
-/// broken cluster.
+/// Whether `kubeadm init` or a join of a control plane went through to its end on this host. A question of its own, which
+/// reads the disk only: the answer must not depend on the API.
 ///
-/// On disk: the last phase of `kubeadm init`, kubelet-finalize, lets `kubelet.conf` name the certificate that the kubelet
-/// renews. Where that is turned off, there is the note that this program writes after its init.
-pub(crate) const QUERY: &str = r#"if [ -e /etc/kubernetes/kubekey/cluster.yaml ] || grep -qs kubelet-client-current.pem /etc/kubernetes/kubelet.conf; then echo initialised; fi
-[ ! -e /etc/kubernetes/admin.conf ] || KUBECACHEDIR=$PWD/cache kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 2s \
-get nodes,deployments,daemonsets,configmaps -A -o go-template='{{range .items}}{{.kind}}{{"\t"}}{{.metadata.namespace}}/{{.metadata.name}}{{"\t"}}{{if eq .kind "Node"}}{{range .status.conditions}}{{if eq .type "Ready"}}{{.status}}{{end}}{{end}}{{"\t"}}{{.status.nodeInfo.kubeletVersion}}{{"\t"}}{{range $k, $v := .metadata.labels}}{{$k}}={{$v}} {{end}}{{"\t"}}{{range .spec.taints}}{{.key}}{{if .value}}={{.value}}{{end}}:{{.effect}} {{end}}{{else if eq .kind "Deployment"}}{{.spec.replicas}}{{"\t"}}{{if eq .status.observedGeneration .metadata.generation}}{{with .status.availableReplicas}}{{.}}{{else}}0{{end}}{{else}}0{{end}}{{else if eq .kind "DaemonSet"}}{{.status.desiredNumberScheduled}}{{"\t"}}{{if eq .status.observedGeneration .metadata.generation}}{{with .status.numberAvailable}}{{.}}{{else}}0{{end}}{{else}}0{{end}}{{end}}{{"\n"}}{{end}}end{{"\n"}}' || :"#;
+/// The last phase of `kubeadm init`, kubelet-finalize, lets `kubelet.conf` name the certificate that the kubelet renews.
+/// Where that is turned off, there is the note that this program writes after its init.
+pub(crate) const INITIALISED: Question<bool> = Question::new(
+    "initialised",
+    "if [ -e /etc/kubernetes/kubekey/cluster.yaml ] || grep -qs kubelet-client-current.pem /etc/kubernetes/kubelet.conf; then echo yes; else echo no; fi",
+    question::yes_or_no,
+);
 
-impl ClusterState {
-    /// What a control plane has answered; nothing when it was not asked.
-    pub(crate) fn of(facts: &Facts) -> Self {
-        facts.values.get("cluster").map(|answer| Self::parse(answer)).unwrap_or_default()
+/// What the API says. An answer that was cut off is none.
+pub(crate) const API: Question<ApiAnswer> = Question::new("api", "echo none", ApiAnswer::parse);
+
+/// What a host says about its API.
+pub(crate) enum ApiAnswer {
+    /// It has no control plane.
+    NotThere,
+    /// The API has answered.
+    Says(Api),
+}
+
+/// The answer of an API.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Api {
+    nodes: BTreeMap<String, Node>,
+    workloads: BTreeMap<String, (u32, u32)>,
+    config_maps: Vec<String>,
+}
+
+/// `ConfigMaps` that the last phases of `kubeadm init` leave behind.
+const CONFIGURATION: &str = "kube-system/kubeadm-config";
+const CLUSTER_INFO: &str = "kube-public/cluster-info";
+
+/// The question about the API, for these workloads: namespace and `deployment/NAME` or `daemonset/NAME`. Everything but
+/// the nodes is asked for by name, because a cluster may have thousands of each kind.
+pub(crate) fn api_question(workloads: &[(&str, &str)]) -> Question<ApiAnswer> {
+    let mut objects = String::new();
+    let mut add = |version: &str, kind: &str, namespace: &str, name: &str| {
+        let metadata = format!("{{namespace: {namespace}, name: {name}}}");
+        let _ = writeln!(objects, "---\n{{apiVersion: {version}, kind: {kind}, metadata: {metadata}}}");
+    };
+    for name in [CONFIGURATION, CLUSTER_INFO] {
+        if let Some((namespace, name)) = name.split_once('/') {
+            add("v1", "ConfigMap", namespace, name);
+        }
     }
+    for (namespace, workload) in workloads {
+        match workload.split_once('/') {
+            Some(("deployment", name)) => add("apps/v1", "Deployment", namespace, name),
+            Some(("daemonset", name)) => add("apps/v1", "DaemonSet", namespace, name),
+            _ => {}
+        }
+    }
+    API.with_snippet(script(&[("objects", &objects)], include_str!("cluster_state.sh")))
+}
 
-    /// Reads the answer to [`QUERY`]. A cut answer of the API counts as none.
-    pub(crate) fn parse(text: &str) -> Self {
-        let mut state = Self::default();
-        for line in text.lines() {
+impl ApiAnswer {
+    fn parse(text: &str) -> Option<Self> {
+        if text.trim() == "none" {
+            return Some(Self::NotThere);
+        }
+        let mut api = Api::default();
+        for line in text.strip_suffix("end\n")?.lines() {
             let fields: Vec<&str> = line.split('\t').collect();
             match fields.as_slice() {
-                ["initialised"] => state.was_initialised = true,
-                ["end"] => state.answered = true,
                 ["Node", name, ready, version, labels, taints] => {
-                    state.nodes.insert(bare(name).to_owned(), node(ready, version, labels, taints));
+                    api.nodes.insert((*name).to_owned(), node(ready, version, labels, taints));
                 }
                 ["Deployment" | "DaemonSet", name, wanted, ready] => {
                     let number = |text: &str| text.parse().unwrap_or(0);
-                    state.workloads.insert((*name).to_owned(), (number(wanted), number(ready)));
+                    api.workloads.insert((*name).to_owned(), (number(wanted), number(ready)));
                 }
-                ["ConfigMap", name, ..] => state.config_maps.push((*name).to_owned()),
+                ["ConfigMap", name, ..] => api.config_maps.push((*name).to_owned()),
                 _ => {}
             }
         }
-        if state.answered {
-            state
-        } else {
-            Self { was_initialised: state.was_initialised, ..Self::default() }
-        }
+        Some(Self::Says(api))
+    }
+}
+
+impl Api {
+    fn has(&self, config_map: &str) -> bool {
+        self.config_maps.iter().any(|found| found == config_map)
+    }
+}
+
+impl ClusterState {
+    /// What a control plane has answered; nothing when it was not asked.
+    ///
+    /// The disk decides whether it was initialised. Its silence is never "no": `kubeadm init` would run again on a cluster
+    /// that works. Where it says "no", an API that has all that an init makes says that only its last phase is missing.
+    pub(crate) fn of(facts: &Facts) -> Self {
+        let api = match facts.answer(&API) {
+            Answer::Answered(ApiAnswer::Says(api)) => Some(api),
+            _ => None,
+        };
+        let by_api = api.as_ref().is_some_and(|api| api.has(CONFIGURATION) && api.has(CLUSTER_INFO));
+        let initialised = match facts.answer(&INITIALISED) {
+            Answer::Answered(initialised) => initialised || by_api,
+            Answer::Unanswered(_) => true,
+            Answer::NotAsked => by_api,
+        };
+        let answered = api.is_some();
+        let api = api.unwrap_or_default();
+        let has_configuration = api.has(CONFIGURATION);
+        Self { nodes: api.nodes, workloads: api.workloads, answered, has_configuration, initialised }
     }
 
     /// Whether a workload exists and all its pods are ready.
@@ -79,21 +147,15 @@ impl ClusterState {
         self.workloads.get(workload).is_some_and(|(wanted, ready)| ready >= wanted)
     }
 
-    /// Whether `kubeadm init` went through to its end: its last phases leave these two behind. An API that is down has
-    /// no say: then it is the disk's.
+    /// Whether `kubeadm init` went through to its end, or may have done so.
     pub(crate) fn is_initialised(&self) -> bool {
-        if !self.answered {
-            return self.was_initialised;
-        }
-        ["kube-system/kubeadm-config", "kube-public/cluster-info"]
-            .iter()
-            .all(|name| self.config_maps.iter().any(|found| found == name))
+        self.initialised
     }
-}
 
-/// The name of an object without a namespace, which the template prints as `<no value>/name`.
-fn bare(name: &str) -> &str {
-    name.rsplit('/').next().unwrap_or(name)
+    /// The API works, and its data is not the cluster's: an empty etcd is served.
+    pub(crate) fn has_lost_its_data(&self) -> bool {
+        self.initialised && self.answered && !self.has_configuration && self.nodes.is_empty()
+    }
 }
 
 fn node(ready: &str, version: &str, labels: &str, taints: &str) -> Node {
@@ -111,16 +173,31 @@ fn node(ready: &str, version: &str, labels: &str, taints: &str) -> Node {
 
 #[cfg(test)]
 mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt, process::Command};
+
     use super::*;
 
-    const ANSWER: &str = "Node\t<no value>/node1\tTrue\tv1.36.4\tkubernetes.io/os=linux a= \tx=y:NoSchedule z:NoExecute \n\
+    const ANSWER: &str = "Node\tnode1\tTrue\tv1.36.4\tkubernetes.io/os=linux a= \tx=y:NoSchedule z:NoExecute \n\
         Deployment\tkube-system/coredns\t2\t1\nDaemonSet\tkube-flannel/kube-flannel-ds\t3\t3\n\
         ConfigMap\tkube-system/kubeadm-config\t\nConfigMap\tkube-public/cluster-info\t\nend\n";
 
+    fn state(disk: Option<&str>, api: Option<&str>) -> ClusterState {
+        let mut facts = Facts::default();
+        facts.time_out(&INITIALISED);
+        facts.time_out(&API);
+        if let Some(disk) = disk {
+            facts.reply(&INITIALISED, disk);
+        }
+        if let Some(api) = api {
+            facts.reply(&API, api);
+        }
+        ClusterState::of(&facts)
+    }
+
     #[test]
     fn reads_an_answer() {
-        let state = ClusterState::parse(ANSWER);
-        assert!(state.answered && state.is_initialised());
+        let state = state(Some("yes\n"), Some(ANSWER));
+        assert!(state.answered && state.is_initialised() && state.has_configuration);
         assert!(state.nodes["node1"].ready);
         assert_eq!(state.nodes["node1"].labels["a"], "");
         assert_eq!(state.nodes["node1"].taints, ["x=y:NoSchedule", "z:NoExecute"]);
@@ -130,24 +207,66 @@ mod tests {
 
     #[test]
     fn a_cut_answer_counts_as_none() {
-        assert_eq!(
-            ClusterState::parse(ANSWER.trim_end().strip_suffix("end").unwrap()),
-            ClusterState::default()
-        );
+        let cut = ANSWER.strip_suffix("end\n");
+        assert_eq!(state(Some("no\n"), cut), ClusterState::default());
     }
 
     #[test]
-    fn the_disk_decides_only_while_the_api_is_silent() {
-        let without = "Node\t<no value>/node1\tTrue\tv1.36.4\t\t\nend\n";
-        for (answer, initialised) in [
-            ("", false),
-            ("initialised\n", true),
-            ("initialised\nConfigMap\tkube-system/kubeadm-config\t\n", true),
-            (without, false),
-            (&format!("initialised\n{without}"), false),
-            (ANSWER, true),
+    fn only_a_disk_that_says_no_allows_an_init() {
+        let empty = Some("end\n");
+        for (disk, api, initialised) in [
+            (Some("no\n"), Some("none\n"), false),
+            (Some("no\n"), None, false),
+            (Some("no\n"), empty, false),
+            // The init was killed in its last phase.
+            (Some("no\n"), Some(ANSWER), true),
+            (Some("yes\n"), None, true),
+            (Some("yes\n"), empty, true),
+            (Some("yes\n"), Some("none\n"), true),
+            (None, None, true),
+            (None, empty, true),
         ] {
-            assert_eq!(ClusterState::parse(answer).is_initialised(), initialised, "{answer}");
+            assert_eq!(state(disk, api).is_initialised(), initialised, "{disk:?} {api:?}");
+        }
+        assert!(state(Some("yes\n"), empty).has_lost_its_data());
+        assert!(!state(Some("yes\n"), None).has_lost_its_data());
+    }
+
+    /// What the snippet prints, and whether it succeeds, with this program as `kubectl`.
+    fn ask(kubectl: &str) -> (bool, String) {
+        let directory = tempfile::tempdir().unwrap();
+        let (program, admin) = (directory.path().join("kubectl"), directory.path().join("admin.conf"));
+        fs::write(&program, format!("#!/bin/sh\n{kubectl}\n")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::write(&admin, "").unwrap();
+        let text = script(&[("objects", "")], include_str!("cluster_state.sh"))
+            .replace("/etc/kubernetes/admin.conf", admin.to_str().unwrap());
+        let path = format!("{}:/usr/bin:/bin", directory.path().display());
+        let output = Command::new("sh").args(["-c", &text]).env("PATH", path).output().unwrap();
+        (output.status.success(), String::from_utf8(output.stdout).unwrap())
+    }
+
+    #[test]
+    fn an_api_that_fails_after_it_began_has_not_answered() {
+        assert_eq!(ask("exit 0"), (true, "end\n".into()));
+        for kubectl in ["printf 'ConfigMap\\ta/b\\t\\n'; exit 1", "case $* in *nodes*) ;; *) exit 1 ;; esac"]
+        {
+            let (succeeds, printed) = ask(kubectl);
+            assert!(!succeeds && !printed.contains("end"), "{printed}");
+        }
+    }
+
+    #[test]
+    fn every_object_is_asked_for_by_its_name() {
+        let mut probe = kk_engine::ProbeSpec::default();
+        probe.ask(&api_question(&[("kube-system", "deployment/coredns"), ("x", "daemonset/y")]));
+        let text = &probe.questions["api"].snippet;
+        for object in [
+            "kind: ConfigMap, metadata: {namespace: kube-public, name: cluster-info}",
+            "apps/v1, kind: Deployment, metadata: {namespace: kube-system, name: coredns}",
+            "apps/v1, kind: DaemonSet, metadata: {namespace: x, name: y}",
+        ] {
+            assert!(text.contains(object), "{text}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use kk_config::Host;
-use kk_engine::{Finding, Severity};
+use kk_engine::{Answer, Finding, Severity};
 
 /// Collects findings. `host` is `None` for what concerns the cluster.
 #[derive(Default)]
@@ -39,6 +39,18 @@ impl Findings {
         hint: impl Into<String>,
     ) {
         self.add(Severity::Warning, host, message, hint);
+    }
+
+    /// A question without an answer: nothing may be concluded from it, so nothing is begun. `what` completes "the host
+    /// did not say …".
+    pub(crate) fn unanswered<T>(&mut self, host: &Host, answer: &Answer<T>, what: &str) {
+        if let Some(why) = answer.unanswered() {
+            self.error(
+                host,
+                format!("the host did not say {what}: {why}"),
+                "run again; if it stays so, look at the load and the disk of the host",
+            );
+        }
     }
 
     /// The program sets what is needed.

@@ -2,7 +2,11 @@
 
 use kk_engine::Plan;
 
-use crate::{Options, Probed, kubeadm, pipelines, precheck, testing};
+use crate::{
+    Options, Probed,
+    cluster_state::{API, INITIALISED},
+    kubeadm, pipelines, precheck, testing,
+};
 
 /// The plan of a create on these hosts: a line a task and host, the changes behind it.
 async fn plan_of(spec: kk_config::Spec, spoil: impl Fn(&mut kk_engine::Facts)) -> String {
@@ -288,11 +292,15 @@ fn a_delete_sets_selinux_to_enforcing_where_it_was() {
     }
 }
 
-/// The plan for hosts that all have joined, with this answer of the first one to the question about the cluster.
-async fn plan_of_joined(answer: &str) -> String {
+/// The plan for hosts that all have joined, with these answers of their disks and of the API.
+async fn plan_of_joined(disk: &str, api: &str) -> String {
     let file = kk_engine::FileFact { sha256: "same".into(), ..kk_engine::FileFact::default() };
     plan_of(testing::sample("three-nodes.yaml"), |facts| {
-        facts.values.insert("cluster".into(), answer.to_owned());
+        facts.reply(&INITIALISED, disk);
+        facts.time_out(&API);
+        if !api.is_empty() {
+            facts.reply(&API, api);
+        }
         let running = kk_engine::UnitFact { active: true, ..kk_engine::UnitFact::default() };
         facts.units.insert("kubelet.service".into(), running);
         for path in ["/etc/kubernetes/kubelet.conf", "/etc/kubernetes/pki/ca.crt"] {
@@ -306,18 +314,20 @@ const ANSWERED: &str = "ConfigMap\tkube-system/kubeadm-config\nConfigMap\tkube-p
 
 #[tokio::test]
 async fn only_an_init_that_did_not_end_is_done_again() {
-    for (answer, again, waits) in [
-        ("", true, false),
-        ("end\n", true, false),
-        ("initialised\nend\n", true, false),
-        (ANSWERED, false, false),
+    for (disk, api, again, waits, publishes) in [
+        ("no", "none", true, false, false),
+        ("no", "end\n", true, false, false),
+        ("no", ANSWERED, false, false, false),
+        ("yes", "end\n", false, false, true),
+        ("yes", ANSWERED, false, false, false),
         // The API is down.
-        ("initialised\n", false, true),
+        ("yes", "", false, true, false),
     ] {
-        let plan = plan_of_joined(answer).await;
-        assert_eq!(plan.contains("(kubeadm init)"), again, "{answer}");
-        assert_eq!(plan.contains("wait until the API answers"), waits, "{answer}");
-        assert_eq!(plan.contains("write the manifests of the control plane"), waits, "{answer}");
+        let plan = plan_of_joined(disk, api).await;
+        assert_eq!(plan.contains("(kubeadm init)"), again, "{disk} {api}");
+        assert_eq!(plan.contains("wait until the API answers"), waits, "{disk} {api}");
+        assert_eq!(plan.contains("write the manifests of the control plane"), waits, "{disk} {api}");
+        assert_eq!(plan.contains("publish the settings of the cluster"), publishes, "{disk} {api}");
     }
 }
 
@@ -343,13 +353,13 @@ async fn kube_proxy_masquerades_all_in_every_mode() {
 #[tokio::test]
 async fn a_cluster_that_was_ready_is_verified_after_a_change() {
     let spec = testing::sample("three-nodes.yaml");
-    let node = |host: &kk_config::Host| format!("Node\t<no value>/{}\tTrue\tv1.36.4\t\t\n", host.name);
+    let node = |host: &kk_config::Host| format!("Node\t{}\tTrue\tv1.36.4\t\t\n", host.name);
     let nodes = spec.hosts.iter().map(node).collect::<Vec<_>>().concat();
     let ready = format!(
         "{nodes}DaemonSet\tkube-system/kube-proxy\t1\t1\nDaemonSet\tkube-flannel/kube-flannel-ds\t1\t1\n\
          Deployment\tkube-system/coredns\t1\t1\n{ANSWERED}"
     );
-    let plan = plan_of_joined(&ready).await;
+    let plan = plan_of_joined("yes", &ready).await;
     assert!(plan.contains("restart kubelet.service"), "{plan}");
     assert!(
         plan.contains("\"wait_until_ready\"") && plan.contains("\"wait_until_services_answer\""),

@@ -7,7 +7,11 @@ use kk_engine::{Facts, FileFact, Severity, UnitFact};
 
 use super::*;
 use crate::{
-    capabilities::os::{disable_swap::UNITS, firewall, write_hosts_block::REWRITTEN},
+    capabilities::{
+        control_plane::SETTINGS,
+        os::{disable_swap::UNITS, firewall, write_hosts_block::REWRITTEN},
+    },
+    cluster_state::{API, INITIALISED},
     pipelines::create_cluster::capabilities,
     testing,
 };
@@ -37,6 +41,7 @@ async fn findings_with(spec: &Spec, facts: impl FnOnce(&str) -> Facts) -> Vec<(S
     let mut inputs = session.create_inputs(&fresh).await.unwrap();
     let facts = facts(&inputs.pki.ca_sum());
     inputs.presence.insert("node1", crate::inputs::Presence::Probed(&facts));
+    inputs.state = crate::inputs::api_host(spec, &inputs.presence).1;
     let findings = precheck(&capabilities(spec), &inputs);
     findings.into_iter().map(|finding| (finding.severity, finding.message)).collect()
 }
@@ -212,7 +217,7 @@ async fn settings_that_a_running_cluster_cannot_change_are_refused() {
         )
     };
     let mut facts = well();
-    facts.values.insert("fixed".into(), answer("10.233.64.0/18"));
+    facts.reply(&SETTINGS, answer("10.233.64.0/18"));
     assert_eq!(findings(facts.clone()).await, [], "the file says what is there");
     let cases: &[(Change, &str)] = &[
         (
@@ -335,4 +340,79 @@ async fn clocks_are_judged_by_how_far_they_are_apart_for_sure() {
         let found = precheck(&capabilities(&spec), &session.create_inputs(&fresh).await.unwrap());
         assert_eq!(found.first().map(|finding| finding.severity), severity, "{skew} {unsure}");
     }
+}
+
+#[tokio::test]
+async fn a_question_without_an_answer_is_never_a_no() {
+    type Spoil = fn(&mut Facts);
+    let cases: &[(Spoil, &str)] = &[
+        (
+            |facts| facts.time_out(&INITIALISED),
+            "the host did not say whether its control plane was initialised: no answer within 20 s",
+        ),
+        (
+            |facts| facts.time_out(&SETTINGS),
+            "the host did not say the settings of its control plane: no answer within 20 s",
+        ),
+        (
+            |facts| facts.time_out(&crate::capabilities::etcd::DATA),
+            "the host did not say whether etcd has data on it: no answer within 20 s",
+        ),
+        (
+            |facts| facts.time_out(&crate::capabilities::etcd::ENVIRONMENT),
+            "the host did not say how its etcd is configured: no answer within 20 s",
+        ),
+    ];
+    for (spoil, what) in cases {
+        let mut facts = well();
+        spoil(&mut facts);
+        assert_eq!(findings(facts).await, [(Severity::Error, (*what).to_owned())]);
+    }
+}
+
+#[tokio::test]
+async fn an_api_that_serves_an_empty_etcd_is_an_error_and_one_that_is_silent_is_said() {
+    let mut facts = well();
+    facts.reply(&INITIALISED, "yes");
+    facts.reply(&API, "end\n");
+    let what = "the API answers and has no data: etcd serves an empty cluster";
+    assert_eq!(findings(facts.clone()).await, [(Severity::Error, what.to_owned())]);
+    facts.time_out(&API);
+    let what = "the API does not answer: no answer within 20 s";
+    assert_eq!(findings(facts).await, [(Severity::Adapted, what.to_owned())]);
+}
+
+#[tokio::test]
+async fn a_role_and_where_etcd_keeps_its_data_stay_as_they_are() {
+    type Change = fn(&mut Spec);
+    let mut facts = well();
+    facts.owned = vec!["made\t/etc/etcd.env"].into();
+    facts.reply(&crate::capabilities::etcd::DATA, "yes");
+    facts.reply(
+        &crate::capabilities::etcd::ENVIRONMENT,
+        "ETCD_DATA_DIR=/var/lib/etcd\nETCD_INITIAL_ADVERTISE_PEER_URLS=https://192.168.0.1:2380\nETCD_NAME=etcd-node1\nMEMBER=yes\n",
+    );
+    let joined = ["/etc/kubernetes/kubelet.conf", "/etc/kubernetes/pki/ca.crt"];
+    for path in joined.iter().chain(&["/etc/kubernetes/pki/ca.key"]) {
+        facts.files.insert((*path).to_owned(), FileFact { sha256: "same".into(), ..FileFact::default() });
+    }
+    assert_eq!(findings(facts.clone()).await, []);
+    let cases: &[(Change, &str)] = &[
+        (
+            |spec| spec.etcd.data_dir = "/srv/etcd".into(),
+            "its etcd keeps its data in /var/lib/etcd, the file says /srv/etcd",
+        ),
+        (
+            |spec| spec.etcd.peer_port = 2480,
+            "its etcd is for its peers at https://192.168.0.1:2380, the file says https://192.168.0.1:2480",
+        ),
+    ];
+    for (change, what) in cases {
+        let mut spec = spec();
+        change(&mut spec);
+        assert_eq!(findings_of(&spec, facts.clone()).await, [(Severity::Error, (*what).to_owned())]);
+    }
+    facts.files.remove("/etc/kubernetes/pki/ca.key");
+    let what = "its role is a worker, the file says a control plane";
+    assert_eq!(findings(facts).await, [(Severity::Error, what.to_owned())]);
 }

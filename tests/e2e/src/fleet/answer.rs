@@ -120,7 +120,14 @@ fn value(host: &Host, snippet: &str) -> (u8, String) {
     }
     if snippet.contains("kubectl") {
         let cluster = host.cluster.lock().unwrap_or_else(PoisonError::into_inner);
-        return if cluster.is_initialised() { (0, cluster.answer()) } else { (0, String::new()) };
+        return (0, if cluster.is_initialised() { cluster.answer() } else { "none\n".to_owned() });
+    }
+    if snippet.contains("kubelet-client-current.pem") {
+        let cluster = host.cluster.lock().unwrap_or_else(PoisonError::into_inner);
+        return (0, if cluster.is_initialised() { "yes\n" } else { "no\n" }.to_owned());
+    }
+    if snippet.contains("kube-controller-manager.yaml") || snippet.contains("/etc/etcd.env") {
+        return (0, String::new());
     }
     (1, String::new())
 }

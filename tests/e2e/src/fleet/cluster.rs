@@ -42,11 +42,11 @@ impl Cluster {
 
     /// The answer to kk's question about the state of the cluster.
     pub(super) fn answer(&self) -> String {
-        let mut text = String::from("initialised\n");
+        let mut text = String::new();
         let ready = if self.applied { "True" } else { "False" };
         for (name, labels) in &self.nodes {
             let labels = labels.iter().fold(String::new(), |all, (key, value)| all + key + "=" + value + " ");
-            let _ = writeln!(text, "Node\t<no value>/{name}\t{ready}\t{}\t{labels}\t", self.version);
+            let _ = writeln!(text, "Node\t{name}\t{ready}\t{}\t{labels}\t", self.version);
         }
         if self.applied {
             let count = self.nodes.len();

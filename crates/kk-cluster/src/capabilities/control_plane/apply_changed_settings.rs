@@ -33,6 +33,15 @@ pub(super) fn task(inputs: &Inputs) -> Task {
             ));
         }
         if first {
+            if runs && inputs.state.answered && !inputs.state.has_configuration {
+                actions.push(Box::new(
+                    Command::new(
+                        "publish the settings of the cluster",
+                        "kubeadm init phase upload-config kubeadm --config config.yaml\n",
+                    )
+                    .file("config.yaml", config.clone().into_bytes()),
+                ));
+            }
             let note = File::text(format!("{NOTES}/kubelet-cluster.yaml"), kubelet);
             if runs && note.check(facts).is_needed() {
                 actions.push(Box::new(

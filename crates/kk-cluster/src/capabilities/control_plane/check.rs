@@ -2,10 +2,21 @@
 
 use kk_config::Host;
 
-use crate::{findings::Findings, host_layout::CLUSTER_CA, inputs::Inputs};
+use super::immutable::SETTINGS;
+use crate::{
+    cluster_state::{API, INITIALISED},
+    findings::Findings,
+    host_layout::CLUSTER_CA,
+    inputs::Inputs,
+};
 
 /// A host that belongs, or belonged, to a cluster other than the one whose API is asked.
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
+    for (host, facts) in inputs.control_planes() {
+        found.unanswered(host, &facts.answer(&INITIALISED), "whether its control plane was initialised");
+        found.unanswered(host, &facts.answer(&SETTINGS), "the settings of its control plane");
+    }
+    api(inputs, found);
     let ca = |host: &Host| Some(inputs.facts(host)?.files.get(CLUSTER_CA)?.sha256.as_str());
     let ours = ca(inputs.api_host);
     for (host, _) in inputs.nodes() {
@@ -26,5 +37,22 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
         .is_some_and(|facts| facts.files.contains_key("/etc/kubernetes/manifests/kube-apiserver.yaml"));
     if ours.is_none() && runs_one {
         found.error(inputs.api_host, "it runs a control plane without a CA", "remove that cluster first");
+    }
+}
+
+/// What the API of an initialised cluster says, or why it says nothing: it explains the plan.
+fn api(inputs: &Inputs, found: &mut Findings) {
+    let (host, state) = (inputs.api_host, &inputs.state);
+    if state.has_lost_its_data() {
+        found.error(
+            host,
+            "the API answers and has no data: etcd serves an empty cluster",
+            "restore etcd's data (is its disk mounted?); to start again, delete the cluster first",
+        );
+    }
+    let why = inputs.facts(host).map(|facts| facts.answer(&API));
+    if let Some(why) = why.as_ref().and_then(|answer| answer.unanswered()).filter(|_| state.is_initialised())
+    {
+        found.adapted(host, format!("the API does not answer: {why}"), "the run brings it back first");
     }
 }

@@ -2,31 +2,35 @@
 //! endpoint, data lies in etcd, and another version is an upgrade, never an accident. They are read from the files of the
 //! control plane, so that they are known also while its API is down.
 
-use crate::{findings::Setting, inputs::Inputs};
+use std::collections::BTreeMap;
 
-/// Lines of name and value, separated by a tab: flags of the control plane as kubeadm has written them, the API's
-/// address in the administrator's kubeconfig, and the kubelet's domain. Nothing where no cluster is.
-pub(crate) const QUERY: &str = "sed -nE \
-    -e 's/^ *- --(cluster-cidr|service-cluster-ip-range|etcd-servers)=/\\1\\t/p' \
-    -e 's/^ *(server|clusterDomain): +/\\1\\t/p' \
-    -e 's/^ *image: .*kube-apiserver:/version\\t/p' \
-    /etc/kubernetes/manifests/kube-apiserver.yaml /etc/kubernetes/manifests/kube-controller-manager.yaml \
-    /etc/kubernetes/admin.conf /var/lib/kubelet/config.yaml 2>/dev/null || :";
+use kk_config::{Host, Role};
+use kk_engine::Question;
+
+use crate::{findings::Setting, host_layout::KUBELET_CONF, inputs::Inputs};
+
+/// Settings by name: flags of the control plane as kubeadm has written them, the API's address in the administrator's
+/// kubeconfig, and the kubelet's domain. Nothing where no cluster is.
+pub(crate) const SETTINGS: Question<BTreeMap<String, String>> =
+    Question::new("settings", include_str!("settings.sh"), parse);
+
+fn parse(text: &str) -> Option<BTreeMap<String, String>> {
+    let line =
+        |line: &str| line.split_once('\t').map(|(name, value)| (name.to_owned(), value.trim().to_owned()));
+    text.lines().map(line).collect()
+}
 
 pub(super) fn settings(inputs: &Inputs) -> Vec<Setting> {
     let spec = inputs.spec;
-    let answer = inputs.facts(inputs.api_host).and_then(|facts| facts.values.get("fixed"));
-    let line = |name: &str| {
-        let mut lines = answer?.lines().filter_map(|line| line.split_once('\t'));
-        lines.find(|(line, _)| *line == name).map(|(_, value)| value.trim().to_owned())
-    };
+    let there = inputs.facts(inputs.api_host).and_then(|facts| facts.answer(&SETTINGS).answered());
+    let line = |name: &str| there.as_ref().and_then(|there| there.get(name).cloned());
     let etcd: Vec<String> = spec
         .etcd_hosts()
         .iter()
         .map(|host| format!("https://{}:{}", host.internal_address, spec.etcd.port))
         .collect();
     let setting = |name, what, field, wanted| Setting { host: None, what, field, there: line(name), wanted };
-    vec![
+    let mut settings = vec![
         setting("version", "version is", "spec.kubernetes.version", spec.kubernetes.version.to_string()),
         setting("cluster-cidr", "pods are in", "spec.network.kubePodsCIDR", spec.network.pod_subnet()),
         setting(
@@ -43,5 +47,24 @@ pub(super) fn settings(inputs: &Inputs) -> Vec<Setting> {
         ),
         setting("server", "API is at", "spec.controlPlaneEndpoint", format!("https://{}", inputs.endpoint())),
         setting("etcd-servers", "etcd is at", "spec.etcd and spec.roleGroups.etcd", etcd.join(",")),
-    ]
+    ];
+    settings.extend(inputs.nodes().into_iter().filter_map(|(host, _)| role(inputs, host)));
+    settings
+}
+
+/// A node joins with its role: a worker has no control plane, and a control plane keeps its own.
+fn role(inputs: &Inputs, host: &Host) -> Option<Setting> {
+    let facts = inputs.facts(host).filter(|facts| facts.files.contains_key(KUBELET_CONF))?;
+    let name = |is_control_plane| if is_control_plane { "a control plane" } else { "a worker" };
+    // The manifest may be damaged or lost; a control plane also holds the CA's key.
+    let is_control_plane = ["/etc/kubernetes/manifests/kube-apiserver.yaml", "/etc/kubernetes/pki/ca.key"]
+        .iter()
+        .any(|path| facts.files.contains_key(*path));
+    inputs.has_joined(host).then(|| Setting {
+        host: Some(host.name.clone()),
+        what: "role is",
+        field: "spec.roleGroups",
+        there: Some(name(is_control_plane).to_owned()),
+        wanted: name(host.has_role(&Role::ControlPlane)).to_owned(),
+    })
 }

@@ -10,6 +10,8 @@ mod note;
 mod open_for_joins;
 mod share_certificates;
 
+#[cfg(test)]
+pub(crate) use immutable::SETTINGS;
 use kk_config::{ControlPlaneEndpoint, Host, Role, Spec};
 use kk_engine::{ProbeSpec, Task};
 
@@ -48,12 +50,13 @@ impl Capability for ControlPlane {
         ]
     }
 
-    fn asks(&self, _inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
+    fn asks(&self, inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
         let files = ["/etc/kubernetes/*", "/etc/kubernetes/pki/*", "/etc/kubernetes/manifests/*"];
         probe.files.extend(files.map(str::to_owned));
         if host.has_role(&Role::ControlPlane) {
-            probe.values.insert("cluster".into(), cluster_state::QUERY.into());
-            probe.values.insert("fixed".into(), immutable::QUERY.into());
+            probe.ask(&cluster_state::INITIALISED);
+            probe.ask(&cluster_state::api_question(&inputs.requirements.workloads()));
+            probe.ask(&immutable::SETTINGS);
         }
     }
 

@@ -6,6 +6,7 @@ use kk_config::Spec;
 use kk_connector::quote;
 use kk_engine::{ProbeSpec, Question, question};
 
+use super::immutable::ENVIRONMENT;
 use crate::{findings::Findings, host_layout::ETCD_CA, inputs::Inputs};
 
 /// Whether a member has data on the host.
@@ -15,6 +16,7 @@ pub(super) fn asks(spec: &Spec, probe: &mut ProbeSpec) {
     probe.files.insert(ETCD_CA.to_owned());
     probe.disks.insert(spec.etcd.data_dir.clone());
     let data = quote(&spec.etcd.data_dir).into_owned();
+    probe.ask(&ENVIRONMENT);
     probe.ask(&DATA.with_snippet(format!("[ -d {data}/member ] && echo yes || echo no")));
 }
 
@@ -40,6 +42,8 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
         );
     }
     for (host, facts) in hosts {
+        found.unanswered(host, &facts.answer(&DATA), "whether etcd has data on it");
+        found.unanswered(host, &facts.answer(&ENVIRONMENT), "how its etcd is configured");
         if facts.answer(&DATA).answered() == Some(true) && !facts.owns("/etc/etcd.env") {
             found.error(
                 host,

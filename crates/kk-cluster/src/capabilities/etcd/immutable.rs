@@ -1,7 +1,49 @@
-//! What a running cluster cannot change about etcd: where it is, because its data and its members are there.
+//! What a running cluster cannot change about etcd: where its data is, its name and its peer address, which the members
+//! have agreed on. Read on every member, because each has its own.
+
+use std::collections::BTreeMap;
+
+use kk_config::Host;
+use kk_engine::{Facts, Question};
 
 use crate::{findings::Setting, inputs::Inputs};
 
-pub(super) fn settings(_inputs: &Inputs) -> Vec<Setting> {
-    Vec::new()
+/// What the environment file of a member says, and `MEMBER` when that member has data. Nothing where it is not there.
+pub(crate) const ENVIRONMENT: Question<BTreeMap<String, String>> =
+    Question::new("etcd_environment", include_str!("environment.sh"), parse);
+
+fn parse(text: &str) -> Option<BTreeMap<String, String>> {
+    let pair = |line: &str| line.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+    text.lines().map(pair).collect()
+}
+
+pub(super) fn settings(inputs: &Inputs) -> Vec<Setting> {
+    inputs.etcd_hosts().into_iter().flat_map(|(host, facts)| of_member(inputs, host, facts)).collect()
+}
+
+/// A member that has never started has nothing to lose.
+fn of_member(inputs: &Inputs, host: &Host, facts: &Facts) -> Vec<Setting> {
+    let there = facts.answer(&ENVIRONMENT).answered().unwrap_or_default();
+    let etcd = &inputs.spec.etcd;
+    if !there.contains_key("MEMBER") {
+        return Vec::new();
+    }
+    let setting = |name: &str, what, field, wanted| Setting {
+        host: Some(host.name.clone()),
+        what,
+        field,
+        there: there.get(name).cloned(),
+        wanted,
+    };
+    let peer = format!("https://{}:{}", host.internal_address, etcd.peer_port);
+    vec![
+        setting("ETCD_DATA_DIR", "etcd keeps its data in", "spec.etcd.dataDir", etcd.data_dir.clone()),
+        setting(
+            "ETCD_INITIAL_ADVERTISE_PEER_URLS",
+            "etcd is for its peers at",
+            "spec.etcd.peerPort and the host's internalAddress",
+            peer,
+        ),
+        setting("ETCD_NAME", "etcd is called", "the host's name", format!("etcd-{}", host.name)),
+    ]
 }

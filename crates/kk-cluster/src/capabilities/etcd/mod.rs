@@ -13,6 +13,8 @@ mod start_etcd;
 
 #[cfg(test)]
 pub(crate) use check::DATA;
+#[cfg(test)]
+pub(crate) use immutable::ENVIRONMENT;
 use kk_artifact::Component;
 use kk_config::{Host, Role, Spec};
 use kk_engine::{ProbeSpec, Task};

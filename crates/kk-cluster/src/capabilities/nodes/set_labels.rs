@@ -111,7 +111,7 @@ mod tests {
     use kk_engine::{Apply, FileFact, Slots};
 
     use super::*;
-    use crate::{capabilities::nodes::wait_for_nodes, testing};
+    use crate::{capabilities::nodes::wait_for_nodes, cluster_state::API, testing};
 
     /// The scripts of a task on the first host, when all nodes but `dropped` have joined.
     fn scripts(inputs: &Inputs, mut task: Task, dropped: &str) -> String {
@@ -161,10 +161,10 @@ mod tests {
         let session = testing::session(spec, folder.path());
         for (label, marked) in [("x=", false), ("node-role.kubernetes.io/control-plane=", true)] {
             let answer = format!(
-                "Node\t<no value>/{first}\tTrue\tv1.36.4\t{label} \t\nConfigMap\tkube-system/kubeadm-config\n\
+                "Node\t{first}\tTrue\tv1.36.4\t{label} \t\nConfigMap\tkube-system/kubeadm-config\n\
                  ConfigMap\tkube-public/cluster-info\nend\n"
             );
-            facts.facts.get_mut(&first).unwrap().values.insert("cluster".into(), answer);
+            facts.facts.get_mut(&first).unwrap().reply(&API, answer);
             let text = {
                 let inputs = session.create_inputs(&facts).await.unwrap();
                 scripts(&inputs, task(&inputs), "nobody")
