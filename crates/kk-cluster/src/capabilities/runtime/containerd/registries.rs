@@ -55,8 +55,24 @@ fn one(spec: &Spec, host: &str, mirrors: &[&str]) -> Result<Registry, BuildError
     if own.is_some() || is_insecure(spec, host) {
         endpoints.push(endpoint(spec, host, &server, &mut files)?);
     }
+    // An insecure registry speaks HTTPS with any certificate, or plain HTTP; containerd tries one after the other.
+    if is_insecure(spec, host) && !plain {
+        endpoints.push(endpoint(spec, host, &format!("http://{}", upstream(host)), &mut files)?);
+    }
     let values = json!({"registry": host, "server": json!(server).to_string(), "endpoints": endpoints});
     Ok(Registry { host: host.to_owned(), values, files })
+}
+
+/// Names, user names and passwords of registries, as TOML strings, for the configuration of containerd 1.x: it does not
+/// send a header of hosts.toml to the servers that hand out tokens.
+pub(super) fn credentials(spec: &Spec) -> Vec<Value> {
+    let quoted = |text: &str| json!(text).to_string();
+    let entry = |(host, auth): (&String, &RegistryAuth)| {
+        let pair = auth.credentials.as_ref()?;
+        let (username, password) = (quoted(&pair.username), quoted(pair.password.expose()));
+        Some(json!({"host": quoted(upstream(host)), "username": username, "password": password}))
+    };
+    spec.registry.auths.iter().filter_map(entry).collect()
 }
 
 /// Docker Hub's registry has another name than its images.
@@ -149,4 +165,45 @@ fn certificates(auth: &RegistryAuth) -> Result<Certificates, BuildError> {
         *file = Some(std::fs::read_to_string(&path).map_err(fail)?);
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    fn spec(registry: &str) -> Spec {
+        testing::spec(&format!(
+            "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {{name: t}}\nspec:\n  hosts:\n  \
+             - {{name: a, address: 192.0.2.1}}\n  roleGroups: {{etcd: [a], control-plane: [a], worker: [a]}}\n  \
+             registry: {registry}\n"
+        ))
+    }
+
+    fn urls(spec: &Spec) -> Vec<(String, bool)> {
+        let registries = registries(spec).unwrap();
+        let endpoints = registries[0].values["endpoints"].as_array().unwrap();
+        let url = |endpoint: &Value| {
+            (endpoint["url"].as_str().unwrap().to_owned(), endpoint["skip_verify"].as_bool().unwrap())
+        };
+        endpoints.iter().map(url).collect()
+    }
+
+    #[test]
+    fn an_insecure_registry_is_tried_with_any_certificate_and_without_one() {
+        let both =
+            [("\"https://hub.local:5000\"".to_owned(), true), ("\"http://hub.local:5000\"".to_owned(), true)];
+        assert_eq!(urls(&spec("{insecureRegistries: [\"hub.local:5000\"]}")), both);
+        let secure = [("\"https://hub.local\"".to_owned(), false)];
+        assert_eq!(urls(&spec("{auths: {hub.local: {username: u, password: p}}}")), secure);
+    }
+
+    #[test]
+    fn credentials_are_under_the_name_that_containerd_asks_for() {
+        let spec =
+            spec("{auths: {docker.io: {username: u, password: 'p\"w'}, hub.local: {skipTLSVerify: true}}}");
+        let wanted =
+            json!([{"host": "\"registry-1.docker.io\"", "username": "\"u\"", "password": "\"p\\\"w\""}]);
+        assert_eq!(json!(credentials(&spec)), wanted);
+    }
 }
