@@ -3,7 +3,7 @@
 use kk_config::Host;
 use serde_json::json;
 
-use super::{Token, api_port, api_version, documents, node_registration};
+use super::{Token, api_port, api_version, documents, node_registration, set_timeouts};
 use crate::{inputs::Inputs, local::base64};
 
 /// What `kubeadm join` gets. `discovery` is the path of a kubeconfig that holds the address and the CA, so that nothing
@@ -18,6 +18,7 @@ pub(crate) fn join_document(inputs: &Inputs, host: &Host, token: &Token, discove
         },
         "nodeRegistration": node_registration(inputs, host),
     });
+    set_timeouts(inputs, &mut join);
     if host.has_role(&kk_config::Role::ControlPlane) {
         join["controlPlane"] = json!({
             "localAPIEndpoint": {"advertiseAddress": host.internal_address, "bindPort": api_port()},

@@ -55,12 +55,21 @@ fn settings(inputs: &Inputs) -> [Value; 3] {
 }
 
 fn init_configuration(inputs: &Inputs, host: &Host) -> Value {
-    json!({
+    let mut document = json!({
         "apiVersion": api_version(inputs),
         "kind": "InitConfiguration",
         "localAPIEndpoint": {"advertiseAddress": host.internal_address, "bindPort": api_port()},
         "nodeRegistration": node_registration(inputs, host),
-    })
+    });
+    set_timeouts(inputs, &mut document);
+    document
+}
+
+/// Slow hosts need more than the minute that kubeadm waits for its first requests to the API. Older documents cannot say it.
+fn set_timeouts(inputs: &Inputs, document: &mut Value) {
+    if is_v1beta4(inputs) {
+        document["timeouts"] = json!({"kubernetesAPICall": "4m0s"});
+    }
 }
 
 fn api_port() -> u16 {
