@@ -8,8 +8,8 @@ use crate::{BuildError, inputs::Inputs};
 
 /// Both files of one member.
 pub(super) fn files(inputs: &Inputs, host: &Host, facts: &Facts) -> Result<Vec<Box<dyn Action>>, BuildError> {
-    let unit =
-        inputs.templates.render("etcd/etcd.service", &json!({"negative_nice": facts.can_raise_limits}))?;
+    let values = json!({"negative_nice": facts.can_raise_limits, "data_dir": inputs.spec.etcd.data_dir});
+    let unit = inputs.templates.render("etcd/etcd.service", &values)?;
     Ok(vec![
         Box::new(File::text("/etc/etcd.env", environment(inputs, host)?)),
         Box::new(File::text("/etc/systemd/system/etcd.service", unit)),

@@ -5,15 +5,17 @@ use std::time::Duration;
 use kk_artifact::Component;
 use kk_config::Host;
 use kk_engine::{
-    Action, Facts, HostWork, Task,
+    Action, Facts, HostWork, Task, Turn,
     actions::{Unit, WaitUntil, any_needed},
 };
 
 use super::{files::files, health};
 use crate::{BuildError, capabilities::programs, host_layout::ETCD_CERTS, inputs::Inputs, slots};
 
-/// A new cluster starts on all hosts at once: a member is ready only when most of the others are. One that runs gets its
-/// changes member by member, so that it answers meanwhile, and a setting that it cannot start with reaches one only.
+/// A new cluster starts on all hosts at once, when all have what they need: a member is ready only when most of the others
+/// are. One that runs gets its changes member by member, so that it answers meanwhile, and a setting that it cannot start
+/// with reaches one only. Members that are not healthy come first: while one is missing, a restart of another may cost the
+/// quorum.
 ///
 /// In the background: only `kubeadm init` needs to know.
 pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
@@ -22,27 +24,34 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     let running = hosts.iter().filter(|(_, facts)| is_active(facts)).count();
     let one_by_one = running * 2 > hosts.len();
     if one_by_one {
-        task = task.concurrency(1);
+        let sick = hosts.iter().filter(|(_, facts)| !is_healthy(facts)).map(|(host, _)| host.name.clone());
+        task = task.turn(Turn::one_by_one("etcd").order(sick));
     }
-    for (host, facts) in hosts {
+    for &(host, facts) in &hosts {
         let unit = unit(inputs, host, facts)?;
         let unit = if one_by_one { unit } else { unit.no_block() };
         let stays = is_active(facts) && !unit.check(facts).is_needed();
         let wait = WaitUntil::new("etcd is healthy", health::command(inputs.spec, host))
-            .done_by(move |facts| stays && facts.answer(&health::HEALTHY).answered() == Some(true))
+            .done_by(move |facts| stays && is_healthy(facts))
             .hint(
                 "",
                 "see \"journalctl -u etcd\" on the host; the members must reach each other on their peer port",
             );
-        task = task.on(
-            &host.name,
-            HostWork::new(vec![Box::new(unit), Box::new(wait)])
-                .needs(slots::etcd_configured_slot(&host.name))
-                .needs(slots::runtime_programs_slot(&host.name))
-                .provides(slots::etcd_healthy_slot(&host.name)),
-        );
+        let mut work = HostWork::new(vec![Box::new(unit), Box::new(wait)])
+            .provides(slots::etcd_healthy_slot(&host.name));
+        let together = hosts.iter().filter(|(member, _)| !one_by_one || member.name == host.name);
+        for (member, _) in together {
+            work = work
+                .needs(slots::etcd_configured_slot(&member.name))
+                .needs(slots::runtime_programs_slot(&member.name));
+        }
+        task = task.on(&host.name, work);
     }
     Ok(task)
+}
+
+fn is_healthy(facts: &Facts) -> bool {
+    facts.answer(&health::HEALTHY).answered() == Some(true)
 }
 
 fn is_active(facts: &Facts) -> bool {
@@ -59,4 +68,40 @@ fn unit(inputs: &Inputs, host: &Host, facts: &Facts) -> Result<Unit, BuildError>
         "/usr/local/bin/etcd".to_owned(),
         format!("{ETCD_CERTS}/member-{}.pem", host.name),
     ]))
+}
+
+#[cfg(test)]
+mod tests {
+    use kk_engine::UnitFact;
+
+    use super::*;
+    use crate::testing;
+
+    /// The task on three hosts, of which all run etcd or none, and the second is not healthy.
+    async fn planned(runs: bool) -> Task {
+        let spec = testing::sample("three-nodes.yaml");
+        let (mut probed, directory) = (testing::fresh(&spec), tempfile::tempdir().unwrap());
+        for (index, host) in spec.etcd_hosts().iter().enumerate() {
+            let facts = probed.facts.get_mut(&host.name).unwrap();
+            facts.units.insert("etcd.service".into(), UnitFact { active: runs, ..UnitFact::default() });
+            facts.reply(&health::HEALTHY, if index == 1 || !runs { "no" } else { "yes" });
+        }
+        let session = testing::session(spec, directory.path());
+        task(&session.create_inputs(&probed).await.unwrap()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_member_that_is_not_healthy_has_the_first_turn() {
+        let task = planned(true).await;
+        let second = testing::sample("three-nodes.yaml").etcd_hosts()[1].name.clone();
+        assert_eq!(task.turn, Some(Turn::one_by_one("etcd").order([second])));
+        assert!(task.hosts.values().all(|work| work.needs.len() == 2));
+    }
+
+    #[tokio::test]
+    async fn a_new_cluster_starts_when_every_member_has_what_it_needs() {
+        let task = planned(false).await;
+        assert_eq!(task.turn, None);
+        assert!(task.hosts.values().all(|work| work.needs.len() == 6));
+    }
 }
