@@ -416,3 +416,21 @@ async fn a_role_and_where_etcd_keeps_its_data_stay_as_they_are() {
     let what = "its role is a worker, the file says a control plane";
     assert_eq!(findings(facts).await, [(Severity::Error, what.to_owned())]);
 }
+
+#[tokio::test]
+async fn nodes_of_a_cluster_whose_control_plane_was_replaced_are_not_to_be_reset() {
+    let spec = testing::sample("three-nodes.yaml");
+    let mut probed = testing::fresh(&spec);
+    let workers = spec.hosts.iter().filter(|host| !host.has_role(&kk_config::Role::ControlPlane));
+    let names: Vec<_> = workers.map(|host| Some(host.name.clone())).collect();
+    for name in names.iter().flatten() {
+        let ca = FileFact { sha256: "theirs".into(), ..FileFact::default() };
+        let files = &mut probed.facts.get_mut(name).unwrap().files;
+        files.insert("/etc/kubernetes/pki/ca.crt".into(), ca);
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let session = testing::session(spec.clone(), directory.path());
+    let found = precheck(&capabilities(&spec), &session.create_inputs(&probed).await.unwrap());
+    assert_eq!(found.iter().map(|finding| finding.host.clone()).collect::<Vec<_>>(), names);
+    assert!(found.iter().all(|finding| finding.hint.contains("remove nothing")), "{found:?}");
+}

@@ -21,7 +21,14 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     let ours = ca(inputs.api_host);
     for (host, _) in inputs.nodes() {
         let theirs = ca(host);
-        if theirs.is_some() && theirs != ours {
+        if theirs.is_some() && ours.is_none() {
+            // The lost control plane of a cluster that works must not cost its other nodes.
+            found.error(
+                host,
+                "it has joined a cluster, and no control plane of the file holds the CA of that cluster",
+                "name a control plane of it that runs in spec.roleGroups; remove nothing here while that cluster is in use",
+            );
+        } else if theirs.is_some() && theirs != ours {
             found.error(
                 host,
                 "it holds certificates of another cluster",
