@@ -6,8 +6,7 @@ mod save_kubeconfig;
 
 use std::path::{Path, PathBuf};
 
-use kk_config::{Host, Role};
-use kk_engine::{ProbeSpec, Task};
+use kk_engine::Task;
 
 use crate::{BuildError, capability::Capability, inputs::Inputs};
 
@@ -25,12 +24,6 @@ fn source_sum(directory: &Path) -> PathBuf {
 impl Capability for Kubeconfig {
     fn name(&self) -> &'static str {
         "kubeconfig"
-    }
-
-    fn asks(&self, _inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
-        if host.has_role(&Role::ControlPlane) {
-            probe.files.insert(ROOT.to_owned());
-        }
     }
 
     fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
