@@ -62,7 +62,7 @@ impl Capability for KubeProxy {
             note: kubeadm::cluster_documents(inputs),
             file: kubeadm::phase_documents(inputs, inputs.api_host),
             workload: "kube-system/kube-proxy",
-            command: Some("kubeadm init phase addon kube-proxy --config kube-proxy.yaml"),
+            command: Some(include_str!("apply_kube_proxy.sh")),
         }])
     }
 
@@ -75,5 +75,48 @@ impl Capability for KubeProxy {
 
     fn remove(&self, inputs: &Inputs) -> Vec<Task> {
         vec![remove_kube_proxy::task(inputs)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt, process::Command};
+
+    /// Whether `apply_kube_proxy.sh` restarts the pods, when the configuration of before is `there` and kubeadm writes
+    /// `wanted`. `killed`: the configuration that an earlier run had found before it was killed.
+    fn restarts(there: &str, wanted: &str, killed: Option<&str>) -> bool {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        let program = |name: &str, text: &str| {
+            fs::write(path(name), format!("#!/bin/sh\n{text}\n")).unwrap();
+            fs::set_permissions(path(name), fs::Permissions::from_mode(0o755)).unwrap();
+        };
+        program("kubectl", "case \"$*\" in *restart*) : >restarted ;; *) cat there ;; esac");
+        program("kubeadm", "cat wanted >there");
+        fs::write(path("there"), there).unwrap();
+        fs::write(path("wanted"), wanted).unwrap();
+        if let Some(killed) = killed {
+            fs::write(path("kube-proxy.before.kept"), killed).unwrap();
+        }
+        let here = directory.path().display().to_string();
+        let script = include_str!("apply_kube_proxy.sh")
+            .replace("/etc/kubernetes/kubekey/kube-proxy.before", &format!("{here}/kube-proxy.before.kept"));
+        let status = Command::new("sh")
+            .args(["-euc", &format!("kk_do() {{ \"$@\"; }}\n{script}")])
+            .current_dir(&directory)
+            .env("PATH", format!("{here}:/usr/bin:/bin"))
+            .status()
+            .unwrap();
+        assert!(status.success());
+        assert!(!path("kube-proxy.before.kept").exists());
+        path("restarted").exists()
+    }
+
+    #[test]
+    fn kube_proxy_restarts_when_its_configuration_changes() {
+        assert!(!restarts("", "new", None), "the first time its pods start with it");
+        assert!(!restarts("same", "same", None));
+        assert!(restarts("old", "new", None));
+        assert!(restarts("new", "new", Some("old")), "a run was killed before the restart");
     }
 }

@@ -61,7 +61,7 @@ fn script(needed: &[&Manifest]) -> String {
     for (number, manifest) in needed.iter().enumerate() {
         match manifest.command {
             Some(command) => {
-                let _ = writeln!(script, "{command} >/dev/null 2>error.{number} & pid_{number}=$!");
+                let _ = writeln!(script, "(\n{command}) >/dev/null 2>error.{number} & pid_{number}=$!");
                 let _ = writeln!(waits, "wait $pid_{number} || {{ cat error.{number} >&2; exit 1; }}");
             }
             None => {
