@@ -16,7 +16,9 @@ const SETTINGS: &[&str] = &[
 
 /// Once, before a node's first kube-proxy: afterwards the values are no longer the host's own.
 pub(super) fn task(inputs: &Inputs) -> Task {
-    let mut script = String::new();
+    // Without the module its settings are not there yet, and kube-proxy loads it.
+    let mut script =
+        "[ -e /proc/sys/net/netfilter/nf_conntrack_max ] || kk_module nf_conntrack || :\n".to_owned();
     for name in SETTINGS {
         let knob = format!("/proc/sys/{}", name.replace('.', "/"));
         let _ = writeln!(

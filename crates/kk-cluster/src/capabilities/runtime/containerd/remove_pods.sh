@@ -32,4 +32,6 @@ KK_D=$kubelet/ awk '
     mount=$(printf '%b' "$mount")
     umount "$mount" 2>/dev/null || umount -l "$mount" 2>/dev/null || :
 done
+# With systemd's driver each is a slice; those below it go with it.
+systemctl stop kubepods.slice 2>/dev/null || :
 while read -r pods; do find "$pods" -depth -type d -exec rmdir {} \; 2>/dev/null || :; done <pods
