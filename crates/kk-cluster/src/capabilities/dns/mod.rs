@@ -1,6 +1,7 @@
 //! CoreDNS, from kk's own manifest.
 
 use kk_config::Host;
+use kk_engine::{Facts, ProbeSpec};
 use serde_json::json;
 
 use crate::{
@@ -10,6 +11,9 @@ use crate::{
     inputs::Inputs,
     requirements::{ImageStage, Manifest, Ready},
 };
+
+/// Where it is active, `/etc/resolv.conf` names its address on the host.
+const RESOLVED: &str = "systemd-resolved.service";
 
 /// The DNS of the cluster.
 pub(crate) struct Dns;
@@ -23,6 +27,10 @@ impl Capability for Dns {
         if host.is_node() { vec![(ImageStage::Addon, inputs.images.coredns())] } else { Vec::new() }
     }
 
+    fn asks(&self, _inputs: &Inputs, _host: &Host, probe: &mut ProbeSpec) {
+        probe.units.insert(RESOLVED.to_owned());
+    }
+
     fn findings(&self, inputs: &Inputs, found: &mut Findings) {
         for (host, facts) in inputs.nodes() {
             if facts.nameservers.is_empty() {
@@ -30,6 +38,13 @@ impl Capability for Dns {
                     host,
                     "no nameserver in /etc/resolv.conf",
                     "CoreDNS is set up without forwarding: names outside the cluster do not resolve in pods",
+                );
+            }
+            if loops(inputs, facts) {
+                found.error(
+                    host,
+                    format!("/etc/resolv.conf names a resolver on the host itself: {}", facts.nameservers.join(", ")),
+                    "in a pod that address is the pod's own, so CoreDNS would ask itself: set spec.dns.coredns.upstreamDNSServers",
                 );
             }
         }
@@ -49,6 +64,16 @@ impl Capability for Dns {
     fn ready(&self, _inputs: &Inputs) -> Vec<Ready> {
         vec![Ready::Workload { namespace: "kube-system", workload: "deployment/coredns" }]
     }
+}
+
+/// Whether CoreDNS on this node would forward to itself. With systemd-resolved kubeadm gives pods its list of real servers.
+fn loops(inputs: &Inputs, facts: &Facts) -> bool {
+    let is_local =
+        |server: &String| server.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+    inputs.spec.dns.upstream_servers.is_empty()
+        && !inputs.spec.kubernetes.kubelet_configuration.contains_key("resolvConf")
+        && !facts.units.get(RESOLVED).is_some_and(|unit| unit.active)
+        && facts.nameservers.iter().any(is_local)
 }
 
 fn values(inputs: &Inputs) -> serde_json::Value {
