@@ -8,11 +8,12 @@ use std::{
 };
 
 use kk_artifact::{Store, Versions};
-use kk_config::{Arch, Host, Spec};
+use kk_config::{Arch, Host, Role, Spec};
 use kk_engine::{Facts, Failure};
 
 use crate::{
     artifacts::Programs,
+    capabilities::kubelet::{CGROUP_DRIVER, CREDENTIALS},
     cluster_state::ClusterState,
     host_layout::{CLUSTER_CA, KUBELET_CONF},
     images::Images,
@@ -162,9 +163,21 @@ impl<'a> Inputs<'a> {
     }
 
     /// Whether systemd manages the cgroups of pods. One answer for the cluster, because the kubelet's configuration is
-    /// one for all nodes: a single host that cannot decides.
+    /// one for all nodes: a single host that cannot decides. A cluster that runs keeps what it has.
     pub(crate) fn systemd_cgroups(&self) -> bool {
-        !self.any_node(|facts| !facts.systemd_cgroups)
+        match self.running_cgroup_driver() {
+            Some(driver) => driver == "systemd",
+            None => !self.any_node(|facts| !facts.systemd_cgroups),
+        }
+    }
+
+    /// The cgroup driver of a cluster that runs: with another one its kubelets would start no pod again.
+    pub(crate) fn running_cgroup_driver(&self) -> Option<String> {
+        if !self.has_joined(self.api_host) {
+            return None;
+        }
+        let driver = self.facts(self.api_host)?.answer(&CGROUP_DRIVER).answered()?;
+        ["systemd", "cgroupfs"].contains(&driver.as_str()).then_some(driver)
     }
 
     /// Whether a control plane went through `kubeadm init` to its end.
@@ -172,11 +185,15 @@ impl<'a> Inputs<'a> {
         self.state.is_initialised()
     }
 
-    /// Whether a node has joined: it holds credentials of this cluster. One that was killed or deleted in between may
+    /// Whether a node has joined: it holds credentials of this cluster, with which its kubelet can work. One that was killed or deleted in between may
     /// not be in the API's list; its kubelet registers it again.
     pub(crate) fn has_joined(&self, host: &Host) -> bool {
         let ca = |host: &Host| self.facts(host)?.files.get(CLUSTER_CA).map(|file| &file.sha256);
-        self.facts(host).is_some_and(|facts| facts.files.contains_key(KUBELET_CONF))
+        // A control plane does not join again for them. No answer is not "no".
+        let can_work = |facts: &Facts| {
+            host.has_role(&Role::ControlPlane) || facts.answer(&CREDENTIALS).answered() != Some(false)
+        };
+        self.facts(host).is_some_and(|facts| facts.files.contains_key(KUBELET_CONF) && can_work(facts))
             && ca(host).is_some()
             && ca(host) == ca(self.api_host)
     }

@@ -1,13 +1,13 @@
 //! The action that joins a node by a discovery file, which holds the CA: nothing is trusted on first use, and no signed
 //! `cluster-info` is waited for.
 
-use std::{fmt::Write as _, sync::Arc};
+use std::sync::Arc;
 
 use kk_config::Host;
-use kk_connector::{Payload, quote};
+use kk_connector::Payload;
 use kk_engine::{Action, Apply, Change, Facts, Failure, Script, Slots};
 
-use crate::{host_layout::DROP_COPIES, inputs::Inputs, kubeadm, slots};
+use crate::{host_layout::DROP_COPIES, inputs::Inputs, kubeadm, shell::script, slots};
 
 /// Reads the Base64 text of the shared certificates from the slots.
 type Certificates = Arc<dyn Fn(&Slots) -> Result<String, Failure> + Send + Sync>;
@@ -57,11 +57,8 @@ impl Join {
                 "mkdir -p -m 755 /etc/kubernetes/pki\nbase64 -d certificates | tar -C /etc/kubernetes/pki -xf - --no-same-owner\n",
             );
         }
-        let ignored = quote(&self.ignored);
-        let _ = write!(
-            text,
-            "kk_do kubeadm join --config join.yaml --ignore-preflight-errors={ignored}\n{DROP_COPIES}"
-        );
+        text.push_str(&script(&[("ignored", &self.ignored)], include_str!("join.sh")));
+        text.push_str(DROP_COPIES);
         Ok(Script { text, files, output: None })
     }
 }
@@ -96,5 +93,68 @@ impl Action for Join {
             }
             .to_owned(),
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
+
+    use crate::shell::script;
+
+    /// Runs `join.sh` with a `kubeadm` of these words below a directory that stands for the host's.
+    fn join(directory: &Path, kubeadm: &str) -> (bool, String) {
+        let program = |name: &str, text: &str| {
+            let path = directory.join(name);
+            fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        };
+        program("kubeadm", &format!("echo \"$@\" >>calls\n{kubeadm}"));
+        program("systemctl", "echo \"$@\" >>calls");
+        program("sleep", "exit 0");
+        let here = directory.display().to_string();
+        let text = script(&[("ignored", "A,B")], include_str!("join.sh"))
+            .replace("/etc/kubernetes", &here)
+            .replace("/var/lib/kubelet", &here);
+        let status = Command::new("sh")
+            .args(["-euc", &format!("kk_uptime() {{ cut -d . -f 1 /proc/uptime; }}\n{text}")])
+            .current_dir(directory)
+            .env("PATH", format!("{here}:/usr/bin:/bin"))
+            .output()
+            .unwrap();
+        let calls = fs::read_to_string(directory.join("calls")).unwrap();
+        (status.status.success(), calls + &String::from_utf8_lossy(&status.stderr))
+    }
+
+    const CALL: &str = "join --config join.yaml --ignore-preflight-errors=A,B\n";
+
+    #[test]
+    fn a_new_node_joins_once() {
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(join(directory.path(), "exit 0"), (true, CALL.to_owned()));
+    }
+
+    #[test]
+    fn what_a_kubelet_without_a_certificate_left_goes_first() {
+        let directory = tempfile::tempdir().unwrap();
+        let conf = directory.path().join("kubelet.conf");
+        fs::write(&conf, "    client-certificate: /no/such.pem\n").unwrap();
+        assert_eq!(join(directory.path(), "exit 0"), (true, format!("stop kubelet.service\n{CALL}")));
+        assert!(!conf.exists());
+    }
+
+    #[test]
+    fn a_node_that_the_api_takes_for_ready_is_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let kubeadm = "[ \"$(wc -l <calls)\" -ge 3 ] || { echo 'a Node with name \"a\" and status \"Ready\" already exists' >&2; exit 1; }";
+        let (joined, calls) = join(directory.path(), kubeadm);
+        assert!(joined && calls.starts_with(&CALL.repeat(3)), "{calls}");
+    }
+
+    #[test]
+    fn an_error_of_kubeadm_ends_it_and_is_shown() {
+        let directory = tempfile::tempdir().unwrap();
+        let (joined, calls) = join(directory.path(), "echo 'error: no route' >&2; exit 3");
+        assert_eq!((joined, calls), (false, format!("{CALL}error: no route\nkk-command: kubeadm join\n")));
     }
 }

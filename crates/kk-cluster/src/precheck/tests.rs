@@ -55,6 +55,26 @@ async fn nothing_is_said_of_a_host_that_is_well() {
 async fn each_trouble_is_found_with_its_weight() {
     type Spoil = fn(&mut Facts);
     let cases: &[(Spoil, Severity, &str)] = &[
+        (
+            |f| f.nameservers = vec!["127.0.0.1".into()],
+            Severity::Error,
+            "/etc/resolv.conf names a resolver on the host itself: 127.0.0.1",
+        ),
+        (
+            |f| {
+                f.systemd_cgroups = false;
+                for path in [
+                    "/etc/kubernetes/kubelet.conf",
+                    "/etc/kubernetes/pki/ca.crt",
+                    "/etc/kubernetes/manifests/kube-apiserver.yaml",
+                ] {
+                    f.files.insert(path.into(), FileFact { sha256: "same".into(), ..FileFact::default() });
+                }
+                f.reply(&crate::capabilities::kubelet::CGROUP_DRIVER, "systemd\n");
+            },
+            Severity::Error,
+            "systemd cannot manage the cgroups of pods here, and the running cluster uses the systemd driver",
+        ),
         (|f| f.arch = "riscv64".into(), Severity::Error, "architecture riscv64 is not supported"),
         (|f| f.systemd = false, Severity::Error, "systemd is not running"),
         (|f| f.memory_kib = 1_000_000, Severity::Error, "memory 976 MiB is below the minimum of 1660 MiB"),

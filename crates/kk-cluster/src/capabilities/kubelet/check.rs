@@ -32,7 +32,13 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
                 "the kubelet is told to accept it; support ends soon: plan to move to cgroup v2",
             );
         }
-        if !facts.systemd_cgroups {
+        if !facts.systemd_cgroups && inputs.systemd_cgroups() {
+            found.error(
+                host,
+                "systemd cannot manage the cgroups of pods here, and the running cluster uses the systemd driver",
+                "leave this host out of the file; the driver of a running cluster is one for all nodes and stays",
+            );
+        } else if !facts.systemd_cgroups {
             found.adapted(
                 host,
                 "systemd cannot manage the cgroups of pods here",

@@ -1,7 +1,9 @@
 //! The kubelet: its unit and its flags. Its configuration comes from the cluster, when a node joins.
 
+mod cgroup_driver;
 mod check;
 mod configure_kubelet;
+mod credentials;
 mod files;
 mod stop_kubelet;
 
@@ -17,6 +19,8 @@ use crate::{
     requirements::{Port, ProgramStage},
 };
 
+pub(crate) use cgroup_driver::CGROUP_DRIVER;
+pub(crate) use credentials::CREDENTIALS;
 pub(crate) use files::{RESTARTS_AFTER, files};
 
 /// The kubelet of every node.
@@ -62,6 +66,8 @@ impl Capability for Kubelet {
         probe.units.insert("kubelet.service".to_owned());
         if host.is_node() {
             probe.disks.insert(check::DATA.to_owned());
+            probe.ask(&CREDENTIALS);
+            probe.ask(&CGROUP_DRIVER);
         }
     }
 

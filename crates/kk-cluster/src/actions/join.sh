@@ -1,0 +1,19 @@
+# Joins. What a kubelet without a certificate left is removed first: kubeadm would take it for credentials.
+# shellcheck disable=SC2154 # ignored stands before this script
+conf=/etc/kubernetes/kubelet.conf
+pem=$(sed -n 's/^ *client-certificate: *//p' $conf 2>/dev/null | head -n 1)
+if [ -e $conf ] && { [ -z "$pem" ] || [ ! -s "$pem" ] || ! openssl x509 -noout -checkend 0 -in "$pem" >/dev/null; }; then
+    systemctl stop kubelet.service 2>/dev/null || :
+    rm -f $conf /etc/kubernetes/bootstrap-kubelet.conf /var/lib/kubelet/pki/kubelet-client-*
+fi
+# kubeadm refuses a node that the API takes for Ready. One whose kubelet stopped just now is that for 40 s more.
+until=$(($(kk_uptime) + 90))
+until kubeadm join --config join.yaml --ignore-preflight-errors="$ignored" 2>join.err; do
+    if ! grep -q 'status "Ready" already exists' join.err || [ "$(kk_uptime)" -ge $until ]; then
+        cat join.err >&2
+        echo 'kk-command: kubeadm join' >&2
+        false
+    fi
+    sleep 3
+done
+cat join.err >&2
