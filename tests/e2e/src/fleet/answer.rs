@@ -21,6 +21,7 @@ pub(super) fn answer(host: &Host, script: &str, clock: Clock) -> String {
     let mut section = |name: &str, content: &str| {
         let _ = write!(text, "\n@{nonce} {name}\n{content}");
     };
+    section("begun", &format!("{}000000\n", clock.now_ms));
     let (files, sums) = files(host, &list(script, "kk_files"), clock);
     section("files", &files);
     section("sums", &sums);
@@ -125,6 +126,9 @@ fn value(host: &Host, snippet: &str) -> (u8, String) {
     if snippet.contains("kubelet-client-current.pem") {
         let cluster = host.cluster.lock().unwrap_or_else(PoisonError::into_inner);
         return (0, if cluster.is_initialised() { "yes\n" } else { "no\n" }.to_owned());
+    }
+    if snippet.contains("/member ]") {
+        return (0, "no\n".to_owned());
     }
     if snippet.contains("kube-controller-manager.yaml") || snippet.contains("/etc/etcd.env") {
         return (0, String::new());
