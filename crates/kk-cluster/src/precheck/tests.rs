@@ -22,7 +22,9 @@ fn spec() -> Spec {
 
 /// A host on which nothing is to be said.
 fn well() -> Facts {
-    testing::fresh(&spec()).facts.remove("node1").unwrap()
+    let mut facts = testing::fresh(&spec()).facts.remove("node1").unwrap();
+    facts.sysctls.insert("net.ipv4.ip_forward".into(), "1".into());
+    facts
 }
 
 async fn findings(facts: Facts) -> Vec<(Severity, String)> {
@@ -307,7 +309,12 @@ async fn a_host_of_another_cluster_is_refused() {
     ] {
         let facts = |ours: &str| {
             let head = cluster.map(|cluster| format!("cluster\t{cluster}\t{ours}\t-"));
-            with(head.into_iter().chain([made()]).collect(), token)
+            let mut facts = with(head.into_iter().chain([made()]).collect(), token);
+            if cluster == Some("prod") {
+                let ca = FileFact { sha256: "the CA of prod".into(), ..FileFact::default() };
+                facts.files.insert(crate::host_layout::ETCD_CA.into(), ca);
+            }
+            facts
         };
         let refused: Vec<_> = refused.into_iter().map(|what| (Severity::Error, what.to_owned())).collect();
         assert_eq!(findings_with(&spec(), facts).await, refused, "{cluster:?} {token}");
@@ -453,4 +460,22 @@ async fn nodes_of_a_cluster_whose_control_plane_was_replaced_are_not_to_be_reset
     let found = precheck(&capabilities(&spec), &session.create_inputs(&probed).await.unwrap());
     assert_eq!(found.iter().map(|finding| finding.host.clone()).collect::<Vec<_>>(), names);
     assert!(found.iter().all(|finding| finding.hint.contains("remove nothing")), "{found:?}");
+}
+
+#[tokio::test]
+async fn a_host_that_kk_may_not_configure_must_forward_packets() {
+    let mut spec = spec();
+    for (skip, forwards, refused) in
+        [(false, "0", false), (true, "1", false), (true, "0", true), (true, "", true)]
+    {
+        spec.system.skip_configure_os = skip;
+        let mut facts = well();
+        facts.sysctls.insert("net.ipv4.ip_forward".into(), forwards.into());
+        let wanted = (
+            Severity::Error,
+            "net.ipv4.ip_forward is not 1, and spec.system.skipConfigureOS leaves it so".to_owned(),
+        );
+        let found = findings_of(&spec, facts).await;
+        assert_eq!(found.contains(&wanted), refused, "{skip} {forwards}: {found:?}");
+    }
 }

@@ -22,7 +22,9 @@ pub(super) fn asks(spec: &Spec, probe: &mut ProbeSpec) {
 
 /// Certificates of another CA must not come among members that run: they would no longer understand each other.
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
-    let hosts = inputs.etcd_hosts();
+    let mut hosts = inputs.etcd_hosts();
+    // That a host belongs to another cluster is said with its identity, and with another hint.
+    hosts.retain(|(_, facts)| facts.owned.identity().is_none_or(|of| of.cluster == inputs.spec.name));
     let cas: BTreeSet<&str> =
         hosts.iter().filter_map(|(_, facts)| Some(facts.files.get(ETCD_CA)?.sha256.as_str())).collect();
     if cas.len() > 1 {

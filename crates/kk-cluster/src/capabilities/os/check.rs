@@ -1,6 +1,6 @@
 //! What every host must have, whatever runs on it.
 
-use kk_config::{Arch, Host, ProxyMode, Role};
+use kk_config::{Arch, Host, ProxyMode, Role, Spec};
 use kk_engine::{Facts, ProbeSpec};
 
 use super::{disable_swap, firewall, packages, write_hosts_block};
@@ -19,7 +19,15 @@ pub(crate) const NODE_TOOLS: [&str; 9] =
 /// What IPVS is looked at and cleared with.
 const IPVS_TOOLS: [&str; 2] = ["ipset", "ipvsadm"];
 
-pub(super) fn asks(probe: &mut ProbeSpec) {
+/// What nodes need even where somebody else configures the system: kubeadm refuses a host without it.
+fn forwarding(spec: &Spec) -> Vec<&'static str> {
+    let mut settings = vec!["net.ipv4.ip_forward"];
+    settings.extend(spec.network.pods_v6.is_some().then_some("net.ipv6.conf.all.forwarding"));
+    settings
+}
+
+pub(super) fn asks(spec: &Spec, probe: &mut ProbeSpec) {
+    probe.sysctls.extend(forwarding(spec).into_iter().map(str::to_owned));
     probe.tools.extend(NODE_TOOLS.iter().chain(&IPVS_TOOLS).map(|tool| (*tool).to_owned()));
 }
 
@@ -147,7 +155,7 @@ fn adaptations(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings
         );
     }
     if inputs.spec.system.skip_configure_os {
-        return;
+        return not_configured(inputs, host, facts, found);
     }
     let swap = disable_swap::on(facts);
     if !swap.is_empty() {
@@ -172,6 +180,19 @@ fn adaptations(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings
             host,
             format!("read-only kernel settings: {}", read_only.join(", ")),
             "they stay as they are",
+        );
+    }
+}
+
+/// What the tasks that a setting leaves out would have changed, and a node cannot do without.
+fn not_configured(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
+    let off = |name: &&str| facts.sysctls.get(*name).is_none_or(|value| value != "1");
+    let missing: Vec<&str> = forwarding(inputs.spec).into_iter().filter(off).collect();
+    if host.is_node() && !missing.is_empty() {
+        found.error(
+            host,
+            format!("{} is not 1, and spec.system.skipConfigureOS leaves it so", missing.join(" and ")),
+            "set it to 1 in a file of /etc/sysctl.d and run \"sysctl --system\", or remove skipConfigureOS",
         );
     }
 }

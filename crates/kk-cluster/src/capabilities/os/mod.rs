@@ -44,7 +44,7 @@ impl Capability for Os {
     }
 
     fn asks(&self, inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
-        check::asks(probe);
+        check::asks(inputs.spec, probe);
         identity::asks(probe);
         firewall::asks(probe);
         write_hosts_block::asks(probe);
