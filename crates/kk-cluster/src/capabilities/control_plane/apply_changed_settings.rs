@@ -64,11 +64,87 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     task
 }
 
-/// Publishes first, while the API answers; then writes certificate and manifests again, and waits for the API server that
-/// starts from them. With `concurrency(1)` the other control planes answer meanwhile.
+/// Publishes first, while the API answers; then writes certificate and manifests again, and waits until API server,
+/// controller manager and scheduler are ready with them. With `concurrency(1)` the other control planes answer meanwhile.
 fn apply(host: &Host, first: bool) -> String {
     let server = format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT);
-    let variables = [("publish", if first { "yes" } else { "" }), ("server", server.as_str())];
+    let publish = if first { "yes" } else { "" };
+    let variables = [("publish", publish), ("server", &server), ("node", &host.name)];
     let [publish, start] = [include_str!("publish_settings.sh"), include_str!("restart_control_plane.sh")];
     format!("{KUBECTL}{}{RENEW_CERTIFICATE}{start}", script(&variables, publish))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt, process::Command};
+
+    use crate::shell::script;
+
+    /// Runs the script with a runtime and an API of these words below a directory that stands for the host's. Before it,
+    /// all parts run in container "old".
+    fn restart(crictl: &str, pod: &str) -> (bool, String) {
+        let directory = tempfile::tempdir().unwrap();
+        let here = directory.path().display().to_string();
+        let program = |name: &str, text: &str| {
+            let path = directory.path().join(name);
+            fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        };
+        for part in ["kube-apiserver", "kube-controller-manager", "kube-scheduler"] {
+            fs::write(directory.path().join(format!("{part}.yaml")), "old").unwrap();
+        }
+        // Only the scheduler's manifest changes.
+        program("kubeadm", &format!("echo new >{here}/kube-scheduler.yaml; touch {here}/changed"));
+        program(
+            "crictl",
+            &format!(
+                "[ -e {here}/changed ] || {{ echo old; exit; }}\ncase \"$*\" in *scheduler*) ;; logs*) echo 'unknown flag: --x'; exit ;; *) echo old; exit ;; esac\n{crictl}"
+            ),
+        );
+        program(
+            "kubectl",
+            &format!("case \"$*\" in *scheduler*) {pod} ;; *manager*) echo 'true containerd://old' ;; esac"),
+        );
+        program("sleep", "exit 0");
+        let text = script(
+            &[("server", "https://192.0.2.1:6443"), ("node", "node1")],
+            include_str!("restart_control_plane.sh"),
+        )
+        .replace("/etc/kubernetes/manifests", &here);
+        // A clock of the test: a second a look.
+        let library =
+            "kk_uptime() { echo . >>ticks; wc -l <ticks; }; kk_fail() { echo \"$*\" >&2; return 1; }";
+        let output = Command::new("sh")
+            .args(["-euc", &format!("{library}\n{text}")])
+            .current_dir(directory.path())
+            .env("PATH", format!("{here}:/usr/bin:/bin"))
+            .output()
+            .unwrap();
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+
+    #[test]
+    fn a_part_whose_new_container_is_ready_is_enough() {
+        let (ok, said) = restart("echo new", "echo 'true containerd://new'");
+        assert!(ok, "{said}");
+    }
+
+    #[test]
+    fn the_container_of_before_does_not_count() {
+        let (ok, said) = restart("echo old", "echo 'true containerd://old'");
+        assert!(!ok && said.contains("kube-scheduler does not become ready with these settings"), "{said}");
+    }
+
+    #[test]
+    fn a_container_that_is_not_ready_does_not_count() {
+        let (ok, said) = restart("echo new", "echo 'false containerd://new'");
+        assert!(!ok && said.contains("does not become ready"), "{said}");
+    }
+
+    #[test]
+    fn a_part_that_keeps_ending_is_given_up_with_its_last_words() {
+        let crictl = "case \"$*\" in *running*) ;; *) printf 'a\\nb\\nc\\nold\\n' ;; esac";
+        let (ok, said) = restart(crictl, "exit 1");
+        assert!(!ok && said.contains("these settings: unknown flag: --x"), "{said}");
+    }
 }

@@ -1,17 +1,44 @@
-# Writes the manifests of the static pods, and waits for the API server when its own has changed.
-# shellcheck disable=SC2154 # server stands before this script
-manifest=/etc/kubernetes/manifests/kube-apiserver.yaml
-was=$(sha256sum <$manifest)
-before=$(crictl ps -q --name kube-apiserver)
-kubeadm init phase control-plane all --config config.yaml
-[ "$was" != "$(sha256sum <$manifest)" ] || exit 0
-for _ in $(seq 240); do
-    now=$(crictl ps -q --name kube-apiserver)
-    if [ -n "$now" ] && [ "$now" != "$before" ] && kubectl --server "$server" get --raw /readyz >/dev/null 2>&1; then
-        exit 0
-    fi
-    sleep 0.5
+# Writes the manifests of the static pods, and waits until what runs from them is ready. Parts whose manifest stays are
+# looked at, too: a run before this one may have been killed while it waited.
+# shellcheck disable=SC2154 # server and node stand before this script
+parts='kube-apiserver kube-controller-manager kube-scheduler'
+manifests=/etc/kubernetes/manifests
+containers() { # part, state (empty: all)
+    crictl ps -a -q ${2:+--state "$2"} --name "^$1\$"
+}
+for part in $parts; do
+    sha256sum <"$manifests/$part.yaml" >"$part.sum" || :
+    containers "$part" '' >"$part.before"
 done
-echo 'the API server does not come back with these settings' >&2
-crictl logs --tail 15 "$(crictl ps -a -q --name kube-apiserver | head -n 1)" >&2
-exit 1
+kubeadm init phase control-plane all --config config.yaml
+# A container that runs, started from the manifest of now, and that the kubelet's probes find well.
+ready() { # part
+    now=$(containers "$1" running | head -n 1)
+    [ -n "$now" ] || return 1
+    if ! sha256sum <"$manifests/$1.yaml" | cmp -s - "$1.sum" && grep -qxF "$now" "$1.before"; then
+        return 1
+    fi
+    if [ "$1" = kube-apiserver ]; then
+        kubectl --server "$server" get --raw /readyz >/dev/null 2>&1
+        return
+    fi
+    # The identifier in the status has the runtime's name before it: containerd://…
+    kubectl --request-timeout 5s -n kube-system get pod "$1-$node" \
+        -o jsonpath='{range .status.containerStatuses[*]}{.ready} {.containerID}{"\n"}{end}' 2>/dev/null |
+        grep -q "^true .*//$now\$"
+}
+# The kubelet starts a container again after 10, 20, 40 s. One that waits for the API may end once or twice.
+keeps_ending() { # part
+    [ "$(containers "$1" exited | grep -cvxF -f "$1.before")" -ge 3 ]
+}
+until=$(($(kk_uptime) + 180))
+for part in $parts; do
+    until ready "$part"; do
+        if [ "$(kk_uptime)" -ge $until ] || keeps_ending "$part"; then
+            crictl logs --tail 15 "$(containers "$part" '' | head -n 1)" >log 2>&1 || :
+            cat log >&2
+            kk_fail "$part does not become ready with these settings: $(tail -n 1 log)"
+        fi
+        sleep 0.5 2>/dev/null || sleep 1
+    done
+done
