@@ -64,6 +64,10 @@ pub(super) fn container(
     for (path, text) in files {
         write(&path, &text)?;
     }
+    // What they write at their hour would be taken for what a delete has left.
+    for timer in ["apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer"] {
+        mask(root, timer)?;
+    }
     // A host with a kernel of its own has it; without it the kubelet makes it.
     fs::create_dir_all(root.join("usr/lib/modules"))?;
     enable(root, "sysinit.target", "/etc/systemd/system/lab-prepare.service")?;
@@ -123,6 +127,13 @@ fn write(path: &Path, text: &str) -> Result<()> {
         fs::create_dir_all(directory)?;
     }
     fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn mask(root: &Path, unit: &str) -> Result<()> {
+    let path = root.join("etc/systemd/system").join(unit);
+    // A directory of a host that was here before.
+    let _ = fs::remove_file(&path);
+    symlink("/dev/null", &path).with_context(|| format!("cannot mask {unit}"))
 }
 
 fn enable(root: &Path, target: &str, unit: &str) -> Result<()> {
