@@ -1,6 +1,6 @@
-# Waits until the kubelet that runs now answers at $healthz, and the API has its report that $node is Ready. A report of
-# the process before it does not count: for 40 s the API takes a node without a kubelet for Ready.
-# shellcheck disable=SC2154 # node and healthz stand before this script
+# Waits until the kubelet that runs now answers at $healthz, and the API has its report on $node: with $ready, that it is
+# Ready. A report of the process before it does not count: for 40 s the API takes a node without a kubelet for Ready.
+# shellcheck disable=SC2154 # node, healthz and ready stand before this script
 export KUBECACHEDIR="$PWD/cache"
 property() { systemctl show -p "$1" kubelet.service | cut -d = -f 2; }
 # When the process began, in UTC as the API writes times. One second early, because all figures are cut to seconds.
@@ -16,7 +16,8 @@ works() {
     report=$(kubectl --kubeconfig /etc/kubernetes/kubelet.conf --request-timeout 5s get node "$node" \
         -o jsonpath='{range .status.conditions[?(@.type=="Ready")]}{.status} {.lastHeartbeatTime} {.message}{end}') || return
     echo "the node's report: $report"
-    echo "$report" | KK_BEGAN=$(began) awk '$1 != "True" || $2 < ENVIRON["KK_BEGAN"] { exit 1 }'
+    echo "$report" | KK_BEGAN=$(began) KK_READY=$ready \
+        awk '(ENVIRON["KK_READY"] != "" && $1 != "True") || $2 < ENVIRON["KK_BEGAN"] { exit 1 }'
 }
 gives_up() {
     journalctl -u kubelet.service -n 60 --no-pager -o cat >journal 2>/dev/null || :

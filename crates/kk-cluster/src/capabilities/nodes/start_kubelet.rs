@@ -12,8 +12,9 @@ use super::rollout::{self, Rollout};
 use crate::{BuildError, capabilities::kubelet, inputs::Inputs, shell::script, slots};
 
 /// On nodes that have joined: starts a stopped kubelet, restarts one whose settings, unit or program change in this run, or
-/// are newer than it. It works when it answers and has reported its node as Ready since; a kubelet that ends again and
-/// again is given up at once, with its last error.
+/// are newer than it. It works when it answers and has reported on its node since; a kubelet that ends again and again is
+/// given up at once, with its last error. A node that was Ready must be so again. One that was not may lack what comes
+/// after its kubelet, a network above all.
 pub(super) fn task(inputs: &Inputs, rollout: &Rollout) -> Result<Task, BuildError> {
     let mut task = Task::new("start_kubelet", "Start kubelet").timeout(Duration::from_mins(4));
     for (host, facts) in inputs.nodes() {
@@ -46,9 +47,11 @@ pub(super) fn task(inputs: &Inputs, rollout: &Rollout) -> Result<Task, BuildErro
 /// Waits until the kubelet of a node works.
 fn works(inputs: &Inputs, host: &Host) -> Command {
     let healthz = healthz(inputs).unwrap_or_default();
-    let variables = [("node", host.name.as_str()), ("healthz", healthz.as_str())];
+    let was_ready = inputs.state.nodes.get(&host.name).is_some_and(|node| node.ready);
+    let ready = if was_ready { "yes" } else { "" };
+    let variables = [("node", host.name.as_str()), ("healthz", healthz.as_str()), ("ready", ready)];
     Command::new(
-        "wait until the kubelet works and the node is Ready",
+        if was_ready { "wait until the kubelet works and the node is Ready" } else { "wait until the kubelet works" },
         script(&variables, include_str!("kubelet_works.sh")),
     )
     .only_waits()
@@ -71,4 +74,56 @@ fn healthz(inputs: &Inputs) -> Option<String> {
         v4 => v4.to_owned(),
     };
     (port != 0).then(|| format!("http://{address}:{port}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt, process::Command};
+
+    use crate::shell::script;
+
+    /// Runs the script against a kubelet that answers and began 10 s ago, and an API with this report on its node.
+    fn works(ready: &str, status: &str, seconds_ago: u32) -> bool {
+        let directory = tempfile::tempdir().unwrap();
+        let here = directory.path().display().to_string();
+        let program = |name: &str, text: &str| {
+            let path = directory.path().join(name);
+            fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        };
+        let report =
+            format!("echo \"{status} $(date -u -d '-{seconds_ago} seconds' +%Y-%m-%dT%H:%M:%SZ) because\"");
+        program("kubectl", &format!("case \"$*\" in *healthz*) echo ok ;; *) {report} ;; esac"));
+        // systemd has restarted it twice when the script looks again, so that it gives up after one look.
+        program(
+            "systemctl",
+            "case \"$*\" in *NRestarts*) echo NRestarts=$([ -e looked ] && echo 2 || echo 0); touch looked ;; *) echo X=1000000000 ;; esac",
+        );
+        program("journalctl", "exit 0");
+        program("sleep", "exit 0");
+        let variables = [("node", "node1"), ("healthz", "http://127.0.0.1:10248"), ("ready", ready)];
+        let library = "kk_uptime() { echo 1010; }\nkk_fail() { echo \"$*\" >&2; exit 1; }";
+        let text = script(&variables, include_str!("kubelet_works.sh"));
+        let status = Command::new("sh")
+            .args(["-euc", &format!("{library}\n{text}")])
+            .current_dir(directory.path())
+            .env("PATH", format!("{here}:/usr/bin:/bin"))
+            .output()
+            .unwrap();
+        status.status.success()
+    }
+
+    #[test]
+    fn a_node_that_was_ready_must_report_so_since_the_restart() {
+        for (status, seconds_ago, enough) in [("True", 1, true), ("False", 1, false), ("True", 60, false)] {
+            assert_eq!(works("yes", status, seconds_ago), enough, "{status} {seconds_ago}");
+        }
+    }
+
+    #[test]
+    fn a_node_that_was_not_ready_must_only_report() {
+        for (status, seconds_ago, enough) in [("True", 1, true), ("False", 1, true), ("False", 60, false)] {
+            assert_eq!(works("", status, seconds_ago), enough, "{status} {seconds_ago}");
+        }
+    }
 }
