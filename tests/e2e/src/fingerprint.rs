@@ -38,8 +38,9 @@ pub(crate) fn of(ctx: &Context<'_>, site: &Site) -> Result<BTreeMap<String, Stri
         found.extend(entries.map(|(key, value)| (format!("{host} {key}"), value)));
     }
     for host in &site.hosts {
-        // What a delete will take back, whatever run did it.
-        found.insert(format!("{host} owned"), ctx.host(host, "sort /etc/kubekey/owned")?);
+        // What a delete will take back, whatever run did it. The identity behind the cluster's name is random.
+        let record = "sed -E 's/^(cluster\t[^\t]*)\t.*/\\1/' /etc/kubekey/owned | sort";
+        found.insert(format!("{host} owned"), ctx.host(host, record)?);
     }
     nodes(ctx, site, &mut found)?;
     for kind in ["deployments", "daemonsets"] {
