@@ -12,6 +12,7 @@ mod values;
 use std::path::Path;
 
 use arbtest::arbitrary::{Result, Unstructured};
+use serde_json::Value;
 
 /// Pieces that mean something to the one or other reader.
 const PIECES: &[&str] = &[
@@ -106,6 +107,20 @@ impl Seeds {
 
 fn insert(text: &mut Vec<u8>, at: usize, piece: &[u8]) {
     text.splice(at..at, piece.iter().copied());
+}
+
+/// Whether two values are the same. A number may be written in several ways: -0 and 0, or a large one as a float.
+pub(crate) fn are_equal(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| are_equal(a, b))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| are_equal(a, b)))
+        }
+        _ => one == other,
+    }
 }
 
 /// Runs `property` with random data until the time is over, and says how often that was.

@@ -3,7 +3,7 @@
 use jiff::Zoned;
 use jiff::tz::TimeZone;
 
-use super::{Seeds, fuzz};
+use super::{Seeds, are_equal, fuzz};
 use crate::jq::{self, Filter};
 use crate::json::{self, Numbers};
 use crate::schedule::Crontab;
@@ -45,8 +45,12 @@ fn fuzz_inputs_of_filters() {
         let Ok(written) = json::to_vec(&value, Numbers::Exact) else { return Ok(()) };
         // What is no UTF-8 is written as an escape, and read as the character that it stands for.
         let again = json::to_vec(&json::parse(&written).unwrap(), Numbers::Exact).unwrap();
-        let value_of = |text: &[u8]| serde_json::from_slice(text).ok().map(without_signed_zeros);
-        assert_eq!(value_of(&written), value_of(&again), "{}", String::from_utf8_lossy(&text));
+        // serde_json refuses what is nested too deeply.
+        let same = match (serde_json::from_slice(&written), serde_json::from_slice(&again)) {
+            (Ok(one), Ok(other)) => are_equal(&one, &other),
+            (one, other) => one.is_err() && other.is_err(),
+        };
+        assert!(same, "{}", String::from_utf8_lossy(&text));
         let filter = u.choose(&filters)?;
         if let Ok(result) = filter.filter_result(value) {
             assert!(
@@ -58,19 +62,6 @@ fn fuzz_inputs_of_filters() {
         }
         Ok(())
     });
-}
-
-/// jq writes -0 as 0 or as -0, and both are one number.
-fn without_signed_zeros(value: serde_json::Value) -> serde_json::Value {
-    use serde_json::Value;
-    match value {
-        Value::Number(number) if number.as_f64() == Some(0.0) => 0.into(),
-        Value::Array(items) => items.into_iter().map(without_signed_zeros).collect(),
-        Value::Object(fields) => {
-            fields.into_iter().map(|(key, value)| (key, without_signed_zeros(value))).collect()
-        }
-        other => other,
-    }
 }
 
 #[test]
