@@ -230,7 +230,7 @@ pub(super) const ALL: &[Case] = &[
         breaks: "mkdir -p /etc/kubernetes/pki; echo 'another CA' >/etc/kubernetes/pki/ca.crt; touch /etc/kubernetes/kubelet.conf",
         mends: "rm -r /etc/kubernetes",
         code: PRECHECK,
-        says: &["node2", "another cluster"],
+        says: &["node2", "has joined a cluster", "holds the CA of that cluster"],
         ..RIGHT
     },
     Case {
