@@ -6,8 +6,11 @@ manifests=/etc/kubernetes/manifests
 containers() { # part, state (empty: all)
     crictl ps -a -q ${2:+--state "$2"} --name "^$1\$"
 }
+sum() { # part
+    sha256sum <"$manifests/$1.yaml"
+}
 for part in $parts; do
-    sha256sum <"$manifests/$part.yaml" >"$part.sum" || :
+    sum "$part" >"$part.sum" || :
     containers "$part" '' >"$part.before"
 done
 kubeadm init phase control-plane all --config config.yaml
@@ -15,7 +18,7 @@ kubeadm init phase control-plane all --config config.yaml
 ready() { # part
     now=$(containers "$1" running | head -n 1)
     [ -n "$now" ] || return 1
-    if ! sha256sum <"$manifests/$1.yaml" | cmp -s - "$1.sum" && grep -qxF "$now" "$1.before"; then
+    if [ "$(sum "$1")" != "$(cat "$1.sum")" ] && grep -qxF "$now" "$1.before"; then
         return 1
     fi
     if [ "$1" = kube-apiserver ]; then
