@@ -66,8 +66,8 @@ pub struct Task {
     pub timeout: Duration,
     /// The turn that it is a part of, on each of its hosts.
     pub turn: Option<Turn>,
-    /// Runs beside the lane as soon as its needs are there, on a session of its own.
-    pub beside: bool,
+    /// Runs in the background of the lane as soon as its needs are there, on a session of its own.
+    pub background: bool,
     /// Does nothing but wait for its needs: see [`Task::barrier`].
     pub(crate) barrier: bool,
 }
@@ -82,7 +82,7 @@ impl Task {
             retry: Retry::NEVER,
             timeout: Duration::from_mins(10),
             turn: None,
-            beside: false,
+            background: false,
             barrier: false,
         }
     }
@@ -95,7 +95,7 @@ impl Task {
         slot: SlotKey,
     ) -> Self {
         let work = HostWork { needs: needs.into_iter().collect(), ..HostWork::default() };
-        Self { barrier: true, beside: true, ..Self::new(name, "") }.on(CONTROL, work.provides(slot))
+        Self { barrier: true, background: true, ..Self::new(name, "") }.on(CONTROL, work.provides(slot))
     }
 
     /// Adds work for a host.
@@ -119,10 +119,10 @@ impl Task {
         self
     }
 
-    /// Lets it run beside its lane.
+    /// Runs it in the background of its lane.
     #[must_use]
-    pub fn beside(mut self) -> Self {
-        self.beside = true;
+    pub fn background(mut self) -> Self {
+        self.background = true;
         self
     }
 
@@ -148,9 +148,9 @@ pub struct HostWork {
     pub actions: Vec<Box<dyn Action>>,
     /// Slots that must be filled before it begins.
     pub needs: Vec<SlotKey>,
-    /// Slots that must be filled, or have become impossible, before it begins: "all hosts that are still with us
-    /// have joined". Differs from `needs` only where `--ignore-err` has dropped a host.
-    pub awaits: Vec<SlotKey>,
+    /// Soft dependencies: slots that must be filled or failed before it begins. Unlike `needs`, a failed provider
+    /// does not fail this task; the two differ only where `--ignore-err` has dropped a host.
+    pub after: Vec<SlotKey>,
     /// Slots that are filled when it is done (or when there was nothing to do).
     pub provides: Vec<SlotKey>,
     /// The host that it is about, when another one does it: a drain runs where the API is. Shown instead of the host
@@ -173,10 +173,10 @@ impl HostWork {
         self
     }
 
-    /// Adds a slot that must be filled before, unless its host was dropped.
+    /// Adds a slot that must be filled or failed before.
     #[must_use]
-    pub fn awaits(mut self, key: SlotKey) -> Self {
-        self.awaits.push(key);
+    pub fn after(mut self, key: SlotKey) -> Self {
+        self.after.push(key);
         self
     }
 

@@ -79,7 +79,7 @@ fn a_pipeline_of_empty_facts_tells_what_to_probe_on_each_host() {
 
 #[test]
 fn a_slot_without_a_provider_is_refused() {
-    for work in [work().needs(slot("x")), work().awaits(slot("x"))] {
+    for work in [work().needs(slot("x")), work().after(slot("x"))] {
         let text = error(vec![Task::new("t", "").on("a", work)]);
         assert_eq!(text, "task m/t on a needs x, which no task provides");
     }
@@ -113,13 +113,13 @@ fn a_task_beside_waits_for_its_needs_and_not_for_its_lane() {
     // The lane waits for what runs beside it, although it comes later in the pipeline.
     let tasks = vec![
         Task::new("init", "").on("a", work().needs(slot("images"))),
-        Task::new("images", "").beside().on("a", work().provides(slot("images"))),
+        Task::new("images", "").background().on("a", work().provides(slot("images"))),
     ];
     assert_eq!(error(tasks), "");
     // But its own needs bind it.
     let tasks = vec![
         Task::new("init", "").on("a", work().needs(slot("images")).provides(slot("init"))),
-        Task::new("images", "").beside().on("a", work().needs(slot("init")).provides(slot("images"))),
+        Task::new("images", "").background().on("a", work().needs(slot("init")).provides(slot("images"))),
     ];
     assert!(error(tasks).contains("wait for each other"));
 }

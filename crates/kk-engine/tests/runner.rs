@@ -89,7 +89,7 @@ async fn a_task_beside_does_not_hold_up_its_lane() {
     let host = ShellHost::new("a");
     let tasks = vec![
         Task::new("images", "")
-            .beside()
+            .background()
             .on("a", script("sleep 0.8; echo images >>$KK_ROOT/log").provides(slot("images"))),
         Task::new("etcd", "").on("a", log("etcd")),
         Task::new("join", "").on("a", log("join").needs(slot("images"))),
@@ -140,8 +140,8 @@ async fn ignore_err_drops_the_host_and_who_needs_it_and_no_other() {
             .on("b", log("join").provides(joined("b")))
             .on("c", log("join").provides(joined("c"))),
         Task::new("needs", "").on("c", log("needs").needs(joined("a"))),
-        Task::new("all", "").on("b", log("all").awaits(joined("a")).awaits(joined("b")).awaits(joined("c"))),
-        Task::new("beside", "").beside().on("a", log("beside").needs(joined("b"))),
+        Task::new("all", "").on("b", log("all").after(joined("a")).after(joined("b")).after(joined("c"))),
+        Task::new("beside", "").background().on("a", log("beside").needs(joined("b"))),
     ];
     let options = Options { ignore_err: true, ..Options::default() };
     let ran = run(tasks, &[&a, &b, &c], options).await;

@@ -55,7 +55,7 @@ fn case(dice: &mut Dice, hosts: u64) -> Case {
     let mut in_turn = Vec::new();
     for (number, name) in NAMES.iter().enumerate().take(1 + usize::try_from(dice.below(8)).unwrap()) {
         let mut task = Task::new(*name, *name);
-        task.beside = dice.percent(20);
+        task.background = dice.percent(20);
         if dice.percent(25) {
             task = task.turn(turn.clone());
             in_turn.push(*name);
@@ -85,7 +85,7 @@ fn case(dice: &mut Dice, hosts: u64) -> Case {
                     work = work.needs(slot(task, of));
                     needs.entry(me.clone()).or_default().push(format!("{}@h{of}", NAMES[task]));
                 } else {
-                    work = work.awaits(slot(task, of));
+                    work = work.after(slot(task, of));
                 }
             }
             for (slot, of) in barriers.iter().filter(|_| dice.percent(30)) {

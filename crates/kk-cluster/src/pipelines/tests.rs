@@ -438,7 +438,7 @@ async fn modules_wait_for_each_other_only_through_these_slots() {
         lines.push(module.name.to_owned());
         for task in &module.tasks {
             for work in task.hosts.values() {
-                let slots = [("needs", &work.needs), ("awaits", &work.awaits), ("provides", &work.provides)];
+                let slots = [("needs", &work.needs), ("after", &work.after), ("provides", &work.provides)];
                 for (verb, keys) in slots.into_iter().filter(|(_, keys)| !keys.is_empty()) {
                     lines.push(format!("  {} {verb} {}", task.name, words(keys)));
                 }

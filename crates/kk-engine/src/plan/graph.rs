@@ -36,14 +36,14 @@ fn providers(plan: &Plan) -> Result<HashMap<&SlotKey, usize>, PlanError> {
     Ok(providers)
 }
 
-/// For each work those that it waits for: the providers of its slots and, unless it runs beside, the work before it
+/// For each work those that it waits for: the providers of its slots and, unless it runs in the background, the work before it
 /// in its lane.
 fn edges(plan: &Plan, providers: &HashMap<&SlotKey, usize>) -> Result<Vec<Vec<usize>>, PlanError> {
     let mut before: HashMap<&str, usize> = HashMap::new();
     let mut edges = Vec::with_capacity(plan.works.len());
     for (index, work) in plan.works.iter().enumerate() {
         let mut waits_for = Vec::new();
-        for slot in work.needs.iter().chain(&work.awaits) {
+        for slot in work.needs.iter().chain(&work.after) {
             let provider = providers.get(slot).ok_or_else(|| PlanError::NoProvider {
                 task: plan.path(work),
                 host: work.host.clone(),
@@ -51,7 +51,7 @@ fn edges(plan: &Plan, providers: &HashMap<&SlotKey, usize>) -> Result<Vec<Vec<us
             })?;
             waits_for.push(*provider);
         }
-        if !plan.steps[work.step].beside {
+        if !plan.steps[work.step].background {
             waits_for.extend(before.insert(&work.host, index));
         }
         edges.push(waits_for);

@@ -43,7 +43,7 @@ pub(crate) struct Step {
     pub(crate) retry: Retry,
     pub(crate) timeout: Duration,
     pub(crate) turn: Option<Turn>,
-    pub(crate) beside: bool,
+    pub(crate) background: bool,
     /// Fills its slots when its needs are filled, and does nothing else.
     pub(crate) barrier: bool,
 }
@@ -59,7 +59,7 @@ pub(crate) struct Work {
     /// Only the operations with a difference.
     pub(crate) operations: Vec<Operation>,
     pub(crate) needs: Vec<SlotKey>,
-    pub(crate) awaits: Vec<SlotKey>,
+    pub(crate) after: Vec<SlotKey>,
     pub(crate) provides: Vec<SlotKey>,
 }
 
@@ -118,7 +118,7 @@ impl Plan {
             retry: task.retry,
             timeout: task.timeout,
             turn: task.turn,
-            beside: task.beside,
+            background: task.background,
             barrier: task.barrier,
         });
         for (host, work) in task.hosts {
@@ -135,7 +135,7 @@ impl Plan {
                 priority: work.priority,
                 operations,
                 needs: work.needs,
-                awaits: work.awaits,
+                after: work.after,
                 provides: work.provides,
             });
         }

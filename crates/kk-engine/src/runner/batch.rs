@@ -119,7 +119,7 @@ pub(super) struct EndedOperation {
     pub(super) stdout: String,
     /// Its last lines of standard error, without notes.
     pub(super) stderr: Vec<String>,
-    /// What it had to say beside errors.
+    /// What it reported besides errors.
     pub(super) notes: Vec<String>,
     /// The command of the script that failed, when the script says it.
     pub(super) command: Option<String>,

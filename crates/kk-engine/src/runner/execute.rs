@@ -1,4 +1,4 @@
-//! Carries out one leg of a lane: code of this machine, or scripts in one round trip.
+//! Executes what was selected for a lane: code of the control machine, or scripts in one round trip.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -13,71 +13,71 @@ use tokio::{
 
 use super::{
     batch::{self, Batch, EndedOperation, Reader, Signal},
-    leg::{Leg, Place},
     queue::Permit,
+    select::{Position, Selected},
     shared::Shared,
 };
 use crate::{Context, Failure, Load, Run, Script, plan::Operation};
 
 /// Time for a round trip beyond what its tasks may take: the connection may have to be dialled again.
 const SLACK: Duration = Duration::from_mins(2);
-/// Time that code gets to end by itself after it was told to.
+/// Time that code gets to end by itself after it was asked to.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Time between two messages about the bytes of a transfer.
 const PROGRESS: Duration = Duration::from_millis(100);
 
-/// Where a leg has led.
+/// How far the execution came.
 pub(super) enum Ended {
-    /// To this place; everything before it is done.
-    At(Place),
-    /// To a failure at this place.
-    Failed(Place, Failure),
+    /// Everything before this position is done.
+    At(Position),
+    /// The operation at this position failed; everything before it is done.
+    Failed(Position, Failure),
 }
 
-/// Goes a leg from `place` on. `attempt` is that of the work there. The permit is given back at the end, or when only
-/// a wait is left to run.
-pub(super) async fn leg(
+/// Executes what was selected at `position`. `attempt` is that of the work there. The permit is returned at the end, or
+/// as soon as only a wait is left to run.
+pub(super) async fn execute(
     shared: &Arc<Shared>,
     works: &[usize],
-    place: Place,
+    position: Position,
     attempt: u32,
-    leg: Leg,
+    selected: Selected,
     permit: Option<Permit>,
 ) -> Ended {
-    match leg {
-        Leg::Code(code) => {
-            let ended = run_code(shared, works, place, attempt, code).await;
+    match selected {
+        Selected::Code(code) => {
+            let ended = run_code(shared, works, position, attempt, code).await;
             drop(permit);
             ended
         }
-        Leg::Scripts(scripts) => run_scripts(shared, works, attempt, &scripts, permit).await,
+        Selected::Scripts(scripts) => run_scripts(shared, works, attempt, &scripts, permit).await,
     }
 }
 
-/// The operation at `place` is done: so may its work be. Gives the next place.
-fn done(shared: &Shared, works: &[usize], place: Place) -> Place {
-    let index = works[place.work];
+/// Records that the operation at `position` is done, and its work with the last one. Returns the next position.
+fn done(shared: &Shared, works: &[usize], position: Position) -> Position {
+    let index = works[position.work];
     let work = &shared.plan.works[index];
-    shared.book.changed();
-    if place.operation + 1 < work.operations.len() {
-        return Place { operation: place.operation + 1, ..place };
+    shared.tracker.changed();
+    if position.operation + 1 < work.operations.len() {
+        return Position { operation: position.operation + 1, ..position };
     }
     shared.done(index);
-    Place { work: place.work + 1, operation: 0 }
+    Position { work: position.work + 1, operation: 0 }
 }
 
 async fn run_code(
     shared: &Arc<Shared>,
     works: &[usize],
-    place: Place,
+    position: Position,
     attempt: u32,
     code: Arc<dyn Run>,
 ) -> Ended {
-    let index = works[place.work];
+    let index = works[position.work];
     let work = &shared.plan.works[index];
     let limit = shared.plan.steps[work.step].timeout;
-    let deadline = Instant::from_std(shared.book.started(&shared.plan, index, attempt)) + limit;
+    let deadline = Instant::from_std(shared.tracker.started(&shared.plan, index, attempt)) + limit;
     let cancel = shared.options.cancel.child_token();
     let context = Context {
         host: work.host.clone(),
@@ -102,41 +102,42 @@ async fn run_code(
         }
     };
     match result {
-        Ok(()) => Ended::At(done(shared, works, place)),
+        Ok(()) => Ended::At(done(shared, works, position)),
         Err(mut failure) => {
             let said = format!("{}\n{}", failure.cause, failure.stderr.join("\n"));
-            failure.hint = failure.hint.or_else(|| work.operations[place.operation].action.hint(&said));
-            Ended::Failed(place, failure)
+            failure.hint = failure.hint.or_else(|| work.operations[position.operation].action.hint(&said));
+            Ended::Failed(position, failure)
         }
     }
 }
 
-/// Tells the bytes of a transfer, ten times a second at most: a piece may be as small as a packet.
+/// Reports the bytes of a transfer, at most ten times a second: a piece may be as small as a packet.
 fn progress_of(shared: Arc<Shared>, index: usize) -> Arc<dyn Fn(u64, u64) + Send + Sync> {
-    let told = Mutex::new(None::<Instant>);
+    let reported = Mutex::new(None::<Instant>);
     Arc::new(move |done, total| {
-        let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
-        if done == total || told.is_none_or(|told| told.elapsed() >= PROGRESS) {
-            *told = Some(Instant::now());
-            shared.book.progress(&shared.plan, index, done, total);
+        let mut reported = reported.lock().unwrap_or_else(PoisonError::into_inner);
+        if done == total || reported.is_none_or(|at| at.elapsed() >= PROGRESS) {
+            *reported = Some(Instant::now());
+            shared.tracker.progress(&shared.plan, index, done, total);
         }
     })
 }
 
 fn note_of(shared: Arc<Shared>, index: usize) -> Arc<dyn Fn(String) + Send + Sync> {
-    Arc::new(move |message| shared.book.note(&shared.plan.works[index].host, message))
+    Arc::new(move |message| shared.tracker.note(&shared.plan.works[index].host, message))
 }
 
 async fn run_scripts(
     shared: &Arc<Shared>,
     works: &[usize],
     attempt: u32,
-    scripts: &[(Place, Script)],
+    scripts: &[(Position, Script)],
     permit: Option<Permit>,
 ) -> Ended {
     let work = &shared.plan.works[works[scripts[0].0.work]];
     let connection = shared.connection(&work.host);
-    let batch = Batch::new(scripts.iter().map(|(place, script)| (script, load_at(shared, works, *place))));
+    let batch =
+        Batch::new(scripts.iter().map(|(position, script)| (script, load_at(shared, works, *position))));
     let (sender, mut lines) = unbounded_channel();
     let cancel = shared.options.cancel.child_token();
     let command = Command {
@@ -146,44 +147,41 @@ async fn run_scripts(
         cancel: cancel.clone(),
         lines: Some(sender),
     };
-    let mut trip = Trip::new(shared, works, attempt, scripts, Reader::new(&batch.nonce));
-    trip.permit = permit;
+    let mut round_trip = RoundTrip::new(shared, works, attempt, scripts, Reader::new(&batch.nonce));
+    round_trip.permit = permit;
     let mut call = connection.run(command);
     let mut halted = Box::pin(shared.halted(&work.host));
-    let (mut timed_out, mut stopping, mut told) = (false, false, false);
+    let (mut timed_out, mut stopping, mut stop_sent) = (false, false, false);
     let result = loop {
         tokio::select! {
             biased;
-            Some(line) = lines.recv() => trip.hear(&line),
+            Some(line) = lines.recv() => round_trip.on_line(&line),
             result = &mut call => break result,
-            () = until(trip.deadline), if !timed_out => {
+            () = until(round_trip.deadline), if !timed_out => {
                 timed_out = true;
                 cancel.cancel();
             }
             _ = &mut halted, if !stopping => stopping = true,
         }
-        if (stopping || trip.failure.is_some()) && !told {
-            told = trip.stop(&connection);
+        if (stopping || round_trip.failure.is_some()) && !stop_sent {
+            stop_sent = round_trip.stop(&connection);
         }
     };
     while let Ok(line) = lines.try_recv() {
-        trip.hear(&line);
+        round_trip.on_line(&line);
     }
-    trip.end(result, timed_out, stopping)
+    round_trip.end(result, timed_out, stopping)
 }
 
-fn load_at(shared: &Shared, works: &[usize], place: Place) -> Load {
-    shared.plan.works[works[place.work]].operations[place.operation].action.load()
+fn load_at(shared: &Shared, works: &[usize], position: Position) -> Load {
+    shared.plan.works[works[position.work]].operations[position.operation].action.load()
 }
 
 /// The longest time that the tasks of these scripts may take together.
-fn time_for(shared: &Shared, works: &[usize], scripts: &[(Place, Script)]) -> Duration {
-    let mut positions: Vec<usize> = scripts.iter().map(|(place, _)| place.work).collect();
-    positions.dedup();
-    positions
-        .into_iter()
-        .map(|position| shared.plan.steps[shared.plan.works[works[position]].step].timeout)
-        .sum()
+fn time_for(shared: &Shared, works: &[usize], scripts: &[(Position, Script)]) -> Duration {
+    let mut members: Vec<usize> = scripts.iter().map(|(position, _)| position.work).collect();
+    members.dedup();
+    members.into_iter().map(|work| shared.plan.steps[shared.plan.works[works[work]].step].timeout).sum()
 }
 
 /// Until the deadline; without one, for ever.
@@ -194,35 +192,35 @@ async fn until(deadline: Option<Instant>) {
     }
 }
 
-/// One round trip with scripts, on its way.
-struct Trip<'a> {
+/// A round trip with scripts that is under way.
+struct RoundTrip<'a> {
     shared: &'a Shared,
     works: &'a [usize],
     attempt: u32,
-    scripts: &'a [(Place, Script)],
+    scripts: &'a [(Position, Script)],
     reader: Reader,
     /// Where it runs on the host.
     directory: Option<String>,
     /// The first script that has not ended.
     next: usize,
-    /// The place behind the last script that has ended.
-    place: Place,
+    /// The position after the last script that has ended.
+    position: Position,
     /// When the running script's task has had its time.
     deadline: Option<Instant>,
-    failure: Option<(Place, Failure)>,
+    failure: Option<(Position, Failure)>,
     /// To work; a wait needs none.
     permit: Option<Permit>,
 }
 
-impl<'a> Trip<'a> {
+impl<'a> RoundTrip<'a> {
     fn new(
         shared: &'a Shared,
         works: &'a [usize],
         attempt: u32,
-        scripts: &'a [(Place, Script)],
+        scripts: &'a [(Position, Script)],
         reader: Reader,
     ) -> Self {
-        let place = scripts[0].0;
+        let position = scripts[0].0;
         Self {
             shared,
             works,
@@ -231,15 +229,15 @@ impl<'a> Trip<'a> {
             reader,
             directory: None,
             next: 0,
-            place,
+            position,
             deadline: None,
             failure: None,
             permit: None,
         }
     }
 
-    /// Takes a line of the driver.
-    fn hear(&mut self, line: &str) {
+    /// Handles a line of the driver.
+    fn on_line(&mut self, line: &str) {
         match self.reader.push(line) {
             Some(Signal::Directory(directory)) => self.directory = Some(directory),
             Some(Signal::Started(number)) if number == self.next => self.started(),
@@ -249,45 +247,45 @@ impl<'a> Trip<'a> {
     }
 
     fn started(&mut self) {
-        let Some((place, _)) = self.scripts.get(self.next) else { return };
-        let index = self.works[place.work];
-        let attempt = if place.work == self.scripts[0].0.work { self.attempt } else { 1 };
-        let began = self.shared.book.started(&self.shared.plan, index, attempt);
+        let Some((position, _)) = self.scripts.get(self.next) else { return };
+        let index = self.works[position.work];
+        let attempt = if position.work == self.scripts[0].0.work { self.attempt } else { 1 };
+        let began = self.shared.tracker.started(&self.shared.plan, index, attempt);
         let limit = self.shared.plan.steps[self.shared.plan.works[index].step].timeout;
         self.deadline = Some(Instant::from_std(began) + limit);
-        if load_at(self.shared, self.works, *place) == Load::Wait {
+        if load_at(self.shared, self.works, *position) == Load::Wait {
             self.permit = None;
         }
     }
 
     fn ended(&mut self, ended: EndedOperation) {
-        let Some((place, script)) = self.scripts.get(self.next) else { return };
+        let Some((position, script)) = self.scripts.get(self.next) else { return };
         self.deadline = None;
-        let subject = self.shared.plan.works[self.works[place.work]].subject();
+        let subject = self.shared.plan.works[self.works[position.work]].subject();
         for note in &ended.notes {
-            self.shared.book.note(subject, note.clone());
+            self.shared.tracker.note(subject, note.clone());
         }
         if ended.code != 0 {
-            self.failure = Some((*place, self.failure_of(*place, ended)));
+            self.failure = Some((*position, self.failure_of(*position, ended)));
             return;
         }
         let output = script.output.as_ref().map(|output| output(&ended.stdout, &self.shared.slots));
         if let Some(Err(failure)) = output {
-            self.failure.get_or_insert((*place, failure));
+            self.failure.get_or_insert((*position, failure));
         }
         if self.failure.is_none() {
-            self.place = done(self.shared, self.works, *place);
+            self.position = done(self.shared, self.works, *position);
             self.next += 1;
         }
     }
 
-    fn failure_of(&self, place: Place, ended: EndedOperation) -> Failure {
+    fn failure_of(&self, position: Position, ended: EndedOperation) -> Failure {
         let EndedOperation { code, stderr, command, .. } = ended;
-        let action = &self.operation(place).action;
+        let action = &self.operation(position).action;
         let text = stderr.join("\n");
         Failure {
             cause: headline(&stderr).unwrap_or_else(|| format!("it ended with code {code}")),
-            command: command.or_else(|| self.command_at(place)),
+            command: command.or_else(|| self.command_at(position)),
             code: Some(code),
             hint: action.hint(&text),
             transient: action.transient(code, &text),
@@ -296,24 +294,24 @@ impl<'a> Trip<'a> {
         }
     }
 
-    fn operation(&self, place: Place) -> &Operation {
-        &self.shared.plan.works[self.works[place.work]].operations[place.operation]
+    fn operation(&self, position: Position) -> &Operation {
+        &self.shared.plan.works[self.works[position.work]].operations[position.operation]
     }
 
     /// What people see of a script that does not say which of its commands failed: a single command as it is, otherwise
     /// what the script does.
-    fn command_at(&self, place: Place) -> Option<String> {
-        let (_, script) = self.scripts.iter().find(|(at, _)| *at == place)?;
+    fn command_at(&self, position: Position) -> Option<String> {
+        let (_, script) = self.scripts.iter().find(|(at, _)| *at == position)?;
         let lines = script.text.lines().map(str::trim);
         let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
         match (lines.next(), lines.next()) {
             (Some(line), None) => Some(line.chars().take(300).collect()),
-            _ => Some(self.operation(place).changes.join("; ")),
+            _ => Some(self.operation(position).changes.join("; ")),
         }
     }
 
-    /// Lets the running operation be the last: the driver looks for this file before each, and waits end by it. Gives
-    /// whether the place for it was known.
+    /// Makes the running operation the last one: the driver looks for this file before each, and waits end by it.
+    /// Returns whether the directory for it is known.
     fn stop(&self, connection: &Arc<dyn Connection>) -> bool {
         let Some(directory) = self.directory.clone() else { return false };
         let connection = connection.clone();
@@ -326,19 +324,19 @@ impl<'a> Trip<'a> {
     }
 
     fn end(mut self, result: Result<Output, Error>, timed_out: bool, stopping: bool) -> Ended {
-        if let Some((place, failure)) = self.failure {
-            return Ended::Failed(place, failure);
+        if let Some((position, failure)) = self.failure {
+            return Ended::Failed(position, failure);
         }
-        let Some(&(place, _)) = self.scripts.get(self.next) else { return Ended::At(self.place) };
+        let Some(&(position, _)) = self.scripts.get(self.next) else { return Ended::At(self.position) };
         let stderr = self.reader.stderr();
         let failure = match result {
             _ if timed_out => {
-                let work = &self.shared.plan.works[self.works[place.work]];
+                let work = &self.shared.plan.works[self.works[position.work]];
                 let after = self.shared.plan.steps[work.step].timeout;
-                let hint = work.operations[place.operation].action.hint(&stderr.join("\n"));
+                let hint = work.operations[position.operation].action.hint(&stderr.join("\n"));
                 Failure { hint, ..Failure::from(Error::Timeout { host: work.host.clone(), after }) }
             }
-            Ok(output) if output.code == 0 && stopping => return Ended::At(self.place),
+            Ok(output) if output.code == 0 && stopping => return Ended::At(self.position),
             Ok(output) => Failure {
                 code: Some(output.code),
                 stderr: output.stderr.lines().map(str::to_owned).collect(),
@@ -348,7 +346,7 @@ impl<'a> Trip<'a> {
         };
         self.started();
         let stderr = if stderr.is_empty() { failure.stderr.clone() } else { stderr };
-        Ended::Failed(place, Failure { command: self.command_at(place), stderr, ..failure })
+        Ended::Failed(position, Failure { command: self.command_at(position), stderr, ..failure })
     }
 }
 

@@ -1,4 +1,4 @@
-//! Walks the works of one lane in order: waits, goes a leg, tries again, or gives up.
+//! Walks the works of one lane in order: waits, executes, retries, or gives up.
 
 use std::{
     collections::hash_map::RandomState, hash::BuildHasher, panic::AssertUnwindSafe, sync::Arc, time::Duration,
@@ -8,17 +8,17 @@ use futures::FutureExt;
 
 use super::{
     execute::{self, Ended},
-    leg::{Leg, Place, next_leg},
+    select::{Position, Selected, select_next},
     shared::Shared,
 };
 use crate::{Failure, Retry, plan::Work};
 
-/// One lane, or a single work beside one.
+/// One lane, or a single work in the background of one.
 pub(super) struct Lane {
     shared: Arc<Shared>,
     works: Vec<usize>,
-    place: Place,
-    /// Of the work at `place`.
+    position: Position,
+    /// Of the work at `position`.
     attempt: u32,
 }
 
@@ -26,71 +26,71 @@ pub(super) struct Lane {
 enum Stop {
     /// Nothing new may begin.
     Halted(String),
-    /// The operation at its place failed for good.
+    /// The operation at its position failed for good.
     Failed(Failure),
 }
 
 impl Lane {
     pub(super) fn new(shared: Arc<Shared>, works: Vec<usize>) -> Self {
-        Self { shared, works, place: Place { work: 0, operation: 0 }, attempt: 1 }
+        Self { shared, works, position: Position { work: 0, operation: 0 }, attempt: 1 }
     }
 
     /// Walks to the end. Whatever happens, each slot of the lane's works is filled or failed then.
     pub(super) async fn walk(mut self) {
-        while self.place.work < self.works.len() {
+        while self.position.work < self.works.len() {
             match self.step().await {
                 Ok(()) => {}
                 Err(Stop::Halted(reason)) => {
-                    return self.shared.give_up(&self.works[self.place.work..], &reason);
+                    return self.shared.give_up(&self.works[self.position.work..], &reason);
                 }
                 Err(Stop::Failed(failure)) => return self.fail(&failure),
             }
         }
     }
 
-    /// The work at the lane's place.
+    /// The work at the lane's position.
     fn work(&self) -> &Work {
-        &self.shared.plan.works[self.works[self.place.work]]
+        &self.shared.plan.works[self.works[self.position.work]]
     }
 
-    /// Waits until the lane may go on, and goes one leg.
+    /// Waits until the lane may go on, then selects and executes what comes next.
     async fn step(&mut self) -> Result<(), Stop> {
         let shared = self.shared.clone();
-        let work = &shared.plan.works[self.works[self.place.work]];
+        let work = &shared.plan.works[self.works[self.position.work]];
         shared.ready(work).await.map_err(Stop::Halted)?;
-        shared.turn(self.works[self.place.work]).await.map_err(Stop::Halted)?;
+        shared.turn(self.works[self.position.work]).await.map_err(Stop::Halted)?;
         // What an action's code does is not trusted: a panic is a failure of its task, and nobody waits for ever.
-        let leg = AssertUnwindSafe(async { next_leg(&shared, &self.works, self.place) });
-        let leg = leg.catch_unwind().await.unwrap_or_else(|panic| Err(bug(&*panic)));
-        let leg = match leg {
-            Ok(leg) => leg,
+        let selected = AssertUnwindSafe(async { select_next(&shared, &self.works, self.position) });
+        let selected = selected.catch_unwind().await.unwrap_or_else(|panic| Err(bug(&*panic)));
+        let selected = match selected {
+            Ok(selected) => selected,
             Err(failure) => {
-                shared.book.started(&shared.plan, self.works[self.place.work], self.attempt);
+                shared.tracker.started(&shared.plan, self.works[self.position.work], self.attempt);
                 return Err(Stop::Failed(failure));
             }
         };
-        let transfers = matches!(&leg, Leg::Code(code) if code.transfers());
-        let load = work.operations[self.place.operation].action.load();
+        let transfers = matches!(&selected, Selected::Code(code) if code.transfers());
+        let load = work.operations[self.position.operation].action.load();
         let permit = shared.permit(work, load, transfers).await.map_err(Stop::Halted)?;
-        let ended = execute::leg(&shared, &self.works, self.place, self.attempt, leg, permit);
+        let ended = execute::execute(&shared, &self.works, self.position, self.attempt, selected, permit);
         let ended = AssertUnwindSafe(ended).catch_unwind().await;
-        match ended.unwrap_or_else(|panic| Ended::Failed(self.place, bug(&*panic))) {
-            Ended::At(place) => {
-                self.go_to(place);
+        match ended.unwrap_or_else(|panic| Ended::Failed(self.position, bug(&*panic))) {
+            Ended::At(position) => {
+                self.go_to(position);
                 Ok(())
             }
-            Ended::Failed(place, failure) => {
-                self.go_to(place);
+            Ended::Failed(position, failure) => {
+                self.go_to(position);
                 self.try_again(failure).await
             }
         }
     }
 
-    fn go_to(&mut self, place: Place) {
-        if place.work != self.place.work {
+    fn go_to(&mut self, position: Position) {
+        if position.work != self.position.work {
             self.attempt = 1;
         }
-        self.place = place;
+        self.position = position;
     }
 
     /// Waits before the next attempt, when there is one.
@@ -104,8 +104,8 @@ impl Lane {
             return Err(Stop::Failed(failure));
         }
         let wait = pause(retry, self.attempt);
-        let index = self.works[self.place.work];
-        self.shared.book.retrying(&self.shared.plan, index, failure.clone(), wait);
+        let index = self.works[self.position.work];
+        self.shared.tracker.retrying(&self.shared.plan, index, failure.clone(), wait);
         let waited = self.shared.unless_halted(&self.work().host, tokio::time::sleep(wait)).await;
         self.attempt += 1;
         waited.map_err(|_| Stop::Failed(failure))
@@ -113,12 +113,12 @@ impl Lane {
 
     /// Ends the lane after a failure, and the waits for what it would have provided.
     fn fail(&self, failure: &Failure) {
-        let index = self.works[self.place.work];
+        let index = self.works[self.position.work];
         let work = self.work();
         self.shared.failed(index, failure);
         let reason = format!("\"{}\" failed on {}", self.shared.plan.steps[work.step].title, work.subject());
         self.shared.fail_slots(work, &reason);
-        self.shared.give_up(&self.works[self.place.work + 1..], &reason);
+        self.shared.give_up(&self.works[self.position.work + 1..], &reason);
     }
 }
 

@@ -1,16 +1,16 @@
-//! Runs a plan: a lane for each host, tasks beside their lanes, and one end for all of them.
+//! Runs a plan: a lane for each host, tasks in the background of their lanes, and one end for all of them.
 //!
-//! [`run`] owns the run. `shared` is what its lanes share, `lane` walks the works of one lane in order, `leg`
-//! decides what travels together, `batch` is the script of a round trip, `execute` carries it out, and `book`
-//! counts and tells.
+//! [`run`] owns the run. `shared` is what its lanes share, `lane` walks the works of one lane in order, `select`
+//! decides what travels together, `batch` is the script of a round trip, `execute` carries it out, and `tracker`
+//! counts and reports.
 
 mod batch;
-mod book;
 mod execute;
 mod lane;
-mod leg;
 mod queue;
+mod select;
 mod shared;
+mod tracker;
 mod turns;
 
 use std::{
@@ -130,12 +130,12 @@ pub async fn run(
     shared.report(began.elapsed())
 }
 
-/// The works that run one after the other: a list for each host, and one for each work beside its lane.
+/// The works that run one after the other: a list for each host, and one for each background work.
 fn lanes_of(plan: &Plan) -> Vec<Vec<usize>> {
     let mut by_host: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     let mut lanes = Vec::new();
     for (index, work) in plan.works.iter().enumerate().filter(|(_, work)| !work.operations.is_empty()) {
-        if plan.steps[work.step].beside {
+        if plan.steps[work.step].background {
             lanes.push(vec![index]);
         } else {
             by_host.entry(&work.host).or_default().push(index);

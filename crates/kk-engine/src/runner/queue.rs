@@ -35,9 +35,9 @@ impl Queue {
                 return Permit(self.clone());
             }
             let (sender, receiver) = oneshot::channel();
-            let place = (std::cmp::Reverse(priority), state.next);
+            let position = (std::cmp::Reverse(priority), state.next);
             state.next += 1;
-            state.waiting.insert(place, sender);
+            state.waiting.insert(position, sender);
             receiver
         };
         match receiver.await {

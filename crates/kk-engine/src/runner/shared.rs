@@ -12,8 +12,8 @@ use tokio::sync::watch;
 
 use super::{
     Options, Report, TaskFailure,
-    book::Book,
     queue::{Permit, Queue},
+    tracker::Tracker,
     turns::Turns,
 };
 use crate::{EventSender, Failure, Load, Plan, Slots, plan::Work};
@@ -23,7 +23,7 @@ pub(super) struct Shared {
     pub(super) plan: Plan,
     pub(super) options: Options,
     pub(super) slots: Slots,
-    pub(super) book: Book,
+    pub(super) tracker: Tracker,
     events: EventSender,
     connections: BTreeMap<String, Arc<dyn Connection>>,
     forks: Queue,
@@ -43,7 +43,7 @@ impl Shared {
     ) -> Self {
         Self {
             slots: Slots::default(),
-            book: Book::new(&plan, events.clone()),
+            tracker: Tracker::new(&plan, events.clone()),
             events,
             connections,
             forks: Queue::new(options.forks),
@@ -75,7 +75,7 @@ impl Shared {
 
     /// A work is done.
     pub(super) fn done(&self, index: usize) {
-        self.book.done(&self.plan, index);
+        self.tracker.done(&self.plan, index);
         self.turns.ended(index, None);
         self.publish(&self.plan.works[index]);
     }
@@ -136,7 +136,7 @@ impl Shared {
         for slot in &work.needs {
             self.slots.wait(slot).await.map_err(|reason| format!("{slot} is missing: {reason}"))?;
         }
-        for slot in &work.awaits {
+        for slot in &work.after {
             // Why it failed does not matter here.
             let _ = self.slots.wait(slot).await;
         }
@@ -184,14 +184,14 @@ impl Shared {
         let step = &self.plan.steps[work.step];
         let failure = self.events.redactor().failure(failure);
         let reason = format!("\"{}\" failed on {}", step.title, work.subject());
-        self.book.failed(&self.plan, index, &failure);
+        self.tracker.failed(&self.plan, index, &failure);
         self.turns.ended(index, Some(&reason));
-        let mut pages = self.book.pages();
+        let mut counts = self.tracker.counts();
         if self.options.ignore_err {
-            pages.dropped.entry(work.host.clone()).or_insert(reason.clone());
+            counts.dropped.entry(work.host.clone()).or_insert(reason.clone());
         }
         if !self.options.cancel.is_cancelled() {
-            pages.failures.push(TaskFailure {
+            counts.failures.push(TaskFailure {
                 host: work.subject().to_owned(),
                 module: self.plan.modules[step.module].to_owned(),
                 task: step.name.to_string(),
@@ -199,7 +199,7 @@ impl Shared {
                 failure,
             });
         }
-        drop(pages);
+        drop(counts);
         if self.options.ignore_err {
             self.halt(&work.host, &reason);
         } else {
@@ -211,11 +211,11 @@ impl Shared {
     pub(super) fn give_up(&self, works: &[usize], reason: &str) {
         for &index in works {
             let work = &self.plan.works[index];
-            self.book.skipped(&self.plan, index, reason);
+            self.tracker.skipped(&self.plan, index, reason);
             self.turns.ended(index, Some(reason));
             self.fail_slots(work, reason);
             if self.options.ignore_err {
-                self.book.pages().dropped.entry(work.host.clone()).or_insert_with(|| reason.to_owned());
+                self.tracker.counts().dropped.entry(work.host.clone()).or_insert_with(|| reason.to_owned());
                 self.halt(&work.host, reason);
             }
         }
@@ -229,15 +229,15 @@ impl Shared {
 
     pub(super) fn report(&self, took: Duration) -> Report {
         let Options { stop, cancel, .. } = &self.options;
-        let pages = self.book.pages();
+        let counts = self.tracker.counts();
         let hosts: HashSet<&String> = self.plan.works.iter().map(|work| &work.host).collect();
         let stats = self.connections.iter().filter(|(host, _)| hosts.contains(host));
         Report {
-            ok: pages.unfinished == 0,
+            ok: counts.unfinished == 0,
             stopped: stop.is_cancelled() || cancel.is_cancelled(),
-            failures: pages.failures.clone(),
-            dropped: pages.dropped.clone(),
-            changed: pages.changed,
+            failures: counts.failures.clone(),
+            dropped: counts.dropped.clone(),
+            changed: counts.changed,
             unchanged: self
                 .plan
                 .works

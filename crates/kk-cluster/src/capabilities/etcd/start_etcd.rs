@@ -19,7 +19,7 @@ use crate::{BuildError, capabilities::programs, host_layout::ETCD_CERTS, inputs:
 ///
 /// In the background: only `kubeadm init` needs to know.
 pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
-    let mut task = Task::new("start_etcd", "Start etcd").timeout(Duration::from_secs(150)).beside();
+    let mut task = Task::new("start_etcd", "Start etcd").timeout(Duration::from_secs(150)).background();
     let hosts = inputs.etcd_hosts();
     let running = hosts.iter().filter(|(_, facts)| is_active(facts)).count();
     let one_by_one = running * 2 > hosts.len();

@@ -12,7 +12,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("pull_addon_images", "Pull add-on images")
         .timeout(Duration::from_mins(30))
         .retry(Retry::times(3))
-        .beside();
+        .background();
     for (host, _) in inputs.nodes() {
         let images = inputs.requirements.images(host, ImageStage::Addon);
         task = task.on(

@@ -12,7 +12,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("pull_control_plane_images", "Pull control-plane images")
         .timeout(Duration::from_mins(30))
         .retry(Retry::times(3))
-        .beside();
+        .background();
     for (host, _) in inputs.control_planes() {
         let images = inputs.requirements.images(host, ImageStage::ControlPlane);
         task = task.on(

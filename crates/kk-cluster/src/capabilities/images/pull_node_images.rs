@@ -13,7 +13,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("pull_node_images", "Pull node images")
         .timeout(Duration::from_mins(30))
         .retry(Retry::times(3))
-        .beside();
+        .background();
     for (host, _) in inputs.nodes() {
         // In the order of need: a control plane's own images first.
         let before = if host.has_role(&Role::ControlPlane) {

@@ -38,10 +38,10 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     let mut work =
         HostWork::new(actions).needs(slots::initialised_slot()).needs(slots::nodes_take_pods_slot());
     for (node, _) in inputs.nodes() {
-        work = work.awaits(slots::node_tools_slot(&node.name));
+        work = work.after(slots::node_tools_slot(&node.name));
         if !inputs.options.skip_pull_images {
             work =
-                work.awaits(slots::node_images_slot(&node.name)).awaits(slots::addon_images_slot(&node.name));
+                work.after(slots::node_images_slot(&node.name)).after(slots::addon_images_slot(&node.name));
         }
     }
     task.on(&inputs.api_host.name, work)

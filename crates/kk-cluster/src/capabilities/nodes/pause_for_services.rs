@@ -19,7 +19,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     if wait_for_nodes::is_needed(inputs) {
         work.actions.push(Box::new(Pause));
     }
-    Task::new("pause_for_services", "Give kubelets time to read the Services").on(CONTROL, work).beside()
+    Task::new("pause_for_services", "Give kubelets time to read the Services").on(CONTROL, work).background()
 }
 
 struct Pause;

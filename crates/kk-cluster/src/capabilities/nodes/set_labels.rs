@@ -29,7 +29,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         .needs(slots::initialised_slot())
         .needs(slots::node_tools_slot(first));
     for (host, _) in inputs.nodes() {
-        work = work.awaits(slots::joined_slot(&host.name));
+        work = work.after(slots::joined_slot(&host.name));
     }
     task.retry(kk_engine::Retry::times(3)).on(first, work)
 }

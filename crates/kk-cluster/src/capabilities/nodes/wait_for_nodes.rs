@@ -21,7 +21,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         work.actions.push(Box::new(ForJoined::new(inputs, wait)));
         work = work.needs(slots::initialised_slot()).needs(slots::node_tools_slot(first));
         for (host, _) in inputs.nodes() {
-            work = work.awaits(slots::joined_slot(&host.name));
+            work = work.after(slots::joined_slot(&host.name));
         }
     }
     Task::new("wait_for_nodes", "Wait for nodes to register")

@@ -42,9 +42,9 @@ fn task(inputs: &Inputs, component: Component, arch: Arch, before: &[SlotKey]) -
         Download { artifact: artifact.clone(), arch, store: inputs.store.clone(), needed: files.is_none() };
     let mut work = HostWork::new(vec![Box::new(action)]).provides(slots::fetched_slot(component, arch).key());
     // Only for the order: a download that failed must not hide what is wrong with the others.
-    work.awaits.extend_from_slice(before);
+    work.after.extend_from_slice(before);
     let (name, title) = names(component);
-    Task::new(name, title).on(CONTROL, work).timeout(std::time::Duration::from_hours(1)).beside()
+    Task::new(name, title).on(CONTROL, work).timeout(std::time::Duration::from_hours(1)).background()
 }
 
 /// Task name and title of a component's download.

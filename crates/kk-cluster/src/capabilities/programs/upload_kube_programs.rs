@@ -10,7 +10,7 @@ use crate::{inputs::Inputs, requirements::ProgramStage, slots};
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("upload_kube_programs", "Upload Kubernetes programs")
         .timeout(std::time::Duration::from_hours(1))
-        .beside();
+        .background();
     let first = inputs.api_host;
     for (host, _) in inputs.nodes() {
         let components = inputs.requirements.programs(host, ProgramStage::Join);
@@ -21,7 +21,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
             work = work.needs(slots::fetched_slot(component, inputs.arch(host)).key());
         }
         if host.name != first.name {
-            work = work.awaits(slots::kube_programs_slot(&first.name));
+            work = work.after(slots::kube_programs_slot(&first.name));
         }
         task = task.on(&host.name, work);
     }

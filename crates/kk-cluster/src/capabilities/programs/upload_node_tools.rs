@@ -9,7 +9,7 @@ use crate::{inputs::Inputs, requirements::ProgramStage, slots};
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("upload_node_tools", "Upload kubectl and CNI plugins")
         .timeout(std::time::Duration::from_hours(1))
-        .beside();
+        .background();
     for (host, _) in inputs.nodes() {
         let components = inputs.requirements.programs(host, ProgramStage::Tools);
         let mut work = HostWork::new(vec![Box::new(UploadPrograms::new(inputs, host, &components))])

@@ -7,8 +7,9 @@ use crate::{inputs::Inputs, requirements::ProgramStage, slots};
 
 /// In the background of the lane, which writes settings meanwhile.
 pub(super) fn task(inputs: &Inputs) -> Task {
-    let mut task =
-        Task::new("upload_runtime", "Upload runtime").timeout(std::time::Duration::from_hours(1)).beside();
+    let mut task = Task::new("upload_runtime", "Upload runtime")
+        .timeout(std::time::Duration::from_hours(1))
+        .background();
     for (host, _) in inputs.hosts() {
         let components = inputs.requirements.programs(host, ProgramStage::Runtime);
         let mut work = HostWork::new(vec![Box::new(UploadPrograms::new(inputs, host, &components))])

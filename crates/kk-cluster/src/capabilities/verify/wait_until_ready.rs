@@ -32,7 +32,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         .needs(slots::initialised_slot())
         .needs(slots::node_tools_slot(&inputs.api_host.name));
     for (host, _) in inputs.nodes() {
-        work = work.awaits(slots::joined_slot(&host.name));
+        work = work.after(slots::joined_slot(&host.name));
     }
     Task::new("wait_until_ready", "Wait until nodes are Ready")
         .timeout(Duration::from_mins(11))

@@ -8,41 +8,41 @@ use crate::{Apply, Failure, Load, Run, Script, SlotKey};
 /// Larger batches are cut: their files are held in memory.
 const BATCH_BYTES: usize = 16 << 20;
 
-/// A place in a lane: the index into its works, and into that work's operations.
+/// A position in a lane: the index into its works, and into that work's operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Position {
     pub(super) work: usize,
     pub(super) operation: usize,
 }
 
 /// What a lane does in one go.
-pub(super) enum Leg {
+pub(super) enum Selected {
     /// Code of the control machine.
     Code(Arc<dyn Run>),
     /// Scripts for one round trip.
-    Scripts(Vec<(Place, Script)>),
+    Scripts(Vec<(Position, Script)>),
 }
 
 /// What follows in a lane from `from` on. The first work's slots are filled.
 ///
 /// # Errors
 /// The script of the first operation cannot be made.
-pub(super) fn next_leg(shared: &Shared, works: &[usize], from: Place) -> Result<Leg, Failure> {
-    let mut scripts: Vec<(Place, Script)> = Vec::new();
+pub(super) fn select_next(shared: &Shared, works: &[usize], from: Position) -> Result<Selected, Failure> {
+    let mut scripts: Vec<(Position, Script)> = Vec::new();
     let mut bytes = 0;
     let mut provided: HashSet<&SlotKey> = HashSet::new();
-    'works: for (position, &index) in works.iter().enumerate().skip(from.work) {
+    'works: for (nth, &index) in works.iter().enumerate().skip(from.work) {
         let work = &shared.plan.works[index];
-        if position > from.work && !joins(shared, works[from.work], index, &provided) {
+        if nth > from.work && !joins(shared, works[from.work], index, &provided) {
             break;
         }
-        let first = if position == from.work { from.operation } else { 0 };
+        let first = if nth == from.work { from.operation } else { 0 };
         for (number, operation) in work.operations.iter().enumerate().skip(first) {
             if operation.action.load() == Load::Pull && !scripts.is_empty() {
                 break 'works;
             }
             let script = match operation.action.apply(&shared.plan.facts[&work.host]) {
-                Apply::Run(code) if scripts.is_empty() => return Ok(Leg::Code(code)),
+                Apply::Run(code) if scripts.is_empty() => return Ok(Selected::Code(code)),
                 Apply::Run(_) => break 'works,
                 Apply::Script(script) => script,
                 // Values of slots that this very batch fills are not there yet.
@@ -58,11 +58,11 @@ pub(super) fn next_leg(shared: &Shared, works: &[usize], from: Place) -> Result<
             if bytes > BATCH_BYTES && !scripts.is_empty() {
                 break 'works;
             }
-            scripts.push((Place { work: position, operation: number }, script));
+            scripts.push((Position { work: nth, operation: number }, script));
         }
         provided.extend(&work.provides);
     }
-    Ok(Leg::Scripts(scripts))
+    Ok(Selected::Scripts(scripts))
 }
 
 /// Whether a work may travel together with the `first` of a batch: nothing has to be waited for, and its turn, if it is
@@ -70,5 +70,5 @@ pub(super) fn next_leg(shared: &Shared, works: &[usize], from: Place) -> Result<
 fn joins(shared: &Shared, first: usize, work: usize, provided: &HashSet<&SlotKey>) -> bool {
     let there = |slot: &SlotKey| provided.contains(slot) || shared.slots.is_filled(slot);
     let (turn, work) = (shared.turns.of(work), &shared.plan.works[work]);
-    turn == shared.turns.of(first) && work.needs.iter().chain(&work.awaits).all(there)
+    turn == shared.turns.of(first) && work.needs.iter().chain(&work.after).all(there)
 }

@@ -1,4 +1,4 @@
-//! Keeps count of a run, and tells it: what has begun, what has ended, and when a module is done.
+//! Counts and reports a run: what has begun, what has ended, and when a module is done.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -10,14 +10,14 @@ use super::TaskFailure;
 use crate::{EventKind, EventSender, Failure, Outcome, Plan, plan::Work};
 
 /// The counts of one run. Shared by all lanes.
-pub(super) struct Book {
+pub(super) struct Tracker {
     events: EventSender,
-    pages: Mutex<Pages>,
+    counts: Mutex<Counts>,
 }
 
-/// What [`Book`] keeps.
+/// What [`Tracker`] counts.
 #[derive(Default)]
-pub(super) struct Pages {
+pub(super) struct Counts {
     pub(super) failures: Vec<TaskFailure>,
     /// Host → why it was given up (only with `ignore_err`).
     pub(super) dropped: BTreeMap<String, String>,
@@ -37,17 +37,17 @@ struct ModuleCount {
     began: Option<Instant>,
 }
 
-impl Book {
+impl Tracker {
     pub(super) fn new(plan: &Plan, events: EventSender) -> Self {
-        let mut pages = Pages::default();
+        let mut counts = Counts::default();
         for work in plan.works.iter().filter(|work| !work.operations.is_empty()) {
-            pages.modules.entry(plan.steps[work.step].module).or_default().left += 1;
+            counts.modules.entry(plan.steps[work.step].module).or_default().left += 1;
         }
-        Self { events, pages: Mutex::new(pages) }
+        Self { events, counts: Mutex::new(counts) }
     }
 
-    pub(super) fn pages(&self) -> MutexGuard<'_, Pages> {
-        self.pages.lock().expect("no holder of this lock panics")
+    pub(super) fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().expect("no holder of this lock panics")
     }
 
     /// An operation of a task begins on a host: with the first one of an attempt, the attempt does. Gives the time
@@ -55,15 +55,15 @@ impl Book {
     pub(super) fn started(&self, plan: &Plan, index: usize, attempt: u32) -> Instant {
         let step = &plan.steps[plan.works[index].step];
         let now = Instant::now();
-        let mut pages = self.pages();
-        if let Some((_, began)) = pages.began.get(&index).filter(|(number, _)| *number == attempt) {
+        let mut counts = self.counts();
+        if let Some((_, began)) = counts.began.get(&index).filter(|(number, _)| *number == attempt) {
             return *began;
         }
-        pages.began.insert(index, (attempt, now));
-        if let Some(module) = pages.modules.get_mut(&step.module) {
+        counts.began.insert(index, (attempt, now));
+        if let Some(module) = counts.modules.get_mut(&step.module) {
             module.began.get_or_insert(now);
         }
-        drop(pages);
+        drop(counts);
         let Names { host, module, task, title } = Names::of(plan, &plan.works[index]);
         self.events.send(EventKind::TaskStarted { host, module, task, title, attempt });
         now
@@ -71,7 +71,7 @@ impl Book {
 
     /// An operation has changed something.
     pub(super) fn changed(&self) {
-        self.pages().changed += 1;
+        self.counts().changed += 1;
     }
 
     /// Bytes of a transfer.
@@ -82,24 +82,24 @@ impl Book {
 
     /// A task will be tried again on a host.
     pub(super) fn retrying(&self, plan: &Plan, index: usize, failure: Failure, wait: Duration) {
-        self.tell(plan, index, Outcome::Retrying { failure, wait_ms: milliseconds(wait) });
+        self.emit(plan, index, Outcome::Retrying { failure, wait_ms: milliseconds(wait) });
     }
 
     /// A task is done on a host.
     pub(super) fn done(&self, plan: &Plan, index: usize) {
-        self.tell(plan, index, Outcome::Changed { changes: plan.works[index].changes() });
+        self.emit(plan, index, Outcome::Changed { changes: plan.works[index].changes() });
         self.leave(plan, index, true);
     }
 
     /// A task has failed on a host.
     pub(super) fn failed(&self, plan: &Plan, index: usize, failure: &Failure) {
-        self.tell(plan, index, Outcome::Failed { failure: failure.clone() });
+        self.emit(plan, index, Outcome::Failed { failure: failure.clone() });
         self.leave(plan, index, false);
     }
 
     /// A task was not begun on a host, or not gone on with.
     pub(super) fn skipped(&self, plan: &Plan, index: usize, reason: &str) {
-        self.tell(plan, index, Outcome::Skipped { message: reason.to_owned() });
+        self.emit(plan, index, Outcome::Skipped { message: reason.to_owned() });
         self.leave(plan, index, false);
     }
 
@@ -108,8 +108,8 @@ impl Book {
         self.events.send(EventKind::Note { host: Some(host.to_owned()), message });
     }
 
-    fn tell(&self, plan: &Plan, index: usize, outcome: Outcome) {
-        let took = self.pages().began.get(&index).map_or(Duration::ZERO, |(_, began)| began.elapsed());
+    fn emit(&self, plan: &Plan, index: usize, outcome: Outcome) {
+        let took = self.counts().began.get(&index).map_or(Duration::ZERO, |(_, began)| began.elapsed());
         let Names { host, module, task, title } = Names::of(plan, &plan.works[index]);
         let took_ms = milliseconds(took);
         self.events.send(EventKind::TaskFinished { host, module, task, title, outcome, took_ms });
@@ -117,14 +117,14 @@ impl Book {
 
     fn leave(&self, plan: &Plan, index: usize, well: bool) {
         let number = plan.steps[plan.works[index].step].module;
-        let mut pages = self.pages();
-        pages.unfinished += usize::from(!well);
-        let Some(module) = pages.modules.get_mut(&number) else { return };
+        let mut counts = self.counts();
+        counts.unfinished += usize::from(!well);
+        let Some(module) = counts.modules.get_mut(&number) else { return };
         module.left -= 1;
         module.unfinished |= !well;
         let over = module.left == 0 && !module.unfinished;
         let Some(began) = module.began.filter(|_| over) else { return };
-        drop(pages);
+        drop(counts);
         let module = plan.modules[number].to_owned();
         self.events.send(EventKind::ModuleFinished { module, took_ms: milliseconds(began.elapsed()) });
     }
