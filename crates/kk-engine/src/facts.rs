@@ -28,9 +28,6 @@ pub struct ProbeSpec {
     pub disks: BTreeSet<String>,
     /// Further questions by name; added by [`ProbeSpec::ask`].
     pub questions: BTreeMap<String, Asked>,
-    /// Untyped questions by name: a shell snippet whose standard output becomes [`Facts::values`]. A snippet that
-    /// fails gives no value. New code uses a [`crate::Question`].
-    pub values: BTreeMap<String, String>,
 }
 
 impl ProbeSpec {
@@ -45,7 +42,6 @@ impl ProbeSpec {
         self.modules.extend(other.modules.iter().cloned());
         self.disks.extend(other.disks.iter().cloned());
         self.questions.extend(other.questions.iter().map(|(name, asked)| (name.clone(), asked.clone())));
-        self.values.extend(other.values.iter().map(|(name, snippet)| (name.clone(), snippet.clone())));
     }
 }
 
@@ -115,8 +111,6 @@ pub struct Facts {
     pub owned: Owned,
     /// What came back for [`ProbeSpec::questions`]; read with [`Facts::answer`].
     pub replies: Replies,
-    /// Answers to [`ProbeSpec::values`], without the last newline.
-    pub values: BTreeMap<String, String>,
 }
 
 impl Facts {

@@ -150,21 +150,6 @@ kk_link() {
     kk_own "$2" && ln -sfn "$1" "$KK_ROOT$2"
 }
 
-# kk_absent PATH: removes a file or link; what somebody else made is kept for kk_disown_all.
-kk_absent() {
-    [ -e "$KK_ROOT$1" ] || [ -L "$KK_ROOT$1" ] || return 0
-    kk_own "$1" && rm -f "$KK_ROOT$1"
-}
-
-# kk_remove_tree PATH: removes a directory tree for good. Paths directly under / are never what is meant.
-kk_remove_tree() {
-    case $1 in
-    *//* | */./* | */. | */../* | */..) kk_fail "refusing to remove $1" ;;
-    /?*/?*) rm -rf "$KK_ROOT$1" ;;
-    *) kk_fail "refusing to remove $1" ;;
-    esac
-}
-
 # kk_edit_block PATH BEGIN END [SOURCE]: puts SOURCE's lines between the marker lines, in place of an older block or at
 # the end; without SOURCE the block goes. A begin marker without its end is taken for ordinary text. A link stays one.
 # The result is kk_new, for kk_file.

@@ -6,8 +6,6 @@ use crate::{Action, CONTROL, Most, ProbeSpec, SlotKey, Turn};
 
 /// What one command does: an ordered list of modules.
 pub struct Pipeline {
-    /// Name of the command: `create cluster`.
-    pub name: String,
     /// The modules in the order in which people read them.
     pub modules: Vec<Module>,
 }

@@ -1,8 +1,7 @@
 # Looks at a host: one round trip, few processes, and nothing is changed. Generated lines set, before this text:
 #   KK_N       nonce: a line "@NONCE NAME" begins a section, so that no content can be taken for one
 #   kk_files kk_units kk_tools kk_sysctls kk_ports kk_users kk_modules kk_disks   functions that call "$@" with the list
-#   kk_values  starts the further questions in the background; what they leave are the files value.N and status.N, and
-#              reply.N, error.N and code.N
+#   kk_questions  starts the further questions in the background; they leave the files reply.N, error.N and code.N
 # The SHA-256 of large files is remembered in /etc/kubekey/sums, lines of SUM SIZE MTIME CTIME INODE PATH, and a file is
 # read again only when one of the others differs. Users cannot set a ctime.
 export LC_ALL=C
@@ -18,7 +17,7 @@ kk_first() { kk_line= && [ ! -r "$1" ] || IFS= read -r kk_line <"$1" || :; print
 kk_section begun
 date +%s%N
 
-kk_values
+kk_questions
 
 # Attributes first, then the sums of what is not remembered; both with one process for all files.
 kk_section files
@@ -181,11 +180,6 @@ kk_section owned
 kk_show "$KK_ROOT/etc/kubekey/owned"
 
 wait
-for kk_name in value.*; do
-    [ -e "$kk_name" ] || continue
-    kk_section "value ${kk_name#value.} $(cat "status.${kk_name#value.}" 2>/dev/null)"
-    cat "$kk_name"
-done
 for kk_name in reply.*; do
     [ -e "$kk_name" ] || continue
     kk_number=${kk_name#reply.}

@@ -32,6 +32,11 @@ impl<T> Question<T> {
         }
     }
 
+    /// A question whose name and snippet are made at run time: add the snippet with [`Question::with_snippet`].
+    pub fn named(name: String, parse: fn(&str) -> Option<T>) -> Self {
+        Self { name: Cow::Owned(name), ..Self::new("", "", parse) }
+    }
+
     /// The same question with a snippet made at run time, for this host or cluster. Its name and parser stay, so that
     /// the constant reads the answer.
     #[must_use]

@@ -62,7 +62,7 @@ enum State {
 #[derive(Clone, Default)]
 pub struct Slots {
     slots: Arc<Mutex<HashMap<SlotKey, watch::Sender<State>>>>,
-    outputs: Arc<Mutex<BTreeMap<String, serde_json::Value>>>,
+    outputs: Arc<Mutex<BTreeMap<String, String>>>,
 }
 
 impl Slots {
@@ -72,12 +72,12 @@ impl Slots {
     }
 
     /// Leaves a value for the end of the command: the summary and `--output json`. It must hold no secret.
-    pub fn output(&self, name: impl Into<String>, value: impl Into<serde_json::Value>) {
+    pub fn output(&self, name: impl Into<String>, value: impl Into<String>) {
         self.outputs.lock().unwrap_or_else(PoisonError::into_inner).insert(name.into(), value.into());
     }
 
     /// The values left so far.
-    pub(crate) fn outputs(&self) -> BTreeMap<String, serde_json::Value> {
+    pub(crate) fn outputs(&self) -> BTreeMap<String, String> {
         self.outputs.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

@@ -11,8 +11,8 @@ use kk_connector::UploadFile;
 use kk_engine::{
     Action, Apply, Change, Facts,
     actions::{
-        Absent, Block, ClusterIdentity, Command, Directory, File, KernelModules, Link, SwapOff, Sysctls,
-        Unit, Upload, User, WaitUntil,
+        Block, ClusterIdentity, Command, Directory, File, KernelModules, SwapOff, Sysctls, Unit, Upload,
+        User, WaitUntil,
     },
 };
 use serde::{Deserialize, de::DeserializeOwned};
@@ -101,30 +101,6 @@ fn directory() {
 }
 
 #[test]
-fn absent() {
-    #[derive(Deserialize)]
-    struct Input {
-        path: String,
-        #[serde(default)]
-        tree: bool,
-    }
-    cases(
-        "absent",
-        |input: Input| if input.tree { Absent::tree(input.path) } else { Absent::new(input.path) },
-    );
-}
-
-#[test]
-fn link() {
-    #[derive(Deserialize)]
-    struct Input {
-        path: String,
-        target: String,
-    }
-    cases("link", |input: Input| Link::new(input.path, input.target));
-}
-
-#[test]
 fn unit() {
     #[derive(Default, Deserialize)]
     #[serde(default)]
@@ -200,15 +176,8 @@ fn user() {
     #[derive(Deserialize)]
     struct Input {
         name: String,
-        home: Option<String>,
     }
-    cases("user", |input: Input| {
-        let user = User::new(input.name);
-        match input.home {
-            Some(home) => user.home(home),
-            None => user,
-        }
-    });
+    cases("user", |input: Input| User::new(input.name));
 }
 
 #[test]
@@ -246,18 +215,18 @@ fn command() {
     struct Input {
         describe: String,
         script: String,
-        /// The command is not wanted when the facts have this value.
-        unless_value: Option<String>,
+        /// The command is not wanted when the host has this program.
+        unless_tool: Option<String>,
         #[serde(default)]
         hints: BTreeMap<String, String>,
         #[serde(default)]
         transient_on: Vec<String>,
     }
     cases("command", |input: Input| {
-        let value = input.unless_value;
+        let tool = input.unless_tool;
         let command = Command::new(input.describe, input.script);
         let command =
-            command.when(move |facts| value.as_ref().is_none_or(|value| !facts.values.contains_key(value)));
+            command.when(move |facts| tool.as_ref().is_none_or(|tool| !facts.tools.contains_key(tool)));
         let command = input.hints.into_iter().fold(command, |command, (text, hint)| command.hint(text, hint));
         input.transient_on.into_iter().fold(command, Command::transient_on)
     });
@@ -269,18 +238,16 @@ fn wait() {
     struct Input {
         describe: String,
         condition: String,
-        every_ms: Option<u64>,
         within_s: Option<u64>,
-        unless_value: Option<String>,
+        unless_tool: Option<String>,
         #[serde(default)]
         hints: BTreeMap<String, String>,
     }
     cases("wait", |input: Input| {
-        let value = input.unless_value;
+        let tool = input.unless_tool;
         let wait = WaitUntil::new(input.describe, input.condition)
-            .every(Duration::from_millis(input.every_ms.unwrap_or(200)))
             .within(Duration::from_secs(input.within_s.unwrap_or(120)))
-            .done_by(move |facts| value.as_ref().is_some_and(|value| facts.values.contains_key(value)));
+            .done_by(move |facts| tool.as_ref().is_some_and(|tool| facts.tools.contains_key(tool)));
         input.hints.into_iter().fold(wait, |wait, (text, hint)| wait.hint(text, hint))
     });
 }

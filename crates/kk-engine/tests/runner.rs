@@ -36,12 +36,13 @@ async fn a_task_is_told_when_it_begins_and_ends_and_not_at_the_end_of_the_round_
         Task::new("next", "").on("a", script("sleep 0.6")),
     ];
     let ran = run(tasks, &[&host], Options::default()).await;
-    let next = ran
-        .events
-        .iter()
-        .find(|event| matches!(&event.kind, EventKind::TaskStarted { task, .. } if task == "next"));
-    let at = next.unwrap().at_ms;
-    assert!((500..1100).contains(&at), "{at}");
+    let at =
+        |wanted: fn(&EventKind) -> bool| ran.events.iter().find(|event| wanted(&event.kind)).unwrap().at_ms;
+    let slow = at(|kind| matches!(kind, EventKind::TaskStarted { task, .. } if task == "slow"));
+    let next = at(|kind| matches!(kind, EventKind::TaskStarted { task, .. } if task == "next"));
+    let end = at(|kind| matches!(kind, EventKind::TaskFinished { task, .. } if task == "next"));
+    // Told at the end, one of the two would take no time. A busy machine only makes them longer.
+    assert!(next - slow > 300 && end - next > 300, "{slow} {next} {end}");
     assert_eq!(host.trips(), 1);
 }
 
@@ -541,12 +542,12 @@ async fn what_a_script_prints_reaches_the_slot_exactly() {
 async fn a_task_leaves_values_for_the_end_of_the_command() {
     let host = ShellHost::new("a");
     let print = kk_engine::actions::Command::new("look", "echo 364").output(Arc::new(|stdout, slots| {
-        slots.output("certificate_days", stdout.trim().parse::<u32>().unwrap());
+        slots.output("certificate_days", stdout.trim());
         Ok(())
     }));
     let tasks = vec![Task::new("t", "").on("a", HostWork::new(vec![Box::new(print)]))];
     let ran = run(tasks, &[&host], Options::default()).await;
-    assert_eq!(ran.report.outputs["certificate_days"], 364);
+    assert_eq!(ran.report.outputs["certificate_days"], "364");
 }
 
 #[tokio::test]
@@ -587,7 +588,7 @@ async fn a_fake_host_answers_batches_operation_by_operation() {
         Task::new("init", "").on("a", script("kubeadm init")),
         Task::new("after", "").on("a", script("after")),
     ];
-    let pipeline = Pipeline { name: "test".into(), modules: vec![Module::new("m", tasks)] };
+    let pipeline = Pipeline { modules: vec![Module::new("m", tasks)] };
     let plan = Plan::new(pipeline, &BTreeMap::new()).unwrap();
     let connections = BTreeMap::from([("a".to_owned(), Arc::new(host) as Arc<dyn Connection>)]);
     let (events, _receiver) = kk_engine::events(Redactor::default());

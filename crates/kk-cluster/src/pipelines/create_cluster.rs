@@ -49,7 +49,7 @@ pub(crate) fn pipeline(inputs: &Inputs) -> Result<Pipeline, BuildError> {
         tasks.extend(capability.verify(inputs, changes));
         modules.push(Module::new(capability.name(), tasks));
     }
-    Ok(Pipeline { name: "create cluster".to_owned(), modules })
+    Ok(Pipeline { modules })
 }
 
 /// Whether a task has something to do on a host. What this machine does for itself changes no cluster.

@@ -34,7 +34,7 @@ pub(crate) fn pipeline(inputs: &Inputs) -> Pipeline {
         .iter()
         .map(|capability| Module::new(capability.name(), capability.remove(inputs)))
         .collect();
-    Pipeline { name: "delete cluster".to_owned(), modules }
+    Pipeline { modules }
 }
 
 /// The hosts with something that kk made. It is recorded before it is made.

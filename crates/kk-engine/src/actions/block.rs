@@ -3,7 +3,7 @@
 use kk_connector::quote;
 
 use super::hints;
-use crate::{Action, Apply, Change, Facts, ProbeSpec, Script};
+use crate::{Action, Answer, Apply, Change, Facts, ProbeSpec, Question, Script};
 
 /// Lines between two marker lines, as in `/etc/hosts`. The rest of the file is not touched, and a delete removes the
 /// block only.
@@ -30,12 +30,12 @@ impl Block {
         Self { path: path.into(), begin: begin.into(), end: end.into(), content }
     }
 
-    /// The name of its answer among [`Facts::values`].
-    fn value_name(&self) -> String {
-        format!("block {} {}", self.path, self.begin)
+    /// Asks for the block with its markers.
+    fn question(&self) -> Question<String> {
+        let name = format!("block {} {}", self.path, self.begin);
+        Question::named(name, |printed| Some(printed.to_owned())).with_snippet(self.snippet())
     }
 
-    /// Prints the block with its markers. The answer's last newline is not kept, so the end marker guards the content.
     fn snippet(&self) -> String {
         let (begin, end) = (quote(&self.begin), quote(&self.end));
         let program = r#"$0 == ENVIRON["B"] { on = 1 } on { print } $0 == ENVIRON["E"] { on = 0 }"#;
@@ -45,8 +45,9 @@ impl Block {
 
 impl Action for Block {
     fn check(&self, facts: &Facts) -> Change {
-        let wanted = format!("{}\n{}{}", self.begin, self.content, self.end);
-        if facts.values.get(&self.value_name()) == Some(&wanted) {
+        let wanted = format!("{}\n{}{}\n", self.begin, self.content, self.end);
+        // Without an answer the block is written: that changes nothing where it is as wanted.
+        if facts.answer(&self.question()) == Answer::Answered(wanted) {
             Change::None
         } else {
             Change::needed(format!("write a block into {}", self.path))
@@ -60,7 +61,7 @@ impl Action for Block {
     }
 
     fn asks(&self, spec: &mut ProbeSpec) {
-        spec.values.insert(self.value_name(), self.snippet());
+        spec.ask(&self.question());
     }
 
     fn hint(&self, stderr: &str) -> Option<String> {

@@ -1,6 +1,5 @@
 //! Actions that every module can use. Each is a small builder; nothing is touched before the runner applies it.
 
-mod absent;
 mod attributes;
 mod block;
 mod cluster_identity;
@@ -8,7 +7,6 @@ mod command;
 mod directory;
 mod file;
 mod hints;
-mod link;
 mod modules;
 mod swap;
 mod sysctl;
@@ -17,13 +15,11 @@ mod upload;
 mod user;
 mod wait;
 
-pub use absent::Absent;
 pub use block::Block;
 pub use cluster_identity::ClusterIdentity;
 pub use command::Command;
 pub use directory::Directory;
 pub use file::File;
-pub use link::Link;
 pub use modules::KernelModules;
 pub use swap::SwapOff;
 pub use sysctl::Sysctls;

@@ -1,10 +1,15 @@
 //! No swap: the kubelet's default.
 
 use super::lines;
-use crate::{Action, Apply, Change, Facts, ProbeSpec, Script};
+use crate::{Action, Answer, Apply, Change, Facts, ProbeSpec, Question, Script, question};
 
-/// The name of the question for swap in `/etc/fstab`.
-const FSTAB: &str = "swap in fstab";
+/// Whether `/etc/fstab` has swap. A host without the file has none.
+const FSTAB: Question<bool> = Question::new(
+    "swap in fstab",
+    "[ -e /etc/fstab ] || { echo no; exit; }
+awk '!/^#/ && $3 == \"swap\" { n++ } END { print n ? \"yes\" : \"no\" }' /etc/fstab",
+    question::yes_or_no,
+);
 
 /// Ends the use of swap, now and at the next boot. A delete puts it back.
 #[derive(Clone, Copy, Debug, Default)]
@@ -14,7 +19,8 @@ impl Action for SwapOff {
     fn check(&self, facts: &Facts) -> Change {
         let mut changes: Vec<String> =
             facts.swaps.iter().map(|device| format!("end the use of swap {device}")).collect();
-        if facts.values.get(FSTAB).is_some_and(|count| count != "0") {
+        // Without an answer the file is looked at again when the change is made.
+        if !matches!(facts.answer(&FSTAB), Answer::NotAsked | Answer::Answered(false)) {
             changes.push("comment swap out of /etc/fstab".into());
         }
         lines(changes)
@@ -25,8 +31,7 @@ impl Action for SwapOff {
     }
 
     fn asks(&self, spec: &mut ProbeSpec) {
-        let count = "awk '!/^#/ && $3 == \"swap\" { n++ } END { print n + 0 }' /etc/fstab";
-        spec.values.insert(FSTAB.into(), count.into());
+        spec.ask(&FSTAB);
     }
 
     fn hint(&self, stderr: &str) -> Option<String> {

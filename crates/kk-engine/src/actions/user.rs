@@ -1,7 +1,5 @@
 //! A user of the host.
 
-use std::fmt::Write as _;
-
 use kk_connector::quote;
 
 use crate::{Action, Apply, Change, Facts, ProbeSpec, Script};
@@ -10,20 +8,12 @@ use crate::{Action, Apply, Change, Facts, ProbeSpec, Script};
 #[derive(Clone, Debug)]
 pub struct User {
     name: String,
-    home: Option<String>,
 }
 
 impl User {
     /// A system user without a home.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), home: None }
-    }
-
-    /// Sets the home directory. It is not made.
-    #[must_use]
-    pub fn home(mut self, path: impl Into<String>) -> Self {
-        self.home = Some(path.into());
-        self
+        Self { name: name.into() }
     }
 }
 
@@ -37,12 +27,10 @@ impl Action for User {
     }
 
     fn apply(&self, _facts: &Facts) -> Apply {
-        let mut text = format!("kk_user {} --system --user-group --no-create-home", quote(&self.name));
-        if let Some(home) = &self.home {
-            let _ = write!(text, " --home-dir {}", quote(home));
-        }
-        text.push_str(" --shell \"$(command -v nologin || echo /bin/false)\"\n");
-        Apply::Script(Script::new(text))
+        Apply::Script(Script::new(format!(
+            "kk_user {} --system --user-group --no-create-home --shell \"$(command -v nologin || echo /bin/false)\"\n",
+            quote(&self.name)
+        )))
     }
 
     fn asks(&self, spec: &mut ProbeSpec) {

@@ -7,6 +7,9 @@ use kk_connector::quote;
 use super::hints::Hints;
 use crate::{Action, Apply, Change, Facts, Load, ProbeSpec, Script};
 
+/// The pause between two looks.
+const EVERY: Duration = Duration::from_millis(200);
+
 /// When nothing is to be waited for.
 type DoneBy = Arc<dyn Fn(&Facts) -> bool + Send + Sync>;
 
@@ -15,7 +18,6 @@ type DoneBy = Arc<dyn Fn(&Facts) -> bool + Send + Sync>;
 pub struct WaitUntil {
     describe: String,
     condition: String,
-    every: Duration,
     within: Duration,
     done_by: DoneBy,
     reads: ProbeSpec,
@@ -29,19 +31,11 @@ impl WaitUntil {
         Self {
             describe: describe.into(),
             condition: condition.into(),
-            every: Duration::from_millis(200),
             within: Duration::from_mins(2),
             done_by: Arc::new(|_| false),
             reads: ProbeSpec::default(),
             hints: Hints::default(),
         }
-    }
-
-    /// Sets the pause between two looks.
-    #[must_use]
-    pub fn every(mut self, pause: Duration) -> Self {
-        self.every = pause;
-        self
     }
 
     /// Sets how long to wait, in whole seconds. The task's own timeout must be longer.
@@ -86,7 +80,7 @@ impl Action for WaitUntil {
         let text = format!(
             "kk_wait {} {:.3} {}\n",
             self.within.as_secs().max(1),
-            self.every.as_secs_f64(),
+            EVERY.as_secs_f64(),
             quote(&format!("waited until {}", self.describe)),
         );
         Apply::Script(Script::new(text).with_file("condition", self.condition.clone().into_bytes()))

@@ -5,12 +5,7 @@
 mod graph;
 mod turns;
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc, time::Duration};
 
 use serde::Serialize;
 
@@ -20,7 +15,6 @@ use crate::{Action, Change, Facts, Pipeline, PlanError, Retry, SlotKey, Task, Tu
 
 /// What is left to do, host by host.
 pub struct Plan {
-    name: String,
     /// Names of the modules, in order.
     pub(crate) modules: Vec<&'static str>,
     /// The steps, without their hosts.
@@ -91,7 +85,6 @@ impl Plan {
     /// A slot that nobody or more than one task provides; tasks that wait for each other.
     pub fn new(pipeline: Pipeline, facts: &BTreeMap<String, Facts>) -> Result<Self, PlanError> {
         let mut plan = Self {
-            name: pipeline.name,
             modules: Vec::new(),
             steps: Vec::new(),
             works: Vec::new(),
@@ -139,16 +132,6 @@ impl Plan {
                 provides: work.provides,
             });
         }
-    }
-
-    /// Name of the command: `create cluster`.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Hosts that have something to do. Those need a connection.
-    pub fn hosts(&self) -> BTreeSet<String> {
-        self.works.iter().filter(|work| !work.operations.is_empty()).map(|work| work.host.clone()).collect()
     }
 
     /// Whether everything is as wanted.

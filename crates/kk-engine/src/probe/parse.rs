@@ -64,11 +64,6 @@ pub fn parse(
     facts.addresses = addresses(sections.get("addresses")?);
     facts.owned = Owned::parse(sections.get("owned")?);
     facts.replies = replies(spec, &sections);
-    for (number, name) in spec.values.keys().enumerate() {
-        if let Ok(text) = sections.get(&format!("value {number} 0")) {
-            facts.values.insert(name.clone(), text.strip_suffix('\n').unwrap_or(text).to_owned());
-        }
-    }
     Ok(facts)
 }
 

@@ -6,9 +6,6 @@ use kk_connector::quote;
 
 use crate::{ProbeSpec, shell};
 
-/// Seconds that one question of [`ProbeSpec::values`] may take.
-const VALUE_SECONDS: u32 = 20;
-
 /// Features that are always looked for, as modules.
 const FEATURE_MODULES: [&str; 5] = ["overlay", "br_netfilter", "ip_vs", "nf_tables", "vxlan"];
 
@@ -24,14 +21,7 @@ pub fn probe_script(spec: &ProbeSpec, nonce: &str) -> String {
     list(&mut text, "kk_users", spec.users.iter().map(|word| quote(word).into_owned()));
     list(&mut text, "kk_modules", modules.filter(|name| is_module_name(name)).map(str::to_owned));
     list(&mut text, "kk_disks", spec.disks.iter().map(|word| quote(word).into_owned()));
-    text.push_str("kk_values() {\n    :\n");
-    for (number, snippet) in spec.values.values().enumerate() {
-        let snippet = quote(snippet);
-        let _ = writeln!(
-            text,
-            "    {{ timeout {VALUE_SECONDS} sh -c {snippet} </dev/null >value.{number} 2>/dev/null; echo $? >status.{number}; }} &"
-        );
-    }
+    text.push_str("kk_questions() {\n    :\n");
     for (number, asked) in spec.questions.values().enumerate() {
         let (snippet, seconds) = (quote(&asked.snippet), asked.seconds);
         let _ = writeln!(

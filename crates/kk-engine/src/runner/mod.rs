@@ -13,12 +13,7 @@ mod shared;
 mod tracker;
 mod turns;
 
-use std::{
-    collections::BTreeMap,
-    panic,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, panic, sync::Arc};
 
 use kk_connector::Connection;
 use serde::Serialize;
@@ -71,12 +66,8 @@ pub struct Report {
     pub dropped: BTreeMap<String, String>,
     /// Operations that changed something.
     pub changed: usize,
-    /// Tasks × hosts that had nothing to do.
-    pub unchanged: usize,
-    /// Time of the run.
-    pub took: Duration,
     /// Values that tasks left with [`crate::Slots::output`], by name.
-    pub outputs: BTreeMap<String, serde_json::Value>,
+    pub outputs: BTreeMap<String, String>,
     /// Round trips by host, as the connections count them.
     pub round_trips: BTreeMap<String, u64>,
 }
@@ -106,7 +97,6 @@ pub async fn run(
     options: Options,
     events: EventSender,
 ) -> Report {
-    let began = Instant::now();
     let shared = Arc::new(Shared::new(plan, connections, options, events.clone()));
     shared.publish_idle();
     let watcher = tokio::spawn(watch_for_stop(shared.clone(), events.clone()));
@@ -127,7 +117,7 @@ pub async fn run(
     watcher.abort();
     // Nothing comes after the end of the run.
     let _ = watcher.await;
-    shared.report(began.elapsed())
+    shared.report()
 }
 
 /// The works that run one after the other: a list for each host, and one for each background work.

@@ -3,7 +3,6 @@
 use std::{
     collections::{BTreeMap, HashSet},
     sync::Arc,
-    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -227,7 +226,7 @@ impl Shared {
         }
     }
 
-    pub(super) fn report(&self, took: Duration) -> Report {
+    pub(super) fn report(&self) -> Report {
         let Options { stop, cancel, .. } = &self.options;
         let counts = self.tracker.counts();
         let hosts: HashSet<&String> = self.plan.works.iter().map(|work| &work.host).collect();
@@ -238,13 +237,6 @@ impl Shared {
             failures: counts.failures.clone(),
             dropped: counts.dropped.clone(),
             changed: counts.changed,
-            unchanged: self
-                .plan
-                .works
-                .iter()
-                .filter(|work| work.operations.is_empty() && !self.plan.steps[work.step].barrier)
-                .count(),
-            took,
             outputs: self.slots.outputs(),
             round_trips: stats
                 .map(|(host, connection)| (host.clone(), connection.stats().round_trips))

@@ -11,7 +11,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use kk_cluster::{BuildError, Probed, Session, Settings};
 use kk_connector::Connection;
 use kk_engine::{
-    EventKind, EventSender, Failure, Finding, Options, Plan, PlannedTask, Redactor, Report, Severity,
+    EventKind, EventSender, Failure, Finding, Options, Output, Plan, PlannedTask, Redactor, Report, Severity,
     Summary, TaskFailure, events, listen,
 };
 use time::OffsetDateTime;
@@ -40,6 +40,8 @@ pub(super) struct Run<'a> {
     connections: Connections,
     /// Operations that changed something.
     changed: usize,
+    /// What tasks left for the summary, by name.
+    outputs: BTreeMap<String, String>,
     /// The directory of the run. Absent for a dry run.
     directory: Option<PathBuf>,
     trace: Option<Trace>,
@@ -117,6 +119,7 @@ impl<'a> Run<'a> {
             listening,
             connections: session.connections().clone(),
             changed: 0,
+            outputs: BTreeMap::new(),
             directory,
             trace,
             _lock: lock,
@@ -211,6 +214,7 @@ impl<'a> Run<'a> {
         };
         let report = kk_engine::run(plan, self.traced_connections(), options, self.events.clone()).await;
         self.changed += report.changed;
+        self.outputs.extend(report.outputs.clone());
         verdict(report, self.changed)
     }
 
@@ -221,11 +225,18 @@ impl<'a> Run<'a> {
     }
 
     /// Reports how the command ended, and waits until all listeners have handled it.
-    pub(super) async fn finish(self, result: Result<Option<Summary>, Error>) -> Result<ExitStatus, Error> {
+    pub(super) async fn finish(
+        mut self,
+        result: Result<Option<Summary>, Error>,
+    ) -> Result<ExitStatus, Error> {
         let status = result.as_ref().map_or_else(Error::status, |_| ExitStatus::Ok);
         match result {
             Ok(None) => {}
-            Ok(Some(summary)) => self.events.send(EventKind::Summary(summary)),
+            Ok(Some(mut summary)) => {
+                let left = std::mem::take(&mut self.outputs).into_iter();
+                summary.outputs.extend(left.map(|(name, value)| Output { name, value }));
+                self.events.send(EventKind::Summary(summary));
+            }
             Err(error) => {
                 for warning in error.warnings() {
                     self.events.send(EventKind::Warning(warning));
