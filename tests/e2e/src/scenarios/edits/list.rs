@@ -16,7 +16,7 @@ pub(super) struct Refused {
 pub(super) struct Taken {
     pub(super) name: &'static str,
     pub(super) edit: fn(&mut Value),
-    /// Succeeds on each host that has it.
+    /// Succeeds on each host that has it, and fails on the control plane without it.
     pub(super) seen: &'static str,
 }
 
@@ -54,7 +54,7 @@ pub(super) const REFUSED: &[Refused] = &[
     Refused {
         name: "endpoint",
         edit: |cluster| cluster["spec"]["controlPlaneEndpoint"]["domain"] = json!("api.other.local"),
-        says: &["domain"],
+        says: &["controlPlaneEndpoint", "api.other.local"],
     },
     Refused {
         name: "host-name",
@@ -90,7 +90,7 @@ pub(super) const TAKEN: &[Taken] = &[
     Taken {
         name: "proxy-mode",
         edit: |cluster| cluster["spec"]["kubernetes"]["proxyMode"] = json!("nftables"),
-        seen: "for i in $(seq 60); do nft list table ip kube-proxy >/dev/null 2>&1 && exit 0; sleep 0.5; done; exit 1",
+        seen: "nft list table ip kube-proxy >/dev/null 2>&1",
     },
     Taken {
         name: "api-server-flag",

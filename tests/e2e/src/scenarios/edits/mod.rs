@@ -3,6 +3,8 @@
 
 mod list;
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result, ensure};
 
 use crate::cases::{self, Case};
@@ -16,6 +18,9 @@ use list::{REFUSED, Refused, TAKEN, Taken};
 
 /// Exit codes of `kk` (docs/cli.md): a wrong file, or a finding about the hosts.
 const REFUSALS: [Option<i32>; 2] = [Some(3), Some(5)];
+
+/// kube-proxy writes its rules a moment after it is ready.
+const REACHED: Duration = Duration::from_secs(30);
 
 impl Case for Refused {
     fn name(&self) -> &'static str {
@@ -64,8 +69,16 @@ fn taken(ctx: &Context<'_>, site: &Site, edit: &Taken) -> Result<()> {
     ctx.kk_ok(&changed, "create", &[])?;
     checks::cluster_is_complete(ctx, site)?;
     for host in &site.hosts {
-        ctx.host(host, edit.seen).with_context(|| format!("{} did not reach {host}", edit.name))?;
+        ctx.until(&format!("{} reaches {host}", edit.name), REACHED, || sees(ctx, host, edit, true))?;
     }
     ctx.kk_ok(site, "create", &[]).context("back to the file of before")?;
-    checks::cluster_is_complete(ctx, site)
+    checks::cluster_is_complete(ctx, site)?;
+    ctx.until(&format!("{} is taken back", edit.name), REACHED, || {
+        sees(ctx, site.control_plane(), edit, false)
+    })
+}
+
+fn sees(ctx: &Context<'_>, host: &str, edit: &Taken, wanted: bool) -> Result<Option<()>> {
+    let there = ctx.try_host(host, edit.seen)?.code == Some(0);
+    Ok((there == wanted).then_some(()))
 }
