@@ -20,6 +20,7 @@ mod pki;
 mod precheck;
 mod probe;
 mod requirements;
+mod rollout;
 mod session;
 mod shell;
 mod slots;

@@ -93,9 +93,9 @@ pub(crate) fn joined_slot(name: &str) -> SlotKey {
     host("joined", name)
 }
 
-/// The first kubelet with changed settings works.
-pub(crate) fn first_kubelet_slot() -> SlotKey {
-    cluster("first_kubelet")
+/// The first host of a rollout works with the changed settings of a program.
+pub(crate) fn works_on_first_slot(program: &str) -> SlotKey {
+    cluster(&format!("works_on_first({program})"))
 }
 
 /// The API lists all nodes.

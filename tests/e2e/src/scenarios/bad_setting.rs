@@ -1,59 +1,81 @@
-//! A setting that cannot work stops at the first host, with its cause; all others run the old one, and the file put right
-//! heals it.
+//! A setting that cannot work stops at the first host, with its cause; all others run the old one and would start with it
+//! again, and the file put right heals the first.
 
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::cases::{self, Case};
-use crate::checks::{self, items};
+use crate::checks;
 use crate::cluster;
 use crate::context::Context;
+use crate::kk::KkRun;
 use crate::site::Site;
 
-/// A node whose kubelet is gone is `NotReady` after 40 s.
-const NOTICED: Duration = Duration::from_mins(1);
+/// What the programs of a host read when they start.
+const SETTINGS: &str = "cd /; find etc/etcd.env etc/systemd/system/etcd.service etc/containerd \
+    etc/systemd/system/containerd.service etc/systemd/system/kubelet.service* var/lib/kubelet/config.yaml \
+    etc/kubernetes/manifests -type f -exec sha256sum {} + | sort -k 2";
 
 struct Setting {
     name: &'static str,
-    edit: fn(&mut Value),
+    change: Change,
     /// Words in what `kk` says.
     says: &'static [&'static str],
 }
 
+enum Change {
+    /// The cluster file is edited.
+    File(fn(&mut Value)),
+    /// A template is replaced.
+    Template(&'static str, &'static str),
+}
+
+use Change::{File, Template};
+
 const CASES: &[Setting] = &[
     Setting {
         name: "kubelet-configuration",
-        edit: |cluster| {
-            cluster["spec"]["kubernetes"]["kubeletConfiguration"]["imageGCHighThresholdPercent"] = json!(50);
-        },
-        says: &["kubelet", "ImageGCHighThresholdPercent"],
+        change: File(|cluster| {
+            cluster["spec"]["kubernetes"]["kubeletConfiguration"]["registryPullQPS"] = json!(-1);
+        }),
+        says: &["kubelet", "registryPullQPS"],
     },
     Setting {
         name: "kubelet-flag",
-        edit: |cluster| cluster["spec"]["kubernetes"]["kubeletArgs"] = json!(["no-such-flag=1"]),
+        change: File(|cluster| cluster["spec"]["kubernetes"]["kubeletArgs"] = json!(["no-such-flag=1"])),
         says: &["kubelet", "no-such-flag"],
     },
     Setting {
         name: "api-server-flag",
-        edit: |cluster| cluster["spec"]["kubernetes"]["apiserverArgs"] = json!(["no-such-flag=1"]),
+        change: File(|cluster| cluster["spec"]["kubernetes"]["apiserverArgs"] = json!(["no-such-flag=1"])),
         says: &["apiserver", "no-such-flag"],
     },
     Setting {
         name: "controller-manager-flag",
-        edit: |cluster| cluster["spec"]["kubernetes"]["controllerManagerArgs"] = json!(["no-such-flag=1"]),
+        change: File(|cluster| {
+            cluster["spec"]["kubernetes"]["controllerManagerArgs"] = json!(["no-such-flag=1"]);
+        }),
         says: &["controller-manager", "no-such-flag"],
     },
     Setting {
         name: "scheduler-flag",
-        edit: |cluster| cluster["spec"]["kubernetes"]["schedulerArgs"] = json!(["no-such-flag=1"]),
+        change: File(|cluster| cluster["spec"]["kubernetes"]["schedulerArgs"] = json!(["no-such-flag=1"])),
         says: &["scheduler", "no-such-flag"],
     },
     Setting {
         name: "etcd-setting",
-        edit: |cluster| cluster["spec"]["etcd"]["extraArgs"] = json!(["ETCD_HEARTBEAT_INTERVAL=never"]),
+        change: File(|cluster| {
+            cluster["spec"]["etcd"]["extraArgs"] = json!(["ETCD_HEARTBEAT_INTERVAL=never"]);
+        }),
         says: &["etcd", "never"],
+    },
+    Setting {
+        name: "containerd-configuration",
+        change: Template("containerd/config.toml", "version = 3\nroot = no-text\n"),
+        says: &["containerd", "config.toml"],
     },
 ];
 
@@ -68,33 +90,37 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
 }
 
 fn one(ctx: &Context<'_>, site: &Site, case: &Setting) -> Result<()> {
-    let wrong = site.variant(case.name, case.edit)?;
-    let run = ctx.kk(&wrong, "create", &[])?;
+    let before = looks(ctx, site)?;
+    let run = create(ctx, site, case)?;
     ensure!(matches!(run.finished.code, Some(1 | 3 | 5)), "kk ended with {:?}", run.finished.code);
     run.expect_said(case.says)?;
-    // Time enough for a broken kubelet to be noticed.
-    std::thread::sleep(NOTICED);
-    let broken = broken_hosts(ctx, site)?;
-    ensure!(broken.len() <= 1, "more than one host took the setting: {}", broken.join(", "));
+    let after = looks(ctx, site)?;
+    let touched: Vec<&String> = before.keys().filter(|host| before[*host] != after[*host]).collect();
+    ensure!(
+        touched.len() <= 1,
+        "the setting reached more than one host: {touched:?}\n{before:#?}\n{after:#?}"
+    );
     ctx.kk_ok(site, "create", &[]).context("create with the file put right")?;
     checks::cluster_is_complete(ctx, site)
 }
 
-/// Hosts with a unit that does not run, or a node that is not Ready. Where no API answers, the control plane is broken.
-fn broken_hosts(ctx: &Context<'_>, site: &Site) -> Result<Vec<String>> {
-    let mut broken = Vec::new();
-    let nodes = ctx.kubectl_json(site, "get nodes").unwrap_or_default();
-    for host in &site.hosts {
-        let units = checks::UNITS.join(" ");
-        let runs = ctx.host(host, &format!("systemctl is-active {units} || true"))?;
-        let node = items(&nodes).find(|node| node["metadata"]["name"] == host.as_str());
-        let unready = node.is_some_and(|node| {
-            let mut conditions = node["status"]["conditions"].as_array().into_iter().flatten();
-            conditions.any(|condition| condition["type"] == "Ready" && condition["status"] != "True")
-        });
-        if unready || runs.lines().any(|state| state != "active") {
-            broken.push(host.clone());
+fn create(ctx: &Context<'_>, site: &Site, case: &Setting) -> Result<KkRun> {
+    match case.change {
+        File(edit) => ctx.kk(&site.variant(case.name, edit)?, "create", &[]),
+        Template(path, text) => {
+            let directory = ctx.dir.join(case.name);
+            let file = directory.join(path);
+            fs::create_dir_all(file.parent().context("a template lies in a directory")?)?;
+            fs::write(file, text)?;
+            let directory = directory.to_str().context("a path that is text")?;
+            ctx.kk(site, "create", &["--templates", directory])
         }
     }
-    Ok(broken)
+}
+
+/// By host, what its programs read at their next start, and which processes run now.
+fn looks(ctx: &Context<'_>, site: &Site) -> Result<BTreeMap<String, String>> {
+    let look =
+        format!("{SETTINGS}; systemctl show -p Id,InvocationID,ActiveState {}", checks::UNITS.join(" "));
+    site.hosts.iter().map(|host| Ok((host.clone(), ctx.host(host, &look)?))).collect()
 }

@@ -2,16 +2,18 @@
 
 use kk_engine::{Action, HostWork, Task, actions::Directory};
 
-use super::files::files;
+use super::{files::files, is_active};
 use crate::{BuildError, inputs::Inputs, slots};
 
-/// All members are named in each file; the file never changes once the cluster is there.
+/// All members are named in each file. A member that runs gets its changes in its turn.
 pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     let mut task = Task::new("configure_etcd", "Configure etcd");
     for (host, facts) in inputs.etcd_hosts() {
         let data = Directory::new(&inputs.spec.etcd.data_dir).mode(0o700).owner("etcd:etcd");
         let mut actions: Vec<Box<dyn Action>> = vec![Box::new(data)];
-        actions.extend(files(inputs, host, facts)?);
+        if !is_active(facts) {
+            actions.extend(files(inputs, host, facts)?);
+        }
         task = task.on(&host.name, HostWork::new(actions).provides(slots::etcd_configured_slot(&host.name)));
     }
     Ok(task)

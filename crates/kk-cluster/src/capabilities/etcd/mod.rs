@@ -17,7 +17,7 @@ pub(crate) use check::DATA;
 pub(crate) use immutable::ENVIRONMENT;
 use kk_artifact::Component;
 use kk_config::{Host, Role, Spec};
-use kk_engine::{ProbeSpec, Task};
+use kk_engine::{Facts, ProbeSpec, Task};
 
 use crate::{
     BuildError,
@@ -26,6 +26,10 @@ use crate::{
     inputs::Inputs,
     requirements::{Port, ProgramStage},
 };
+
+fn is_active(facts: &Facts) -> bool {
+    facts.units.get("etcd.service").is_some_and(|unit| unit.active)
+}
 
 /// etcd on the hosts with its role.
 pub(crate) struct Etcd;

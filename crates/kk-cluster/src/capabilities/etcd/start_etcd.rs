@@ -9,7 +9,7 @@ use kk_engine::{
     actions::{Unit, WaitUntil, any_needed},
 };
 
-use super::{files::files, health};
+use super::{files::files, health, is_active};
 use crate::{BuildError, capabilities::programs, host_layout::ETCD_CERTS, inputs::Inputs, slots};
 
 /// A new cluster starts on all hosts at once, when all have what they need: a member is ready only when most of the others
@@ -37,8 +37,11 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
                 "",
                 "see \"journalctl -u etcd\" on the host; the members must reach each other on their peer port",
             );
-        let mut work = HostWork::new(vec![Box::new(unit), Box::new(wait)])
-            .provides(slots::etcd_healthy_slot(&host.name));
+        // A member whose turn does not come must start with its old settings.
+        let mut actions = if is_active(facts) { files(inputs, host, facts)? } else { Vec::new() };
+        actions.push(Box::new(unit));
+        actions.push(Box::new(wait));
+        let mut work = HostWork::new(actions).provides(slots::etcd_healthy_slot(&host.name));
         let together = hosts.iter().filter(|(member, _)| !one_by_one || member.name == host.name);
         for (member, _) in together {
             work = work
@@ -52,10 +55,6 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
 
 fn is_healthy(facts: &Facts) -> bool {
     facts.answer(&health::HEALTHY).answered() == Some(true)
-}
-
-fn is_active(facts: &Facts) -> bool {
-    facts.units.get("etcd.service").is_some_and(|unit| unit.active)
 }
 
 /// Restarted for what changes in this run, and for what an earlier one changed before it was killed.
@@ -96,6 +95,18 @@ mod tests {
         let second = testing::sample("three-nodes.yaml").etcd_hosts()[1].name.clone();
         assert_eq!(task.turn, Some(Turn::one_by_one("etcd").order([second])));
         assert!(task.hosts.values().all(|work| work.needs.len() == 2));
+    }
+
+    #[tokio::test]
+    async fn a_member_that_runs_gets_its_settings_in_its_turn() {
+        let facts = Facts::default();
+        for runs in [false, true] {
+            let task = planned(runs).await;
+            for work in task.hosts.values() {
+                let changes: Vec<_> = work.actions.iter().map(|action| action.check(&facts)).collect();
+                assert_eq!(format!("{changes:?}").contains("write /etc/etcd.env"), runs, "{changes:?}");
+            }
+        }
     }
 
     #[tokio::test]

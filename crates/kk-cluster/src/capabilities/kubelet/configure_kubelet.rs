@@ -1,15 +1,18 @@
 //! Configure the kubelet: its unit and its flags.
 
-use kk_engine::{HostWork, Task, actions::Unit};
+use kk_engine::{Action, HostWork, Task, actions::Unit};
 
-use super::files::files;
+use super::{changes_in_turn, files::files};
 use crate::{BuildError, inputs::Inputs};
 
-/// Enabled, not started: kubeadm starts it when its credentials are there.
+/// Enabled, not started: kubeadm starts it when its credentials are there. A kubelet that runs gets its changes in its turn.
 pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     let mut task = Task::new("configure_kubelet", "Configure kubelet");
-    for (host, _) in inputs.nodes() {
-        let mut actions = files(inputs, host)?;
+    for (host, facts) in inputs.nodes() {
+        let mut actions: Vec<Box<dyn Action>> = Vec::new();
+        if !changes_in_turn(inputs, host, facts) {
+            actions.extend(files(inputs, host)?);
+        }
         actions.push(Box::new(Unit::enabled("kubelet.service")));
         task = task.on(&host.name, HostWork::new(actions));
     }

@@ -9,7 +9,7 @@ mod stop_kubelet;
 
 use kk_artifact::Component;
 use kk_config::{Host, Spec};
-use kk_engine::{ProbeSpec, Task};
+use kk_engine::{Facts, ProbeSpec, Task};
 
 use crate::{
     BuildError,
@@ -22,6 +22,16 @@ use crate::{
 pub(crate) use cgroup_driver::CGROUP_DRIVER;
 pub(crate) use credentials::CREDENTIALS;
 pub(crate) use files::{RESTARTS_AFTER, files};
+
+/// Whether the kubelet runs.
+pub(crate) fn is_active(facts: &Facts) -> bool {
+    facts.units.get("kubelet.service").is_some_and(|unit| unit.active)
+}
+
+/// Whether the kubelet is one of a rollout: its files change only when others have shown that it works with them.
+pub(crate) fn changes_in_turn(inputs: &Inputs, host: &Host, facts: &Facts) -> bool {
+    inputs.has_joined(host) && is_active(facts)
+}
 
 /// The kubelet of every node.
 pub(crate) struct Kubelet;

@@ -13,7 +13,6 @@ mod wait_for_nodes;
 use kk_engine::Task;
 
 use crate::{BuildError, capability::Capability, inputs::Inputs};
-use rollout::Rollout;
 
 /// Every node.
 pub(crate) struct Nodes;
@@ -25,10 +24,10 @@ impl Capability for Nodes {
 
     /// Labels and taints are there before the first pods come; those that others gave stay.
     fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
-        let rollout = Rollout::new(inputs)?;
+        let rollout = rollout::of_kubelets(inputs)?;
         Ok(vec![
             join_worker::task(inputs),
-            update_kubelet_settings::task(inputs, &rollout),
+            update_kubelet_settings::task(inputs, &rollout)?,
             start_kubelet::task(inputs, &rollout)?,
             wait_for_nodes::task(inputs),
             pause_for_services::task(inputs),

@@ -1,66 +1,29 @@
-//! The order in which kubelets get changed settings: one host shows that they work, then a share of the others at a time.
+//! The order in which kubelets get changed settings.
 
 use kk_artifact::Component;
 use kk_config::{Host, Role};
-use kk_engine::{Facts, HostWork, Most, Task, Turn, actions::any_needed};
+use kk_engine::{Facts, actions::any_needed};
 
 use super::update_kubelet_settings;
 use crate::{
     BuildError,
     capabilities::{kubelet, programs},
     inputs::Inputs,
-    slots,
+    rollout::{Candidate, Rollout},
 };
 
-/// How many of the nodes have their kubelet restarted at once, after the first one.
-const SHARE: Most = Most::Percent(25);
-
-/// What changes for kubelets that have joined.
-pub(super) struct Rollout {
-    /// All nodes. Those whose kubelet is down are first: they have nothing to lose. Those that join now are last.
-    order: Vec<String>,
-    /// The node whose kubelet shows that the settings work. `None` when nothing changes.
-    first: Option<String>,
-}
-
-impl Rollout {
-    pub(super) fn new(inputs: &Inputs) -> Result<Self, BuildError> {
-        let nodes = inputs.nodes();
-        let mut changed = Vec::new();
-        for (host, facts) in &nodes {
-            if inputs.has_joined(host) && changes(inputs, host, facts)? {
-                changed.push(host.name.as_str());
-            }
-        }
-        let mut order = nodes;
-        order.sort_by_key(|(host, facts)| {
-            (!inputs.has_joined(host), is_active(facts), host.has_role(&Role::ControlPlane))
-        });
-        let order: Vec<String> = order.into_iter().map(|(host, _)| host.name.clone()).collect();
-        let first = order.iter().find(|name| changed.contains(&name.as_str())).cloned();
-        Ok(Self { order, first })
+/// All nodes. Those whose kubelet is down are first: they have nothing to lose. Those that join now are last.
+pub(super) fn of_kubelets(inputs: &Inputs) -> Result<Rollout, BuildError> {
+    let mut hosts = inputs.nodes();
+    hosts.sort_by_key(|(host, facts)| {
+        (!inputs.has_joined(host), kubelet::is_active(facts), host.has_role(&Role::ControlPlane))
+    });
+    let mut candidates = Vec::new();
+    for (host, facts) in hosts {
+        let runs = inputs.has_joined(host);
+        candidates.push(Candidate { host, runs, changes: runs && changes(inputs, host, facts)? });
     }
-
-    /// The task as a part of the turns; as it is when nothing changes.
-    pub(super) fn in_turns(&self, task: Task) -> Task {
-        if self.first.is_none() {
-            return task;
-        }
-        task.turn(Turn::new("kubelet", SHARE).order(self.order.iter().cloned()))
-    }
-
-    /// Lets all nodes but the first wait until the first one's kubelet works.
-    pub(super) fn after_first(&self, host: &Host, work: HostWork) -> HostWork {
-        match &self.first {
-            Some(first) if *first != host.name => work.needs(slots::first_kubelet_slot()),
-            _ => work,
-        }
-    }
-
-    /// Whether this node goes first.
-    pub(super) fn is_first(&self, host: &Host) -> bool {
-        self.first.as_ref() == Some(&host.name)
-    }
+    Ok(Rollout::new("kubelet", &candidates))
 }
 
 /// Whether this run gives a kubelet other settings, flags or another program.
@@ -70,16 +33,13 @@ pub(super) fn changes(inputs: &Inputs, host: &Host, facts: &Facts) -> Result<boo
         || programs::changes(inputs, host, Component::Kubelet))
 }
 
-fn is_active(facts: &Facts) -> bool {
-    facts.units.get("kubelet.service").is_some_and(|unit| unit.active)
-}
-
 #[cfg(test)]
 mod tests {
+    use kk_config::Role;
     use kk_engine::{FileFact, UnitFact};
 
     use super::*;
-    use crate::{Probed, capabilities::nodes::start_kubelet, testing};
+    use crate::{Probed, capabilities::nodes::start_kubelet, capability::Capability as _, slots, testing};
 
     /// Hosts that have all joined and run their kubelets, without notes: the settings of all are to change.
     fn joined(spec: &kk_config::Spec) -> Probed {
@@ -106,16 +66,32 @@ mod tests {
         let mut probed = joined(&spec);
         let first = {
             let inputs = session.create_inputs(&probed).await.unwrap();
-            let rollout = Rollout::new(&inputs).unwrap();
-            let first = rollout.first.clone().unwrap();
+            let rollout = of_kubelets(&inputs).unwrap();
+            let first = rollout.first().unwrap().to_owned();
             for task in [
-                update_kubelet_settings::task(&inputs, &rollout),
+                update_kubelet_settings::task(&inputs, &rollout).unwrap(),
                 start_kubelet::task(&inputs, &rollout).unwrap(),
             ] {
                 assert_eq!(task.turn.unwrap().order[0], first);
                 for (host, work) in &task.hosts {
-                    assert_eq!(work.needs.contains(&slots::first_kubelet_slot()), *host != first, "{host}");
+                    assert_eq!(
+                        work.needs.contains(&slots::works_on_first_slot("kubelet")),
+                        *host != first,
+                        "{host}"
+                    );
                 }
+            }
+            // Their unit and flags, too: nothing is written before their turn.
+            let changes = |task: &kk_engine::Task, host: &str| {
+                let facts = &probed.facts[host];
+                let lines: Vec<_> = task.hosts[host].actions.iter().map(|a| a.check(facts)).collect();
+                format!("{lines:?}")
+            };
+            let configure = kubelet::Kubelet.install(&inputs).unwrap();
+            let update = update_kubelet_settings::task(&inputs, &rollout).unwrap();
+            for host in update.hosts.keys() {
+                assert!(changes(&update, host).contains("write /etc/systemd/system/kubelet.service"));
+                assert!(!changes(&configure[0], host).contains("write "), "{host}");
             }
             first
         };
@@ -124,7 +100,7 @@ mod tests {
         let down = spec.first_control_plane().name.clone();
         probed.facts.get_mut(&down).unwrap().units.clear();
         let inputs = session.create_inputs(&probed).await.unwrap();
-        assert_eq!(Rollout::new(&inputs).unwrap().first, Some(down));
+        assert_eq!(of_kubelets(&inputs).unwrap().first(), Some(down.as_str()));
     }
 
     #[tokio::test]
@@ -134,8 +110,8 @@ mod tests {
         let session = testing::session(spec.clone(), directory.path());
         let fresh = testing::fresh(&spec);
         let inputs = session.create_inputs(&fresh).await.unwrap();
-        let rollout = Rollout::new(&inputs).unwrap();
-        assert!(rollout.first.is_none());
-        assert!(update_kubelet_settings::task(&inputs, &rollout).turn.is_none());
+        let rollout = of_kubelets(&inputs).unwrap();
+        assert!(rollout.first().is_none());
+        assert!(update_kubelet_settings::task(&inputs, &rollout).unwrap().turn.is_none());
     }
 }

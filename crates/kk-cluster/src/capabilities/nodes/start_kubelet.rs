@@ -8,8 +8,8 @@ use kk_engine::{
     actions::{Command, Unit},
 };
 
-use super::rollout::{self, Rollout};
-use crate::{BuildError, capabilities::kubelet, inputs::Inputs, shell::script, slots};
+use super::rollout;
+use crate::{BuildError, capabilities::kubelet, inputs::Inputs, rollout::Rollout, shell::script, slots};
 
 /// On nodes that have joined: starts a stopped kubelet, restarts one whose settings, unit or program change in this run, or
 /// are newer than it. It works when it answers and has reported on its node since; a kubelet that ends again and again is
@@ -36,10 +36,7 @@ pub(super) fn task(inputs: &Inputs, rollout: &Rollout) -> Result<Task, BuildErro
         if changes {
             work = rollout.after_first(host, work);
         }
-        if rollout.is_first(host) {
-            work = work.provides(slots::first_kubelet_slot());
-        }
-        task = task.on(&host.name, work);
+        task = task.on(&host.name, rollout.shows_first(host, work));
     }
     Ok(rollout.in_turns(task))
 }

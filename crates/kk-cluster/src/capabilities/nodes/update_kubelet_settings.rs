@@ -6,33 +6,44 @@ use kk_engine::{
     actions::{Command, File},
 };
 
-use super::rollout::Rollout;
+use super::rollout;
 use crate::{
+    BuildError,
+    capabilities::kubelet,
     host_layout::{DROP_COPIES, NOTES},
     inputs::Inputs,
-    kubeadm, slots,
+    kubeadm,
+    rollout::Rollout,
+    slots,
 };
 
 /// A new node reads its settings from the cluster when it joins, and only writes the note. One that has joined before
-/// fetches them again when the note differs from the file; the next task restarts its kubelet.
-pub(super) fn task(inputs: &Inputs, rollout: &Rollout) -> Task {
+/// fetches them again when the note differs from the file, and gets its unit and its flags here when its kubelet runs: a
+/// host whose turn does not come must start with the old ones. The next task restarts its kubelet.
+pub(super) fn task(inputs: &Inputs, rollout: &Rollout) -> Result<Task, BuildError> {
     let mut task = Task::new("update_kubelet_settings", "Update kubelet settings");
     for (host, facts) in inputs.nodes() {
         let mut actions: Vec<Box<dyn Action>> = Vec::new();
         let mut work = HostWork::default().needs(slots::joined_slot(&host.name));
+        if inputs.has_joined(host) && rollout::changes(inputs, host, facts)? {
+            work = rollout.after_first(host, work);
+            if kubelet::changes_in_turn(inputs, host, facts) {
+                actions.extend(kubelet::files(inputs, host)?);
+            }
+        }
         if is_needed(inputs, host, facts) {
             actions.push(Box::new(Command::new(
                 "fetch the kubelet's settings from the cluster",
                 format!("rm -f {}\nkk_do kubeadm upgrade node phase kubelet-config\n{DROP_COPIES}", path()),
             )));
-            work = rollout.after_first(host, work.needs(slots::settings_published_slot()));
+            work = work.needs(slots::settings_published_slot());
         }
         // Last: the note means that it is so.
         actions.push(Box::new(note(inputs)));
         work.actions = actions;
         task = task.on(&host.name, work);
     }
-    rollout.in_turns(task)
+    Ok(rollout.in_turns(task))
 }
 
 /// Whether a node that has joined has other settings than the file asks for.

@@ -1,16 +1,19 @@
 //! Configure containerd.
 
-use kk_engine::{HostWork, Task, actions::File};
+use kk_engine::{Action, HostWork, Task, actions::File};
 use serde_json::json;
 
-use super::files::files;
+use super::{files::files, is_active};
 use crate::{BuildError, inputs::Inputs};
 
-/// Configuration format, unit, and where crictl finds the runtime.
+/// Configuration, unit, and where crictl finds the runtime. A containerd that runs gets its changes in its turn.
 pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     let mut task = Task::new("configure_containerd", "Configure containerd");
     for (host, facts) in inputs.nodes() {
-        let mut actions = files(inputs, facts)?;
+        let mut actions: Vec<Box<dyn Action>> = Vec::new();
+        if !is_active(facts) {
+            actions.extend(files(inputs, facts)?);
+        }
         actions.push(Box::new(File::text(
             "/etc/crictl.yaml",
             inputs.templates.render("containerd/crictl.yaml", &json!({}))?,

@@ -13,7 +13,7 @@ mod start_containerd;
 
 use kk_artifact::Component;
 use kk_config::{Host, Role, Spec};
-use kk_engine::{ProbeSpec, Task};
+use kk_engine::{Facts, ProbeSpec, Task};
 
 use crate::{
     BuildError,
@@ -26,6 +26,10 @@ use crate::{
 pub(super) use registries::{basic_auth, check as check_files};
 #[cfg(test)]
 pub(crate) use {check::DATA, immutable::ROOT};
+
+fn is_active(facts: &Facts) -> bool {
+    facts.units.get("containerd.service").is_some_and(|unit| unit.active)
+}
 
 /// containerd on every node.
 pub(super) struct Containerd;
