@@ -447,6 +447,11 @@ async fn an_error_names_the_command_that_failed_and_its_cause() {
     let ran = run(vec![Task::new("t", "").on("a", script(text))], &[&host], Options::default()).await;
     assert_eq!(ran.failure().cause, "pod is not ready");
     assert_eq!(ran.failure().command.as_deref(), Some("change something"), "not its first line");
+
+    let host = ShellHost::new("a");
+    let text = "echo 'Error: unknown flag' >&2\nkk_fail 'the scheduler does not start: Error: unknown flag'";
+    let ran = run(vec![Task::new("t", "").on("a", script(text))], &[&host], Options::default()).await;
+    assert_eq!(ran.failure().cause, "the scheduler does not start: Error: unknown flag");
 }
 
 #[tokio::test]

@@ -353,12 +353,15 @@ impl<'a> RoundTrip<'a> {
 /// Lines that end an error without saying what is wrong: kubeadm's and cobra's advice, the end of a `kubectl describe`.
 const NO_CAUSE: [&str; 3] = ["To see the stack trace", "Tolerations:", "Events:"];
 
-/// The line of standard error that says most: the last that begins with "error", or else the last that says anything.
+/// The line of standard error that says most: the last that begins with "error", unless the last line of all repeats it and
+/// says more; or else the last that says anything.
 fn headline(stderr: &[String]) -> Option<String> {
     let is_error = |line: &&String| line.get(..5).is_some_and(|word| word.eq_ignore_ascii_case("error"));
     let says =
         |line: &&String| !line.starts_with(' ') && !NO_CAUSE.iter().any(|start| line.starts_with(start));
     let mut lines = stderr.iter().rev();
-    let line = lines.clone().find(is_error).or_else(|| lines.clone().find(says)).or_else(|| lines.next());
+    let repeats = |error: &&String| lines.clone().next().filter(|last| last.contains(error.trim()));
+    let error = lines.clone().find(is_error).map(|error| repeats(&error).unwrap_or(error));
+    let line = error.or_else(|| lines.clone().find(says)).or_else(|| lines.next());
     line.map(|line| line.trim().to_owned())
 }
