@@ -6,7 +6,10 @@ use kk_engine::{
     actions::{Command, File},
 };
 
-use super::{certificate::RENEW_CERTIFICATE, note::note};
+use super::{
+    certificate::RENEW_CERTIFICATE,
+    note::{note, path},
+};
 use crate::{
     host_layout::{KUBECTL, NOTES},
     inputs::Inputs,
@@ -64,14 +67,15 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     task
 }
 
-/// Publishes first, while the API answers; then writes certificate and manifests again, and waits until API server,
+/// Without the note first: until these settings work, no file may pass for the one that was applied, not even that of before.
+/// Publishes while the API answers; then writes certificate and manifests again, and waits until API server,
 /// controller manager and scheduler are ready with them. With `concurrency(1)` the other control planes answer meanwhile.
 fn apply(host: &Host, first: bool) -> String {
     let server = format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT);
     let publish = if first { "yes" } else { "" };
     let variables = [("publish", publish), ("server", &server), ("node", &host.name)];
     let [publish, start] = [include_str!("publish_settings.sh"), include_str!("restart_control_plane.sh")];
-    format!("{KUBECTL}{}{RENEW_CERTIFICATE}{start}", script(&variables, publish))
+    format!("rm -f {}\n{KUBECTL}{}{RENEW_CERTIFICATE}{start}", path(), script(&variables, publish))
 }
 
 #[cfg(test)]
@@ -81,8 +85,8 @@ mod tests {
     use crate::shell::script;
 
     /// Runs the script with a runtime and an API of these words below a directory that stands for the host's. Before it,
-    /// all parts run in container "old".
-    fn restart(crictl: &str, pod: &str) -> (bool, String) {
+    /// all parts run in container "old". Whether it succeeds, what it says, and how often it looks.
+    fn restart(crictl: &str, pod: &str) -> (bool, String, usize) {
         let directory = tempfile::tempdir().unwrap();
         let here = directory.path().display().to_string();
         let program = |name: &str, text: &str| {
@@ -120,31 +124,34 @@ mod tests {
             .env("PATH", format!("{here}:/usr/bin:/bin"))
             .output()
             .unwrap();
-        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+        let looks = fs::read_to_string(directory.path().join("ticks")).unwrap().lines().count();
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned(), looks)
     }
 
     #[test]
     fn a_part_whose_new_container_is_ready_is_enough() {
-        let (ok, said) = restart("echo new", "echo 'true containerd://new'");
+        let (ok, said, _) = restart("echo new", "echo 'true containerd://new'");
         assert!(ok, "{said}");
     }
 
     #[test]
     fn the_container_of_before_does_not_count() {
-        let (ok, said) = restart("echo old", "echo 'true containerd://old'");
+        let (ok, said, _) = restart("echo old", "echo 'true containerd://old'");
         assert!(!ok && said.contains("kube-scheduler does not become ready with these settings"), "{said}");
     }
 
     #[test]
     fn a_container_that_is_not_ready_does_not_count() {
-        let (ok, said) = restart("echo new", "echo 'false containerd://new'");
+        let (ok, said, _) = restart("echo new", "echo 'false containerd://new'");
         assert!(!ok && said.contains("does not become ready"), "{said}");
     }
 
+    /// The kubelet keeps only the last container that ended: at each look there is another one.
     #[test]
     fn a_part_that_keeps_ending_is_given_up_with_its_last_words() {
-        let crictl = "case \"$*\" in *running*) ;; *) printf 'a\\nb\\nc\\nold\\n' ;; esac";
-        let (ok, said) = restart(crictl, "exit 1");
+        let crictl = "case \"$*\" in *running*) ;; *) echo \"ended$(wc -l <ticks)\"; echo old ;; esac";
+        let (ok, said, looks) = restart(crictl, "exit 1");
         assert!(!ok && said.contains("these settings: unknown flag: --x"), "{said}");
+        assert!(looks < 10, "{looks} looks");
     }
 }

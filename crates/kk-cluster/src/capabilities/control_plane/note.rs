@@ -5,9 +5,14 @@ use kk_engine::{Action as _, actions::File};
 
 use crate::{host_layout::NOTES, inputs::Inputs, kubeadm};
 
+/// Where it lies.
+pub(super) fn path() -> String {
+    format!("{NOTES}/cluster.yaml")
+}
+
 /// The note as the file wants it.
 pub(super) fn note(inputs: &Inputs) -> File {
-    File::text(format!("{NOTES}/cluster.yaml"), kubeadm::cluster_documents(inputs))
+    File::text(path(), kubeadm::cluster_documents(inputs))
 }
 
 /// Whether the file asks for other settings than those last applied to this control plane.
