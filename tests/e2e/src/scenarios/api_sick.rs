@@ -14,6 +14,8 @@ struct Sickness {
     hosts: &'static [&'static str],
     begins: &'static str,
     ends: &'static str,
+    /// Words in what `kk` says when it does not end well.
+    says: &'static [&'static str],
 }
 
 const ALL: &[Sickness] = &[
@@ -22,18 +24,21 @@ const ALL: &[Sickness] = &[
         hosts: &["node1"],
         begins: "pkill -STOP kube-apiserver",
         ends: "pkill -CONT kube-apiserver",
+        says: &["the API"],
     },
     Sickness {
         name: "etcd-without-quorum",
         hosts: &["node2", "node3"],
         begins: "pkill -STOP -x etcd",
         ends: "pkill -CONT -x etcd",
+        says: &["etcd", "most members must run"],
     },
     Sickness {
         name: "api-answers-with-nothing",
         hosts: &["node1"],
         begins: "iptables -t nat -I OUTPUT -p tcp --dport 6443 -j REDIRECT --to-ports 6449; systemd-run --quiet --collect --unit e2e-empty socat TCP-LISTEN:6449,fork,reuseaddr OPEN:/dev/null; sleep 0.5",
         ends: "iptables -t nat -D OUTPUT -p tcp --dport 6443 -j REDIRECT --to-ports 6449; systemctl stop e2e-empty",
+        says: &["the API"],
     },
 ];
 
@@ -64,7 +69,7 @@ fn one(ctx: &Context<'_>, site: &Site, sickness: &Sickness) -> Result<()> {
     if run.finished.code == Some(0) {
         checks::cluster_is_complete(ctx, site).context("kk said that the cluster is ready before it was")?;
     } else {
-        run.expect_said(&["API"])?;
+        run.expect_said(sickness.says)?;
     }
     ctx.until("the API answers again", std::time::Duration::from_mins(1), || {
         Ok(checks::nodes_are_ready(ctx, site).ok())

@@ -35,7 +35,7 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
             .done_by(move |facts| stays && is_healthy(facts))
             .hint(
                 "",
-                "see \"journalctl -u etcd\" on the host; the members must reach each other on their peer port",
+                "see \"journalctl -u etcd\" on the hosts of etcd; most members must run and reach each other on their peer port",
             );
         // A member whose turn does not come must start with its old settings.
         let mut actions = if is_active(facts) { files(inputs, host, facts)? } else { Vec::new() };
