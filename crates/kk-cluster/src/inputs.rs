@@ -104,6 +104,8 @@ pub(crate) struct Inputs<'a> {
     pub options: Options,
     /// By which nodes join in this run.
     pub token: Token,
+    /// The id of this run's owner, by which hosts are locked.
+    pub owner: String,
     /// `kubekey/<cluster>` on this machine.
     pub directory: PathBuf,
     /// Downloads.

@@ -15,6 +15,7 @@ mod images;
 mod inputs;
 mod kubeadm;
 mod local;
+mod owner;
 mod pipelines;
 mod pki;
 mod precheck;

@@ -4,7 +4,10 @@ use kk_config::Host;
 use kk_engine::{Pipeline, ProbeSpec};
 
 use crate::{
-    capabilities::os::identity, capability::Capabilities, inputs::Inputs, precheck::MACHINE_ID,
+    capabilities::os::{identity, other_run},
+    capability::Capabilities,
+    inputs::Inputs,
+    precheck::MACHINE_ID,
     requirements::Protocol,
 };
 
@@ -34,5 +37,6 @@ pub(crate) fn specs<'a>(
 pub(crate) fn delete_spec() -> ProbeSpec {
     let mut probe = ProbeSpec::default();
     identity::asks(&mut probe);
+    other_run::asks(&mut probe);
     probe
 }

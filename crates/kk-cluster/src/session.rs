@@ -5,17 +5,22 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use futures::future::join_all;
 use kk_config::{Host, PrivateKey, Secret, Spec};
 use kk_connector::{Connection, HostKeyPolicy, LocalConnection, SshConfig, SshConnection};
-use kk_engine::{Facts, Finding, Plan, ProbeSpec};
+use kk_engine::{Facts, Finding, Owner, Plan, ProbeSpec};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     BuildError, Options, Probed,
     artifacts::{self, Artifacts, Programs},
-    capabilities::{os::identity, runtime, versions::of_cluster},
+    capabilities::{
+        os::{identity, other_run},
+        runtime,
+        versions::of_cluster,
+    },
     capability::{Capabilities, requirements},
     images::Images,
     inputs::{Inputs, Presence, Scope, api_host},
     kubeadm::Token,
+    owner::owner,
     pipelines::{create_cluster, delete_cluster},
     pki::Pki,
     precheck, probe,
@@ -43,6 +48,7 @@ pub struct Session {
     artifacts: Artifacts,
     connections: BTreeMap<String, Arc<dyn Connection>>,
     token: Token,
+    owner: Owner,
 }
 
 /// What `kk create cluster` would do.
@@ -65,7 +71,8 @@ impl Session {
         let artifacts = Artifacts::open(&spec, &settings.workdir)?;
         let connections =
             spec.hosts.iter().map(|host| (host.name.clone(), connection(host, settings.host_keys))).collect();
-        Ok(Self { artifacts, connections, token: Token::new(), spec, settings })
+        let owner = owner(&settings.workdir.join(&spec.name));
+        Ok(Self { artifacts, connections, token: Token::new(), owner, spec, settings })
     }
 
     /// What the user wants.
@@ -81,6 +88,11 @@ impl Session {
     /// The connection to each host, by name. A host is contacted when it is first asked for something.
     pub fn connections(&self) -> &BTreeMap<String, Arc<dyn Connection>> {
         &self.connections
+    }
+
+    /// On whose behalf the command works on hosts.
+    pub fn owner(&self) -> &Owner {
+        &self.owner
     }
 
     /// Texts that no listener may show.
@@ -175,6 +187,7 @@ impl Session {
     pub fn plan_delete(&self, probed: &Probed) -> Result<Plan, BuildError> {
         let inputs = self.delete_inputs(probed)?;
         identity::refuse_strangers(&inputs)?;
+        other_run::refuse(&inputs)?;
         Ok(Plan::new(delete_cluster::pipeline(&inputs), &probed.facts)?)
     }
 
@@ -235,6 +248,7 @@ impl Session {
             templates: Templates::new(self.settings.templates.as_deref())?,
             options: self.settings.options.clone(),
             token: self.token.clone(),
+            owner: self.owner.id().to_owned(),
             directory: self.directory(),
             store: self.artifacts.store.clone(),
         };

@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 
 use kk_connector::{Payload, nonce, quote};
 
+use super::host_lock::Owner;
 use crate::{Load, Script, shell};
 
 /// How many lines of standard error a failure shows.
@@ -34,12 +35,12 @@ kill -s CONT "$1" 2>/dev/null || :
 "#;
 
 /// The driver's functions. The directory is where the engine puts a file `stop`: nothing new begins then, and what only
-/// waits is ended. Either this script sees the file after it has written down what waits, or [`stop`] finds that.
+/// waits is ended. What runs does not inherit the lock on the host (8). Either this script sees the file after it has written down what waits, or [`stop`] finds that.
 const DRIVER: &str = r#"kk_operation() {
 [ ! -e stop ] || { kk_say stopped; exit 0; }
 kk_say start "$1"
 if [ "$3" = wait ]; then
-( cd "$1.d" && exec sh -e "../$1.sh" ) >"$2" 2>&4 </dev/null &
+( cd "$1.d" && exec sh -e "../$1.sh" ) >"$2" 2>&4 </dev/null 8>&- &
 echo $! >waiting
 [ ! -e stop ] || kk_end $!
 wait $!
@@ -47,7 +48,7 @@ kk_code=$?
 rm -f waiting
 [ $kk_code -eq 0 ] || [ ! -e stop ] || { kk_say stopped; exit 0; }
 else
-( cd "$1.d" && exec sh -e "../$1.sh" ) >"$2" 2>&4 </dev/null
+( cd "$1.d" && exec sh -e "../$1.sh" ) >"$2" 2>&4 </dev/null 8>&-
 kk_code=$?
 fi
 [ $kk_code -ne 0 ] || [ ! -f "$2" ] || { kk_say out "$1"; cat "$2"; }
@@ -73,12 +74,20 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Compiles operations, to be run in this order until one fails.
-    pub(super) fn new<'a>(scripts: impl IntoIterator<Item = (&'a Script, Load)>) -> Self {
+    /// Compiles operations, to be run in this order until one fails. `owner` takes the lock on the host, and gives it
+    /// free at the end when these are the `last` operations there.
+    pub(super) fn new<'a>(
+        scripts: impl IntoIterator<Item = (&'a Script, Load)>,
+        owner: Option<&Owner>,
+        last: bool,
+    ) -> Self {
         let nonce = nonce();
         let mut files = vec![payload("lib.sh".into(), shell::LIB)];
         let reset = shell::RESET;
         let mut driver = format!("{reset}kk_say() {{ printf '\\n@{nonce} %s\\n' \"$*\"; }}\n{END}{DRIVER}");
+        if let Some(owner) = owner {
+            driver.push_str(&owner.lock());
+        }
         for (number, (script, load)) in scripts.into_iter().enumerate() {
             files.push(payload(format!("{number}.sh"), &format!(". ../lib.sh\n{}", script.text)));
             let _ = writeln!(driver, "mkdir {number}.d");
@@ -91,6 +100,9 @@ impl Batch {
             let output = if script.output.is_some() { "out" } else { "/dev/null" };
             let kind = if load == Load::Wait { "wait" } else { "work" };
             let _ = writeln!(driver, "kk_operation {number} {output} {kind}");
+        }
+        if owner.is_some() && last {
+            driver.push_str("kk_unlock\n");
         }
         Self { script: driver, files, nonce }
     }

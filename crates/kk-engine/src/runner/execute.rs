@@ -13,6 +13,7 @@ use tokio::{
 
 use super::{
     batch::{self, Batch, EndedOperation, Reader, Signal},
+    host_lock::{HINT, LOCKED},
     queue::Permit,
     select::{Position, Selected},
     shared::Shared,
@@ -136,8 +137,8 @@ async fn run_scripts(
 ) -> Ended {
     let work = &shared.plan.works[works[scripts[0].0.work]];
     let connection = shared.connection(&work.host);
-    let batch =
-        Batch::new(scripts.iter().map(|(position, script)| (script, load_at(shared, works, *position))));
+    let loads = scripts.iter().map(|(position, script)| (script, load_at(shared, works, *position)));
+    let batch = Batch::new(loads, shared.options.owner.as_ref(), is_last(shared, works, scripts));
     let (sender, mut lines) = unbounded_channel();
     let cancel = shared.options.cancel.child_token();
     let command = Command {
@@ -171,6 +172,17 @@ async fn run_scripts(
         round_trip.on_line(&line);
     }
     round_trip.end(result, timed_out, stopping)
+}
+
+/// Whether these are the last operations of this run on the host.
+fn is_last(shared: &Shared, works: &[usize], scripts: &[(Position, Script)]) -> bool {
+    let ends = |index: usize| {
+        scripts.iter().any(|(position, _)| {
+            works[position.work] == index
+                && position.operation + 1 == shared.plan.works[index].operations.len()
+        })
+    };
+    shared.left_on(&shared.plan.works[works[scripts[0].0.work]].host).into_iter().all(ends)
 }
 
 fn load_at(shared: &Shared, works: &[usize], position: Position) -> Load {
@@ -287,7 +299,9 @@ impl<'a> RoundTrip<'a> {
             cause: headline(&stderr).unwrap_or_else(|| format!("it ended with code {code}")),
             command: command.or_else(|| self.command_at(position)),
             code: Some(code),
-            hint: action.hint(&text),
+            hint: action
+                .hint(&text)
+                .or_else(|| (code == LOCKED && text.starts_with("another kk")).then(|| HINT.to_owned())),
             transient: action.transient(code, &text),
             stderr,
             ..Failure::default()

@@ -6,6 +6,7 @@
 
 mod batch;
 mod execute;
+mod host_lock;
 mod lane;
 mod queue;
 mod select;
@@ -21,11 +22,14 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::{EventKind, EventSender, Failure, Plan};
+pub use host_lock::Owner;
 use shared::Shared;
 
 /// How a plan is run.
 #[derive(Clone)]
 pub struct Options {
+    /// Who works on the hosts. One owner at a time; without one, hosts are not locked.
+    pub owner: Option<Owner>,
     /// Drops a host that fails, and goes on with the others.
     pub ignore_err: bool,
     /// Most hosts that work at once. Waiting for another host is not working.
@@ -43,6 +47,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
+            owner: None,
             ignore_err: false,
             forks: 50,
             upload_forks: 10,

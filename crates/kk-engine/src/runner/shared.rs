@@ -1,8 +1,8 @@
 //! What the lanes of one run share: the plan, the slots, the limits, and whether to go on.
 
 use std::{
-    collections::{BTreeMap, HashSet},
-    sync::Arc,
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use async_trait::async_trait;
@@ -29,6 +29,8 @@ pub(super) struct Shared {
     uploads: Queue,
     pulls: Queue,
     pub(super) turns: Turns,
+    /// By host: the works that have not ended.
+    left: Mutex<HashMap<String, BTreeSet<usize>>>,
     /// By host: why nothing new may begin there.
     halts: BTreeMap<String, watch::Sender<Option<String>>>,
 }
@@ -49,6 +51,7 @@ impl Shared {
             uploads: Queue::new(options.upload_forks),
             pulls: Queue::new(options.pull_forks),
             turns: Turns::new(&plan.turns),
+            left: Mutex::new(by_host(&plan)),
             halts: plan.works.iter().map(|work| (work.host.clone(), watch::channel(None).0)).collect(),
             plan,
             options,
@@ -72,10 +75,22 @@ impl Shared {
         }
     }
 
+    /// The works of a host that have not ended.
+    pub(super) fn left_on(&self, host: &str) -> Vec<usize> {
+        self.left().get(host).map(|left| left.iter().copied().collect()).unwrap_or_default()
+    }
+
+    fn left(&self) -> MutexGuard<'_, HashMap<String, BTreeSet<usize>>> {
+        self.left.lock().expect("no holder of this lock panics")
+    }
+
     /// A work is done.
     pub(super) fn done(&self, index: usize) {
         self.tracker.done(&self.plan, index);
         self.turns.ended(index, None);
+        if let Some(left) = self.left().get_mut(&self.plan.works[index].host) {
+            left.remove(&index);
+        }
         self.publish(&self.plan.works[index]);
     }
 
@@ -243,6 +258,15 @@ impl Shared {
                 .collect(),
         }
     }
+}
+
+/// The works with something to do, by host.
+fn by_host(plan: &Plan) -> HashMap<String, BTreeSet<usize>> {
+    let mut left: HashMap<String, BTreeSet<usize>> = HashMap::new();
+    for (index, work) in plan.works.iter().enumerate().filter(|(_, work)| !work.operations.is_empty()) {
+        left.entry(work.host.clone()).or_default().insert(index);
+    }
+    left
 }
 
 /// Stands for the connection that a lane does not have: the control machine's, when it runs only code.

@@ -11,6 +11,7 @@ pub(crate) mod firewall;
 pub(crate) mod identity;
 mod immutable;
 mod load_kernel_modules;
+pub(crate) mod other_run;
 mod packages;
 mod raise_limits;
 mod record_identity;
@@ -46,6 +47,7 @@ impl Capability for Os {
     fn asks(&self, inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
         check::asks(inputs.spec, probe);
         identity::asks(probe);
+        other_run::asks(probe);
         firewall::asks(probe);
         write_hosts_block::asks(probe);
         if host.is_node() {
@@ -59,6 +61,7 @@ impl Capability for Os {
 
     fn findings(&self, inputs: &Inputs, found: &mut Findings) {
         identity::findings(inputs, found);
+        other_run::findings(inputs, found);
         check::findings(inputs, found);
     }
 

@@ -11,8 +11,8 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use kk_cluster::{BuildError, Probed, Session, Settings};
 use kk_connector::Connection;
 use kk_engine::{
-    EventKind, EventSender, Failure, Finding, Options, Output, Plan, PlannedTask, Redactor, Report, Severity,
-    Summary, TaskFailure, events, listen,
+    EventKind, EventSender, Failure, Finding, Options, Output, Owner, Plan, PlannedTask, Redactor, Report,
+    Severity, Summary, TaskFailure, events, listen,
 };
 use time::OffsetDateTime;
 use tokio::task::JoinHandle;
@@ -38,6 +38,7 @@ pub(super) struct Run<'a> {
     events: EventSender,
     listening: JoinHandle<()>,
     connections: Connections,
+    owner: Owner,
     /// Operations that changed something.
     changed: usize,
     /// What tasks left for the summary, by name.
@@ -118,6 +119,7 @@ impl<'a> Run<'a> {
             events,
             listening,
             connections: session.connections().clone(),
+            owner: session.owner().clone(),
             changed: 0,
             outputs: BTreeMap::new(),
             directory,
@@ -205,6 +207,7 @@ impl<'a> Run<'a> {
     pub(super) async fn execute(&mut self, plan: Plan) -> Result<(), Error> {
         let defaults = Options::default();
         let options = Options {
+            owner: Some(self.owner.clone()),
             ignore_err: self.options.ignore_err,
             forks: self.options.forks.unwrap_or(defaults.forks),
             upload_forks: self.options.upload_forks.unwrap_or(defaults.upload_forks),

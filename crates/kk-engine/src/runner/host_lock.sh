@@ -1,0 +1,68 @@
+# Keeps two control machines from working on one host at a time. Part of a batch's driver, which sets before it:
+#   KK_OWNER  the same for runs that may continue each other
+#   KK_RUN    this run
+#   KK_NAME   the owner for people
+#   KK_IDLE   an owner that has no batch here and had none for so many seconds has lost the host
+# /run/kubekey.lock holds owner, run and name, a line each, and a line "pid N" for the bootstrap of each batch; its time
+# is that of the last batch. A batch holds a shared flock on it while it runs.
+# shellcheck disable=SC2153
+KK_ROOT=${KK_ROOT-}
+KK_LOCK=$KK_ROOT/run/kubekey.lock
+
+kk_read_lock() {
+    kk_owner='' kk_run='' kk_name=''
+    { IFS= read -r kk_owner && IFS= read -r kk_run && IFS= read -r kk_name; } <"$KK_LOCK" || :
+}
+
+# Batches of an earlier run of the same owner: their connection is gone, and nobody reads what they say.
+kk_end_orphans() {
+    for kk_file in "$KK_ROOT"/run/kk.*/pid /tmp/kk.*/pid; do
+        { read -r kk_pid <"$kk_file"; } 2>/dev/null || continue
+        ! grep -qx "pid $kk_pid" "$KK_LOCK" || kill -s TERM "$kk_pid" 2>/dev/null || :
+    done
+}
+
+# Takes the lock, or prints why not.
+kk_lock() {
+    command -v flock >/dev/null || return 0
+    [ -d "$KK_ROOT/run" ] || mkdir -p "$KK_ROOT/run"
+    (umask 077 && : >>"$KK_LOCK") && exec 8<>"$KK_LOCK" || return 1
+    kk_tries=0
+    while :; do
+        kk_read_lock
+        if [ "$kk_owner $kk_run" = "$KK_OWNER $KK_RUN" ]; then
+            flock -s 8
+            kk_read_lock
+            [ "$kk_owner $kk_run" != "$KK_OWNER $KK_RUN" ] || break
+        fi
+        if flock -n -x 8; then
+            kk_read_lock
+            kk_age=$(($(date +%s) - $(stat -c %Y "$KK_LOCK")))
+            if [ -z "$kk_owner" ] || [ "$kk_owner" = "$KK_OWNER" ] || [ "$kk_age" -ge "$KK_IDLE" ]; then
+                printf '%s\n' "$KK_OWNER" "$KK_RUN" "$KK_NAME" >"$KK_LOCK"
+                flock -s 8
+                break
+            fi
+            printf 'another kk works on this host: %s, active %s s ago\n' "$kk_name" "$kk_age"
+            return 1
+        fi
+        # Somebody takes it right now, or runs a batch.
+        kk_patience=10
+        if [ "$kk_owner" = "$KK_OWNER" ] && [ "$kk_run" != "$KK_RUN" ]; then
+            kk_patience=100
+            kk_end_orphans
+        fi
+        kk_tries=$((kk_tries + 1))
+        if [ "$kk_tries" -gt "$kk_patience" ]; then
+            printf 'another kk works on this host: %s, active now\n' "$kk_name"
+            return 1
+        fi
+        sleep 0.2
+    done
+    kk_pid=$$
+    [ ! -r ../pid ] || read -r kk_pid <../pid
+    printf 'pid %s\n' "$kk_pid" >>"$KK_LOCK"
+}
+
+# Gives the host free: this owner has nothing more to do on it.
+kk_unlock() { : >"$KK_LOCK"; }

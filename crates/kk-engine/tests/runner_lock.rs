@@ -1,0 +1,93 @@
+//! One owner at a time works on a host, by the lock that the host keeps. Run for real with `sh` and `flock`.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod support;
+
+use std::{
+    fs,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use kk_engine::{Options, Owner, Task};
+use support::{Ran, ShellHost, run, script};
+
+fn as_owner(id: &str) -> Options {
+    Options { owner: Some(Owner::new(id, format!("root@{id}"))), ..Options::default() }
+}
+
+async fn run_as(id: &str, host: &Arc<ShellHost>, text: &str) -> Ran {
+    run(vec![Task::new("t", "").on("a", script(text))], &[host], as_owner(id)).await
+}
+
+#[tokio::test]
+async fn another_owner_waits_until_the_run_has_ended() {
+    let host = ShellHost::new("a");
+    let (one, go) = (host.clone(), host.path("go"));
+    let long = "touch \"$KK_ROOT/begun\"; while [ ! -e \"$KK_ROOT/go\" ]; do sleep 0.05; done";
+    let first = tokio::spawn(async move { run_as("one", &one, long).await });
+    while !host.path("begun").exists() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    // Another connection of the same run is not held up.
+    let second = run_as("two", &host, "true").await;
+    let failure = second.failure();
+    assert!(failure.cause.contains("another kk works on this host: root@one, active now"), "{failure:?}");
+    assert!(failure.hint.is_some());
+    fs::write(go, "").unwrap();
+    assert!(first.await.unwrap().report.ok);
+    assert_eq!(fs::read_to_string(host.path("run/kubekey.lock")).unwrap(), "", "given free at the end");
+    assert!(run_as("two", &host, "true").await.report.ok);
+}
+
+#[tokio::test]
+async fn after_a_failure_the_owner_goes_on_at_once_and_others_when_it_was_idle() {
+    let host = ShellHost::new("a");
+    assert!(!run_as("one", &host, "exit 3").await.report.ok);
+    let other = run_as("two", &host, "true").await;
+    assert!(other.failure().cause.contains("root@one, active"), "{:?}", other.failure());
+    assert!(!run_as("one", &host, "exit 3").await.report.ok);
+    let long_ago = SystemTime::now() - Owner::IDLE;
+    let lock = fs::File::options().write(true).open(host.path("run/kubekey.lock")).unwrap();
+    lock.set_modified(long_ago).unwrap();
+    assert!(run_as("two", &host, "true").await.report.ok);
+}
+
+#[tokio::test]
+async fn batches_of_one_run_hold_the_lock_together() {
+    let host = ShellHost::new("a");
+    let meet = |own: &str, other: &str| {
+        format!(
+            "touch \"$KK_ROOT/{own}\"; n=0; while [ ! -e \"$KK_ROOT/{other}\" ]; do n=$((n + 1)); [ $n -lt 300 ]; sleep 0.05; done"
+        )
+    };
+    let tasks = vec![
+        Task::new("lane", "").on("a", script(&meet("x", "y"))),
+        Task::new("background", "").background().on("a", script(&meet("y", "x"))),
+    ];
+    let ran = run(tasks, &[&host], as_owner("one")).await;
+    assert!(ran.report.ok, "{:?}", ran.report.failures);
+}
+
+#[tokio::test]
+async fn what_is_left_of_an_earlier_run_is_ended() {
+    let host = ShellHost::new("a");
+    assert!(!run_as("one", &host, "exit 3").await.report.ok);
+    // A batch whose connection is gone: its bootstrap, which holds the lock and has its process id in the record.
+    let text = format!(
+        "exec 8<>'{0}'; flock -s 8; echo \"pid $$\" >>'{0}'; exec sleep 60",
+        host.path("run/kubekey.lock").display()
+    );
+    let mut orphan = std::process::Command::new("sh").args(["-c", &text]).spawn().unwrap();
+    fs::create_dir_all(host.path("run/kk.1")).unwrap();
+    fs::write(host.path("run/kk.1/pid"), format!("{}\n", orphan.id())).unwrap();
+    while !fs::read_to_string(host.path("run/kubekey.lock"))
+        .unwrap()
+        .contains(&format!("pid {}\n", orphan.id()))
+    {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(run_as("one", &host, "true").await.report.ok);
+    assert!(!orphan.wait().unwrap().success());
+}
