@@ -1,4 +1,4 @@
-//! What is fetched: [`Component`], [`Artifact`] and the SHA-256 that it must have.
+//! What is fetched: [`Artifact`], and the SHA-256 that it must have.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,63 +7,7 @@ use kk_config::Arch;
 use semver::Version;
 use serde::Deserialize;
 
-use crate::Address;
-
-/// A thing that can be downloaded by version and architecture.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(missing_docs, reason = "each variant is the program of its name")]
-pub enum Component {
-    Kubeadm,
-    Kubelet,
-    Kubectl,
-    Etcd,
-    Containerd,
-    Runc,
-    CniPlugins,
-    Crictl,
-    Helm,
-}
-
-impl Component {
-    /// All of them.
-    pub const ALL: [Self; 9] = [
-        Self::Kubeadm,
-        Self::Kubelet,
-        Self::Kubectl,
-        Self::Etcd,
-        Self::Containerd,
-        Self::Runc,
-        Self::CniPlugins,
-        Self::Crictl,
-        Self::Helm,
-    ];
-
-    /// The name in catalogues and in the store, such as `cni-plugins`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Kubeadm => "kubeadm",
-            Self::Kubelet => "kubelet",
-            Self::Kubectl => "kubectl",
-            Self::Etcd => "etcd",
-            Self::Containerd => "containerd",
-            Self::Runc => "runc",
-            Self::CniPlugins => "cni-plugins",
-            Self::Crictl => "crictl",
-            Self::Helm => "helm",
-        }
-    }
-
-    /// The inverse of [`Component::name`].
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|component| component.name() == name)
-    }
-}
-
-impl fmt::Display for Component {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+use crate::{Address, Component};
 
 /// A SHA-256 as 64 lower-case hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -163,14 +107,6 @@ impl fmt::Display for Artifact {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn finds_a_component_by_its_name() {
-        for component in Component::ALL {
-            assert_eq!(Component::from_name(component.name()), Some(component));
-        }
-        assert_eq!(Component::from_name("docker"), None);
-    }
 
     #[test]
     fn reads_sums_in_either_case_and_nothing_else() {

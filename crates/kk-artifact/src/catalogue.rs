@@ -47,7 +47,7 @@ impl Catalogue {
     /// ```
     pub fn with_user(mut self, file: &str, text: &str) -> Result<Self, Error> {
         for sum in user::parse(file, text).map_err(Error::Catalogue)? {
-            let entry = self.entries.get_mut(&sum.component).expect("every component has a built-in entry");
+            let entry = self.entries.get_mut(&sum.component).expect("every program has a built-in entry");
             entry.sums.entry(sum.arch).or_default().insert(sum.version, sum.sum);
         }
         Ok(self)

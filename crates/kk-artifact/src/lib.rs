@@ -9,14 +9,16 @@ mod address;
 mod artifact;
 mod catalogue;
 mod client;
+mod component;
 mod error;
 mod hashing;
 mod store;
 mod versions;
 
 pub use address::Address;
-pub use artifact::{Artifact, Checksum, Component, Sha256Sum};
+pub use artifact::{Artifact, Checksum, Sha256Sum};
 pub use catalogue::Catalogue;
+pub use component::Component;
 pub use error::Error;
 pub use store::{LocalFile, Progress, ProgressState, Retry, Store, StoreSettings};
-pub use versions::{Image, Images, Versions};
+pub use versions::{Image, Versions};

@@ -1,95 +1,81 @@
-//! [`Versions`]: which version of everything goes with a version of Kubernetes, and its [`Images`].
+//! [`Versions`]: which version of everything goes with a version of Kubernetes, and the images of these versions.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use kk_config::{Components, KubeVersion};
-use serde::Deserialize;
+
+use crate::Component;
+use crate::component::{KUBERNETES, Kind};
 
 /// The versions of one cluster, all without a leading v: what the cluster's file pins, else the defaults of
-/// `artifacts/defaults.yaml`, whose form is this one without `kubernetes`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-#[expect(missing_docs, reason = "each field is named after its component")]
+/// `artifacts/defaults.yaml`.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Versions {
-    #[serde(skip)]
+    /// The version of Kubernetes.
     pub kubernetes: KubeVersion,
-    pub etcd: String,
-    pub containerd: String,
-    pub runc: String,
-    pub cni: String,
-    pub crictl: String,
-    pub helm: String,
-    pub coredns: String,
-    pub pause: String,
-    pub flannel: String,
-    pub flannel_cni_plugin: String,
+    /// By key of `spec.components`.
+    components: BTreeMap<&'static str, String>,
 }
 
 impl Versions {
-    /// The versions for this Kubernetes; what `pinned` names wins. `None` when the defaults do not know the minor
-    /// version ([`KubeVersion::is_supported`] is then false, too).
+    /// The versions for this Kubernetes; what `pinned` names wins. `None` when Kubernetes is not supported
+    /// ([`KubeVersion::is_supported`]).
     pub fn for_kubernetes(kubernetes: KubeVersion, pinned: &Components) -> Option<Self> {
-        let mut versions = defaults().remove(&format!("{}.{}", kubernetes.major, kubernetes.minor))?;
-        versions.kubernetes = kubernetes;
-        for (version, pin) in [
-            (&mut versions.etcd, &pinned.etcd),
-            (&mut versions.containerd, &pinned.containerd),
-            (&mut versions.runc, &pinned.runc),
-            (&mut versions.cni, &pinned.cni),
-            (&mut versions.crictl, &pinned.crictl),
-            (&mut versions.helm, &pinned.helm),
-            (&mut versions.coredns, &pinned.coredns),
-            (&mut versions.pause, &pinned.pause),
-            (&mut versions.flannel, &pinned.flannel),
-            (&mut versions.flannel_cni_plugin, &pinned.flannel_cni_plugin),
-        ] {
-            if let Some(pin) = pin {
-                pin.strip_prefix('v').unwrap_or(pin).clone_into(version);
+        if !kubernetes.is_supported() {
+            return None;
+        }
+        let defaults = defaults();
+        let version = |(key, pin): (&'static str, Option<&str>)| {
+            let version = match pin {
+                Some(pin) => pin.strip_prefix('v').unwrap_or(pin),
+                None => defaults.get(key)?.range(..=kubernetes.minor).next_back()?.1,
+            };
+            Some((key, version.to_owned()))
+        };
+        let components = pinned.iter().map(version).collect::<Option<_>>()?;
+        Some(Self { kubernetes, components })
+    }
+
+    /// The version of a component.
+    pub fn of(&self, component: Component) -> String {
+        match component.version_key() {
+            KUBERNETES => self.kubernetes.to_string().trim_start_matches('v').to_owned(),
+            key => self.components[key].clone(),
+        }
+    }
+
+    /// The versions other than that of Kubernetes, by key of `spec.components`.
+    pub fn components(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.components.iter().map(|(key, version)| (*key, version.as_str()))
+    }
+
+    /// The image of a component. `None` for programs.
+    pub fn image(&self, component: Component) -> Option<Image> {
+        match component.kind() {
+            Kind::Program { .. } => None,
+            Kind::Image { registry, path, prefix } => {
+                Some(Image { registry, path, tag: format!("{prefix}{}", self.of(component)) })
             }
         }
-        Some(versions)
-    }
-
-    /// The images of these versions.
-    pub fn images(&self) -> Images {
-        let kubernetes = |name| Image::new("registry.k8s.io", name, self.kubernetes.to_string());
-        let v = |version: &str| format!("v{version}");
-        Images {
-            kube_apiserver: kubernetes("kube-apiserver"),
-            kube_controller_manager: kubernetes("kube-controller-manager"),
-            kube_scheduler: kubernetes("kube-scheduler"),
-            kube_proxy: kubernetes("kube-proxy"),
-            coredns: Image::new("registry.k8s.io", "coredns/coredns", v(&self.coredns)),
-            // The tags of pause have no v.
-            pause: Image::new("registry.k8s.io", "pause", self.pause.clone()),
-            flannel: Image::new("docker.io", "flannel/flannel", v(&self.flannel)),
-            flannel_cni_plugin: Image::new(
-                "docker.io",
-                "flannel/flannel-cni-plugin",
-                v(&self.flannel_cni_plugin),
-            ),
-        }
     }
 }
 
-fn defaults() -> BTreeMap<String, Versions> {
-    serde_saphyr::from_str(include_str!("../../../artifacts/defaults.yaml"))
-        .expect("the file is compiled in and checked by a test")
-}
+/// By key of `spec.components`: the version from a minor version of Kubernetes on.
+type Defaults = BTreeMap<String, BTreeMap<u32, String>>;
 
-/// The images that a cluster may need.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each field is named after its image")]
-pub struct Images {
-    pub kube_apiserver: Image,
-    pub kube_controller_manager: Image,
-    pub kube_scheduler: Image,
-    pub kube_proxy: Image,
-    pub coredns: Image,
-    pub pause: Image,
-    pub flannel: Image,
-    pub flannel_cni_plugin: Image,
+fn defaults() -> Defaults {
+    let written: BTreeMap<String, BTreeMap<String, String>> =
+        serde_saphyr::from_str(include_str!("../../../artifacts/defaults.yaml"))
+            .expect("the file is compiled in and checked by a test");
+    let minor = |from: &str| from.strip_prefix("1.").and_then(|minor| minor.parse().ok());
+    let by_minor = |versions: BTreeMap<String, String>| {
+        let version = |(from, version): (String, String)| {
+            (minor(&from).expect("a minor version, which a test checks"), version)
+        };
+        versions.into_iter().map(version).collect()
+    };
+    written.into_iter().map(|(key, versions)| (key, by_minor(versions))).collect()
 }
 
 /// An image by its upstream name, in parts, because a private registry replaces some of them. Displayed as
@@ -102,12 +88,6 @@ pub struct Image {
     pub path: &'static str,
     /// Such as `v1.14.2`.
     pub tag: String,
-}
-
-impl Image {
-    fn new(registry: &'static str, path: &'static str, tag: String) -> Self {
-        Self { registry, path, tag }
-    }
 }
 
 impl fmt::Display for Image {
@@ -134,25 +114,53 @@ mod tests {
     }
 
     #[test]
+    fn the_defaults_have_every_key_and_no_other() {
+        let defaults = defaults();
+        let mut keys = Components::KEYS.to_vec();
+        keys.sort_unstable();
+        assert!(defaults.keys().eq(&keys), "{:?}", defaults.keys());
+    }
+
+    #[test]
+    fn a_default_holds_from_its_minor_on() {
+        for (minor, etcd, pause) in [
+            (28, "3.5.33", "3.9"),
+            (34, "3.5.33", "3.10.1"),
+            (35, "3.6.14", "3.10.1"),
+            (37, "3.6.14", "3.10.2"),
+        ] {
+            let versions = Versions::for_kubernetes(kubernetes(minor), &Components::default()).unwrap();
+            assert_eq!(
+                (versions.of(Component::Etcd), versions.of(Component::Pause)),
+                (etcd.into(), pause.into())
+            );
+        }
+    }
+
+    #[test]
     fn a_pinned_version_wins() {
         let pinned =
             Components { etcd: Some("v3.6.1".into()), pause: Some("3.7".into()), ..Components::default() };
         let versions = Versions::for_kubernetes(kubernetes(36), &pinned).unwrap();
-        assert_eq!((versions.etcd.as_str(), versions.pause.as_str()), ("3.6.1", "3.7"));
-        assert_eq!(versions.runc, "1.4.3");
+        let of = |component| versions.of(component);
+        assert_eq!(
+            [of(Component::Etcd), of(Component::Pause), of(Component::Runc)],
+            ["3.6.1", "3.7", "1.4.3"]
+        );
+        assert_eq!(of(Component::Kubelet), "1.36.0");
     }
 
     #[test]
     fn names_images_as_upstream_does() {
         let versions = Versions::for_kubernetes(kubernetes(36), &Components::default()).unwrap();
-        let images = versions.images();
-        for (image, name) in [
-            (images.kube_apiserver, "registry.k8s.io/kube-apiserver:v1.36.0"),
-            (images.coredns, "registry.k8s.io/coredns/coredns:v1.14.2"),
-            (images.pause, "registry.k8s.io/pause:3.10.2"),
-            (images.flannel_cni_plugin, "docker.io/flannel/flannel-cni-plugin:v1.7.1-flannel1"),
+        for (component, name) in [
+            (Component::KubeApiserver, "registry.k8s.io/kube-apiserver:v1.36.0"),
+            (Component::Coredns, "registry.k8s.io/coredns/coredns:v1.14.2"),
+            (Component::Pause, "registry.k8s.io/pause:3.10.2"),
+            (Component::FlannelCniPlugin, "docker.io/flannel/flannel-cni-plugin:v1.7.1-flannel1"),
         ] {
-            assert_eq!(image.to_string(), name);
+            assert_eq!(versions.image(component).unwrap().to_string(), name);
         }
+        assert_eq!(versions.image(Component::Kubelet), None);
     }
 }

@@ -41,7 +41,7 @@ impl Artifacts {
         let mut programs = Programs::new();
         for (component, arch) in wanted {
             if let Entry::Vacant(program) = programs.entry((component, arch)) {
-                let artifact = self.catalogue.resolve(component, &version(versions, component), arch)?;
+                let artifact = self.catalogue.resolve(component, &versions.of(component), arch)?;
                 let files = self.store.cached(&artifact).await;
                 program.insert((artifact, files));
             }
@@ -64,19 +64,6 @@ impl Artifacts {
             hint: error.hint().unwrap_or_default(),
         };
         errors.iter().map(finding).collect()
-    }
-}
-
-/// The version of a component's programs.
-fn version(versions: &Versions, component: Component) -> String {
-    match component {
-        Component::Kubeadm | Component::Kubelet | Component::Kubectl => versions.kubernetes.to_string(),
-        Component::Etcd => versions.etcd.clone(),
-        Component::Containerd => versions.containerd.clone(),
-        Component::Runc => versions.runc.clone(),
-        Component::CniPlugins => versions.cni.clone(),
-        Component::Crictl => versions.crictl.clone(),
-        Component::Helm => versions.helm.clone(),
     }
 }
 

@@ -1,13 +1,13 @@
 //! The images of a cluster under the names by which its hosts pull them.
 
-use kk_artifact::{Image, Versions};
+use kk_artifact::{Component, Image, Versions};
 use kk_config::Spec;
 
 /// Images by upstream name, or by their name in the user's private registry.
 pub(crate) struct Images {
     private: Option<String>,
     namespace: Option<String>,
-    upstream: kk_artifact::Images,
+    versions: Versions,
 }
 
 impl Images {
@@ -16,7 +16,7 @@ impl Images {
         Self {
             private: spec.registry.private_registry.clone(),
             namespace: spec.registry.namespace_override.clone(),
-            upstream: versions.images(),
+            versions: versions.clone(),
         }
     }
 
@@ -31,7 +31,7 @@ impl Images {
     }
 
     /// The full name of an image. In a private registry the namespace stays unless it is overridden.
-    pub(crate) fn name(&self, image: &Image) -> String {
+    fn name(&self, image: &Image) -> String {
         if self.private.is_none() {
             return image.to_string();
         }
@@ -42,36 +42,9 @@ impl Images {
         format!("{}/{path}:{}", self.repository(image.registry), image.tag)
     }
 
-    /// The sandbox of every pod.
-    pub(crate) fn pause(&self) -> String {
-        self.name(&self.upstream.pause)
-    }
-
-    /// What the control plane runs.
-    pub(crate) fn control_plane(&self) -> Vec<String> {
-        [&self.upstream.kube_apiserver, &self.upstream.kube_controller_manager, &self.upstream.kube_scheduler]
-            .map(|image| self.name(image))
-            .to_vec()
-    }
-
-    /// kube-proxy.
-    pub(crate) fn kube_proxy(&self) -> String {
-        self.name(&self.upstream.kube_proxy)
-    }
-
-    /// CoreDNS.
-    pub(crate) fn coredns(&self) -> String {
-        self.name(&self.upstream.coredns)
-    }
-
-    /// The daemon of flannel.
-    pub(crate) fn flannel(&self) -> String {
-        self.name(&self.upstream.flannel)
-    }
-
-    /// The carrier of flannel's CNI plugin.
-    pub(crate) fn flannel_cni_plugin(&self) -> String {
-        self.name(&self.upstream.flannel_cni_plugin)
+    /// The image of a component, which must be one.
+    pub(crate) fn of(&self, component: Component) -> String {
+        self.name(&self.versions.image(component).expect("capabilities ask for images only"))
     }
 }
 
@@ -100,8 +73,9 @@ mod tests {
             (Some("hub:5000"), Some("x"), "hub:5000/x/coredns:", "hub:5000/x/kube-apiserver:"),
         ] {
             let images = images(private, namespace);
-            assert!(images.coredns().starts_with(coredns), "{}", images.coredns());
-            assert!(images.control_plane()[0].starts_with(apiserver), "{}", images.control_plane()[0]);
+            for (component, start) in [(Component::Coredns, coredns), (Component::KubeApiserver, apiserver)] {
+                assert!(images.of(component).starts_with(start), "{}", images.of(component));
+            }
         }
     }
 }

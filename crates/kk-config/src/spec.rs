@@ -4,9 +4,11 @@
 //! checks promise: names are unique, every role names a known host, there is a control plane, ranges are
 //! disjoint. It is read-only input for everything downstream.
 
+mod components;
 mod host;
 mod kubernetes;
 
+pub use components::Components;
 pub use host::{Arch, Bastion, Host, PrivateKey, Role, Taint, TaintEffect};
 pub use kubernetes::{EncryptionAlgorithm, Kubernetes, ProxyMode};
 
@@ -273,30 +275,4 @@ pub struct Download {
     pub ca_file: Option<String>,
     /// A catalogue file of your own, which wins over the built-in one.
     pub catalogue: Option<String>,
-}
-
-/// Pinned versions; in a [`Spec`] without a leading `v`. An absent one takes what suits the Kubernetes version.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-pub struct Components {
-    /// Version of etcd, such as 3.6.14.
-    pub etcd: Option<String>,
-    /// Version of containerd.
-    pub containerd: Option<String>,
-    /// Version of runc.
-    pub runc: Option<String>,
-    /// Version of the CNI plugins.
-    pub cni: Option<String>,
-    /// Version of crictl.
-    pub crictl: Option<String>,
-    /// Version of helm.
-    pub helm: Option<String>,
-    /// Version of flannel's image.
-    pub flannel: Option<String>,
-    /// Version of the image with flannel's CNI plugin.
-    pub flannel_cni_plugin: Option<String>,
-    /// Version of CoreDNS's image.
-    pub coredns: Option<String>,
-    /// Version of the pause image.
-    pub pause: Option<String>,
 }

@@ -8,27 +8,8 @@ use serde::Deserialize;
 
 use super::Entry;
 use crate::artifact::Content;
+use crate::component::Kind;
 use crate::{Component, Sha256Sum};
-
-macro_rules! artifact {
-    ($name:literal) => {
-        include_str!(concat!("../../../../artifacts/", $name, ".yaml"))
-    };
-}
-
-fn text(component: Component) -> &'static str {
-    match component {
-        Component::Kubeadm => artifact!("kubeadm"),
-        Component::Kubelet => artifact!("kubelet"),
-        Component::Kubectl => artifact!("kubectl"),
-        Component::Etcd => artifact!("etcd"),
-        Component::Containerd => artifact!("containerd"),
-        Component::Runc => artifact!("runc"),
-        Component::CniPlugins => artifact!("cni-plugins"),
-        Component::Crictl => artifact!("crictl"),
-        Component::Helm => artifact!("helm"),
-    }
-}
 
 /// The file as it is written.
 #[derive(Deserialize)]
@@ -55,13 +36,17 @@ struct ByArch {
     arm64: BTreeMap<Version, Sha256Sum>,
 }
 
-/// All components.
+/// All programs.
 pub(super) fn entries() -> BTreeMap<Component, Entry> {
-    Component::ALL.into_iter().map(|component| (component, entry(component))).collect()
+    let entry = |component: Component| match component.kind() {
+        Kind::Program { catalogue } => Some((component, entry(component, catalogue))),
+        Kind::Image { .. } => None,
+    };
+    Component::all().filter_map(entry).collect()
 }
 
-fn entry(component: Component) -> Entry {
-    let file: File = serde_saphyr::from_str(text(component))
+fn entry(component: Component, text: &str) -> Entry {
+    let file: File = serde_saphyr::from_str(text)
         .unwrap_or_else(|e| panic!("artifacts/{component}.yaml, which is checked by a test: {e}"));
     let content = match (file.program, file.members, file.executables) {
         (Some(name), None, None) => Content::Program(name),

@@ -66,9 +66,9 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn component(&mut self, name: &Spanned<String>, arches: Pairs<Pairs<Spanned<String>>>) {
-        let component = Component::from_name(&name.value);
+        let component = Component::program(&name.value);
         if component.is_none() {
-            let known = Component::ALL.map(Component::name).join(", ");
+            let known = Component::programs().map(Component::name).collect::<Vec<_>>().join(", ");
             self.error(name, &format!("`{}` is not a component", name.value), &format!("one of {known}"));
         }
         for (name, versions) in arches.0 {

@@ -1,5 +1,6 @@
 //! The pipelines as people see them in a dry run, and the files that they put on hosts.
 
+use kk_artifact::Component;
 use kk_engine::Plan;
 
 use crate::{
@@ -241,7 +242,12 @@ async fn a_cluster_keeps_its_versions_unless_the_file_names_others() {
         let inputs = session.create_inputs(&probed).await.unwrap();
         let found = precheck::precheck(&pipelines::create_cluster::capabilities(inputs.spec), &inputs);
         let found = found.iter().map(|finding| finding.message.clone()).collect::<Vec<_>>().join("\n");
-        (inputs.versions.etcd.clone(), inputs.images.pause(), inputs.programs.clone(), found)
+        (
+            inputs.versions.of(Component::Etcd),
+            inputs.images.of(Component::Pause),
+            inputs.programs.clone(),
+            found,
+        )
     };
     let minor = testing::sample("all-in-one.yaml").kubernetes.version.minor;
     let (etcd, pause, programs, found) = plan(None, minor).await;

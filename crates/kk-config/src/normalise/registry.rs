@@ -167,19 +167,7 @@ pub(super) fn download(mut download: Download, at: At<'_>, out: &mut Findings<'_
 }
 
 pub(super) fn components(mut components: Components, at: At<'_>, out: &mut Findings<'_>) -> Components {
-    let versions = [
-        ("etcd", &mut components.etcd),
-        ("containerd", &mut components.containerd),
-        ("runc", &mut components.runc),
-        ("cni", &mut components.cni),
-        ("crictl", &mut components.crictl),
-        ("helm", &mut components.helm),
-        ("flannel", &mut components.flannel),
-        ("flannelCniPlugin", &mut components.flannel_cni_plugin),
-        ("coredns", &mut components.coredns),
-        ("pause", &mut components.pause),
-    ];
-    for (key, version) in versions {
+    for (key, version) in components.iter_mut() {
         let Some(text) = version.take() else { continue };
         let bare = text.strip_prefix('v').unwrap_or(&text);
         let fits = bare.starts_with(|c: char| c.is_ascii_digit())

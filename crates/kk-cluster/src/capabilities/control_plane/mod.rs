@@ -12,6 +12,7 @@ mod share_certificates;
 
 #[cfg(test)]
 pub(crate) use immutable::SETTINGS;
+use kk_artifact::Component;
 use kk_config::{ControlPlaneEndpoint, Host, Role, Spec};
 use kk_engine::{ProbeSpec, Task};
 
@@ -36,7 +37,9 @@ impl Capability for ControlPlane {
         if !host.has_role(&Role::ControlPlane) {
             return Vec::new();
         }
-        inputs.images.control_plane().into_iter().map(|image| (ImageStage::ControlPlane, image)).collect()
+        [Component::KubeApiserver, Component::KubeControllerManager, Component::KubeScheduler]
+            .map(|component| (ImageStage::ControlPlane, inputs.images.of(component)))
+            .to_vec()
     }
 
     fn ports(&self, _spec: &Spec, host: &Host) -> Vec<Port> {

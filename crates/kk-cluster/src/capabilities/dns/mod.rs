@@ -1,5 +1,6 @@
 //! CoreDNS, from kk's own manifest.
 
+use kk_artifact::Component;
 use kk_config::Host;
 use kk_engine::{Facts, ProbeSpec};
 use serde_json::json;
@@ -24,7 +25,11 @@ impl Capability for Dns {
     }
 
     fn images(&self, inputs: &Inputs, host: &Host) -> Vec<(ImageStage, String)> {
-        if host.is_node() { vec![(ImageStage::Addon, inputs.images.coredns())] } else { Vec::new() }
+        if host.is_node() {
+            vec![(ImageStage::Addon, inputs.images.of(Component::Coredns))]
+        } else {
+            Vec::new()
+        }
     }
 
     fn asks(&self, _inputs: &Inputs, _host: &Host, probe: &mut ProbeSpec) {
@@ -92,6 +97,6 @@ fn values(inputs: &Inputs) -> serde_json::Value {
         "forward": forward,
         "additional": dns.coredns_additional_configs.lines().collect::<Vec<_>>(),
         "replicas": inputs.spec.nodes().len().min(2),
-        "image": inputs.images.coredns(),
+        "image": inputs.images.of(Component::Coredns),
     })
 }

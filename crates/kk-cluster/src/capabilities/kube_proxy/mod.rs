@@ -2,6 +2,7 @@
 
 mod remove_kube_proxy;
 
+use kk_artifact::Component;
 use kk_config::{Host, ProxyMode, Spec};
 use kk_engine::Task;
 
@@ -30,7 +31,7 @@ impl Capability for KubeProxy {
         if !host.is_node() || self.skipped(inputs).is_some() {
             return Vec::new();
         }
-        vec![(ImageStage::Node, inputs.images.kube_proxy())]
+        vec![(ImageStage::Node, inputs.images.of(Component::KubeProxy))]
     }
 
     fn ports(&self, _spec: &Spec, host: &Host) -> Vec<Port> {

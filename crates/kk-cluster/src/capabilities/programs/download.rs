@@ -43,23 +43,11 @@ fn task(inputs: &Inputs, component: Component, arch: Arch, before: &[SlotKey]) -
     let mut work = HostWork::new(vec![Box::new(action)]).provides(slots::fetched_slot(component, arch).key());
     // Only for the order: a download that failed must not hide what is wrong with the others.
     work.after.extend_from_slice(before);
-    let (name, title) = names(component);
-    Task::new(name, title).on(CONTROL, work).timeout(std::time::Duration::from_hours(1)).background()
-}
-
-/// Task name and title of a component's download.
-fn names(component: Component) -> (&'static str, &'static str) {
-    match component {
-        Component::Kubeadm => ("download_kubeadm", "Download kubeadm"),
-        Component::Kubelet => ("download_kubelet", "Download kubelet"),
-        Component::Kubectl => ("download_kubectl", "Download kubectl"),
-        Component::Etcd => ("download_etcd", "Download etcd"),
-        Component::Containerd => ("download_containerd", "Download containerd"),
-        Component::Runc => ("download_runc", "Download runc"),
-        Component::CniPlugins => ("download_cni_plugins", "Download CNI plugins"),
-        Component::Crictl => ("download_crictl", "Download crictl"),
-        Component::Helm => ("download_helm", "Download helm"),
-    }
+    let name = format!("download_{}", component.name().replace('-', "_"));
+    Task::new(name, format!("Download {}", component.title()))
+        .on(CONTROL, work)
+        .timeout(std::time::Duration::from_hours(1))
+        .background()
 }
 
 struct Download {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kk_artifact::Versions;
+use kk_artifact::{Component, Versions};
 use kk_config::{Components, Host, KubeVersion, Spec};
 use kk_engine::Question;
 
@@ -25,21 +25,10 @@ pub(crate) struct Recorded(BTreeMap<String, String>);
 impl Recorded {
     /// The versions of a plan.
     pub(super) fn of(versions: &Versions) -> Self {
-        let kubernetes = versions.kubernetes.to_string();
-        let named = [
-            ("kubernetes", &kubernetes),
-            ("etcd", &versions.etcd),
-            ("containerd", &versions.containerd),
-            ("runc", &versions.runc),
-            ("cni", &versions.cni),
-            ("crictl", &versions.crictl),
-            ("helm", &versions.helm),
-            ("coredns", &versions.coredns),
-            ("pause", &versions.pause),
-            ("flannel", &versions.flannel),
-            ("flannelCniPlugin", &versions.flannel_cni_plugin),
-        ];
-        Self(named.into_iter().map(|(name, version)| (name.to_owned(), version.clone())).collect())
+        let mut all: BTreeMap<_, _> =
+            versions.components().map(|(name, version)| (name.to_owned(), version.to_owned())).collect();
+        all.insert("kubernetes".to_owned(), versions.kubernetes.to_string());
+        Self(all)
     }
 
     /// As it is written: YAML, each version a string.
@@ -66,19 +55,13 @@ impl Recorded {
 
     /// The pins of the file, and the versions of the cluster where it pins none.
     pub(crate) fn behind(&self, pinned: &Components) -> Components {
-        let or = |pin: &Option<String>, name: &str| pin.clone().or_else(|| self.0.get(name).cloned());
-        Components {
-            etcd: or(&pinned.etcd, "etcd"),
-            containerd: or(&pinned.containerd, "containerd"),
-            runc: or(&pinned.runc, "runc"),
-            cni: or(&pinned.cni, "cni"),
-            crictl: or(&pinned.crictl, "crictl"),
-            helm: or(&pinned.helm, "helm"),
-            flannel: or(&pinned.flannel, "flannel"),
-            flannel_cni_plugin: or(&pinned.flannel_cni_plugin, "flannelCniPlugin"),
-            coredns: or(&pinned.coredns, "coredns"),
-            pause: or(&pinned.pause, "pause"),
+        let mut pinned = pinned.clone();
+        for (key, pin) in pinned.iter_mut() {
+            if pin.is_none() {
+                *pin = self.0.get(key).cloned();
+            }
         }
+        pinned
     }
 
     /// Components with another version there, with both.
@@ -98,14 +81,11 @@ impl Recorded {
             let mut numbers = version.split('.').map_while(|number| number.parse::<u32>().ok());
             Some((numbers.next()?, numbers.next()?))
         };
-        let back = |(name, wanted): (&'static str, &String)| {
-            let there = self.0.get(name)?;
-            (minor(wanted)? < minor(there)?).then(|| (name, there.clone()))
+        let back = |component: Component| {
+            let there = self.0.get(component.version_key())?;
+            (minor(&versions.of(component))? < minor(there)?).then(|| (component.name(), there.clone()))
         };
-        [("etcd", &versions.etcd), ("containerd", &versions.containerd)]
-            .into_iter()
-            .filter_map(back)
-            .collect()
+        [Component::Etcd, Component::Containerd].into_iter().filter_map(back).collect()
     }
 }
 

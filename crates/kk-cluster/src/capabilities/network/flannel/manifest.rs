@@ -1,5 +1,6 @@
 //! The manifest of flannel.
 
+use kk_artifact::Component;
 use kk_config::ProxyMode;
 use serde_json::json;
 
@@ -11,9 +12,9 @@ pub(super) fn manifest(inputs: &Inputs) -> Result<Manifest, BuildError> {
     let backend = backend(inputs.spec).map_or("", kk_config::FlannelBackend::as_str);
     let nftables = inputs.spec.kubernetes.proxy_mode == ProxyMode::Nftables;
     let values = json!({
-        "flannel_tag": inputs.versions.flannel,
-        "flannel_image": inputs.images.flannel(),
-        "cni_plugin_image": inputs.images.flannel_cni_plugin(),
+        "flannel_tag": inputs.versions.of(Component::Flannel),
+        "flannel_image": inputs.images.of(Component::Flannel),
+        "cni_plugin_image": inputs.images.of(Component::FlannelCniPlugin),
         "pods": network.pods,
         "pods_v6": network.pods_v6,
         "nftables": nftables,

@@ -4,6 +4,7 @@ mod check;
 mod manifest;
 mod remove_flannel;
 
+use kk_artifact::Component;
 use kk_config::{FlannelBackend, Host, NetworkPlugin, Spec};
 use kk_engine::{ProbeSpec, Task};
 
@@ -35,7 +36,8 @@ impl Capability for Flannel {
         if !host.is_node() {
             return Vec::new();
         }
-        [inputs.images.flannel(), inputs.images.flannel_cni_plugin()]
+        [Component::Flannel, Component::FlannelCniPlugin]
+            .map(|component| inputs.images.of(component))
             .map(|image| (ImageStage::Node, image))
             .to_vec()
     }

@@ -1,5 +1,6 @@
 //! The files that containerd reads at its start: configuration and unit.
 
+use kk_artifact::Component;
 use kk_engine::{Action, Facts, actions::File};
 use serde_json::json;
 
@@ -29,7 +30,11 @@ fn format(version: &str) -> u8 {
 
 /// The credentials that this version of containerd takes from its configuration.
 fn auths(inputs: &Inputs) -> Vec<serde_json::Value> {
-    if format(&inputs.versions.containerd) == 2 { credentials(inputs.spec) } else { Vec::new() }
+    if format(&inputs.versions.of(Component::Containerd)) == 2 {
+        credentials(inputs.spec)
+    } else {
+        Vec::new()
+    }
 }
 
 fn configuration(inputs: &Inputs, facts: &Facts) -> Result<String, BuildError> {
@@ -39,10 +44,10 @@ fn configuration(inputs: &Inputs, facts: &Facts) -> Result<String, BuildError> {
         "containerd/config.toml",
         &json!({
             "auths": auths(inputs),
-            "format": format(&inputs.versions.containerd),
+            "format": format(&inputs.versions.of(Component::Containerd)),
             "root": quoted(&inputs.spec.registry.containerd_data_dir),
             "oom_score": if facts.can_raise_limits { -999 } else { 0 },
-            "sandbox_image": quoted(&inputs.images.pause()),
+            "sandbox_image": quoted(&inputs.images.of(Component::Pause)),
             "restrict_oom": !facts.can_raise_limits,
             "systemd_cgroup": inputs.systemd_cgroups(),
         }),

@@ -59,7 +59,7 @@ impl Capability for Containerd {
         }
         let stage =
             if host.has_role(&Role::ControlPlane) { ImageStage::ControlPlane } else { ImageStage::Node };
-        vec![(stage, inputs.images.pause())]
+        vec![(stage, inputs.images.of(Component::Pause))]
     }
 
     fn directories(&self, spec: &Spec) -> Vec<String> {
