@@ -389,6 +389,38 @@ async fn a_question_without_an_answer_is_never_a_no() {
             |facts| facts.time_out(&crate::capabilities::etcd::ENVIRONMENT),
             "the host did not say how its etcd is configured: no answer within 20 s",
         ),
+        (
+            |facts| facts.time_out(&crate::capabilities::os::identity::TOKEN),
+            "the host did not say which cluster its etcd is of: no answer within 20 s",
+        ),
+        (
+            |facts| facts.time_out(&crate::capabilities::os::NODE_NAME),
+            "the host did not say the name of its node: no answer within 20 s",
+        ),
+        (
+            |facts| facts.time_out(&crate::capabilities::runtime::ROOT),
+            "the host did not say where its containerd keeps its data: no answer within 20 s",
+        ),
+        (
+            |facts| facts.time_out(&crate::capabilities::runtime::DATA),
+            "the host did not say whether a containerd has data on it: no answer within 20 s",
+        ),
+        (
+            |facts| facts.time_out(&crate::capabilities::kubelet::CGROUP_DRIVER),
+            "the host did not say the cgroup driver of its kubelet: no answer within 20 s",
+        ),
+        (
+            |facts| facts.time_out(&firewall::ACTIVE),
+            "the host did not say which firewalls are active: no answer within 30 s",
+        ),
+        (
+            |facts| facts.time_out(&UNITS),
+            "the host did not say which units bring swap back: no answer within 20 s",
+        ),
+        (
+            |facts| facts.time_out(&REWRITTEN),
+            "the host did not say whether cloud-init writes its /etc/hosts: no answer within 20 s",
+        ),
     ];
     for (spoil, what) in cases {
         let mut facts = well();

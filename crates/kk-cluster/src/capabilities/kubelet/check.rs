@@ -2,6 +2,7 @@
 
 use kk_config::Spec;
 
+use super::CGROUP_DRIVER;
 use crate::{findings::Findings, inputs::Inputs};
 
 /// The kubelet's directory.
@@ -12,6 +13,7 @@ const EVICTION_PERCENT: u64 = 15;
 
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     for (host, facts) in inputs.nodes() {
+        found.unanswered(host, &facts.answer(&CGROUP_DRIVER), "the cgroup driver of its kubelet");
         if let Some((size, free)) = facts
             .disks
             .get(DATA)

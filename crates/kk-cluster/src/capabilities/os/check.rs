@@ -3,7 +3,7 @@
 use kk_config::{Arch, Host, ProxyMode, Role, Spec};
 use kk_engine::{Facts, ProbeSpec};
 
-use super::{disable_swap, firewall, packages, write_hosts_block};
+use super::{NODE_NAME, disable_swap, firewall, packages, write_hosts_block};
 use crate::{findings::Findings, inputs::Inputs};
 
 /// Least memory of a control plane in KiB: kubeadm's own minimum of 1700 MB.
@@ -33,6 +33,7 @@ pub(super) fn asks(spec: &Spec, probe: &mut ProbeSpec) {
 
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     for (host, facts) in inputs.hosts() {
+        silence(host, facts, found);
         machine(host, facts, found);
         tools(inputs, host, facts, found);
         firewall::findings(inputs, host, facts, found);
@@ -47,6 +48,18 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
             );
         }
     }
+}
+
+/// What later decisions rest on.
+fn silence(host: &Host, facts: &Facts, found: &mut Findings) {
+    found.unanswered(host, &facts.answer(&firewall::ACTIVE), "which firewalls are active");
+    found.unanswered(host, &facts.answer(&disable_swap::UNITS), "which units bring swap back");
+    found.unanswered(
+        host,
+        &facts.answer(&write_hosts_block::REWRITTEN),
+        "whether cloud-init writes its /etc/hosts",
+    );
+    found.unanswered(host, &facts.answer(&NODE_NAME), "the name of its node");
 }
 
 fn machine(host: &Host, facts: &Facts, found: &mut Findings) {

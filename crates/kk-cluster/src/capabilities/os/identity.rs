@@ -60,6 +60,10 @@ fn other_name(inputs: &Inputs, facts: &Facts) -> Option<String> {
 /// A create adds nothing to hosts of another cluster.
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     for (host, facts) in inputs.hosts() {
+        // The head of a record needs no other word.
+        if facts.owned.identity().is_none() {
+            found.unanswered(host, &facts.answer(&TOKEN), "which cluster its etcd is of");
+        }
         if let Some(other) = other_name(inputs, facts) {
             found.error(
                 host,
@@ -101,6 +105,17 @@ pub(crate) fn refuse_strangers(inputs: &Inputs) -> Result<(), BuildError> {
         return refuse(
             &format!("on {names} is a cluster that kk did not make"),
             "correct the file; or run `kubeadm reset` there, when that cluster is to go",
+        );
+    }
+    let silent = |facts: &Facts| {
+        facts.owned.identity().is_none()
+            && facts.owns("/etc/etcd.env")
+            && facts.answer(&TOKEN).unanswered().is_some()
+    };
+    if let Some(names) = names(&silent) {
+        return refuse(
+            &format!("{names}: there is no answer which cluster its etcd is of"),
+            "run again; if it stays so, look at the load and the disk of the host",
         );
     }
     let elsewhere: Vec<String> = of_file

@@ -21,7 +21,6 @@ mod restore_host;
 mod set_hostname;
 pub(crate) mod write_hosts_block;
 
-#[cfg(test)]
 pub(crate) use immutable::NODE_NAME;
 
 use std::collections::BTreeMap;

@@ -4,6 +4,7 @@ use kk_config::{Host, Spec};
 use kk_connector::quote;
 use kk_engine::{Facts, ProbeSpec, Question, question};
 
+use super::immutable::ROOT;
 use crate::{findings::Findings, inputs::Inputs, requirements::IMAGES};
 
 /// The unit of containerd.
@@ -32,6 +33,8 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
                 "containerd is told to keep OOM scores as they are",
             );
         }
+        found.unanswered(host, &facts.answer(&DATA), "whether a containerd has data on it");
+        found.unanswered(host, &facts.answer(&ROOT), "where its containerd keeps its data");
         other_runtimes(inputs, host, facts, found);
     }
 }
