@@ -2,9 +2,14 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
+use kk_config::{ControlPlaneEndpoint, Host};
 use kk_engine::{Answer, Facts, Question, question};
+use serde_json::json;
 
-use crate::shell::script;
+use crate::{
+    requirements::{Object, Requirements, Workload},
+    shell::script,
+};
 
 /// The cluster as one control plane shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,6 +18,8 @@ pub(crate) struct ClusterState {
     pub nodes: BTreeMap<String, Node>,
     /// `namespace/name` of Deployments and `DaemonSets` → pods wanted and pods ready, both of the newest revision.
     pub workloads: BTreeMap<String, (u32, u32)>,
+    /// Objects that kk applies, by [`Object::key`] → what changes with each edit.
+    pub objects: BTreeMap<String, String>,
     /// The API answered, and whole.
     pub answered: bool,
     /// The API answered, and kubeadm's configuration is in the cluster.
@@ -60,6 +67,7 @@ pub(crate) enum ApiAnswer {
 pub(crate) struct Api {
     nodes: BTreeMap<String, Node>,
     workloads: BTreeMap<String, (u32, u32)>,
+    objects: BTreeMap<String, String>,
     config_maps: Vec<String>,
 }
 
@@ -67,27 +75,40 @@ pub(crate) struct Api {
 const CONFIGURATION: &str = "kube-system/kubeadm-config";
 const CLUSTER_INFO: &str = "kube-public/cluster-info";
 
-/// The question about the API, for these workloads: namespace and `deployment/NAME` or `daemonset/NAME`. Everything but
-/// the nodes is asked for by name, because a cluster may have thousands of each kind.
-pub(crate) fn api_question(workloads: &[(&str, &str)]) -> Question<ApiAnswer> {
-    let mut objects = String::new();
-    let mut add = |version: &str, kind: &str, namespace: &str, name: &str| {
-        let metadata = format!("{{namespace: {namespace}, name: {name}}}");
-        let _ = writeln!(objects, "---\n{{apiVersion: {version}, kind: {kind}, metadata: {metadata}}}");
+/// A template for kubectl: the line of an object, its key and what changes with each edit. Of workloads that is the
+/// template of their pods: the number of replicas may be an autoscaler's, and their status changes all the time.
+pub(crate) const VERSION: &str = r#"{{.apiVersion}} {{.kind}} {{with .metadata.namespace}}{{.}}{{end}}/{{.metadata.name}}{{"\t"}}{{.metadata.uid}} {{if or (eq .kind "Deployment") (eq .kind "DaemonSet")}}{{printf "%q" .spec.template}}{{else}}{{.metadata.resourceVersion}}{{end}}"#;
+
+/// Objects as `kubectl get -f` takes them.
+pub(crate) fn object_list<'a>(objects: impl IntoIterator<Item = &'a Object>) -> String {
+    objects.into_iter().fold(String::new(), |mut text, object| {
+        let Object { api_version, kind, namespace, name } = object;
+        let metadata = json!({"namespace": namespace, "name": name});
+        let _ =
+            writeln!(text, "---\n{}", json!({"apiVersion": api_version, "kind": kind, "metadata": metadata}));
+        text
+    })
+}
+
+/// The question about the API of a control plane, for these workloads and objects. Everything but the nodes is asked for by name, because a cluster may have thousands of each kind. Each control plane
+/// speaks of its own API server: the endpoint may lead to one that is down.
+pub(crate) fn api_question(host: &Host, requirements: &Requirements) -> Question<ApiAnswer> {
+    let settings = [CONFIGURATION, CLUSTER_INFO].into_iter().filter_map(|name| name.split_once('/'));
+    let settings: Vec<Object> =
+        settings.map(|(namespace, name)| Object::new("v1", "ConfigMap", namespace, name)).collect();
+    let workload = |of: Workload| {
+        let (kind, name) = of.path.split_once('/')?;
+        let kind = if kind == "deployment" { "Deployment" } else { "DaemonSet" };
+        Some(Object::new("apps/v1", kind, of.namespace, name))
     };
-    for name in [CONFIGURATION, CLUSTER_INFO] {
-        if let Some((namespace, name)) = name.split_once('/') {
-            add("v1", "ConfigMap", namespace, name);
-        }
-    }
-    for (namespace, workload) in workloads {
-        match workload.split_once('/') {
-            Some(("deployment", name)) => add("apps/v1", "Deployment", namespace, name),
-            Some(("daemonset", name)) => add("apps/v1", "DaemonSet", namespace, name),
-            _ => {}
-        }
-    }
-    API.with_snippet(script(&[("objects", &objects)], include_str!("cluster_state.sh")))
+    let workloads: Vec<Object> = requirements.workloads().into_iter().filter_map(workload).collect();
+    let mut objects: Vec<&Object> = settings.iter().chain(&workloads).chain(requirements.objects()).collect();
+    let mut seen = std::collections::BTreeSet::new();
+    objects.retain(|object| seen.insert(object.key()));
+    let objects = object_list(objects);
+    let server = format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT);
+    let variables = [("objects", objects.as_str()), ("server", server.as_str()), ("version", VERSION)];
+    API.with_snippet(script(&variables, include_str!("cluster_state.sh")))
 }
 
 impl ApiAnswer {
@@ -105,6 +126,9 @@ impl ApiAnswer {
                 ["Deployment" | "DaemonSet", name, wanted, ready] => {
                     let number = |text: &str| text.parse().unwrap_or(0);
                     api.workloads.insert((*name).to_owned(), (number(wanted), number(ready)));
+                }
+                ["Object", key, version] => {
+                    api.objects.insert((*key).to_owned(), (*version).to_owned());
                 }
                 ["ConfigMap", name, ..] => api.config_maps.push((*name).to_owned()),
                 _ => {}
@@ -139,12 +163,19 @@ impl ClusterState {
         let answered = api.is_some();
         let api = api.unwrap_or_default();
         let has_configuration = api.has(CONFIGURATION);
-        Self { nodes: api.nodes, workloads: api.workloads, answered, has_configuration, initialised }
+        Self {
+            nodes: api.nodes,
+            workloads: api.workloads,
+            objects: api.objects,
+            answered,
+            has_configuration,
+            initialised,
+        }
     }
 
     /// Whether a workload exists and all its pods are ready.
     pub(crate) fn is_available(&self, workload: &str) -> bool {
-        self.workloads.get(workload).is_some_and(|(wanted, ready)| ready >= wanted)
+        self.workloads.get(workload).is_some_and(|(wanted, ready)| *wanted > 0 && ready >= wanted)
     }
 
     /// Whether `kubeadm init` went through to its end, or may have done so.
@@ -176,6 +207,7 @@ mod tests {
     use std::{fs, os::unix::fs::PermissionsExt, process::Command};
 
     use super::*;
+    use crate::requirements::Ready;
 
     const ANSWER: &str = "Node\tnode1\tTrue\tv1.36.4\tkubernetes.io/os=linux a= \tx=y:NoSchedule z:NoExecute \n\
         Deployment\tkube-system/coredns\t2\t1\nDaemonSet\tkube-flannel/kube-flannel-ds\t3\t3\n\
@@ -239,8 +271,11 @@ mod tests {
         fs::write(&program, format!("#!/bin/sh\n{kubectl}\n")).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
         fs::write(&admin, "").unwrap();
-        let text = script(&[("objects", "")], include_str!("cluster_state.sh"))
-            .replace("/etc/kubernetes/admin.conf", admin.to_str().unwrap());
+        let text = script(
+            &[("objects", ""), ("server", "https://192.0.2.1:6443"), ("version", VERSION)],
+            include_str!("cluster_state.sh"),
+        )
+        .replace("/etc/kubernetes/admin.conf", admin.to_str().unwrap());
         let path = format!("{}:/usr/bin:/bin", directory.path().display());
         let output = Command::new("sh").args(["-c", &text]).env("PATH", path).output().unwrap();
         (output.status.success(), String::from_utf8(output.stdout).unwrap())
@@ -259,12 +294,20 @@ mod tests {
     #[test]
     fn every_object_is_asked_for_by_its_name() {
         let mut probe = kk_engine::ProbeSpec::default();
-        probe.ask(&api_question(&[("kube-system", "deployment/coredns"), ("x", "daemonset/y")]));
+        let spec = crate::testing::sample("all-in-one.yaml");
+        let requirements = Requirements {
+            ready: vec![Ready::Workload(Workload {
+                namespace: "kube-system",
+                path: "deployment/coredns",
+                metrics: None,
+            })],
+            ..Requirements::default()
+        };
+        probe.ask(&api_question(&spec.hosts[0], &requirements));
         let text = &probe.questions["api"].snippet;
         for object in [
-            "kind: ConfigMap, metadata: {namespace: kube-public, name: cluster-info}",
-            "apps/v1, kind: Deployment, metadata: {namespace: kube-system, name: coredns}",
-            "apps/v1, kind: DaemonSet, metadata: {namespace: x, name: y}",
+            r#""kind":"ConfigMap","metadata":{"namespace":"kube-public","name":"cluster-info"}"#,
+            r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"kube-system","name":"coredns"}}"#,
         ] {
             assert!(text.contains(object), "{text}");
         }

@@ -3,6 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    net::Ipv4Addr,
     path::PathBuf,
     sync::Arc,
 };
@@ -121,6 +122,11 @@ impl<'a> Inputs<'a> {
         }
     }
 
+    /// Whether every host of the file answered.
+    pub(crate) fn all_answered(&self) -> bool {
+        self.presence.values().all(|presence| matches!(presence, Presence::Probed(_)))
+    }
+
     /// Those hosts that answered and that this command may change.
     fn present(&self, hosts: impl IntoIterator<Item = &'a Host>) -> Vec<(&'a Host, &'a Facts)> {
         let with_facts = |host: &'a Host| Some((host, self.facts(host)?));
@@ -162,6 +168,21 @@ impl<'a> Inputs<'a> {
     pub(crate) fn endpoint(&self) -> String {
         let endpoint = &self.spec.control_plane_endpoint;
         format!("{}:{}", endpoint.domain, endpoint.port)
+    }
+
+    /// Where the API's name leads: the address of the file. Without a load balancer that is a control plane's. While that
+    /// host or its API does not answer, it is the one at which the API is asked.
+    pub(crate) fn endpoint_address(&self) -> Option<Ipv4Addr> {
+        let endpoint = &self.spec.control_plane_endpoint;
+        let address = endpoint.address?;
+        let owner = self.spec.control_planes().into_iter().find(|host| host.internal_address == address);
+        // Right after a loss no API may answer: etcd looks for a new leader.
+        let is_down = |owner: &Host| match self.facts(owner) {
+            None => self.is_initialised(),
+            Some(facts) => self.state.answered && !ClusterState::of(facts).answered,
+        };
+        let moves = !endpoint.external_dns && owner.is_some_and(is_down);
+        Some(if moves { self.api_host.internal_address } else { address })
     }
 
     /// Whether systemd manages the cgroups of pods. One answer for the cluster, because the kubelet's configuration is

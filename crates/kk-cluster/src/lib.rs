@@ -32,5 +32,5 @@ mod yaml;
 
 pub use error::BuildError;
 pub use inputs::{Options, Probed};
-pub use session::{Create, Session, Settings};
+pub use session::{Create, Delete, Session, Settings};
 pub use templates::{TemplateError, Templates};

@@ -82,23 +82,57 @@ pub(crate) struct Manifest {
     pub note: String,
     /// The file `NAME.yaml` beside the script.
     pub file: String,
-    /// `namespace/name` of the workload that must exist.
-    pub workload: &'static str,
+    /// The objects that it makes. One that is edited or lost is applied again.
+    pub objects: Vec<Object>,
+    /// Whether `kubeadm init` makes the same, so that a new cluster has it already.
+    pub made_by_init: bool,
     /// The command that applies the file; `kubectl apply` when there is none.
     pub command: Option<&'static str>,
+}
+
+/// An object of the API by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Object {
+    /// `apps/v1`.
+    pub api_version: String,
+    /// `Deployment`.
+    pub kind: String,
+    /// Empty where the kind has none.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl Object {
+    /// An object of Kubernetes' own.
+    pub(crate) fn new(api_version: &str, kind: &str, namespace: &str, name: &str) -> Self {
+        let [api_version, kind, namespace, name] = [api_version, kind, namespace, name].map(str::to_owned);
+        Self { api_version, kind, namespace, name }
+    }
+
+    /// `apps/v1 Deployment kube-system/coredns`.
+    pub(crate) fn key(&self) -> String {
+        format!("{} {} {}/{}", self.api_version, self.kind, self.namespace, self.name)
+    }
 }
 
 /// What must be true before the cluster is complete.
 pub(crate) enum Ready {
     /// All pods of a Deployment or `DaemonSet` are ready.
-    Workload {
-        /// Its namespace.
-        namespace: &'static str,
-        /// `daemonset/NAME` or `deployment/NAME`.
-        workload: &'static str,
-    },
+    Workload(Workload),
     /// Never by kk alone, and why: the user has to do something.
     Never(&'static str),
+}
+
+/// A Deployment or `DaemonSet`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Workload {
+    /// Its namespace.
+    pub namespace: &'static str,
+    /// `daemonset/NAME` or `deployment/NAME`.
+    pub path: &'static str,
+    /// The port on which each of its pods serves its metrics over HTTP. Every node asks there whether it reaches them.
+    pub metrics: Option<u16>,
 }
 
 /// Lines of a host's record, by the path or unit that they name.
@@ -169,10 +203,15 @@ impl Requirements {
         self.ports.get(&host.name).map_or(&[], Vec::as_slice)
     }
 
-    /// Workloads that must be ready, as namespace and `kind/name`; what becomes ready last is last.
-    pub(crate) fn workloads(&self) -> Vec<(&'static str, &'static str)> {
+    /// All objects of the manifests.
+    pub(crate) fn objects(&self) -> Vec<&Object> {
+        self.manifests.iter().flat_map(|manifest| &manifest.objects).collect()
+    }
+
+    /// Workloads that must be ready; what becomes ready last is last.
+    pub(crate) fn workloads(&self) -> Vec<Workload> {
         let workload = |ready: &Ready| match ready {
-            Ready::Workload { namespace, workload } => Some((*namespace, *workload)),
+            Ready::Workload(workload) => Some(*workload),
             Ready::Never(_) => None,
         };
         self.ready.iter().filter_map(workload).collect()

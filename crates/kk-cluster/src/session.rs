@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use futures::future::join_all;
 use kk_config::{Host, PrivateKey, Secret, Spec};
 use kk_connector::{Connection, HostKeyPolicy, LocalConnection, SshConfig, SshConnection};
-use kk_engine::{Facts, Finding, Owner, Plan, ProbeSpec};
+use kk_engine::{Facts, Failure, Finding, Owner, Plan, ProbeSpec};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -59,6 +59,16 @@ pub struct Create {
     pub plan: Plan,
     /// Things to say: programs whose sum no catalogue knows.
     pub notes: Vec<String>,
+    /// Hosts that did not answer and that the plan cannot do without: with one among them it must not run.
+    pub needed: BTreeMap<String, Failure>,
+}
+
+/// What `kk delete cluster` would do.
+pub struct Delete {
+    /// What the person should know first.
+    pub findings: Vec<Finding>,
+    /// What is to be done.
+    pub plan: Plan,
 }
 
 impl Session {
@@ -177,18 +187,19 @@ impl Session {
         findings.extend(precheck::precheck(&create_cluster::capabilities(&self.spec), &inputs));
         let notes = artifacts::published(&inputs.programs);
         let plan = Plan::new(create_cluster::pipeline(&inputs)?, &probed.facts)?;
-        Ok(Create { findings, plan, notes })
+        Ok(Create { findings, plan, notes, needed: precheck::needed(&inputs) })
     }
 
     /// The plan of a delete.
     ///
     /// # Errors
     /// A host holds a cluster that kk did not make, or the plan cannot be built.
-    pub fn plan_delete(&self, probed: &Probed) -> Result<Plan, BuildError> {
+    pub fn plan_delete(&self, probed: &Probed) -> Result<Delete, BuildError> {
         let inputs = self.delete_inputs(probed)?;
         identity::refuse_strangers(&inputs)?;
         other_run::refuse(&inputs)?;
-        Ok(Plan::new(delete_cluster::pipeline(&inputs), &probed.facts)?)
+        let plan = Plan::new(delete_cluster::pipeline(&inputs), &probed.facts)?;
+        Ok(Delete { findings: precheck::left_by_delete(&inputs), plan })
     }
 
     /// Hosts of which nothing is known yet: what is built from them says what to ask.
@@ -201,10 +212,10 @@ impl Session {
         let (spec, capabilities) = (&self.spec, create_cluster::capabilities(&self.spec));
         let pki = Pki::open(&self.directory().join("pki/etcd"), &spec.etcd_hosts(), &spec.control_planes())?;
         let mut inputs = self.inputs(probed, pki, Scope::All, &capabilities)?;
-        let wanted: Vec<_> = spec
-            .hosts
-            .iter()
-            .flat_map(|host| inputs.requirements.programs[&host.name].iter().map(move |of| (host, of.1)))
+        let wanted: Vec<_> = inputs
+            .hosts()
+            .into_iter()
+            .flat_map(|(host, _)| inputs.requirements.programs[&host.name].iter().map(move |of| (host, of.1)))
             .map(|(host, component)| (component, inputs.arch(host)))
             .collect();
         inputs.programs = self.artifacts.programs(&inputs.versions, wanted).await?;

@@ -108,6 +108,21 @@ pub(crate) fn nodes_take_pods_slot() -> SlotKey {
     cluster("nodes_take_pods")
 }
 
+/// A node that registers again has forgotten its range of pods.
+pub(crate) fn range_forgotten_slot(name: &str) -> SlotKey {
+    host("range_forgotten", name)
+}
+
+/// All manifests are applied.
+pub(crate) fn manifests_applied_slot() -> SlotKey {
+    cluster("manifests_applied")
+}
+
+/// Where pods answer: lines of what answers, a tab, and a URL.
+pub(crate) fn pod_addresses_slot() -> Slot<String> {
+    Slot::new("pod_addresses")
+}
+
 /// The host is as it was before the cluster.
 pub(crate) fn host_restored_slot(name: &str) -> SlotKey {
     host("host_restored", name)

@@ -16,6 +16,7 @@ const EMBEDDED: &[(&str, &str)] = embedded![
     "containerd/containerd.service",
     "containerd/crictl.yaml",
     "containerd/hosts.toml",
+    "control-plane/bootstrap.yaml",
     "dns/coredns.yaml",
     "etcd/etcd.env",
     "etcd/etcd.service",

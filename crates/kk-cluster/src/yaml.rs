@@ -1,4 +1,4 @@
-//! Writing YAML; the library behind it is named here only.
+//! Reading and writing YAML; the library behind it is named here only.
 
 /// A value as a YAML document, ending in a newline.
 pub(crate) fn to_string(value: &serde_json::Value) -> String {
@@ -7,4 +7,12 @@ pub(crate) fn to_string(value: &serde_json::Value) -> String {
         text.push('\n');
     }
     text
+}
+
+/// A document as a value.
+///
+/// # Errors
+/// Why it is none.
+pub(crate) fn parse(text: &str) -> Result<serde_json::Value, String> {
+    serde_saphyr::from_str(text).map_err(|error| error.to_string())
 }

@@ -37,6 +37,8 @@ pub enum Error {
         /// What to do.
         hint: Option<String>,
     },
+    /// Hosts did not answer; for all others the command has done its work.
+    Left(Vec<HostFailure>),
     /// Tasks failed.
     Tasks(Vec<HostFailure>),
     /// The user asked to stop.
@@ -97,6 +99,7 @@ impl Error {
             Self::Config(_) => ExitStatus::Config,
             Self::Connection(_) => ExitStatus::Connection,
             Self::Precheck { .. } | Self::Refused { .. } => ExitStatus::Precheck,
+            Self::Left(_) => ExitStatus::Partly,
             Self::Tasks(_) | Self::Other { .. } => ExitStatus::Failed,
             Self::Cancelled { .. } => ExitStatus::Cancelled,
         }
@@ -119,7 +122,7 @@ impl Error {
                 };
                 found.errors.iter().map(in_file).collect()
             }
-            Self::Connection(failures) | Self::Tasks(failures) => {
+            Self::Connection(failures) | Self::Left(failures) | Self::Tasks(failures) => {
                 let on_host = |failed: &HostFailure| Problem {
                     task: Some(failed.task()),
                     ..problem(failed.failure.cause.clone(), failed.failure.hint.clone())

@@ -14,23 +14,26 @@ pub enum ExitStatus {
     Usage = 2,
     /// The configuration cannot be used.
     Config = 3,
-    /// A host cannot be reached, does not let us in, or gives no root rights. Nothing was changed.
+    /// A host that is needed cannot be reached, does not let us in, or gives no root rights. Nothing was changed.
     Connection = 4,
     /// A host does not meet a requirement. Nothing was changed.
     Precheck = 5,
+    /// Hosts did not answer. What could be done without them is done.
+    Partly = 6,
     /// Ctrl-C, SIGTERM or SIGHUP. The number is the shell's (128 + SIGINT).
     Cancelled = 130,
 }
 
 impl ExitStatus {
     /// Every status, in the order of its number.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Ok,
         Self::Failed,
         Self::Usage,
         Self::Config,
         Self::Connection,
         Self::Precheck,
+        Self::Partly,
         Self::Cancelled,
     ];
 
@@ -46,8 +49,11 @@ impl ExitStatus {
             Self::Failed => "a task failed",
             Self::Usage => "the command line is wrong",
             Self::Config => "the configuration is wrong",
-            Self::Connection => "a host cannot be reached or gives no root rights; nothing was changed",
+            Self::Connection => {
+                "a needed host cannot be reached or gives no root rights; nothing was changed"
+            }
             Self::Precheck => "a host does not meet a requirement; nothing was changed",
+            Self::Partly => "a host did not answer and was left as it is; the others are as wanted",
             Self::Cancelled => "cancelled by Ctrl-C, SIGTERM or a closed terminal",
         }
     }

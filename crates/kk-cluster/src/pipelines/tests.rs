@@ -76,7 +76,9 @@ fn delete_of(
 ) -> Result<Plan, crate::BuildError> {
     let directory = tempfile::tempdir().unwrap();
     let options = Options { remove_runtime, ..Options::default() };
-    testing::session_with(spec.clone(), directory.path(), options).plan_delete(probed)
+    testing::session_with(spec.clone(), directory.path(), options)
+        .plan_delete(probed)
+        .map(|delete| delete.plan)
 }
 
 /// Fresh hosts on which all have this record.
@@ -367,10 +369,7 @@ async fn a_cluster_that_was_ready_is_verified_after_a_change() {
     );
     let plan = plan_of_joined("yes", &ready).await;
     assert!(plan.contains("restart kubelet.service"), "{plan}");
-    assert!(
-        plan.contains("\"wait_until_ready\"") && plan.contains("\"wait_until_services_answer\""),
-        "{plan}"
-    );
+    assert!(plan.contains("\"wait_until_ready\"") && plan.contains("\"ask_pods\""), "{plan}");
 }
 
 /// Documents for kubeadm of one version, with settings of the user's in every place.

@@ -11,6 +11,7 @@ mod same_machine;
 
 use kk_engine::Finding;
 
+pub(crate) use absent::{left_by_delete, needed};
 pub(crate) use same_machine::MACHINE_ID;
 
 use crate::{

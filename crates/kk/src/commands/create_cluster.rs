@@ -11,7 +11,7 @@ use crate::printer::Printer;
 
 use super::{
     load,
-    run::{Run, all_answered},
+    run::{Run, any_answered, name_left, refuse_without},
 };
 
 pub(super) async fn run(args: &CreateCluster, printer: &Printer) -> Result<ExitStatus, Error> {
@@ -24,16 +24,21 @@ pub(super) async fn run(args: &CreateCluster, printer: &Printer) -> Result<ExitS
 
 async fn create(session: &Session, run: &mut Run<'_>) -> Result<Option<Summary>, Error> {
     let probe = session.probe_for_create(run.stop_token(), |host| run.host_probed(host));
-    let probed = all_answered(run.unless_stopped(probe).await?)?;
+    let probed = any_answered(run.unless_stopped(probe).await?)?;
     let create = run.unless_stopped(session.plan_create(&probed)).await?;
     create.notes.iter().for_each(|note| run.note(note));
     let verdict = run.report_findings(&create.findings);
     let tasks = run.report_plan(&create.plan);
+    refuse_without(&create.needed)?;
     verdict?;
-    if run.is_dry_run() || !run.confirm("Create this cluster?", &tasks).await? {
+    if run.is_dry_run() {
+        return name_left(&probed).map(|()| None);
+    }
+    if !run.confirm("Create this cluster?", &tasks).await? {
         return Ok(None);
     }
     run.execute(create.plan).await?;
+    name_left(&probed)?;
     Ok(Some(summary(session)))
 }
 

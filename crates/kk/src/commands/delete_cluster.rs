@@ -1,6 +1,6 @@
 //! `kk delete cluster`: removes what `kk` made, restores what it replaced.
 
-use kk_cluster::{Options, Session, Settings};
+use kk_cluster::{Delete, Options, Session, Settings};
 use kk_engine::Summary;
 
 use crate::args::DeleteCluster;
@@ -10,7 +10,7 @@ use crate::printer::Printer;
 
 use super::{
     load,
-    run::{Run, all_answered},
+    run::{Run, any_answered, name_left},
 };
 
 pub(super) async fn run(args: &DeleteCluster, printer: &Printer) -> Result<ExitStatus, Error> {
@@ -23,14 +23,19 @@ pub(super) async fn run(args: &DeleteCluster, printer: &Printer) -> Result<ExitS
 
 async fn delete(session: &Session, run: &mut Run<'_>) -> Result<Option<Summary>, Error> {
     let probe = session.probe_for_delete(run.stop_token(), |host| run.host_probed(host));
-    let probed = all_answered(run.unless_stopped(async { Ok(probe.await) }).await?)?;
-    let plan = session.plan_delete(&probed)?;
+    let probed = any_answered(run.unless_stopped(async { Ok(probe.await) }).await?)?;
+    let Delete { findings, plan } = session.plan_delete(&probed)?;
+    run.report_findings(&findings)?;
     let tasks = run.report_plan(&plan);
     let question = format!("Delete cluster {} and all that runs in it?", session.spec().name);
-    if run.is_dry_run() || !run.confirm(&question, &tasks).await? {
+    if run.is_dry_run() {
+        return name_left(&probed).map(|()| None);
+    }
+    if !run.confirm(&question, &tasks).await? {
         return Ok(None);
     }
     run.execute(plan).await?;
+    name_left(&probed)?;
     let message = format!("cluster {} is removed", session.spec().name);
     Ok(Some(Summary { message, ..Summary::default() }))
 }

@@ -68,7 +68,8 @@ fn coloured(plain: &str, colour: impl Fn(&str) -> String) -> String {
 
 fn on_hosts(problem: &Problem, task: &FailedTask, hosts: &[String], paint: Paint) -> String {
     let hosts = text::names(hosts, 8);
-    let doing = if problem.exit_code == ExitStatus::Connection.code() {
+    let unreached = [ExitStatus::Connection, ExitStatus::Partly].map(ExitStatus::code);
+    let doing = if unreached.contains(&problem.exit_code) {
         "connect to".to_owned()
     } else {
         format!("{} on", text::in_sentence(&task.title))

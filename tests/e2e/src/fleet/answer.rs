@@ -121,14 +121,19 @@ fn value(host: &Host, snippet: &str) -> (u8, String) {
     }
     if snippet.contains("kubectl") {
         let cluster = host.cluster.lock().unwrap_or_else(PoisonError::into_inner);
-        return (0, if cluster.is_initialised() { cluster.answer() } else { "none\n".to_owned() });
+        return (0, if cluster.is_initialised() { cluster.answer(snippet) } else { "none\n".to_owned() });
     }
     if snippet.contains("kubelet-client-current.pem") {
         let cluster = host.cluster.lock().unwrap_or_else(PoisonError::into_inner);
         return (0, if cluster.is_initialised() { "yes\n" } else { "no\n" }.to_owned());
     }
-    if snippet.contains("/member ]") {
+    if ["/member ]", "/io.containerd.", "manage_etc_hosts"].iter().any(|words| snippet.contains(words)) {
         return (0, "no\n".to_owned());
+    }
+    let nothing =
+        ["firewall-cmd", "*.swap", "--hostname-override", "cgroupDriver", "/etc/containerd/config.toml"];
+    if nothing.iter().any(|words| snippet.contains(words)) {
+        return (0, String::new());
     }
     if snippet.contains("kube-controller-manager.yaml") || snippet.contains("/etc/etcd.env") {
         return (0, String::new());

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
+use serde_json::Value;
+
 /// Nodes and workloads.
 #[derive(Debug)]
 pub(super) struct Cluster {
@@ -40,9 +42,26 @@ impl Cluster {
         !self.nodes.is_empty()
     }
 
-    /// The answer to kk's question about the state of the cluster.
-    pub(super) fn answer(&self) -> String {
+    /// The line of an object: nobody edits it.
+    pub(super) fn object(key: &str) -> String {
+        format!("{key}\tsame\n")
+    }
+
+    /// The answer to kk's question about the state of the cluster, which names the objects that it wants to know of.
+    pub(super) fn answer(&self, question: &str) -> String {
         let mut text = String::new();
+        let objects = question.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        for object in objects.filter(|_| self.applied) {
+            let word = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+            let key = format!(
+                "{} {} {}/{}",
+                word("/apiVersion"),
+                word("/kind"),
+                word("/metadata/namespace"),
+                word("/metadata/name")
+            );
+            let _ = write!(text, "Object\t{}", Self::object(&key));
+        }
         let ready = if self.applied { "True" } else { "False" };
         for (name, labels) in &self.nodes {
             let labels = labels.iter().fold(String::new(), |all, (key, value)| all + key + "=" + value + " ");

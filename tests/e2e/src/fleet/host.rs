@@ -99,7 +99,7 @@ impl Host {
         }
         for effect in programs::effects(text) {
             done.takes += effect.takes;
-            self.program(&effect, text, now_ms, &mut done);
+            self.program(&effect, text, files, now_ms, &mut done);
         }
         done
     }
@@ -146,7 +146,7 @@ impl Host {
         }
     }
 
-    fn program(&mut self, effect: &Effect, text: &str, now_ms: u128, done: &mut Done) {
+    fn program(&mut self, effect: &Effect, text: &str, files: &Payloads, now_ms: u128, done: &mut Done) {
         match effect.name {
             "pull" => {
                 let images = text.lines().find_map(|line| line.strip_prefix("set -- "));
@@ -157,6 +157,7 @@ impl Host {
             }
             "label" => self.label(text),
             "apply" => self.lock(|cluster| cluster.applied = true),
+            "record" => self.objects(files, now_ms),
             "read-ca" => done.stdout = String::from_utf8_lossy(programs::CA).into_owned(),
             "share" => "QUJD".clone_into(&mut done.stdout),
             _ => {}
@@ -171,6 +172,9 @@ impl Host {
         let mut made = vec![
             ("/etc/kubernetes/kubelet.conf", &b"kubelet"[..]),
             ("/etc/kubernetes/pki/ca.crt", programs::CA),
+            // What flannel writes when it runs, a moment later.
+            ("/etc/cni/net.d/10-flannel.conflist", b"{}"),
+            ("/opt/cni/bin/flannel", b"flannel"),
         ];
         if control_plane {
             made.extend([
@@ -187,6 +191,19 @@ impl Host {
         self.unit("kubelet.service", "yes", "start", now_ms);
         let name = self.name.clone();
         self.lock(|cluster| cluster.add(name, control_plane));
+    }
+
+    /// The notes of objects that were applied, from the files of their keys.
+    fn objects(&mut self, files: &Payloads, now_ms: u128) {
+        for (name, keys) in files.iter().filter_map(|(name, keys)| Some((name.strip_suffix(".keys")?, keys)))
+        {
+            let keys = String::from_utf8_lossy(keys);
+            let mut lines: Vec<String> = keys.lines().map(Cluster::object).collect();
+            lines.sort();
+            let sum = programs::sha256(lines.concat().as_bytes());
+            let path = format!("/etc/kubernetes/kubekey/{name}.objects");
+            self.file(&path, "600", "root:root", sum, now_ms);
+        }
     }
 
     fn label(&mut self, text: &str) {

@@ -23,12 +23,13 @@ pub(super) struct Effect {
 }
 
 /// Text that starts a program, the effect's name, and milliseconds.
-const PROGRAMS: [(&str, &str, u64); 10] = [
+const PROGRAMS: [(&str, &str, u64); 11] = [
     ("kubeadm init --config", "init", 5000),
     ("kubeadm join ", "join", 1200),
     ("crictl --timeout 30m pull", "pull", 2500),
     ("kubectl label ", "label", 300),
     ("kubectl apply --server-side", "apply", 800),
+    ("-f objects.yaml", "record", 300),
     ("kubectl wait ", "wait", 4000),
     ("kk_wait ", "poll", 500),
     ("cat /etc/kubernetes/pki/ca.crt", "read-ca", 5),

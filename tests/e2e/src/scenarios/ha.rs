@@ -35,7 +35,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
         Ok(ctx.kubectl(&site, &words).ok())
     })?;
     let impatient = site.variant("impatient", |cluster| host_entry(cluster, lost)["timeout"] = json!(3))?;
-    ctx.kk(&impatient, "create", &[])?.expect_code(4)?.expect_said(&[lost])?;
+    ctx.kk(&impatient, "create", &[])?.expect_code(6)?.expect_said(&[lost])?;
     Ok(())
 }
 

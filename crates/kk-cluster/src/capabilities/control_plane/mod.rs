@@ -18,11 +18,12 @@ use kk_engine::{ProbeSpec, Task};
 
 use crate::{
     BuildError,
+    capabilities::manifests::objects_of,
     capability::Capability,
     cluster_state,
     findings::{Findings, Setting},
     inputs::Inputs,
-    requirements::{ImageStage, Port},
+    requirements::{ImageStage, Manifest, Port},
 };
 
 /// API server, controller manager and scheduler.
@@ -58,7 +59,7 @@ impl Capability for ControlPlane {
         probe.files.extend(files.map(str::to_owned));
         if host.has_role(&Role::ControlPlane) {
             probe.ask(&cluster_state::INITIALISED);
-            probe.ask(&cluster_state::api_question(&inputs.requirements.workloads()));
+            probe.ask(&cluster_state::api_question(host, &inputs.requirements));
             probe.ask(&immutable::SETTINGS);
         }
     }
@@ -69,6 +70,18 @@ impl Capability for ControlPlane {
 
     fn immutable(&self, inputs: &Inputs) -> Vec<Setting> {
         immutable::settings(inputs)
+    }
+
+    fn manifests(&self, inputs: &Inputs) -> Result<Vec<Manifest>, BuildError> {
+        let text = inputs.templates.render("control-plane/bootstrap.yaml", &serde_json::json!({}))?;
+        Ok(vec![Manifest {
+            name: "bootstrap",
+            objects: objects_of("control-plane/bootstrap.yaml", &text)?,
+            note: text.clone(),
+            file: text,
+            made_by_init: true,
+            command: None,
+        }])
     }
 
     fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {

@@ -7,10 +7,11 @@ use serde_json::json;
 
 use crate::{
     BuildError,
+    capabilities::manifests::objects_of,
     capability::Capability,
     findings::Findings,
     inputs::Inputs,
-    requirements::{ImageStage, Manifest, Ready},
+    requirements::{ImageStage, Manifest, Ready, Workload},
 };
 
 /// Where it is active, `/etc/resolv.conf` names its address on the host.
@@ -59,15 +60,20 @@ impl Capability for Dns {
         let text = inputs.templates.render("dns/coredns.yaml", &values(inputs))?;
         Ok(vec![Manifest {
             name: "coredns",
+            objects: objects_of("dns/coredns.yaml", &text)?,
             note: text.clone(),
             file: text,
-            workload: "kube-system/coredns",
+            made_by_init: false,
             command: None,
         }])
     }
 
     fn ready(&self, _inputs: &Inputs) -> Vec<Ready> {
-        vec![Ready::Workload { namespace: "kube-system", workload: "deployment/coredns" }]
+        vec![Ready::Workload(Workload {
+            namespace: "kube-system",
+            path: "deployment/coredns",
+            metrics: Some(9153),
+        })]
     }
 }
 

@@ -6,9 +6,13 @@ use crate::{actions::RemoveLocal, inputs::Inputs, slots};
 
 /// Only when every host is done: a host that is left over needs them for the next attempt.
 pub(super) fn task(inputs: &Inputs) -> Task {
+    let task = Task::new("remove_certificates", "Remove certificates of etcd from this machine");
+    if !inputs.all_answered() {
+        return task;
+    }
     let mut work = HostWork::new(vec![Box::new(RemoveLocal(vec![inputs.directory.join("pki")]))]);
     for (host, _) in inputs.hosts() {
         work = work.needs(slots::host_restored_slot(&host.name));
     }
-    Task::new("remove_certificates", "Remove certificates of etcd from this machine").on(CONTROL, work)
+    task.on(CONTROL, work)
 }

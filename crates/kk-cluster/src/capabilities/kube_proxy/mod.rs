@@ -12,7 +12,7 @@ use crate::{
     findings::Findings,
     inputs::Inputs,
     kubeadm,
-    requirements::{ImageStage, Manifest, Port, Ready},
+    requirements::{ImageStage, Manifest, Object, Port, Ready, Workload},
 };
 
 /// kube-proxy, unless the file turns it off.
@@ -62,7 +62,8 @@ impl Capability for KubeProxy {
             name: "kube-proxy",
             note: kubeadm::cluster_documents(inputs),
             file: kubeadm::phase_documents(inputs, inputs.api_host),
-            workload: "kube-system/kube-proxy",
+            objects: objects(),
+            made_by_init: false,
             command: Some(include_str!("apply_kube_proxy.sh")),
         }])
     }
@@ -71,12 +72,29 @@ impl Capability for KubeProxy {
         if self.skipped(inputs).is_some() {
             return Vec::new();
         }
-        vec![Ready::Workload { namespace: "kube-system", workload: "daemonset/kube-proxy" }]
+        vec![Ready::Workload(Workload {
+            namespace: "kube-system",
+            path: "daemonset/kube-proxy",
+            metrics: None,
+        })]
     }
 
     fn remove(&self, inputs: &Inputs) -> Vec<Task> {
         vec![remove_kube_proxy::task(inputs)]
     }
+}
+
+/// What kubeadm's add-on consists of (Kubernetes, `cmd/kubeadm/app/phases/addons/proxy`).
+fn objects() -> Vec<Object> {
+    let rbac = "rbac.authorization.k8s.io/v1";
+    vec![
+        Object::new("v1", "ServiceAccount", "kube-system", "kube-proxy"),
+        Object::new("v1", "ConfigMap", "kube-system", "kube-proxy"),
+        Object::new("apps/v1", "DaemonSet", "kube-system", "kube-proxy"),
+        Object::new(rbac, "ClusterRoleBinding", "", "kubeadm:node-proxier"),
+        Object::new(rbac, "Role", "kube-system", "kube-proxy"),
+        Object::new(rbac, "RoleBinding", "kube-system", "kube-proxy"),
+    ]
 }
 
 #[cfg(test)]

@@ -6,10 +6,14 @@ use crate::{actions::RemoveLocal, inputs::Inputs, slots};
 
 /// Only when every host is done.
 pub(super) fn task(inputs: &Inputs) -> Task {
+    let task = Task::new("remove_kubeconfig", "Remove the kubeconfig from this machine");
+    if !inputs.all_answered() {
+        return task;
+    }
     let files = vec![inputs.directory.join("kubeconfig"), super::source_sum(&inputs.directory)];
     let mut work = HostWork::new(vec![Box::new(RemoveLocal(files))]);
     for (host, _) in inputs.hosts() {
         work = work.needs(slots::host_restored_slot(&host.name));
     }
-    Task::new("remove_kubeconfig", "Remove the kubeconfig from this machine").on(CONTROL, work)
+    task.on(CONTROL, work)
 }

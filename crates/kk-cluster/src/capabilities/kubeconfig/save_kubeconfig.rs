@@ -22,7 +22,7 @@ const LIMIT: u64 = 1 << 20;
 pub(super) fn task(inputs: &Inputs) -> Task {
     let host = inputs.api_host;
     let endpoint = &inputs.spec.control_plane_endpoint;
-    let server = match endpoint.address {
+    let server = match inputs.endpoint_address() {
         Some(address) if !endpoint.external_dns => format!("https://{address}:{}", endpoint.port),
         _ => format!("https://{}", inputs.endpoint()),
     };

@@ -7,6 +7,7 @@ use kk_engine::{
     actions::{Command, File},
 };
 
+use super::record_objects::is_recorded;
 use crate::{
     host_layout::{KUBECTL, NOTES},
     inputs::Inputs,
@@ -35,8 +36,10 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     }
     // Last: a note means that it is so.
     actions.extend(manifests.iter().map(|manifest| Box::new(note(manifest)) as Box<dyn Action>));
-    let mut work =
-        HostWork::new(actions).needs(slots::initialised_slot()).needs(slots::nodes_take_pods_slot());
+    let mut work = HostWork::new(actions)
+        .needs(slots::initialised_slot())
+        .needs(slots::nodes_take_pods_slot())
+        .provides(slots::manifests_applied_slot());
     for (node, _) in inputs.nodes() {
         work = work.after(slots::node_tools_slot(&node.name));
         if !inputs.options.skip_pull_images {
@@ -51,8 +54,12 @@ fn note(manifest: &Manifest) -> File {
     File::text(format!("{NOTES}/{}.yaml", manifest.name), manifest.note.as_str()).mode(0o600)
 }
 
+/// Whether it was not applied yet, or the file or somebody else has changed it since. A new cluster has what its init makes.
 fn is_needed(inputs: &Inputs, manifest: &Manifest, facts: &Facts) -> bool {
-    note(manifest).check(facts).is_needed() || !inputs.state.workloads.contains_key(manifest.workload)
+    if manifest.made_by_init && !inputs.is_initialised() {
+        return false;
+    }
+    note(manifest).check(facts).is_needed() || !is_recorded(&inputs.state, manifest, facts)
 }
 
 /// Those with a command of their own run in the background of the one `kubectl apply` for all others.

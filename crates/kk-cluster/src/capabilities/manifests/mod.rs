@@ -4,10 +4,14 @@
 //! image that is missing costs as much. So the conditions are made true first, then everything is applied at once.
 
 mod apply_manifests;
+mod objects;
+mod record_objects;
 
-use kk_engine::Task;
+use kk_engine::{SlotKey, Task};
 
-use crate::{BuildError, capability::Capability, inputs::Inputs};
+use crate::{BuildError, capability::Capability, inputs::Inputs, slots};
+
+pub(crate) use objects::objects_of;
 
 /// The manifests that the other capabilities give.
 pub(crate) struct Manifests;
@@ -18,6 +22,11 @@ impl Capability for Manifests {
     }
 
     fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
-        Ok(vec![apply_manifests::task(inputs)])
+        Ok(vec![apply_manifests::task(inputs), record_objects::task(inputs)])
     }
+}
+
+/// All manifests are applied.
+fn applied_slot() -> SlotKey {
+    slots::manifests_applied_slot()
 }

@@ -69,7 +69,7 @@ fn block(inputs: &Inputs) -> String {
     }
     lines.extend(spec.dns.node_etc_hosts.iter().cloned());
     let endpoint = &spec.control_plane_endpoint;
-    if let (false, Some(address)) = (endpoint.external_dns, endpoint.address) {
+    if let (false, Some(address)) = (endpoint.external_dns, inputs.endpoint_address()) {
         lines.push(format!("{address}  {}", endpoint.domain));
     }
     lines.join("\n") + "\n"

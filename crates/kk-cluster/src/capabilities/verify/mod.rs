@@ -1,13 +1,17 @@
 //! Verification: "complete" means that the cluster works.
 
+mod ask_pods;
 mod wait_until_ready;
-mod wait_until_services_answer;
 
 use kk_engine::Task;
 
-use crate::{capability::Capability, inputs::Inputs, requirements::Ready};
+use crate::{
+    capability::Capability,
+    inputs::Inputs,
+    requirements::{Ready, Workload},
+};
 
-/// Nodes Ready, the workloads of all capabilities available, a Service answers.
+/// Nodes Ready, the workloads of all capabilities available, and every node reaches the pods and the Service of CoreDNS.
 pub(crate) struct Verify;
 
 impl Capability for Verify {
@@ -18,7 +22,7 @@ impl Capability for Verify {
     fn skipped(&self, inputs: &Inputs) -> Option<&'static str> {
         inputs.requirements.ready.iter().find_map(|ready| match ready {
             Ready::Never(why) => Some(*why),
-            Ready::Workload { .. } => None,
+            Ready::Workload(_) => None,
         })
     }
 
@@ -27,15 +31,15 @@ impl Capability for Verify {
         if !changes && is_ready(inputs) {
             return Vec::new();
         }
-        vec![wait_until_ready::task(inputs), wait_until_services_answer::task(inputs)]
+        vec![wait_until_ready::task(inputs), ask_pods::task(inputs)]
     }
 }
 
 /// What the API says, at the time of the probe.
 fn is_ready(inputs: &Inputs) -> bool {
     let state = &inputs.state;
-    let available = |(namespace, workload): &(&str, &str)| {
-        let name = workload.split_once('/').map_or(*workload, |(_, name)| name);
+    let available = |Workload { namespace, path, .. }: &Workload| {
+        let name = path.split_once('/').map_or(*path, |(_, name)| name);
         state.is_available(&format!("{namespace}/{name}"))
     };
     inputs.nodes().iter().all(|(host, _)| state.nodes.get(&host.name).is_some_and(|node| node.ready))

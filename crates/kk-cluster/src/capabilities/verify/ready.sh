@@ -1,4 +1,5 @@
 # Waits by watches of the API, and shows what is not ready: its state, its last events and its last words.
+# shellcheck disable=SC2154 # absent, names of nodes that did not answer, stands before this script
 nodes_are_ready() {
     kubectl wait --for=condition=Ready node "$@" --timeout=300s >/dev/null 2>wait.err && return 0
     cat wait.err >&2
@@ -6,18 +7,53 @@ nodes_are_ready() {
     kk_fail "after 300 s these nodes are not Ready:$(kubectl get nodes "$@" --no-headers | awk '$2 !~ /^Ready/ { printf " %s", $1 }')"
 }
 
-# pods_are_ready NAMESPACE KIND/NAME
-pods_are_ready() {
-    kubectl -n "$1" rollout status "$2" --timeout=300s >/dev/null 2>wait.err && return 0
+selector() { # NAMESPACE KIND/NAME
+    labels=$(kubectl -n "$1" get "$2" -o go-template='{{range $k, $v := .spec.selector.matchLabels}}{{$k}}={{$v}},{{end}}') &&
+        echo "${labels%,}"
+}
+
+# The pods of a workload on nodes that answered: node, name, whether it is ready, and its addresses.
+present_pods() { # NAMESPACE SELECTOR
+    kubectl -n "$1" get pods -l "$2" -o go-template='{{range .items}}{{if and .spec.nodeName (not .metadata.deletionTimestamp)}}{{.spec.nodeName}} {{.metadata.name}} {{range .status.conditions}}{{if eq .type "Ready"}}{{.status}}{{end}}{{end}}{{range .status.podIPs}} {{.ip}}{{end}}{{"\n"}}{{end}}{{end}}' >all.pods &&
+        KK_ABSENT=" $absent " awk 'index(ENVIRON["KK_ABSENT"], " " $1 " ") == 0' all.pods
+}
+
+# A rollout does not end while a node is down. Then what counts is that each of $3 pods or more on the other nodes is ready.
+rolled_out() { # NAMESPACE KIND/NAME AT-LEAST
+    if [ -z "$absent" ]; then
+        kubectl -n "$1" rollout status "$2" --timeout=300s >/dev/null
+        return
+    fi
+    of=$(selector "$1" "$2") || return
+    until=$(($(kk_uptime) + 300))
+    until present_pods "$1" "$of" >present && KK_LEAST=$3 awk '$3 != "True" { bad = 1 } END { exit bad || NR < ENVIRON["KK_LEAST"] }' present; do
+        [ "$(kk_uptime)" -lt $until ] || return 1
+        sleep 0.5 2>/dev/null || sleep 1
+    done
+}
+
+pods_are_ready() { # NAMESPACE KIND/NAME AT-LEAST
+    rolled_out "$@" 2>wait.err && return 0
     cat wait.err >&2
-    selector=$(kubectl -n "$1" get "$2" -o go-template='{{range $k, $v := .spec.selector.matchLabels}}{{$k}}={{$v}},{{end}}') || return
-    kubectl -n "$1" get pods -l "${selector%,}" -o wide >&2
+    of=$(selector "$1" "$2") || return
+    kubectl -n "$1" get pods -l "$of" -o wide >&2
     # NAME READY STATUS …, where READY is "ready/wanted".
-    kubectl -n "$1" get pods -l "${selector%,}" --no-headers |
+    kubectl -n "$1" get pods -l "$of" --no-headers |
         awk '{ split($2, of, "/"); if (of[1] != of[2]) print $1 }' >unready
     while read -r pod; do
         kubectl -n "$1" get events --field-selector "involvedObject.name=$pod" --no-headers | tail -n 5 >&2 || :
         kubectl -n "$1" logs --all-containers --prefix --tail 5 "$pod" >&2 || :
     done <unready
     kk_fail "after 300 s not all pods of $2 are ready:$(awk '{ printf " %s", $1 }' unready)"
+}
+
+# Prints the addresses at which the pods of a workload answer: what answers, a tab, and a URL.
+addresses() { # NAMESPACE KIND/NAME PORT
+    of=$(selector "$1" "$2") && present_pods "$1" "$of" >present || return
+    KK_PORT=$3 awk '$3 == "True" {
+        for (i = 4; i <= NF; i++) {
+            ip = index($i, ":") ? "[" $i "]" : $i
+            print "pod " $2 " of " $1 "\thttp://" ip ":" ENVIRON["KK_PORT"] "/metrics"
+        }
+    }' present
 }

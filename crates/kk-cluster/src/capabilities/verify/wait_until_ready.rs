@@ -1,28 +1,41 @@
 //! Wait until all nodes are Ready, and what makes them a network runs.
 
-use std::{fmt::Write as _, time::Duration};
+use std::{fmt::Write as _, sync::Arc, time::Duration};
 
 use kk_config::Host;
 use kk_connector::quote;
 use kk_engine::{HostWork, Task, actions::Command};
 
-use crate::{actions::ForJoined, host_layout::KUBECTL, inputs::Inputs, slots};
+use crate::{actions::ForJoined, host_layout::KUBECTL, inputs::Inputs, requirements::Workload, shell, slots};
 
-/// By watches of the API, not by polling. What is not ready is shown.
-fn script(workloads: &[(&str, &str)], nodes: &[&Host]) -> String {
+/// By watches of the API, not by polling. What is not ready is shown. Prints the addresses of pods that answer.
+fn script(workloads: &[Workload], nodes: &[&Host], absent: &str) -> String {
     let names: Vec<_> = nodes.iter().map(|host| quote(&host.name)).collect();
-    let mut text = format!("{KUBECTL}{}nodes_are_ready {}\n", include_str!("ready.sh"), names.join(" "));
-    for (namespace, workload) in workloads {
-        let _ = writeln!(text, "pods_are_ready {namespace} {workload}");
+    let mut text = KUBECTL.to_owned() + &shell::script(&[("absent", absent)], include_str!("ready.sh"));
+    let _ = writeln!(text, "nodes_are_ready {}", names.join(" "));
+    for Workload { namespace, path, .. } in workloads {
+        let least = if path.starts_with("daemonset/") { nodes.len() } else { 1 };
+        let _ = writeln!(text, "pods_are_ready {namespace} {path} {least}");
+    }
+    for Workload { namespace, path, metrics } in workloads {
+        if let Some(port) = metrics {
+            let _ = writeln!(text, "addresses {namespace} {path} {port}");
+        }
     }
     text
 }
 
 pub(super) fn task(inputs: &Inputs) -> Task {
     let workloads = inputs.requirements.workloads();
+    let absent = inputs.spec.nodes().into_iter().filter(|host| inputs.facts(host).is_none());
+    let absent = absent.map(|host| host.name.as_str()).collect::<Vec<_>>().join(" ");
     let wait = ForJoined::new(inputs, move |nodes| {
-        Command::new("wait until nodes are Ready and their pods run", script(&workloads, nodes))
+        Command::new("wait until nodes are Ready and their pods run", script(&workloads, nodes, &absent))
             .only_waits()
+            .output(Arc::new(|stdout, values| {
+                values.fill(&slots::pod_addresses_slot(), stdout.to_owned());
+                Ok(())
+            }))
             .hint(
                 "",
                 "look at the pods that are not ready: \"kubectl get pods -A\", \"kubectl describe pod …\"",
@@ -30,11 +43,64 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     });
     let mut work = HostWork::new(vec![Box::new(wait)])
         .needs(slots::initialised_slot())
-        .needs(slots::node_tools_slot(&inputs.api_host.name));
+        .needs(slots::node_tools_slot(&inputs.api_host.name))
+        .provides(slots::pod_addresses_slot().key());
     for (host, _) in inputs.nodes() {
         work = work.after(slots::joined_slot(&host.name));
     }
     Task::new("wait_until_ready", "Wait until nodes are Ready")
         .timeout(Duration::from_mins(11))
         .on(&inputs.api_host.name, work)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt, process::Command};
+
+    use crate::shell::script;
+
+    /// Runs a line of `ready.sh` with these pods in the API: whether it succeeds, and what it prints.
+    fn run(line: &str, absent: &str, pods: &str) -> (bool, String) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("kubectl");
+        let kubectl = format!(
+            "#!/bin/sh\ncase \"$*\" in *'rollout status'*) exit 1 ;; *podIPs*) printf '{pods}' ;; *matchLabels*) printf 'k=v,' ;; esac\n"
+        );
+        fs::write(&path, kubectl).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        let library = "kk_uptime() { echo ...... >>ticks; echo $(($(wc -l <ticks) * 100)); }; kk_fail() { echo \"$*\" >&2; return 1; }";
+        let text = script(&[("absent", absent)], include_str!("ready.sh"));
+        let output = Command::new("sh")
+            .args(["-euc", &format!("{library}\n{text}\n{line}")])
+            .current_dir(directory.path())
+            .env("PATH", format!("{}:/usr/bin:/bin", directory.path().display()))
+            .output()
+            .unwrap();
+        (output.status.success(), String::from_utf8(output.stdout).unwrap())
+    }
+
+    #[test]
+    fn pods_on_nodes_that_did_not_answer_do_not_count() {
+        let one = "a p1 True 10.1.0.2\\nb p2 True 10.2.0.2\\n";
+        for (least, absent, pods, ready) in [
+            (1, "b", "a p1 True 10.1.0.2\\nb p2 False 10.2.0.2\\n", true),
+            (1, "b", "a p1 False 10.1.0.2\\nb p2 True 10.2.0.2\\n", false),
+            (1, "b", "b p2 True 10.2.0.2\\n", false),
+            (2, "c", one, true),
+            (3, "c", one, false),
+            // Without one the API's own word counts.
+            (1, "", one, false),
+        ] {
+            let (done, _) = run(&format!("pods_are_ready n deployment/d {least}"), absent, pods);
+            assert_eq!(done, ready, "{least} {absent} {pods}");
+        }
+    }
+
+    #[test]
+    fn every_address_of_a_ready_pod_is_printed() {
+        let pods = "a p1 True 10.1.0.2 fd00::2\\nb p2 False 10.2.0.2\\nc p3 True 10.3.0.2\\n";
+        let wanted =
+            "pod p1 of a\thttp://10.1.0.2:9153/metrics\npod p1 of a\thttp://[fd00::2]:9153/metrics\n";
+        assert_eq!(run("addresses n deployment/d 9153", "c", pods), (true, wanted.to_owned()));
+    }
 }

@@ -268,13 +268,34 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The answers of all hosts, or all reasons why there are none.
-pub(super) fn all_answered(probed: Probed) -> Result<Probed, Error> {
-    if probed.failures.is_empty() {
-        return Ok(probed);
+/// The answers of the hosts. Without any, there is nothing to go on with.
+pub(super) fn any_answered(probed: Probed) -> Result<Probed, Error> {
+    if probed.facts.is_empty() { Err(Error::Connection(unreached(&probed.failures))) } else { Ok(probed) }
+}
+
+/// Ends a command whose plan needs hosts that did not answer.
+pub(super) fn refuse_without(needed: &BTreeMap<String, Failure>) -> Result<(), Error> {
+    if needed.is_empty() { Ok(()) } else { Err(Error::Connection(unreached(needed))) }
+}
+
+/// Ends a command that has done its work on all hosts but those that did not answer.
+pub(super) fn name_left(probed: &Probed) -> Result<(), Error> {
+    let mut left = unreached(&probed.failures);
+    for host in &mut left {
+        let hint = host.failure.hint.iter().map(String::as_str);
+        let again = "it is left as it is: run again when it is back";
+        host.failure.hint = Some(hint.chain([again]).collect::<Vec<_>>().join("; "));
     }
-    let failed = |(host, failure): (String, Failure)| HostFailure { host, title: "Connect".into(), failure };
-    Err(Error::Connection(probed.failures.into_iter().map(failed).collect()))
+    if left.is_empty() { Ok(()) } else { Err(Error::Left(left)) }
+}
+
+fn unreached(failures: &BTreeMap<String, Failure>) -> Vec<HostFailure> {
+    let failed = |(host, failure): (&String, &Failure)| HostFailure {
+        host: host.clone(),
+        title: "Connect".into(),
+        failure: failure.clone(),
+    };
+    failures.iter().map(failed).collect()
 }
 
 /// What the report of a plan means for the command.

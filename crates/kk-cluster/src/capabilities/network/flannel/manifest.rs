@@ -5,7 +5,7 @@ use kk_config::ProxyMode;
 use serde_json::json;
 
 use super::backend;
-use crate::{BuildError, inputs::Inputs, requirements::Manifest};
+use crate::{BuildError, capabilities::manifests::objects_of, inputs::Inputs, requirements::Manifest};
 
 pub(super) fn manifest(inputs: &Inputs) -> Result<Manifest, BuildError> {
     let network = &inputs.spec.network;
@@ -26,9 +26,10 @@ pub(super) fn manifest(inputs: &Inputs) -> Result<Manifest, BuildError> {
     let text = inputs.templates.render("network/flannel.yaml", &values)?;
     Ok(Manifest {
         name: "flannel",
+        objects: objects_of("network/flannel.yaml", &text)?,
         note: text.clone(),
         file: text,
-        workload: "kube-flannel/kube-flannel-ds",
+        made_by_init: false,
         command: None,
     })
 }

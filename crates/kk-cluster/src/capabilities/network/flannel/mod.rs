@@ -3,6 +3,7 @@
 mod check;
 mod manifest;
 mod remove_flannel;
+mod restart_flannel;
 
 use kk_artifact::Component;
 use kk_config::{FlannelBackend, Host, NetworkPlugin, Spec};
@@ -13,7 +14,7 @@ use crate::{
     capability::Capability,
     findings::Findings,
     inputs::Inputs,
-    requirements::{ImageStage, Manifest, Port, Ready},
+    requirements::{ImageStage, Manifest, Port, Ready, Workload},
 };
 
 /// flannel with the backend of the file.
@@ -49,6 +50,7 @@ impl Capability for Flannel {
 
     fn asks(&self, _inputs: &Inputs, _host: &Host, probe: &mut ProbeSpec) {
         probe.files.insert("/etc/cni/net.d/*".to_owned());
+        restart_flannel::asks(probe);
     }
 
     fn findings(&self, inputs: &Inputs, found: &mut Findings) {
@@ -60,7 +62,15 @@ impl Capability for Flannel {
     }
 
     fn ready(&self, _inputs: &Inputs) -> Vec<Ready> {
-        vec![Ready::Workload { namespace: "kube-flannel", workload: "daemonset/kube-flannel-ds" }]
+        vec![Ready::Workload(Workload {
+            namespace: "kube-flannel",
+            path: "daemonset/kube-flannel-ds",
+            metrics: None,
+        })]
+    }
+
+    fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
+        Ok(vec![restart_flannel::prepare(inputs), restart_flannel::task(inputs)])
     }
 
     fn remove(&self, inputs: &Inputs) -> Vec<Task> {

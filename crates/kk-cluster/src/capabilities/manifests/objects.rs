@@ -1,0 +1,37 @@
+//! The objects of a manifest, by which the API is asked for them.
+
+use serde_json::Value;
+
+use crate::{BuildError, requirements::Object};
+
+/// What a rendered file holds.
+///
+/// # Errors
+/// A template of the user's that gives no objects.
+pub(crate) fn objects_of(template: &str, text: &str) -> Result<Vec<Object>, BuildError> {
+    let broken = |why: String| {
+        BuildError::local(
+            format!("the template {template} gives no objects: {why}"),
+            "correct it, or remove it from --templates",
+        )
+    };
+    let mut objects = Vec::new();
+    for document in text.split("\n---") {
+        if document.lines().all(|line| line.trim().is_empty() || line.starts_with(['#', '-'])) {
+            continue;
+        }
+        let value: Value = crate::yaml::parse(document).map_err(broken)?;
+        let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+        let object = || {
+            Some(Object {
+                api_version: text("/apiVersion")?,
+                kind: text("/kind")?,
+                namespace: text("/metadata/namespace").unwrap_or_default(),
+                name: text("/metadata/name")?,
+            })
+        };
+        objects
+            .push(object().ok_or_else(|| broken("a document has no apiVersion, kind or name".to_owned()))?);
+    }
+    Ok(objects)
+}

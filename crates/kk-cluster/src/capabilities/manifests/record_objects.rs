@@ -1,0 +1,164 @@
+//! Record the objects that were applied, as the API holds them: what somebody edits or deletes later is seen by the next
+//! probe.
+
+use kk_engine::{Facts, HostWork, Task, actions::Command};
+
+use super::applied_slot;
+use crate::{
+    cluster_state::{ClusterState, VERSION, object_list},
+    host_layout::{KUBECTL, NOTES},
+    inputs::Inputs,
+    local::sha256,
+    requirements::{Manifest, Object},
+    shell::script,
+};
+
+/// In the background: nothing waits for it. A run that is killed before it applies the same again next time.
+pub(super) fn task(inputs: &Inputs) -> Task {
+    let task = Task::new("record_objects", "Record what was applied");
+    let Some(facts) = inputs.facts(inputs.api_host) else { return task };
+    let manifests = &inputs.requirements.manifests;
+    let unknown: Vec<&Manifest> =
+        manifests.iter().filter(|manifest| !is_recorded(&inputs.state, manifest, facts)).collect();
+    let names = unknown.iter().map(|manifest| manifest.name).collect::<Vec<_>>().join(" ");
+    let variables = [("names", names.as_str()), ("notes", NOTES), ("version", VERSION)];
+    let text = format!("{KUBECTL}{}", script(&variables, include_str!("record_objects.sh")));
+    let objects: Vec<&Object> = unknown.iter().flat_map(|manifest| &manifest.objects).collect();
+    let mut record = Command::new("record the objects that were applied", text)
+        .file("objects.yaml", object_list(objects).into_bytes())
+        .when({
+            let needed = !unknown.is_empty();
+            move |_| needed
+        })
+        .reads(|probe| probe.files.extend(manifests.iter().map(note)));
+    for manifest in &unknown {
+        let keys: String = manifest.objects.iter().map(|object| object.key() + "\n").collect();
+        record = record.file(format!("{}.keys", manifest.name), keys.into_bytes());
+    }
+    let work = HostWork::new(vec![Box::new(record)]).needs(applied_slot());
+    task.background().on(&inputs.api_host.name, work)
+}
+
+fn note(manifest: &Manifest) -> String {
+    format!("{NOTES}/{}.objects", manifest.name)
+}
+
+/// Whether all objects of a manifest are in the API as they were after it was applied last.
+pub(super) fn is_recorded(state: &ClusterState, manifest: &Manifest, facts: &Facts) -> bool {
+    let line = |object: &Object| {
+        let key = object.key();
+        state.objects.get(&key).map(|version| format!("{key}\t{version}\n"))
+    };
+    let Some(mut lines) = manifest.objects.iter().map(line).collect::<Option<Vec<String>>>() else {
+        return false;
+    };
+    lines.sort();
+    facts.files.get(&note(manifest)).is_some_and(|file| file.sha256 == sha256(lines.concat().as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt, process::Command};
+
+    use kk_engine::{FileFact, Plan};
+
+    use super::*;
+    use crate::{
+        cluster_state::{API, INITIALISED},
+        pipelines::create_cluster,
+        testing,
+    };
+
+    /// What the API prints for all objects of a cluster, each at this version.
+    fn answer(objects: &[Object], version: &str) -> String {
+        let line = |object: &Object| format!("Object\t{}\t{version}\n", object.key());
+        let lines = objects.iter().map(line).collect::<Vec<_>>().concat();
+        format!("{lines}ConfigMap\tkube-system/kubeadm-config\nConfigMap\tkube-public/cluster-info\nend\n")
+    }
+
+    /// What is applied when the objects were recorded at "1" and the API answers so.
+    async fn applied(spoil: impl Fn(&[Object]) -> String) -> Vec<String> {
+        let spec = testing::sample("all-in-one.yaml");
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec.clone(), directory.path());
+        let mut probed = testing::fresh(&spec);
+        let (objects, notes) = {
+            let inputs = session.create_inputs(&probed).await.unwrap();
+            let manifests = &inputs.requirements.manifests;
+            let mut notes = Vec::new();
+            for manifest in manifests {
+                let mut lines: Vec<String> =
+                    manifest.objects.iter().map(|object| object.key() + "\t1\n").collect();
+                lines.sort();
+                notes.push((note(manifest), sha256(lines.concat().as_bytes())));
+                let text = format!("{NOTES}/{}.yaml", manifest.name);
+                notes.push((text, sha256(manifest.note.as_bytes())));
+            }
+            (manifests.iter().flat_map(|manifest| manifest.objects.clone()).collect::<Vec<_>>(), notes)
+        };
+        let facts = probed.facts.values_mut().next().unwrap();
+        facts.reply(&INITIALISED, "yes");
+        facts.reply(&API, spoil(&objects));
+        for (path, sha256) in notes {
+            let [kind, mode, owner] = ["file", "600", "root:root"].map(str::to_owned);
+            let file = FileFact { sha256, kind, mode, owner, ..FileFact::default() };
+            facts.files.insert(path, file);
+        }
+        let inputs = session.create_inputs(&probed).await.unwrap();
+        let plan = Plan::new(create_cluster::pipeline(&inputs).unwrap(), &probed.facts).unwrap();
+        let of_manifests = plan.changes().into_iter().filter(|task| task.module == "manifests");
+        of_manifests.flat_map(|task| task.changes).collect()
+    }
+
+    const RECORD: &str = "record the objects that were applied";
+
+    #[tokio::test]
+    async fn what_was_edited_or_lost_is_applied_again() {
+        let none: [&str; 0] = [];
+        assert_eq!(applied(|objects| answer(objects, "1")).await, none);
+        let edited = |name: &'static str| {
+            move |objects: &[Object]| {
+                let there = answer(objects, "1");
+                let line = there.lines().find(|line| line.contains(name)).unwrap();
+                there.replace(line, &line.replace("\t1", "\t2"))
+            }
+        };
+        for (object, manifest) in [
+            ("ConfigMap kube-system/coredns", "coredns"),
+            ("ClusterRole /system:coredns", "coredns"),
+            ("DaemonSet kube-flannel/kube-flannel-ds", "flannel"),
+            ("ConfigMap kube-system/kube-proxy", "kube-proxy"),
+            ("ClusterRoleBinding /kubeadm:kubelet-bootstrap", "bootstrap"),
+        ] {
+            assert_eq!(applied(edited(object)).await, [format!("apply {manifest}"), RECORD.to_owned()]);
+            let lost = |objects: &[Object]| {
+                let there = answer(objects, "1");
+                let line = there.lines().find(|line| line.contains(object)).unwrap();
+                there.replace(&format!("{line}\n"), "")
+            };
+            assert_eq!(applied(lost).await, [format!("apply {manifest}"), RECORD.to_owned()]);
+        }
+    }
+
+    /// The note of the script is the text that the next probe's answer is compared with.
+    #[test]
+    fn the_note_is_what_the_next_probe_compares() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        let lines = "v1 ServiceAccount b/z\\t1\\nv1 ConfigMap a/x\\t2\\nv1 ConfigMap other/x\\t3\\n";
+        fs::write(path("kubectl"), format!("#!/bin/sh\nprintf '{lines}'\n")).unwrap();
+        fs::set_permissions(path("kubectl"), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::write(path("m.keys"), "v1 ConfigMap a/x\nv1 ServiceAccount b/z\n").unwrap();
+        let variables = [("names", "m"), ("notes", "notes"), ("version", VERSION)];
+        let text = script(&variables, include_str!("record_objects.sh"));
+        let status = Command::new("sh")
+            .args(["-euc", &format!("kk_put() {{ mkdir -p notes; cp \"$1\" \"$2\"; }}\n{text}")])
+            .current_dir(&directory)
+            .env("PATH", format!("{}:/usr/bin:/bin", directory.path().display()))
+            .status()
+            .unwrap();
+        assert!(status.success());
+        let note = fs::read_to_string(path("notes/m.objects")).unwrap();
+        assert_eq!(note, "v1 ConfigMap a/x\t2\nv1 ServiceAccount b/z\t1\n");
+    }
+}

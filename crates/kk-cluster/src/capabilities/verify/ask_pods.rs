@@ -1,0 +1,163 @@
+//! Ask pods from every node: those of CoreDNS by their addresses, and through the Service.
+//!
+//! A pod answers only when packets pass in both directions between its node and the one that asks. So nodes whose pods
+//! cannot reach each other are found, also where the API and all pods look well.
+
+use std::{fmt::Write as _, time::Duration};
+
+use kk_engine::{
+    Action, Apply, Change, Facts, Failure, HostWork, Load, Script, Slots, Task, actions::Command,
+};
+
+use crate::{
+    inputs::Inputs,
+    requirements::{Port, Protocol},
+    shell::script,
+    slots,
+};
+
+/// A node hears of new endpoints a moment after the pods are ready.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// One round trip a node, all nodes at once.
+pub(super) fn task(inputs: &Inputs) -> Task {
+    let mut task =
+        Task::new("ask_pods", "Ask pods from every node").timeout(PATIENCE + Duration::from_mins(2));
+    for (host, _) in inputs.nodes() {
+        let ask = Ask { node: host.name.clone(), service: service(inputs), hint: hint(inputs) };
+        let work = HostWork::new(vec![Box::new(ask)])
+            .needs(slots::pod_addresses_slot().key())
+            .needs(slots::node_tools_slot(&host.name));
+        task = task.on(&host.name, work);
+    }
+    task
+}
+
+/// The line of the DNS Service, when kube-proxy routes it. CoreDNS serves its metrics over HTTP there, so that no client
+/// for DNS is needed on the host.
+fn service(inputs: &Inputs) -> String {
+    if inputs.spec.kubernetes.disable_kube_proxy {
+        return String::new();
+    }
+    format!("the DNS Service\thttp://{}:9153/metrics\n", inputs.spec.network.dns_service_address())
+}
+
+fn hint(inputs: &Inputs) -> String {
+    let mut hint =
+        "pods of different nodes must reach each other: look at firewalls, and at internalAddress, whose interface the network of pods uses"
+            .to_owned();
+    for port in inputs.requirements.ports(inputs.api_host) {
+        let Port { number, protocol, program } = *port;
+        if protocol == Protocol::Udp {
+            let _ = write!(hint, " ({program}: UDP {number} between the hosts)");
+        }
+    }
+    hint
+}
+
+/// Asks what the slot of addresses names.
+#[derive(Clone)]
+struct Ask {
+    node: String,
+    service: String,
+    hint: String,
+}
+
+impl Ask {
+    /// `pods`: lines of what answers, a tab, and a URL.
+    fn command(&self, pods: &str) -> Command {
+        let patience = PATIENCE.as_secs().to_string();
+        let variables = [("node", self.node.as_str()), ("patience", patience.as_str())];
+        Command::new(
+            "ask the pods of CoreDNS and the DNS Service",
+            script(&variables, include_str!("ask_pods.sh")),
+        )
+        .file("pods", format!("{pods}{}", self.service).into_bytes())
+    }
+
+    fn script(&self, values: &Slots, facts: &Facts) -> Result<Script, Failure> {
+        let pods = values
+            .get(&slots::pod_addresses_slot())
+            .ok_or_else(|| Failure::new("the addresses of pods were not read"))?;
+        match self.command(&pods).apply(facts) {
+            Apply::Script(script) => Ok(script),
+            _ => Err(Failure::new("only scripts can be made late")),
+        }
+    }
+}
+
+impl Action for Ask {
+    fn check(&self, facts: &Facts) -> Change {
+        self.command("").check(facts)
+    }
+
+    fn apply(&self, facts: &Facts) -> Apply {
+        let (ask, facts) = (self.clone(), facts.clone());
+        Apply::Late(Box::new(move |values| ask.script(values, &facts)))
+    }
+
+    fn load(&self) -> Load {
+        Load::Wait
+    }
+
+    fn hint(&self, _stderr: &str) -> Option<String> {
+        Some(self.hint.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt, process::Command};
+
+    use crate::shell::script;
+
+    /// Runs the script on a node whose `curl` is these words: whether it succeeds, and its last word.
+    fn ask(curl: &str) -> (bool, String) {
+        let directory = tempfile::tempdir().unwrap();
+        let program = |name: &str, text: &str| {
+            let path = directory.path().join(name);
+            fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        };
+        program("curl", &format!("for url; do :; done\n{curl}"));
+        program("sleep", "exit 0");
+        let pods =
+            "pod a of node1\thttp://10.1.0.2:9153/metrics\npod b of node2\thttp://[fd00::2]:9153/metrics\n";
+        fs::write(directory.path().join("pods"), pods).unwrap();
+        let text = script(&[("node", "node3"), ("patience", "5")], include_str!("ask_pods.sh"));
+        // A clock of the test: a second a look.
+        let library =
+            "kk_uptime() { echo . >>ticks; wc -l <ticks; }; kk_fail() { echo \"$*\" >&2; return 1; }";
+        let output = Command::new("sh")
+            .args(["-euc", &format!("{library}\n{text}")])
+            .current_dir(directory.path())
+            .env("PATH", format!("{}:/usr/bin:/bin", directory.path().display()))
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.success(), said.lines().last().unwrap_or_default().to_owned())
+    }
+
+    #[test]
+    fn all_addresses_must_answer() {
+        assert_eq!(ask("echo \"$url\" >>asked; exit 0"), (true, String::new()));
+    }
+
+    #[test]
+    fn one_that_answers_late_is_waited_for() {
+        let late = "[ -e \"late${url##*/}\" ] || { : >\"late${url##*/}\"; exit 7; }";
+        assert_eq!(ask(late), (true, String::new()));
+    }
+
+    #[test]
+    fn each_that_does_not_answer_is_named_with_both_nodes() {
+        let (ok, said) = ask("case $url in *10.1.0.2*) ;; *) echo 'timed out' >&2; exit 28 ;; esac");
+        assert!(!ok);
+        assert_eq!(said, "from node3 there is no answer of pod b of node2 at http://[fd00::2]:9153/metrics");
+        let (ok, said) = ask("exit 7");
+        assert!(
+            !ok && said.contains("pod a of node1 at") && said.contains(", and of pod b of node2 at"),
+            "{said}"
+        );
+    }
+}
