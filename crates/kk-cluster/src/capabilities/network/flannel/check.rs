@@ -1,9 +1,16 @@
-//! Other networks on a node.
+//! Other networks on a node, and versions that cannot tell flannel the addresses of its node.
 
 use crate::{findings::Findings, host_layout::KUBELET_CONF, inputs::Inputs};
 
 /// A CNI configuration that is there before flannel's makes the runtime put pods into another network.
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
+    if inputs.spec.network.pods_v6.is_some() && !inputs.spec.kubernetes.version.at_least(1, 29) {
+        found.error(
+            inputs.api_host,
+            format!("Kubernetes {} tells flannel no IPv6 address of its node", inputs.spec.kubernetes.version),
+            "choose Kubernetes 1.29 or newer, one address family, or network.plugin none with a network of your own",
+        );
+    }
     for (host, facts) in inputs.nodes() {
         if facts.files.contains_key(KUBELET_CONF) {
             continue;

@@ -63,6 +63,21 @@ mod tests {
         );
     }
 
+    #[tokio::test]
+    async fn with_two_families_flannel_is_told_the_second_address_of_its_node() {
+        let mut spec = testing::sample("three-nodes.yaml");
+        spec.network.pods_v6 = Some("fd00:40::/56".parse().unwrap());
+        let directory = tempfile::tempdir().unwrap();
+        let (session, fresh) = (testing::session(spec.clone(), directory.path()), testing::fresh(&spec));
+        let text = manifest(&session.create_inputs(&fresh).await.unwrap()).unwrap().file;
+        let documents: Vec<serde_json::Value> = serde_saphyr::from_multiple(&text).unwrap();
+        let set = documents.iter().find(|document| document["kind"] == "DaemonSet").unwrap();
+        let container = &set["spec"]["template"]["spec"]["containers"][0];
+        let command = container["args"][0].as_str().unwrap();
+        assert!(command.ends_with("--iface=\"$NODE_IP\" --public-ipv6=\"${NODE_IPS##*,}\""), "{command}");
+        assert!(container["env"].to_string().contains("status.hostIPs"), "{container}");
+    }
+
     /// Pods restart when their template changes, not when their configuration does.
     #[tokio::test]
     async fn a_change_of_the_configuration_restarts_the_pods() {
