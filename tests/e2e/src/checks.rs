@@ -111,6 +111,25 @@ pub(crate) fn service_answers_across_nodes(ctx: &Context<'_>, site: &Site) -> Re
     Ok(())
 }
 
+/// Both pods of CoreDNS answer each host, at their addresses of all families.
+pub(crate) fn dns_pods_answer_everywhere(ctx: &Context<'_>, site: &Site) -> Result<()> {
+    let families =
+        site.read()?["spec"]["network"]["kubePodsCIDR"].as_str().unwrap_or_default().split(',').count();
+    let pods = ctx.kubectl_json(site, "-n kube-system get pods -l k8s-app=kube-dns")?;
+    for pod in items(&pods) {
+        let addresses: Vec<String> =
+            pod["status"]["podIPs"].as_array().into_iter().flatten().map(|one| text(&one["ip"])).collect();
+        ensure!(addresses.len() == families, "a pod of CoreDNS has the addresses {addresses:?}");
+        for (host, address) in site.hosts.iter().flat_map(|host| addresses.iter().map(move |one| (host, one)))
+        {
+            let address = if address.contains(':') { format!("[{address}]") } else { address.clone() };
+            let ask = format!("curl -sS --globoff --max-time 5 -o /dev/null http://{address}:9153/metrics");
+            ctx.host(host, &ask).with_context(|| format!("{host} does not reach the pod at {address}"))?;
+        }
+    }
+    Ok(())
+}
+
 /// Address of the ready web pod by host.
 fn web_pods(ctx: &Context<'_>, site: &Site) -> Result<BTreeMap<String, String>> {
     let pods = ctx.kubectl_json(site, "-n web get pods")?;
