@@ -4,8 +4,13 @@ use jaq_core::native::{Filter, Fun, bome, run, v};
 use jaq_core::{Error, RunPtr};
 use jaq_json::Val;
 
-use super::{Data, paths};
+type ValR = jaq_core::ValR<Val>;
+
+use super::{Data, budget, paths};
 use crate::json::{self, jq_text};
+
+/// Longest string in bytes that repeating one may make.
+const LONGEST: u32 = 64 << 20;
 
 /// Those that can be said in jq. `env` is empty: filters do not see the operator's environment.
 pub(super) const DEFINITIONS: &str = r#"
@@ -48,12 +53,31 @@ def fromstream(f): foreach f as $event ({};
       then .value |= _set_path([$event[0], $event[1]]) | .done = ($event[0] | length == 0)
       else .done = ($event[0] | length == 1) end;
     if .done then .value else empty end);
+def _steps(stream): stream | _step as $__step | .;
+def _range(from; to; by): range(from; to; by);
+def range(from; to; by): _steps(_range(from; to; by));
+def range(from; to): range(from; to; 1);
+def range(to): range(0; to);
+def repeat(f): def rec: _step as $__step | (f | (., rec)); rec;
+def recurse(f): def rec: _step as $__step | (., (f | rec)); rec;
+def recurse: recurse(.[]?);
+def recurse(f; cond): recurse(f | select(cond));
+def while(cond; update): def rec: _step as $__step | if cond then (., (update | rec)) else empty end; rec;
+def until(cond; update): def rec: _step as $__step | if cond then . else (update | rec) end; rec;
+def combinations: if length == 0 then [] else .[0] as $first | .[1:] as $rest
+  | _steps($first[]) as $x | ($rest | combinations) as $after | [$x] + $after end;
+def combinations($n): [limit($n; repeat(.))] | combinations;
 def truncate_stream(stream): . as $n | stream | select(.[0] | length > $n) | [(.[0] | .[$n:]), .[1:][]];
 "#;
 
 /// Those of jaq, some of them replaced, and our own.
 pub(super) fn native() -> impl Iterator<Item = Fun<Data>> {
-    let own: [Filter<RunPtr<Data>>; 6] = [
+    let own: [Filter<RunPtr<Data>>; 8] = [
+        ("_step", v(0), |_| bome(budget::step().map(|()| Val::Null).map_err(Error::str))),
+        ("_multiply", v(2), |mut cv| {
+            let (left, right) = (cv.0.pop_var(), cv.0.pop_var());
+            bome(multiply(left, right))
+        }),
         ("_set_path", v(1), |mut cv| {
             let arguments = cv.0.pop_var();
             let Val::Arr(arguments) = &arguments else { return bome(Err(Error::str("no path"))) };
@@ -77,6 +101,17 @@ pub(super) fn native() -> impl Iterator<Item = Fun<Data>> {
     theirs
         .filter(|fun| !["env", "tojson", "fromjson"].contains(&fun.0))
         .chain(own.into_iter().map(run::<Data>))
+}
+
+fn multiply(left: Val, right: Val) -> ValR {
+    if let (Val::TStr(text), Val::Num(times)) | (Val::Num(times), Val::TStr(text)) = (&left, &right) {
+        let times: f64 = times.to_string().parse().unwrap_or(f64::INFINITY);
+        #[expect(clippy::cast_precision_loss, reason = "a rounded size is enough")]
+        if text.len() as f64 * times > f64::from(LONGEST) {
+            return Err(Error::str(format!("a string must not have more than {LONGEST} bytes")));
+        }
+    }
+    left * right
 }
 
 fn from_json(value: &Val) -> Result<Val, String> {

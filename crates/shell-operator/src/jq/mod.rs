@@ -3,6 +3,7 @@
 //! A filter sees neither the environment nor files nor further inputs: `env` is empty as in the original, and
 //! `input` does not exist.
 
+mod budget;
 mod functions;
 mod paths;
 mod reads;
@@ -71,7 +72,7 @@ impl Filter {
         Ok(Self { source: source.to_owned(), program: Program::Jq(Box::new(compiled)) })
     }
 
-    /// A function in place of a program. It sees whole objects.
+    /// A function in place of a program. It sees whole objects, and nothing bounds the time that it takes.
     pub fn function(function: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
         Self { source: ".".to_owned(), program: Program::Function(Arc::new(function)) }
     }
@@ -81,7 +82,7 @@ impl Filter {
         &self.source
     }
 
-    /// All results for `input`, in order.
+    /// All results for `input`, in order. A program that does not end is ended.
     pub fn run(&self, input: Val) -> Result<Vec<Val>, JqError> {
         let compiled = match &self.program {
             Program::Jq(compiled) => compiled,
@@ -89,17 +90,21 @@ impl Filter {
         };
         let ctx = Ctx::<Data>::new(&compiled.lut, Vars::new([]));
         let mut results = Vec::new();
+        budget::begin();
         for result in compiled.id.run((ctx, input)) {
             match result {
                 Ok(value) => results.push(value),
                 // `halt` ends the program quietly; it must not end the operator.
                 Err(exception) => match exception.get_err() {
-                    Ok(error) => return Err(JqError::Run(error.to_string())),
+                    Ok(error) => {
+                        let why = budget::exceeded().map_or_else(|| error.to_string(), str::to_owned);
+                        return Err(JqError::Run(why));
+                    }
                     Err(_halt) => break,
                 },
             }
         }
-        Ok(results)
+        budget::exceeded().map_or(Ok(results), |why| Err(JqError::Run(why.to_owned())))
     }
 
     /// The `filterResult` of a hook: `null` for no result, the value for one, an array for several.
@@ -232,6 +237,17 @@ mod tests {
     )]
     #[case::delete_in_null("del(.a.b)", "{}", "{}")]
     #[case::location("1 |\n$__loc__", "{}", r#"{"file":"\u003ctop-level\u003e","line":2}"#)]
+    #[case::repeat("[limit(3; 1 | repeat(. * 2))]", "{}", "[2,4,8]")]
+    #[case::recurse("[recurse], [recurse(.a; . != null)]", r#"{"a":{}}"#, r#"[[{"a":{}},{}],[{"a":{}},{}]]"#)]
+    #[case::paths_of_all(
+        "[paths], [path(..)], [path(.a[])]",
+        r#"{"a":[1]}"#,
+        r#"[[["a"],["a",0]],[[],["a"],["a",0]],[["a",0]]]"#
+    )]
+    #[case::range_down("[range(3; 0; -2)], [range(0, 1; 2)]", "{}", "[[3,1],[0,1,1]]")]
+    #[case::times("\"ab\" * 2, 3 * 2, ({a: 1} * {b: 2})", "{}", r#"["abab",6,{"a":1,"b":2}]"#)]
+    #[case::times_in_order("[(6, 4) * (1, 2)]", "{}", "[6,4,12,8]")]
+    #[case::times_nothing("\"ab\" * 0", "{}", "null")]
     #[case::join_null(r#"join("-")"#, r#"["a",null,1]"#, r#""a--1""#)]
     #[case::numbers(
         "[1, 1.0, 1.50, 1e3, 1e17, 123456789012345678, 0.1, -0, 3.0e-7]",
@@ -250,6 +266,37 @@ mod tests {
     #[case::empty("")]
     fn bad_programs_do_not_compile(#[case] filter: &str) {
         assert!(matches!(Filter::compile(filter), Err(JqError::Compile(_))));
+    }
+
+    #[rstest]
+    #[case::recursion("def f: f; f")]
+    #[case::recursion_that_collects("[def f: 1, f; f]")]
+    #[case::deep_recursion("def f: [f]; f")]
+    #[case::deep_recursion_of_the_library("def f: .[0] |= f; [[0]] | f")]
+    #[case::range("[range(1e18)]")]
+    #[case::fold("reduce range(1e18) as $i (0; . + $i)")]
+    #[case::until("until(false; .)")]
+    #[case::while_loop("last(while(true; .))")]
+    #[case::repeat("last(repeat(.))")]
+    #[case::recurse("last(recurse(.))")]
+    #[case::product("[range(400)] | [.[] + .[] + .[] + .[]] | length")]
+    #[case::combinations("[range(64) | [0, 1]] | last(combinations)")]
+    #[case::every_level("last(range(1e4) | {a: {b: {}}} | .. | .. | .. | .. | range(1000))")]
+    #[case::string("\"x\" * 1e12 | length")]
+    #[case::list(".[1e12] = 1 | length")]
+    #[case::caught("[try last(range(1e18)) catch 1, 2]")]
+    #[case::caught_again_and_again("def f: try error catch f; f")]
+    fn what_does_not_end_is_ended(#[case] filter: &str) {
+        assert!(matches!(apply(filter, "null"), Err(JqError::Run(_))));
+    }
+
+    #[test]
+    fn a_filter_is_ended_for_one_object_only() {
+        let filter = Filter::compile("[range(.)] | length").unwrap();
+        let run = |n: usize| filter.filter_result(Val::from(n));
+        let error = run(1_000_000_000).unwrap_err().to_string();
+        assert!(error.starts_with("jqFilter failed: it did not end within "), "{error}");
+        assert_eq!(run(1000), Ok(b"1000".to_vec()));
     }
 
     #[test]

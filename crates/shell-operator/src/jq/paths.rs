@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use jaq_json::{Map, Num, Val};
 
+/// Most items of an array that is made longer by setting one.
+const LONGEST: usize = 1 << 20;
+
 /// `value` with `new` at `path`.
 pub(super) fn set(value: Val, path: &[Val], new: Val) -> Result<Val, String> {
     let Some((key, rest)) = path.split_first() else { return Ok(new) };
@@ -24,6 +27,9 @@ pub(super) fn set(value: Val, path: &[Val], new: Val) -> Result<Val, String> {
         (Val::Arr(mut items), Val::Num(number)) => {
             let items_mut = Arc::make_mut(&mut items);
             let index = index(number, items_mut.len()).ok_or("out of bounds negative array index")?;
+            if index > LONGEST {
+                return Err(format!("an array must not have more than {LONGEST} items"));
+            }
             if index >= items_mut.len() {
                 items_mut.resize(index + 1, Val::Null);
             }

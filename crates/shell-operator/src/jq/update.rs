@@ -1,4 +1,4 @@
-//! Assignments, slices of nothing, division by zero and `$__loc__` as jq does them.
+//! Assignments, slices of nothing, division by zero and `$__loc__` as jq does them; steps that are counted.
 //!
 //! jaq updates in place and refuses to go through what is not there: `null | .a = 1` is an error. In jq it makes
 //! the object, and hooks count on it (`.metadata.labels.x = "y"` for an object without labels). So assignments
@@ -27,6 +27,8 @@ def del(f): delpaths([path(f)]);
 const RIGHT: &str = "$__right";
 /// Name of the variable that holds what a path with a slice begins at.
 const WHOLE: &str = "$__whole";
+/// Name of the variable that holds nothing, after a step was counted.
+const STEP: &str = "$__step";
 /// Variable of jq that says where in the program it stands.
 const LOCATION: &str = "$__loc__";
 
@@ -69,16 +71,19 @@ impl<'s> Rewriter<'s> {
                 Term::IfThenElse(branches.into_iter().map(branch).collect(), otherwise)
             }
             Term::Def(definitions, inner) => {
-                let definition = |def: Def<_>| Def { body: self.term(def.body), ..def };
+                let definition = |def: Def<_>| Def { body: counted(self.term(def.body)), ..def };
                 Term::Def(definitions.into_iter().map(definition).collect(), self.boxed(inner))
             }
             Term::Call(name, arguments) => Term::Call(name, self.terms(arguments)),
             Term::Path(inner, Path(parts)) => {
                 let part = |(part, optional)| (self.path_part(part), optional);
-                slices_of_null(self.boxed(inner), parts.into_iter().map(part).collect())
+                let iterates = parts.iter().any(|(part, _)| matches!(part, Part::Range(None, None)));
+                let path = slices_of_null(self.boxed(inner), parts.into_iter().map(part).collect());
+                if iterates { Term::Call("_steps", vec![path]) } else { path }
             }
+            Term::Recurse => Term::Call("_steps", vec![Term::Recurse]),
             Term::Var(name) if name == LOCATION => self.location(name),
-            other @ (Term::Id | Term::Recurse | Term::Num(_) | Term::Break(_) | Term::Var(_)) => other,
+            other @ (Term::Id | Term::Num(_) | Term::Break(_) | Term::Var(_)) => other,
         }
     }
 
@@ -145,6 +150,12 @@ fn slices_of_null<'s>(
     Term::BinOp(Box::new(Term::Id), BinaryOp::Pipe(Some(Pattern::Var(WHOLE))), Box::new(path))
 }
 
+/// The body of a definition, which may call itself: each call is a step.
+fn counted(body: Term<&str>) -> Term<&str> {
+    let bind = BinaryOp::Pipe(Some(Pattern::Var(STEP)));
+    Term::BinOp(Box::new(Term::Call("_step", Vec::new())), bind, Box::new(body))
+}
+
 fn operation<'s>(left: Term<&'s str>, op: BinaryOp<&'s str>, right: Term<&'s str>) -> Term<&'s str> {
     let with_right = |call: Term<&'s str>| {
         let pipe = BinaryOp::Pipe(Some(Pattern::Var(RIGHT)));
@@ -160,6 +171,7 @@ fn operation<'s>(left: Term<&'s str>, op: BinaryOp<&'s str>, right: Term<&'s str
         BinaryOp::UpdateMath(math) => with_right(modify(BinaryOp::Math(math))),
         BinaryOp::UpdateAlt => with_right(modify(BinaryOp::Alt)),
         BinaryOp::Math(Math::Div) => Term::Call("_divide", vec![right, left]),
+        BinaryOp::Math(Math::Mul) => Term::Call("_multiply", vec![right, left]),
         other => Term::BinOp(Box::new(left), other, Box::new(right)),
     }
 }
