@@ -11,6 +11,9 @@ use tempfile::TempDir;
 
 use crate::programs;
 
+/// Certificate and key of X.509 version 1, as `openssl x509` makes them without extensions.
+const VERSION_1: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/x509-v1/client");
+
 /// etcd, kube-apiserver and kube-controller-manager. They end with this value, or with the test's process.
 pub(crate) struct ControlPlane {
     dir: TempDir,
@@ -49,6 +52,15 @@ impl ControlPlane {
     pub(crate) fn limited_kubeconfig(&self) -> PathBuf {
         let path = self.dir.path().join("limited");
         std::fs::write(&path, self.kubeconfig_text("limited")).unwrap();
+        path
+    }
+
+    /// A kubeconfig of the user `nobody`, whose certificate is of X.509 version 1.
+    pub(crate) fn version_1_kubeconfig(&self) -> PathBuf {
+        let path = self.dir.path().join("version-1");
+        let own = self.dir.path().join("limited");
+        let text = self.kubeconfig_text("limited");
+        std::fs::write(&path, text.replace(&own.display().to_string(), VERSION_1)).unwrap();
         path
     }
 
@@ -111,7 +123,7 @@ impl ControlPlane {
             "--bind-address=127.0.0.1".to_owned(),
             format!("--tls-cert-file={}", file("server.crt")),
             format!("--tls-private-key-file={}", file("server.key")),
-            format!("--client-ca-file={}", file("ca.crt")),
+            format!("--client-ca-file={}", file("clients.crt")),
             format!("--service-account-key-file={}", file("server.pub")),
             format!("--service-account-signing-key-file={}", file("server.key")),
             "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
@@ -204,6 +216,9 @@ fn write_certificates(dir: &Path) {
     ca.distinguished_name.push(DnType::CommonName, "test-ca");
     let ca_cert = ca.self_signed(&ca_key).unwrap();
     std::fs::write(dir.join("ca.crt"), ca_cert.pem()).unwrap();
+    // Who made that of version 1 is not known any more: the API server trusts it by itself.
+    let version_1 = std::fs::read_to_string(format!("{VERSION_1}.crt")).unwrap();
+    std::fs::write(dir.join("clients.crt"), ca_cert.pem() + &version_1).unwrap();
     let issuer = Issuer::new(ca, ca_key);
     for (name, group) in [("server", ""), ("admin", "system:masters"), ("limited", "nobody")] {
         let key = KeyPair::generate().unwrap();

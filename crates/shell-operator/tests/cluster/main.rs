@@ -5,6 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod client;
 mod commands;
 mod control_plane;
 mod faults;
