@@ -1,9 +1,41 @@
 //! Paths of the API, and what its errors mean for the person who reads the log.
 
+use http::Request;
+use http::header::ACCEPT;
+
 use super::Selection;
 
+/// What is asked for when nothing but the metadata of objects matters. API servers behind an aggregation layer may not know
+/// it, and send whole objects.
+const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+const METADATA_ONLY_LIST: &str =
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+
+/// A request for a page of a list of `selection`.
+pub(super) fn list(
+    selection: &Selection,
+    parameters: &[(&str, &str)],
+    metadata_only: bool,
+) -> Result<Request<Vec<u8>>, String> {
+    get(&query(selection, parameters), metadata_only.then_some(METADATA_ONLY_LIST))
+}
+
+/// A request for the changes of `selection`.
+pub(super) fn watch(
+    selection: &Selection,
+    parameters: &[(&str, &str)],
+    metadata_only: bool,
+) -> Result<Request<Vec<u8>>, String> {
+    get(&query(selection, parameters), metadata_only.then_some(METADATA_ONLY))
+}
+
+fn get(path: &str, accept: Option<&'static str>) -> Result<Request<Vec<u8>>, String> {
+    let request = Request::get(path).header(ACCEPT, accept.unwrap_or("application/json"));
+    request.body(Vec::new()).map_err(|error| error.to_string())
+}
+
 /// Path and query for a list or watch of `selection`.
-pub(super) fn query(selection: &Selection, parameters: &[(&str, &str)]) -> String {
+fn query(selection: &Selection, parameters: &[(&str, &str)]) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
     for (key, value) in [("labelSelector", &selection.labels), ("fieldSelector", &selection.fields)] {
         if !value.is_empty() {

@@ -43,6 +43,11 @@ impl Needs {
         *self != Self::All && views.iter().all(timeless)
     }
 
+    /// Whether nothing outside of an object's metadata is needed.
+    pub(super) fn are_metadata(&self) -> bool {
+        matches!(self, Self::Members(members) if members.iter().all(|(key, _)| key == "metadata"))
+    }
+
     fn add(&mut self, keys: &[String]) {
         let Some((key, rest)) = keys.split_first() else {
             *self = Self::All;
@@ -276,6 +281,19 @@ mod tests {
     fn the_needs_decide_unless_more_matters(#[case] filters: &[&str], #[case] expected: bool) {
         let views: Vec<View> = filters.iter().map(|filter| view(filter, false)).collect();
         assert_eq!(Needs::of(&views).decide(&views), expected);
+    }
+
+    #[rstest]
+    #[case::names_only(&[""], true)]
+    #[case::metadata(&[".metadata.labels", ".metadata | .name"], true)]
+    #[case::more(&[".metadata.labels", ".data.k"], false)]
+    #[case::kind(&["[.kind, .metadata.name]"], false)]
+    #[case::everything(&["."], false)]
+    fn metadata_is_enough_when_nothing_else_is_read(#[case] filters: &[&str], #[case] expected: bool) {
+        let views: Vec<View> = filters.iter().map(|filter| view(filter, false)).collect();
+        assert_eq!(Needs::of(&views).are_metadata(), expected);
+        let kept = View { keep_object: true, ..view(".metadata.name", false) };
+        assert!(!Needs::of(&[kept]).are_metadata());
     }
 
     /// Wherever the text is cut, there is no panic and no end of reading beyond it.

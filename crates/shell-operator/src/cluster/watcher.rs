@@ -43,6 +43,8 @@ pub(super) struct Watcher {
     views: Vec<View>,
     /// What the views need of an object.
     needs: Needs,
+    /// Whether that is in their metadata, so that the API server need not send the rest.
+    metadata_only: bool,
     /// How the texts of objects are told apart, when nothing but what the filters read matters.
     fingerprints: Option<RandomState>,
     client: Client,
@@ -88,7 +90,8 @@ impl Watcher {
         let views = watch.lock().store.views.clone();
         let needs = Needs::of(&views);
         let fingerprints = needs.decide(&views).then(RandomState::new);
-        Self { watch, views, needs, fingerprints, client, sink, metrics, pace }
+        let metadata_only = needs.are_metadata();
+        Self { watch, views, needs, metadata_only, fingerprints, client, sink, metrics, pace }
     }
 
     /// Lists and watches without an end.
@@ -157,7 +160,7 @@ impl Watcher {
             if !next.is_empty() {
                 parameters.push(("continue", &next));
             }
-            let request = get(&api::query(self.watch.selection(), &parameters))?;
+            let request = api::list(self.watch.selection(), &parameters, self.metadata_only)?;
             let body = self.client.request_stream(request).await.map_err(|error| api::explain(&error))?;
             let meta = self.read_page(body).await?;
             if meta.next.is_empty() {
@@ -207,7 +210,7 @@ impl Watcher {
             ("timeoutSeconds", WATCH_SECONDS),
             ("resourceVersion", &from),
         ];
-        let request = match get(&api::query(self.watch.selection(), &parameters)) {
+        let request = match api::watch(self.watch.selection(), &parameters, self.metadata_only) {
             Ok(request) => request,
             Err(reason) => return End::Broken(reason),
         };
@@ -394,10 +397,6 @@ impl Watcher {
         }
         state.subscribers.iter_mut().for_each(|subscriber| subscriber.announce = false);
     }
-}
-
-fn get(path: &str) -> Result<http::Request<Vec<u8>>, String> {
-    http::Request::get(path).body(Vec::new()).map_err(|error| error.to_string())
 }
 
 /// Waits, and doubles the next pause.

@@ -12,6 +12,7 @@ mod faults;
 mod hooks;
 mod leader;
 mod library;
+mod metadata;
 mod operator;
 mod orphans;
 mod programs;
