@@ -3,13 +3,18 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use http::HeaderValue;
 use http::header::USER_AGENT;
+use http::{HeaderValue, Request};
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
 use kube::Client;
-use kube::client::ClientBuilder;
+use kube::client::{Body, ClientBuilder, ConfigExt};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use tower::{BoxError, ServiceBuilder};
 
 use super::api::chain;
+use super::connector::Connector;
 use super::limit::Guard;
 use crate::metrics::ClientMetrics;
 
@@ -78,7 +83,33 @@ pub async fn connect(
     config.headers.push((USER_AGENT, HeaderValue::from_static(AGENT)));
     let address = config.cluster_url.to_string();
     let guard = Guard::new(settings.limit, metrics(address.trim_end_matches('/')));
+    // Proxies and retries are the library's business.
+    if settings.timeout.is_none() && config.proxy_url.is_none() && !config.default_retry {
+        return direct(&config, &guard);
+    }
     Ok(ClientBuilder::try_from(config)?.with_layer(&guard).build())
+}
+
+/// A client whose connections read from the socket in large pieces, as watches need it.
+fn direct(config: &Config, guard: &Guard) -> Result<Client, ClientError> {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_connect_timeout(config.connect_timeout);
+    let https = config.rustls_https_connector_with_connector(Connector(tcp))?;
+    let http: legacy::Client<_, Body> = legacy::Client::builder(TokioExecutor::new()).build(https);
+    let service = ServiceBuilder::new()
+        .layer(guard)
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer()?)
+        .layer(config.extra_headers_layer()?)
+        .map_request(|request: Request<Body>| {
+            // As the library does it for the other clients.
+            tracing::debug!(target: "kube_client", method = %request.method(), url = %request.uri(), "requesting");
+            request
+        })
+        .map_err(BoxError::from)
+        .service(http);
+    Ok(ClientBuilder::new(service, config.default_namespace.clone()).build())
 }
 
 async fn configuration(settings: &ClientSettings) -> Result<Config, ClientError> {

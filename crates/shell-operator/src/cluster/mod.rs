@@ -7,6 +7,7 @@
 
 mod api;
 mod client;
+mod connector;
 mod crypto;
 #[cfg(test)]
 mod fuzz;
