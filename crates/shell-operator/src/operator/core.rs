@@ -1,7 +1,7 @@
-//! All state of a running operator, and what every task of a queue goes through.
+//! What all parts of a running operator share, and what every task of a queue goes through.
 //!
-//! Its parts are the hooks (`active`, `reload`), what is done for a task (`enable`, `run`), what makes tasks (`sink`,
-//! `schedules`), and what is shown to the outside (`http`, `debug`).
+//! Its methods are its life (`start`) and what is done for a task (`enable`, `run`). The other parts are values of their
+//! own, which have it: `reload` replaces the hooks, `webhooks` makes the API server ask them, `http` and `debug` show it.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,6 @@ use super::log_level::LogLevel;
 use super::runner::Runner;
 use super::schedules::Schedules;
 use crate::cluster::Hub;
-use crate::hook::Loader;
 use crate::metrics::OperatorMetrics;
 use crate::queue::{BindingType, Handler, Outcome, Queue, Queues, Task, Work};
 
@@ -26,13 +25,9 @@ pub(super) struct Core {
     pub(super) settings: Settings,
     pub(super) log_level: LogLevel,
     pub(super) hooks: ActiveHooks,
-    /// Loads hooks that are programs.
-    pub(super) loader: Option<Loader>,
     pub(super) runner: Runner,
     /// Told when the set of hooks has been replaced.
     pub(super) hooks_changed: tokio::sync::watch::Sender<()>,
-    /// Kinds of admission configurations that lead to this operator.
-    pub(super) registered: Mutex<BTreeSet<&'static str>>,
     /// Why the hooks in the directory are not those that are active.
     pub(super) reload_failure: Mutex<Option<String>>,
     pub(super) queues: Queues,

@@ -19,7 +19,7 @@ use nix::time::{ClockId, clock_gettime};
 use super::active::{HookSet, HookState, first_tasks};
 use super::core::Core;
 use crate::config::MAIN_QUEUE;
-use crate::hook::{Hook, LoadError, Stamps, stamps};
+use crate::hook::{Hook, LoadError, Loader, Stamps, stamps};
 
 /// Time between looks. What has changed is taken over when it is the same at two of them: files may be half written.
 const LOOK: Duration = Duration::from_secs(1);
@@ -33,19 +33,25 @@ const SHARE: Duration = Duration::from_secs(5);
 /// What a look saw: the stamps, or why there are none.
 type Seen = Result<Stamps, String>;
 
-impl Core {
+/// Takes over hooks that are programs.
+pub(super) struct Reloader {
+    pub(super) core: Arc<Core>,
+    pub(super) loader: Loader,
+}
+
+impl Reloader {
     /// Takes over changes of the hooks until the operator ends.
-    pub(super) async fn follow_hooks(self: Arc<Self>) {
-        let Some(dir) = self.settings.hooks_dir.clone() else { return };
+    pub(super) async fn run(self) {
+        let Some(dir) = self.core.settings.hooks_dir.clone() else { return };
         let loaded = |state: &Arc<HookState>| {
             let program = state.hook.program()?;
             Some((program.path.clone(), program.source.stamp()))
         };
-        let mut tried: Seen = Ok(self.hooks.get().values().filter_map(loaded).collect());
+        let mut tried: Seen = Ok(self.core.hooks.get().values().filter_map(loaded).collect());
         let (mut before, mut pause, mut failed_at) = (tried.clone(), LOOK, None::<Instant>);
         loop {
             tokio::select! {
-                () = self.stop.cancelled() => return,
+                () = self.core.stop.cancelled() => return,
                 () = tokio::time::sleep(pause) => {}
             }
             let dir = dir.clone();
@@ -63,10 +69,9 @@ impl Core {
     }
 
     /// Loads the hooks anew; false when some are wrong and the old ones stay.
-    async fn reload(self: &Arc<Self>) -> bool {
-        let known: Vec<Arc<Hook>> = self.hooks.get().values().map(|state| state.hook.clone()).collect();
-        let Some(loader) = &self.loader else { return true };
-        let result = loader.load(&known).await;
+    async fn reload(&self) -> bool {
+        let known: Vec<Arc<Hook>> = self.core.hooks.get().values().map(|state| state.hook.clone()).collect();
+        let result = self.loader.load(&known).await;
         self.note_reload(result.as_ref().err());
         let Ok(mut hooks) = result else { return false };
         hooks.extend(known.into_iter().filter(|hook| hook.program().is_none()));
@@ -75,9 +80,9 @@ impl Core {
     }
 
     fn note_reload(&self, error: Option<&LoadError>) {
-        self.metrics.hooks_reloaded(error.is_none());
+        self.core.metrics.hooks_reloaded(error.is_none());
         let text = error.map(ToString::to_string);
-        let mut failure = self.reload_failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failure = self.core.reload_failure.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(error) = text.as_ref().filter(|text| failure.as_ref() != Some(text)) {
             tracing::error!(
                 error,
@@ -87,8 +92,8 @@ impl Core {
         *failure = text;
     }
 
-    async fn activate(self: &Arc<Self>, hooks: Vec<Arc<Hook>>) {
-        let old = self.hooks.get();
+    async fn activate(&self, hooks: Vec<Arc<Hook>>) {
+        let old = self.core.hooks.get();
         let (mut set, mut fresh) = (HookSet::new(), Vec::new());
         for hook in hooks {
             let earlier = old.get(&hook.name);
@@ -110,15 +115,15 @@ impl Core {
             ended = names(&gone),
             "Hooks have changed and are taken over."
         );
-        if !self.standby.load(Ordering::SeqCst) {
+        if !self.core.standby.load(Ordering::SeqCst) {
             self.share_watches(&fresh).await;
         }
         self.replace(set, &fresh, &gone);
     }
 
     /// Lets new hooks read watches before those that they replace give them up.
-    async fn share_watches(self: &Arc<Self>, fresh: &[Arc<HookState>]) {
-        let (operator, states) = (self.clone(), fresh.to_vec());
+    async fn share_watches(&self, fresh: &[Arc<HookState>]) {
+        let (operator, states) = (self.core.clone(), fresh.to_vec());
         let work = async move {
             join_all(states.iter().map(|state| operator.prepare(state))).await;
             operator.hub.start();
@@ -127,39 +132,39 @@ impl Core {
         let _ = tokio::time::timeout(SHARE, tokio::spawn(work)).await;
     }
 
-    fn replace(self: &Arc<Self>, set: HookSet, fresh: &[Arc<HookState>], gone: &[Arc<HookState>]) {
-        let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
-        self.hooks.replace(set);
+    fn replace(&self, set: HookSet, fresh: &[Arc<HookState>], gone: &[Arc<HookState>]) {
+        let workers = self.core.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        self.core.hooks.replace(set);
         for state in gone {
             state.retire();
-            self.schedules.disable(&state.hook.name);
-            self.metrics.forget_state(&state.hook.name);
-            state.monitors.iter().for_each(|monitor| self.hub.detach(monitor));
+            self.core.schedules.disable(&state.hook.name);
+            self.core.metrics.forget_state(&state.hook.name);
+            state.monitors.iter().for_each(|monitor| self.core.hub.detach(monitor));
         }
         self.drop_tasks(gone);
-        let main = self.queues.get_or_create(MAIN_QUEUE).0;
-        if self.standby.load(Ordering::SeqCst) {
+        let main = self.core.queues.get_or_create(MAIN_QUEUE).0;
+        if self.core.standby.load(Ordering::SeqCst) {
             // Nothing has begun: all of it is as at a start.
             main.remove(|_| true);
-            main.push(first_tasks(self.hooks.get().values().map(|state| &**state)));
+            main.push(first_tasks(self.core.hooks.get().values().map(|state| &**state)));
         } else {
             main.push(first_tasks(fresh.iter().map(|state| &**state)));
         }
         for name in fresh.iter().flat_map(|state| state.hook.config.queues()) {
-            self.queues.get_or_create(name);
+            self.core.queues.get_or_create(name);
         }
         drop(workers);
-        self.start_workers();
-        self.hooks_changed.send_replace(());
+        self.core.start_workers();
+        self.core.hooks_changed.send_replace(());
     }
 
     /// Drops what waits to be done for hooks that are no longer active.
     fn drop_tasks(&self, gone: &[Arc<HookState>]) {
-        for queue in self.queues.all() {
+        for queue in self.core.queues.all() {
             let dropped =
                 queue.remove(|task| gone.iter().any(|state| Arc::ptr_eq(&state.hook.name, &task.hook)));
             for task in dropped.iter().filter(|task| task.failures > 0) {
-                self.metrics.hook_failing(&task.hook, queue.name(), false);
+                self.core.metrics.hook_failing(&task.hook, queue.name(), false);
             }
         }
     }

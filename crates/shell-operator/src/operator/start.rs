@@ -20,10 +20,12 @@ use super::debug::Socket;
 use super::http::{self, Shown};
 use super::leader::Election;
 use super::log_level::LogLevel;
+use super::reload::Reloader;
 use super::runner::Runner;
 use super::schedules::Schedules;
 use super::sink::QueueSink;
 use super::tmp_dir;
+use super::webhooks::Webhooks;
 use crate::cluster::{self, ClientError, ClientSettings, Hub};
 use crate::config::MAIN_QUEUE;
 use crate::hook::{self, Hook, LoadError, Loader};
@@ -121,14 +123,14 @@ pub(super) async fn start(mut builder: Builder) -> Result<Handle, StartError> {
     if hooks.iter().any(|hook| !hook.config.kubernetes.is_empty()) {
         wait_for_api(&clients, settings.kube_timeout, &stop).await?;
     }
-    let core = Core::new(settings, logger, (loader, hooks), (clients, metrics), (tasks, stop));
+    let core = Core::new(settings, logger, hooks, (clients, metrics), (tasks, stop));
     let core = Arc::new(core);
     let _ = shown.operator.set(core.clone());
     let running = core.clone();
     let run = tokio::spawn(async move {
         // Until the end, because hooks may run until then.
         let _in_use = in_use;
-        running.run(socket).await
+        running.run(socket, loader).await
     });
     Ok(Handle { core, run })
 }
@@ -242,7 +244,7 @@ impl Core {
     fn new(
         settings: Settings,
         logger: Logger,
-        (loader, hooks): (Option<Loader>, Vec<Arc<Hook>>),
+        hooks: Vec<Arc<Hook>>,
         (clients, metrics): (Clients, OperatorMetrics),
         (tasks, stop): (TaskTracker, CancellationToken),
     ) -> Self {
@@ -279,9 +281,7 @@ impl Core {
             schedules: Schedules::default(),
             prepared: tokio::sync::OnceCell::new(),
             hooks,
-            loader,
             hooks_changed: tokio::sync::watch::Sender::default(),
-            registered: Mutex::default(),
             reload_failure: Mutex::default(),
             settings,
             log_level: LogLevel::new(logger),
@@ -291,8 +291,8 @@ impl Core {
         }
     }
 
-    async fn run(self: Arc<Self>, socket: Option<Socket>) -> Result<(), StartError> {
-        self.show(socket);
+    async fn run(self: Arc<Self>, socket: Option<Socket>, loader: Option<Loader>) -> Result<(), StartError> {
+        self.start_endpoints(socket, loader);
         let election = self.settings.lease.clone().map(|lease| Election::new(self.api.clone(), lease));
         let mut lost = false;
         match &election {
@@ -344,12 +344,12 @@ impl Core {
         Err(StartError::LeaseLost)
     }
 
-    /// Starts what people and probes look at.
-    fn show(self: &Arc<Self>, socket: Option<Socket>) {
+    /// Starts what goes on whether this replica acts or not: metrics, the debug endpoint, and looking for new hooks.
+    fn start_endpoints(self: &Arc<Self>, socket: Option<Socket>, loader: Option<Loader>) {
         let operator = self.clone();
         self.tasks.spawn(async move { operator.tick().await });
-        if self.settings.hooks_reload {
-            self.tasks.spawn(self.clone().follow_hooks());
+        if let Some(loader) = loader.filter(|_| self.settings.hooks_reload) {
+            self.tasks.spawn(Reloader { core: self.clone(), loader }.run());
         }
         let Some(socket) = socket else { return };
         let operator = self.clone();
@@ -370,7 +370,7 @@ impl Core {
         let operator = self.clone();
         self.tasks.spawn(async move { operator.schedules.run(&operator.queues, &operator.stop).await });
         let operator = self.clone();
-        self.tasks.spawn(async move { operator.serve_webhooks().await });
+        self.tasks.spawn(Webhooks::new(operator).run());
     }
 
     /// Gives each queue a worker that has none, unless another replica acts.

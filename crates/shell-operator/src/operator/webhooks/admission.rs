@@ -10,10 +10,10 @@ use axum::response::{IntoResponse, Response as HttpResponse};
 use axum::routing::post;
 use axum::{Json, Router};
 
+use super::Webhooks;
 use crate::config::AdmissionBinding;
 use crate::context::{BindingContext, Event};
 use crate::operator::active::HookState;
-use crate::operator::core::Core;
 use crate::queue::BindingType;
 use crate::webhook::admission::{Response, Review};
 use crate::webhook::path_of;
@@ -24,16 +24,16 @@ const AT_ONCE: usize = 64;
 /// Largest question in bytes: an object before and after a change, of which the API server takes 3 MiB each.
 const LARGEST: usize = 16 << 20;
 
-pub(super) fn router(operator: Arc<Core>) -> Router {
+pub(super) fn router(webhooks: Arc<Webhooks>) -> Router {
     Router::new()
         .route("/hooks/{*id}", post(answer))
         .layer(DefaultBodyLimit::disable())
         .layer(from_fn_with_state(Limits::new(AT_ONCE, LARGEST), limit))
-        .with_state(operator)
+        .with_state(webhooks)
 }
 
 async fn answer(
-    State(operator): State<Arc<Core>>,
+    State(webhooks): State<Arc<Webhooks>>,
     Path(id): Path<String>,
     headers: HeaderMap,
     body: String,
@@ -49,11 +49,11 @@ async fn answer(
         Ok(review) => review,
         Err(error) => return (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
     };
-    let response = operator.admit(&id, review.context()).await;
+    let response = webhooks.admit(&id, review.context()).await;
     Json(review.reply(&response)).into_response()
 }
 
-impl Core {
+impl Webhooks {
     async fn admit(self: &Arc<Self>, id: &str, review: String) -> Response {
         let Some((state, binding, kind)) = self.admission_binding(id) else {
             return Response::refusal(500, format!("there is no hook for '{id}'"));
@@ -70,7 +70,7 @@ impl Core {
             snapshots: binding.include_snapshots_from.clone().into(),
         };
         let seconds = u64::try_from(binding.timeout_seconds).unwrap_or_default();
-        let answer = self.answer(state.clone(), kind, context, Duration::from_secs(seconds)).await;
+        let answer = self.core.answer(state.clone(), kind, context, Duration::from_secs(seconds)).await;
         match answer.and_then(|text| Response::parse(&text)) {
             Ok(response) => response,
             // What went wrong is in the log; whoever sent the request need not know it.
@@ -84,7 +84,7 @@ impl Core {
     /// The binding with this id; of hooks that use one name the last one in the order of paths.
     fn admission_binding(&self, id: &str) -> Option<(Arc<HookState>, AdmissionBinding, BindingType)> {
         let mut found = None;
-        for state in self.hooks.get().values() {
+        for state in self.core.hooks.get().values() {
             let config = &state.hook.config;
             let validating = config.validating.iter().map(|binding| (binding, BindingType::Validating));
             let mutating = config.mutating.iter().map(|binding| (binding, BindingType::Mutating));

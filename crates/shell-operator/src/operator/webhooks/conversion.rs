@@ -10,8 +10,8 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::post;
 use axum::{Json, Router};
 
+use super::Webhooks;
 use crate::context::{BindingContext, Event};
-use crate::operator::core::Core;
 use crate::queue::BindingType;
 use crate::webhook::conversion::{Object, Reply, Request, Review, parse_response, source_versions};
 use crate::webhook::server::{Limits, limit};
@@ -24,33 +24,33 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Largest question in bytes: the API server has a whole list converted at once.
 const LARGEST: usize = 256 << 20;
 
-pub(super) fn router(operator: Arc<Core>) -> Router {
+pub(super) fn router(webhooks: Arc<Webhooks>) -> Router {
     Router::new()
         .route("/{crd}", post(answer))
         .layer(DefaultBodyLimit::disable())
         .layer(from_fn_with_state(Limits::new(AT_ONCE, LARGEST), limit))
-        .with_state(operator)
+        .with_state(webhooks)
 }
 
 async fn answer(
-    State(operator): State<Arc<Core>>,
+    State(webhooks): State<Arc<Webhooks>>,
     Path(crd): Path<String>,
     body: Bytes,
 ) -> Result<Json<Reply>, (StatusCode, String)> {
     let review: Review = serde_json::from_slice(&body)
         .map_err(|error| (StatusCode::BAD_REQUEST, format!("this is no ConversionReview: {error}\n")))?;
-    let result = operator.convert(&crd, &review.request).await;
+    let result = webhooks.convert(&crd, &review.request).await;
     if let Err(error) = &result {
         tracing::error!(crd, error, "conversion failed");
     }
     Ok(Json(review.request.reply(result)))
 }
 
-impl Core {
+impl Webhooks {
     /// What all hooks can convert.
     pub(super) fn conversions(&self) -> Conversions {
         let mut conversions = Conversions::default();
-        for state in self.hooks.get().values() {
+        for state in self.core.hooks.get().values() {
             for (binding, config) in state.hook.config.conversions.iter().enumerate() {
                 for rule in &config.rules {
                     let step = Step { hook: state.hook.name.clone(), binding, rule: rule.clone() };
@@ -87,7 +87,7 @@ impl Core {
         objects: &[Object],
     ) -> Result<Vec<Object>, String> {
         let failed = || format!("Hook failed to convert to {}", request.desired_api_version);
-        let hooks = self.hooks.get();
+        let hooks = self.core.hooks.get();
         let state = hooks.get(&step.hook).ok_or_else(failed)?;
         let binding = state.hook.config.conversions.get(step.binding).ok_or_else(failed)?;
         let context = BindingContext {
@@ -100,7 +100,7 @@ impl Core {
             group: binding.group.as_deref().map(Into::into),
             snapshots: binding.include_snapshots_from.clone().into(),
         };
-        let text = self.answer(state.clone(), BindingType::Conversion, context, PATIENCE).await;
+        let text = self.core.answer(state.clone(), BindingType::Conversion, context, PATIENCE).await;
         let text = text.map_err(|_| failed())?;
         parse_response(&text, objects.len())
     }

@@ -8,15 +8,17 @@ mod conversion;
 mod register;
 mod secret;
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
 use tokio_util::sync::CancellationToken;
 
-use super::WebhookServer;
+use super::api::ObjectApi;
 use super::core::Core;
+use super::{WebhookServer, WebhookSettings};
 use crate::config::HookConfig;
 use crate::webhook::objects::Reach;
 use crate::webhook::server;
@@ -42,9 +44,24 @@ impl Kind {
     }
 }
 
-impl Core {
+/// What makes the API server ask hooks.
+pub(super) struct Webhooks {
+    core: Arc<Core>,
+    settings: WebhookSettings,
+    api: ObjectApi,
+    /// Kinds of admission configurations that lead to this operator.
+    registered: Mutex<BTreeSet<&'static str>>,
+}
+
+impl Webhooks {
+    /// Those that the hooks of `core` ask for.
+    pub(super) fn new(core: Arc<Core>) -> Arc<Self> {
+        let (settings, api) = (core.settings.webhooks.clone(), core.api.clone());
+        Arc::new(Self { core, settings, api, registered: Mutex::default() })
+    }
+
     /// Serves the webhooks that hooks ask for, until the operator ends.
-    pub(super) async fn serve_webhooks(self: Arc<Self>) {
+    pub(super) async fn run(self: Arc<Self>) {
         let serve = async |kind| {
             if self.wait_until_wanted(kind).await {
                 self.serve_kind(kind).await;
@@ -59,10 +76,10 @@ impl Core {
             Kind::Admission => !(config.validating.is_empty() && config.mutating.is_empty()),
             Kind::Conversion => !config.conversions.is_empty(),
         };
-        let mut changes = self.hooks_changed.subscribe();
-        while !self.hooks.get().values().any(|state| wanted(&state.hook.config)) {
+        let mut changes = self.core.hooks_changed.subscribe();
+        while !self.core.hooks.get().values().any(|state| wanted(&state.hook.config)) {
             tokio::select! {
-                () = self.stop.cancelled() => return false,
+                () = self.core.stop.cancelled() => return false,
                 _ = changes.changed() => {}
             }
         }
@@ -72,12 +89,12 @@ impl Core {
     /// One server and the objects that lead to it.
     async fn serve_kind(self: &Arc<Self>, kind: Kind) {
         let (mut server, router) = match kind {
-            Kind::Admission => (self.settings.webhooks.admission.clone(), admission::router(self.clone())),
-            Kind::Conversion => (self.settings.webhooks.conversion.clone(), conversion::router(self.clone())),
+            Kind::Admission => (self.settings.admission.clone(), admission::router(self.clone())),
+            Kind::Conversion => (self.settings.conversion.clone(), conversion::router(self.clone())),
         };
         let router = router.route("/healthz", get(async || "ok\n"));
         let listens = CancellationToken::new();
-        if !self.settings.webhooks.self_signed {
+        if !self.settings.self_signed {
             tokio::join!(
                 self.serve(&server, router, kind, &listens),
                 self.keep_registered(&server, kind, &listens)
@@ -101,7 +118,7 @@ impl Core {
                 listens.cancel();
             };
             let (router, tls) = (router.clone(), server.tls.clone());
-            let result = server::serve(router, server.listen, tls, self.stop.clone(), begun).await;
+            let result = server::serve(router, server.listen, tls, self.core.stop.clone(), begun).await;
             let Err(error) = result else { return };
             if !attempts.again(self, error).await {
                 return;
@@ -112,10 +129,10 @@ impl Core {
     /// Leads the API server here as soon as it is answered, and keeps it so.
     async fn keep_registered(&self, server: &WebhookServer, kind: Kind, listens: &CancellationToken) {
         let mut attempts = Attempts::new(kind, "registration");
-        let mut changes = self.hooks_changed.subscribe();
+        let mut changes = self.core.hooks_changed.subscribe();
         tokio::select! {
             () = listens.cancelled() => {}
-            () = self.stop.cancelled() => return,
+            () = self.core.stop.cancelled() => return,
         }
         loop {
             let go_on = match self.register_kind(server, kind).await {
@@ -146,13 +163,13 @@ impl Core {
     /// Waits; false when the operator ends meanwhile.
     async fn pause(&self, time: Duration) -> bool {
         tokio::select! {
-            () = self.stop.cancelled() => false,
+            () = self.core.stop.cancelled() => false,
             () = tokio::time::sleep(time) => true,
         }
     }
 
     fn reach(&self, server: &WebhookServer) -> Reach {
-        let webhooks = &self.settings.webhooks;
+        let webhooks = &self.settings;
         match &webhooks.external_host {
             Some(host) => {
                 let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
@@ -176,18 +193,18 @@ impl Attempts {
     }
 
     /// The part works.
-    fn good(&mut self, operator: &Core) {
+    fn good(&mut self, webhooks: &Webhooks) {
         self.last.clear();
-        operator.metrics.webhooks_failing(self.kind.as_str(), self.part, false);
+        webhooks.core.metrics.webhooks_failing(self.kind.as_str(), self.part, false);
     }
 
     /// Waits before the next attempt; false when the operator ends meanwhile.
-    async fn again(&mut self, operator: &Core, error: String) -> bool {
-        operator.metrics.webhooks_failing(self.kind.as_str(), self.part, true);
+    async fn again(&mut self, webhooks: &Webhooks, error: String) -> bool {
+        webhooks.core.metrics.webhooks_failing(self.kind.as_str(), self.part, true);
         if error != self.last {
             tracing::error!(error, "webhooks cannot be set up, trying again");
             self.last = error;
         }
-        operator.pause(AGAIN).await
+        webhooks.pause(AGAIN).await
     }
 }

@@ -6,9 +6,9 @@ use std::sync::{MutexGuard, PoisonError};
 use http::Method;
 use serde_json::{Value, json};
 
+use super::Webhooks;
 use crate::config::AdmissionBinding;
 use crate::operator::active::HookState;
-use crate::operator::core::Core;
 use crate::webhook::objects;
 
 const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1";
@@ -16,10 +16,10 @@ const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1";
 const OWNER: &str = "shell-operator/owner";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-impl Core {
+impl Webhooks {
     /// Creates or repairs the admission configurations.
     pub(super) async fn register_admission(&self, ca: Vec<u8>) -> Result<(), String> {
-        let states = self.hooks.get();
+        let states = self.core.hooks.get();
         let all = |of: fn(&HookState) -> &[AdmissionBinding]| -> Vec<&AdmissionBinding> {
             states.values().flat_map(|state| of(state)).collect()
         };
@@ -40,7 +40,7 @@ impl Core {
         if bindings.is_empty() && !self.registered().contains(kind) {
             return Ok(());
         }
-        let settings = &self.settings.webhooks;
+        let settings = &self.settings;
         let reach = self.reach(&settings.admission);
         let webhook = |binding| objects::webhook(binding, &settings.failure_policy, mutating, &reach, ca);
         // Names are unique in a configuration: of hooks that use one name the last one counts.
@@ -63,7 +63,7 @@ impl Core {
 
     /// What tells this operator, with all its replicas, from others.
     fn owner(&self) -> String {
-        let webhooks = &self.settings.webhooks;
+        let webhooks = &self.settings;
         format!("{}/{}", webhooks.namespace, webhooks.admission.service)
     }
 
@@ -105,7 +105,7 @@ impl Core {
 
     /// Leads the definitions of custom resources to the operator.
     pub(super) async fn register_conversions(&self, ca: Vec<u8>) -> Result<(), String> {
-        let reach = self.reach(&self.settings.webhooks.conversion);
+        let reach = self.reach(&self.settings.conversion);
         let mut missing = Vec::new();
         for crd in self.conversions().crds() {
             let path = format!("{DEFINITIONS}/{crd}");

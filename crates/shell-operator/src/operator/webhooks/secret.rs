@@ -13,15 +13,14 @@ use base64::engine::general_purpose::STANDARD;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{Attempts, Kind, LOOK};
+use super::{Attempts, Kind, LOOK, Webhooks};
 use crate::operator::WebhookServer;
-use crate::operator::core::Core;
 use crate::webhook::certificates::{Bundle, LIFETIME, self_signed};
 
 /// Time that the API server has to take over a new authority.
 const SETTLE: Duration = Duration::from_secs(5);
 
-impl Core {
+impl Webhooks {
     /// Puts certificates of its own where the server and the registration read them. Tries until it works; `None`
     /// when the operator ends before.
     pub(super) async fn begin_own_certificates(
@@ -47,7 +46,7 @@ impl Core {
 
     async fn put_own_certificates(&self, server: &mut WebhookServer) -> Result<Bundle, String> {
         let bundle = self.own_certificates(&server.service).await?;
-        let dir = self.settings.tmp_dir.join(format!("certificates-{}", server.service));
+        let dir = self.core.settings.tmp_dir.join(format!("certificates-{}", server.service));
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir);
         made.map_err(|error| format!("cannot make {}: {error}", dir.display()))?;
         server.ca = dir.join("ca.crt");
@@ -98,7 +97,7 @@ impl Core {
 
     /// The certificates in the Secret, which are made when there are none and renewed when they have a fault.
     async fn own_certificates(&self, service: &str) -> Result<Bundle, String> {
-        let settings = &self.settings.webhooks;
+        let settings = &self.settings;
         let namespace = &settings.namespace;
         if namespace.is_empty() {
             return Err("--webhook-self-signed needs --namespace, where the Secret is kept".to_owned());
