@@ -47,9 +47,15 @@ impl OperatorMetrics {
         self.add("live_ticks", Labels::new(), 1.0, "Ticks every 10 seconds while the operator lives.");
     }
 
-    /// Number of waiting tasks, and of reasons to run hooks in them.
+    /// Number of waiting tasks, and of reasons to run hooks in them; how long the first one has been the first.
     #[expect(clippy::cast_precision_loss, reason = "no queue is that long")]
-    pub fn queue_length(&self, queue: &str, length: usize, contexts: usize) {
+    pub fn queue_state(&self, queue: &str, length: usize, contexts: usize, busy_for: Duration) {
+        self.set(
+            "tasks_queue_head_seconds",
+            one("queue", queue),
+            busy_for.as_secs_f64(),
+            "How long the first task of a queue has been the first: it runs, waits for its turn, or fails.",
+        );
         self.set(
             "tasks_queue_contexts",
             one("queue", queue),

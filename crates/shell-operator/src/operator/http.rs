@@ -47,7 +47,8 @@ async fn readyz(State(shown): State<Arc<Shown>>) -> impl IntoResponse {
 async fn metrics(State(shown): State<Arc<Shown>>) -> impl IntoResponse {
     let Some(operator) = shown.operator.get() else { return plain(shown.metrics.text()) };
     for queue in operator.queues.all() {
-        operator.metrics.queue_length(queue.name(), queue.len(), queue.contexts());
+        let busy_for = queue.busy_for().unwrap_or_default();
+        operator.metrics.queue_state(queue.name(), queue.len(), queue.contexts(), busy_for);
     }
     for monitor in operator.hooks.get().values().flat_map(|state| &state.monitors) {
         let binding = &monitor.binding;

@@ -13,6 +13,7 @@ mod gate;
 mod http;
 mod leader;
 mod log_level;
+mod long_tasks;
 mod reload;
 mod run;
 mod runner;

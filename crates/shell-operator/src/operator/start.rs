@@ -20,6 +20,7 @@ use super::debug::Socket;
 use super::http::{self, Shown};
 use super::leader::Election;
 use super::log_level::LogLevel;
+use super::long_tasks::LongTasks;
 use super::reload::Reloader;
 use super::runner::Runner;
 use super::schedules::Schedules;
@@ -386,10 +387,12 @@ impl Core {
         }
     }
 
-    /// Signs of life for whoever watches the metrics.
+    /// Signs of life for whoever watches the metrics, and of what does not go on.
     async fn tick(&self) {
+        let mut long_tasks = LongTasks::default();
         loop {
             self.metrics.live_tick();
+            long_tasks.look(&self.queues);
             tokio::select! {
                 () = self.stop.cancelled() => return,
                 () = tokio::time::sleep(Duration::from_secs(10)) => {}

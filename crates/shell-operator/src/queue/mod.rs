@@ -14,7 +14,7 @@ mod tests;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
@@ -132,7 +132,7 @@ pub enum Status {
     /// The first task failed and comes again.
     Sleeping {
         /// How long it waits in all.
-        delay: std::time::Duration,
+        delay: Duration,
         /// Since when.
         since: Instant,
     },
@@ -153,6 +153,8 @@ pub struct Queue {
 struct State {
     tasks: VecDeque<Task>,
     status: Status,
+    /// Since when the first task is the first one, as its worker saw it.
+    head_since: Option<Instant>,
 }
 
 impl Queue {
@@ -191,6 +193,12 @@ impl Queue {
         self.lock().tasks.iter().filter_map(Task::run).map(|run| run.contexts.len()).sum()
     }
 
+    /// How long the first task has been the first one: it runs, waits for its turn, or fails. `None` when there is none.
+    pub fn busy_for(&self) -> Option<Duration> {
+        let state = self.lock();
+        state.head_since.filter(|_| !state.tasks.is_empty()).map(|since| since.elapsed())
+    }
+
     /// Removes the waiting tasks for which `remove` holds, and returns them; the one being done stays. When the first
     /// one waited for its turn and goes, the worker does not wait any longer.
     pub fn remove(&self, remove: impl Fn(&Task) -> bool) -> Vec<Task> {
@@ -202,6 +210,9 @@ impl Queue {
         let (kept, removed) =
             all.into_iter().partition(|task| std::mem::take(&mut keep_first) || !remove(task));
         state.tasks = kept;
+        if head_goes {
+            state.head_since = None;
+        }
         drop(state);
         if head_goes {
             self.head_gone.notify_waiters();

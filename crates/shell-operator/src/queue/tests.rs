@@ -245,12 +245,14 @@ async fn a_hook_that_may_not_run_yet_gathers_what_arrives() {
     let handler = Arc::new(Recorder { limiter, ..Recorder::default() });
     let stop = CancellationToken::new();
     let worker = tokio::spawn(run(queue.clone(), handler.clone(), stop.clone()));
-    for _ in 0..2 {
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        queue.push([task("a:c")]);
-    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(queue.busy_for(), None, "the first run is done");
+    queue.push([task("a:c")]);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    queue.push([task("a:c")]);
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(dump(&queue).status, "wait until the hook may run again");
+    assert!(queue.busy_for().is_some());
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert_eq!(*handler.seen.lock().unwrap(), ["a(e)", "a(c,c)"]);
     queue.push([task("a")]);

@@ -89,6 +89,9 @@ impl Queue {
         let mut state = self.lock();
         let head = state.tasks.front().map(|task| (task.hook.clone(), task.run().is_some()));
         state.status = if head.is_some() { Status::Throttled } else { Status::Idle };
+        if head.is_some() {
+            state.head_since.get_or_insert_with(Instant::now);
+        }
         head
     }
 
@@ -107,6 +110,7 @@ impl Queue {
     fn finish_head(&self, next: Vec<Task>) {
         let mut state = self.lock();
         state.tasks.pop_front();
+        state.head_since = None;
         for task in next.into_iter().rev() {
             state.tasks.push_front(task);
         }

@@ -442,3 +442,19 @@ fn bad_input_at_start_is_said_at_once() {
     assert_eq!(code, Some(1));
     assert!(text.contains("'soon' is not a duration"), "{text}");
 }
+
+/// Nothing bounds its time, but it can be seen which task its queue waits for.
+#[test]
+fn a_hook_that_does_not_end_is_seen_from_outside() {
+    let config = "configVersion: v1\nonStartup: 1";
+    let setup = Setup::new(shared()).flag("--shutdown-timeout=1s");
+    let mut operator = setup.hook("endless", config, "touch $OUT/begun; exec sleep 1000").start();
+    let blocked = |operator: &Operator| {
+        let text = operator.get("/metrics").unwrap_or_default();
+        let name = r#"shell_operator_tasks_queue_head_seconds{queue="main"} "#;
+        let value = text.lines().find_map(|line| line.strip_prefix(name));
+        value.and_then(|value| value.parse::<f64>().ok()).is_some_and(|seconds| seconds > 0.0)
+    };
+    operator.wait_for("the run", |operator| operator.out().join("begun").exists() && blocked(operator));
+    operator.stop();
+}
