@@ -9,7 +9,7 @@
 //! - pure: `json`, `jq`, `yaml`, `duration`, `limiter`, `schedule`, [`config`], [`context`], `queue`
 //! - one job each with the outside: [`hook`] (processes), [`cluster`] (watching), [`patch`] (changing objects),
 //!   [`metrics`], [`log`], `webhook`
-//! - [`operator`] ties them together and owns the state.
+//! - [`operator`] ties them together and owns the state; [`flags`] are its command line.
 //!
 //! Modules without documentation are public for the program, the tests and the benches of this crate only.
 
@@ -18,6 +18,7 @@ pub mod config;
 pub mod context;
 #[doc(hidden)]
 pub mod duration;
+pub mod flags;
 pub mod hook;
 #[doc(hidden)]
 pub mod jq;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
-use shell_operator::duration;
+use shell_operator::{duration, flags};
 
 /// How long an operator may take for a part of its answer.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Args)]
 pub(crate) struct SocketArgs {
     /// Unix socket of the operator
-    #[arg(long, env = "DEBUG_UNIX_SOCKET", hide = true, default_value = super::SOCKET, global = true)]
+    #[arg(long, env = "DEBUG_UNIX_SOCKET", hide = true, default_value = flags::SOCKET, global = true)]
     debug_unix_socket: PathBuf,
 }
 

@@ -2,16 +2,12 @@
 
 mod author;
 mod client;
-mod flags;
 mod start;
-mod webhook_args;
 
 use std::process::ExitCode;
 
 use clap::{FromArgMatches, Parser, Subcommand};
-
-/// Default path of the debug socket.
-const SOCKET: &str = "/var/run/shell-operator/debug.socket";
+use shell_operator::flags::{self, Flags};
 
 /// Runs hooks on Kubernetes events.
 #[derive(Parser)]
@@ -20,13 +16,13 @@ struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
-    start: start::StartArgs,
+    start: Flags,
 }
 
 #[derive(Subcommand)]
 enum Command {
     /// Run the operator (the default)
-    Start(Box<start::StartArgs>),
+    Start(Box<Flags>),
     /// Print the version
     Version,
     /// Look at the queues of a running operator

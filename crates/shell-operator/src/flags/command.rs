@@ -4,8 +4,9 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 use clap::{Arg, ArgAction, Command, CommandFactory};
 
-/// The commands of `C`: an empty variable is treated as unset, and a flag that switches something on takes a value.
-pub(super) fn command<C: CommandFactory>() -> Command {
+/// The command of `C`, whose flags are [`Flags`](super::Flags) and perhaps others: an empty variable is treated as unset, and
+/// a flag that switches something on takes a value.
+pub fn command<C: CommandFactory>() -> Command {
     adapt(C::command())
 }
 

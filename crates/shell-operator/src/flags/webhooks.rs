@@ -4,11 +4,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::Args;
-use shell_operator::operator::{WebhookServer, WebhookSettings};
-use shell_operator::webhook::server::TlsFiles;
 
-#[derive(Args)]
-pub(super) struct WebhookArgs {
+use super::command::{host, switch};
+use crate::operator::{TlsFiles, WebhookServer, WebhookSettings};
+
+#[derive(Args, Debug)]
+pub(super) struct WebhookFlags {
     /// Name of the webhook configurations; '-hooks' is added
     #[arg(
         long,
@@ -64,7 +65,7 @@ pub(super) struct WebhookArgs {
         env = "VALIDATING_WEBHOOK_LISTEN_ADDRESS",
         value_name = "ADDRESS",
         default_value = "0.0.0.0",
-        value_parser = super::flags::host
+        value_parser = host
     )]
     validating_webhook_listen_address: IpAddr,
     /// Service of the conversion webhooks
@@ -111,11 +112,11 @@ pub(super) struct WebhookArgs {
         env = "CONVERSION_WEBHOOK_LISTEN_ADDRESS",
         value_name = "ADDRESS",
         default_value = "0.0.0.0",
-        value_parser = super::flags::host
+        value_parser = host
     )]
     conversion_webhook_listen_address: IpAddr,
     /// Make the certificates of the webhooks and keep them in a Secret
-    #[arg(long, env = "WEBHOOK_SELF_SIGNED", value_parser = super::flags::switch)]
+    #[arg(long, env = "WEBHOOK_SELF_SIGNED", value_parser = switch)]
     webhook_self_signed: bool,
     /// Host by which the API server reaches the webhooks, for an operator outside the cluster
     #[arg(
@@ -128,7 +129,7 @@ pub(super) struct WebhookArgs {
     webhook_external_host: String,
 }
 
-impl WebhookArgs {
+impl WebhookFlags {
     pub(super) fn settings(self, namespace: String) -> WebhookSettings {
         WebhookSettings {
             namespace,
