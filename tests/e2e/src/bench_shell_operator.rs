@@ -12,17 +12,26 @@ use crate::report::line;
 /// How `--only` names it.
 pub(crate) const NAME: &str = "shell-operator";
 
+/// The long run, which is only made when it is asked for.
+pub(crate) const SOAK: &str = "so_soak";
+
 const TABLE: Table = Table {
     begin: "<!-- figures of shell-operator: written by `make bench` -->",
     end: "<!-- end of the figures of shell-operator -->",
+};
+const SOAK_TABLE: Table = Table {
+    begin: "<!-- figures of so_soak: written by `make bench` -->",
+    end: "<!-- end of the figures of so_soak -->",
 };
 
 /// Measures, prints a line a figure, and writes the table. True: every goal is reached.
 ///
 /// To be called in the directory of the workspace.
-pub(crate) fn run(table: Option<&Path>) -> Result<bool> {
+pub(crate) fn run(name: &str, table: Option<&Path>) -> Result<bool> {
+    let (words, of_name) = if name == SOAK { (&["--", SOAK][..], &SOAK_TABLE) } else { (&[][..], &TABLE) };
     let mut cargo = Command::new("cargo")
         .args(["bench", "--quiet", "-p", "shell-operator", "--bench", "figures"])
+        .args(words)
         .stdout(Stdio::piped())
         .spawn()
         .context("cannot run cargo, which builds and runs the bench of shell-operator")?;
@@ -41,7 +50,7 @@ pub(crate) fn run(table: Option<&Path>) -> Result<bool> {
     // A goal that is not reached makes it fail as well, but not without figures.
     ensure!(!rows.is_empty() && (status.success() || !good), "the bench of shell-operator failed: {status}");
     if let Some(file) = table {
-        write_table(file, &TABLE, &rows)?;
+        write_table(file, of_name, &rows)?;
     }
     Ok(good)
 }

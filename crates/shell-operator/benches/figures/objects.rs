@@ -95,6 +95,22 @@ impl Api {
         started.elapsed()
     }
 
+    /// Makes one small object with a label `shard`.
+    pub(crate) fn post_labelled(&self, namespace: &str, i: usize, shard: &str) {
+        let object = json!({ "metadata": { "name": name(i), "labels": { "shard": shard } }, "data": { "k": "first" } });
+        self.runtime.block_on(self.send(Method::POST, &collection(namespace), "application/json", &object));
+    }
+
+    /// Changes what `.data.k` sees of an object; false when the API server does not say that it did.
+    pub(crate) fn try_change(&self, namespace: &str, i: usize, value: &str) -> bool {
+        let patch = json!({ "data": { "k": value } }).to_string().into_bytes();
+        let request = Request::patch(format!("{}/{}", collection(namespace), name(i)))
+            .header("Content-Type", "application/merge-patch+json")
+            .body(patch)
+            .unwrap();
+        self.runtime.block_on(self.client.request::<Value>(request)).is_ok()
+    }
+
     /// Reads a whole set with one request and throws it away; the time, and the bytes.
     pub(crate) fn get(&self, namespace: &str) -> (Duration, usize) {
         let started = Instant::now();
@@ -116,10 +132,19 @@ impl Api {
 
     /// How often the API server has answered a list of `ConfigMaps`; each page counts.
     pub(crate) fn lists(&self) -> f64 {
+        self.of_lists("apiserver_request_total{")
+    }
+
+    /// Bytes of all lists of `ConfigMaps` that the API server has answered.
+    pub(crate) fn listed_bytes(&self) -> f64 {
+        self.of_lists("apiserver_response_sizes_sum{")
+    }
+
+    fn of_lists(&self, metric: &str) -> f64 {
         let request = Request::get("/metrics").body(Vec::new()).unwrap();
         let text = self.runtime.block_on(self.client.request_text(request)).unwrap();
         let lists = text.lines().filter(|line| {
-            line.starts_with("apiserver_request_total{")
+            line.starts_with(metric)
                 && line.contains(r#"resource="configmaps""#)
                 && line.contains(r#"verb="LIST""#)
         });
