@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Resource;
-use super::prune::{Needs, member};
+use super::prune::{Needs, split_event};
 use super::scan::ItemScanner;
 use super::store::{View, digest};
 use crate::fuzz::{Seeds, fuzz};
@@ -26,7 +26,7 @@ fn fuzz_lines_of_watches() {
     };
     fuzz("watch lines", |u| {
         let line = seeds.changed(u)?;
-        let object = member(&line, "object").unwrap_or(&line);
+        let object = split_event(&line).map_or(&*line, |(_, object)| object);
         let pruned = needs.prune(object);
         let read = |text: &[u8]| {
             digest(text, &resource, &views, |_| {}).map(|(digest, version)| (format!("{digest:?}"), version))

@@ -129,8 +129,25 @@ fn plain_text(value: &[u8]) -> Option<&str> {
     if text.contains(&b'\\') { None } else { std::str::from_utf8(text).ok() }
 }
 
+/// The kind of an event and its object, as text.
+pub(super) fn split_event(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let is_text = |value: &&[u8]| value.len() >= 2 && value.starts_with(b"\"") && value.ends_with(b"\"");
+    usual_event(line).or_else(|| {
+        let kind = member(line, "type").filter(is_text)?;
+        Some((&kind[1..kind.len() - 1], member(line, "object")?))
+    })
+}
+
+/// The same, when it is written as API servers do: then the object need not be looked through for its end.
+fn usual_event(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let rest = line.strip_prefix(b"{\"type\":\"")?;
+    let end = memchr::memchr(b'"', rest)?;
+    let object = rest[end..].strip_prefix(b"\",\"object\":")?.strip_suffix(b"}")?;
+    Some((&rest[..end], object))
+}
+
 /// The member `key` of an object, as text.
-pub(super) fn member<'a>(object: &'a [u8], key: &str) -> Option<&'a [u8]> {
+fn member<'a>(object: &'a [u8], key: &str) -> Option<&'a [u8]> {
     let found = Members::of(object)?.find(|member| member.is_none_or(|(known, _)| known == key.as_bytes()));
     found.flatten().map(|(_, value)| value)
 }
@@ -323,6 +340,17 @@ mod tests {
         ] {
             assert_eq!(head(other), None);
         }
+    }
+
+    #[rstest]
+    #[case(r#"{"type":"ADDED","object":{"type":"x","s":"}"}}"#, Some(("ADDED", r#"{"type":"x","s":"}"}"#)))]
+    #[case(r#"{"object":{"a":1}, "type": "DELETED"}"#, Some(("DELETED", r#"{"a":1}"#)))]
+    #[case(r#"{"type": "ADDED","object":{"a":1} }"#, Some(("ADDED", r#"{"a":1}"#)))]
+    #[case(r#"{"type":1,"object":{}}"#, None)]
+    #[case(r#"{"type":"ADDED"}"#, None)]
+    fn an_event_is_taken_apart(#[case] line: &str, #[case] expected: Option<(&str, &str)>) {
+        let text = |bytes| std::str::from_utf8(bytes).unwrap();
+        assert_eq!(split_event(line.as_bytes()).map(|(kind, object)| (text(kind), text(object))), expected);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::api;
 use super::monitor::Sink;
-use super::prune::{Head, Needs, head, member};
+use super::prune::{Head, Needs, head, split_event};
 use super::reader::Pace;
 use super::scan::ItemScanner;
 use super::store::{self, View, ViewChange};
@@ -280,13 +280,13 @@ impl Watcher {
     }
 
     fn take_line(&self, line: &[u8], version: &mut String) -> Option<End> {
-        let (Some(kind), Some(raw)) = (member(line, "type"), member(line, "object")) else {
+        let Some((kind, raw)) = split_event(line) else {
             return Some(End::Broken("the API server sent an event that cannot be read".to_owned()));
         };
         match kind {
-            br#""ADDED""# | br#""MODIFIED""# => *version = self.take(Some(WatchEvent::Modified), raw)?,
-            br#""DELETED""# => *version = self.take(Some(WatchEvent::Deleted), raw)?,
-            br#""BOOKMARK""# => {
+            b"ADDED" | b"MODIFIED" => *version = self.take(Some(WatchEvent::Modified), raw)?,
+            b"DELETED" => *version = self.take(Some(WatchEvent::Deleted), raw)?,
+            b"BOOKMARK" => {
                 let end: ListEnd = serde_json::from_slice(raw).ok()?;
                 *version = end.metadata.resource_version;
             }
