@@ -11,7 +11,7 @@
 //!   [`metrics`], [`log`], `webhook`
 //! - [`operator`] ties them together and owns the state; [`flags`] are its command line.
 //!
-//! Modules without documentation are public for the program, the tests and the benches of this crate only.
+//! What has no documentation is public for the program, the tests and the benches of this crate only.
 
 pub mod cluster;
 pub mod config;
@@ -36,6 +36,7 @@ pub mod queue;
 pub mod schedule;
 #[doc(hidden)]
 pub mod webhook;
+#[doc(hidden)]
 pub mod yaml;
 
 #[cfg(test)]

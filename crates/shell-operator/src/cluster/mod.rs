@@ -27,7 +27,9 @@ mod watcher;
 pub(crate) use api::chain;
 #[doc(hidden)]
 pub use api::explain;
-pub use client::{ClientError, ClientSettings, RateLimit, connect};
+#[doc(hidden)]
+pub use client::connect;
+pub use client::{ClientError, ClientSettings, RateLimit};
 pub use crypto::install_crypto_provider;
 #[doc(hidden)]
 pub use hub::Hub;

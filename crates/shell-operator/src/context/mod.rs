@@ -1,6 +1,6 @@
 //! Binding contexts: what a hook finds in `$BINDING_CONTEXT_PATH`.
 //!
-//! A [`BindingContext`] waits in a queue as data; [`write()`] turns the contexts of one run into the file's text.
+//! A [`BindingContext`] waits in a queue as data; `write` turns the contexts of one run into the file's text.
 //! Snapshots are read only then, each once, so that all contexts of a run see the same state.
 
 mod write;
@@ -14,6 +14,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 
 use crate::config::WatchEvent;
+#[doc(hidden)]
 pub use write::{Snapshots, items_text, write};
 
 /// An object as hooks see it: canonical JSON texts, shared with the store they come from.
@@ -103,6 +104,7 @@ impl BindingContext {
     }
 }
 
+#[doc(hidden)]
 /// Makes one change of all those of one object in one binding; everything else stays, in order.
 pub fn one_change_per_object(contexts: Vec<BindingContext>) -> Vec<BindingContext> {
     let mut known: HashMap<(Arc<str>, String, String), usize> = HashMap::new();
@@ -122,6 +124,7 @@ pub fn one_change_per_object(contexts: Vec<BindingContext>) -> Vec<BindingContex
     kept.into_iter().flatten().collect()
 }
 
+#[doc(hidden)]
 /// Drops each context that is followed by one of the same group: the last one stands for all.
 pub fn collapse_groups(contexts: Vec<BindingContext>) -> Vec<BindingContext> {
     let mut kept: Vec<BindingContext> = Vec::with_capacity(contexts.len());

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use crate::config::HookConfig;
 use crate::limiter::Limiter;
+#[doc(hidden)]
 pub use children::{kill_all, reap_orphans};
 #[doc(hidden)]
 pub use discovery::{Found, discover};
@@ -35,6 +36,7 @@ pub use source::{Source, Stamp, Stamps, stamps};
 
 /// A hook whose configuration is known.
 #[derive(Debug)]
+#[doc(hidden)]
 pub struct Hook {
     /// Names the hook everywhere; the path below the hooks directory for a program. A hook that is loaded again has it at
     /// another address.
@@ -48,6 +50,7 @@ pub struct Hook {
 }
 
 /// What a hook does when it is run.
+#[doc(hidden)]
 pub enum Body {
     /// It runs a program.
     Program(ProgramFile),
@@ -57,6 +60,7 @@ pub enum Body {
 
 /// The file of a hook that is a program.
 #[derive(Debug)]
+#[doc(hidden)]
 pub struct ProgramFile {
     /// Its place.
     pub path: PathBuf,
@@ -84,6 +88,7 @@ impl std::fmt::Debug for Body {
 }
 
 /// The hook's name with everything but letters and digits turned into `-`, for file names.
+#[doc(hidden)]
 pub fn safe_name(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
 }

@@ -1,9 +1,12 @@
 //! Changes of objects that hooks ask for in `$KUBERNETES_PATCH_PATH`.
 //!
-//! [`parse`] checks the whole file before anything is done; [`Patcher`] does what it says, in order.
+//! `parse` checks the whole file before anything is done; `Patcher` does what it says, in order.
 
 mod execute;
 mod operation;
 
+#[doc(hidden)]
 pub use execute::{PatchError, Patcher};
-pub use operation::{Action, Operation, Propagation, parse};
+#[doc(hidden)]
+pub use operation::parse;
+pub use operation::{Action, Operation, Propagation};
