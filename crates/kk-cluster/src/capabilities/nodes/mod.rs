@@ -1,6 +1,7 @@
 //! Nodes: hosts that have joined, run a kubelet with the settings of the cluster, are registered with the labels and taints
 //! of the file, and take pods.
 
+mod check;
 mod join_worker;
 mod pause_for_services;
 mod remove_node_files;
@@ -12,7 +13,7 @@ mod wait_for_nodes;
 
 use kk_engine::Task;
 
-use crate::{BuildError, capability::Capability, inputs::Inputs};
+use crate::{BuildError, capability::Capability, findings::Findings, inputs::Inputs};
 
 /// Every node.
 pub(crate) struct Nodes;
@@ -20,6 +21,10 @@ pub(crate) struct Nodes;
 impl Capability for Nodes {
     fn name(&self) -> &'static str {
         "nodes"
+    }
+
+    fn findings(&self, inputs: &Inputs, found: &mut Findings) {
+        check::findings(inputs, found);
     }
 
     /// Labels and taints are there before the first pods come; those that others gave stay.

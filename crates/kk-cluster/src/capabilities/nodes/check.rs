@@ -1,0 +1,43 @@
+//! Nodes of the cluster that the file does not name.
+
+use crate::{findings::Findings, inputs::Inputs};
+
+/// They left the file, or somebody else has joined them. Nothing is done to them, and that is said.
+pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
+    let named = |name: &str| inputs.spec.nodes().iter().any(|host| host.name == name);
+    let others: Vec<&str> =
+        inputs.state.nodes.keys().map(String::as_str).filter(|name| !named(name)).collect();
+    if !others.is_empty() {
+        found.warning(
+            None,
+            format!("nodes of the cluster that the file does not name: {}", others.join(", ")),
+            "they are left as they are; where one is to go: kubectl drain NODE, then kubectl delete node NODE",
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{cluster_state::API, pipelines::create_cluster, precheck::precheck, testing};
+
+    #[tokio::test]
+    async fn nodes_that_left_the_file_are_named_in_order() {
+        let spec = testing::sample("all-in-one.yaml");
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec.clone(), directory.path());
+        for (others, said) in [(&[][..], None), (&["z9", "a1"], Some("does not name: a1, z9"))] {
+            let mut probed = testing::fresh(&spec);
+            let names = others.iter().copied().chain([spec.hosts[0].name.as_str()]);
+            let lines: Vec<String> = names.map(|name| format!("Node\t{name}\tTrue\tv1.36.4\t\t\n")).collect();
+            let facts = probed.facts.values_mut().next().unwrap();
+            facts.reply(&API, lines.concat() + "end\n");
+            let inputs = session.create_inputs(&probed).await.unwrap();
+            let found = precheck(&create_cluster::capabilities(&spec), &inputs);
+            let about = found.iter().find(|finding| finding.message.contains("does not name"));
+            assert_eq!(
+                about.map(|finding| finding.message.ends_with(said.unwrap_or_default())),
+                said.map(|_| true)
+            );
+        }
+    }
+}
