@@ -15,7 +15,7 @@ use kk_engine::{Facts, Failure};
 use crate::{
     artifacts::Programs,
     capabilities::kubelet::{CGROUP_DRIVER, CREDENTIALS},
-    cluster_state::ClusterState,
+    cluster_state::{ClusterState, INITIALISED},
     host_layout::{CLUSTER_CA, KUBELET_CONF},
     images::Images,
     kubeadm::Token,
@@ -216,7 +216,12 @@ impl<'a> Inputs<'a> {
         let can_work = |facts: &Facts| {
             host.has_role(&Role::ControlPlane) || facts.answer(&CREDENTIALS).answered() != Some(false)
         };
-        self.facts(host).is_some_and(|facts| facts.files.contains_key(KUBELET_CONF) && can_work(facts))
+        // The kubeconfig of a control plane's kubelet may be lost: it is made anew where the CA is.
+        let joined = |facts: &Facts| {
+            facts.files.contains_key(KUBELET_CONF)
+                || host.has_role(&Role::ControlPlane) && facts.answer(&INITIALISED).answered() == Some(true)
+        };
+        self.facts(host).is_some_and(|facts| joined(facts) && can_work(facts))
             && ca(host).is_some()
             && ca(host) == ca(self.api_host)
     }

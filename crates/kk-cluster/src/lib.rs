@@ -7,6 +7,7 @@ mod actions;
 mod artifacts;
 mod capabilities;
 mod capability;
+mod certificates;
 mod cluster_state;
 mod error;
 mod findings;
@@ -32,5 +33,5 @@ mod yaml;
 
 pub use error::BuildError;
 pub use inputs::{Options, Probed};
-pub use session::{Create, Delete, Session, Settings};
+pub use session::{Certificates, Create, Delete, Session, Settings};
 pub use templates::{TemplateError, Templates};

@@ -1,6 +1,10 @@
 //! One command from its file to its plan: what is on this machine, the connections to the hosts, one probe of each.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use futures::future::join_all;
 use kk_config::{Host, PrivateKey, Secret, Spec};
@@ -12,11 +16,13 @@ use crate::{
     BuildError, Options, Probed,
     artifacts::{self, Artifacts, Programs},
     capabilities::{
+        control_plane,
         os::{identity, other_run},
         runtime,
         versions::of_cluster,
     },
     capability::{Capabilities, requirements},
+    certificates::{self, Validity},
     images::Images,
     inputs::{Inputs, Presence, Scope, api_host},
     kubeadm::Token,
@@ -61,6 +67,28 @@ pub struct Create {
     pub notes: Vec<String>,
     /// Hosts that did not answer and that the plan cannot do without: with one among them it must not run.
     pub needed: BTreeMap<String, Failure>,
+    /// What the plan leaves of the certificates of the control planes.
+    pub certificates: Certificates,
+}
+
+/// How long the certificates of the control planes are valid.
+pub struct Certificates {
+    kept: Vec<Validity>,
+}
+
+impl Certificates {
+    /// Until when the certificates of the control planes are valid, once the plan was carried out: those that stay, and the
+    /// administrator's, which is as old as those that were made.
+    pub fn until(&self, kubeconfig: &Path) -> Option<String> {
+        let text = std::fs::read_to_string(kubeconfig).ok()?;
+        let admin = certificates::of_kubeconfig(&text)?;
+        let first = self.kept.iter().copied().fold(admin, Validity::first);
+        Some(format!(
+            "valid until {}; kk create cluster renews them from {} on",
+            first.end_date(),
+            first.due_date()
+        ))
+    }
 }
 
 /// What `kk delete cluster` would do.
@@ -186,8 +214,10 @@ impl Session {
         let mut findings = self.artifacts.unreachable(&inputs.programs).await;
         findings.extend(precheck::precheck(&create_cluster::capabilities(&self.spec), &inputs));
         let notes = artifacts::published(&inputs.programs);
+        let kept = control_plane::renewal::kept(&inputs);
         let plan = Plan::new(create_cluster::pipeline(&inputs)?, &probed.facts)?;
-        Ok(Create { findings, plan, notes, needed: precheck::needed(&inputs) })
+        let (needed, certificates) = (precheck::needed(&inputs), Certificates { kept });
+        Ok(Create { findings, plan, notes, needed, certificates })
     }
 
     /// The plan of a delete.
@@ -210,7 +240,8 @@ impl Session {
 
     pub(crate) async fn create_inputs<'a>(&'a self, probed: &'a Probed) -> Result<Inputs<'a>, BuildError> {
         let (spec, capabilities) = (&self.spec, create_cluster::capabilities(&self.spec));
-        let pki = Pki::open(&self.directory().join("pki/etcd"), &spec.etcd_hosts(), &spec.control_planes())?;
+        let directory = self.directory().join("pki/etcd");
+        let pki = Pki::open(&directory, &spec.etcd_hosts(), &spec.control_planes())?;
         let mut inputs = self.inputs(probed, pki, Scope::All, &capabilities)?;
         let wanted: Vec<_> = inputs
             .hosts()

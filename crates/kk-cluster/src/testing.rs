@@ -35,6 +35,14 @@ pub(crate) fn session_with(spec: Spec, workdir: &Path, options: Options) -> Sess
     Session::open(spec, settings).unwrap()
 }
 
+/// A certificate, PEM, that is valid for `total` days and has `left` of them left.
+pub(crate) fn certificate(total: i64, left: i64) -> String {
+    let mut params = rcgen::CertificateParams::new(vec!["test".to_owned()]).unwrap();
+    params.not_after = time::OffsetDateTime::now_utc() + time::Duration::days(left);
+    params.not_before = params.not_after - time::Duration::days(total);
+    params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap().pem()
+}
+
 /// Every host as it comes from its installer, with nothing to be found.
 pub(crate) fn fresh(spec: &Spec) -> Probed {
     let fact = |host: &kk_config::Host| Facts {

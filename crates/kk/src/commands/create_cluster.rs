@@ -1,6 +1,6 @@
 //! `kk create cluster`: from a file to a cluster, or back to what the file says.
 
-use kk_cluster::{Options, Session, Settings};
+use kk_cluster::{Certificates, Options, Session, Settings};
 use kk_config::{Host, Spec};
 use kk_engine::{Node, Output, Summary};
 
@@ -39,7 +39,7 @@ async fn create(session: &Session, run: &mut Run<'_>) -> Result<Option<Summary>,
     }
     run.execute(create.plan).await?;
     name_left(&probed)?;
-    Ok(Some(summary(session)))
+    Ok(Some(summary(session, &create.certificates)))
 }
 
 fn settings(args: &CreateCluster) -> Settings {
@@ -51,14 +51,17 @@ fn settings(args: &CreateCluster) -> Settings {
     }
 }
 
-fn summary(session: &Session) -> Summary {
+fn summary(session: &Session, certificates: &Certificates) -> Summary {
     let spec = session.spec();
-    let kubeconfig = session.directory().join("kubeconfig").display().to_string();
+    let path = session.directory().join("kubeconfig");
+    let kubeconfig = path.display().to_string();
     let output = |name: &str, value: String| Output { name: name.into(), value };
+    let mut outputs = vec![output("API", endpoint(spec)), output("kubeconfig", kubeconfig.clone())];
+    outputs.extend(certificates.until(&path).map(|until| output("certificates", until)));
     Summary {
         message: format!("cluster {} is ready: Kubernetes {}", spec.name, spec.kubernetes.version),
         nodes: spec.nodes().into_iter().map(node).collect(),
-        outputs: vec![output("API", endpoint(spec)), output("kubeconfig", kubeconfig.clone())],
+        outputs,
         next: Some(format!("kubectl --kubeconfig {kubeconfig} get nodes")),
     }
 }

@@ -7,7 +7,7 @@ use kk_engine::{
 };
 
 use super::{
-    certificate::RENEW_CERTIFICATE,
+    certificate::{RENEWED, renew},
     note::{note, path},
 };
 use crate::{
@@ -72,10 +72,10 @@ pub(super) fn task(inputs: &Inputs) -> Task {
 /// controller manager and scheduler are ready with them. With `concurrency(1)` the other control planes answer meanwhile.
 fn apply(host: &Host, first: bool) -> String {
     let server = format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT);
-    let publish = if first { "yes" } else { "" };
-    let variables = [("publish", publish), ("server", &server), ("node", &host.name)];
-    let [publish, start] = [include_str!("publish_settings.sh"), include_str!("restart_control_plane.sh")];
-    format!("rm -f {}\n{KUBECTL}{}{RENEW_CERTIFICATE}{start}", path(), script(&variables, publish))
+    let publish = script(&[("publish", if first { "yes" } else { "" })], include_str!("publish_settings.sh"));
+    let variables = [("server", server.as_str()), ("node", &host.name), ("again", ""), ("manifests", "yes")];
+    let restart = script(&variables, include_str!("restart_control_plane.sh"));
+    format!("rm -f {}\n{KUBECTL}{publish}{}{restart}{RENEWED}", path(), renew(&["apiserver"]))
 }
 
 #[cfg(test)]
@@ -85,8 +85,9 @@ mod tests {
     use crate::shell::script;
 
     /// Runs the script with a runtime and an API of these words below a directory that stands for the host's. Before it,
-    /// all parts run in container "old". Whether it succeeds, what it says, and how often it looks.
-    fn restart(crictl: &str, pod: &str) -> (bool, String, usize) {
+    /// all parts run in container "old". The scheduler gets another manifest, or is to start again with the one it has.
+    /// Whether it succeeds, what it says, and how often it looks.
+    fn restart_with(manifests: bool, crictl: &str, pod: &str) -> (bool, String, usize) {
         let directory = tempfile::tempdir().unwrap();
         let here = directory.path().display().to_string();
         let program = |name: &str, text: &str| {
@@ -97,12 +98,13 @@ mod tests {
         for part in ["kube-apiserver", "kube-controller-manager", "kube-scheduler"] {
             fs::write(directory.path().join(format!("{part}.yaml")), "old").unwrap();
         }
-        // Only the scheduler's manifest changes.
+        let (again, manifests) = if manifests { ("", "yes") } else { ("kube-scheduler", "") };
+        program("systemctl", &format!("echo \"$*\" >>{here}/calls; touch {here}/changed"));
         program("kubeadm", &format!("echo new >{here}/kube-scheduler.yaml; touch {here}/changed"));
         program(
             "crictl",
             &format!(
-                "[ -e {here}/changed ] || {{ echo old; exit; }}\ncase \"$*\" in *scheduler*) ;; logs*) echo 'unknown flag: --x'; exit ;; *) echo old; exit ;; esac\n{crictl}"
+                "case \"$*\" in *stop*) echo \"$*\" >>{here}/calls; touch {here}/changed; exit ;; esac\n[ -e {here}/changed ] || {{ echo old; exit; }}\ncase \"$*\" in *scheduler*) ;; logs*) echo 'unknown flag: --x'; exit ;; *) echo old; exit ;; esac\n{crictl}"
             ),
         );
         program(
@@ -111,7 +113,12 @@ mod tests {
         );
         program("sleep", "exit 0");
         let text = script(
-            &[("server", "https://192.0.2.1:6443"), ("node", "node1")],
+            &[
+                ("server", "https://192.0.2.1:6443"),
+                ("node", "node1"),
+                ("again", again),
+                ("manifests", manifests),
+            ],
             include_str!("restart_control_plane.sh"),
         )
         .replace("/etc/kubernetes/manifests", &here);
@@ -126,6 +133,19 @@ mod tests {
             .unwrap();
         let looks = fs::read_to_string(directory.path().join("ticks")).unwrap().lines().count();
         (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned(), looks)
+    }
+
+    /// The same for another manifest.
+    fn restart(crictl: &str, pod: &str) -> (bool, String, usize) {
+        restart_with(true, crictl, pod)
+    }
+
+    #[test]
+    fn a_part_that_is_to_start_again_is_stopped_and_waited_for() {
+        let (ok, said, _) = restart_with(false, "echo new", "echo 'true containerd://new'");
+        assert!(ok, "{said}");
+        let (ok, said, _) = restart_with(false, "echo old", "echo 'true containerd://old'");
+        assert!(!ok && said.contains("kube-scheduler does not become ready"), "{said}");
     }
 
     #[test]

@@ -1,9 +1,12 @@
 //! Control planes and certificates of other clusters.
 
 use kk_config::Host;
+use kk_engine::Facts;
+use time::OffsetDateTime;
 
-use super::immutable::SETTINGS;
+use super::{immutable::SETTINGS, renewal};
 use crate::{
+    certificates::{self, Age},
     cluster_state::{API, INITIALISED},
     findings::Findings,
     host_layout::CLUSTER_CA,
@@ -15,6 +18,8 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     for (host, facts) in inputs.control_planes() {
         found.unanswered(host, &facts.answer(&INITIALISED), "whether its control plane was initialised");
         found.unanswered(host, &facts.answer(&SETTINGS), "the settings of its control plane");
+        found.unanswered(host, &facts.answer(&renewal::BEGUN), "which certificates were being renewed");
+        certificates(inputs, host, facts, found);
     }
     api(inputs, found);
     let ca = |host: &Host| Some(inputs.facts(host)?.files.get(CLUSTER_CA)?.sha256.as_str());
@@ -68,5 +73,29 @@ fn api(inputs: &Inputs, found: &mut Findings) {
     if let Some(why) = why.as_ref().and_then(|answer| answer.unanswered()).filter(|_| state.is_initialised())
     {
         found.adapted(host, format!("the API does not answer: {why}"), "the run brings it back first");
+    }
+}
+
+/// What is renewed in this run, and what ends before long.
+fn certificates(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
+    let renewed = renewal::of(inputs, host, facts);
+    for one in &renewed {
+        found.adapted(host, format!("{} {}", one.name, one.why), "it is made anew");
+    }
+    let now = OffsetDateTime::now_utc();
+    for (name, certificate) in certificates::of(facts) {
+        let Some(validity) = certificate.validity.filter(|validity| validity.age(now) != Age::Good) else {
+            continue;
+        };
+        let is_ca = ["ca", "front-proxy-ca"].contains(&name.as_str());
+        if name.starts_with("kubelet-") || renewed.iter().any(|one| one.name == name) {
+            continue;
+        }
+        let hint = if is_ca {
+            "kk does not replace the CA of a running cluster: plan its rotation, or a new cluster"
+        } else {
+            "kk create cluster renews it in its last 30 days (a short one in its last third)"
+        };
+        found.warning(host, format!("{name} {}", validity.words(now)), hint);
     }
 }

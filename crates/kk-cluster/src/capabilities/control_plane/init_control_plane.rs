@@ -9,7 +9,10 @@ use kk_engine::{
     actions::{Command, Unit, WaitUntil},
 };
 
-use super::{certificate::RENEW_CERTIFICATE, note};
+use super::{
+    certificate::{RENEWED, renew},
+    note,
+};
 use crate::{
     host_layout::{DROP_COPIES, KUBECTL},
     inputs::Inputs,
@@ -75,7 +78,10 @@ fn bring_back(inputs: &Inputs, host: &Host) -> Vec<Box<dyn Action>> {
         actions.push(Box::new(
             Command::new(
                 "write the manifests of the control plane",
-                format!("{RENEW_CERTIFICATE}kubeadm init phase control-plane all --config config.yaml\n"),
+                format!(
+                    "{}kubeadm init phase control-plane all --config config.yaml\n{RENEWED}",
+                    renew(&["apiserver"])
+                ),
             )
             .file("config.yaml", kubeadm::phase_documents(inputs, host).into_bytes()),
         ));

@@ -8,13 +8,15 @@ mod init_control_plane;
 mod join_control_plane;
 mod note;
 mod open_for_joins;
+mod renew_certificates;
+pub(crate) mod renewal;
 mod share_certificates;
 
 #[cfg(test)]
 pub(crate) use immutable::SETTINGS;
 use kk_artifact::Component;
 use kk_config::{ControlPlaneEndpoint, Host, Role, Spec};
-use kk_engine::{ProbeSpec, Task};
+use kk_engine::{Facts, ProbeSpec, Task};
 
 use crate::{
     BuildError,
@@ -61,6 +63,7 @@ impl Capability for ControlPlane {
             probe.ask(&cluster_state::INITIALISED);
             probe.ask(&cluster_state::api_question(host, &inputs.requirements));
             probe.ask(&immutable::SETTINGS);
+            probe.ask(&renewal::BEGUN);
         }
     }
 
@@ -86,6 +89,7 @@ impl Capability for ControlPlane {
 
     fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
         Ok(vec![
+            renew_certificates::task(inputs),
             init_control_plane::task(inputs),
             open_for_joins::task(inputs),
             share_certificates::task(inputs),
@@ -93,4 +97,10 @@ impl Capability for ControlPlane {
             apply_changed_settings::task(inputs),
         ])
     }
+}
+
+/// Whether this run makes a kubeconfig of a control plane anew, by its name: `admin.conf`.
+pub(crate) fn renews(inputs: &Inputs, host: &Host, facts: &Facts, name: &str) -> bool {
+    host.has_role(&Role::ControlPlane)
+        && renewal::of(inputs, host, facts).iter().any(|renewed| renewed.name == name)
 }

@@ -1,24 +1,39 @@
-# Writes the manifests of the static pods, and waits until what runs from them is ready. Parts whose manifest stays are
-# looked at, too: a run before this one may have been killed while it waited.
-# shellcheck disable=SC2154 # server and node stand before this script
+# With $manifests, writes the manifests of the static pods; those named in $again start again in any case. Then waits until
+# what runs from them is ready. Parts that stay are looked at, too: a run before this one may have been killed while it
+# waited.
+# shellcheck disable=SC2154 # server, node, again and manifests stand before this script
 parts='kube-apiserver kube-controller-manager kube-scheduler'
-manifests=/etc/kubernetes/manifests
+directory=/etc/kubernetes/manifests
 containers() { # part, state (empty: all)
     crictl ps -a -q ${2:+--state "$2"} --name "^$1\$"
 }
 sum() { # part
-    sha256sum <"$manifests/$1.yaml"
+    sha256sum <"$directory/$1.yaml"
+}
+is_again() { # part
+    case " $again " in *" $1 "*) ;; *) return 1 ;; esac
 }
 for part in $parts; do
     sum "$part" >"$part.sum" || :
     containers "$part" '' >"$part.before"
 done
-kubeadm init phase control-plane all --config config.yaml
+[ -z "$manifests" ] || kubeadm init phase control-plane all --config config.yaml
+# One that keeps ending is not started for up to 5 minutes. A new kubelet knows nothing of that.
+waits=
+for part in $again; do
+    now=$(containers "$part" running | head -n 1)
+    if [ -n "$now" ]; then
+        crictl --timeout 60s stop --timeout 30 "$now" >/dev/null
+    else
+        waits=yes
+    fi
+done
+[ -z "$waits" ] || systemctl restart kubelet.service
 # A container that runs, started from the manifest of now, and that the kubelet's probes find well.
 ready() { # part
     now=$(containers "$1" running | head -n 1)
     [ -n "$now" ] || return 1
-    if [ "$(sum "$1")" != "$(cat "$1.sum")" ] && grep -qxF "$now" "$1.before"; then
+    if { is_again "$1" || [ "$(sum "$1")" != "$(cat "$1.sum")" ]; } && grep -qxF "$now" "$1.before"; then
         return 1
     fi
     if [ "$1" = kube-apiserver ]; then
@@ -26,7 +41,7 @@ ready() { # part
         return
     fi
     # The identifier in the status has the runtime's name before it: containerd://…
-    kubectl --request-timeout 5s -n kube-system get pod "$1-$node" \
+    kubectl --server "$server" --request-timeout 5s -n kube-system get pod "$1-$node" \
         -o jsonpath='{range .status.containerStatuses[*]}{.ready} {.containerID}{"\n"}{end}' 2>/dev/null |
         grep -q "^true .*//$now\$"
 }

@@ -1,8 +1,14 @@
 # Lines of name and value, separated by a tab. A file that is not there says nothing; one that cannot be read is a failure.
 set -e
 manifests=/etc/kubernetes/manifests
-for file in $manifests/kube-apiserver.yaml $manifests/kube-controller-manager.yaml /etc/kubernetes/admin.conf \
-    /var/lib/kubelet/config.yaml; do
+# The note names the endpoint that was last applied. The kubeconfig, which says it where there is no note, may be edited.
+note=/etc/kubernetes/kubekey/cluster.yaml admin=/etc/kubernetes/admin.conf
+endpoint=$(sed -nE 's/^controlPlaneEndpoint: *"?([^"]*)"?$/\1/p' $note 2>/dev/null || :)
+if [ -n "$endpoint" ]; then
+    printf 'server\thttps://%s\n' "$endpoint"
+    admin=
+fi
+for file in $manifests/kube-apiserver.yaml $manifests/kube-controller-manager.yaml $admin /var/lib/kubelet/config.yaml; do
     [ ! -e "$file" ] || sed -nE \
         -e 's/^ *- --(cluster-cidr|service-cluster-ip-range|etcd-servers)=/\1\t/p' \
         -e 's/^ *(server|clusterDomain): +/\1\t/p' \

@@ -3,7 +3,7 @@
 use kk_engine::{Answer, HostWork, Question, Task, actions::Command, question};
 
 use super::ROOT;
-use crate::{host_layout::ADMIN_CONF, inputs::Inputs, slots};
+use crate::{capabilities::control_plane, host_layout::ADMIN_CONF, inputs::Inputs, slots};
 
 /// Whether root's kubeconfig reaches the cluster.
 pub(crate) const USABLE: Question<bool> =
@@ -13,10 +13,13 @@ pub(crate) const USABLE: Question<bool> =
 /// and namespaces that were added to it stay.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("install_for_root", "Install kubeconfig for root");
-    for (host, _) in inputs.control_planes() {
+    for (host, facts) in inputs.control_planes() {
+        let renewed = control_plane::renews(inputs, host, facts, "admin.conf");
         let copy =
             Command::new(format!("write {ROOT}"), format!("kk_put {ADMIN_CONF} {ROOT} 600 root:root\n"))
-                .when(|facts| matches!(facts.answer(&USABLE), Answer::Answered(false) | Answer::NotAsked))
+                .when(move |facts| {
+                    renewed || matches!(facts.answer(&USABLE), Answer::Answered(false) | Answer::NotAsked)
+                })
                 .reads(|probe| probe.ask(&USABLE));
         task = task.on(&host.name, HostWork::new(vec![Box::new(copy)]).needs(slots::joined_slot(&host.name)));
     }
@@ -64,5 +67,8 @@ mod tests {
             fs::write(&theirs, text).unwrap();
             assert_eq!(answer(), usable);
         }
+        // Short ones by spec.kubernetes.certificateValidityPeriod.
+        fs::copy(&theirs, &ours).unwrap();
+        assert_eq!(answer(), "yes\n", "there is no better one");
     }
 }

@@ -4,6 +4,8 @@ mod install_for_root;
 mod remove_kubeconfig;
 mod save_kubeconfig;
 
+#[cfg(test)]
+pub(crate) use install_for_root::USABLE;
 use std::path::{Path, PathBuf};
 
 use kk_engine::Task;

@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use kk_engine::{Action, Apply, Change, Context, Facts, Failure, HostWork, Run, Task};
 
 use crate::{
+    capabilities::control_plane,
     host_layout::ADMIN_CONF,
     inputs::Inputs,
     local::{sha256, write_private},
@@ -26,7 +27,9 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         Some(address) if !endpoint.external_dns => format!("https://{address}:{}", endpoint.port),
         _ => format!("https://{}", inputs.endpoint()),
     };
+    let renews = |facts| control_plane::renews(inputs, host, facts, "admin.conf");
     let save = Save {
+        is_old: inputs.facts(host).is_some_and(renews),
         path: inputs.directory.join("kubeconfig"),
         source: super::source_sum(&inputs.directory),
         from: format!("https://{}", inputs.endpoint()),
@@ -38,6 +41,8 @@ pub(super) fn task(inputs: &Inputs) -> Task {
 
 #[derive(Clone)]
 struct Save {
+    /// This run makes another one on the host.
+    is_old: bool,
     path: PathBuf,
     source: PathBuf,
     from: String,
@@ -48,7 +53,7 @@ impl Action for Save {
     fn check(&self, facts: &Facts) -> Change {
         let there = facts.files.get(ADMIN_CONF).map(|file| file.sha256.as_str());
         let taken = std::fs::read_to_string(&self.source).ok();
-        if self.path.exists() && there.is_some() && taken.as_deref() == there {
+        if !self.is_old && self.path.exists() && there.is_some() && taken.as_deref() == there {
             return Change::None;
         }
         Change::needed(format!("write {}", self.path.display()))

@@ -1,4 +1,5 @@
-# Whether root's kubeconfig reaches this cluster: it holds its CA, and its administrator's certificate is valid for 30 days.
+# Whether root's kubeconfig reaches this cluster: it holds its CA, and its administrator's certificate is that of admin.conf
+# or valid for 30 days.
 ours=/etc/kubernetes/admin.conf theirs=/root/.kube/config
 usable() {
     [ -e $ours ] && [ -e $theirs ] || return 1
@@ -6,6 +7,7 @@ usable() {
     [ -n "$ca" ] && grep -qF -e "$ca" $theirs || return 1
     certificate=$(awk '/name: kubernetes-admin$/ { on = 1 } on && /client-certificate-data:/ { print $2; exit }' $theirs)
     [ -n "$certificate" ] || return 1
+    ! grep -qF -e "$certificate" $ours || return 0
     command -v openssl >/dev/null || return 0
     printf '%s\n' "$certificate" | base64 -d 2>/dev/null | openssl x509 -noout -checkend 2592000 >/dev/null 2>&1
 }

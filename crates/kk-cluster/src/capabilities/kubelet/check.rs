@@ -1,9 +1,11 @@
 //! What the kubelet finds on a node.
 
-use kk_config::Spec;
+use kk_config::{Host, Spec};
+use kk_engine::Facts;
+use time::OffsetDateTime;
 
-use super::CGROUP_DRIVER;
-use crate::{findings::Findings, inputs::Inputs};
+use super::{CGROUP_DRIVER, server_certificate};
+use crate::{certificates, findings::Findings, inputs::Inputs};
 
 /// The kubelet's directory.
 pub(super) const DATA: &str = "/var/lib/kubelet";
@@ -14,6 +16,7 @@ const EVICTION_PERCENT: u64 = 15;
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     for (host, facts) in inputs.nodes() {
         found.unanswered(host, &facts.answer(&CGROUP_DRIVER), "the cgroup driver of its kubelet");
+        certificates(host, facts, found);
         if let Some((size, free)) = facts
             .disks
             .get(DATA)
@@ -52,4 +55,26 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
 
 fn sets_eviction(spec: &Spec) -> bool {
     spec.kubernetes.kubelet_configuration.contains_key("evictionHard")
+}
+
+/// A kubelet renews its client certificate itself, and a node whose one has expired joins again. Its server certificate it
+/// makes once.
+fn certificates(host: &Host, facts: &Facts, found: &mut Findings) {
+    certificates::unanswered(host, facts, found);
+    let now = OffsetDateTime::now_utc();
+    let client = certificates::of(facts).get("kubelet-client").and_then(|client| client.validity);
+    if let Some(client) = client.filter(|client| client.is_late_for_a_kubelet(now)) {
+        found.warning(
+            host,
+            format!("the kubelet's client certificate {}", client.words(now)),
+            "the kubelet renews it itself and has not: see \"journalctl -u kubelet\"; when it has expired, kk create cluster lets the node join again",
+        );
+    }
+    if let Some(server) = server_certificate::due(facts) {
+        found.adapted(
+            host,
+            format!("the kubelet's server certificate {}", server.words(now)),
+            "it is made anew",
+        );
+    }
 }

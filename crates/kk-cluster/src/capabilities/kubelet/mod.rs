@@ -5,6 +5,7 @@ mod check;
 mod configure_kubelet;
 mod credentials;
 mod files;
+pub(crate) mod server_certificate;
 mod stop_kubelet;
 
 use kk_artifact::Component;
@@ -14,6 +15,7 @@ use kk_engine::{Facts, ProbeSpec, Task};
 use crate::{
     BuildError,
     capability::Capability,
+    certificates::CERTIFICATES,
     findings::Findings,
     inputs::Inputs,
     requirements::{Port, ProgramStage},
@@ -77,6 +79,7 @@ impl Capability for Kubelet {
         if host.is_node() {
             probe.disks.insert(check::DATA.to_owned());
             probe.ask(&CREDENTIALS);
+            probe.ask(&CERTIFICATES);
             probe.ask(&CGROUP_DRIVER);
         }
     }

@@ -26,9 +26,10 @@ pub(super) fn of_kubelets(inputs: &Inputs) -> Result<Rollout, BuildError> {
     Ok(Rollout::new("kubelet", &candidates))
 }
 
-/// Whether this run gives a kubelet other settings, flags or another program.
+/// Whether this run gives a kubelet other settings, flags, another server certificate or another program.
 pub(super) fn changes(inputs: &Inputs, host: &Host, facts: &Facts) -> Result<bool, BuildError> {
     Ok(update_kubelet_settings::is_needed(inputs, host, facts)
+        || kubelet::server_certificate::due(facts).is_some()
         || any_needed(&kubelet::files(inputs, host)?, facts)
         || programs::changes(inputs, host, Component::Kubelet))
 }

@@ -9,7 +9,14 @@ use kk_engine::{
 };
 
 use super::rollout;
-use crate::{BuildError, capabilities::kubelet, inputs::Inputs, rollout::Rollout, shell::script, slots};
+use crate::{
+    BuildError,
+    capabilities::{control_plane, kubelet},
+    inputs::Inputs,
+    rollout::Rollout,
+    shell::script,
+    slots,
+};
 
 /// On nodes that have joined: starts a stopped kubelet, restarts one whose settings, unit or program change in this run, or
 /// are newer than it. It works when it answers and has reported on its node since; a kubelet that ends again and again is
@@ -27,12 +34,19 @@ pub(super) fn task(inputs: &Inputs, rollout: &Rollout) -> Result<Task, BuildErro
         let unit = Unit::running("kubelet.service")
             .force_restart(lost || changes)
             .restart_after(kubelet::RESTARTS_AFTER);
-        let starts = unit.check(facts).is_needed();
-        let mut work =
-            HostWork::new(vec![Box::new(unit), Box::new(works(inputs, host).when(move |_| starts))])
-                .needs(slots::joined_slot(&host.name))
-                .needs(slots::kube_programs_slot(&host.name))
-                .needs(slots::node_tools_slot(&host.name));
+        // Another task has started it with new credentials.
+        let renewed = control_plane::renews(inputs, host, facts, "kubelet.conf");
+        let starts = unit.check(facts).is_needed() || renewed;
+        let mut actions: Vec<Box<dyn Action>> = Vec::new();
+        if kubelet::server_certificate::due(facts).is_some() {
+            actions.push(Box::new(kubelet::server_certificate::remove()));
+        }
+        actions.push(Box::new(unit));
+        actions.push(Box::new(works(inputs, host).when(move |_| starts)));
+        let mut work = HostWork::new(actions)
+            .needs(slots::joined_slot(&host.name))
+            .needs(slots::kube_programs_slot(&host.name))
+            .needs(slots::node_tools_slot(&host.name));
         if changes {
             work = rollout.after_first(host, work);
         }

@@ -1,0 +1,73 @@
+//! Renew certificates and kubeconfigs of control planes that run.
+
+use std::time::Duration;
+
+use kk_config::{ControlPlaneEndpoint, Host};
+use kk_engine::{
+    Action, HostWork, Task,
+    actions::{Command, Unit},
+};
+
+use super::{
+    certificate::{RENEWED, renew},
+    renewal::{self, Renewed, kubeconfig},
+};
+use crate::{host_layout::KUBECTL, inputs::Inputs, kubeadm, shell::script, slots};
+
+/// One control plane at a time, each until what reads the new files is ready with them. Before anything asks the API: with
+/// an expired certificate it answers nobody.
+pub(super) fn task(inputs: &Inputs) -> Task {
+    let mut task = Task::new("renew_certificates", "Renew certificates").concurrency(1);
+    for (host, facts) in inputs.control_planes() {
+        let renewed = renewal::of(inputs, host, facts);
+        if renewed.is_empty() {
+            continue;
+        }
+        // The kubelet starts the static pods again; for that it needs no credentials.
+        let mut actions: Vec<Box<dyn Action>> = vec![Box::new(Unit::started("kubelet.service"))];
+        actions.push(Box::new(
+            Command::new(describe(&renewed), text(host, &renewed))
+                .file("config.yaml", kubeadm::phase_documents(inputs, host).into_bytes())
+                .hint(
+                    "does not become ready",
+                    "see \"crictl ps -a\" and \"journalctl -u kubelet\" on the host",
+                ),
+        ));
+        let mut work = HostWork::new(actions)
+            .needs(slots::runtime_slot(&host.name))
+            .needs(slots::kube_programs_slot(&host.name))
+            .needs(slots::node_tools_slot(&host.name));
+        for (member, _) in inputs.etcd_hosts() {
+            work = work.needs(slots::etcd_healthy_slot(&member.name));
+        }
+        task = task.on(&host.name, work);
+    }
+    task.timeout(Duration::from_mins(6))
+}
+
+fn describe(renewed: &[Renewed]) -> String {
+    format!("renew {}", renewed.iter().map(|renewed| renewed.name).collect::<Vec<_>>().join(", "))
+}
+
+fn text(host: &Host, renewed: &[Renewed]) -> String {
+    let names: Vec<&str> = renewed.iter().map(|renewed| renewed.name).collect();
+    let server = format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT);
+    let variables =
+        [("server", server.as_str()), ("node", &host.name), ("again", &readers(&names)), ("manifests", "")];
+    format!(
+        "{KUBECTL}{}{}{RENEWED}",
+        renew(&names),
+        script(&variables, include_str!("restart_control_plane.sh"))
+    )
+}
+
+/// The static pods that read these files when they start.
+fn readers(names: &[&str]) -> String {
+    let reads = |part: &str, name: &str| match part {
+        "kube-apiserver" => kubeconfig(name).is_none(),
+        part => part.strip_prefix("kube-") == kubeconfig(name),
+    };
+    let parts = ["kube-apiserver", "kube-controller-manager", "kube-scheduler"];
+    let again = parts.into_iter().filter(|part| names.iter().any(|name| reads(part, name)));
+    again.collect::<Vec<_>>().join(" ")
+}

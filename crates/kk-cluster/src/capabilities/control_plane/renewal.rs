@@ -1,0 +1,231 @@
+//! Which certificates and kubeconfigs of a control plane are made anew, and why.
+
+use kk_config::Host;
+use kk_engine::{Facts, Question, question};
+use time::OffsetDateTime;
+
+use crate::{
+    capabilities::kubelet::CREDENTIALS,
+    certificates::{self, Age, CERTIFICATES, Certificate, Validity},
+    cluster_state::INITIALISED,
+    host_layout::CLUSTER_CA,
+    inputs::Inputs,
+};
+
+/// What kubeadm makes on a control plane besides CAs, by the names of its phases; kubeconfigs end in `.conf`.
+const LEAVES: [&str; 7] = [
+    "apiserver",
+    "apiserver-kubelet-client",
+    "front-proxy-client",
+    "admin.conf",
+    "super-admin.conf",
+    "controller-manager.conf",
+    "scheduler.conf",
+];
+
+/// Whose kubeconfig it is; `None` for a certificate.
+pub(super) fn kubeconfig(name: &str) -> Option<&str> {
+    name.strip_suffix(".conf")
+}
+
+/// What an earlier run began to renew and did not come to the end of.
+pub(crate) const BEGUN: Question<Vec<String>> =
+    Question::new("renewal", "cat /etc/kubernetes/kubekey/renewal/names 2>/dev/null || :", question::lines);
+
+/// Something that is made anew.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Renewed {
+    /// Its name.
+    pub name: &'static str,
+    /// Why: "is missing".
+    pub why: String,
+}
+
+/// What this run makes anew on a control plane that went through `kubeadm init` or a join.
+pub(crate) fn of(inputs: &Inputs, host: &Host, facts: &Facts) -> Vec<Renewed> {
+    let is_initialised = facts.answer(&INITIALISED).answered() == Some(true);
+    let certificates = facts.answer(&CERTIFICATES).answered();
+    // Without them kubeadm has nothing to sign with; findings of their own say so.
+    let has_ca =
+        [CLUSTER_CA, "/etc/kubernetes/pki/ca.key"].iter().all(|path| facts.files.contains_key(*path));
+    let Some(there) = certificates.filter(|_| is_initialised && has_ca) else { return Vec::new() };
+    let begun = facts.answer(&BEGUN).answered().unwrap_or_default();
+    let mut renewed = Vec::new();
+    for name in LEAVES {
+        let why = trouble(inputs, host, name, there.get(name));
+        let why = why.or_else(|| begun.iter().any(|begun| begun == name).then(unfinished));
+        renewed.extend(why.map(|why| Renewed { name, why }));
+    }
+    if facts.answer(&CREDENTIALS).answered() == Some(false) {
+        renewed.push(Renewed { name: "kubelet.conf", why: "has no valid certificate".to_owned() });
+    } else if begun.iter().any(|begun| begun == "kubelet.conf") {
+        renewed.push(Renewed { name: "kubelet.conf", why: unfinished() });
+    }
+    renewed
+}
+
+fn unfinished() -> String {
+    "was being replaced when an earlier run ended".to_owned()
+}
+
+fn trouble(inputs: &Inputs, host: &Host, name: &str, there: Option<&Certificate>) -> Option<String> {
+    let Some(certificate) = there else {
+        // The first control plane has it since Kubernetes 1.29, the others never.
+        return (name != "super-admin.conf").then(|| "is missing".to_owned());
+    };
+    let Some(validity) = certificate.validity else { return Some("holds no certificate".to_owned()) };
+    if !certificate.has_key {
+        return Some("has no private key".to_owned());
+    }
+    if kubeconfig(name).is_some() {
+        if !certificate.has_ca {
+            return Some("does not hold the CA of the cluster".to_owned());
+        }
+        let endpoint = format!("https://{}", inputs.endpoint());
+        let own =
+            format!("https://{}:{}", host.internal_address, kk_config::ControlPlaneEndpoint::API_SERVER_PORT);
+        // The administrator's names the endpoint; what runs here may speak to the API server beside it.
+        if certificate.server != endpoint && (name.contains("admin") || certificate.server != own) {
+            return Some(format!("names {}, which is not the API", certificate.server));
+        }
+    }
+    let now = OffsetDateTime::now_utc();
+    matches!(validity.age(now), Age::Due | Age::Expired).then(|| validity.words(now))
+}
+
+/// The validity of all that stays as it is.
+pub(crate) fn kept(inputs: &Inputs) -> Vec<Validity> {
+    let of_host = |(host, facts): (&Host, &Facts)| {
+        let renewed = of(inputs, host, facts);
+        let mut there = certificates::of(facts);
+        there
+            .retain(|name, _| LEAVES.contains(&name.as_str()) && !renewed.iter().any(|one| one.name == name));
+        there.into_values().filter_map(|certificate| certificate.validity).collect::<Vec<_>>()
+    };
+    inputs.control_planes().into_iter().flat_map(of_host).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use kk_engine::FileFact;
+
+    use super::*;
+    use crate::{
+        capabilities::kubeconfig::{Kubeconfig, USABLE},
+        capability::Capability as _,
+        host_layout::ADMIN_CONF,
+        local::base64,
+        testing::{self, certificate},
+    };
+
+    /// What a control plane answers whose certificates have 100 days left, but for one: its name, its head, its days left.
+    fn answer(other: &str, head: &str, left: i64) -> String {
+        let (good, bad) = (certificate(365, 100), certificate(365, left));
+        let mut text = String::new();
+        for name in LEAVES {
+            let is_other = name == other;
+            let server = if name.contains("admin") {
+                "https://lb.kubesphere.local:6443"
+            } else {
+                "https://10.0.0.11:6443"
+            };
+            let own =
+                if kubeconfig(name).is_some() { format!("key ca {server}") } else { "key - -".to_owned() };
+            let head = if is_other && !head.is_empty() { head } else { &own };
+            if head == "gone" {
+                continue;
+            }
+            let pem = if is_other { &bad } else { &good };
+            let content = if kubeconfig(name).is_some() { base64(pem.as_bytes()) } else { pem.clone() };
+            let _ = writeln!(text, "@{name} {head}\n{}", content.trim());
+        }
+        text + "end\n"
+    }
+
+    /// What is made anew on a control plane that answers so.
+    async fn renewed(spoil: impl Fn(&mut Facts)) -> Vec<String> {
+        let words = |inputs: &Inputs, host: &Host, facts: &Facts| {
+            of(inputs, host, facts).into_iter().map(|one| format!("{} {}", one.name, one.why)).collect()
+        };
+        on_control_plane(spoil, words).await
+    }
+
+    /// What is seen on a control plane of a cluster that runs.
+    async fn on_control_plane<T>(
+        spoil: impl Fn(&mut Facts),
+        look: impl Fn(&Inputs, &Host, &Facts) -> T,
+    ) -> T {
+        let spec = testing::sample("three-nodes.yaml");
+        let mut probed = testing::fresh(&spec);
+        let host = spec.first_control_plane();
+        let facts = probed.facts.get_mut(&host.name).unwrap();
+        for path in [CLUSTER_CA, "/etc/kubernetes/pki/ca.key", "/etc/kubernetes/kubelet.conf"] {
+            facts.files.insert(path.into(), FileFact { sha256: "same".into(), ..FileFact::default() });
+        }
+        facts.reply(&INITIALISED, "yes");
+        facts.reply(&CREDENTIALS, "yes");
+        facts.reply(&CERTIFICATES, answer("", "", 100));
+        spoil(facts);
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec.clone(), directory.path());
+        let inputs = session.create_inputs(&probed).await.unwrap();
+        look(&inputs, host, &probed.facts[&host.name])
+    }
+
+    #[tokio::test]
+    async fn who_uses_the_administrators_kubeconfig_gets_the_new_one_in_the_same_run() {
+        let changes = |inputs: &Inputs, host: &Host, facts: &Facts| {
+            std::fs::create_dir_all(&inputs.directory).unwrap();
+            for (name, text) in [("kubeconfig", "old"), (".kubeconfig.source", "same")] {
+                std::fs::write(inputs.directory.join(name), text).unwrap();
+            }
+            let tasks = Kubeconfig.install(inputs).unwrap();
+            let actions = tasks.iter().flat_map(|task| &task.hosts[&host.name].actions);
+            actions.filter(|action| action.check(facts).is_needed()).count()
+        };
+        for (left, changed) in [(100, 0), (29, 2), (-1, 2)] {
+            let spoil = |facts: &mut Facts| {
+                let admin = FileFact { sha256: "same".into(), ..FileFact::default() };
+                facts.files.insert(ADMIN_CONF.into(), admin);
+                facts.reply(&USABLE, "yes");
+                facts.reply(&CERTIFICATES, answer("admin.conf", "", left));
+            };
+            assert_eq!(on_control_plane(spoil, changes).await, changed, "{left}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_has_expired_is_damaged_or_gone_is_made_anew_and_nothing_else() {
+        assert_eq!(renewed(|_| {}).await, [""; 0]);
+        for (name, head, left, why) in [
+            ("apiserver", "", 59, ""),
+            ("apiserver", "", 29, "expires on "),
+            ("front-proxy-client", "", -2, "has expired on "),
+            ("apiserver-kubelet-client", "gone", 100, "is missing"),
+            ("super-admin.conf", "gone", 100, ""),
+            ("admin.conf", "gone", 100, "is missing"),
+            ("apiserver", "- - -", 100, "has no private key"),
+            ("scheduler.conf", "key - https://10.0.0.11:6443", 100, "does not hold the CA"),
+            ("admin.conf", "key ca https://192.0.2.9:6443", 100, "names https://192.0.2.9:6443"),
+            ("admin.conf", "key ca https://10.0.0.11:6443", 100, "names https://10.0.0.11:6443"),
+            ("controller-manager.conf", "key ca https://lb.kubesphere.local:6443", 100, ""),
+        ] {
+            let found = renewed(|facts| facts.reply(&CERTIFICATES, answer(name, head, left))).await;
+            assert_eq!(found.len(), usize::from(!why.is_empty()), "{name} {head} {left}: {found:?}");
+            assert!(found.iter().all(|found| found.starts_with(&format!("{name} {why}"))), "{found:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_earlier_run_is_taken_up_and_no_answer_renews_nothing() {
+        let begun = |facts: &mut Facts| facts.reply(&BEGUN, "apiserver\nkubelet.conf\n");
+        let why = "was being replaced when an earlier run ended";
+        assert_eq!(renewed(begun).await, [format!("apiserver {why}"), format!("kubelet.conf {why}")]);
+        assert_eq!(renewed(|facts| facts.time_out(&CERTIFICATES)).await, [""; 0]);
+        assert_eq!(renewed(|facts| facts.reply(&INITIALISED, "no")).await, [""; 0]);
+        let lost = |facts: &mut Facts| facts.reply(&CREDENTIALS, "no");
+        assert_eq!(renewed(lost).await, ["kubelet.conf has no valid certificate"]);
+    }
+}
