@@ -5,6 +5,8 @@ pub(crate) const ETCD_CERTS: &str = "/etc/ssl/etcd/ssl";
 /// Where every control plane keeps its own client certificate for etcd. One path for all, because kubeadm has one
 /// configuration for all; the keys behind it differ.
 pub(crate) const ETCD_CA: &str = "/etc/ssl/etcd/ssl/ca.pem";
+/// The key of etcd's CA, on etcd's hosts only.
+pub(crate) const ETCD_CA_KEY: &str = "/etc/ssl/etcd/ssl/ca-key.pem";
 /// The client certificate for etcd.
 pub(crate) const ETCD_CERT: &str = "/etc/ssl/etcd/ssl/apiserver-etcd-client.pem";
 /// The key of the client certificate for etcd.

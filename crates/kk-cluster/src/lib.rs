@@ -5,6 +5,7 @@
 
 mod actions;
 mod artifacts;
+mod ca_copy;
 mod capabilities;
 mod capability;
 mod certificates;

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     BuildError, Options, Probed,
     artifacts::{self, Artifacts, Programs},
+    ca_copy,
     capabilities::{
         control_plane,
         os::{identity, other_run},
@@ -241,7 +242,12 @@ impl Session {
     pub(crate) async fn create_inputs<'a>(&'a self, probed: &'a Probed) -> Result<Inputs<'a>, BuildError> {
         let (spec, capabilities) = (&self.spec, create_cluster::capabilities(&self.spec));
         let directory = self.directory().join("pki/etcd");
-        let pki = Pki::open(&directory, &spec.etcd_hosts(), &spec.control_planes())?;
+        let copy = if Pki::has_ca(&directory) {
+            None
+        } else {
+            ca_copy::read(spec, probed, &self.connections).await?
+        };
+        let pki = Pki::open(&directory, &spec.etcd_hosts(), &spec.control_planes(), copy)?;
         let mut inputs = self.inputs(probed, pki, Scope::All, &capabilities)?;
         let wanted: Vec<_> = inputs
             .hosts()
@@ -254,7 +260,7 @@ impl Session {
     }
 
     pub(crate) fn delete_inputs<'a>(&'a self, probed: &'a Probed) -> Result<Inputs<'a>, BuildError> {
-        let pki = Pki::open(&self.directory().join("pki/etcd"), &[], &[])?;
+        let pki = Pki::open(&self.directory().join("pki/etcd"), &[], &[], None)?;
         let mut inputs = self.inputs(probed, pki, Scope::All, &delete_cluster::capabilities(&self.spec))?;
         inputs.scope = delete_cluster::scope(&inputs);
         Ok(inputs)

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use kk_config::Spec;
 use kk_connector::quote;
 use kk_engine::{ProbeSpec, Question, question};
+use time::OffsetDateTime;
 
 use super::immutable::ENVIRONMENT;
-use crate::{findings::Findings, host_layout::ETCD_CA, inputs::Inputs};
+use crate::{certificates::Age, findings::Findings, host_layout::ETCD_CA, inputs::Inputs};
 
 /// Whether a member has data on the host.
 pub(crate) const DATA: Question<bool> = Question::new("etcd_data", "echo no", question::yes_or_no);
@@ -43,6 +44,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
             ),
         );
     }
+    certificates(inputs, found);
     for (host, facts) in hosts {
         found.unanswered(host, &facts.answer(&DATA), "whether etcd has data on it");
         found.unanswered(host, &facts.answer(&ENVIRONMENT), "how its etcd is configured");
@@ -53,5 +55,27 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
                 "move it away, or set spec.etcd.dataDir to another directory",
             );
         }
+    }
+}
+
+/// What hosts hold is what this machine holds: it is written where it differs.
+fn certificates(inputs: &Inputs, found: &mut Findings) {
+    let (pki, now) = (&inputs.pki, OffsetDateTime::now_utc());
+    if pki.is_copy() {
+        found.adapted(
+            None,
+            "this machine has no CA of the cluster's etcd",
+            "it is copied from a host of etcd",
+        );
+    }
+    for (name, why) in pki.renewed() {
+        found.adapted(None, format!("etcd's certificate {name} {why}"), "it is made anew");
+    }
+    if let Some(ca) = pki.ca_validity().filter(|ca| ca.age(now) != Age::Good) {
+        found.warning(
+            None,
+            format!("the CA of etcd {}", ca.words(now)),
+            "kk does not replace the CA of a running cluster: plan its rotation, or a new cluster",
+        );
     }
 }

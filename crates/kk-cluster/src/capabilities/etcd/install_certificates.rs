@@ -7,12 +7,13 @@ use kk_engine::{
 };
 
 use crate::{
-    host_layout::{ETCD_CA, ETCD_CERT, ETCD_CERTS, ETCD_KEY},
+    host_layout::{ETCD_CA, ETCD_CA_KEY, ETCD_CERT, ETCD_CERTS, ETCD_KEY},
     inputs::Inputs,
     slots,
 };
 
-/// Members get their pair; control planes get the client pair of their API server.
+/// Members get their pair, and the CA's key, so that the cluster outlives the machine that made it; control planes get the
+/// client pair of their API server. Nothing restarts: etcd and its clients read them for each connection.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("install_certificates", "Install certificates of etcd");
     for (host, _) in inputs.hosts() {
@@ -39,6 +40,9 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         }
         actions.insert(0, Box::new(Directory::new(ETCD_CERTS)));
         actions.insert(1, Box::new(File::text(ETCD_CA, inputs.pki.ca_cert())));
+        if host.has_role(&Role::Etcd) {
+            actions.push(Box::new(File::text(ETCD_CA_KEY, inputs.pki.ca_key().expose()).mode(0o600)));
+        }
         task = task.on(&host.name, HostWork::new(actions).needs(slots::etcd_certificates_slot()));
     }
     task

@@ -9,8 +9,11 @@ use kk_engine::{
     actions::{Unit, WaitUntil, any_needed},
 };
 
-use super::{files::files, health, is_active};
-use crate::{BuildError, capabilities::programs, host_layout::ETCD_CERTS, inputs::Inputs, slots};
+use super::{
+    files::{files, joined},
+    health, is_active,
+};
+use crate::{BuildError, capabilities::programs, inputs::Inputs, slots};
 
 /// A new cluster starts on all hosts at once, when all have what they need: a member is ready only when most of the others
 /// are. One that runs gets its changes member by member, so that it answers meanwhile, and a setting that it cannot start
@@ -41,6 +44,7 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
         let mut actions = if is_active(facts) { files(inputs, host, facts)? } else { Vec::new() };
         actions.push(Box::new(unit));
         actions.push(Box::new(wait));
+        actions.push(Box::new(joined()));
         let mut work = HostWork::new(actions).provides(slots::etcd_healthy_slot(&host.name));
         let together = hosts.iter().filter(|(member, _)| !one_by_one || member.name == host.name);
         for (member, _) in together {
@@ -65,7 +69,6 @@ fn unit(inputs: &Inputs, host: &Host, facts: &Facts) -> Result<Unit, BuildError>
         "/etc/etcd.env".to_owned(),
         "/etc/systemd/system/etcd.service".to_owned(),
         "/usr/local/bin/etcd".to_owned(),
-        format!("{ETCD_CERTS}/member-{}.pem", host.name),
     ]))
 }
 
