@@ -21,7 +21,7 @@ use kubelet::kubelet_configuration;
 pub(crate) use join::{discovery_kubeconfig, join_document};
 pub(crate) use kubelet::kubelet_document;
 pub(crate) use preflight::ignored_checks;
-pub(crate) use token::{Token, token_secret};
+pub(crate) use token::{DESCRIPTION, Token, token_secret};
 
 /// The settings of the cluster without anything that changes from run to run: what is compared to see whether the
 /// user changed something.
@@ -34,8 +34,8 @@ pub(crate) fn init_documents(inputs: &Inputs, host: &Host, token: &Token) -> Str
     let mut init = init_configuration(inputs, host);
     init["bootstrapTokens"] = json!([{
         "token": token.text().expose(),
-        "description": "kk: nodes join while the cluster is created",
-        "ttl": "1h0m0s",
+        "description": token::DESCRIPTION,
+        "ttl": "24h0m0s",
         "usages": ["signing", "authentication"],
         "groups": ["system:bootstrappers:kubeadm:default-node-token"],
     }]);

@@ -3,6 +3,9 @@
 use kk_config::Secret;
 use serde_json::json;
 
+/// By which tokens of kk are known in the cluster.
+pub(crate) const DESCRIPTION: &str = "kk: nodes join while the cluster is created";
+
 /// A bootstrap token of this run.
 #[derive(Clone)]
 pub(crate) struct Token {
@@ -48,6 +51,7 @@ pub(crate) fn token_secret(token: &Token, expires: &str) -> String {
         "stringData": {
             "token-id": token.id,
             "token-secret": token.secret.expose(),
+            "description": DESCRIPTION,
             "expiration": expires,
             "usage-bootstrap-authentication": "true",
             "auth-extra-groups": "system:bootstrappers:kubeadm:default-node-token",

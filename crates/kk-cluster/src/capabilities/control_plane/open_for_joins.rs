@@ -6,8 +6,9 @@ use kk_engine::{HostWork, Task, actions::Command};
 
 use crate::{host_layout::KUBECTL, inputs::Inputs, kubeadm, slots};
 
-/// The hour begins now and by the host's clock, not when and where the plan was made.
-const MAKE_TOKEN: &str = "expires=$(date -u -d @$(($(date +%s) + 3600)) +%Y-%m-%dT%H:%M:%SZ)
+/// The day begins now and by the host's clock, not when and where the plan was made. It is for a run that is killed: the
+/// task after the last join removes the token.
+const MAKE_TOKEN: &str = "expires=$(date -u -d @$(($(date +%s) + 86400)) +%Y-%m-%dT%H:%M:%SZ)
 sed \"s/EXPIRES/$expires/\" token.yaml | kubectl apply -f - >/dev/null
 ";
 
@@ -19,7 +20,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     }
     let read_ca = "cat /etc/kubernetes/pki/ca.crt\n";
     let command = if inputs.is_initialised() {
-        Command::new("make a bootstrap token for an hour", format!("{KUBECTL}{MAKE_TOKEN}{read_ca}"))
+        Command::new("make a bootstrap token", format!("{KUBECTL}{MAKE_TOKEN}{read_ca}"))
             .file("token.yaml", kubeadm::token_secret(&inputs.token, "EXPIRES").into_bytes())
     } else {
         Command::new("read the CA of the cluster", read_ca)

@@ -2,6 +2,7 @@
 //! of the file, and take pods.
 
 mod check;
+mod close_for_joins;
 mod join_worker;
 mod pause_for_services;
 mod remove_node_files;
@@ -37,6 +38,7 @@ impl Capability for Nodes {
             wait_for_nodes::task(inputs),
             pause_for_services::task(inputs),
             set_labels::task(inputs),
+            close_for_joins::task(inputs),
         ])
     }
 

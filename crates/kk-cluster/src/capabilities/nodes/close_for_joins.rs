@@ -1,0 +1,27 @@
+//! Close the cluster for joins: its bootstrap tokens go.
+
+use kk_engine::{HostWork, Task, actions::Command};
+
+use crate::{host_layout::KUBECTL, inputs::Inputs, kubeadm, local::base64, shell::script, slots};
+
+/// When no node is left that needs one, and in the background: nothing waits for it. A control plane that is initialised in
+/// this run has made one, too.
+pub(super) fn task(inputs: &Inputs) -> Task {
+    let task = Task::new("close_for_joins", "Close the cluster for joins").background();
+    if inputs.is_initialised() && inputs.joining().is_empty() {
+        return task;
+    }
+    let description = base64(kubeadm::DESCRIPTION.as_bytes());
+    let remove = Command::new(
+        "remove the bootstrap token",
+        format!("{KUBECTL}{}", script(&[("description", &description)], include_str!("close_for_joins.sh"))),
+    );
+    let host = &inputs.api_host.name;
+    let mut work = HostWork::new(vec![Box::new(remove)])
+        .needs(slots::initialised_slot())
+        .needs(slots::node_tools_slot(host));
+    for (host, _) in inputs.nodes() {
+        work = work.after(slots::joined_slot(&host.name));
+    }
+    task.on(host, work)
+}
