@@ -72,8 +72,13 @@ impl Events {
 
     /// What was found about the hosts before the first change and stops the run, a line a finding: host, message, hint.
     pub(crate) fn errors_found(&self) -> Vec<String> {
-        let errors = self.of("finding").filter(|event| event["severity"] == "error");
-        errors
+        self.found("error")
+    }
+
+    /// Findings of one severity, a line a finding.
+    pub(crate) fn found(&self, severity: &str) -> Vec<String> {
+        let found = self.of("finding").filter(|event| event["severity"] == severity);
+        found
             .map(|event| {
                 format!("{} {} {}", text(&event["host"]), text(&event["message"]), text(&event["hint"]))
             })

@@ -9,6 +9,7 @@ mod api_sick;
 mod bad_input;
 mod bad_setting;
 mod bastion;
+mod certificates;
 mod create;
 mod ctrl_c;
 mod damage;
@@ -149,6 +150,13 @@ pub(crate) const ALL: &[Scenario] = &[
         limit: Duration::from_mins(40),
         in_ci: false,
         run: damage::run,
+    },
+    Scenario {
+        name: "certificates",
+        about: "certificates that end before long are named; when all have expired, one create mends the cluster",
+        limit: Duration::from_mins(12),
+        in_ci: false,
+        run: certificates::run,
     },
     Scenario {
         name: "host-down",
