@@ -44,10 +44,10 @@ pub(crate) struct Node {
 /// reads the disk only: the answer must not depend on the API.
 ///
 /// The last phase of `kubeadm init`, kubelet-finalize, lets `kubelet.conf` name the certificate that the kubelet renews.
-/// Where that is turned off, there is the note that this program writes after its init.
+/// Where that is turned off, there is the note that this program writes after its init, or has put aside for changed settings.
 pub(crate) const INITIALISED: Question<bool> = Question::new(
     "initialised",
-    "if [ -e /etc/kubernetes/kubekey/cluster.yaml ] || grep -qs kubelet-client-current.pem /etc/kubernetes/kubelet.conf; then echo yes; else echo no; fi",
+    "if [ -e /etc/kubernetes/kubekey/cluster.yaml ] || [ -e /etc/kubernetes/kubekey/cluster.yaml.replaced ] || grep -qs kubelet-client-current.pem /etc/kubernetes/kubelet.conf; then echo yes; else echo no; fi",
     question::yes_or_no,
 );
 
@@ -224,6 +224,24 @@ mod tests {
             facts.reply(&API, api);
         }
         ClusterState::of(&facts)
+    }
+
+    #[test]
+    fn a_note_that_changed_settings_have_put_aside_shows_an_initialised_control_plane_too() {
+        let mut probe = kk_engine::ProbeSpec::default();
+        probe.ask(&INITIALISED);
+        let snippet = &probe.questions.values().next().unwrap().snippet;
+        for (file, answer) in
+            [("other", "no\n"), ("cluster.yaml", "yes\n"), ("cluster.yaml.replaced", "yes\n")]
+        {
+            let directory = tempfile::tempdir().unwrap();
+            let here = directory.path().display().to_string();
+            std::fs::create_dir(directory.path().join("kubekey")).unwrap();
+            std::fs::write(directory.path().join("kubekey").join(file), "").unwrap();
+            let text = snippet.replace("/etc/kubernetes", &here);
+            let output = std::process::Command::new("sh").args(["-c", &text]).output().unwrap();
+            assert_eq!(String::from_utf8(output.stdout).unwrap(), answer, "{file}");
+        }
     }
 
     #[test]

@@ -67,7 +67,8 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     task
 }
 
-/// Without the note first: until these settings work, no file may pass for the one that was applied, not even that of before.
+/// Puts the note aside first: until these settings work, no file may pass for the one that was applied, not even that of
+/// before. It still shows that the control plane was initialised.
 /// Publishes while the API answers; then writes certificate and manifests again, and waits until API server,
 /// controller manager and scheduler are ready with them. With `concurrency(1)` the other control planes answer meanwhile.
 fn apply(host: &Host, first: bool) -> String {
@@ -75,7 +76,11 @@ fn apply(host: &Host, first: bool) -> String {
     let publish = script(&[("publish", if first { "yes" } else { "" })], include_str!("publish_settings.sh"));
     let variables = [("server", server.as_str()), ("node", &host.name), ("again", ""), ("manifests", "yes")];
     let restart = script(&variables, include_str!("restart_control_plane.sh"));
-    format!("rm -f {}\n{KUBECTL}{publish}{}{restart}{RENEWED}", path(), renew(&["apiserver"]))
+    format!(
+        "[ ! -e {0} ] || mv -f {0} {0}.replaced\n{KUBECTL}{publish}{1}{restart}{RENEWED}",
+        path(),
+        renew(&["apiserver"])
+    )
 }
 
 #[cfg(test)]

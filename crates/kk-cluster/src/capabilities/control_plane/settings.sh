@@ -2,7 +2,9 @@
 set -e
 manifests=/etc/kubernetes/manifests
 # The note names the endpoint that was last applied. The kubeconfig, which says it where there is no note, may be edited.
-note=/etc/kubernetes/kubekey/cluster.yaml admin=/etc/kubernetes/admin.conf
+note=/etc/kubernetes/kubekey/cluster.yaml
+[ -e $note ] || note=$note.replaced
+admin=/etc/kubernetes/admin.conf
 endpoint=$(sed -nE 's/^controlPlaneEndpoint: *"?([^"]*)"?$/\1/p' $note 2>/dev/null || :)
 if [ -n "$endpoint" ]; then
     printf 'server\thttps://%s\n' "$endpoint"
