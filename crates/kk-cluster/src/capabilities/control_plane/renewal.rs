@@ -113,7 +113,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        capabilities::kubeconfig::{Kubeconfig, USABLE},
+        capabilities::kubeconfig::{Kubeconfig, USABLE, USABLE_BY_USER},
         capability::Capability as _,
         host_layout::ADMIN_CONF,
         local::base64,
@@ -178,18 +178,21 @@ mod tests {
     async fn who_uses_the_administrators_kubeconfig_gets_the_new_one_in_the_same_run() {
         let changes = |inputs: &Inputs, host: &Host, facts: &Facts| {
             std::fs::create_dir_all(&inputs.directory).unwrap();
-            for (name, text) in [("kubeconfig", "old"), (".kubeconfig.source", "same")] {
+            let source = format!("same https://{}:6443", inputs.endpoint_address().unwrap());
+            for (name, text) in [("kubeconfig", "old"), (".kubeconfig.source", source.as_str())] {
                 std::fs::write(inputs.directory.join(name), text).unwrap();
             }
             let tasks = Kubeconfig.install(inputs).unwrap();
-            let actions = tasks.iter().flat_map(|task| &task.hosts[&host.name].actions);
+            let actions =
+                tasks.iter().filter_map(|task| task.hosts.get(&host.name)).flat_map(|work| &work.actions);
             actions.filter(|action| action.check(facts).is_needed()).count()
         };
-        for (left, changed) in [(100, 0), (29, 2), (-1, 2)] {
+        for (left, changed) in [(100, 0), (29, 3), (-1, 3)] {
             let spoil = |facts: &mut Facts| {
                 let admin = FileFact { sha256: "same".into(), ..FileFact::default() };
                 facts.files.insert(ADMIN_CONF.into(), admin);
                 facts.reply(&USABLE, "yes");
+                facts.reply(&USABLE_BY_USER, "yes");
                 facts.reply(&CERTIFICATES, answer("admin.conf", "", left));
             };
             assert_eq!(on_control_plane(spoil, changes).await, changed, "{left}");

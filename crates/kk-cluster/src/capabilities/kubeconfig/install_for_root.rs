@@ -6,8 +6,9 @@ use super::ROOT;
 use crate::{capabilities::control_plane, host_layout::ADMIN_CONF, inputs::Inputs, slots};
 
 /// Whether root's kubeconfig reaches the cluster.
-pub(crate) const USABLE: Question<bool> =
-    Question::new("root_kubeconfig", include_str!("usable.sh"), question::yes_or_no);
+pub(crate) const USABLE: Question<bool> = Question::new("root_kubeconfig", SNIPPET, question::yes_or_no);
+
+const SNIPPET: &str = concat!("theirs=/root/.kube/config\n", include_str!("usable.sh"));
 
 /// A copy: a link would break for tools that refuse other people's files. One that works is the administrator's: contexts
 /// and namespaces that were added to it stay.
@@ -47,7 +48,7 @@ mod tests {
     fn a_kubeconfig_that_works_is_left_to_the_administrator() {
         let directory = tempfile::tempdir().unwrap();
         let (ours, theirs) = (directory.path().join("admin.conf"), directory.path().join("config"));
-        let script = include_str!("usable.sh")
+        let script = super::SNIPPET
             .replace("/etc/kubernetes/admin.conf", ours.to_str().unwrap())
             .replace("/root/.kube/config", theirs.to_str().unwrap());
         let answer = || {

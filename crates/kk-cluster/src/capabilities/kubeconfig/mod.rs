@@ -1,11 +1,12 @@
-//! The administrator's kubeconfig: for root on the control planes, and for the person at this machine.
+//! The administrator's kubeconfig: for root and the user who logs in on the control planes, and for the person at this machine.
 
 mod install_for_root;
+mod install_for_user;
 mod remove_kubeconfig;
 mod save_kubeconfig;
 
 #[cfg(test)]
-pub(crate) use install_for_root::USABLE;
+pub(crate) use {install_for_root::USABLE, install_for_user::USABLE as USABLE_BY_USER};
 use std::path::{Path, PathBuf};
 
 use kk_engine::Task;
@@ -29,7 +30,11 @@ impl Capability for Kubeconfig {
     }
 
     fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
-        Ok(vec![install_for_root::task(inputs), save_kubeconfig::task(inputs)])
+        Ok(vec![
+            install_for_root::task(inputs),
+            install_for_user::task(inputs),
+            save_kubeconfig::task(inputs),
+        ])
     }
 
     fn remove(&self, inputs: &Inputs) -> Vec<Task> {

@@ -49,11 +49,18 @@ struct Save {
     to: String,
 }
 
+impl Save {
+    /// What the kubeconfig was made from. Without a load balancer the address changes while the first control plane is down.
+    fn made_from(&self, sum: &str) -> String {
+        format!("{sum} {}", self.to)
+    }
+}
+
 impl Action for Save {
     fn check(&self, facts: &Facts) -> Change {
-        let there = facts.files.get(ADMIN_CONF).map(|file| file.sha256.as_str());
-        let taken = std::fs::read_to_string(&self.source).ok();
-        if !self.is_old && self.path.exists() && there.is_some() && taken.as_deref() == there {
+        let wanted = facts.files.get(ADMIN_CONF).map(|file| self.made_from(&file.sha256));
+        let made_from = std::fs::read_to_string(&self.source).ok();
+        if !self.is_old && self.path.exists() && wanted.is_some() && made_from == wanted {
             return Change::None;
         }
         Change::needed(format!("write {}", self.path.display()))
@@ -76,6 +83,6 @@ impl Run for Save {
                 .map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))
         };
         write(&self.path, &text.replace(&self.from, &self.to))?;
-        write(&self.source, &sum)
+        write(&self.source, &self.made_from(&sum))
     }
 }

@@ -1,6 +1,7 @@
-# Whether root's kubeconfig reaches this cluster: it holds its CA, and its administrator's certificate is that of admin.conf
-# or valid for 30 days.
-ours=/etc/kubernetes/admin.conf theirs=/root/.kube/config
+# Whether the kubeconfig $theirs reaches this cluster: it holds its CA, and its administrator's certificate is that of
+# admin.conf or valid for 30 days.
+# shellcheck disable=SC2154 # theirs stands before this script
+ours=/etc/kubernetes/admin.conf
 usable() {
     [ -e $ours ] && [ -e $theirs ] || return 1
     ca=$(sed -n 's/^ *certificate-authority-data: *//p' $ours | head -n 1)

@@ -1,0 +1,65 @@
+//! Install the kubeconfig for the user who logs in to a control plane, where that is not root.
+
+use kk_config::Host;
+use kk_engine::{Answer, HostWork, Question, Task, actions::Command, question};
+
+use crate::{capabilities::control_plane, inputs::Inputs, shell::script, slots};
+
+/// Whether the user's kubeconfig reaches the cluster. A user without a home needs none.
+pub(crate) const USABLE: Question<bool> = Question::new("user_kubeconfig", "", question::yes_or_no);
+
+/// Like root's. The user may become root on the host, so the administrator's rights are nothing new for them.
+pub(super) fn task(inputs: &Inputs) -> Task {
+    let mut task = Task::new("install_for_user", "Install kubeconfig for the user");
+    for (host, facts) in inputs.control_planes().into_iter().filter(|(host, _)| host.user != "root") {
+        let renewed = control_plane::renews(inputs, host, facts, "admin.conf");
+        let text = script(&[("user", &host.user)], include_str!("install_for_user.sh"));
+        let question = question(host);
+        let copy = Command::new(format!("write the kubeconfig of {}", host.user), text)
+            .when(move |facts| {
+                renewed || matches!(facts.answer(&USABLE), Answer::Answered(false) | Answer::NotAsked)
+            })
+            .reads(move |probe| probe.ask(&question));
+        task = task.on(&host.name, HostWork::new(vec![Box::new(copy)]).needs(slots::joined_slot(&host.name)));
+    }
+    task
+}
+
+fn question(host: &Host) -> Question<bool> {
+    let of_user = concat!(
+        "home=$(getent passwd \"$user\" | cut -d : -f 6)\n[ -d \"$home\" ] || { echo yes; exit; }\ntheirs=$home/.kube/config\n",
+        include_str!("usable.sh")
+    );
+    USABLE.with_snippet(script(&[("user", &host.user)], of_user))
+}
+
+#[cfg(test)]
+mod tests {
+    use kk_engine::Plan;
+
+    use super::*;
+    use crate::{pipelines::create_cluster, testing};
+
+    #[tokio::test]
+    async fn only_a_user_other_than_root_whose_kubeconfig_does_not_work_gets_one() {
+        let mut spec = testing::sample("all-in-one.yaml");
+        for (user, answer, planned) in [
+            ("root", None, false),
+            ("ops", None, true),
+            ("ops", Some("no"), true),
+            ("ops", Some("yes"), false),
+        ] {
+            spec.hosts[0].user = user.into();
+            let directory = tempfile::tempdir().unwrap();
+            let session = testing::session(spec.clone(), directory.path());
+            let mut probed = testing::fresh(&spec);
+            if let Some(answer) = answer {
+                probed.facts.get_mut(&spec.hosts[0].name).unwrap().reply(&USABLE, answer);
+            }
+            let inputs = session.create_inputs(&probed).await.unwrap();
+            let plan = Plan::new(create_cluster::pipeline(&inputs).unwrap(), &probed.facts).unwrap();
+            let there = plan.changes().iter().any(|task| task.task == "install_for_user");
+            assert_eq!(there, planned, "{user} {answer:?}");
+        }
+    }
+}
