@@ -28,8 +28,8 @@ const EXPECTED: &[(&str, &[&str])] = &[
     ("containerd", &["node2"]),
     ("control-plane", &["node1"]),
     ("nodes", &["node1", "node2", "node3"]),
-    // After changes, whatever the probe saw before them.
-    ("verify", &["node1"]),
+    // After changes, whatever the probe saw before them: every node asks the pods of others.
+    ("verify", &["node1", "node2", "node3"]),
 ];
 
 pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
@@ -124,6 +124,7 @@ mod tests {
         ];
         changes.extend(["node1", "node2", "node3"].map(|host| change(host, "nodes/update_kubelet_settings")));
         changes.push(change("node1", "verify/wait_until_ready"));
+        changes.extend(["node1", "node2", "node3"].map(|node| change(node, "verify/ask_pods")));
         assert_eq!(unexpected(&changes), Vec::<String>::new());
         changes.push(change("node3", "containerd/start_containerd"));
         changes.remove(0);

@@ -5,9 +5,9 @@ mod install_for_user;
 mod remove_kubeconfig;
 mod save_kubeconfig;
 
+use std::path::{Path, PathBuf};
 #[cfg(test)]
 pub(crate) use {install_for_root::USABLE, install_for_user::USABLE as USABLE_BY_USER};
-use std::path::{Path, PathBuf};
 
 use kk_engine::Task;
 
