@@ -4,6 +4,7 @@ use kk_config::Host;
 use kk_engine::{Facts, Question, question};
 use time::OffsetDateTime;
 
+use super::note::is_changed;
 use crate::{
     capabilities::kubelet::CREDENTIALS,
     certificates::{self, Age, CERTIFICATES, Certificate, Validity},
@@ -50,10 +51,14 @@ pub(crate) fn of(inputs: &Inputs, host: &Host, facts: &Facts) -> Vec<Renewed> {
         [CLUSTER_CA, "/etc/kubernetes/pki/ca.key"].iter().all(|path| facts.files.contains_key(*path));
     let Some(there) = certificates.filter(|_| is_initialised && has_ca) else { return Vec::new() };
     let begun = facts.answer(&BEGUN).answered().unwrap_or_default();
+    // Changed settings renew the API server's certificate themselves. With the settings of before, which may not work at all,
+    // nothing here would become ready.
     let mut renewed = Vec::new();
     for name in LEAVES {
         let why = trouble(inputs, host, name, there.get(name));
-        let why = why.or_else(|| begun.iter().any(|begun| begun == name).then(unfinished));
+        let begun =
+            begun.iter().any(|begun| begun == name) && !(name == "apiserver" && is_changed(inputs, host));
+        let why = why.or_else(|| begun.then(unfinished));
         renewed.extend(why.map(|why| Renewed { name, why }));
     }
     if facts.answer(&CREDENTIALS).answered() == Some(false) {
@@ -223,9 +228,14 @@ mod tests {
 
     #[tokio::test]
     async fn an_earlier_run_is_taken_up_and_no_answer_renews_nothing() {
-        let begun = |facts: &mut Facts| facts.reply(&BEGUN, "apiserver\nkubelet.conf\n");
+        let begun = |facts: &mut Facts| facts.reply(&BEGUN, "front-proxy-client\nkubelet.conf\n");
         let why = "was being replaced when an earlier run ended";
-        assert_eq!(renewed(begun).await, [format!("apiserver {why}"), format!("kubelet.conf {why}")]);
+        assert_eq!(
+            renewed(begun).await,
+            [format!("front-proxy-client {why}"), format!("kubelet.conf {why}")]
+        );
+        // There is no note, so the settings are applied in the same run.
+        assert_eq!(renewed(|facts| facts.reply(&BEGUN, "apiserver\n")).await, [""; 0]);
         assert_eq!(renewed(|facts| facts.time_out(&CERTIFICATES)).await, [""; 0]);
         assert_eq!(renewed(|facts| facts.reply(&INITIALISED, "no")).await, [""; 0]);
         let lost = |facts: &mut Facts| facts.reply(&CREDENTIALS, "no");
