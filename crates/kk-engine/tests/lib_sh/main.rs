@@ -1,0 +1,8 @@
+//! The shell functions, run for real below a temporary root.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod files;
+mod host;
+mod record;
+mod system;
