@@ -1,16 +1,13 @@
 //! Code of the control machine in a run.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
-
-mod support;
-
 use std::{sync::Arc, time::Duration};
 
 use kk_connector::UploadFile;
 use kk_engine::{
     Action, Apply, Change, Context, EventKind, Facts, Failure, HostWork, Options, Run, Task, actions,
 };
-use support::{ShellHost, log, run, slot};
+
+use crate::support::{ShellHost, log, run, slot};
 
 struct Code(fn() -> Result<(), Failure>);
 

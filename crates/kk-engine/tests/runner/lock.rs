@@ -1,9 +1,5 @@
 //! One owner at a time works on a host, by the lock that the host keeps. Run for real with `sh` and `flock`.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
-
-mod support;
-
 use std::{
     fs,
     sync::Arc,
@@ -11,7 +7,8 @@ use std::{
 };
 
 use kk_engine::{Options, Owner, Task};
-use support::{Ran, ShellHost, run, script};
+
+use crate::support::{Ran, ShellHost, is_there, run, script};
 
 fn as_owner(id: &str) -> Options {
     Options { owner: Some(Owner::new(id, format!("root@{id}"))), ..Options::default() }
@@ -27,9 +24,7 @@ async fn another_owner_waits_until_the_run_has_ended() {
     let (one, go) = (host.clone(), host.path("go"));
     let long = "touch \"$KK_ROOT/begun\"; while [ ! -e \"$KK_ROOT/go\" ]; do sleep 0.05; done";
     let first = tokio::spawn(async move { run_as("one", &one, long).await });
-    while !host.path("begun").exists() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    is_there(host.path("begun")).await;
     // Another connection of the same run is not held up.
     let second = run_as("two", &host, "true").await;
     let failure = second.failure();

@@ -1,8 +1,5 @@
 //! A host for tests that really runs its scripts: `sh` in a temporary directory, which is the host's root.
 
-#![allow(dead_code, reason = "each test program uses a part of it")]
-#![allow(unreachable_pub, reason = "a module of test programs")]
-
 use std::{
     collections::BTreeMap,
     fs,
@@ -23,9 +20,9 @@ use kk_engine::{
 };
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 
-pub struct ShellHost {
+pub(crate) struct ShellHost {
     name: String,
-    pub root: tempfile::TempDir,
+    pub(crate) root: tempfile::TempDir,
     trips: AtomicU64,
     /// So many of the next calls are lost.
     lose: Mutex<u32>,
@@ -34,12 +31,12 @@ pub struct ShellHost {
 }
 
 impl ShellHost {
-    pub fn new(name: &str) -> Arc<Self> {
+    pub(crate) fn new(name: &str) -> Arc<Self> {
         Arc::new(Self::with_root(name, true))
     }
 
     /// A host whose own environment has a `KK_ROOT`. Its scripts must change nothing.
-    pub fn with_foreign_root(name: &str) -> Arc<Self> {
+    pub(crate) fn with_foreign_root(name: &str) -> Arc<Self> {
         Arc::new(Self::with_root(name, false))
     }
 
@@ -50,20 +47,20 @@ impl ShellHost {
         Self { name: name.to_owned(), root, trips, lose, keeps_root }
     }
 
-    pub fn lose(&self, calls: u32) {
+    pub(crate) fn lose(&self, calls: u32) {
         *self.lose.lock().unwrap() = calls;
     }
 
-    pub fn trips(&self) -> u64 {
+    pub(crate) fn trips(&self) -> u64 {
         self.trips.load(Ordering::SeqCst)
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.root.path().join(name)
     }
 
     /// What the scripts wrote into `$KK_ROOT/log`, as words.
-    pub fn log(&self) -> Vec<String> {
+    pub(crate) fn log(&self) -> Vec<String> {
         let text = fs::read_to_string(self.path("log")).unwrap_or_default();
         text.split_whitespace().map(str::to_owned).collect()
     }
@@ -169,14 +166,14 @@ impl Connection for ShellHost {
 }
 
 /// What a run did and told.
-pub struct Ran {
-    pub report: Report,
-    pub events: Vec<Event>,
+pub(crate) struct Ran {
+    pub(crate) report: Report,
+    pub(crate) events: Vec<Event>,
 }
 
 impl Ran {
     /// `task@host` of all tasks that ended so.
-    pub fn ended(&self, wanted: impl Fn(&Outcome) -> bool) -> Vec<String> {
+    pub(crate) fn ended(&self, wanted: impl Fn(&Outcome) -> bool) -> Vec<String> {
         let ended = self.events.iter().filter_map(|event| match &event.kind {
             EventKind::TaskFinished { host, task, outcome, .. } if wanted(outcome) => {
                 Some(format!("{task}@{host}"))
@@ -186,25 +183,25 @@ impl Ran {
         ended.collect()
     }
 
-    pub fn skipped(&self) -> Vec<String> {
+    pub(crate) fn skipped(&self) -> Vec<String> {
         let mut skipped = self.ended(|outcome| matches!(outcome, Outcome::Skipped { .. }));
         skipped.sort();
         skipped
     }
 
     /// The only failure.
-    pub fn failure(&self) -> &Failure {
+    pub(crate) fn failure(&self) -> &Failure {
         assert_eq!(self.report.failures.len(), 1, "{:?}", self.report.failures);
         &self.report.failures[0].failure
     }
 }
 
-/// Runs tasks on hosts; no run of a test may take longer than 20 seconds.
-pub async fn run(tasks: Vec<Task>, hosts: &[&Arc<ShellHost>], options: Options) -> Ran {
+/// Runs tasks on hosts; no run of a test may take longer than a minute.
+pub(crate) async fn run(tasks: Vec<Task>, hosts: &[&Arc<ShellHost>], options: Options) -> Ran {
     run_with(tasks, hosts, options, Redactor::default()).await
 }
 
-pub async fn run_with(
+pub(crate) async fn run_with(
     tasks: Vec<Task>,
     hosts: &[&Arc<ShellHost>],
     options: Options,
@@ -216,7 +213,7 @@ pub async fn run_with(
         hosts.iter().map(|host| (host.name.clone(), (*host).clone() as Arc<dyn Connection>)).collect();
     let (sender, mut receiver) = kk_engine::events(redactor);
     let run = kk_engine::run(plan, connections, options, sender);
-    let report = tokio::time::timeout(Duration::from_secs(20), run).await.expect("the run hangs");
+    let report = tokio::time::timeout(Duration::from_mins(1), run).await.expect("the run hangs");
     let mut events = Vec::new();
     while let Some(event) = receiver.recv().await {
         events.push(event);
@@ -224,21 +221,28 @@ pub async fn run_with(
     Ran { report, events }
 }
 
+/// Waits until a script has made this file.
+pub(crate) async fn is_there(path: PathBuf) {
+    while !path.exists() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
 /// Work of one script.
-pub fn script(text: &str) -> HostWork {
+pub(crate) fn script(text: &str) -> HostWork {
     HostWork::new(vec![command(text)])
 }
 
-pub fn command(text: &str) -> Box<dyn kk_engine::Action> {
+pub(crate) fn command(text: &str) -> Box<dyn kk_engine::Action> {
     Box::new(actions::Command::new("change something", text))
 }
 
 /// Work that writes a word into the host's log.
-pub fn log(word: &str) -> HostWork {
+pub(crate) fn log(word: &str) -> HostWork {
     script(&format!("echo {word} >>$KK_ROOT/log"))
 }
 
 /// A slot that only says that something is true.
-pub fn slot(name: &str) -> kk_engine::SlotKey {
+pub(crate) fn slot(name: &str) -> kk_engine::SlotKey {
     Slot::<()>::new(name).key()
 }
