@@ -1,0 +1,183 @@
+//! The certificates and keys of etcd, on this machine below `kubekey/<cluster>/pki`.
+//!
+//! Owns the CA of etcd. Everything is ECDSA P-256 and valid for ten years, as with KubeKey. What is not on disk yet, or can
+//! no longer be used, is made in memory; only [`Pki::save`] writes, so a dry run leaves no trace.
+
+mod pair;
+mod params;
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+};
+
+use kk_config::{Host, Secret};
+use rcgen::{CertificateParams, Issuer, KeyPair};
+
+pub(crate) use pair::Pair;
+use pair::{belong_together, read_pair, trouble};
+use params::{client_name, client_params, make_ca, member_name, member_params};
+
+use crate::{
+    BuildError,
+    certificates::Validity,
+    local::{sha256, write_private},
+};
+
+/// A file of the PKI that cannot be read or written, or that is no certificate.
+fn unusable(path: &Path, reason: &dyn std::fmt::Display) -> BuildError {
+    BuildError::local(
+        format!("cannot use {}: {reason}", path.display()),
+        "the directory holds the CA of etcd: restore it from a copy; remove it only when its cluster is gone",
+    )
+}
+
+/// The name of the CA's files.
+const CA: &str = "ca";
+
+/// Certificates and keys of one cluster's etcd.
+pub(crate) struct Pki {
+    directory: PathBuf,
+    ca: Pair,
+    pairs: BTreeMap<String, Pair>,
+    unsaved: BTreeSet<String>,
+    renewed: BTreeMap<String, String>,
+    is_copy: bool,
+}
+
+impl Pki {
+    /// Whether the directory has a CA.
+    pub(crate) fn has_ca(directory: &Path) -> bool {
+        directory.join(format!("{CA}.pem")).exists()
+    }
+
+    /// Opens the PKI in `directory` (`…/pki/etcd`) and makes, in memory, what it lacks for these hosts.
+    ///
+    /// `members` get a server and peer certificate, `clients` (the control planes) one for the API server. `copy` is the CA
+    /// as hosts keep it, for a machine that has none.
+    pub(crate) fn open(
+        directory: &Path,
+        members: &[&Host],
+        clients: &[&Host],
+        copy: Option<Pair>,
+    ) -> Result<Self, BuildError> {
+        let saved = read_pair(directory, CA)?;
+        let unsaved = if saved.is_none() { BTreeSet::from([CA.to_owned()]) } else { BTreeSet::new() };
+        let is_copy = saved.is_none() && copy.is_some();
+        let ca = match saved.or(copy) {
+            Some(pair) if !belong_together(&pair) => {
+                return Err(unusable(&directory.join("ca.pem"), &"ca-key.pem is not its key"));
+            }
+            Some(pair) => pair,
+            None => make_ca(directory)?,
+        };
+        let (pairs, renewed) = (BTreeMap::new(), BTreeMap::new());
+        let mut pki = Self { directory: directory.to_owned(), ca, pairs, unsaved, renewed, is_copy };
+        for host in members {
+            pki.ensure(&member_name(&host.name), || member_params(host))?;
+        }
+        for host in clients {
+            pki.ensure(&client_name(&host.name), || client_params(host))?;
+        }
+        Ok(pki)
+    }
+
+    fn ensure(
+        &mut self,
+        name: &str,
+        params: impl FnOnce() -> Result<CertificateParams, rcgen::Error>,
+    ) -> Result<(), BuildError> {
+        let cannot = |error: rcgen::Error| unusable(&self.directory.join(name), &error);
+        let params = params().map_err(cannot)?;
+        let saved = read_pair(&self.directory, name)?;
+        let why = saved.as_ref().and_then(|pair| trouble(pair, &params));
+        let pair = match saved {
+            Some(pair) if why.is_none() => pair,
+            _ => {
+                let pair = self.issue(&params).map_err(cannot)?;
+                self.unsaved.insert(name.to_owned());
+                self.renewed.extend(why.map(|why| (name.to_owned(), why)));
+                pair
+            }
+        };
+        self.pairs.insert(name.to_owned(), pair);
+        Ok(())
+    }
+
+    fn issue(&self, params: &CertificateParams) -> Result<Pair, rcgen::Error> {
+        let issuer = Issuer::from_ca_cert_pem(&self.ca.cert, KeyPair::from_pem(self.ca.key.expose())?)?;
+        let key = KeyPair::generate()?;
+        let cert = params.signed_by(&key, &issuer)?;
+        Ok(Pair { cert: cert.pem(), key: Secret::new(key.serialize_pem()) })
+    }
+
+    /// The SHA-256 of the CA's certificate as hosts hold it.
+    pub(crate) fn ca_sum(&self) -> String {
+        sha256(self.ca.cert.as_bytes())
+    }
+
+    /// The CA's certificate.
+    pub(crate) fn ca_cert(&self) -> &str {
+        &self.ca.cert
+    }
+
+    /// The CA's key.
+    pub(crate) fn ca_key(&self) -> &Secret {
+        &self.ca.key
+    }
+
+    /// Whether the CA is that of the hosts, because this machine had none.
+    pub(crate) fn is_copy(&self) -> bool {
+        self.is_copy
+    }
+
+    /// How long the CA is valid.
+    pub(crate) fn ca_validity(&self) -> Option<Validity> {
+        Validity::of_pem(self.ca.cert.as_bytes())
+    }
+
+    /// Certificates that are made anew although there are some, and why.
+    pub(crate) fn renewed(&self) -> &BTreeMap<String, String> {
+        &self.renewed
+    }
+
+    /// The pair of an etcd member.
+    pub(crate) fn member(&self, host: &str) -> &Pair {
+        &self.pairs[&member_name(host)]
+    }
+
+    /// The pair with which the API server of a control plane reaches etcd.
+    pub(crate) fn client(&self, host: &str) -> &Pair {
+        &self.pairs[&client_name(host)]
+    }
+
+    /// Whether every certificate is on disk already.
+    pub(crate) fn is_saved(&self) -> bool {
+        self.unsaved.is_empty()
+    }
+
+    /// Writes what is not on disk yet. Directories are 0700, files 0600 from their first byte.
+    pub(crate) fn save(&self) -> Result<(), BuildError> {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.directory)
+            .map_err(|error| unusable(&self.directory, &error))?;
+        for name in &self.unsaved {
+            let pair = self.pairs.get(name).unwrap_or(&self.ca);
+            // The key first: a certificate on disk means that a key is there, too. One of another certificate is noticed.
+            for (file, text) in
+                [(format!("{name}-key.pem"), pair.key.expose()), (format!("{name}.pem"), &pair.cert)]
+            {
+                let path = self.directory.join(file);
+                write_private(&path, text).map_err(|error| unusable(&path, &error))?;
+            }
+        }
+        Ok(())
+    }
+}

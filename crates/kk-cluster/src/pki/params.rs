@@ -1,0 +1,65 @@
+//! What each certificate of etcd is for.
+
+use std::path::Path;
+
+use kk_config::{Host, Secret};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose,
+    SanType,
+};
+use time::{Duration, OffsetDateTime};
+
+use super::{Pair, unusable};
+use crate::BuildError;
+
+/// Ten years, in days.
+pub(super) const VALID_DAYS: i64 = 3650;
+
+pub(super) fn member_name(host: &str) -> String {
+    format!("member-{host}")
+}
+
+pub(super) fn client_name(host: &str) -> String {
+    format!("apiserver-{host}")
+}
+
+pub(super) fn make_ca(directory: &Path) -> Result<Pair, BuildError> {
+    let make = || -> Result<Pair, rcgen::Error> {
+        let mut params = params("etcd-ca", &[])?;
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages =
+            vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
+        let key = KeyPair::generate()?;
+        let cert = params.self_signed(&key)?;
+        Ok(Pair { cert: cert.pem(), key: Secret::new(key.serialize_pem()) })
+    };
+    make().map_err(|error| unusable(directory, &error))
+}
+
+fn params(common_name: &str, names: &[&str]) -> Result<CertificateParams, rcgen::Error> {
+    let mut params = CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())?;
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, common_name);
+    // Hosts' clocks may be a little behind ours.
+    params.not_before = OffsetDateTime::now_utc() - Duration::hours(1);
+    params.not_after = OffsetDateTime::now_utc() + Duration::days(VALID_DAYS);
+    Ok(params)
+}
+
+pub(super) fn member_params(host: &Host) -> Result<CertificateParams, rcgen::Error> {
+    let mut params = params(&member_name(&host.name), &[&host.name, "localhost"])?;
+    params.subject_alt_names.push(SanType::IpAddress(host.internal_address.into()));
+    params.subject_alt_names.push(SanType::IpAddress(std::net::Ipv4Addr::LOCALHOST.into()));
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    // A member is server to clients, and both server and client to its peers.
+    params.extended_key_usages =
+        vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+    Ok(params)
+}
+
+pub(super) fn client_params(host: &Host) -> Result<CertificateParams, rcgen::Error> {
+    let mut params = params(&client_name(&host.name), &[])?;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    Ok(params)
+}
