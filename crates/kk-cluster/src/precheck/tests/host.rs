@@ -1,0 +1,146 @@
+//! What is wrong with one host, or unusual.
+
+use kk_engine::{Facts, FileFact, Severity, UnitFact};
+
+use super::{findings, findings_of, spec, well};
+use crate::capabilities::os::{disable_swap::UNITS, firewall, write_hosts_block::REWRITTEN};
+
+#[tokio::test]
+async fn each_trouble_is_found_with_its_weight() {
+    type Spoil = fn(&mut Facts);
+    let cases: &[(Spoil, Severity, &str)] = &[
+        (
+            |f| f.nameservers = vec!["127.0.0.1".into()],
+            Severity::Error,
+            "/etc/resolv.conf names a resolver on the host itself: 127.0.0.1",
+        ),
+        (
+            |f| {
+                f.systemd_cgroups = false;
+                for path in [
+                    "/etc/kubernetes/kubelet.conf",
+                    "/etc/kubernetes/pki/ca.crt",
+                    "/etc/kubernetes/manifests/kube-apiserver.yaml",
+                ] {
+                    f.files.insert(path.into(), FileFact { sha256: "same".into(), ..FileFact::default() });
+                }
+                f.reply(&crate::capabilities::kubelet::CGROUP_DRIVER, "systemd\n");
+            },
+            Severity::Error,
+            "systemd cannot manage the cgroups of pods here, and the running cluster uses the systemd driver",
+        ),
+        (|f| f.arch = "riscv64".into(), Severity::Error, "architecture riscv64 is not supported"),
+        (|f| f.systemd = false, Severity::Error, "systemd is not running"),
+        (|f| f.memory_kib = 1_000_000, Severity::Error, "memory 976 MiB is below the minimum of 1660 MiB"),
+        (|f| f.cpus = 1, Severity::Error, "only 1 CPU, at least 2 needed"),
+        (|f| _ = f.tools.remove("conntrack"), Severity::Error, "missing: conntrack"),
+        (|f| _ = f.features.remove("overlay"), Severity::Error, "the kernel has no overlay file system"),
+        (|f| _ = f.features.remove("vxlan"), Severity::Warning, "the kernel does not seem to have vxlan"),
+        (
+            |f| f.reply(&REWRITTEN, "yes\n"),
+            Severity::Warning,
+            "cloud-init writes /etc/hosts anew at each boot, and its template is not found",
+        ),
+        (
+            |f| {
+                f.reply(&REWRITTEN, "yes\n");
+                f.files.insert("/etc/cloud/templates/hosts.debian.tmpl".into(), FileFact::default());
+            },
+            Severity::Adapted,
+            "cloud-init writes /etc/hosts anew at each boot",
+        ),
+        (|f| f.reply(&UNITS, "dev-zram0.swap\n"), Severity::Adapted, "swap is on (dev-zram0.swap)"),
+        (|f| _ = f.ports.insert(6443, "nginx".into()), Severity::Error, "port 6443 is taken by nginx"),
+        (
+            |f| _ = f.disks.insert("/usr/local/bin".into(), (9_000_000, 1024)),
+            Severity::Error,
+            "1 MiB free on /usr/local/bin",
+        ),
+        (|f| f.addresses.clear(), Severity::Error, "no interface has the address 192.168.0.1"),
+        (
+            |f| _ = f.disks.insert("/var/lib/kubelet".into(), (100_000_000, 9_000_000)),
+            Severity::Warning,
+            "9 % free on /var/lib/kubelet",
+        ),
+        (
+            |f| _ = f.files.insert("/etc/cni/net.d/87-podman.conflist".into(), FileFact::default()),
+            Severity::Warning,
+            "/etc/cni/net.d holds another network: 87-podman.conflist",
+        ),
+        (
+            |f| f.reply(&firewall::ACTIVE, "firewall firewalld\nopen 2379-10300/tcp\nopen 8472/tcp\n"),
+            Severity::Error,
+            "firewalld is active and closes 8472/udp",
+        ),
+        (
+            |f| f.reply(&firewall::ACTIVE, "firewall ufw\nopen 2379-10300/tcp\nopen 8472/udp\n"),
+            Severity::Warning,
+            "ufw is active",
+        ),
+        (
+            |f| f.reply(&firewall::ACTIVE, "firewall ufw\ntrusts 10.0.0.0/8\n"),
+            Severity::Warning,
+            "ufw is active",
+        ),
+        (
+            |f| {
+                let unit = UnitFact { enabled: true, ..UnitFact::default() };
+                f.units.insert("nm-cloud-setup.timer".into(), unit);
+            },
+            Severity::Warning,
+            "nm-cloud-setup is enabled: its routing rules break the network of pods",
+        ),
+        (|f| f.swaps = vec!["/dev/sdb1".into()], Severity::Adapted, "swap is on (/dev/sdb1)"),
+        (|f| f.selinux = "enforcing".into(), Severity::Adapted, "SELinux is enforcing"),
+        (|f| f.cgroup_v2 = false, Severity::Adapted, "cgroup v1 with Kubernetes v1.36.4"),
+        (|f| f.systemd_cgroups = false, Severity::Adapted, "systemd cannot manage the cgroups of pods here"),
+        (|f| f.can_raise_limits = false, Severity::Adapted, "root is not allowed to raise resource limits"),
+        (|f| f.nameservers.clear(), Severity::Adapted, "no nameserver in /etc/resolv.conf"),
+    ];
+    for (spoil, severity, what) in cases {
+        let mut facts = well();
+        spoil(&mut facts);
+        assert_eq!(findings(facts).await, [(*severity, (*what).to_owned())]);
+    }
+}
+
+#[tokio::test]
+async fn our_own_programs_may_hold_their_ports() {
+    let mut facts = well();
+    facts.ports.extend([
+        (6443, "kube-apiserver".to_owned()),
+        (2379, "etcd".to_owned()),
+        (10257, "kube-controller".to_owned()),
+    ]);
+    assert_eq!(findings(facts).await, []);
+}
+
+#[tokio::test]
+async fn a_firewall_that_the_file_stops_is_no_trouble() {
+    let mut facts = well();
+    facts.reply(&firewall::ACTIVE, "firewall firewalld\n");
+    for (skip, severity) in [(false, Severity::Adapted), (true, Severity::Error)] {
+        let mut spec = spec();
+        (spec.system.disable_firewall, spec.system.skip_configure_os) = (true, skip);
+        let found = findings_of(&spec, facts.clone()).await;
+        assert_eq!(found.iter().map(|finding| finding.0).collect::<Vec<_>>(), [severity]);
+    }
+}
+
+#[tokio::test]
+async fn a_host_that_kk_may_not_configure_must_forward_packets() {
+    let mut spec = spec();
+    for (skip, forwards, refused) in
+        [(false, "0", false), (true, "1", false), (true, "0", true), (true, "", true)]
+    {
+        spec.system.skip_configure_os = skip;
+        let mut facts = well();
+        facts.sysctls.insert("net.ipv4.ip_forward".into(), forwards.into());
+        let wanted = (
+            Severity::Error,
+            "net.ipv4.ip_forward is not 1, and spec.system.skipConfigureOS leaves it so".to_owned(),
+        );
+        let found = findings_of(&spec, facts).await;
+        assert_eq!(found.contains(&wanted), refused, "{skip} {forwards}: {found:?}");
+    }
+}
