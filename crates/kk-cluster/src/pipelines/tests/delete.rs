@@ -1,0 +1,136 @@
+//! What a delete removes, and whose hosts it refuses.
+
+use kk_engine::Plan;
+
+use super::recorded;
+use crate::{Options, Probed, pipelines, testing};
+
+/// The plan of a delete on these hosts.
+fn delete_of(
+    spec: &kk_config::Spec,
+    probed: &Probed,
+    remove_runtime: bool,
+) -> Result<Plan, crate::BuildError> {
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options { remove_runtime, ..Options::default() };
+    testing::session_with(spec.clone(), directory.path(), options)
+        .plan_delete(probed)
+        .map(|delete| delete.plan)
+}
+
+#[test]
+fn a_delete_leaves_hosts_alone_that_hold_nothing() {
+    let spec = testing::sample("three-nodes.yaml");
+    let mut probed = testing::fresh(&spec);
+    let name = spec.hosts[1].name.clone();
+    probed.facts.get_mut(&name).unwrap().owned = vec!["made\t/etc/etcd.env"].into();
+    let plan = delete_of(&spec, &probed, true).unwrap();
+    assert!(!plan.is_empty());
+    for task in plan.changes() {
+        assert!(serde_json::to_string(&task).unwrap().contains(&name));
+    }
+}
+
+#[test]
+fn a_delete_without_all_leaves_the_runtime() {
+    let spec = testing::sample("all-in-one.yaml");
+    let lines = [
+        "made\t/usr/local/bin/containerd",
+        "made\t/usr/local/bin/containerd-shim-runc-v2",
+        "made\t/etc/containerd/config.toml",
+        "made\t/usr/local/bin/crictl",
+        "unit-on\tcontainerd.service",
+        "dir\t/etc/cni/net.d",
+    ];
+    let probed = recorded(&spec, &lines);
+    let plan = |all| delete_of(&spec, &probed, all).unwrap().is_empty();
+    assert!(plan(false) && !plan(true));
+}
+
+#[test]
+fn a_delete_does_not_end_a_cluster_of_somebody_else() {
+    let spec = testing::sample("all-in-one.yaml");
+    let mut probed = testing::fresh(&spec);
+    for facts in probed.facts.values_mut() {
+        facts.files.insert("/etc/kubernetes/kubelet.conf".into(), kk_engine::FileFact::default());
+    }
+    let error = delete_of(&spec, &probed, true).err().unwrap().to_string();
+    assert!(error.contains("a cluster that kk did not make"), "{error}");
+    for facts in probed.facts.values_mut() {
+        facts.owned = vec!["made\t/etc/systemd/system/kubelet.service"].into();
+    }
+    assert!(!delete_of(&spec, &probed, true).unwrap().is_empty());
+}
+
+#[test]
+fn a_delete_is_for_the_cluster_of_the_file_only() {
+    let spec = testing::sample("three-nodes.yaml");
+    let (name, own) = (spec.name.clone(), format!("cluster\t{}\tca-1\t-", spec.name));
+    let other = |record: &[&str], spoil: fn(&mut kk_engine::Facts)| {
+        let mut probed = recorded(&spec, &[&own]);
+        let facts = probed.facts.get_mut(&spec.hosts[1].name).unwrap();
+        facts.owned = record.to_vec().into();
+        spoil(facts);
+        delete_of(&spec, &probed, true).err().map(|error| error.to_string())
+    };
+    let other_ca = format!("cluster\t{name}\tca-2\t-");
+    let file = |sum: &str| kk_engine::FileFact { sha256: sum.to_owned(), ..Default::default() };
+    assert_eq!(other(&[&own], |_| {}), None);
+    assert_eq!(other(&["made\t/etc/etcd.env"], |_| {}), None, "an older record, nothing known");
+    for (found, said) in [
+        (other(&["cluster\tprod\tca-1\t-"], |_| {}), "(cluster prod)"),
+        (
+            other(&["made\t/etc/etcd.env"], |facts| {
+                facts.reply(&crate::capabilities::os::identity::TOKEN, "prod\n");
+            }),
+            "(cluster prod)",
+        ),
+        (other(&[&other_ca], |_| {}), "certificates of 2 clusters"),
+    ] {
+        let found = found.unwrap();
+        assert!(found.contains(said) && found.contains("nothing is removed"), "{found}");
+    }
+    let mut probed = recorded(&spec, &["made\t/etc/kubernetes/kubelet.conf"]);
+    for (facts, sum) in probed.facts.values_mut().zip(["a", "b", "b"]) {
+        facts.files.insert("/etc/kubernetes/pki/ca.crt".into(), file(sum));
+    }
+    assert!(delete_of(&spec, &probed, true).is_err());
+}
+
+#[tokio::test]
+async fn a_delete_spares_a_namesake_of_the_cluster() {
+    let spec = testing::sample("all-in-one.yaml");
+    let directory = tempfile::tempdir().unwrap();
+    let session = testing::session(spec.clone(), directory.path());
+    let fresh = testing::fresh(&spec);
+    let inputs = session.create_inputs(&fresh).await.unwrap();
+    inputs.pki.save().unwrap();
+    let ours = inputs.pki.ca_sum();
+    for (ca, spared) in [(ours.as_str(), false), ("another", true)] {
+        let probed = recorded(&spec, &[&format!("cluster\t{}\t{ca}\t-", spec.name)]);
+        assert_eq!(session.plan_delete(&probed).is_err(), spared, "{ca}");
+    }
+}
+
+#[test]
+fn a_delete_sets_selinux_to_enforcing_where_it_was() {
+    let spec = testing::sample("all-in-one.yaml");
+    for (line, enforces) in [("saved\t/etc/selinux/config", true), ("made\t/etc/etcd.env", false)] {
+        let probed = recorded(&spec, &[line]);
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec.clone(), directory.path());
+        let pipeline = pipelines::delete_cluster::pipeline(&session.delete_inputs(&probed).unwrap());
+        let mut text = String::new();
+        for work in
+            pipeline.modules.iter().flat_map(|module| &module.tasks).flat_map(|task| task.hosts.values())
+        {
+            for action in &work.actions {
+                if let kk_engine::Apply::Script(script) = action.apply(&kk_engine::Facts::default()) {
+                    text += &script.text;
+                }
+            }
+        }
+        assert_eq!(text.contains("enforce=yes\n"), enforces, "{line}");
+        assert_eq!(text.contains("enforce=''\n"), !enforces, "{line}");
+    }
+}
