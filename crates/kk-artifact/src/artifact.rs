@@ -23,12 +23,7 @@ impl Sha256Sum {
     /// The sum of what `hasher` has seen.
     pub(crate) fn of(hasher: sha2::Sha256) -> Self {
         use sha2::Digest as _;
-        use std::fmt::Write as _;
-        let mut digits = String::with_capacity(64);
-        for byte in hasher.finalize() {
-            write!(digits, "{byte:02x}").expect("writing to a string does not fail");
-        }
-        Self(digits)
+        Self(kk_util::hex(hasher.finalize()))
     }
 }
 

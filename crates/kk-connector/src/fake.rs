@@ -21,7 +21,6 @@ use std::{
 };
 
 use async_trait::async_trait;
-use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 
 use crate::{Command, Connection, Error, Output, Stats, Upload, UploadFile, UploadOutcome, stats::Counters};
@@ -159,7 +158,7 @@ impl FakeHost {
         if let Some((_, reason)) = self.refusals.iter().find(|(text, _)| file.target.contains(text)) {
             return Err(failed(reason.clone()));
         }
-        let sum = hex(&Sha256::digest(&content));
+        let sum = kk_util::sha256(&content);
         if sum != file.sha256 {
             return Err(failed(format!("its SHA-256 is {sum}, not {}", file.sha256)));
         }
@@ -170,10 +169,6 @@ impl FakeHost {
         record.files.insert(file.target.clone(), new);
         Ok(if there { 0 } else { bytes })
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 #[async_trait]

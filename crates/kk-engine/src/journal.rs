@@ -1,26 +1,14 @@
 //! The journal of a run: every event as a line of JSON, for reports and for later questions.
 
 use std::{
-    fs::{DirBuilder, File, OpenOptions},
+    fs::File,
     io::{self, Write as _},
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
 };
 
+use kk_util::open_private;
+
 use crate::{Event, Listener};
-
-/// Makes the directory of a run, readable for its owner only: `kubekey/<cluster>/runs/<time>-<command>/`.
-///
-/// # Errors
-/// The directory cannot be made.
-pub fn create_run_directory(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path)
-}
-
-/// Makes a file of a run, 0600 from its first byte.
-pub(crate) fn create_private(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
-}
 
 /// Writes `journal.jsonl`. Each line is handed to the kernel before the next event is looked at, so that a journal
 /// ends where its run was killed.
@@ -37,7 +25,7 @@ impl Journal {
     /// The file cannot be made.
     pub fn create(run_directory: &Path) -> io::Result<Self> {
         let path = run_directory.join("journal.jsonl");
-        Ok(Self { file: create_private(&path)?, path, broken: false })
+        Ok(Self { file: open_private(&path)?, path, broken: false })
     }
 
     /// Where it is.
@@ -68,7 +56,7 @@ mod tests {
     fn every_event_is_a_line_that_only_the_owner_reads() {
         let directory = tempfile::tempdir().unwrap();
         let run = directory.path().join("kubekey/c/runs/1-create");
-        create_run_directory(&run).unwrap();
+        kk_util::create_private_directory(&run).unwrap();
         let mut journal = Journal::create(&run).unwrap();
         journal.on_event(&Event {
             at_ms: 1,

@@ -31,7 +31,7 @@ pub use event::{
     Event, EventKind, FailedTask, Finding, Node, Outcome, Output, Place, Problem, Severity, Summary, Warning,
 };
 pub use facts::{Facts, FileFact, ProbeSpec, UnitFact};
-pub use journal::{Journal, create_run_directory};
+pub use journal::Journal;
 pub use listen::{EventReceiver, EventSender, Listener, events, listen};
 pub use log_file::LogFile;
 pub use owned::{Entry, Identity, Kind, Owned};

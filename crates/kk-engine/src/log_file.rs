@@ -6,10 +6,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{
-    Event, EventKind, Failure, Finding, Listener, Outcome, Problem, Severity, Summary,
-    journal::create_private,
-};
+use kk_util::open_private;
+
+use crate::{Event, EventKind, Failure, Finding, Listener, Outcome, Problem, Severity, Summary};
 
 /// Writes `kk.log`: a line for each event but progress, and all of a failure.
 pub struct LogFile {
@@ -24,7 +23,7 @@ impl LogFile {
     /// The file cannot be made.
     pub fn create(run_directory: &Path) -> io::Result<Self> {
         let path = run_directory.join("kk.log");
-        Ok(Self { file: create_private(&path)?, path })
+        Ok(Self { file: open_private(&path)?, path })
     }
 
     /// Where it is.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use kk_config::Host;
 use kk_engine::{Facts, Question};
 
-use crate::{findings::Findings, local::from_base64};
+use crate::{encoding::from_base64, findings::Findings};
 
 pub(crate) use validity::{Age, Validity};
 
@@ -70,7 +70,7 @@ mod tests {
     use std::{fs, process::Command};
 
     use super::*;
-    use crate::{local::base64, testing::certificate};
+    use crate::{encoding::base64, testing::certificate};
 
     #[test]
     fn a_kubeconfig_ends_with_its_certificate() {

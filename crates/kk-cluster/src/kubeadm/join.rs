@@ -4,7 +4,7 @@ use kk_config::Host;
 use serde_json::json;
 
 use super::{Token, api_port, api_version, documents, node_registration, set_timeouts};
-use crate::{inputs::Inputs, local::base64};
+use crate::{encoding::base64, inputs::Inputs};
 
 /// What `kubeadm join` gets. `discovery` is the path of a kubeconfig that holds the address and the CA, so that nothing
 /// has to be trusted on first sight.

@@ -11,23 +11,18 @@ mod tests;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
-    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
 };
 
 use kk_config::{Host, Secret};
+use kk_util::{create_private_directory, sha256, write_private};
 use rcgen::{CertificateParams, Issuer, KeyPair};
 
 pub(crate) use pair::Pair;
 use pair::{belong_together, read_pair, trouble};
 use params::{client_name, client_params, make_ca, member_name, member_params};
 
-use crate::{
-    BuildError,
-    certificates::Validity,
-    local::{sha256, write_private},
-};
+use crate::{BuildError, certificates::Validity};
 
 /// A file of the PKI that cannot be read or written, or that is no certificate.
 fn unusable(path: &Path, reason: &dyn std::fmt::Display) -> BuildError {
@@ -163,11 +158,7 @@ impl Pki {
 
     /// Writes what is not on disk yet. Directories are 0700, files 0600 from their first byte.
     pub(crate) fn save(&self) -> Result<(), BuildError> {
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&self.directory)
-            .map_err(|error| unusable(&self.directory, &error))?;
+        create_private_directory(&self.directory).map_err(|error| unusable(&self.directory, &error))?;
         for name in &self.unsaved {
             let pair = self.pairs.get(name).unwrap_or(&self.ca);
             // The key first: a certificate on disk means that a key is there, too. One of another certificate is noticed.

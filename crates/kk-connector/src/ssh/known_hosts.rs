@@ -1,9 +1,8 @@
 //! OpenSSH's `known_hosts` (sshd(8), the chapter on its format): reading, comparing, appending.
 
 use std::{
-    fs::{self, File, OpenOptions, TryLockError},
+    fs::{self, File, TryLockError},
     io::{self, Read, Seek, SeekFrom, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::Path,
     thread,
     time::{Duration, Instant},
@@ -183,9 +182,9 @@ fn read(path: &Path) -> Result<String, Error> {
 
 fn open_for_append(path: &Path) -> io::Result<File> {
     if let Some(directory) = path.parent() {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        kk_util::create_private_directory(directory)?;
     }
-    OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
+    kk_util::open_private(path)
 }
 
 /// Waits for other programs that append.

@@ -10,7 +10,6 @@ use std::{
 
 use kk_connector::{Connection, Error, Payload, Upload, UploadFile, UploadHooks};
 use rstest::rstest;
-use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -28,10 +27,6 @@ pub(crate) fn source(dir: &Path, name: &str, mib: usize) -> (PathBuf, String) {
     }
     let said = std::process::Command::new("sha256sum").arg(&path).output().unwrap().stdout;
     (path, String::from_utf8(said[..64].to_vec()).unwrap())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 pub(crate) fn file(source: &Path, target: &Path, sha256: &str) -> UploadFile {
@@ -290,7 +285,7 @@ async fn a_download_has_every_byte_and_a_limit() {
     let missing = format!("{path}.missing");
     let host = sshd.connect();
     let content = host.download(&path, 8 << 20).await.unwrap();
-    assert_eq!(hex(&Sha256::digest(&content)), sum);
+    assert_eq!(kk_util::sha256(&content), sum);
     for (path, limit, why) in [
         (path.as_str(), (8 << 20) - 1, "larger than"),
         (missing.as_str(), 10, "no such file"),

@@ -1,9 +1,9 @@
 //! A file of ours, whole.
 
-use std::{fmt::Write as _, sync::Arc};
+use std::sync::Arc;
 
 use kk_connector::quote;
-use sha2::{Digest, Sha256};
+use kk_util::sha256;
 
 use super::{attributes::Attributes, hints};
 use crate::{Action, Apply, Change, Facts, ProbeSpec, Script};
@@ -48,14 +48,6 @@ impl File {
     fn has_content(&self, facts: &Facts) -> bool {
         facts.files.get(&self.path).is_some_and(|file| file.kind == "file" && file.sha256 == self.sha256)
     }
-}
-
-/// SHA-256 in lower-case hex.
-pub(super) fn sha256(content: &[u8]) -> String {
-    Sha256::digest(content).iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 impl Action for File {

@@ -14,7 +14,6 @@ use sha2::{Digest, Sha256};
 
 use crate::mirror::versions::arch;
 use crate::sys::files::write_whole;
-use crate::sys::hash;
 
 const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
 const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
@@ -120,7 +119,7 @@ impl Storage {
 
     fn document(&self, value: &Value) -> Result<Blob> {
         let text = value.to_string();
-        let digest = hash::hex(Sha256::digest(&text));
+        let digest = kk_util::sha256(&text);
         write_whole(&self.blob_file(&digest), text.as_bytes())?;
         Ok(Blob { digest: format!("sha256:{digest}"), size: text.len() as u64 })
     }
@@ -191,7 +190,7 @@ impl<W: Write> Hashed<W> {
 
     fn finish(mut self) -> io::Result<String> {
         self.inner.flush()?;
-        Ok(hash::hex(self.sha.finalize()))
+        Ok(kk_util::hex(self.sha.finalize()))
     }
 }
 
@@ -231,7 +230,7 @@ mod tests {
         assert_eq!(current("v1"), current("v2"));
         let blob = |digest: &str| {
             let data = fs::read(storage.blob_file(digest.strip_prefix("sha256:").unwrap())).unwrap();
-            assert_eq!(format!("sha256:{}", hash::hex(Sha256::digest(&data))), digest);
+            assert_eq!(format!("sha256:{}", kk_util::sha256(&data)), digest);
             data
         };
         let manifest: Value = serde_json::from_slice(&blob(&current("v1"))).unwrap();

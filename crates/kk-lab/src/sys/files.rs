@@ -1,11 +1,11 @@
 //! Files and directories that are there whole or not at all.
 
 use std::fs;
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use kk_util::write_private;
 
 use crate::sys::run::{command, output};
 
@@ -52,10 +52,5 @@ pub(crate) fn write_secret(path: &Path, text: &str) -> Result<()> {
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
     }
-    let unfinished = unfinished(path)?;
-    let mut options = fs::OpenOptions::new();
-    let file = options.write(true).create_new(true).mode(0o600).open(&unfinished);
-    file.and_then(|mut file| file.write_all(text.as_bytes()))
-        .and_then(|()| fs::rename(&unfinished, path))
-        .with_context(|| format!("cannot write {}", path.display()))
+    write_private(path, text).with_context(|| format!("cannot write {}", path.display()))
 }

@@ -1,21 +1,12 @@
 //! SHA-256 in hexadecimal: whole for checksums, short for names in the cache.
 
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use kk_util::hex;
 use sha2::{Digest, Sha256};
-
-/// All 64 digits.
-pub(crate) fn hex(digest: impl AsRef<[u8]>) -> String {
-    let mut text = String::with_capacity(64);
-    for byte in digest.as_ref() {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
-}
 
 /// The first 12 digits: enough to tell recipes apart.
 pub(crate) fn short(digest: impl AsRef<[u8]>) -> String {

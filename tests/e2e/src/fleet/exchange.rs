@@ -140,7 +140,7 @@ impl Command {
             }
             self.say(&format!("want {number}\n")).await?;
             let content = self.take(size.parse()?).await?;
-            let got = programs::sha256(&content);
+            let got = kk_util::sha256(&content);
             if got != sum {
                 self.say(&format!("fail {number}\n")).await?;
                 return Ok(1);

@@ -109,7 +109,7 @@ impl Host {
         match words[..] {
             ["kk_put", source, path, mode, owner] => {
                 let sha256 = match files.get(source) {
-                    Some(content) => programs::sha256(content),
+                    Some(content) => kk_util::sha256(content),
                     None => self.files.get(source).map(|file| file.sha256.clone()).unwrap_or_default(),
                 };
                 self.own(path, now_ms);
@@ -186,7 +186,7 @@ impl Host {
             ]);
         }
         for (path, content) in made {
-            self.file(path, "600", "root:root", programs::sha256(content), now_ms);
+            self.file(path, "600", "root:root", kk_util::sha256(content), now_ms);
         }
         self.unit("kubelet.service", "yes", "start", now_ms);
         let name = self.name.clone();
@@ -200,7 +200,7 @@ impl Host {
             let keys = String::from_utf8_lossy(keys);
             let mut lines: Vec<String> = keys.lines().map(Cluster::object).collect();
             lines.sort();
-            let sum = programs::sha256(lines.concat().as_bytes());
+            let sum = kk_util::sha256(lines.concat().as_bytes());
             let path = format!("/etc/kubernetes/kubekey/{name}.objects");
             self.file(&path, "600", "root:root", sum, now_ms);
         }

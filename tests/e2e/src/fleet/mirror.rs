@@ -7,8 +7,6 @@ use axum::{Router, http::StatusCode, http::Uri};
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use super::programs::sha256;
-
 /// Component, version, file as published, and its members; without members it is the program itself.
 const FILES: [(&str, &str, &str, &[&str]); 8] = [
     ("kubeadm", super::KUBERNETES, "kubeadm", &[]),
@@ -44,7 +42,7 @@ pub(super) async fn start(dir: &Path) -> Result<String> {
     let (mut files, mut catalogue) = (BTreeMap::new(), serde_json::Map::new());
     for (component, version, name, members) in FILES {
         let content = make(dir, name, members)?;
-        catalogue.insert(component.into(), json!({"amd64": {version: sha256(&content)}}));
+        catalogue.insert(component.into(), json!({"amd64": {version: kk_util::sha256(&content)}}));
         files.insert(name, content);
     }
     fs::write(dir.join("catalogue.yaml"), serde_json::to_string(&catalogue)?)?;

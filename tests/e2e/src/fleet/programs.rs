@@ -2,9 +2,7 @@
 //!
 //! The times are those of the lab's hosts; without them a run would show nothing but the cost of the connections.
 
-use std::{fmt::Write as _, time::Duration};
-
-use sha2::{Digest as _, Sha256};
+use std::time::Duration;
 
 /// Starting or restarting a unit.
 pub(super) const UNIT: Duration = Duration::from_millis(300);
@@ -41,12 +39,4 @@ const PROGRAMS: [(&str, &str, u64); 11] = [
 pub(super) fn effects(text: &str) -> impl Iterator<Item = Effect> + '_ {
     let found = PROGRAMS.iter().filter(|(start, _, _)| text.contains(start));
     found.map(|(_, name, milliseconds)| Effect { name, takes: Duration::from_millis(*milliseconds) })
-}
-
-/// In lower-case hexadecimal digits.
-pub(super) fn sha256(content: &[u8]) -> String {
-    Sha256::digest(content).iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

@@ -15,7 +15,7 @@ mod tests {
     use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
     use super::{RENEWED, renew};
-    use crate::local::base64;
+    use crate::encoding::base64;
 
     /// Runs the script below a directory that stands for the host's, with a `kubeadm` that fails for one name.
     fn run(directory: &Path, names: &[&str], fails_at: &str) -> bool {

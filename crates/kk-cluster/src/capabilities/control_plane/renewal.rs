@@ -120,8 +120,8 @@ mod tests {
     use crate::{
         capabilities::kubeconfig::{Kubeconfig, USABLE, USABLE_BY_USER},
         capability::Capability as _,
+        encoding::base64,
         host_layout::ADMIN_CONF,
-        local::base64,
         testing::{self, certificate},
     };
 

@@ -37,7 +37,7 @@ mod tests {
         params.not_before = time::OffsetDateTime::now_utc() - time::Duration::days(400);
         params.not_after = time::OffsetDateTime::now_utc() + time::Duration::days(days);
         let pem = params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap().pem();
-        let data = crate::local::base64(pem.as_bytes());
+        let data = crate::encoding::base64(pem.as_bytes());
         format!(
             "clusters:\n- cluster:\n    certificate-authority-data: {ca}\n  name: kubernetes\nusers:\n\
              - name: kubernetes-admin\n  user:\n    client-certificate-data: {data}\n"

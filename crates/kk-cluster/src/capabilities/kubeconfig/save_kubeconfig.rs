@@ -7,14 +7,9 @@ use std::{
 
 use async_trait::async_trait;
 use kk_engine::{Action, Apply, Change, Context, Facts, Failure, HostWork, Run, Task};
+use kk_util::{sha256, write_private};
 
-use crate::{
-    capabilities::control_plane,
-    host_layout::ADMIN_CONF,
-    inputs::Inputs,
-    local::{sha256, write_private},
-    slots,
-};
+use crate::{capabilities::control_plane, host_layout::ADMIN_CONF, inputs::Inputs, slots};
 
 /// Largest kubeconfig that is believed, in bytes.
 const LIMIT: u64 = 1 << 20;

@@ -2,13 +2,13 @@
 //! probe.
 
 use kk_engine::{Facts, HostWork, Task, actions::Command};
+use kk_util::sha256;
 
 use super::applied_slot;
 use crate::{
     cluster_state::{ClusterState, VERSION, object_list},
     host_layout::{KUBECTL, NOTES},
     inputs::Inputs,
-    local::sha256,
     requirements::{Manifest, Object},
     shell::script,
 };

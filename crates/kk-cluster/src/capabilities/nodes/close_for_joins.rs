@@ -2,7 +2,7 @@
 
 use kk_engine::{HostWork, Task, actions::Command};
 
-use crate::{host_layout::KUBECTL, inputs::Inputs, kubeadm, local::base64, shell::script, slots};
+use crate::{encoding::base64, host_layout::KUBECTL, inputs::Inputs, kubeadm, shell::script, slots};
 
 /// When no node is left that needs one, and in the background: nothing waits for it. A control plane that is initialised in
 /// this run has made one, too.

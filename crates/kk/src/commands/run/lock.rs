@@ -9,7 +9,7 @@ use std::{
     path::Path,
 };
 
-use kk_engine::create_run_directory;
+use kk_util::create_private_directory;
 
 use crate::error::Error;
 
@@ -23,7 +23,7 @@ impl Lock {
     pub(super) fn take(folder: &Path) -> Result<Self, Error> {
         let path = folder.join(".lock");
         let failed = |error| Error::workdir(&path, error);
-        create_run_directory(folder).map_err(failed)?;
+        create_private_directory(folder).map_err(failed)?;
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let mut file = options.open(&path).map_err(failed)?;

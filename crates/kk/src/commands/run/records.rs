@@ -7,7 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use kk_engine::{Journal, Listener, LogFile, Redactor, create_run_directory};
+use kk_engine::{Journal, Listener, LogFile, Redactor};
+use kk_util::create_private_directory;
 use time::{OffsetDateTime, format_description::BorrowedFormatItem, macros::format_description};
 
 use crate::error::Error;
@@ -61,7 +62,7 @@ impl Records {
 
 /// Makes the directory `name` below `runs`, or `name-2` when a run of the same second has it.
 fn create_directory(runs: &Path, name: &str) -> Result<PathBuf, Error> {
-    create_run_directory(runs).map_err(|error| Error::workdir(runs, error))?;
+    create_private_directory(runs).map_err(|error| Error::workdir(runs, error))?;
     let mut number = 1;
     loop {
         let directory = runs.join(if number == 1 { name.to_owned() } else { format!("{name}-{number}") });

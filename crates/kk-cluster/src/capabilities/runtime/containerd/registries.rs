@@ -128,7 +128,7 @@ fn endpoint(
 /// User name and password as a header of HTTP carries them (RFC 7617): as secret as the password.
 pub(crate) fn basic_auth(pair: &Credentials) -> Secret {
     let text = format!("{}:{}", pair.username, pair.password.expose());
-    Secret::new(crate::local::base64(text.as_bytes()))
+    Secret::new(crate::encoding::base64(text.as_bytes()))
 }
 
 /// Texts of the PEM files of a `certsPath`.

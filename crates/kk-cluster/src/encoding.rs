@@ -1,0 +1,13 @@
+//! Base64.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+
+/// Standard Base64 (RFC 4648, section 4).
+pub(crate) fn base64(bytes: &[u8]) -> String {
+    STANDARD.encode(bytes)
+}
+
+/// What standard Base64 stands for; `None` when it is none.
+pub(crate) fn from_base64(text: &str) -> Option<Vec<u8>> {
+    STANDARD.decode(text).ok()
+}
