@@ -98,7 +98,8 @@ impl Hub {
         }
     }
 
-    /// Tells `monitor` the namespaces with these labels, from now on.
+    /// Tells `monitor` the namespaces with these labels, from now on. It reads the watch of the hook's own binding on
+    /// them when there is one: the hook must not know a namespace before the operator looks into it.
     pub(super) fn attach_to_namespaces(&self, monitor: &Arc<Monitor>, labels: &LabelSelector) {
         let selection = Selection {
             resource: Resource::namespaces(),
@@ -122,10 +123,12 @@ impl Hub {
         let view = View { filter: binding.filter.clone(), keep_object: binding.keep_full_objects };
         let mut watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
         let same = watches.entry(selection.clone()).or_default();
-        for watch in same.iter().filter(|watch| watch.period() == period) {
-            if watch.subscribe(monitor, &view, announce, &*self.sink).is_some() {
-                return;
-            }
+        let follows = monitor.follower().is_some();
+        let mut shared: Vec<_> = same.iter().filter(|watch| follows || watch.period() == period).collect();
+        // What one watch tells all bindings of a hook, none of them knows earlier than the others.
+        shared.sort_by_key(|watch| !watch.is_read_by(&monitor.hook));
+        if shared.iter().any(|watch| watch.subscribe(monitor, &view, announce, &*self.sink).is_some()) {
+            return;
         }
         let watch = Watch::new(selection, period, self.stop.child_token());
         watch.subscribe(monitor, &view, announce, &*self.sink);

@@ -7,10 +7,10 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 
 use super::held::Held;
-use super::namespaces::Turn;
+use super::namespaces::Notice;
 use super::store::{Store, ViewChange};
 use super::{Sync, Watch};
-use crate::config::{ConfigVersion, KubernetesBinding, WatchEvent};
+use crate::config::{ConfigVersion, KubernetesBinding, NamespaceSelector, WatchEvent};
 use crate::context::{BindingContext, Event, Identity, Item};
 use crate::metrics::{EventTimes, OperatorMetrics};
 use crate::queue::{BindingType, Run, Task, Work};
@@ -52,8 +52,8 @@ pub struct Monitor {
     name: Arc<str>,
     group: Option<Arc<str>>,
     included: Arc<[String]>,
-    /// Who is told of changes instead of the hook.
-    follower: Option<UnboundedSender<Turn>>,
+    /// Who is told of namespaces instead of the hook.
+    follower: Option<UnboundedSender<Notice>>,
     times: OnceLock<EventTimes>,
     /// Whether all its objects were known once: from then on its snapshot may be used.
     known: tokio::sync::watch::Sender<bool>,
@@ -68,6 +68,8 @@ struct State {
     since_start: Counts,
     since_read: Counts,
     attached: bool,
+    /// Tells the task that follows its namespaces, when it has one.
+    notices: Option<UnboundedSender<Notice>>,
 }
 
 /// What becomes of changes.
@@ -128,7 +130,11 @@ impl Monitor {
     }
 
     /// A monitor that tells `follower` which namespaces come and go, for the binding at `index` of a hook.
-    pub(super) fn of_namespaces(hook: Arc<str>, index: usize, follower: UnboundedSender<Turn>) -> Arc<Self> {
+    pub(super) fn of_namespaces(
+        hook: Arc<str>,
+        index: usize,
+        follower: UnboundedSender<Notice>,
+    ) -> Arc<Self> {
         let binding = KubernetesBinding {
             events: vec![WatchEvent::Added, WatchEvent::Deleted],
             keep_full_objects: false,
@@ -167,7 +173,12 @@ impl Monitor {
         self.times.get_or_init(|| metrics.event_times(&self.hook, name, queue, filter.is_some()))
     }
 
-    pub(super) fn follower(&self) -> Option<&UnboundedSender<Turn>> {
+    /// Whether it reads the namespaces that have certain labels, which come and go.
+    pub fn follows_namespaces(&self) -> bool {
+        matches!(self.binding.namespace, NamespaceSelector::Labels(_))
+    }
+
+    pub(super) fn follower(&self) -> Option<&UnboundedSender<Notice>> {
         self.follower.as_ref()
     }
 
@@ -197,6 +208,14 @@ impl Monitor {
             combines: self.version == ConfigVersion::V1,
         };
         Task::new(self.hook.clone(), Work::Run(run))
+    }
+
+    pub(super) fn set_notices(&self, notices: UnboundedSender<Notice>) {
+        self.lock().notices = Some(notices);
+    }
+
+    pub(super) fn notices(&self) -> Option<UnboundedSender<Notice>> {
+        self.lock().notices.clone()
     }
 
     pub(super) fn stop(&self) {
@@ -336,13 +355,6 @@ impl Monitor {
             }
         }
         Ok(())
-    }
-
-    /// Waits until all objects are known.
-    pub async fn ready(&self) {
-        for source in self.sources() {
-            source.watch.ready().await;
-        }
     }
 
     /// Whether events still wait for the run at start.

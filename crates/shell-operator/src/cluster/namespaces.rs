@@ -3,17 +3,25 @@
 //! The objects of a namespace that begins to match are `Added` events, those of one that ceases to match, or is
 //! deleted, are `Deleted` events: the hook always knows what its snapshot holds. Bindings with the same labels share
 //! the watch of the namespaces, as they share any other.
+//!
+//! A namespace that begins to match has to be listed. What a hook does there before could be undone without an event:
+//! its runs wait for [`Monitor::caught_up`].
 
 use std::sync::Arc;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::monitor::{Delivery, Monitor, Sink};
 use super::{Hub, Resource, Watch};
 use crate::config::{LabelSelector, WatchEvent};
 
-/// A namespace that begins to match, or ceases to.
-pub(super) type Turn = (WatchEvent, String);
+/// What the task that follows namespaces is told.
+pub(super) enum Notice {
+    /// A namespace begins to match, or ceases to.
+    Namespace(WatchEvent, String),
+    /// Somebody waits until all earlier notices are taken.
+    Waits(oneshot::Sender<()>),
+}
 
 /// Hands namespaces to the tasks that follow them, and everything else to the hooks.
 pub(super) struct Router(pub(super) Arc<dyn Sink>);
@@ -26,8 +34,8 @@ impl Sink for Router {
                 None => for_hooks.push(delivery),
                 Some(follower) => {
                     let name = delivery.change.identity.name.clone();
-                    // Without a receiver the binding has ended.
-                    let _ = follower.send((delivery.change.event, name));
+                    // Without a receiver the binding has ended. It is told before the hook: no run misses it.
+                    let _ = follower.send(Notice::Namespace(delivery.change.event, name));
                 }
             }
         }
@@ -45,25 +53,23 @@ pub(super) async fn follow(
     labels: &LabelSelector,
 ) -> Result<(), String> {
     let (sender, mut receiver) = mpsc::unbounded_channel();
-    let namespaces = Monitor::of_namespaces(monitor.hook.clone(), monitor.index, sender);
+    let namespaces = Monitor::of_namespaces(monitor.hook.clone(), monitor.index, sender.clone());
     hub.attach_to_namespaces(&namespaces, labels);
     if let Err(reason) = namespaces.settled().await {
         hub.detach(&namespaces);
         return Err(reason);
     }
     // The names were sent before the watch became ready.
-    while let Ok(turn) = receiver.try_recv() {
-        take(&hub, &monitor, &resource, &turn, false);
+    while let Ok(notice) = receiver.try_recv() {
+        take(&hub, &monitor, &resource, notice, false);
     }
+    monitor.set_notices(sender);
     tokio::spawn(async move {
         loop {
             tokio::select! {
                 () = monitor.stopped() => break,
                 next = receiver.recv() => match next {
-                    Some(turn) => {
-                        take(&hub, &monitor, &resource, &turn, true);
-                        hub.start();
-                    }
+                    Some(notice) => take(&hub, &monitor, &resource, notice, true),
                     None => break,
                 },
             }
@@ -73,11 +79,37 @@ pub(super) async fn follow(
     Ok(())
 }
 
-fn take(hub: &Hub, monitor: &Arc<Monitor>, resource: &Resource, (event, name): &Turn, announce: bool) {
-    if *event == WatchEvent::Deleted {
-        let in_namespace = |watch: &Watch| watch.selection().namespace.as_ref() == Some(name);
-        hub.detach_where(monitor, in_namespace, true);
-    } else {
-        hub.attach_namespace(monitor, resource, Some(name), announce);
+fn take(hub: &Hub, monitor: &Arc<Monitor>, resource: &Resource, notice: Notice, later: bool) {
+    match notice {
+        Notice::Namespace(WatchEvent::Deleted, name) => {
+            let in_namespace = |watch: &Watch| watch.selection().namespace.as_ref() == Some(&name);
+            hub.detach_where(monitor, in_namespace, true);
+        }
+        Notice::Namespace(_, name) => {
+            hub.attach_namespace(monitor, resource, Some(&name), later);
+            if later {
+                hub.start();
+            }
+        }
+        Notice::Waits(waiting) => {
+            // Nobody waits any more.
+            let _ = waiting.send(());
+        }
+    }
+}
+
+impl Monitor {
+    /// Waits until every namespace that the operator knows to match is listed, or could not be listed.
+    pub async fn caught_up(&self) {
+        let Some(notices) = self.notices() else { return };
+        let (sender, taken) = oneshot::channel();
+        if notices.send(Notice::Waits(sender)).is_ok() {
+            // Without an answer the binding has ended.
+            let _ = taken.await;
+        }
+        for source in self.sources() {
+            // One that cannot be listed now must not keep the hook from all others.
+            source.watch.settled().await;
+        }
     }
 }

@@ -86,13 +86,19 @@ impl Watch {
         self.period
     }
 
+    /// Whether another binding of the hook reads it.
+    pub(super) fn is_read_by(&self, hook: &str) -> bool {
+        self.lock().subscribers.iter().any(|subscriber| &*subscriber.monitor.hook == hook)
+    }
+
     pub(super) fn with_store<R>(&self, read: impl FnOnce(&Store) -> R) -> R {
         read(&self.lock().store)
     }
 
     /// Adds a binding. `None` when the watch runs already and does not keep what the binding needs.
     ///
-    /// With `announce`, objects that are there already are `Added` events to it.
+    /// With `announce`, objects that are there already are `Added` events to it. A binding that only follows which
+    /// namespaces there are is content with any view.
     pub(super) fn subscribe(
         self: &Arc<Self>,
         monitor: &Arc<Monitor>,
@@ -101,7 +107,8 @@ impl Watch {
         sink: &dyn Sink,
     ) -> Option<()> {
         let mut state = self.lock();
-        let known = state.store.views.iter().position(|view| view == wanted);
+        let follows = monitor.follower().is_some();
+        let known = state.store.views.iter().position(|view| follows || view == wanted);
         let view = match known {
             Some(view) => view,
             None if state.started => return None,
@@ -142,22 +149,20 @@ impl Watch {
         state.subscribers.is_empty()
     }
 
-    /// Waits for the end of the first list, good or bad.
+    /// Waits for the end of the first list, good or bad, or of the watch.
     pub async fn settled(&self) -> Sync {
         let mut receiver = self.sync.subscribe();
-        let settled = receiver.wait_for(|sync| *sync != Sync::Pending).await;
-        settled.map_or(Sync::Pending, |sync| sync.clone())
+        tokio::select! {
+            settled = receiver.wait_for(|sync| *sync != Sync::Pending) => {
+                settled.map_or(Sync::Pending, |sync| sync.clone())
+            }
+            () = self.stop.cancelled() => Sync::Pending,
+        }
     }
 
     /// Whether all objects are known.
     pub(super) fn is_ready(&self) -> bool {
         *self.sync.borrow() == Sync::Ready
-    }
-
-    /// Waits for the end of the first good list.
-    pub async fn ready(&self) {
-        // The sender lives as long as `self`.
-        let _ = self.sync.subscribe().wait_for(|sync| *sync == Sync::Ready).await;
     }
 
     /// Ends the watch.

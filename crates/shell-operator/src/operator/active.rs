@@ -69,8 +69,8 @@ pub(super) struct HookState {
     first_tasks: AtomicUsize,
     /// Permits of runs for questions of the API server.
     answers: Semaphore,
-    /// Whether the watches of the bindings have been asked for.
-    pub(super) prepared: OnceCell<()>,
+    /// Whether the watches of the bindings have been asked for; then those of bindings that follow namespaces.
+    pub(super) prepared: [OnceCell<()>; 2],
     /// Tasks that are being done.
     tasks: TaskTracker,
     /// Those of earlier loads of the hook: two do not run side by side.
@@ -95,7 +95,7 @@ impl HookState {
             gate: Mutex::default(),
             first_tasks: AtomicUsize::new(0),
             answers: Semaphore::new(ANSWERS),
-            prepared: OnceCell::new(),
+            prepared: Default::default(),
             tasks: TaskTracker::new(),
             before,
             retired: CancellationToken::new(),
@@ -123,10 +123,25 @@ impl HookState {
     pub(super) async fn turn_to_answer(&self, context: &BindingContext) -> Option<SemaphorePermit<'_>> {
         for monitor in self.named(&context.snapshots) {
             monitor.known().await;
+            monitor.caught_up().await;
         }
         let permit = self.answers.acquire().await.ok();
         self.hook.limiter.wait().await;
         permit
+    }
+
+    /// Waits until the hook's bindings know the objects of all namespaces that came; false when the hook is retired.
+    pub(super) async fn caught_up(&self) -> bool {
+        let all = async {
+            for monitor in &self.monitors {
+                monitor.caught_up().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.retired.cancelled() => false,
+            () = all => true,
+        }
     }
 
     /// Why the hook could not be asked in time.

@@ -23,7 +23,7 @@ impl Core {
     pub(super) async fn enable_kubernetes(self: &Arc<Self>, state: &Arc<HookState>) -> Outcome {
         let started = Instant::now();
         self.prepared.get_or_init(|| self.prepare_all()).await;
-        self.prepare(state).await;
+        self.prepare(std::slice::from_ref(state)).await;
         self.hub.start();
         for monitor in &state.monitors {
             if let Err(reason) = self.set_up(state, monitor).await {
@@ -49,20 +49,31 @@ impl Core {
 
     /// Sets up the bindings of all hooks at once, so that they share their lists and list side by side.
     async fn prepare_all(self: &Arc<Self>) {
-        join_all(self.hooks.get().values().map(|state| self.prepare(state))).await;
+        let states: Vec<_> = self.hooks.get().values().cloned().collect();
+        self.prepare(&states).await;
         self.hub.start();
     }
 
-    /// Asks for the watches of a hook's bindings, once. They run from the next `hub.start()` on.
-    pub(super) async fn prepare(self: &Arc<Self>, state: &HookState) {
+    /// Asks for the watches of the hooks' bindings, once. They run from the next `hub.start()` on.
+    ///
+    /// Bindings on the namespaces with certain labels come last: for them a watch begins at once, and bindings that
+    /// come later could not share it.
+    pub(super) async fn prepare(self: &Arc<Self>, states: &[Arc<HookState>]) {
+        for by_labels in [false, true] {
+            join_all(states.iter().map(|state| self.prepare_part(state, by_labels))).await;
+        }
+    }
+
+    async fn prepare_part(self: &Arc<Self>, state: &HookState, by_labels: bool) {
         let attach = async |monitor: &Arc<Monitor>| {
             // What fails is reported when it is the hook's turn.
             let _ = self.attach(state, monitor).await;
         };
-        let all = || async {
-            join_all(state.monitors.iter().map(attach)).await;
+        let part = || async {
+            let monitors = state.monitors.iter();
+            join_all(monitors.filter(|one| one.follows_namespaces() == by_labels).map(attach)).await;
         };
-        state.prepared.get_or_init(all).await;
+        state.prepared[usize::from(by_labels)].get_or_init(part).await;
     }
 
     async fn attach(self: &Arc<Self>, state: &HookState, monitor: &Arc<Monitor>) -> Result<(), String> {

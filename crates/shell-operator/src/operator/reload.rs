@@ -13,7 +13,6 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use futures::future::join_all;
 use nix::time::{ClockId, clock_gettime};
 
 use super::active::{HookSet, HookState, first_tasks};
@@ -125,7 +124,7 @@ impl Reloader {
     async fn share_watches(&self, fresh: &[Arc<HookState>]) {
         let (operator, states) = (self.core.clone(), fresh.to_vec());
         let work = async move {
-            join_all(states.iter().map(|state| operator.prepare(state))).await;
+            operator.prepare(&states).await;
             operator.hub.start();
         };
         // It goes on when the time is over: half of it would be worse than nothing.

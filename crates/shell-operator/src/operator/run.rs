@@ -15,10 +15,12 @@ impl Core {
     /// Runs a hook for a task, and says whether the task is done.
     pub(super) async fn run_hook(&self, state: &HookState, queue: &Queue, task: &Task, run: &Run) -> Outcome {
         let hook = &*state.hook;
-        if self.stop.is_cancelled() {
-            return Outcome::Stopped;
-        }
-        if state.is_retired() {
+        let caught_up = tokio::select! {
+            biased;
+            () = self.stop.cancelled() => return Outcome::Stopped,
+            caught_up = state.caught_up() => caught_up,
+        };
+        if !caught_up {
             return Outcome::Done(Vec::new());
         }
         let binding = run.contexts.first().map_or("", |context| &context.binding);

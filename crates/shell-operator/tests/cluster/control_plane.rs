@@ -30,6 +30,19 @@ pub(crate) fn shared() -> &'static ControlPlane {
     started.as_ref().expect("the control plane did not start; the first failed test says why")
 }
 
+/// Waits until kubectl prints what is expected, on the control plane that most tests share.
+pub(crate) fn eventually(line: &str, expected: &str) {
+    let until = Instant::now() + Duration::from_secs(40);
+    loop {
+        let last = shared().try_kubectl(line).unwrap_or_else(|error| error);
+        if last.trim() == expected {
+            return;
+        }
+        assert!(Instant::now() < until, "kubectl {line}: expected {expected:?}, got {last:?}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
 impl ControlPlane {
     /// Starts all of it and waits until the API server is ready.
     pub(crate) fn start() -> Self {

@@ -4,21 +4,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::control_plane::shared;
+use crate::control_plane::{eventually, shared};
 use crate::operator::Setup;
-
-/// Waits until kubectl prints what is expected.
-fn eventually(line: &str, expected: &str) {
-    let mut last = String::new();
-    for _ in 0..200 {
-        last = shared().try_kubectl(line).unwrap_or_else(|error| error);
-        if last.trim() == expected {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    panic!("kubectl {line}: expected {expected:?}, got {last:?}");
-}
+use crate::proxy::{Fault, Proxy};
 
 const USER_CRD: &str = r"
 apiVersion: apiextensions.k8s.io/v1
@@ -94,6 +82,18 @@ jq -n --arg d "$lines" '{operation: "CreateOrUpdate", object: {apiVersion: "v1",
     eventually(secret, "bob:h3");
 }
 
+const COPIER: &str = r"
+configVersion: v1
+kubernetes:
+- {name: source, kind: Secret, nameSelector: {matchNames: [tls]}, namespace: {nameSelector: {matchNames: [@SRC@]}}, jqFilter: '.data', group: copies}
+- {name: namespaces, kind: Namespace, labelSelector: {matchLabels: {@LABEL@: 'yes'}}, jqFilter: '.metadata.name', group: copies, keepFullObjectsInMemory: false}
+- {name: copies, kind: Secret, nameSelector: {matchNames: [tls]}, namespace: {labelSelector: {matchLabels: {@LABEL@: 'yes'}}}, jqFilter: '.data', group: copies, keepFullObjectsInMemory: false}";
+
+const COPY: &str = r#"
+jq -c '.[-1].snapshots as $s | $s.source[0].filterResult as $d | $s.namespaces[].filterResult
+  | {operation: "CreateOrUpdate", object: {apiVersion: "v1", kind: "Secret", metadata: {name: "tls", namespace: .}, data: $d}}' $BINDING_CONTEXT_PATH > $KUBERNETES_PATCH_PATH
+"#;
+
 #[test]
 fn a_secret_is_copied_into_labelled_namespaces_and_comes_back_when_deleted() {
     let plane = shared();
@@ -102,18 +102,9 @@ fn a_secret_is_copied_into_labelled_namespaces_and_comes_back_when_deleted() {
     }
     plane.kubectl("label ns copy-a copies=yes");
     plane.kubectl("-n copy-src create secret generic tls --from-literal=k=1");
-    let config = r"
-configVersion: v1
-kubernetes:
-- {name: source, kind: Secret, nameSelector: {matchNames: [tls]}, namespace: {nameSelector: {matchNames: [copy-src]}}, jqFilter: '.data', group: copies}
-- {name: namespaces, kind: Namespace, labelSelector: {matchLabels: {copies: 'yes'}}, jqFilter: '.metadata.name', group: copies, keepFullObjectsInMemory: false}
-- {name: copies, kind: Secret, nameSelector: {matchNames: [tls]}, namespace: {labelSelector: {matchLabels: {copies: 'yes'}}}, jqFilter: '.data', group: copies, keepFullObjectsInMemory: false}";
-    let body = r#"
-jq -c '.[-1].snapshots as $s | $s.source[0].filterResult as $d | $s.namespaces[].filterResult
-  | {operation: "CreateOrUpdate", object: {apiVersion: "v1", kind: "Secret", metadata: {name: "tls", namespace: .}, data: $d}}' $BINDING_CONTEXT_PATH > $KUBERNETES_PATCH_PATH
-"#;
+    let config = COPIER.replace("@SRC@", "copy-src").replace("@LABEL@", "copies");
     let operator =
-        Setup::new(plane).hook("copier", config, body).flag("--object-patcher-kube-client-qps=100").start();
+        Setup::new(plane).hook("copier", &config, COPY).flag("--object-patcher-kube-client-qps=100").start();
     let value = |ns: &str| format!("-n {ns} get secret tls -o 'go-template={{{{.data.k | base64decode}}}}'");
     eventually(&value("copy-a"), "1");
     plane.kubectl("label ns copy-b copies=yes");
@@ -124,6 +115,56 @@ jq -c '.[-1].snapshots as $s | $s.source[0].filterResult as $d | $s.namespaces[]
     eventually(&value("copy-a"), "2");
     eventually(&value("copy-b"), "2");
     assert!(!operator.log().contains("panic"));
+}
+
+/// What the hook does in a namespace before the operator has listed it could be undone without an event: the hook is not
+/// run until then.
+#[test]
+fn a_run_that_knows_a_namespace_waits_until_its_objects_are_listed() {
+    let plane = shared();
+    for ns in ["late-src", "late-a", "late-b", "late-c"] {
+        plane.kubectl(&format!("create ns {ns}"));
+    }
+    plane.kubectl("label ns late-a late=yes");
+    plane.kubectl("-n late-src create secret generic tls --from-literal=k=1");
+    let config = COPIER.replace("@SRC@", "late-src").replace("@LABEL@", "late");
+    let early = r#"
+jq -e '.[-1].snapshots.namespaces | any(.filterResult == "late-b")' $BINDING_CONTEXT_PATH > /dev/null && [ ! -e $OUT/listed ] && touch $OUT/early
+"#;
+    let proxy = Proxy::start(plane);
+    let operator = Setup::new(plane)
+        .flag(&format!("--kube-server={}", proxy.url()))
+        .flag("--object-patcher-kube-client-qps=100")
+        .hook("copier", &config, &format!("{early}{COPY}"))
+        .start();
+    let value = |ns: &str| format!("-n {ns} get secret tls -o 'go-template={{{{.data.k | base64decode}}}}'");
+    eventually(&value("late-a"), "1");
+    operator.wait_ready();
+    assert_eq!(
+        proxy.requests("/namespaces?labelSelector=late%3Dyes&limit="),
+        1,
+        "one watch tells all bindings of a namespace, so none of them knows it earlier than the others"
+    );
+    let list = "/namespaces/late-b/secrets?fieldSelector=metadata.name%3Dtls&limit";
+    proxy.disturb(list, Fault::Held);
+    plane.kubectl("label ns late-b late=yes");
+    operator.wait_for("the list", |_| proxy.requests(list) == 1);
+    std::thread::sleep(Duration::from_secs(1));
+    std::fs::write(operator.out().join("listed"), "").unwrap();
+    proxy.disturb_no_more();
+    eventually(&value("late-b"), "1");
+    plane.kubectl("-n late-b delete secret tls");
+    eventually(&value("late-b"), "1");
+    assert!(!operator.out().join("early").exists(), "{}", operator.log());
+    // One that ceases to match before its list has an answer does not hold up the hook.
+    let list = "/namespaces/late-c/secrets?fieldSelector=metadata.name%3Dtls&limit";
+    proxy.disturb(list, Fault::Held);
+    plane.kubectl("label ns late-c late=yes");
+    operator.wait_for("the list", |_| proxy.requests(list) == 1);
+    plane.kubectl("label ns late-c late-");
+    plane.kubectl("-n late-src patch secret tls -p '{\"stringData\":{\"k\":\"2\"}}'");
+    eventually(&value("late-a"), "2");
+    proxy.disturb_no_more();
 }
 
 #[test]

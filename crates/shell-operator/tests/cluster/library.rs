@@ -13,7 +13,7 @@ use shell_operator::hook::{Effects, HookBody, Input, Target};
 use shell_operator::operator::{Handle, Operator, Settings};
 use shell_operator::patch::Propagation;
 
-use crate::control_plane::shared;
+use crate::control_plane::{eventually, shared};
 
 /// A program that is killed with this value.
 struct Program(Child);
@@ -23,19 +23,6 @@ impl Drop for Program {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
-}
-
-fn eventually(line: &str, expected: &str) {
-    let until = Instant::now() + Duration::from_secs(40);
-    let mut last = Ok(String::new());
-    while Instant::now() < until {
-        last = shared().try_kubectl(line);
-        if last.as_deref() == Ok(expected) {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    panic!("{line}: expected {expected}, last {last:?}");
 }
 
 #[test]

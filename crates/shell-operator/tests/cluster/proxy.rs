@@ -5,6 +5,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use crate::control_plane::ControlPlane;
 use crate::programs;
@@ -25,6 +26,8 @@ struct State {
     open: Mutex<Vec<TcpStream>>,
     /// What happens to requests that have a certain text in them.
     fault: Mutex<Option<(String, Fault)>>,
+    /// The first lines of all requests.
+    seen: Mutex<Vec<String>>,
 }
 
 /// What may happen to a request.
@@ -34,6 +37,8 @@ pub(crate) enum Fault {
     Status(u16),
     /// A list has pages of one object, and the second one is cut.
     SecondPage,
+    /// It waits until nothing is disturbed any more.
+    Held,
 }
 
 impl Proxy {
@@ -78,6 +83,11 @@ impl Proxy {
         *self.state.fault.lock().unwrap() = None;
     }
 
+    /// How many requests with this text came, whatever happened to them.
+    pub(crate) fn requests(&self, text: &str) -> usize {
+        self.state.seen.lock().unwrap().iter().filter(|line| line.contains(text)).count()
+    }
+
     /// Cuts all connections; new ones are cut as well until [`Proxy::mend`].
     pub(crate) fn cut(&self) {
         self.state.cut.store(true, Ordering::SeqCst);
@@ -99,6 +109,12 @@ impl Drop for Proxy {
 }
 
 impl State {
+    /// What happens to this request now.
+    fn fault_of(&self, request: &str) -> Option<Fault> {
+        let fault = self.fault.lock().unwrap();
+        fault.as_ref().filter(|(text, _)| request.contains(text.as_str())).map(|(_, fault)| *fault)
+    }
+
     /// Passes requests on, one after the other: none of them has a body here but patches, which nobody sends.
     fn serve(&self, mut client: TcpStream, upstream: u16) {
         if self.cut.load(Ordering::SeqCst) {
@@ -114,6 +130,7 @@ impl State {
         let mut buffer = [0; 8192];
         while let Ok(length @ 1..) = client.read(&mut buffer) {
             let request = String::from_utf8_lossy(&buffer[..length]);
+            self.seen.lock().unwrap().extend(request.lines().next().map(str::to_owned));
             if self.deaf.load(Ordering::SeqCst) && request.contains("watch=1") {
                 let head =
                     "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -122,9 +139,7 @@ impl State {
                 while matches!(client.read(&mut buffer), Ok(1..)) {}
                 break;
             }
-            let fault = self.fault.lock().unwrap().clone();
-            let fault = fault.filter(|(text, _)| request.contains(text.as_str())).map(|(_, fault)| fault);
-            match fault {
+            match self.fault_of(&request) {
                 Some(Fault::Status(code)) => {
                     let body = format!(
                         r#"{{"kind":"Status","apiVersion":"v1","status":"Failure","message":"disturbed","code":{code}}}"#
@@ -143,6 +158,11 @@ impl State {
                         break;
                     }
                     continue;
+                }
+                Some(Fault::Held) => {
+                    while self.fault_of(&request).is_some() {
+                        std::thread::sleep(Duration::from_millis(20));
+                    }
                 }
                 None => {}
             }
