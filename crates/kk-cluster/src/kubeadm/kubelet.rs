@@ -2,14 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{documents, replace_top_level};
+use super::replace_top_level;
 use crate::inputs::Inputs;
 
 /// The kubelet's settings for all nodes.
-pub(crate) fn kubelet_document(inputs: &Inputs) -> String {
-    documents(&[kubelet_configuration(inputs)])
-}
-
 pub(super) fn kubelet_configuration(inputs: &Inputs) -> Value {
     let kubernetes = &inputs.spec.kubernetes;
     let mut document = json!({

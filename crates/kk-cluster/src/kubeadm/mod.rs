@@ -7,6 +7,7 @@ mod cluster;
 mod join;
 mod kube_proxy;
 mod kubelet;
+mod notes;
 mod preflight;
 mod token;
 
@@ -19,15 +20,9 @@ use kube_proxy::kube_proxy_configuration;
 use kubelet::kubelet_configuration;
 
 pub(crate) use join::{discovery_kubeconfig, join_document};
-pub(crate) use kubelet::kubelet_document;
+pub(crate) use notes::{cluster_documents, kubelet_document};
 pub(crate) use preflight::ignored_checks;
 pub(crate) use token::{DESCRIPTION, Token, token_secret};
-
-/// The settings of the cluster without anything that changes from run to run: what is compared to see whether the
-/// user changed something.
-pub(crate) fn cluster_documents(inputs: &Inputs) -> String {
-    documents(&[cluster_configuration(inputs), kube_proxy_configuration(inputs)])
-}
 
 /// What `kubeadm init` gets on the first control plane.
 pub(crate) fn init_documents(inputs: &Inputs, host: &Host, token: &Token) -> String {

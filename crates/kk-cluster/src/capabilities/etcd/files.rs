@@ -24,12 +24,14 @@ pub(super) fn joined() -> File {
 
 fn environment(inputs: &Inputs, host: &Host) -> Result<String, BuildError> {
     let etcd = &inputs.spec.etcd;
-    let members: Vec<String> = inputs
+    let mut members: Vec<String> = inputs
         .spec
         .etcd_hosts()
         .iter()
         .map(|member| format!("etcd-{}=https://{}:{}", member.name, member.internal_address, etcd.peer_port))
         .collect();
+    // A set: another order in the Cluster file must not restart etcd.
+    members.sort();
     let optional: Vec<String> = [
         ("ETCD_QUOTA_BACKEND_BYTES", etcd.quota_backend_bytes.map(|n| n.to_string())),
         ("ETCD_MAX_REQUEST_BYTES", etcd.max_request_bytes.map(|n| n.to_string())),
@@ -60,4 +62,29 @@ fn environment(inputs: &Inputs, host: &Host) -> Result<String, BuildError> {
             "extra": etcd.extra_args,
         }),
     )?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::environment;
+    use crate::testing;
+
+    /// It would restart every member.
+    #[tokio::test]
+    async fn another_order_of_the_members_is_no_change() {
+        let directory = tempfile::tempdir().unwrap();
+        let text = async |members: &str| {
+            let spec = testing::spec(&format!(
+                "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {{name: t}}\nspec:\n  hosts:\n  \
+                 - {{name: a, address: 192.0.2.1}}\n  - {{name: b, address: 192.0.2.2}}\n  - {{name: c, address: 192.0.2.3}}\n  \
+                 roleGroups: {{etcd: {members}, control-plane: [a], worker: [a]}}\n"
+            ));
+            let (session, fresh) = (testing::session(spec.clone(), directory.path()), testing::fresh(&spec));
+            let inputs = session.create_inputs(&fresh).await.unwrap();
+            environment(&inputs, &spec.hosts[1]).unwrap()
+        };
+        let before = text("[a, b, c]").await;
+        assert!(before.contains("etcd-c=https://192.0.2.3:2380"), "{before}");
+        assert_eq!(before, text("[c, b, a]").await);
+    }
 }

@@ -1,0 +1,67 @@
+//! The settings as the notes on the nodes keep them, to be compared with what the file asks for now. The same values are
+//! the same text, in whatever order the file has them; nothing in it changes from run to run.
+
+use serde_json::Value;
+
+use super::{cluster_configuration, documents, kube_proxy_configuration, kubelet_configuration};
+use crate::inputs::Inputs;
+
+/// The settings of the cluster and of its control planes.
+pub(crate) fn cluster_documents(inputs: &Inputs) -> String {
+    let mut cluster = cluster_configuration(inputs);
+    for set in ["/etcd/external/endpoints", "/apiServer/certSANs"] {
+        if let Some(Value::Array(values)) = cluster.pointer_mut(set) {
+            values.sort_by_key(ToString::to_string);
+        }
+    }
+    sorted([cluster, kube_proxy_configuration(inputs)])
+}
+
+/// The kubelet's settings for all nodes.
+pub(crate) fn kubelet_document(inputs: &Inputs) -> String {
+    sorted([kubelet_configuration(inputs)])
+}
+
+fn sorted<const N: usize>(mut values: [Value; N]) -> String {
+    values.iter_mut().for_each(Value::sort_all_objects);
+    documents(&values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    /// The notes for a file of three control planes with etcd.
+    async fn notes(hosts: &str, kubernetes: &str) -> [String; 2] {
+        let spec = testing::spec(&format!(
+            "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {{name: t}}\nspec:\n  hosts:\n  \
+             - {{name: a, address: 192.0.2.1}}\n  - {{name: b, address: 192.0.2.2}}\n  - {{name: c, address: 192.0.2.3}}\n  \
+             roleGroups: {{etcd: {hosts}, control-plane: {hosts}, worker: [a]}}\n  \
+             controlPlaneEndpoint: {{address: 192.0.2.9}}\n  kubernetes: {kubernetes}\n"
+        ));
+        let directory = tempfile::tempdir().unwrap();
+        let (session, fresh) = (testing::session(spec.clone(), directory.path()), testing::fresh(&spec));
+        let inputs = session.create_inputs(&fresh).await.unwrap();
+        [cluster_documents(&inputs), kubelet_document(&inputs)]
+    }
+
+    #[tokio::test]
+    async fn another_order_and_a_comment_are_no_change_and_another_value_is() {
+        let kubelet =
+            "evictionHard: {memory.available: 5%, nodefs.available: 10%}, imageGCHighThresholdPercent: 90";
+        let turned =
+            "imageGCHighThresholdPercent: 90, evictionHard: {nodefs.available: 10%, memory.available: 5%}";
+        let settings = |kubelet: &str, proxy: &str| {
+            format!(
+                "{{maxPods: 90, kubeletConfiguration: {{{kubelet}}}, kubeProxyConfiguration: {{{proxy}}}}}"
+            )
+        };
+        let before = notes("[a, b, c]", &settings(kubelet, "oomScoreAdj: -998, mode: ipvs")).await;
+        let again =
+            notes("[c, a, b]", &(settings(turned, "mode: ipvs, oomScoreAdj: -998") + " # A comment.")).await;
+        assert_eq!(before, again);
+        let other = notes("[a, b]", &settings(&kubelet.replace("5%", "6%"), "mode: ipvs")).await;
+        assert!(before[0] != other[0] && before[1] != other[1]);
+    }
+}
