@@ -89,10 +89,12 @@ mod tests {
 
     use crate::shell::script;
 
+    const OLD_IS_READY: &str = "echo 'true containerd://old'";
+
     /// Runs the script with a runtime and an API of these words below a directory that stands for the host's. Before it,
     /// all parts run in container "old". The scheduler gets another manifest, or is to start again with the one it has.
     /// Whether it succeeds, what it says, and how often it looks.
-    fn restart_with(manifests: bool, crictl: &str, pod: &str) -> (bool, String, usize) {
+    fn restart_with(manifests: bool, crictl: &str, pod: &str, api_pod: &str) -> (bool, String, usize) {
         let directory = tempfile::tempdir().unwrap();
         let here = directory.path().display().to_string();
         let program = |name: &str, text: &str| {
@@ -114,7 +116,9 @@ mod tests {
         );
         program(
             "kubectl",
-            &format!("case \"$*\" in *scheduler*) {pod} ;; *manager*) echo 'true containerd://old' ;; esac"),
+            &format!(
+                "case \"$*\" in *scheduler*) {pod} ;; *apiserver*) {api_pod} ;; *manager*) {OLD_IS_READY} ;; esac"
+            ),
         );
         program("sleep", "exit 0");
         let text = script(
@@ -142,14 +146,27 @@ mod tests {
 
     /// The same for another manifest.
     fn restart(crictl: &str, pod: &str) -> (bool, String, usize) {
-        restart_with(true, crictl, pod)
+        restart_with(true, crictl, pod, OLD_IS_READY)
+    }
+
+    /// Its pod in the API lags behind its process: "Pending" until the kubelet has reported it.
+    #[test]
+    fn an_api_server_that_answers_is_ready_when_its_pod_is() {
+        let new = "echo 'true containerd://new'";
+        let late = format!("[ \"$(wc -l <ticks)\" -lt 5 ] || {OLD_IS_READY}");
+        let (ok, said, looks) = restart_with(true, "echo new", new, &late);
+        assert!(ok && looks >= 5, "{said}, {looks} looks");
+        for never in ["exit 0", "echo 'false containerd://old'", "echo 'true containerd://before'"] {
+            let (ok, said, _) = restart_with(true, "echo new", new, never);
+            assert!(!ok && said.contains("kube-apiserver does not become ready"), "{said}");
+        }
     }
 
     #[test]
     fn a_part_that_is_to_start_again_is_stopped_and_waited_for() {
-        let (ok, said, _) = restart_with(false, "echo new", "echo 'true containerd://new'");
+        let (ok, said, _) = restart_with(false, "echo new", "echo 'true containerd://new'", OLD_IS_READY);
         assert!(ok, "{said}");
-        let (ok, said, _) = restart_with(false, "echo old", "echo 'true containerd://old'");
+        let (ok, said, _) = restart_with(false, "echo old", OLD_IS_READY, OLD_IS_READY);
         assert!(!ok && said.contains("kube-scheduler does not become ready"), "{said}");
     }
 

@@ -29,7 +29,8 @@ for part in $again; do
     fi
 done
 [ -z "$waits" ] || systemctl restart kubelet.service
-# A container that runs, started from the manifest of now, and that the kubelet's probes find well.
+# A container that runs, started from the manifest of now, and that the kubelet's probes find well. An API server answers
+# before the kubelet has reported its new pod.
 ready() { # part
     now=$(containers "$1" running | head -n 1)
     [ -n "$now" ] || return 1
@@ -37,8 +38,7 @@ ready() { # part
         return 1
     fi
     if [ "$1" = kube-apiserver ]; then
-        kubectl --server "$server" get --raw /readyz >/dev/null 2>&1
-        return
+        kubectl --server "$server" --request-timeout 5s get --raw /readyz >/dev/null 2>&1 || return 1
     fi
     # The identifier in the status has the runtime's name before it: containerd://…
     kubectl --server "$server" --request-timeout 5s -n kube-system get pod "$1-$node" \
