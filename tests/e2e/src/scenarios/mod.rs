@@ -78,7 +78,7 @@ pub(crate) const ALL: &[Scenario] = &[
         name: "bad-setting",
         about: "a setting that cannot work stops at the first host, and the file put right heals it",
         limit: Duration::from_mins(25),
-        in_ci: false,
+        in_ci: true,
         run: bad_setting::run,
     },
     Scenario {
