@@ -73,6 +73,11 @@ pub(crate) fn etcd_configured_slot(name: &str) -> SlotKey {
     host("etcd_configured", name)
 }
 
+/// The member of this host, which has lost its data, is in the list of members no more.
+pub(crate) fn lost_member_removed_slot(name: &str) -> SlotKey {
+    host("lost_member_removed", name)
+}
+
 /// The member of this host is healthy, and with it the etcd cluster.
 pub(crate) fn etcd_healthy_slot(name: &str) -> SlotKey {
     host("etcd_healthy", name)

@@ -133,7 +133,10 @@ fn value(host: &Host, snippet: &str) -> (u8, String) {
         let cluster = host.cluster.lock().unwrap_or_else(PoisonError::into_inner);
         return (0, if cluster.is_initialised() { "yes\n" } else { "no\n" }.to_owned());
     }
-    if ["/member ]", "/io.containerd.", "manage_etc_hosts"].iter().any(|words| snippet.contains(words)) {
+    if ["/member ]", "wal.list", "/io.containerd.", "manage_etc_hosts"]
+        .iter()
+        .any(|words| snippet.contains(words))
+    {
         return (0, "no\n".to_owned());
     }
     let nothing =

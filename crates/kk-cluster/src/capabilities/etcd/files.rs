@@ -18,8 +18,14 @@ pub(super) fn files(inputs: &Inputs, host: &Host, facts: &Facts) -> Result<Vec<B
 
 /// The file that says, from the first time that a member is healthy, that it belongs to a cluster: without its data it must
 /// not begin a new one. etcd reads it at its next start, so nothing restarts for it.
+pub(super) const JOINED: &str = "/etc/etcd-joined.env";
+
+/// Its content.
+pub(super) const JOINED_TEXT: &str = "# Written by kk.\nETCD_INITIAL_CLUSTER_STATE=existing\n";
+
+/// The file as an action.
 pub(super) fn joined() -> File {
-    File::text("/etc/etcd-joined.env", "# Written by kk.\nETCD_INITIAL_CLUSTER_STATE=existing\n")
+    File::text(JOINED, JOINED_TEXT)
 }
 
 fn environment(inputs: &Inputs, host: &Host) -> Result<String, BuildError> {

@@ -2,12 +2,17 @@
 
 use kk_config::{Host, Spec};
 use kk_connector::quote;
-use kk_engine::{Question, question};
+use kk_engine::{Facts, Question, question};
 
 use crate::host_layout::ETCD_CERTS;
 
 /// Whether the member of this host has a leader and commits.
 pub(super) const HEALTHY: Question<bool> = Question::new("etcd_healthy", "echo no", question::yes_or_no);
+
+/// Whether the member of this host was healthy at the time of the probe.
+pub(super) fn is_healthy(facts: &Facts) -> bool {
+    facts.answer(&HEALTHY).answered() == Some(true)
+}
 
 /// The question for one host.
 pub(super) fn question(spec: &Spec, host: &Host) -> Question<bool> {

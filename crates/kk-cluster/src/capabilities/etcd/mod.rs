@@ -6,8 +6,10 @@ mod files;
 mod health;
 mod immutable;
 mod install_certificates;
+mod join_member;
 mod remove_certificates;
 mod remove_etcd;
+mod remove_lost_members;
 mod save_certificates;
 mod start_etcd;
 
@@ -54,23 +56,27 @@ impl Capability for Etcd {
         if host.has_role(&Role::Etcd) {
             check::asks(inputs.spec, probe);
             probe.ask(&health::question(inputs.spec, host));
+            probe.ask(&join_member::question(inputs));
         }
     }
 
     fn findings(&self, inputs: &Inputs, found: &mut Findings) {
         check::findings(inputs, found);
+        join_member::findings(inputs, found);
     }
 
     fn immutable(&self, inputs: &Inputs) -> Vec<Setting> {
         immutable::settings(inputs)
     }
 
-    /// All members come up at once.
+    /// All members come up at once. One that has lost its data joins again first.
     fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
         Ok(vec![
             save_certificates::task(inputs),
             install_certificates::task(inputs),
             configure_etcd::task(inputs)?,
+            remove_lost_members::task(inputs),
+            join_member::task(inputs)?,
             start_etcd::task(inputs)?,
         ])
     }

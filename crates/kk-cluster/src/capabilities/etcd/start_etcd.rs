@@ -11,7 +11,8 @@ use kk_engine::{
 
 use super::{
     files::{files, joined},
-    health, is_active,
+    health::{self, is_healthy},
+    is_active, join_member,
 };
 use crate::{BuildError, capabilities::programs, inputs::Inputs, slots};
 
@@ -22,27 +23,28 @@ use crate::{BuildError, capabilities::programs, inputs::Inputs, slots};
 ///
 /// In the background: only `kubeadm init` needs to know.
 pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
+    let turn = turn(inputs);
+    let one_by_one = turn.is_some();
     let mut task = Task::new("start_etcd", "Start etcd").timeout(Duration::from_secs(150)).background();
-    let hosts = inputs.etcd_hosts();
-    let running = hosts.iter().filter(|(_, facts)| is_active(facts)).count();
-    let one_by_one = running * 2 > hosts.len();
-    if one_by_one {
-        let sick = hosts.iter().filter(|(_, facts)| !is_healthy(facts)).map(|(host, _)| host.name.clone());
-        task = task.turn(Turn::one_by_one("etcd").order(sick));
+    if let Some(turn) = turn {
+        task = task.turn(turn);
     }
+    let hosts = inputs.etcd_hosts();
     for &(host, facts) in &hosts {
+        if join_member::joins(inputs, facts) {
+            continue;
+        }
         let unit = unit(inputs, host, facts)?;
         let unit = if one_by_one { unit } else { unit.no_block() };
         let stays = is_active(facts) && !unit.check(facts).is_needed();
-        let wait = WaitUntil::new("etcd is healthy", health::command(inputs.spec, host))
-            .done_by(move |facts| stays && is_healthy(facts))
-            .hint(
-                "",
-                "see \"journalctl -u etcd\" on the hosts of etcd; most members must run and reach each other on their peer port",
-            );
+        let wait = wait(inputs, host).done_by(move |facts| stays && is_healthy(facts));
         // A member whose turn does not come must start with its old settings.
         let mut actions = if is_active(facts) { files(inputs, host, facts)? } else { Vec::new() };
         actions.push(Box::new(unit));
+        if one_by_one && join_member::has_quorum(inputs) && !is_healthy(facts) {
+            actions.push(Box::new(join_member::promote(inputs, host)));
+            task = task.timeout(join_member::COPIES * 2);
+        }
         actions.push(Box::new(wait));
         actions.push(Box::new(joined()));
         let mut work = HostWork::new(actions).provides(slots::etcd_healthy_slot(&host.name));
@@ -57,12 +59,24 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     Ok(task)
 }
 
-fn is_healthy(facts: &Facts) -> bool {
-    facts.answer(&health::HEALTHY).answered() == Some(true)
+/// The turns of a cluster that runs.
+pub(super) fn turn(inputs: &Inputs) -> Option<Turn> {
+    let hosts = inputs.etcd_hosts();
+    let running = hosts.iter().filter(|(_, facts)| is_active(facts)).count();
+    let sick = hosts.iter().filter(|(_, facts)| !is_healthy(facts)).map(|(host, _)| host.name.clone());
+    (running * 2 > hosts.len()).then(|| Turn::one_by_one("etcd").order(sick))
+}
+
+/// Waits until the member is healthy.
+pub(super) fn wait(inputs: &Inputs, host: &Host) -> WaitUntil {
+    WaitUntil::new("etcd is healthy", health::command(inputs.spec, host)).hint(
+        "",
+        "see \"journalctl -u etcd\" on the hosts of etcd; most members must run and reach each other on their peer port",
+    )
 }
 
 /// Restarted for what changes in this run, and for what an earlier one changed before it was killed.
-fn unit(inputs: &Inputs, host: &Host, facts: &Facts) -> Result<Unit, BuildError> {
+pub(super) fn unit(inputs: &Inputs, host: &Host, facts: &Facts) -> Result<Unit, BuildError> {
     let changes =
         any_needed(&files(inputs, host, facts)?, facts) || programs::changes(inputs, host, Component::Etcd);
     Ok(Unit::running("etcd.service").force_restart(changes).restart_after([

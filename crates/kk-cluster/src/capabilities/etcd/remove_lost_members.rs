@@ -1,0 +1,23 @@
+//! Remove members that have lost their data.
+
+use kk_engine::{HostWork, Task, actions::Command};
+
+use super::join_member::{joining, with_members};
+use crate::{inputs::Inputs, slots};
+
+/// All of them before the first joins again: etcd takes a new member only while it is connected to all that it has.
+pub(super) fn task(inputs: &Inputs) -> Task {
+    let mut task = Task::new("remove_lost_members", "Remove members that have lost their data").background();
+    for (host, _) in joining(inputs) {
+        let remove = Command::new(
+            "remove the member, which has lost its data",
+            with_members(inputs, host, include_str!("remove_lost_member.sh")),
+        );
+        let work = HostWork::new(vec![Box::new(remove)])
+            .needs(slots::etcd_configured_slot(&host.name))
+            .needs(slots::runtime_programs_slot(&host.name))
+            .provides(slots::lost_member_removed_slot(&host.name));
+        task = task.on(&host.name, work);
+    }
+    task
+}
