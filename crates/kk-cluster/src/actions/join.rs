@@ -126,12 +126,17 @@ mod tests {
         (status.status.success(), calls + &String::from_utf8_lossy(&status.stderr))
     }
 
+    /// The kubelet stops once, kubeadm joins this many times.
+    fn calls(joins: usize) -> String {
+        format!("stop kubelet.service\n{}", CALL.repeat(joins))
+    }
+
     const CALL: &str = "join --config join.yaml --ignore-preflight-errors=A,B\n";
 
     #[test]
     fn a_new_node_joins_once() {
         let directory = tempfile::tempdir().unwrap();
-        assert_eq!(join(directory.path(), "exit 0"), (true, CALL.to_owned()));
+        assert_eq!(join(directory.path(), "exit 0"), (true, calls(1)));
     }
 
     #[test]
@@ -139,22 +144,22 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let conf = directory.path().join("kubelet.conf");
         fs::write(&conf, "    client-certificate: /no/such.pem\n").unwrap();
-        assert_eq!(join(directory.path(), "exit 0"), (true, format!("stop kubelet.service\n{CALL}")));
+        assert_eq!(join(directory.path(), "exit 0"), (true, calls(1)));
         assert!(!conf.exists());
     }
 
     #[test]
     fn a_node_that_the_api_takes_for_ready_is_waited_for() {
         let directory = tempfile::tempdir().unwrap();
-        let kubeadm = "[ \"$(wc -l <calls)\" -ge 3 ] || { echo 'a Node with name \"a\" and status \"Ready\" already exists' >&2; exit 1; }";
-        let (joined, calls) = join(directory.path(), kubeadm);
-        assert!(joined && calls.starts_with(&CALL.repeat(3)), "{calls}");
+        let kubeadm = "[ \"$(wc -l <calls)\" -ge 4 ] || { echo 'a Node with name \"a\" and status \"Ready\" already exists' >&2; exit 1; }";
+        let (joined, did) = join(directory.path(), kubeadm);
+        assert!(joined && did.starts_with(&calls(3)), "{did}");
     }
 
     #[test]
     fn an_error_of_kubeadm_ends_it_and_is_shown() {
         let directory = tempfile::tempdir().unwrap();
-        let (joined, calls) = join(directory.path(), "echo 'error: no route' >&2; exit 3");
-        assert_eq!((joined, calls), (false, format!("{CALL}error: no route\nkk-command: kubeadm join\n")));
+        let (joined, did) = join(directory.path(), "echo 'error: no route' >&2; exit 3");
+        assert_eq!((joined, did), (false, calls(1) + "error: no route\nkk-command: kubeadm join\n"));
     }
 }

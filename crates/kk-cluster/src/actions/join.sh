@@ -1,9 +1,11 @@
 # Joins. What a kubelet without a certificate left is removed first: kubeadm would take it for credentials.
+# No kubelet runs meanwhile: one without a kubeconfig would take the token that kubeadm writes down first, get credentials
+# by itself, and report a node that is Ready, which kubeadm refuses.
 # shellcheck disable=SC2154 # ignored stands before this script
+systemctl stop kubelet.service 2>/dev/null || :
 conf=/etc/kubernetes/kubelet.conf
 pem=$(sed -n 's/^ *client-certificate: *//p' $conf 2>/dev/null | head -n 1)
 if [ -e $conf ] && { [ -z "$pem" ] || [ ! -s "$pem" ] || ! openssl x509 -noout -checkend 0 -in "$pem" >/dev/null; }; then
-    systemctl stop kubelet.service 2>/dev/null || :
     rm -f $conf /etc/kubernetes/bootstrap-kubelet.conf /var/lib/kubelet/pki/kubelet-client-*
 fi
 # kubeadm refuses a node that the API takes for Ready. One whose kubelet stopped just now is that for 40 s more.
