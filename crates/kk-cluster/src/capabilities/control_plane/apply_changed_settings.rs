@@ -8,6 +8,7 @@ use kk_engine::{
 
 use super::{
     certificate::{RENEWED, renew},
+    manifests::{self, MANIFESTS, Manifests, RECORD},
     note::{note, path},
 };
 use crate::{
@@ -34,6 +35,14 @@ pub(super) fn task(inputs: &Inputs) -> Task {
                 Command::new("apply changed settings of the control plane", apply(host, first))
                     .file("config.yaml", config.clone().into_bytes()),
             ));
+        } else if runs && manifests::differ(inputs, host) {
+            let text = format!("{KUBECTL}{}{RECORD}", restart(host));
+            actions.push(Box::new(
+                Command::new("write the manifests of the control plane again", text)
+                    .file("config.yaml", config.clone().into_bytes()),
+            ));
+        } else if facts.answer(&MANIFESTS).answered() == Some(Manifests::Unrecorded) {
+            actions.push(Box::new(Command::new("record the manifests of the control plane", RECORD)));
         }
         if first {
             if runs && inputs.state.answered && !inputs.state.has_configuration {
@@ -72,15 +81,19 @@ pub(super) fn task(inputs: &Inputs) -> Task {
 /// Publishes while the API answers; then writes certificate and manifests again, and waits until API server,
 /// controller manager and scheduler are ready with them. With `concurrency(1)` the other control planes answer meanwhile.
 fn apply(host: &Host, first: bool) -> String {
-    let server = format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT);
     let publish = script(&[("publish", if first { "yes" } else { "" })], include_str!("publish_settings.sh"));
-    let variables = [("server", server.as_str()), ("node", &host.name), ("again", ""), ("manifests", "yes")];
-    let restart = script(&variables, include_str!("restart_control_plane.sh"));
     format!(
-        "[ ! -e {0} ] || mv -f {0} {0}.replaced\n{KUBECTL}{publish}{1}{restart}{RENEWED}",
+        "[ ! -e {0} ] || mv -f {0} {0}.replaced\n{KUBECTL}{publish}{1}{2}{RENEWED}{RECORD}",
         path(),
-        renew(&["apiserver"])
+        renew(&["apiserver"]),
+        restart(host),
     )
+}
+
+fn restart(host: &Host) -> String {
+    let server = format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT);
+    let variables = [("server", server.as_str()), ("node", &host.name), ("again", ""), ("manifests", "yes")];
+    script(&variables, include_str!("restart_control_plane.sh"))
 }
 
 #[cfg(test)]

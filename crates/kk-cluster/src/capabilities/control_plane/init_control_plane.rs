@@ -11,7 +11,7 @@ use kk_engine::{
 
 use super::{
     certificate::{RENEWED, renew},
-    note,
+    manifests, note,
 };
 use crate::{
     host_layout::{DROP_COPIES, KUBECTL},
@@ -74,16 +74,16 @@ fn init(inputs: &Inputs, host: &Host) -> Command {
 /// replaced by those of the file. Nothing is uploaded before it answers.
 fn bring_back(inputs: &Inputs, host: &Host) -> Vec<Box<dyn Action>> {
     let mut actions: Vec<Box<dyn Action>> = vec![Box::new(Unit::started("kubelet.service"))];
-    if note::is_changed(inputs, host) {
+    let write = "kubeadm init phase control-plane all --config config.yaml\n";
+    let script = if note::is_changed(inputs, host) {
+        Some(format!("{}{write}{RENEWED}", renew(&["apiserver"])))
+    } else {
+        manifests::differ(inputs, host).then(|| write.to_owned())
+    };
+    if let Some(script) = script {
         actions.push(Box::new(
-            Command::new(
-                "write the manifests of the control plane",
-                format!(
-                    "{}kubeadm init phase control-plane all --config config.yaml\n{RENEWED}",
-                    renew(&["apiserver"])
-                ),
-            )
-            .file("config.yaml", kubeadm::phase_documents(inputs, host).into_bytes()),
+            Command::new("write the manifests of the control plane", script)
+                .file("config.yaml", kubeadm::phase_documents(inputs, host).into_bytes()),
         ));
     }
     let answers = format!("{KUBECTL}kubectl --request-timeout 5s get --raw /readyz >/dev/null");

@@ -6,6 +6,7 @@ mod check;
 mod immutable;
 mod init_control_plane;
 mod join_control_plane;
+mod manifests;
 mod note;
 mod open_for_joins;
 mod renew_certificates;
@@ -64,6 +65,7 @@ impl Capability for ControlPlane {
             probe.ask(&cluster_state::api_question(host, &inputs.requirements));
             probe.ask(&immutable::SETTINGS);
             probe.ask(&renewal::BEGUN);
+            probe.ask(&manifests::MANIFESTS);
         }
     }
 
