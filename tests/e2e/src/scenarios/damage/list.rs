@@ -29,12 +29,7 @@ pub(super) const ALL: &[Damage] = &[
         "rm /etc/kubernetes/controller-manager.conf",
         "grep -q system:kube-controller-manager /etc/kubernetes/controller-manager.conf",
     ),
-    at(
-        "admin-kubeconfig-gone",
-        "node1",
-        "rm /etc/kubernetes/admin.conf",
-        "kubectl --kubeconfig /etc/kubernetes/admin.conf get nodes",
-    ),
+    at("admin-kubeconfig-gone", "node1", "rm /etc/kubernetes/admin.conf", "$K get nodes"),
     at(
         "certificate-of-an-etcd-member-gone",
         "node2",
@@ -59,6 +54,12 @@ pub(super) const ALL: &[Damage] = &[
         "node1",
         "rm /etc/kubernetes/manifests/kube-scheduler.yaml",
         "test -s /etc/kubernetes/manifests/kube-scheduler.yaml",
+    ),
+    at(
+        "static-pod-of-the-api-server-gone",
+        "node1",
+        "rm /etc/kubernetes/manifests/kube-apiserver.yaml; sleep 3",
+        "$K get --raw /readyz",
     ),
     at(
         "static-pod-edited",
@@ -115,7 +116,7 @@ pub(super) const ALL: &[Damage] = &[
     at(
         "hosts-block-gone",
         "node2",
-        "printf '127.0.0.1 localhost\\n' >/etc/hosts",
+        "sed -i '/kubekey hosts BEGIN/,/kubekey hosts END/d' /etc/hosts; ! grep -q node1 /etc/hosts",
         "grep -q node1 /etc/hosts",
     ),
     at(
