@@ -32,6 +32,8 @@ pub(crate) struct ClusterState {
 pub(crate) struct Node {
     /// Condition `Ready` is true.
     pub ready: bool,
+    /// When its kubelet last reported that, as the API writes times. For 40 s after a loss of power it is still `ready`.
+    pub reported: String,
     /// The kubelet's version: `v1.36.4`.
     pub version: String,
     /// Labels.
@@ -120,8 +122,12 @@ impl ApiAnswer {
         for line in text.strip_suffix("end\n")?.lines() {
             let fields: Vec<&str> = line.split('\t').collect();
             match fields.as_slice() {
-                ["Node", name, ready, version, labels, taints] => {
-                    api.nodes.insert((*name).to_owned(), node(ready, version, labels, taints));
+                ["Node", name, ready, version, labels, taints, reported @ ..] => {
+                    let reported = reported.first().copied().unwrap_or_default().to_owned();
+                    api.nodes.insert(
+                        (*name).to_owned(),
+                        Node { reported, ..node(ready, version, labels, taints) },
+                    );
                 }
                 ["Deployment" | "DaemonSet", name, wanted, ready] => {
                     let number = |text: &str| text.parse().unwrap_or(0);
@@ -199,6 +205,7 @@ fn node(ready: &str, version: &str, labels: &str, taints: &str) -> Node {
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .collect(),
         taints: taints.split_whitespace().map(str::to_owned).collect(),
+        ..Node::default()
     }
 }
 
@@ -209,7 +216,7 @@ mod tests {
     use super::*;
     use crate::requirements::Ready;
 
-    const ANSWER: &str = "Node\tnode1\tTrue\tv1.36.4\tkubernetes.io/os=linux a= \tx=y:NoSchedule z:NoExecute \n\
+    const ANSWER: &str = "Node\tnode1\tTrue\tv1.36.4\tkubernetes.io/os=linux a= \tx=y:NoSchedule z:NoExecute \t2026-01-02T03:04:05Z\n\
         Deployment\tkube-system/coredns\t2\t1\nDaemonSet\tkube-flannel/kube-flannel-ds\t3\t3\n\
         ConfigMap\tkube-system/kubeadm-config\t\nConfigMap\tkube-public/cluster-info\t\nend\n";
 
@@ -251,6 +258,7 @@ mod tests {
         assert!(state.nodes["node1"].ready);
         assert_eq!(state.nodes["node1"].labels["a"], "");
         assert_eq!(state.nodes["node1"].taints, ["x=y:NoSchedule", "z:NoExecute"]);
+        assert_eq!(state.nodes["node1"].reported, "2026-01-02T03:04:05Z");
         assert!(!state.is_available("kube-system/coredns"));
         assert!(state.is_available("kube-flannel/kube-flannel-ds"));
     }

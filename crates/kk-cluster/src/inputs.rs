@@ -14,7 +14,7 @@ use kk_engine::{Facts, Failure};
 
 use crate::{
     artifacts::Programs,
-    capabilities::kubelet::{CGROUP_DRIVER, CREDENTIALS},
+    capabilities::kubelet::{BEGAN, CGROUP_DRIVER, CREDENTIALS},
     cluster_state::{ClusterState, INITIALISED},
     host_layout::{CLUSTER_CA, KUBELET_CONF},
     images::Images,
@@ -224,6 +224,19 @@ impl<'a> Inputs<'a> {
         self.facts(host).is_some_and(|facts| joined(facts) && can_work(facts))
             && ca(host).is_some()
             && ca(host) == ca(self.api_host)
+    }
+
+    /// Whether the API's word on a node is older than its kubelet: the host was without power a moment ago.
+    pub(crate) fn is_outdated(&self, host: &Host) -> bool {
+        let began = self.facts(host).and_then(|facts| facts.answer(&BEGAN).answered()).unwrap_or_default();
+        let reported =
+            self.state.nodes.get(&host.name).map(|node| node.reported.as_str()).unwrap_or_default();
+        !began.is_empty() && !reported.is_empty() && *reported < *began
+    }
+
+    /// Whether the node is Ready, and not only was so before its kubelet began.
+    pub(crate) fn is_ready(&self, host: &Host) -> bool {
+        self.state.nodes.get(&host.name).is_some_and(|node| node.ready) && !self.is_outdated(host)
     }
 
     /// Whether the API lists the node.

@@ -1,5 +1,6 @@
 //! The kubelet: its unit and its flags. Its configuration comes from the cluster, when a node joins.
 
+mod began;
 mod cgroup_driver;
 mod check;
 mod configure_kubelet;
@@ -21,6 +22,7 @@ use crate::{
     requirements::{Port, ProgramStage},
 };
 
+pub(crate) use began::BEGAN;
 pub(crate) use cgroup_driver::CGROUP_DRIVER;
 pub(crate) use credentials::CREDENTIALS;
 pub(crate) use files::{RESTARTS_AFTER, files};
@@ -81,6 +83,7 @@ impl Capability for Kubelet {
             probe.ask(&CREDENTIALS);
             probe.ask(&CERTIFICATES);
             probe.ask(&CGROUP_DRIVER);
+            probe.ask(&BEGAN);
         }
     }
 

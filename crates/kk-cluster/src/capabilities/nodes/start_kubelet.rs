@@ -5,13 +5,13 @@ use std::time::Duration;
 use kk_config::Host;
 use kk_engine::{
     Action, HostWork, Task,
-    actions::{Command, Unit},
+    actions::{Command, Unit, WaitUntil},
 };
 
 use super::rollout;
 use crate::{
     BuildError,
-    capabilities::{control_plane, kubelet},
+    capabilities::{control_plane, kubelet, runtime},
     inputs::Inputs,
     rollout::Rollout,
     shell::script,
@@ -43,6 +43,9 @@ pub(super) fn task(inputs: &Inputs, rollout: &Rollout) -> Result<Task, BuildErro
         }
         actions.push(Box::new(unit));
         actions.push(Box::new(works(inputs, host).when(move |_| starts)));
+        if inputs.is_registered(host) && (inputs.is_outdated(host) || !runtime::is_active(facts)) {
+            actions.push(Box::new(is_known(host)));
+        }
         let mut work = HostWork::new(actions)
             .needs(slots::joined_slot(&host.name))
             .needs(slots::kube_programs_slot(&host.name))
@@ -55,10 +58,17 @@ pub(super) fn task(inputs: &Inputs, rollout: &Rollout) -> Result<Task, BuildErro
     Ok(rollout.in_turns(task))
 }
 
+/// Waits until what the API says about the pods of a node is true again.
+fn is_known(host: &Host) -> WaitUntil {
+    let condition = script(&[("node", &host.name)], include_str!("is_known.sh"));
+    WaitUntil::new("the API knows which pods run", condition)
+        .hint("", "see \"journalctl -u kubelet\" on the host")
+}
+
 /// Waits until the kubelet of a node works.
 fn works(inputs: &Inputs, host: &Host) -> Command {
     let healthz = healthz(inputs).unwrap_or_default();
-    let was_ready = inputs.state.nodes.get(&host.name).is_some_and(|node| node.ready);
+    let was_ready = inputs.is_ready(host);
     let ready = if was_ready { "yes" } else { "" };
     let variables = [("node", host.name.as_str()), ("healthz", healthz.as_str()), ("ready", ready)];
     Command::new(
@@ -91,7 +101,7 @@ fn healthz(inputs: &Inputs) -> Option<String> {
 mod tests {
     use std::{fs, os::unix::fs::PermissionsExt, process::Command};
 
-    use crate::shell::script;
+    use crate::{capabilities::kubelet, cluster_state::API, shell::script, testing};
 
     /// Runs the script against a kubelet that answers and began 10 s ago, and an API with this report on its node.
     fn works(ready: &str, status: &str, seconds_ago: u32) -> bool {
@@ -135,6 +145,62 @@ mod tests {
     fn a_node_that_was_not_ready_must_only_report() {
         for (status, seconds_ago, enough) in [("True", 1, true), ("False", 1, true), ("False", 60, false)] {
             assert_eq!(works("", status, seconds_ago), enough, "{status} {seconds_ago}");
+        }
+    }
+
+    /// Whether what the API says is true, on a node whose kubelet began 10 s ago and on which these containers run.
+    fn is_known(renewed_seconds_ago: u32, ready: &str, running: &str) -> bool {
+        let directory = tempfile::tempdir().unwrap();
+        let here = directory.path().display().to_string();
+        let program = |name: &str, text: &str| {
+            let path = directory.path().join(name);
+            fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        };
+        fs::write(directory.path().join("uptime"), "1010.5 7\n").unwrap();
+        let renewed = format!("date -u -d '-{renewed_seconds_ago} seconds' +%Y-%m-%dT%H:%M:%S.000000Z");
+        program("kubectl", &format!("case \"$*\" in *lease*) {renewed} ;; *) printf '{ready}' ;; esac"));
+        program("systemctl", "echo ExecMainStartTimestampMonotonic=1000000000");
+        program("crictl", &format!("printf '{running}'"));
+        let text = script(&[("node", "node1")], include_str!("is_known.sh"))
+            .replace("/proc/uptime", &format!("{here}/uptime"));
+        let mut command = Command::new("sh");
+        command.args(["-euc", &text]).current_dir(directory.path());
+        command.env("PATH", format!("{here}:/usr/bin:/bin")).output().unwrap().status.success()
+    }
+
+    #[test]
+    fn what_the_api_says_is_true_when_all_that_it_takes_for_ready_runs() {
+        for (renewed, ready, running, known) in [
+            (1, "", "", true),
+            (1, "containerd://b\\n", "a\\nb\\n", true),
+            (1, "containerd://b\\ncontainerd://c\\n", "a\\nb\\n", false),
+            (1, "containerd://b\\n", "", false),
+            (60, "", "", false),
+        ] {
+            assert_eq!(is_known(renewed, ready, running), known, "{renewed} {ready} {running}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_node_that_has_not_reported_since_its_kubelet_began_is_not_ready() {
+        let spec = testing::sample("three-nodes.yaml");
+        let first = spec.first_control_plane().clone();
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec.clone(), directory.path());
+        for (began, ready) in [
+            ("", true),
+            ("2026-01-02T03:04:04Z", true),
+            ("2026-01-02T03:04:05Z", true),
+            ("2026-01-02T03:04:06Z", false),
+        ] {
+            let mut probed = testing::fresh(&spec);
+            let facts = probed.facts.get_mut(&first.name).unwrap();
+            facts.reply(&kubelet::BEGAN, began);
+            facts
+                .reply(&API, format!("Node\t{}\tTrue\tv1.36.4\t\t\t2026-01-02T03:04:05Z\nend\n", first.name));
+            let inputs = session.create_inputs(&probed).await.unwrap();
+            assert_eq!(inputs.is_ready(&first), ready, "{began}");
         }
     }
 }

@@ -6,6 +6,7 @@ mod containerd;
 pub(crate) use containerd::{DATA, ROOT};
 
 use kk_config::{Credentials, Secret, Spec};
+use kk_engine::Facts;
 
 use crate::{BuildError, capability::Capability, inputs::Runtime};
 
@@ -17,6 +18,11 @@ pub(crate) fn capability(_spec: &Spec) -> &'static dyn Capability {
 /// What documents and scripts need to know about it.
 pub(crate) fn of(_spec: &Spec) -> Runtime {
     containerd::RUNTIME
+}
+
+/// Whether it runs on a host.
+pub(crate) fn is_active(facts: &Facts) -> bool {
+    containerd::is_active(facts)
 }
 
 /// Reads every file of this machine that it needs, so that a wrong path is known before the first change.

@@ -42,6 +42,6 @@ fn is_ready(inputs: &Inputs) -> bool {
         let name = path.split_once('/').map_or(*path, |(_, name)| name);
         state.is_available(&format!("{namespace}/{name}"))
     };
-    inputs.nodes().iter().all(|(host, _)| state.nodes.get(&host.name).is_some_and(|node| node.ready))
+    inputs.nodes().iter().all(|(host, _)| inputs.is_ready(host))
         && inputs.requirements.workloads().iter().all(available)
 }

@@ -27,7 +27,7 @@ pub(super) use registries::{basic_auth, check as check_files};
 #[cfg(test)]
 pub(crate) use {check::DATA, immutable::ROOT};
 
-fn is_active(facts: &Facts) -> bool {
+pub(super) fn is_active(facts: &Facts) -> bool {
     facts.units.get("containerd.service").is_some_and(|unit| unit.active)
 }
 

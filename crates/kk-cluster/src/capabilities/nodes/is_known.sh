@@ -1,0 +1,23 @@
+# Succeeds when the API has heard of the kubelet that runs now, and every container that it takes for ready runs on this
+# node. After a loss of power, or of the runtime, it speaks of those of before for a while.
+# shellcheck disable=SC2154 # node stands before this script
+export KUBECACHEDIR="$PWD/cache"
+api() {
+    kubectl --kubeconfig /etc/kubernetes/kubelet.conf --request-timeout 5s "$@"
+}
+since=$(systemctl show -p ExecMainStartTimestampMonotonic kubelet.service)
+ago=$(($(cut -d . -f 1 /proc/uptime) - ${since#*=} / 1000000 + 1))
+began=$(date -u -d "@$(($(date +%s) - ago))" +%Y-%m-%dT%H:%M:%S)
+renewed=$(api -n kube-node-lease get lease "$node" -o 'jsonpath={.spec.renewTime}')
+echo "the kubelet began at $began, and renewed its lease at $renewed"
+# shellcheck disable=SC3012 # two times of the same form; dash, busybox and bash have this operator
+[ ! "$renewed" \< "$began" ]
+# The identifier in the status has the runtime's name before it: containerd://...
+api get pods -A --field-selector "spec.nodeName=$node" \
+    -o go-template='{{range .items}}{{range .status.containerStatuses}}{{if .ready}}{{.containerID}}{{"\n"}}{{end}}{{end}}{{end}}' >ready
+crictl ps -q --no-trunc >running
+sed 's|.*//||' ready | grep -vxF -f running >gone || [ $? -eq 1 ]
+if [ -s gone ]; then
+    echo "the API takes containers for ready that do not run: $(tr '\n' ' ' <gone)"
+    exit 1
+fi
