@@ -89,6 +89,11 @@ impl Unit {
         self
     }
 
+    /// Whether the unit runs, and is to start again.
+    pub fn restarts(&self, facts: &Facts) -> bool {
+        facts.units.get(&self.name).is_some_and(|unit| self.verb(unit, facts) == Some("restart"))
+    }
+
     /// What `systemctl` has to do to a unit in this state.
     fn verb(&self, unit: &UnitFact, facts: &Facts) -> Option<&'static str> {
         let since = if self.reload { unit.changed_since_ms } else { unit.active_since_ms };

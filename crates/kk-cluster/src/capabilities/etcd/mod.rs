@@ -7,6 +7,7 @@ mod health;
 mod immutable;
 mod install_certificates;
 mod join_member;
+mod quorum;
 mod remove_certificates;
 mod remove_etcd;
 mod remove_lost_members;
@@ -63,6 +64,7 @@ impl Capability for Etcd {
     fn findings(&self, inputs: &Inputs, found: &mut Findings) {
         check::findings(inputs, found);
         join_member::findings(inputs, found);
+        quorum::findings(inputs, found);
     }
 
     fn immutable(&self, inputs: &Inputs) -> Vec<Setting> {

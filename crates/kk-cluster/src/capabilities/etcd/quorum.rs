@@ -1,0 +1,56 @@
+//! What would cost etcd its quorum.
+
+use super::start_etcd;
+use crate::{findings::Findings, inputs::Inputs};
+
+/// While a member does not answer, the others may be just enough: none of them restarts then. One that answers and is not
+/// healthy is repaired before it is another's turn.
+pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
+    let (all, present) = (inputs.spec.etcd_hosts(), inputs.etcd_hosts());
+    let absent = all.iter().filter(|host| inputs.facts(host).is_none());
+    let absent: Vec<&str> = absent.map(|host| host.name.as_str()).collect();
+    if absent.is_empty() || (present.len() - present.len().min(1)) * 2 > all.len() {
+        return;
+    }
+    for (host, facts) in present {
+        // A template that cannot be rendered ends the run before any restart.
+        if start_etcd::unit(inputs, host, facts).is_ok_and(|unit| unit.restarts(facts)) {
+            let absent = absent.join(", ");
+            found.error(
+                host,
+                format!("etcd has to restart here, and without {absent} the members that go on are too few"),
+                format!("bring {absent} back first, or put back what was changed about etcd"),
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kk_engine::{Failure, UnitFact};
+
+    use super::*;
+    use crate::testing;
+
+    #[tokio::test]
+    async fn no_member_restarts_while_one_that_is_needed_does_not_answer() {
+        // The files of those that run differ: they restart. Those that do not run only start.
+        for (runs, absent, refused) in [(true, 0, 0), (true, 1, 2), (false, 1, 0)] {
+            let spec = testing::sample("three-nodes.yaml");
+            let (mut probed, directory) = (testing::fresh(&spec), tempfile::tempdir().unwrap());
+            for facts in probed.facts.values_mut() {
+                let unit = UnitFact { active: runs, ..UnitFact::default() };
+                facts.units.insert("etcd.service".into(), unit);
+            }
+            let session = testing::session(spec.clone(), directory.path());
+            for host in spec.etcd_hosts().into_iter().take(absent) {
+                probed.facts.remove(&host.name);
+                probed.failures.insert(host.name.clone(), Failure::new("no route to host"));
+            }
+            let inputs = session.create_inputs(&probed).await.unwrap();
+            let mut found = Findings::default();
+            findings(&inputs, &mut found);
+            assert_eq!(found.0.len(), refused, "{runs} {absent} {:?}", found.0);
+        }
+    }
+}
