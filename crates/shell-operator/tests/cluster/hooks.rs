@@ -301,11 +301,13 @@ fn a_hook_with_an_interval_gets_what_came_meanwhile_in_one_run() {
     let config = "configVersion: v1\nsettings: {executionMinInterval: 15s}\nkubernetes: [{name: cms, kind: ConfigMap, namespace: {nameSelector: {matchNames: [interval]}}, labelSelector: {matchLabels: {t: x}}, jqFilter: .metadata.name}]";
     let operator = Setup::new(plane).hook("h", config, "keep").start();
     operator.wait_ready();
-    for name in ["a", "b", "c"] {
-        plane.apply(&format!(
+    // At once: a busy machine may need seconds for each call.
+    let object = |name: &str| {
+        format!(
             "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}, namespace: interval, labels: {{t: x}}}}}}"
-        ));
-    }
+        )
+    };
+    plane.apply(&["a", "b", "c"].map(object).join("\n---\n"));
     operator.wait_for("the second run", |operator| operator.contexts("h").len() > 1);
     assert_eq!(operator.contexts("h")[1].as_array().unwrap().len(), 3);
 }
