@@ -8,6 +8,90 @@ use clap::Args;
 use super::command::{host, switch};
 use crate::operator::{TlsFiles, WebhookServer, WebhookSettings};
 
+/// The flags of one server: both have the same, under names of their own.
+macro_rules! server_flags {
+    ($flags:ident of $webhooks:literal: $flag:literal, $variable:literal, $certificates:literal, $port:literal) => {
+        #[derive(Args, Debug)]
+        struct $flags {
+            #[arg(
+                id = concat!($flag, "-service-name"),
+                long = concat!($flag, "-service-name"),
+                env = concat!($variable, "_SERVICE_NAME"),
+                value_name = "NAME",
+                default_value = concat!("shell-operator-", $certificates, "-svc"),
+                help = concat!("Service of the ", $webhooks, " webhooks")
+            )]
+            service: String,
+            #[arg(
+                id = concat!($flag, "-server-cert"),
+                long = concat!($flag, "-server-cert"),
+                env = concat!($variable, "_SERVER_CERT"),
+                value_name = "FILE",
+                default_value = concat!("/", $certificates, "-certs/tls.crt"),
+                help = concat!("Certificate of the ", $webhooks, " webhooks")
+            )]
+            certificate: PathBuf,
+            #[arg(
+                id = concat!($flag, "-server-key"),
+                long = concat!($flag, "-server-key"),
+                env = concat!($variable, "_SERVER_KEY"),
+                value_name = "FILE",
+                default_value = concat!("/", $certificates, "-certs/tls.key"),
+                help = concat!("Key of the ", $webhooks, " webhooks")
+            )]
+            key: PathBuf,
+            #[arg(
+                id = concat!($flag, "-ca"),
+                long = concat!($flag, "-ca"),
+                env = concat!($variable, "_CA"),
+                value_name = "FILE",
+                default_value = concat!("/", $certificates, "-certs/ca.crt"),
+                help = concat!("Certificate authority of the ", $webhooks, " webhooks")
+            )]
+            ca: PathBuf,
+            #[arg(
+                id = concat!($flag, "-client-ca"),
+                long = concat!($flag, "-client-ca"),
+                env = concat!($variable, "_CLIENT_CA"),
+                value_name = "FILE",
+                value_delimiter = ',',
+                help = concat!("Certificate authority that clients of the ", $webhooks, " webhooks need")
+            )]
+            client_ca: Vec<PathBuf>,
+            #[arg(
+                id = concat!($flag, "-listen-port"),
+                long = concat!($flag, "-listen-port"),
+                env = concat!($variable, "_LISTEN_PORT"),
+                value_name = "PORT",
+                default_value = $port,
+                help = concat!("Port of the ", $webhooks, " webhooks")
+            )]
+            port: u16,
+            #[arg(
+                id = concat!($flag, "-listen-address"),
+                long = concat!($flag, "-listen-address"),
+                env = concat!($variable, "_LISTEN_ADDRESS"),
+                value_name = "ADDRESS",
+                default_value = "0.0.0.0",
+                value_parser = host,
+                help = concat!("Address of the ", $webhooks, " webhooks")
+            )]
+            address: IpAddr,
+        }
+
+        impl From<$flags> for WebhookServer {
+            fn from(flags: $flags) -> Self {
+                let $flags { service, certificate, key, ca, client_ca, port, address } = flags;
+                let tls = TlsFiles { certificate, key, client_ca };
+                Self { service, tls, ca, listen: SocketAddr::new(address, port) }
+            }
+        }
+    };
+}
+
+server_flags!(Admission of "admission": "validating-webhook", "VALIDATING_WEBHOOK", "validating", "9680");
+server_flags!(Conversion of "conversion": "conversion-webhook", "CONVERSION_WEBHOOK", "conversion", "9681");
+
 #[derive(Args, Debug)]
 pub(super) struct WebhookFlags {
     /// Name of the webhook configurations; '-hooks' is added
@@ -18,103 +102,13 @@ pub(super) struct WebhookFlags {
         default_value = "shell-operator-hooks"
     )]
     validating_webhook_configuration_name: String,
-    /// Service of the admission webhooks
-    #[arg(
-        long,
-        env = "VALIDATING_WEBHOOK_SERVICE_NAME",
-        value_name = "NAME",
-        default_value = "shell-operator-validating-svc"
-    )]
-    validating_webhook_service_name: String,
-    /// Certificate of the admission webhooks
-    #[arg(
-        long,
-        env = "VALIDATING_WEBHOOK_SERVER_CERT",
-        value_name = "FILE",
-        default_value = "/validating-certs/tls.crt"
-    )]
-    validating_webhook_server_cert: PathBuf,
-    /// Key of the admission webhooks
-    #[arg(
-        long,
-        env = "VALIDATING_WEBHOOK_SERVER_KEY",
-        value_name = "FILE",
-        default_value = "/validating-certs/tls.key"
-    )]
-    validating_webhook_server_key: PathBuf,
-    /// Certificate authority of the admission webhooks
-    #[arg(
-        long,
-        env = "VALIDATING_WEBHOOK_CA",
-        value_name = "FILE",
-        default_value = "/validating-certs/ca.crt"
-    )]
-    validating_webhook_ca: PathBuf,
-    /// Certificate authority that clients of the admission webhooks need
-    #[arg(long, env = "VALIDATING_WEBHOOK_CLIENT_CA", value_name = "FILE", value_delimiter = ',')]
-    validating_webhook_client_ca: Vec<PathBuf>,
     /// What happens when an admission webhook does not answer, for hooks that do not say it
     #[arg(long, env = "VALIDATING_WEBHOOK_FAILURE_POLICY", value_name = "POLICY", default_value = "Fail", value_parser = ["Fail", "Ignore"])]
     validating_webhook_failure_policy: String,
-    /// Port of the admission webhooks
-    #[arg(long, env = "VALIDATING_WEBHOOK_LISTEN_PORT", value_name = "PORT", default_value = "9680")]
-    validating_webhook_listen_port: u16,
-    /// Address of the admission webhooks
-    #[arg(
-        long,
-        env = "VALIDATING_WEBHOOK_LISTEN_ADDRESS",
-        value_name = "ADDRESS",
-        default_value = "0.0.0.0",
-        value_parser = host
-    )]
-    validating_webhook_listen_address: IpAddr,
-    /// Service of the conversion webhooks
-    #[arg(
-        long,
-        env = "CONVERSION_WEBHOOK_SERVICE_NAME",
-        value_name = "NAME",
-        default_value = "shell-operator-conversion-svc"
-    )]
-    conversion_webhook_service_name: String,
-    /// Certificate of the conversion webhooks
-    #[arg(
-        long,
-        env = "CONVERSION_WEBHOOK_SERVER_CERT",
-        value_name = "FILE",
-        default_value = "/conversion-certs/tls.crt"
-    )]
-    conversion_webhook_server_cert: PathBuf,
-    /// Key of the conversion webhooks
-    #[arg(
-        long,
-        env = "CONVERSION_WEBHOOK_SERVER_KEY",
-        value_name = "FILE",
-        default_value = "/conversion-certs/tls.key"
-    )]
-    conversion_webhook_server_key: PathBuf,
-    /// Certificate authority of the conversion webhooks
-    #[arg(
-        long,
-        env = "CONVERSION_WEBHOOK_CA",
-        value_name = "FILE",
-        default_value = "/conversion-certs/ca.crt"
-    )]
-    conversion_webhook_ca: PathBuf,
-    /// Certificate authority that clients of the conversion webhooks need
-    #[arg(long, env = "CONVERSION_WEBHOOK_CLIENT_CA", value_name = "FILE", value_delimiter = ',')]
-    conversion_webhook_client_ca: Vec<PathBuf>,
-    /// Port of the conversion webhooks
-    #[arg(long, env = "CONVERSION_WEBHOOK_LISTEN_PORT", value_name = "PORT", default_value = "9681")]
-    conversion_webhook_listen_port: u16,
-    /// Address of the conversion webhooks
-    #[arg(
-        long,
-        env = "CONVERSION_WEBHOOK_LISTEN_ADDRESS",
-        value_name = "ADDRESS",
-        default_value = "0.0.0.0",
-        value_parser = host
-    )]
-    conversion_webhook_listen_address: IpAddr,
+    #[command(flatten)]
+    admission: Admission,
+    #[command(flatten)]
+    conversion: Conversion,
     /// Make the certificates of the webhooks and keep them in a Secret
     #[arg(long, env = "WEBHOOK_SELF_SIGNED", value_parser = switch)]
     webhook_self_signed: bool,
@@ -135,32 +129,8 @@ impl WebhookFlags {
             namespace,
             configuration_name: self.validating_webhook_configuration_name,
             failure_policy: self.validating_webhook_failure_policy,
-            admission: WebhookServer {
-                service: self.validating_webhook_service_name,
-                tls: TlsFiles {
-                    certificate: self.validating_webhook_server_cert,
-                    key: self.validating_webhook_server_key,
-                    client_ca: self.validating_webhook_client_ca,
-                },
-                ca: self.validating_webhook_ca,
-                listen: SocketAddr::new(
-                    self.validating_webhook_listen_address,
-                    self.validating_webhook_listen_port,
-                ),
-            },
-            conversion: WebhookServer {
-                service: self.conversion_webhook_service_name,
-                tls: TlsFiles {
-                    certificate: self.conversion_webhook_server_cert,
-                    key: self.conversion_webhook_server_key,
-                    client_ca: self.conversion_webhook_client_ca,
-                },
-                ca: self.conversion_webhook_ca,
-                listen: SocketAddr::new(
-                    self.conversion_webhook_listen_address,
-                    self.conversion_webhook_listen_port,
-                ),
-            },
+            admission: self.admission.into(),
+            conversion: self.conversion.into(),
             self_signed: self.webhook_self_signed,
             external_host: Some(self.webhook_external_host).filter(|host| !host.is_empty()),
         }
