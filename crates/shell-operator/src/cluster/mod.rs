@@ -1,18 +1,20 @@
 //! Watching the cluster.
 //!
 //! Each distinct selection of objects (resource, namespace, labels, fields) has one [`Watch`], however many
-//! bindings share it; `watcher` is the task that reads it. A watch keeps of each object only what its bindings need:
+//! bindings share it; `watcher` is the task that reads it, `intake` what becomes of that. A watch keeps of each object only what its bindings need:
 //! the object's text when one of them wants objects, the results of their filters, and a version to see changes by. A
 //! [`Monitor`] is one binding's view: it holds back events until the binding's state at start was handed to the hook.
 
 mod api;
 mod client;
 mod connector;
+mod counts;
 mod crypto;
 #[cfg(test)]
 mod fuzz;
 mod held;
 mod hub;
+mod intake;
 mod limit;
 mod monitor;
 mod namespaces;

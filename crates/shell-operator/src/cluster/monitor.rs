@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use serde::Serialize;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 
+use super::counts::Counts;
 use super::held::Held;
 use super::namespaces::Notice;
 use super::store::{Store, ViewChange};
@@ -89,32 +89,6 @@ enum Events {
 pub(super) struct Source {
     pub(super) watch: Arc<Watch>,
     pub(super) view: usize,
-}
-
-/// How many changes a binding has seen, for people who look for a fault.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
-    /// All of them.
-    pub count: u64,
-    /// Objects that came.
-    pub added: u64,
-    /// Objects that went.
-    pub deleted: u64,
-    /// Objects that changed.
-    pub modified: u64,
-    /// Objects dropped without an event; there are none, the key is for those who read it.
-    pub cleaned: u64,
-}
-
-impl Counts {
-    fn take(&mut self, event: WatchEvent) {
-        self.count += 1;
-        match event {
-            WatchEvent::Added => self.added += 1,
-            WatchEvent::Modified => self.modified += 1,
-            WatchEvent::Deleted => self.deleted += 1,
-        }
-    }
 }
 
 impl Monitor {

@@ -82,6 +82,16 @@ impl Watch {
         &self.selection
     }
 
+    /// What is watched, in words.
+    pub(super) fn what(&self) -> String {
+        let selection = &self.selection;
+        let mut text = format!("{} {}", selection.resource.api_version(), selection.resource.plural);
+        if let Some(namespace) = &selection.namespace {
+            text = format!("{text} in {namespace}");
+        }
+        text
+    }
+
     pub(super) fn period(&self) -> Option<Duration> {
         self.period
     }

@@ -1,7 +1,6 @@
-//! The task behind a watch: it lists the objects and follows their changes, for as long as the watch lives.
+//! The task behind a watch: it lists the objects and follows their changes, for as long as the watch lives. What it reads
+//! goes to its `Intake`.
 
-use std::hash::{BuildHasher, RandomState};
-use std::num::NonZeroU64;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,12 +11,12 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 use super::api;
+use super::intake::Intake;
 use super::monitor::Sink;
-use super::prune::{Head, Needs, head, split_event};
+use super::prune::split_event;
 use super::reader::Pace;
 use super::scan::ItemScanner;
-use super::store::{self, View, ViewChange};
-use super::watch::{State, Sync, Watch};
+use super::watch::{Sync, Watch};
 use crate::config::WatchEvent;
 use crate::metrics::OperatorMetrics;
 
@@ -39,18 +38,11 @@ const NEVER: Duration = Duration::from_hours(24 * 365);
 /// Reads the API for one watch.
 pub(super) struct Watcher {
     watch: Arc<Watch>,
-    /// Those of the watch; there are no new ones once it runs.
-    views: Vec<View>,
-    /// What the views need of an object.
-    needs: Needs,
-    /// Whether that is in their metadata, so that the API server need not send the rest.
-    metadata_only: bool,
-    /// How the texts of objects are told apart, when nothing but what the filters read matters.
-    fingerprints: Option<RandomState>,
     client: Client,
-    sink: Arc<dyn Sink>,
+    intake: Intake,
+    /// Whether what the views need of an object is in its metadata, so that the API server need not send the rest.
+    metadata_only: bool,
     metrics: OperatorMetrics,
-    pace: Pace,
 }
 
 /// Why a watch request ended.
@@ -87,11 +79,9 @@ impl Watcher {
         metrics: OperatorMetrics,
         pace: Pace,
     ) -> Self {
-        let views = watch.lock().store.views.clone();
-        let needs = Needs::of(&views);
-        let fingerprints = needs.decide(&views).then(RandomState::new);
-        let metadata_only = needs.are_metadata();
-        Self { watch, views, needs, metadata_only, fingerprints, client, sink, metrics, pace }
+        let intake = Intake::new(watch.clone(), sink, metrics.clone(), pace);
+        let metadata_only = intake.needs_metadata_only();
+        Self { watch, client, intake, metadata_only, metrics }
     }
 
     /// Lists and watches without an end.
@@ -124,24 +114,19 @@ impl Watcher {
                 End::Resync => version = None,
                 End::Broken(reason) => {
                     self.metrics.watch_error("fail");
-                    tracing::warn!(error = reason, "watch of {} broke, it is taken up again", self.what());
+                    tracing::warn!(
+                        error = reason,
+                        "watch of {} broke, it is taken up again",
+                        self.watch.what()
+                    );
                     sleep(&mut pause).await;
                 }
             }
         }
     }
 
-    fn what(&self) -> String {
-        let selection = self.watch.selection();
-        let mut text = format!("{} {}", selection.resource.api_version(), selection.resource.plural);
-        if let Some(namespace) = &selection.namespace {
-            text = format!("{text} in {namespace}");
-        }
-        text
-    }
-
     fn list_failed(&self, reason: &str) {
-        tracing::error!(error = reason, "cannot list {}, trying again", self.what());
+        tracing::error!(error = reason, "cannot list {}, trying again", self.watch.what());
         self.watch.sync.send_if_modified(|sync| {
             if *sync == Sync::Ready {
                 return false;
@@ -168,16 +153,7 @@ impl Watcher {
             }
             next = meta.next;
         };
-        let first = *self.watch.sync.borrow() != Sync::Ready;
-        let mut state = self.watch.lock();
-        let gone = state.store.end_list(&self.watch.selection().resource.kind);
-        self.deliver(&state, &gone);
-        if first {
-            let count = state.store.len();
-            state.subscribers.iter().for_each(|subscriber| subscriber.monitor.count_first_list(count));
-            self.announce(&mut state);
-            self.watch.sync.send_replace(Sync::Ready);
-        }
+        self.intake.end_list();
         Ok(version)
     }
 
@@ -191,7 +167,7 @@ impl Watcher {
                 break;
             }
             scanner.feed(piece, |item| {
-                self.take(None, item);
+                self.intake.take(None, item);
                 Ok::<(), String>(())
             })?;
             let used = piece.len();
@@ -284,8 +260,8 @@ impl Watcher {
             return Some(End::Broken("the API server sent an event that cannot be read".to_owned()));
         };
         match kind {
-            b"ADDED" | b"MODIFIED" => *version = self.take(Some(WatchEvent::Modified), raw)?,
-            b"DELETED" => *version = self.take(Some(WatchEvent::Deleted), raw)?,
+            b"ADDED" | b"MODIFIED" => *version = self.intake.take(Some(WatchEvent::Modified), raw)?,
+            b"DELETED" => *version = self.intake.take(Some(WatchEvent::Deleted), raw)?,
             b"BOOKMARK" => {
                 let end: ListEnd = serde_json::from_slice(raw).ok()?;
                 *version = end.metadata.resource_version;
@@ -296,106 +272,6 @@ impl Watcher {
             }
         }
         None
-    }
-
-    /// Takes an object of a list (no event) or of a watch, and tells the bindings what changed for them.
-    /// Returns the object's version, `None` when it could not be read.
-    fn take(&self, event: Option<WatchEvent>, raw: &[u8]) -> Option<String> {
-        let (resource, started) = (&self.watch.selection().resource, Instant::now());
-        // Filters run outside the lock.
-        let report = |error: store::DigestError| {
-            tracing::error!(error = error.why, "jqFilter failed for {}, its result is null", error.object);
-        };
-        let pruned = self.needs.prune(raw);
-        let raw = pruned.as_deref().unwrap_or(raw);
-        let head = self.fingerprints.as_ref().and_then(|keys| Some((keys, head(raw)?)));
-        let fingerprint = head.as_ref().and_then(|(keys, head)| NonZeroU64::new(keys.hash_one(head.rest)));
-        if let (Some((_, head)), Some(fingerprint)) = (&head, fingerprint)
-            && event != Some(WatchEvent::Deleted)
-            && self.renew(event, head, fingerprint, started)
-        {
-            return Some(head.version.to_owned());
-        }
-        self.pace.seen();
-        let (digest, version) = match store::digest(raw, resource, &self.views, report) {
-            Ok((digest, version)) => (digest.with_fingerprint(fingerprint), version),
-            Err(error) => {
-                tracing::error!(error = error.why, "cannot read an object of {}", self.what());
-                return None;
-            }
-        };
-        let filtered = started.elapsed();
-        let mut state = self.watch.lock();
-        let changes = match event {
-            Some(WatchEvent::Deleted) => state.store.delete(digest, &resource.kind),
-            _ => state.store.put(digest, &resource.kind),
-        };
-        let first_list = event.is_none() && *self.watch.sync.borrow() != Sync::Ready;
-        if !first_list {
-            self.deliver(&state, &changes);
-        }
-        if event.is_some() {
-            self.observe(&state, started.elapsed(), filtered);
-        }
-        Some(version)
-    }
-
-    /// Takes a new version of an object of which nothing else that matters has changed: most events are such.
-    fn renew(
-        &self,
-        event: Option<WatchEvent>,
-        head: &Head<'_>,
-        fingerprint: NonZeroU64,
-        started: Instant,
-    ) -> bool {
-        let key = store::key_of(head.namespace, head.name);
-        let mut state = self.watch.lock();
-        let renewed = state.store.renew(&key, fingerprint, head.version);
-        if renewed {
-            self.pace.unseen();
-        }
-        if renewed && event.is_some() {
-            self.observe(&state, started.elapsed(), Duration::ZERO);
-        }
-        renewed
-    }
-
-    fn observe(&self, state: &State, event: Duration, filter: Duration) {
-        let own = state.subscribers.iter().filter(|one| one.monitor.follower().is_none());
-        own.for_each(|one| one.monitor.times(&self.metrics).observe(event, filter));
-    }
-
-    /// Hands changes to the bindings; those of one object together.
-    fn deliver(&self, state: &State, changes: &[ViewChange]) {
-        let mut rest = changes;
-        while let Some(first) = rest.first() {
-            let count =
-                rest.iter().take_while(|change| Arc::ptr_eq(&change.identity, &first.identity)).count();
-            let (object, others) = rest.split_at(count);
-            let mut deliveries = Vec::new();
-            for subscriber in &state.subscribers {
-                let change = object.iter().find(|change| change.view == subscriber.view);
-                deliveries
-                    .extend(change.and_then(|change| subscriber.monitor.offer(self.watch.id(), change)));
-            }
-            if !deliveries.is_empty() {
-                self.sink.deliver(deliveries);
-            }
-            rest = others;
-        }
-    }
-
-    fn announce(&self, state: &mut State) {
-        let kind = &self.watch.selection().resource.kind;
-        for subscriber in &state.subscribers {
-            if subscriber.announce {
-                let changes = state.store.announce(subscriber.view, WatchEvent::Added, kind);
-                let offers =
-                    changes.iter().filter_map(|change| subscriber.monitor.offer(self.watch.id(), change));
-                self.sink.deliver(offers.collect());
-            }
-        }
-        state.subscribers.iter_mut().for_each(|subscriber| subscriber.announce = false);
     }
 }
 

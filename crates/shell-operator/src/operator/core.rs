@@ -1,6 +1,6 @@
 //! What all parts of a running operator share, and what every task of a queue goes through.
 //!
-//! Its methods are its life (`start`) and what is done for a task (`enable`, `run`). The other parts are values of their
+//! Its methods are its life (`life`) and what is done for a task (`enable`, `run`). The other parts are values of their
 //! own, which have it: `reload` replaces the hooks, `webhooks` makes the API server ask them, `http` and `debug` show it.
 
 use std::collections::BTreeSet;

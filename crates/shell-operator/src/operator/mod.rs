@@ -5,6 +5,7 @@
 mod active;
 mod api;
 mod builder;
+mod clients;
 mod core;
 mod debug;
 mod debug_text;
@@ -12,6 +13,7 @@ mod enable;
 mod gate;
 mod http;
 mod leader;
+mod life;
 mod log_level;
 mod long_tasks;
 mod reload;

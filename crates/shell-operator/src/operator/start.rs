@@ -1,12 +1,11 @@
-//! From settings to a running operator, and its end.
+//! From settings to a running operator.
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
-use kube::Client;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -15,35 +14,23 @@ use super::Settings;
 use super::active::{ActiveHooks, HookSet, HookState, first_tasks};
 use super::api::ObjectApi;
 use super::builder::{Builder, Handle};
+use super::clients::{Clients, wait_for_api};
 use super::core::Core;
 use super::debug::Socket;
 use super::http::{self, Shown};
-use super::leader::Election;
 use super::log_level::LogLevel;
-use super::long_tasks::LongTasks;
-use super::reload::Reloader;
 use super::runner::Runner;
 use super::schedules::Schedules;
 use super::sink::QueueSink;
 use super::tmp_dir;
-use super::webhooks::Webhooks;
-use crate::cluster::{self, ClientError, ClientSettings, Hub};
+use crate::cluster::{self, ClientError, Hub};
 use crate::config::MAIN_QUEUE;
 use crate::hook::{self, Hook, LoadError, Loader};
 use crate::log::Logger;
 use crate::metrics::{OperatorMetrics, Registry};
 use crate::patch::Patcher;
-use crate::queue::{self, Queues};
+use crate::queue::Queues;
 use crate::webhook::server;
-
-/// How long what is no hook may take when the operator ends.
-const MARGIN: Duration = Duration::from_secs(5);
-
-/// How long they may take when the Lease is lost; see `leader` for the sum of the times.
-const LOST_END: Duration = Duration::from_secs(3);
-
-/// Longest time of a request for the Lease or the webhooks.
-const CONTROL: Duration = Duration::from_secs(10);
 
 /// Why the operator cannot start, or did not end well.
 #[derive(Debug, thiserror::Error)]
@@ -178,69 +165,6 @@ async fn serve(listener: TcpListener, shown: Arc<Shown>, stop: CancellationToken
     }
 }
 
-/// Clients of the API server; they differ in what they may do at once.
-struct Clients {
-    /// Lists and watches.
-    watch: Client,
-    /// Changes objects; the patcher itself limits how many it asks for.
-    patch: Client,
-    /// The Lease and the webhooks: few requests, which must not wait behind those of watches.
-    control: Client,
-    /// Address of the API server.
-    address: String,
-}
-
-impl Clients {
-    async fn connect(settings: &Settings, metrics: &OperatorMetrics) -> Result<Self, ClientError> {
-        let with = |timeout, retry| ClientSettings {
-            timeout: Some(timeout),
-            limit: None,
-            retry,
-            ..settings.client.clone()
-        };
-        let of_patcher = |address: &str| metrics.of_object_patcher(address);
-        let of_client = |address: &str| metrics.of_client(address);
-        let mut address = String::new();
-        let noted = |found: &str| {
-            found.clone_into(&mut address);
-            of_client(found)
-        };
-        Ok(Self {
-            watch: cluster::connect(&settings.client, noted).await?,
-            patch: cluster::connect(&with(settings.patcher_timeout, true), of_patcher).await?,
-            control: cluster::connect(&with(CONTROL, false), of_client).await?,
-            address,
-        })
-    }
-}
-
-/// Waits until the API server answers anything at all.
-async fn wait_for_api(
-    clients: &Clients,
-    timeout: Option<Duration>,
-    stop: &CancellationToken,
-) -> Result<(), StartError> {
-    let (started, mut pause) = (Instant::now(), Duration::from_millis(500));
-    loop {
-        let error = match clients.control.apiserver_version().await {
-            Ok(_) | Err(kube::Error::Api(_)) => return Ok(()),
-            Err(error) => cluster::explain(&error),
-        };
-        if let Some(timeout) = timeout
-            && started.elapsed() + pause > timeout
-        {
-            let address = clients.address.clone();
-            return Err(StartError::Unreachable { address, time: timeout, why: error });
-        }
-        tracing::warn!(error, "the Kubernetes API at {} does not answer, trying again", clients.address);
-        tokio::select! {
-            () = stop.cancelled() => return Ok(()),
-            () = tokio::time::sleep(pause) => {}
-        }
-        pause = (pause * 2).min(Duration::from_secs(5));
-    }
-}
-
 impl Core {
     fn new(
         settings: Settings,
@@ -289,114 +213,6 @@ impl Core {
             queues,
             metrics,
             stop,
-        }
-    }
-
-    async fn run(self: Arc<Self>, socket: Option<Socket>, loader: Option<Loader>) -> Result<(), StartError> {
-        self.start_endpoints(socket, loader);
-        let election = self.settings.lease.clone().map(|lease| Election::new(self.api.clone(), lease));
-        let mut lost = false;
-        match &election {
-            None => self.act(),
-            Some(election) => {
-                if let Some(since) = election.acquire(&self.stop).await {
-                    self.act();
-                    lost = !election.keep(since, &self.stop).await;
-                    self.runner.lease_lost.store(lost, Ordering::SeqCst);
-                    self.stop.cancel();
-                }
-            }
-        }
-        self.stop.cancelled().await;
-        tracing::info!("Shutdown begins.");
-        self.tasks.close();
-        if lost {
-            return self.end_now().await;
-        }
-        let ended = self.wait_for_the_end().await;
-        if let (Some(election), true) = (election, ended.is_ok()) {
-            election.release().await;
-        }
-        ended
-    }
-
-    /// Lets running hooks come to their end; when the time for that is nearly over, they are told to end.
-    async fn wait_for_the_end(&self) -> Result<(), StartError> {
-        let time = self.settings.shutdown_timeout;
-        let end_hooks = async {
-            tokio::time::sleep(time.saturating_sub(hook::GRACE)).await;
-            self.runner.end_hooks.cancel();
-            tokio::time::sleep(time.min(hook::GRACE) + MARGIN).await;
-        };
-        tokio::select! {
-            () = self.tasks.wait() => Ok(()),
-            () = end_hooks => {
-                hook::kill_all();
-                Err(StartError::Unfinished(time + MARGIN))
-            }
-        }
-    }
-
-    /// Another replica acts soon: hooks have a moment, and what they asked for is not done any more.
-    async fn end_now(&self) -> Result<(), StartError> {
-        self.runner.end_hooks.cancel();
-        let _ = tokio::time::timeout(LOST_END, self.tasks.wait()).await;
-        hook::kill_all();
-        Err(StartError::LeaseLost)
-    }
-
-    /// Starts what goes on whether this replica acts or not: metrics, the debug endpoint, and looking for new hooks.
-    fn start_endpoints(self: &Arc<Self>, socket: Option<Socket>, loader: Option<Loader>) {
-        let operator = self.clone();
-        self.tasks.spawn(async move { operator.tick().await });
-        if let Some(loader) = loader.filter(|_| self.settings.hooks_reload) {
-            self.tasks.spawn(Reloader { core: self.clone(), loader }.run());
-        }
-        let Some(socket) = socket else { return };
-        let operator = self.clone();
-        self.tasks.spawn(async move {
-            if let Err(error) = socket.serve(operator).await {
-                tracing::error!(error = error.to_string(), "debug endpoint ended");
-            }
-        });
-    }
-
-    /// Starts what runs hooks.
-    fn act(self: &Arc<Self>) {
-        {
-            let _workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
-            self.standby.store(false, Ordering::SeqCst);
-        }
-        self.start_workers();
-        let operator = self.clone();
-        self.tasks.spawn(async move { operator.schedules.run(&operator.queues, &operator.stop).await });
-        let operator = self.clone();
-        self.tasks.spawn(Webhooks::new(operator).run());
-    }
-
-    /// Gives each queue a worker that has none, unless another replica acts.
-    pub(super) fn start_workers(self: &Arc<Self>) {
-        let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.standby.load(Ordering::SeqCst) {
-            return;
-        }
-        for queue in self.queues.all() {
-            if workers.insert(queue.name().clone()) {
-                self.tasks.spawn(queue::run(queue, Arc::new(self.clone()), self.stop.clone()));
-            }
-        }
-    }
-
-    /// Signs of life for whoever watches the metrics, and of what does not go on.
-    async fn tick(&self) {
-        let mut long_tasks = LongTasks::default();
-        loop {
-            self.metrics.live_tick();
-            long_tasks.look(&self.queues);
-            tokio::select! {
-                () = self.stop.cancelled() => return,
-                () = tokio::time::sleep(Duration::from_secs(10)) => {}
-            }
         }
     }
 }

@@ -1,0 +1,31 @@
+//! Changes that a binding has seen.
+
+use serde::Serialize;
+
+use crate::config::WatchEvent;
+
+/// How many changes a binding has seen, for people who look for a fault.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// All of them.
+    pub count: u64,
+    /// Objects that came.
+    pub added: u64,
+    /// Objects that went.
+    pub deleted: u64,
+    /// Objects that changed.
+    pub modified: u64,
+    /// Objects dropped without an event; there are none, the key is for those who read it.
+    pub cleaned: u64,
+}
+
+impl Counts {
+    pub(super) fn take(&mut self, event: WatchEvent) {
+        self.count += 1;
+        match event {
+            WatchEvent::Added => self.added += 1,
+            WatchEvent::Modified => self.modified += 1,
+            WatchEvent::Deleted => self.deleted += 1,
+        }
+    }
+}

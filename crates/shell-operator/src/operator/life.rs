@@ -1,0 +1,136 @@
+//! What a running operator does from its start to its end.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use super::core::Core;
+use super::debug::Socket;
+use super::leader::Election;
+use super::long_tasks::LongTasks;
+use super::reload::Reloader;
+use super::start::StartError;
+use super::webhooks::Webhooks;
+use crate::hook::{self, Loader};
+use crate::queue;
+
+/// How long what is no hook may take when the operator ends.
+const MARGIN: Duration = Duration::from_secs(5);
+
+/// How long they may take when the Lease is lost; see `leader` for the sum of the times.
+const LOST_END: Duration = Duration::from_secs(3);
+
+impl Core {
+    /// Acts, perhaps after another replica, until the end.
+    pub(super) async fn run(
+        self: Arc<Self>,
+        socket: Option<Socket>,
+        loader: Option<Loader>,
+    ) -> Result<(), StartError> {
+        self.start_endpoints(socket, loader);
+        let election = self.settings.lease.clone().map(|lease| Election::new(self.api.clone(), lease));
+        let mut lost = false;
+        match &election {
+            None => self.act(),
+            Some(election) => {
+                if let Some(since) = election.acquire(&self.stop).await {
+                    self.act();
+                    lost = !election.keep(since, &self.stop).await;
+                    self.runner.lease_lost.store(lost, Ordering::SeqCst);
+                    self.stop.cancel();
+                }
+            }
+        }
+        self.stop.cancelled().await;
+        tracing::info!("Shutdown begins.");
+        self.tasks.close();
+        if lost {
+            return self.end_now().await;
+        }
+        let ended = self.wait_for_the_end().await;
+        if let (Some(election), true) = (election, ended.is_ok()) {
+            election.release().await;
+        }
+        ended
+    }
+
+    /// Lets running hooks come to their end; when the time for that is nearly over, they are told to end.
+    async fn wait_for_the_end(&self) -> Result<(), StartError> {
+        let time = self.settings.shutdown_timeout;
+        let end_hooks = async {
+            tokio::time::sleep(time.saturating_sub(hook::GRACE)).await;
+            self.runner.end_hooks.cancel();
+            tokio::time::sleep(time.min(hook::GRACE) + MARGIN).await;
+        };
+        tokio::select! {
+            () = self.tasks.wait() => Ok(()),
+            () = end_hooks => {
+                hook::kill_all();
+                Err(StartError::Unfinished(time + MARGIN))
+            }
+        }
+    }
+
+    /// Another replica acts soon: hooks have a moment, and what they asked for is not done any more.
+    async fn end_now(&self) -> Result<(), StartError> {
+        self.runner.end_hooks.cancel();
+        let _ = tokio::time::timeout(LOST_END, self.tasks.wait()).await;
+        hook::kill_all();
+        Err(StartError::LeaseLost)
+    }
+
+    /// Starts what goes on whether this replica acts or not: metrics, the debug endpoint, and looking for new hooks.
+    fn start_endpoints(self: &Arc<Self>, socket: Option<Socket>, loader: Option<Loader>) {
+        let operator = self.clone();
+        self.tasks.spawn(async move { operator.tick().await });
+        if let Some(loader) = loader.filter(|_| self.settings.hooks_reload) {
+            self.tasks.spawn(Reloader { core: self.clone(), loader }.run());
+        }
+        let Some(socket) = socket else { return };
+        let operator = self.clone();
+        self.tasks.spawn(async move {
+            if let Err(error) = socket.serve(operator).await {
+                tracing::error!(error = error.to_string(), "debug endpoint ended");
+            }
+        });
+    }
+
+    /// Starts what runs hooks.
+    fn act(self: &Arc<Self>) {
+        {
+            let _workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+            self.standby.store(false, Ordering::SeqCst);
+        }
+        self.start_workers();
+        let operator = self.clone();
+        self.tasks.spawn(async move { operator.schedules.run(&operator.queues, &operator.stop).await });
+        let operator = self.clone();
+        self.tasks.spawn(Webhooks::new(operator).run());
+    }
+
+    /// Gives each queue a worker that has none, unless another replica acts.
+    pub(super) fn start_workers(self: &Arc<Self>) {
+        let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.standby.load(Ordering::SeqCst) {
+            return;
+        }
+        for queue in self.queues.all() {
+            if workers.insert(queue.name().clone()) {
+                self.tasks.spawn(queue::run(queue, Arc::new(self.clone()), self.stop.clone()));
+            }
+        }
+    }
+
+    /// Signs of life for whoever watches the metrics, and of what does not go on.
+    async fn tick(&self) {
+        let mut long_tasks = LongTasks::default();
+        loop {
+            self.metrics.live_tick();
+            long_tasks.look(&self.queues);
+            tokio::select! {
+                () = self.stop.cancelled() => return,
+                () = tokio::time::sleep(Duration::from_secs(10)) => {}
+            }
+        }
+    }
+}
