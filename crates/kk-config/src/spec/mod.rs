@@ -1,0 +1,88 @@
+//! The normalised [`Spec`]: what the user wants, in plain types with every default applied.
+//!
+//! It is made by [`crate::load`] and [`Spec::all_in_one`] only, so whoever holds one may rely on what the
+//! checks promise: names are unique, every role names a known host, there is a control plane, ranges are
+//! disjoint. It is read-only input for everything downstream.
+
+mod components;
+mod dns;
+mod endpoint;
+mod etcd;
+mod host;
+mod kubernetes;
+mod network;
+mod registry;
+mod system;
+
+pub use components::Components;
+pub use dns::Dns;
+pub use endpoint::ControlPlaneEndpoint;
+pub use etcd::Etcd;
+pub use host::{Arch, Bastion, Host, PrivateKey, Role, Taint, TaintEffect};
+pub use kubernetes::{EncryptionAlgorithm, Kubernetes, ProxyMode};
+pub use network::{FlannelBackend, Network, NetworkPlugin};
+pub use registry::{Credentials, Download, Registry, RegistryAuth};
+pub use system::System;
+
+use std::collections::BTreeMap;
+
+/// A whole cluster.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spec {
+    /// `metadata.name`: names the working directory on the control machine. A DNS label.
+    pub name: String,
+    /// The hosts that have a role, in the order of the file. Hosts in no role group are left out.
+    pub hosts: Vec<Host>,
+    /// The address of the API for nodes and users.
+    pub control_plane_endpoint: ControlPlaneEndpoint,
+    /// What is done to the operating system of each host.
+    pub system: System,
+    /// The etcd cluster, run by systemd on the hosts with [`Role::Etcd`].
+    pub etcd: Etcd,
+    /// Versions and settings of the Kubernetes components.
+    pub kubernetes: Kubernetes,
+    /// Address ranges and the network plugin.
+    pub network: Network,
+    /// Name resolution on hosts and in the cluster.
+    pub dns: Dns,
+    /// Where images come from.
+    pub registry: Registry,
+    /// Where programs come from.
+    pub download: Download,
+    /// Versions of components other than Kubernetes, where the user pins them.
+    pub components: Components,
+    /// Host names by role, in the order of the file's role groups.
+    pub(crate) role_groups: BTreeMap<Role, Vec<String>>,
+}
+
+impl Spec {
+    /// The host with this name.
+    pub fn host(&self, name: &str) -> Option<&Host> {
+        self.hosts.iter().find(|host| host.name == name)
+    }
+
+    /// The hosts with a role, in the order of its role group. Empty when nobody has the role.
+    pub fn with_role(&self, role: &Role) -> Vec<&Host> {
+        self.role_groups.get(role).into_iter().flatten().filter_map(|name| self.host(name)).collect()
+    }
+
+    /// The etcd members, in the order of their role group.
+    pub fn etcd_hosts(&self) -> Vec<&Host> {
+        self.with_role(&Role::Etcd)
+    }
+
+    /// The control planes, in the order of their role group.
+    pub fn control_planes(&self) -> Vec<&Host> {
+        self.with_role(&Role::ControlPlane)
+    }
+
+    /// The control plane that runs `kubeadm init`: the first of its role group.
+    pub fn first_control_plane(&self) -> &Host {
+        self.control_planes().first().copied().expect("a spec without a control plane is refused")
+    }
+
+    /// The hosts that become Kubernetes nodes (control planes and workers), in the order of the file.
+    pub fn nodes(&self) -> Vec<&Host> {
+        self.hosts.iter().filter(|host| host.is_node()).collect()
+    }
+}

@@ -1,0 +1,71 @@
+//! Address ranges and the network plugin.
+
+use ipnet::{Ipv4Net, Ipv6Net};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::net::Ipv4Addr;
+
+/// Address ranges and the plugin that connects pods.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Network {
+    /// What connects pods.
+    pub plugin: NetworkPlugin,
+    /// Addresses of pods.
+    pub pods: Ipv4Net,
+    /// IPv6 addresses of pods; present together with `services_v6` (dual stack).
+    pub pods_v6: Option<Ipv6Net>,
+    /// Addresses of Services.
+    pub services: Ipv4Net,
+    /// IPv6 addresses of Services.
+    pub services_v6: Option<Ipv6Net>,
+}
+
+impl Network {
+    /// The address of the cluster's DNS Service: the third of the Service range, as KubeKey has it.
+    pub fn dns_service_address(&self) -> Ipv4Addr {
+        Ipv4Addr::from(u32::from(self.services.network()) + 3)
+    }
+
+    /// Pod ranges as Kubernetes takes them: `v4` or `v4,v6`.
+    pub fn pod_subnet(&self) -> String {
+        joined(self.pods, self.pods_v6)
+    }
+
+    /// Service ranges as Kubernetes takes them: `v4` or `v4,v6`.
+    pub fn service_subnet(&self) -> String {
+        joined(self.services, self.services_v6)
+    }
+}
+
+fn joined(v4: Ipv4Net, v6: Option<Ipv6Net>) -> String {
+    v6.map_or_else(|| v4.to_string(), |v6| format!("{v4},{v6}"))
+}
+
+/// The network plugins that can be installed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NetworkPlugin {
+    /// flannel with the given backend.
+    Flannel(FlannelBackend),
+    /// None: the user installs one; nodes stay not ready until then.
+    None,
+}
+
+/// How flannel carries packets between hosts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FlannelBackend {
+    /// `vxlan`: works wherever UDP passes.
+    Vxlan,
+    /// `host-gw`: plain routes; all hosts on one link.
+    HostGw,
+}
+
+impl FlannelBackend {
+    /// The name in flannel's own configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Vxlan => "vxlan",
+            Self::HostGw => "host-gw",
+        }
+    }
+}

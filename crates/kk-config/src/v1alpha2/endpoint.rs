@@ -1,0 +1,64 @@
+//! `spec.controlPlaneEndpoint`.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// How nodes and users reach the API.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct ControlPlaneEndpoint {
+    /// A load balancer made by the installer; refused for now: give the `address` of your own.
+    pub internal_loadbalancer: Option<InternalLoadbalancer>,
+    /// Name of the API; written to `/etc/hosts` of every host unless `externalDNS`.
+    pub domain: String,
+    /// Your own load balancer's IPv4 address; the first control plane's internal address when absent.
+    pub address: Option<String>,
+    /// Port of the API behind `domain`.
+    #[schemars(range(min = 1))]
+    pub port: u16,
+    /// Your own DNS knows `domain`: leave `/etc/hosts` alone.
+    #[serde(rename = "externalDNS")]
+    pub external_dns: bool,
+    /// Settings of the `kube-vip` load balancer.
+    pub kubevip: KubeVip,
+}
+
+impl Default for ControlPlaneEndpoint {
+    fn default() -> Self {
+        Self {
+            internal_loadbalancer: None,
+            domain: "lb.kubesphere.local".to_owned(),
+            address: None,
+            port: 6443,
+            external_dns: false,
+            kubevip: KubeVip::default(),
+        }
+    }
+}
+
+/// A load balancer made by the installer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum InternalLoadbalancer {
+    /// haproxy on every worker.
+    Haproxy,
+    /// kube-vip on the control planes.
+    KubeVip,
+}
+
+/// Settings of the `kube-vip` load balancer.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct KubeVip {
+    /// `ARP` (default) or `BGP`.
+    pub mode: Option<KubeVipMode>,
+}
+
+/// How kube-vip announces its address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+#[expect(missing_docs, reason = "the names of two protocols")]
+pub enum KubeVipMode {
+    Arp,
+    Bgp,
+}

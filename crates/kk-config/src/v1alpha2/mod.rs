@@ -1,0 +1,106 @@
+//! The `Cluster` document (`kubekey.kubesphere.io/v1alpha2`) as it is written: KubeKey's fields by KubeKey's
+//! names, and this program's own ones. The types only describe; meaning and checks are in `normalise`.
+//!
+//! The doc comments become the descriptions in the JSON schema. A field that is absent, `null` or an empty
+//! text takes its default.
+
+mod addons;
+mod dns;
+mod endpoint;
+mod etcd;
+mod host;
+mod kubernetes;
+mod network;
+mod registry;
+mod system;
+
+pub use addons::{Addon, AddonChart, AddonSources, AddonYaml, KubeSphere, OpenEbs, Storage};
+pub use dns::{CoreDns, Dns, ExternalZone, NodeLocalDns};
+pub use endpoint::{ControlPlaneEndpoint, InternalLoadbalancer, KubeVip, KubeVipMode};
+pub use etcd::{Etcd, EtcdLogLevel, EtcdMetrics, EtcdType, ExternalEtcd};
+pub use host::{Bastion, Host};
+pub use kubernetes::{ContainerManager, Kubernetes, KubernetesType, Toggle};
+pub use network::{
+    Calico, CalicoController, Flannel, Hybridnet, HybridnetNetwork, HybridnetSubnet, KubeOvn, KubeOvnCni,
+    KubeOvnController, KubeOvnDpdk, KubeOvnOvs, KubeOvnPinger, Network, NetworkPlugin, Typha,
+};
+pub use registry::{
+    Endpoints, NamespaceRewrite, Registry, RegistryAuth, RegistryType, RemoteMirror, RewritePolicy,
+};
+pub use system::{CustomScript, System};
+
+use crate::{Components, Download};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// The `apiVersion` of the document.
+pub const API_VERSION: &str = "kubekey.kubesphere.io/v1alpha2";
+
+/// A Kubernetes cluster: its hosts, their roles, and every setting.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(extend("required" = ["apiVersion", "kind", "metadata", "spec"]))]
+pub struct Cluster {
+    /// Always `kubekey.kubesphere.io/v1alpha2`.
+    pub api_version: String,
+    /// Always `Cluster`.
+    pub kind: String,
+    /// The name of the cluster.
+    pub metadata: Metadata,
+    /// What the cluster shall be.
+    pub spec: ClusterSpec,
+}
+
+/// The name of the cluster.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(extend("required" = ["name"]))]
+pub struct Metadata {
+    /// Names the working directory `kubekey/<name>` on the control machine. A DNS label.
+    pub name: String,
+    /// Accepted as in any Kubernetes object.
+    pub namespace: Option<String>,
+    /// Accepted as in any Kubernetes object.
+    pub labels: BTreeMap<String, String>,
+    /// Accepted as in any Kubernetes object.
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// What the cluster shall be.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(extend("required" = ["hosts", "roleGroups"]))]
+pub struct ClusterSpec {
+    /// The machines.
+    pub hosts: Vec<Host>,
+    /// Host names by role: `etcd`, `control-plane` (or `master`), `worker`, `registry`, or a name of your own
+    /// for scripts (these do not run yet). Ranges and lists are expanded: `node[1:3]`, `node[01:12]`, `node[1,3,5]`.
+    pub role_groups: BTreeMap<String, Vec<String>>,
+    /// How nodes and users reach the API.
+    pub control_plane_endpoint: ControlPlaneEndpoint,
+    /// What is done to the operating system of each host.
+    pub system: System,
+    /// The etcd cluster.
+    pub etcd: Etcd,
+    /// Name resolution on hosts and in the cluster.
+    pub dns: Dns,
+    /// Version and settings of the Kubernetes components.
+    pub kubernetes: Kubernetes,
+    /// Address ranges and the network plugin.
+    pub network: Network,
+    /// Local volumes.
+    pub storage: Storage,
+    /// Where images come from.
+    pub registry: Registry,
+    /// Charts and manifests to install afterwards.
+    pub addons: Vec<Addon>,
+    /// KubeSphere; usually given as a second document of kind `ClusterConfiguration`.
+    pub kubesphere: KubeSphere,
+    /// Where programs come from.
+    pub download: Download,
+    /// Versions of components other than Kubernetes; each absent one takes what suits the Kubernetes version.
+    pub components: Components,
+    /// The host through which all hosts without a bastion of their own are reached.
+    pub bastion: Option<Bastion>,
+}
