@@ -103,6 +103,11 @@ pub(crate) fn works_on_first_slot(program: &str) -> SlotKey {
     cluster(&format!("works_on_first({program})"))
 }
 
+/// The kubelet of a node that has joined works, and the API has heard of it.
+pub(crate) fn kubelet_works_slot(name: &str) -> SlotKey {
+    host("kubelet_works", name)
+}
+
 /// The API lists all nodes.
 pub(crate) fn nodes_registered_slot() -> SlotKey {
     cluster("nodes_registered")

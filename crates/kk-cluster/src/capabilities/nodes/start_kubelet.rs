@@ -49,7 +49,8 @@ pub(super) fn task(inputs: &Inputs, rollout: &Rollout) -> Result<Task, BuildErro
         let mut work = HostWork::new(actions)
             .needs(slots::joined_slot(&host.name))
             .needs(slots::kube_programs_slot(&host.name))
-            .needs(slots::node_tools_slot(&host.name));
+            .needs(slots::node_tools_slot(&host.name))
+            .provides(slots::kubelet_works_slot(&host.name));
         if changes {
             work = rollout.after_first(host, work);
         }

@@ -47,6 +47,9 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         .provides(slots::pod_addresses_slot().key());
     for (host, _) in inputs.nodes() {
         work = work.after(slots::joined_slot(&host.name));
+        if inputs.has_joined(host) {
+            work = work.after(slots::kubelet_works_slot(&host.name));
+        }
     }
     Task::new("wait_until_ready", "Wait until nodes are Ready")
         .timeout(Duration::from_mins(11))
