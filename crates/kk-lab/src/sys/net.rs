@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::sys::mounts;
 use crate::sys::run::{command, output};
@@ -53,13 +53,15 @@ pub(crate) fn up() -> Result<()> {
     ip(&format!("link set {BRIDGE} up"))
 }
 
-/// Creates the second network, which exists only where a host is in it; nothing happens when it is there.
+/// Creates the second network, which exists only where a host is in it. Each step holds when it was done before: hosts start
+/// side by side, and an `up` may have been killed in between.
 pub(crate) fn second_up() -> Result<()> {
-    if output(&mut command("ip", ["-n", NAMESPACE, "link", "show", "dev", SECOND_BRIDGE])).is_ok() {
-        return Ok(());
+    let exists =
+        || output(&mut command("ip", ["-n", NAMESPACE, "link", "show", "dev", SECOND_BRIDGE])).is_ok();
+    if let Err(error) = ip(&format!("link add {SECOND_BRIDGE} type bridge")) {
+        ensure!(exists(), error);
     }
-    ip(&format!("link add {SECOND_BRIDGE} type bridge"))?;
-    ip(&format!("addr add {SECOND_GATEWAY}/24 dev {SECOND_BRIDGE}"))?;
+    ip(&format!("addr replace {SECOND_GATEWAY}/24 dev {SECOND_BRIDGE}"))?;
     ip(&format!("link set {SECOND_BRIDGE} up"))
 }
 
