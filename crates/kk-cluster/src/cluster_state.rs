@@ -24,6 +24,8 @@ pub(crate) struct ClusterState {
     pub answered: bool,
     /// The API answered, and kubeadm's configuration is in the cluster.
     pub has_configuration: bool,
+    /// The API answered, and the settings of kubelets are in the cluster.
+    pub has_kubelet_configuration: bool,
     initialised: bool,
 }
 
@@ -75,6 +77,7 @@ pub(crate) struct Api {
 
 /// `ConfigMaps` that the last phases of `kubeadm init` leave behind.
 const CONFIGURATION: &str = "kube-system/kubeadm-config";
+const KUBELET_CONFIGURATION: &str = "kube-system/kubelet-config";
 const CLUSTER_INFO: &str = "kube-public/cluster-info";
 
 /// A template for kubectl: the line of an object, its key and what changes with each edit. Of workloads that is the
@@ -95,7 +98,9 @@ pub(crate) fn object_list<'a>(objects: impl IntoIterator<Item = &'a Object>) -> 
 /// The question about the API of a control plane, for these workloads and objects. Everything but the nodes is asked for by name, because a cluster may have thousands of each kind. Each control plane
 /// speaks of its own API server: the endpoint may lead to one that is down.
 pub(crate) fn api_question(host: &Host, requirements: &Requirements) -> Question<ApiAnswer> {
-    let settings = [CONFIGURATION, CLUSTER_INFO].into_iter().filter_map(|name| name.split_once('/'));
+    let settings = [CONFIGURATION, KUBELET_CONFIGURATION, CLUSTER_INFO]
+        .into_iter()
+        .filter_map(|name| name.split_once('/'));
     let settings: Vec<Object> =
         settings.map(|(namespace, name)| Object::new("v1", "ConfigMap", namespace, name)).collect();
     let workload = |of: Workload| {
@@ -169,12 +174,14 @@ impl ClusterState {
         let answered = api.is_some();
         let api = api.unwrap_or_default();
         let has_configuration = api.has(CONFIGURATION);
+        let has_kubelet_configuration = api.has(KUBELET_CONFIGURATION);
         Self {
             nodes: api.nodes,
             workloads: api.workloads,
             objects: api.objects,
             answered,
             has_configuration,
+            has_kubelet_configuration,
             initialised,
         }
     }

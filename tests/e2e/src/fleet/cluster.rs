@@ -74,6 +74,9 @@ impl Cluster {
                 let _ = writeln!(text, "DaemonSet\t{name}\t{count}\t{count}");
             }
         }
-        text + "ConfigMap\tkube-system/kubeadm-config\t\nConfigMap\tkube-public/cluster-info\t\nend\n"
+        for name in ["kube-system/kubeadm-config", "kube-system/kubelet-config", "kube-public/cluster-info"] {
+            let _ = writeln!(text, "ConfigMap\t{name}\t");
+        }
+        text + "end\n"
     }
 }

@@ -91,5 +91,12 @@ fn bring_back(inputs: &Inputs, host: &Host) -> Vec<Box<dyn Action>> {
         "",
         "the control plane was initialised before, so it is not initialised again: see \"crictl ps -a\" and \"journalctl -u kubelet\" on the host",
     )));
+    actions.push(Box::new(
+        Command::new(
+            "make sure that administrators have their rights",
+            format!("{KUBECTL}{}", include_str!("restore_rights.sh")),
+        )
+        .file("config.yaml", kubeadm::phase_documents(inputs, host).into_bytes()),
+    ));
     actions
 }

@@ -43,10 +43,13 @@ fn lacking(inputs: &Inputs) -> Lacking {
     for (host, _) in inputs.nodes() {
         let node = inputs.state.nodes.get(&host.name).unwrap_or(&unknown);
         let (mut labels, mut taints) = (labels(host, node), taints(host, node));
-        if is_unmarked(inputs, host, node) {
-            labels.extend(CONTROL_PLANE.map(|label| format!("{label}=")));
-            if !host.has_role(&Role::Worker) {
-                taints.push(format!("{}:NoSchedule", CONTROL_PLANE[0]));
+        if is_control_plane(inputs, host) {
+            if !node.labels.contains_key(CONTROL_PLANE[0]) {
+                labels.extend(CONTROL_PLANE.map(|label| format!("{label}=")));
+            }
+            let taint = format!("{}:NoSchedule", CONTROL_PLANE[0]);
+            if !host.has_role(&Role::Worker) && !node.taints.contains(&taint) {
+                taints.push(taint);
             }
         }
         for lacking in [("label", labels), ("taint", taints)] {
@@ -58,13 +61,12 @@ fn lacking(inputs: &Inputs) -> Lacking {
     same
 }
 
-/// Whether the join of a control plane was killed before its last step, which marks the node.
-fn is_unmarked(inputs: &Inputs, host: &Host, node: &Node) -> bool {
+/// Whether kubeadm has marked the node as a control plane, or would have: a join may be killed before its last step.
+fn is_control_plane(inputs: &Inputs, host: &Host) -> bool {
     host.has_role(&Role::ControlPlane)
         && inputs.state.answered
         && inputs.is_initialised()
         && inputs.has_joined(host)
-        && !node.labels.contains_key(CONTROL_PLANE[0])
 }
 
 /// One command for all nodes that lack the same: each start of `kubectl` costs more than what it does.
@@ -159,9 +161,15 @@ mod tests {
             facts.facts.get_mut(&first).unwrap().files.insert(path.into(), file.clone());
         }
         let session = testing::session(spec, folder.path());
-        for (label, marked) in [("x=", false), ("node-role.kubernetes.io/control-plane=", true)] {
+        let mark = "node-role.kubernetes.io/control-plane";
+        for (label, taint, marked, tainted) in [
+            ("x", "", false, false),
+            (mark, "", true, false),
+            (mark, mark, true, true),
+            (mark, "other", true, false),
+        ] {
             let answer = format!(
-                "Node\t{first}\tTrue\tv1.36.4\t{label} \t\nConfigMap\tkube-system/kubeadm-config\n\
+                "Node\t{first}\tTrue\tv1.36.4\t{label}= \t{taint}:NoSchedule \nConfigMap\tkube-system/kubeadm-config\n\
                  ConfigMap\tkube-public/cluster-info\nend\n"
             );
             facts.facts.get_mut(&first).unwrap().reply(&API, answer);
@@ -169,9 +177,12 @@ mod tests {
                 let inputs = session.create_inputs(&facts).await.unwrap();
                 scripts(&inputs, task(&inputs), "nobody")
             };
-            let mark = format!("kubectl label --overwrite node {first} ");
-            let line = text.lines().find(|line| line.starts_with(&mark)).unwrap_or_default();
-            assert_eq!(line.contains("node-role.kubernetes.io/control-plane="), !marked, "{text}");
+            let has = |verb: &str, word: &str| {
+                let begins = format!("kubectl {verb} --overwrite node {first} ");
+                text.lines().any(|line| line.starts_with(&begins) && line.contains(word))
+            };
+            assert_eq!(has("label", &format!("{mark}=")), !marked, "{text}");
+            assert_eq!(has("taint", &format!("{mark}:NoSchedule")), !tainted, "{text}");
         }
     }
 }

@@ -187,11 +187,35 @@ pub(super) const ALL: &[Damage] = &[
         "$K -n kube-system delete configmap kubeadm-config",
         "$K -n kube-system get configmap kubeadm-config",
     ),
+    at(
+        "kubelet-settings-of-the-cluster-gone",
+        "node1",
+        "$K -n kube-system delete configmap kubelet-config",
+        "$K -n kube-system get configmap kubelet-config",
+    ),
+    at(
+        "taint-of-the-control-plane-gone",
+        "node1",
+        "$K taint node node1 node-role.kubernetes.io/control-plane:NoSchedule-",
+        "$K get node node1 -o yaml | grep -q 'key: node-role.kubernetes.io/control-plane'",
+    ),
+    at(
+        "rights-of-administrators-gone",
+        "node1",
+        "$K delete clusterrolebinding kubeadm:cluster-admins",
+        "$K get clusterrolebinding kubeadm:cluster-admins",
+    ),
+    at(
+        "data-of-an-etcd-member-gone-while-it-starts",
+        "node2",
+        "systemctl stop etcd; rm -rf /var/lib/etcd/*; systemctl start --no-block etcd; sleep 8",
+        "systemctl is-active etcd && ls /var/lib/etcd/member/wal/*.wal",
+    ),
     // Last: the member comes back without data.
     at(
         "data-of-an-etcd-member-gone",
         "node3",
         "systemctl stop etcd; rm -rf /var/lib/etcd/*",
-        "systemctl is-active etcd",
+        "systemctl is-active etcd && ls /var/lib/etcd/member/wal/*.wal",
     ),
 ];
