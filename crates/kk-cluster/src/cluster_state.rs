@@ -218,10 +218,10 @@ fn node(ready: &str, version: &str, labels: &str, taints: &str) -> Node {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::PermissionsExt, process::Command};
+    use std::{fs, process::Command};
 
     use super::*;
-    use crate::requirements::Ready;
+    use crate::{requirements::Ready, testing};
 
     const ANSWER: &str = "Node\tnode1\tTrue\tv1.36.4\tkubernetes.io/os=linux a= \tx=y:NoSchedule z:NoExecute \t2026-01-02T03:04:05Z\n\
         Deployment\tkube-system/coredns\t2\t1\nDaemonSet\tkube-flannel/kube-flannel-ds\t3\t3\n\
@@ -300,9 +300,8 @@ mod tests {
     /// What the snippet prints, and whether it succeeds, with this program as `kubectl`.
     fn ask(kubectl: &str) -> (bool, String) {
         let directory = tempfile::tempdir().unwrap();
-        let (program, admin) = (directory.path().join("kubectl"), directory.path().join("admin.conf"));
-        fs::write(&program, format!("#!/bin/sh\n{kubectl}\n")).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let admin = directory.path().join("admin.conf");
+        testing::program(directory.path(), "kubectl", kubectl);
         fs::write(&admin, "").unwrap();
         let text = script(
             &[("objects", ""), ("server", "https://192.0.2.1:6443"), ("version", VERSION)],

@@ -21,9 +21,10 @@ pub(crate) fn script(variables: &[(&str, &str)], text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::PermissionsExt, process::Command};
+    use std::{fs, process::Command};
 
     use super::{EMPTY, REMOVE_CHAINS};
+    use crate::testing;
 
     #[test]
     fn rules_of_others_stay_whatever_their_names() {
@@ -33,11 +34,7 @@ mod tests {
             -A INPUT -m comment --comment \"kubernetes\" -j KUBE-SERVICES\n-A KUBE-SERVICES -d 10.0.0.1/32 -j REJECT\n\
             -A FORWARD -j FLANNEL-FWD\n-A CNI-HOSTPORT-DNAT -p tcp -j CNI-DN-0123\n";
         let directory = tempfile::tempdir().unwrap();
-        let program = |name: &str, text: &str| {
-            let path = directory.path().join(name);
-            fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-        };
+        let program = |name: &str, text: &str| testing::program(directory.path(), name, text);
         fs::write(directory.path().join("saved"), kept.replace("COMMIT\n", ours) + "COMMIT\n").unwrap();
         program("iptables-save", "cat saved");
         program("iptables-restore", "cat >restored; cp restored saved");

@@ -1,6 +1,11 @@
 //! What tests of this crate share: a session over a sample file, and hosts on which nothing was done yet.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::BTreeMap,
+    io::Write as _,
+    path::Path,
+    process::{Command, Stdio},
+};
 
 use kk_config::Spec;
 use kk_connector::HostKeyPolicy;
@@ -33,6 +38,21 @@ pub(crate) fn session_with(spec: Spec, workdir: &Path, options: Options) -> Sess
     let settings =
         Settings { workdir: workdir.to_owned(), templates: None, host_keys: HostKeyPolicy::Strict, options };
     Session::open(spec, settings).unwrap()
+}
+
+/// A program for scripts: a file in this directory, of shell text.
+///
+/// Another process writes it. A file that this one has open, if only in a child that another test is about to start,
+/// cannot be run (execve(2), ETXTBSY).
+pub(crate) fn program(directory: &Path, name: &str, text: &str) {
+    let mut writer = Command::new("sh")
+        .args(["-c", "cat >\"$1\" && chmod 755 \"$1\"", "sh"])
+        .arg(directory.join(name))
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    writer.stdin.take().unwrap().write_all(format!("#!/bin/sh\n{text}\n").as_bytes()).unwrap();
+    assert!(writer.wait().unwrap().success());
 }
 
 /// A certificate, PEM, that is valid for `total` days and has `left` of them left.

@@ -98,17 +98,13 @@ impl Action for Join {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
+    use std::{fs, path::Path, process::Command};
 
-    use crate::shell::script;
+    use crate::{shell::script, testing};
 
     /// Runs `join.sh` with a `kubeadm` of these words below a directory that stands for the host's.
     fn join(directory: &Path, kubeadm: &str) -> (bool, String) {
-        let program = |name: &str, text: &str| {
-            let path = directory.join(name);
-            fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-        };
+        let program = |name: &str, text: &str| testing::program(directory, name, text);
         program("kubeadm", &format!("echo \"$@\" >>calls\n{kubeadm}"));
         program("systemctl", "echo \"$@\" >>calls");
         program("sleep", "exit 0");

@@ -99,9 +99,9 @@ fn restart(host: &Host) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::PermissionsExt, process::Command};
+    use std::{fs, process::Command};
 
-    use crate::shell::script;
+    use crate::{shell::script, testing};
 
     const OLD_IS_READY: &str = "echo 'true containerd://old'";
 
@@ -111,11 +111,7 @@ mod tests {
     fn restart_with(manifests: bool, crictl: &str, pod: &str, api_pod: &str) -> (bool, String, usize) {
         let directory = tempfile::tempdir().unwrap();
         let here = directory.path().display().to_string();
-        let program = |name: &str, text: &str| {
-            let path = directory.path().join(name);
-            fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-        };
+        let program = |name: &str, text: &str| testing::program(directory.path(), name, text);
         for part in ["kube-apiserver", "kube-controller-manager", "kube-scheduler"] {
             fs::write(directory.path().join(format!("{part}.yaml")), "old").unwrap();
         }

@@ -15,16 +15,12 @@ mod tests {
     use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
     use super::{RENEWED, renew};
-    use crate::encoding::base64;
+    use crate::{encoding::base64, testing};
 
     /// Runs the script below a directory that stands for the host's, with a `kubeadm` that fails for one name.
     fn run(directory: &Path, names: &[&str], fails_at: &str) -> bool {
         let here = directory.display().to_string();
-        let program = |name: &str, text: &str| {
-            let path = directory.join(name);
-            fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-        };
+        let program = |name: &str, text: &str| testing::program(directory, name, text);
         let [certificate, key] = ["the certificate\n", "the key\n"].map(|text| base64(text.as_bytes()));
         program(
             "kubeadm",

@@ -134,7 +134,7 @@ pub(super) fn with_members(inputs: &Inputs, host: &Host, text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
+    use std::{fs, path::Path, process::Command};
 
     use kk_engine::{FileFact, UnitFact};
 
@@ -155,11 +155,7 @@ mod tests {
     const LEARNS: &str = "9, started, etcd-c, https://c:2380, https://c:2379, true\n";
 
     fn run(directory: &Path, text: &str) -> bool {
-        let program = |name: &str, text: &str| {
-            let path = directory.join(name);
-            fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-        };
+        let program = |name: &str, text: &str| testing::program(directory, name, text);
         program("etcdctl", ETCDCTL);
         program("systemctl", "[ \"$1\" != -q ]");
         program("journalctl", "cat journal");

@@ -99,17 +99,16 @@ fn objects() -> Vec<Object> {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::PermissionsExt, process::Command};
+    use std::{fs, process::Command};
+
+    use crate::testing;
 
     /// Whether `apply_kube_proxy.sh` restarts the pods, when the configuration of before is `there` and kubeadm writes
     /// `wanted`. `killed`: the configuration that an earlier run had found before it was killed.
     fn restarts(there: &str, wanted: &str, killed: Option<&str>) -> bool {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
-        let program = |name: &str, text: &str| {
-            fs::write(path(name), format!("#!/bin/sh\n{text}\n")).unwrap();
-            fs::set_permissions(path(name), fs::Permissions::from_mode(0o755)).unwrap();
-        };
+        let program = |name: &str, text: &str| testing::program(directory.path(), name, text);
         program("kubectl", "case \"$*\" in *restart*) : >restarted ;; *) cat there ;; esac");
         program("kubeadm", "cat wanted >there");
         fs::write(path("there"), there).unwrap();

@@ -58,7 +58,7 @@ pub(super) fn is_recorded(state: &ClusterState, manifest: &Manifest, facts: &Fac
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::PermissionsExt, process::Command};
+    use std::{fs, process::Command};
 
     use kk_engine::{FileFact, Plan};
 
@@ -146,8 +146,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
         let lines = "v1 ServiceAccount b/z\\t1\\nv1 ConfigMap a/x\\t2\\nv1 ConfigMap other/x\\t3\\n";
-        fs::write(path("kubectl"), format!("#!/bin/sh\nprintf '{lines}'\n")).unwrap();
-        fs::set_permissions(path("kubectl"), fs::Permissions::from_mode(0o755)).unwrap();
+        testing::program(directory.path(), "kubectl", &format!("printf '{lines}'"));
         fs::write(path("m.keys"), "v1 ConfigMap a/x\nv1 ServiceAccount b/z\n").unwrap();
         let variables = [("names", "m"), ("notes", "notes"), ("version", VERSION)];
         let text = script(&variables, include_str!("record_objects.sh"));

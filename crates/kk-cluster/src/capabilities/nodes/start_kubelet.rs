@@ -100,7 +100,7 @@ fn healthz(inputs: &Inputs) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::PermissionsExt, process::Command};
+    use std::{fs, process::Command};
 
     use crate::{capabilities::kubelet, cluster_state::API, shell::script, testing};
 
@@ -108,11 +108,7 @@ mod tests {
     fn works(ready: &str, status: &str, seconds_ago: u32) -> bool {
         let directory = tempfile::tempdir().unwrap();
         let here = directory.path().display().to_string();
-        let program = |name: &str, text: &str| {
-            let path = directory.path().join(name);
-            fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-        };
+        let program = |name: &str, text: &str| testing::program(directory.path(), name, text);
         let report =
             format!("echo \"{status} $(date -u -d '-{seconds_ago} seconds' +%Y-%m-%dT%H:%M:%SZ) because\"");
         program("kubectl", &format!("case \"$*\" in *healthz*) echo ok ;; *) {report} ;; esac"));
@@ -153,11 +149,7 @@ mod tests {
     fn is_known(renewed_seconds_ago: u32, ready: &str, running: &str) -> bool {
         let directory = tempfile::tempdir().unwrap();
         let here = directory.path().display().to_string();
-        let program = |name: &str, text: &str| {
-            let path = directory.path().join(name);
-            fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-        };
+        let program = |name: &str, text: &str| testing::program(directory.path(), name, text);
         fs::write(directory.path().join("uptime"), "1010.5 7\n").unwrap();
         let renewed = format!("date -u -d '-{renewed_seconds_ago} seconds' +%Y-%m-%dT%H:%M:%S.000000Z");
         program("kubectl", &format!("case \"$*\" in *lease*) {renewed} ;; *) printf '{ready}' ;; esac"));

@@ -41,7 +41,9 @@ pub(super) fn on(facts: &Facts) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::PermissionsExt, process::Command};
+    use std::process::Command;
+
+    use crate::testing;
 
     #[test]
     fn units_that_come_back_are_those_with_a_file_and_not_of_fstab() {
@@ -52,9 +54,7 @@ mod tests {
             Id=off.swap\nLoadState=loaded\nActiveState=inactive\nFragmentPath=/etc/systemd/system/off.swap\nSourcePath=\n\n\
             Id=srv-swap.swap\nLoadState=loaded\nActiveState=active\nFragmentPath=/etc/systemd/system/srv-swap.swap\nSourcePath=\n";
         let directory = tempfile::tempdir().unwrap();
-        let program = directory.path().join("systemctl");
-        fs::write(&program, format!("#!/bin/sh\ncat <<'END'\n{shown}END\n")).unwrap();
-        fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+        testing::program(directory.path(), "systemctl", &format!("cat <<'END'\n{shown}END"));
         let path = format!("{}:/usr/bin:/bin", directory.path().display());
         let output = Command::new("sh")
             .args(["-ec", include_str!("swap_units.sh")])

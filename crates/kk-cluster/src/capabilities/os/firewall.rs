@@ -114,17 +114,16 @@ fn cloud_setup(host: &Host, facts: &Facts, found: &mut Findings) {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::PermissionsExt, process::Command};
+    use std::process::Command;
 
     use super::*;
+    use crate::testing;
 
     /// What the question prints on a host with these programs.
     fn asked(programs: &[(&str, &str)]) -> Vec<Firewall> {
         let directory = tempfile::tempdir().unwrap();
         for (name, text) in programs {
-            let path = directory.path().join(name);
-            fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+            testing::program(directory.path(), name, text);
         }
         let path = format!("{}:/usr/bin:/bin", directory.path().display());
         let output =

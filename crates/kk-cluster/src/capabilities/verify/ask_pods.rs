@@ -107,18 +107,14 @@ impl Action for Ask {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::PermissionsExt, process::Command};
+    use std::{fs, process::Command};
 
-    use crate::shell::script;
+    use crate::{shell::script, testing};
 
     /// Runs the script on a node whose `curl` is these words: whether it succeeds, and its last word.
     fn ask(curl: &str) -> (bool, String) {
         let directory = tempfile::tempdir().unwrap();
-        let program = |name: &str, text: &str| {
-            let path = directory.path().join(name);
-            fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-        };
+        let program = |name: &str, text: &str| testing::program(directory.path(), name, text);
         program("curl", &format!("for url; do :; done\n{curl}"));
         program("sleep", "exit 0");
         let pods =

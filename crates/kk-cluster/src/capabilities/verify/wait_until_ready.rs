@@ -58,19 +58,17 @@ pub(super) fn task(inputs: &Inputs) -> Task {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::PermissionsExt, process::Command};
+    use std::process::Command;
 
-    use crate::shell::script;
+    use crate::{shell::script, testing};
 
     /// Runs a line of `ready.sh` with these pods in the API: whether it succeeds, and what it prints.
     fn run(line: &str, absent: &str, pods: &str) -> (bool, String) {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("kubectl");
         let kubectl = format!(
-            "#!/bin/sh\ncase \"$*\" in *'rollout status'*) exit 1 ;; *podIPs*) printf '{pods}' ;; *matchLabels*) printf 'k=v,' ;; esac\n"
+            "case \"$*\" in *'rollout status'*) exit 1 ;; *podIPs*) printf '{pods}' ;; *matchLabels*) printf 'k=v,' ;; esac"
         );
-        fs::write(&path, kubectl).unwrap();
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        testing::program(directory.path(), "kubectl", &kubectl);
         let library = "kk_uptime() { echo ...... >>ticks; echo $(($(wc -l <ticks) * 100)); }; kk_fail() { echo \"$*\" >&2; return 1; }";
         let text = script(&[("absent", absent)], include_str!("ready.sh"));
         let output = Command::new("sh")
