@@ -65,13 +65,19 @@ impl Resource {
 pub enum FindError {
     /// The API server does not know it (yet).
     #[error(
-        "the cluster has no kind '{kind}' in '{api_version}'; if a CustomResourceDefinition is to provide it, it is not there yet"
+        "the cluster has no kind '{kind}' in '{api_version}'; {}",
+        match .elsewhere {
+            Some(version) => format!("it has one in '{version}'"),
+            None => "if a CustomResourceDefinition is to provide it, it is not there yet".to_owned(),
+        }
     )]
     Missing {
         /// Kind that was looked for.
         kind: String,
         /// Where.
         api_version: String,
+        /// A version that has such a kind.
+        elsewhere: Option<String>,
     },
     /// The API server could not be asked.
     #[error("{}", api::explain(.0))]
@@ -95,22 +101,36 @@ impl Resources {
     /// The resource for a kind, plural, singular or short name in any case; without a version in any group, the core
     /// group first, and there in the version that the API server prefers of those that have it.
     pub async fn find(&self, api_version: Option<&str>, kind: &str) -> Result<Resource, FindError> {
-        let missing = || FindError::Missing {
+        let missing = |api_version: &str, elsewhere| FindError::Missing {
             kind: kind.to_owned(),
-            api_version: api_version.unwrap_or("any API group").to_owned(),
+            api_version: api_version.to_owned(),
+            elsewhere,
         };
         if let Some(api_version) = api_version {
-            return match self.list(api_version).await {
-                Ok(list) => pick(&list, kind).ok_or_else(missing),
-                Err(error) if api::is_not_found(&error) => Err(missing()),
-                Err(error) => Err(error.into()),
+            let found = match self.list(api_version).await {
+                Ok(list) => pick(&list, kind),
+                Err(error) if api::is_not_found(&error) => None,
+                Err(error) => return Err(error.into()),
+            };
+            return match found {
+                Some(resource) => Ok(resource),
+                None => Err(missing(api_version, self.elsewhere(api_version, kind).await)),
             };
         }
         // Most kinds are there: one question instead of one for each group.
         if let Some(resource) = pick(&self.list("v1").await?, kind) {
             return Ok(resource);
         }
-        self.groups().await?.iter().find_map(|list| pick(list, kind)).ok_or_else(missing)
+        let found = self.groups().await?.iter().find_map(|list| pick(list, kind));
+        found.ok_or_else(|| missing("any API group", None))
+    }
+
+    /// A version that has the kind, at best of the same group: old versions of a kind end with some release.
+    async fn elsewhere(&self, api_version: &str, kind: &str) -> Option<String> {
+        let groups = self.groups().await.ok()?;
+        let group = api_version.split_once('/').map(|(group, _)| group);
+        let found = groups.iter().filter_map(|list| pick(list, kind));
+        found.max_by_key(|resource| Some(&*resource.group) == group).map(|resource| resource.api_version())
     }
 
     /// The resources of all groups but the core group; of each group the preferred version first.

@@ -19,5 +19,6 @@ mod programs;
 mod proxy;
 mod recorded;
 mod reload;
+mod shapes;
 mod snapshots;
 mod webhooks;

@@ -126,6 +126,35 @@ fn hooks_get_the_reviews_that_the_original_gave_them() {
     }
 }
 
+/// A hook of the shell library: objects of the old version are read, and written, as the new one.
+#[test]
+fn a_definition_gets_a_new_version_by_a_conversion_in_shell() {
+    let plane = shared();
+    let schema = "schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}";
+    plane.apply(&format!(
+        "{{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {{name: jobs.conv.example.org}}, spec: {{group: conv.example.org, scope: Cluster, names: {{kind: Job, plural: jobs}}, versions: [{{name: v1, served: true, storage: true, {schema}}}, {{name: v2, served: true, storage: false, {schema}}}]}}}}"
+    ));
+    plane.kubectl("wait --for=condition=Established crd/jobs.conv.example.org");
+    let hook = r#"#!/bin/bash
+. $FRAMEWORK_DIR/shell_lib.sh
+__config__() { echo '{configVersion: v1, kubernetesCustomResourceConversion: [{name: up, crdName: jobs.conv.example.org, conversions: [{fromVersion: v1, toVersion: v2}]}]}'; }
+__on_conversion::up() {
+  context::jq '{convertedObjects: [.review.request.objects[] | .apiVersion = "conv.example.org/v2" | .spec.when = (.spec.when | join(" "))]}' > $CONVERSION_RESPONSE_PATH
+}
+hook::run "$@"
+"#;
+    let (setup, _) = setup("conv-op");
+    let framework = format!("FRAMEWORK_DIR={}/shell", env!("CARGO_MANIFEST_DIR"));
+    let setup = setup.wrapper(&["env", &framework]).flag("--webhook-self-signed");
+    let operator = setup.program("convert", hook).start();
+    wait_for_log(&operator, "CustomResourceDefinition jobs.conv.example.org is converted by hooks now");
+    plane.apply(
+        "{apiVersion: conv.example.org/v1, kind: Job, metadata: {name: j}, spec: {when: ['*', '*/5']}}",
+    );
+    let when = "get jobs.v2.conv.example.org j -o jsonpath='{.spec.when}'";
+    operator.wait_for("the new version", |_| plane.try_kubectl(when).as_deref() == Ok("* */5"));
+}
+
 #[test]
 fn a_hook_that_fails_refuses_and_configurations_are_repaired() {
     let plane = shared();
