@@ -125,6 +125,9 @@ impl Kubernetes {
     }
 
     /// What of an object matters, as a function. Objects are not kept then.
+    ///
+    /// Nothing bounds its time, as it does that of a jq program: while it runs, no watch is read. When it panics, the result
+    /// is null and the error is logged.
     #[must_use]
     pub fn filter(mut self, filter: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
         self.filter = Some(Arc::new(Filter::function(filter)));
@@ -228,6 +231,19 @@ mod tests {
             namespace: {nameSelector: {matchNames: [ns]}}, labelSelector: {matchLabels: {app: x}}, \
             executeHookOnEvent: [Added], queue: q, group: g}]}";
         assert_eq!(config, HookConfig::parse(yaml).unwrap());
+    }
+
+    #[test]
+    fn a_function_that_panics_fails_for_that_object_only() {
+        let binding = Kubernetes::new("v1", "Pod").filter(|object| match object["n"].as_i64() {
+            Some(n) => n.into(),
+            None => panic!("no number"),
+        });
+        let config = HookConfig::builder().kubernetes(binding).build().unwrap();
+        let filter = config.kubernetes[0].filter.as_ref().unwrap();
+        let run = |text: &str| filter.filter_result(crate::json::parse(text.as_bytes()).unwrap());
+        assert!(run("{}").unwrap_err().to_string().contains("no number"));
+        assert_eq!(run(r#"{"n":1}"#).unwrap(), b"1");
     }
 
     #[test]

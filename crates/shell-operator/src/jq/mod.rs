@@ -9,7 +9,9 @@ mod paths;
 mod reads;
 mod update;
 
+use std::any::Any;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use jaq_core::load::parse::Def;
@@ -149,7 +151,16 @@ fn call(function: &dyn Fn(&Value) -> Value, input: &Val) -> Result<Val, JqError>
     let failed = |error: &dyn fmt::Display| JqError::Run(error.to_string());
     let text = json::to_vec(input, Numbers::Exact)?;
     let value = serde_json::from_slice(&text).map_err(|error| failed(&error))?;
-    json::parse(function(&value).to_string().as_bytes()).map_err(|error| failed(&error))
+    // A panic must not end the watch. The function cannot change what is seen after it.
+    let result = catch_unwind(AssertUnwindSafe(|| function(&value)));
+    let result =
+        result.map_err(|panic| failed(&format!("the function panicked: {}", panic_text(&*panic))))?;
+    json::parse(result.to_string().as_bytes()).map_err(|error| failed(&error))
+}
+
+fn panic_text(panic: &dyn Any) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref().copied()).unwrap_or_default()
 }
 
 fn load_error(errors: &jaq_core::load::Errors<&str, ()>) -> JqError {
