@@ -125,14 +125,7 @@ async fn two_hooks_on_the_same_objects_catch_up_in_a_run_each() {
         queue.push([task("a"), task("b")]);
     }
     assert_eq!((queue.len(), queue.contexts()), (3, 20_001));
-    let (handler, stop) = (Arc::new(Recorder::default()), CancellationToken::new());
-    let worker = tokio::spawn(run(queue.clone(), handler.clone(), stop.clone()));
-    while !queue.is_empty() {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    stop.cancel();
-    worker.await.unwrap();
-    assert_eq!(handler.seen.lock().unwrap().len(), 3);
+    assert_eq!(work_off(queue).await.len(), 3);
 }
 
 #[test]
@@ -194,9 +187,14 @@ impl Handler for Recorder {
     }
 }
 
-async fn work_off(tasks: &[&str]) -> Vec<String> {
+async fn work_off_tasks(tasks: &[&str]) -> Vec<String> {
     let queue = Arc::new(Queue::new("q"));
     queue.push(tasks.iter().map(|text| task(text)));
+    work_off(queue).await
+}
+
+/// Lets a worker empty the queue; the runs that it did.
+async fn work_off(queue: Arc<Queue>) -> Vec<String> {
     let (handler, stop) = (Arc::new(Recorder::default()), CancellationToken::new());
     let worker = tokio::spawn(run(queue.clone(), handler.clone(), stop.clone()));
     while !queue.is_empty() {
@@ -209,17 +207,17 @@ async fn work_off(tasks: &[&str]) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn a_failing_task_blocks_its_queue_until_it_succeeds() {
-    assert_eq!(work_off(&["bad", "b", "bad"]).await, ["bad(e)", "bad(e)", "bad(e)", "b(e)", "bad(e)"]);
+    assert_eq!(work_off_tasks(&["bad", "b", "bad"]).await, ["bad(e)", "bad(e)", "bad(e)", "b(e)", "bad(e)"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_panic_is_a_failed_run() {
-    assert_eq!(work_off(&["panics", "b"]).await, ["panics(e)", "panics(e)", "b(e)"]);
+    assert_eq!(work_off_tasks(&["panics", "b"]).await, ["panics(e)", "panics(e)", "b(e)"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_a_task_adds_comes_before_the_others() {
-    assert_eq!(work_off(&["adds", "b"]).await, ["adds(e)", "x(e)", "y(e)", "b(e)"]);
+    assert_eq!(work_off_tasks(&["adds", "b"]).await, ["adds(e)", "x(e)", "y(e)", "b(e)"]);
 }
 
 #[tokio::test(start_paused = true)]
