@@ -1,6 +1,6 @@
 //! The conversation with real shells, and with a `sudo` that is strict about its input.
 
-use std::{fs, os::unix::fs::PermissionsExt, path::Path, time::Duration};
+use std::{fs, path::Path, time::Duration};
 
 use kk_config::Secret;
 use rstest::rstest;
@@ -33,11 +33,14 @@ exec "$@"
 /// A directory with the `sudo` above.
 fn stub() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
-    fs::write(dir.path().join("sudo"), SUDO).unwrap();
-    fs::set_permissions(dir.path().join("sudo"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(dir.path().join("sudo.text"), SUDO).unwrap();
     // So that the tests see a user other than root.
-    fs::write(dir.path().join("id"), "#!/bin/sh\necho 1000\n").unwrap();
-    fs::set_permissions(dir.path().join("id"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(dir.path().join("id.text"), "#!/bin/sh\necho 1000\n").unwrap();
+    // Another process writes what is run: a file that this one has open, if only in a child that another test is about to
+    // start, cannot be run (execve(2), ETXTBSY).
+    let copy = "for name in sudo id; do cp $name.text $name; chmod 755 $name; done";
+    let copied = std::process::Command::new("sh").args(["-ec", copy]).current_dir(dir.path()).status();
+    assert!(copied.unwrap().success());
     dir
 }
 

@@ -24,16 +24,17 @@ impl Host {
         for name in ["root/etc", "root/proc/sys/net/ipv4", "root/usr", "work", "bin"] {
             fs::create_dir_all(host.directory.path().join(name)).unwrap();
         }
-        // They say what they are asked on `calls`, and fail when a file says so.
-        for name in ["systemctl", "journalctl", "modprobe", "useradd", "userdel", "swapoff", "swapon", "id"] {
-            let text = format!(
-                "#!/bin/sh\necho {name} \"$@\" >>{0}/calls\n[ ! -e {0}/said.{name}.$1 ] || cat {0}/said.{name}.$1\n[ ! -e {0}/fail.{name}.$1 ]\n",
-                host.directory.path().display()
-            );
-            let path = host.directory.path().join("bin").join(name);
-            fs::write(&path, text).unwrap();
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        }
+        // They say what they are asked on `calls`, and fail when a file says so. Another process writes them: a file that
+        // this one has open, if only in a child that another test is about to start, cannot be run (execve(2), ETXTBSY).
+        let text = "#!/bin/sh\ncd \"${0%/*}/..\" || exit\nname=${0##*/}\necho \"$name\" \"$@\" >>calls\n\
+            [ ! -e \"said.$name.$1\" ] || cat \"said.$name.$1\"\n[ ! -e \"fail.$name.$1\" ]\n";
+        fs::write(host.directory.path().join("fake"), text).unwrap();
+        let copied = Command::new("sh")
+            .args(["-ec", "for name; do cp fake \"bin/$name\"; chmod 755 \"bin/$name\"; done", "sh"])
+            .args(["systemctl", "journalctl", "modprobe", "useradd", "userdel", "swapoff", "swapon", "id"])
+            .current_dir(host.directory.path())
+            .status();
+        assert!(copied.unwrap().success());
         host
     }
 
