@@ -104,7 +104,7 @@ mod tests {
 
     use crate::{capabilities::kubelet, cluster_state::API, shell::script, testing};
 
-    /// Runs the script against a kubelet that answers and began 10 s ago, and an API with this report on its node.
+    /// Runs the script against a kubelet that answers and began 1000 s ago, and an API with this report on its node.
     fn works(ready: &str, status: &str, seconds_ago: u32) -> bool {
         let directory = tempfile::tempdir().unwrap();
         let here = directory.path().display().to_string();
@@ -120,7 +120,7 @@ mod tests {
         program("journalctl", "exit 0");
         program("sleep", "exit 0");
         let variables = [("node", "node1"), ("healthz", "http://127.0.0.1:10248"), ("ready", ready)];
-        let library = "kk_uptime() { echo 1010; }\nkk_fail() { echo \"$*\" >&2; exit 1; }";
+        let library = "kk_uptime() { echo 2000; }\nkk_fail() { echo \"$*\" >&2; exit 1; }";
         let text = script(&variables, include_str!("kubelet_works.sh"));
         let status = Command::new("sh")
             .args(["-euc", &format!("{library}\n{text}")])
@@ -133,24 +133,24 @@ mod tests {
 
     #[test]
     fn a_node_that_was_ready_must_report_so_since_the_restart() {
-        for (status, seconds_ago, enough) in [("True", 1, true), ("False", 1, false), ("True", 60, false)] {
+        for (status, seconds_ago, enough) in [("True", 1, true), ("False", 1, false), ("True", 6000, false)] {
             assert_eq!(works("yes", status, seconds_ago), enough, "{status} {seconds_ago}");
         }
     }
 
     #[test]
     fn a_node_that_was_not_ready_must_only_report() {
-        for (status, seconds_ago, enough) in [("True", 1, true), ("False", 1, true), ("False", 60, false)] {
+        for (status, seconds_ago, enough) in [("True", 1, true), ("False", 1, true), ("False", 6000, false)] {
             assert_eq!(works("", status, seconds_ago), enough, "{status} {seconds_ago}");
         }
     }
 
-    /// Whether what the API says is true, on a node whose kubelet began 10 s ago and on which these containers run.
+    /// Whether what the API says is true, on a node whose kubelet began 1000 s ago and on which these containers run.
     fn is_known(renewed_seconds_ago: u32, ready: &str, running: &str) -> bool {
         let directory = tempfile::tempdir().unwrap();
         let here = directory.path().display().to_string();
         let program = |name: &str, text: &str| testing::program(directory.path(), name, text);
-        fs::write(directory.path().join("uptime"), "1010.5 7\n").unwrap();
+        fs::write(directory.path().join("uptime"), "2000.5 7\n").unwrap();
         let renewed = format!("date -u -d '-{renewed_seconds_ago} seconds' +%Y-%m-%dT%H:%M:%S.000000Z");
         program("kubectl", &format!("case \"$*\" in *lease*) {renewed} ;; *) printf '{ready}' ;; esac"));
         program("systemctl", "echo ExecMainStartTimestampMonotonic=1000000000");
@@ -169,7 +169,7 @@ mod tests {
             (1, "containerd://b\\n", "a\\nb\\n", true),
             (1, "containerd://b\\ncontainerd://c\\n", "a\\nb\\n", false),
             (1, "containerd://b\\n", "", false),
-            (60, "", "", false),
+            (6000, "", "", false),
         ] {
             assert_eq!(is_known(renewed, ready, running), known, "{renewed} {ready} {running}");
         }
