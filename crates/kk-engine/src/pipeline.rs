@@ -1,6 +1,10 @@
 //! Pipeline, Module and Task: what one command does, as plain data.
 
-use std::{borrow::Cow, collections::BTreeMap, time::Duration};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use crate::{Action, CONTROL, Most, ProbeSpec, SlotKey, Turn};
 
@@ -8,9 +12,23 @@ use crate::{Action, CONTROL, Most, ProbeSpec, SlotKey, Turn};
 pub struct Pipeline {
     /// The modules in the order in which people read them.
     pub modules: Vec<Module>,
+    /// Hosts that the command leaves as they are. What others need of one of them and no task provides is there already.
+    pub outside: BTreeSet<String>,
 }
 
 impl Pipeline {
+    /// A pipeline for all hosts.
+    pub fn new(modules: Vec<Module>) -> Self {
+        Self { modules, outside: BTreeSet::new() }
+    }
+
+    /// Names the hosts that the command leaves as they are.
+    #[must_use]
+    pub fn outside(mut self, hosts: impl IntoIterator<Item = String>) -> Self {
+        self.outside.extend(hosts);
+        self
+    }
+
     /// By host, what the checks of its actions read from the host's facts. A pipeline built from empty facts tells what
     /// to probe.
     pub fn asks(&self) -> BTreeMap<String, ProbeSpec> {

@@ -12,11 +12,24 @@ use tokio::sync::watch;
 
 /// The name of a slot, unique in a pipeline: `etcd_healthy`, `images(node1)`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SlotKey(String);
+pub struct SlotKey {
+    name: String,
+    host: Option<String>,
+}
+
+impl SlotKey {
+    /// The host that it is of, when it is one of each host.
+    pub(crate) fn host(&self) -> Option<&str> {
+        self.host.as_deref()
+    }
+}
 
 impl fmt::Display for SlotKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        match &self.host {
+            Some(host) => write!(f, "{}({host})", self.name),
+            None => f.write_str(&self.name),
+        }
     }
 }
 
@@ -36,12 +49,13 @@ impl<T> Clone for Slot<T> {
 impl<T: Send + Sync + 'static> Slot<T> {
     /// One slot for the whole pipeline.
     pub fn new(name: &str) -> Self {
-        Self { key: SlotKey(name.to_owned()), value: PhantomData }
+        Self { key: SlotKey { name: name.to_owned(), host: None }, value: PhantomData }
     }
 
     /// One slot for each host.
     pub fn of_host(name: &str, host: &str) -> Self {
-        Self { key: SlotKey(format!("{name}({host})")), value: PhantomData }
+        let key = SlotKey { name: name.to_owned(), host: Some(host.to_owned()) };
+        Self { key, value: PhantomData }
     }
 
     /// Its name, for `needs` and `provides`.

@@ -16,7 +16,7 @@ fn work() -> HostWork {
 }
 
 fn plan(tasks: Vec<Task>, facts: &BTreeMap<String, Facts>) -> Result<Plan, PlanError> {
-    Plan::new(Pipeline { modules: vec![Module::new("m", tasks), Module::skipped("s", "off")] }, facts)
+    Plan::new(Pipeline::new(vec![Module::new("m", tasks), Module::skipped("s", "off")]), facts)
 }
 
 fn error(tasks: Vec<Task>) -> String {
@@ -62,7 +62,7 @@ fn a_pipeline_of_empty_facts_tells_what_to_probe_on_each_host() {
     let task = Task::new("t", "")
         .on("a", work())
         .on("b", HostWork::new(vec![Box::new(command) as Box<dyn Action>, Box::new(wait)]));
-    let pipeline = Pipeline { modules: vec![Module::new("m", vec![task])] };
+    let pipeline = Pipeline::new(vec![Module::new("m", vec![task])]);
     let asks = pipeline.asks();
     assert_eq!(asks["a"].files, ["/d".to_owned()].into());
     assert!(asks["a"].questions.is_empty() && asks["a"].units.is_empty());
@@ -77,6 +77,26 @@ fn a_slot_without_a_provider_is_refused() {
         let text = error(vec![Task::new("t", "").on("a", work)]);
         assert_eq!(text, "task m/t on a needs x, which no task provides");
     }
+}
+
+#[test]
+fn what_a_host_outside_of_the_command_has_is_not_waited_for() {
+    let on = |host| Slot::<()>::of_host("runs", host).key();
+    let tasks = || vec![Task::new("t", "").on("a", work().needs(on("old")).after(on("old")))];
+    let refused = |outside: &[&str]| {
+        let outside = outside.iter().map(|host| (*host).to_owned());
+        let pipeline = Pipeline::new(vec![Module::new("m", tasks())]).outside(outside);
+        Plan::new(pipeline, &BTreeMap::new()).is_err()
+    };
+    assert!(refused(&[]) && refused(&["other"]) && !refused(&["old"]));
+    // What a task provides there is.
+    let circle = vec![
+        Task::new("first", "").on("old", work().needs(on("a"))),
+        Task::new("second", "").on("a", work().needs(on("old")).provides(on("a"))),
+        Task::new("third", "").on("old", work().provides(on("old"))),
+    ];
+    let pipeline = Pipeline::new(vec![Module::new("m", circle)]).outside(["old".to_owned()]);
+    assert!(matches!(Plan::new(pipeline, &BTreeMap::new()), Err(PlanError::Cycle(_))));
 }
 
 #[test]

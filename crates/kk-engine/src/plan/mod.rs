@@ -5,7 +5,12 @@
 mod graph;
 mod turns;
 
-use std::{borrow::Cow, collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use serde::Serialize;
 
@@ -97,6 +102,7 @@ impl Plan {
                 plan.add(index, task);
             }
         }
+        plan.drop_needs_of(&pipeline.outside);
         plan.turns = turns::collect(&plan)?;
         graph::check(&plan)?;
         Ok(plan)
@@ -131,6 +137,18 @@ impl Plan {
                 after: work.after,
                 provides: work.provides,
             });
+        }
+    }
+
+    /// Nobody waits for what a host outside of the command has already.
+    fn drop_needs_of(&mut self, outside: &BTreeSet<String>) {
+        let provided: HashSet<SlotKey> =
+            self.works.iter().flat_map(|work| work.provides.iter().cloned()).collect();
+        let stays =
+            |key: &SlotKey| !key.host().is_some_and(|host| outside.contains(host)) || provided.contains(key);
+        for work in &mut self.works {
+            work.needs.retain(stays);
+            work.after.retain(stays);
         }
     }
 

@@ -153,7 +153,7 @@ async fn a_fake_host_answers_batches_operation_by_operation() {
         Task::new("init", "").on("a", script("kubeadm init")),
         Task::new("after", "").on("a", script("after")),
     ];
-    let pipeline = Pipeline { modules: vec![Module::new("m", tasks)] };
+    let pipeline = Pipeline::new(vec![Module::new("m", tasks)]);
     let plan = Plan::new(pipeline, &BTreeMap::new()).unwrap();
     let connections = BTreeMap::from([("a".to_owned(), Arc::new(host) as Arc<dyn Connection>)]);
     let (events, _receiver) = kk_engine::events(Redactor::default());

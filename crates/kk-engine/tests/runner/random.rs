@@ -103,7 +103,7 @@ fn case(dice: &mut Dice, hosts: u64) -> Case {
         }
         tasks.push(task);
     }
-    let pipeline = Pipeline { modules: vec![Module::new("m", tasks)] };
+    let pipeline = Pipeline::new(vec![Module::new("m", tasks)]);
     Case { pipeline, needs, turn, in_turn }
 }
 

@@ -207,7 +207,7 @@ pub(crate) async fn run_with(
     options: Options,
     redactor: Redactor,
 ) -> Ran {
-    let pipeline = Pipeline { modules: vec![Module::new("m", tasks)] };
+    let pipeline = Pipeline::new(vec![Module::new("m", tasks)]);
     let plan = Plan::new(pipeline, &BTreeMap::new()).unwrap();
     let connections =
         hosts.iter().map(|host| (host.name.clone(), (*host).clone() as Arc<dyn Connection>)).collect();
