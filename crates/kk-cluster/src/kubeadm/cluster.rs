@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kk_config::EncryptionAlgorithm;
+use kk_config::{EncryptionAlgorithm, Host};
 use serde_json::{Value, json};
 
 use super::{api_version, is_v1beta4};
@@ -11,7 +11,8 @@ use crate::{
     inputs::Inputs,
 };
 
-pub(super) fn cluster_configuration(inputs: &Inputs) -> Value {
+/// With the names of these control planes in the certificates of API servers.
+pub(super) fn cluster_configuration(inputs: &Inputs, control_planes: &[&Host]) -> Value {
     let (spec, kubernetes) = (inputs.spec, &inputs.spec.kubernetes);
     let etcd: Vec<String> = spec
         .etcd_hosts()
@@ -33,7 +34,7 @@ pub(super) fn cluster_configuration(inputs: &Inputs) -> Value {
             "serviceSubnet": spec.network.service_subnet(),
         },
         "apiServer": {
-            "certSANs": cert_sans(inputs),
+            "certSANs": cert_sans(inputs, control_planes),
             "extraArgs": args(inputs, &with_gates(inputs, kubernetes.apiserver_args.clone())),
         },
         "controllerManager": {"extraArgs": args(inputs, &controller_manager_args(inputs))},
@@ -59,12 +60,12 @@ pub(super) fn cluster_configuration(inputs: &Inputs) -> Value {
 }
 
 /// Every name under which an API server may be called, each once, in a fixed order.
-fn cert_sans(inputs: &Inputs) -> Vec<String> {
+fn cert_sans(inputs: &Inputs, control_planes: &[&Host]) -> Vec<String> {
     let spec = inputs.spec;
     let mut names =
         vec![spec.control_plane_endpoint.domain.clone(), "localhost".to_owned(), "127.0.0.1".to_owned()];
     names.extend(spec.control_plane_endpoint.address.map(|address| address.to_string()));
-    for host in spec.control_planes() {
+    for host in control_planes {
         names.extend([
             host.name.clone(),
             format!("{}.{}", host.name, spec.kubernetes.cluster_name),

@@ -20,7 +20,7 @@ use kube_proxy::kube_proxy_configuration;
 use kubelet::kubelet_configuration;
 
 pub(crate) use join::{discovery_kubeconfig, join_document};
-pub(crate) use notes::{cluster_documents, kubelet_document};
+pub(crate) use notes::{cluster_document, control_plane_documents, kube_proxy_documents, kubelet_document};
 pub(crate) use preflight::ignored_checks;
 pub(crate) use token::{DESCRIPTION, Token, token_secret};
 
@@ -46,7 +46,8 @@ pub(crate) fn phase_documents(inputs: &Inputs, host: &Host) -> String {
 }
 
 fn settings(inputs: &Inputs) -> [Value; 3] {
-    [cluster_configuration(inputs), kubelet_configuration(inputs), kube_proxy_configuration(inputs)]
+    let cluster = cluster_configuration(inputs, &inputs.spec.control_planes());
+    [cluster, kubelet_configuration(inputs), kube_proxy_configuration(inputs)]
 }
 
 fn init_configuration(inputs: &Inputs, host: &Host) -> Value {

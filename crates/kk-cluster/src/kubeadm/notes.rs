@@ -1,20 +1,35 @@
 //! The settings as the notes on the nodes keep them, to be compared with what the file asks for now. The same values are
 //! the same text, in whatever order the file has them; nothing in it changes from run to run.
 
+use kk_config::Host;
 use serde_json::Value;
 
 use super::{cluster_configuration, documents, kube_proxy_configuration, kubelet_configuration};
 use crate::inputs::Inputs;
 
-/// The settings of the cluster and of its control planes.
-pub(crate) fn cluster_documents(inputs: &Inputs) -> String {
-    let mut cluster = cluster_configuration(inputs);
+/// The settings of one control plane. Of all control planes it names this one only, so that one more changes nothing for it.
+pub(crate) fn control_plane_documents(inputs: &Inputs, host: &Host) -> String {
+    sorted([cluster(inputs, &[host]), kube_proxy_configuration(inputs)])
+}
+
+/// The settings from which kube-proxy's objects are made.
+pub(crate) fn kube_proxy_documents(inputs: &Inputs) -> String {
+    sorted([cluster(inputs, &[]), kube_proxy_configuration(inputs)])
+}
+
+/// The settings of the cluster, by which further control planes join.
+pub(crate) fn cluster_document(inputs: &Inputs) -> String {
+    sorted([cluster(inputs, &inputs.spec.control_planes())])
+}
+
+fn cluster(inputs: &Inputs, control_planes: &[&Host]) -> Value {
+    let mut cluster = cluster_configuration(inputs, control_planes);
     for set in ["/etcd/external/endpoints", "/apiServer/certSANs"] {
         if let Some(Value::Array(values)) = cluster.pointer_mut(set) {
             values.sort_by_key(ToString::to_string);
         }
     }
-    sorted([cluster, kube_proxy_configuration(inputs)])
+    cluster
 }
 
 /// The kubelet's settings for all nodes.
@@ -43,7 +58,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (session, fresh) = (testing::session(spec.clone(), directory.path()), testing::fresh(&spec));
         let inputs = session.create_inputs(&fresh).await.unwrap();
-        [cluster_documents(&inputs), kubelet_document(&inputs)]
+        let host = &inputs.spec.hosts[0];
+        [control_plane_documents(&inputs, host), kubelet_document(&inputs)]
     }
 
     #[tokio::test]

@@ -1,90 +1,51 @@
-//! Apply changed settings: published to the cluster, and to the control planes that run already.
+//! Apply changed settings to the control planes that run already.
 
 use kk_config::{ControlPlaneEndpoint, Host};
-use kk_engine::{
-    Action, HostWork, Task,
-    actions::{Command, File},
-};
+use kk_engine::{Action, HostWork, Task, actions::Command};
 
 use super::{
     certificate::{RENEWED, renew},
     manifests::{self, MANIFESTS, Manifests, RECORD},
     note::{note, path},
 };
-use crate::{
-    host_layout::{KUBECTL, NOTES},
-    inputs::Inputs,
-    kubeadm,
-    shell::script,
-    slots,
-};
+use crate::{host_layout::KUBECTL, inputs::Inputs, kubeadm, shell::script};
 
 /// The notes on each control plane of what was last applied there. A cluster without notes was made just now by the
-/// task before, with these very settings.
+/// tasks before, with these very settings.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("apply_changed_settings", "Apply changed settings").concurrency(1);
     for (host, facts) in inputs.control_planes() {
-        let first = host.name == inputs.api_host.name;
-        let cluster = note(inputs);
-        let kubelet = kubeadm::kubelet_document(inputs);
+        let is_first = host.name == inputs.api_host.name;
+        let note = note(inputs, host);
         let mut actions: Vec<Box<dyn Action>> = Vec::new();
-        let runs = if first { inputs.is_initialised() } else { inputs.has_joined(host) };
-        let config = kubeadm::phase_documents(inputs, host);
-        if runs && cluster.check(facts).is_needed() {
+        let runs = if is_first { inputs.is_initialised() } else { inputs.has_joined(host) };
+        if runs && note.check(facts).is_needed() {
             actions.push(Box::new(
-                Command::new("apply changed settings of the control plane", apply(host, first))
-                    .file("config.yaml", config.clone().into_bytes()),
+                Command::new("apply changed settings of the control plane", apply(host))
+                    .file("config.yaml", kubeadm::phase_documents(inputs, host).into_bytes()),
             ));
         } else if runs && manifests::differ(inputs, host) {
             let text = format!("{KUBECTL}{}{RECORD}", restart(host));
             actions.push(Box::new(
                 Command::new("write the manifests of the control plane again", text)
-                    .file("config.yaml", config.clone().into_bytes()),
+                    .file("config.yaml", kubeadm::phase_documents(inputs, host).into_bytes()),
             ));
         } else if facts.answer(&MANIFESTS).answered() == Some(Manifests::Unrecorded) {
             actions.push(Box::new(Command::new("record the manifests of the control plane", RECORD)));
         }
-        if first {
-            if runs && inputs.state.answered && !inputs.state.has_configuration {
-                actions.push(Box::new(
-                    Command::new(
-                        "publish the settings of the cluster",
-                        "kubeadm init phase upload-config kubeadm --config config.yaml\n",
-                    )
-                    .file("config.yaml", config.clone().into_bytes()),
-                ));
-            }
-            let note = File::text(format!("{NOTES}/kubelet-cluster.yaml"), kubelet);
-            let gone = inputs.state.answered && !inputs.state.has_kubelet_configuration;
-            if runs && (gone || note.check(facts).is_needed()) {
-                actions.push(Box::new(
-                    Command::new(
-                        "publish the kubelet's settings",
-                        "kubeadm init phase upload-config kubelet --config config.yaml\n",
-                    )
-                    .file("config.yaml", config.into_bytes()),
-                ));
-            }
-            actions.push(Box::new(note));
-        }
-        actions.push(Box::new(cluster));
-        let mut work = HostWork::new(actions);
-        if first {
-            work = work.provides(slots::settings_published_slot());
-        }
-        task = task.on(&host.name, work);
+        actions.push(Box::new(note));
+        task = task.on(&host.name, HostWork::new(actions));
     }
     task
 }
 
 /// Puts the note aside first: until these settings work, no file may pass for the one that was applied, not even that of
 /// before. It still shows that the control plane was initialised.
-/// Publishes while the API answers; then writes certificate and manifests again, and waits until API server,
-/// controller manager and scheduler are ready with them. With `concurrency(1)` the other control planes answer meanwhile.
-fn apply(host: &Host, first: bool) -> String {
-    let publish = script(&[("publish", if first { "yes" } else { "" })], include_str!("publish_settings.sh"));
+/// Then writes certificate and manifests again, and waits until API server, controller manager and scheduler are ready with
+/// them. With `concurrency(1)` the other control planes answer meanwhile.
+fn apply(host: &Host) -> String {
     format!(
-        "[ ! -e {0} ] || mv -f {0} {0}.replaced\n{KUBECTL}{publish}{1}{2}{RENEWED}{RECORD}",
+        "[ ! -e {0} ] || mv -f {0} {0}.replaced\n{KUBECTL}{1}{2}{RENEWED}{RECORD}",
         path(),
         renew(&["apiserver"]),
         restart(host),

@@ -23,6 +23,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         });
         let mut work = HostWork::new(vec![Box::new(join)])
             .needs(slots::cluster_ca_slot().key())
+            .needs(slots::settings_published_slot())
             .needs(slots::cluster_certificates_slot().key())
             .needs(slots::runtime_slot(&host.name))
             .needs(slots::kube_programs_slot(&host.name))

@@ -9,6 +9,7 @@ mod join_control_plane;
 mod manifests;
 mod note;
 mod open_for_joins;
+mod publish_settings;
 mod renew_certificates;
 pub(crate) mod renewal;
 mod share_certificates;
@@ -93,6 +94,7 @@ impl Capability for ControlPlane {
         Ok(vec![
             renew_certificates::task(inputs),
             init_control_plane::task(inputs),
+            publish_settings::task(inputs),
             open_for_joins::task(inputs),
             share_certificates::task(inputs),
             join_control_plane::task(inputs),
@@ -100,6 +102,8 @@ impl Capability for ControlPlane {
         ])
     }
 }
+
+pub(crate) use publish_settings::are_changed as settings_are_changed;
 
 /// Whether this run makes a kubeconfig of a control plane anew, by its name: `admin.conf`.
 pub(crate) fn renews(inputs: &Inputs, host: &Host, facts: &Facts, name: &str) -> bool {

@@ -11,11 +11,11 @@ pub(super) fn path() -> String {
 }
 
 /// The note as the file wants it.
-pub(super) fn note(inputs: &Inputs) -> File {
-    File::text(path(), kubeadm::cluster_documents(inputs))
+pub(super) fn note(inputs: &Inputs, host: &Host) -> File {
+    File::text(path(), kubeadm::control_plane_documents(inputs, host))
 }
 
 /// Whether the file asks for other settings than those last applied to this control plane.
 pub(super) fn is_changed(inputs: &Inputs, host: &Host) -> bool {
-    inputs.facts(host).is_some_and(|facts| note(inputs).check(facts).is_needed())
+    inputs.facts(host).is_some_and(|facts| note(inputs, host).check(facts).is_needed())
 }

@@ -60,7 +60,7 @@ impl Capability for KubeProxy {
         }
         Ok(vec![Manifest {
             name: "kube-proxy",
-            note: kubeadm::cluster_documents(inputs),
+            note: kubeadm::kube_proxy_documents(inputs),
             file: kubeadm::phase_documents(inputs, inputs.api_host),
             objects: objects(),
             made_by_init: false,

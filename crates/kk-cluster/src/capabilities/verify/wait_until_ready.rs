@@ -12,7 +12,10 @@ use crate::{actions::ForJoined, host_layout::KUBECTL, inputs::Inputs, requiremen
 fn script(workloads: &[Workload], nodes: &[&Host], absent: &str) -> String {
     let names: Vec<_> = nodes.iter().map(|host| quote(&host.name)).collect();
     let mut text = KUBECTL.to_owned() + &shell::script(&[("absent", absent)], include_str!("ready.sh"));
-    let _ = writeln!(text, "nodes_are_ready {}", names.join(" "));
+    // Where nodes have only left, the pods are what has to be ready again.
+    if !names.is_empty() {
+        let _ = writeln!(text, "nodes_are_ready {}", names.join(" "));
+    }
     for Workload { namespace, path, .. } in workloads {
         let least = if path.starts_with("daemonset/") { nodes.len() } else { 1 };
         let _ = writeln!(text, "pods_are_ready {namespace} {path} {least}");

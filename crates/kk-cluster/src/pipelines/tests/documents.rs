@@ -47,7 +47,7 @@ async fn kube_proxy_masquerades_all_in_every_mode() {
         let folder = tempfile::tempdir().unwrap();
         let facts = testing::fresh(&spec);
         let session = testing::session(spec, folder.path());
-        let text = kubeadm::cluster_documents(&session.create_inputs(&facts).await.unwrap());
+        let text = kubeadm::kube_proxy_documents(&session.create_inputs(&facts).await.unwrap());
         let (_, after) = text.split_once(&format!("\n{section}\n")).unwrap();
         assert!(after.starts_with("  masqueradeAll: true"), "{mode}: {text}");
     }

@@ -49,11 +49,11 @@ async fn only_an_init_that_did_not_end_is_done_again() {
     for (disk, api, again, waits, publishes) in [
         ("no", "none", true, false, false),
         ("no", "end\n", true, false, false),
-        ("no", ANSWERED, false, false, false),
+        ("no", ANSWERED, false, false, true),
         ("yes", "end\n", false, false, true),
-        ("yes", ANSWERED, false, false, false),
-        // The API is down.
-        ("yes", "", false, true, false),
+        ("yes", ANSWERED, false, false, true),
+        // The API is down, and published to when it is back.
+        ("yes", "", false, true, true),
     ] {
         let plan = plan_of_joined(disk, api).await;
         assert_eq!(plan.contains("(kubeadm init)"), again, "{disk} {api}");

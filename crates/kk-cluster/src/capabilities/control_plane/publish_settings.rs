@@ -1,0 +1,58 @@
+//! Publish the settings of the cluster: by them nodes join, and kubelets fetch theirs.
+
+use kk_engine::{
+    Action, HostWork, Task,
+    actions::{Command, File},
+};
+
+use crate::{
+    host_layout::{KUBECTL, NOTES},
+    inputs::Inputs,
+    kubeadm, slots,
+};
+
+/// Before a node joins, where the API is asked. The notes say what was published last; `kubeadm init` publishes what it
+/// gets, so a new cluster gets the notes only.
+pub(super) fn task(inputs: &Inputs) -> Task {
+    let host = inputs.api_host;
+    let mut actions: Vec<Box<dyn Action>> = Vec::new();
+    let config = kubeadm::phase_documents(inputs, host);
+    let upload = |what: &'static str, text: String| {
+        Box::new(Command::new(what, text).file("config.yaml", config.clone().into_bytes()))
+    };
+    let (cluster, kubelet) = notes(inputs);
+    if inputs.is_initialised() {
+        let lost = inputs.state.answered && !inputs.state.has_configuration;
+        if lost || is_needed(inputs, &cluster) {
+            let text = format!("{KUBECTL}{}", include_str!("publish_settings.sh"));
+            actions.push(upload("publish the settings of the cluster", text));
+        }
+        let lost = inputs.state.answered && !inputs.state.has_kubelet_configuration;
+        if lost || is_needed(inputs, &kubelet) {
+            let text = "kubeadm init phase upload-config kubelet --config config.yaml\n".to_owned();
+            actions.push(upload("publish the kubelet's settings", text));
+        }
+    }
+    actions.push(Box::new(cluster));
+    actions.push(Box::new(kubelet));
+    let work =
+        HostWork::new(actions).needs(slots::initialised_slot()).provides(slots::settings_published_slot());
+    Task::new("publish_settings", "Publish settings").on(&host.name, work)
+}
+
+/// What was published last: the settings of the cluster, and the kubelet's.
+fn notes(inputs: &Inputs) -> (File, File) {
+    (
+        File::text(format!("{NOTES}/kubeadm-config.yaml"), kubeadm::cluster_document(inputs)),
+        File::text(format!("{NOTES}/kubelet-cluster.yaml"), kubeadm::kubelet_document(inputs)),
+    )
+}
+
+fn is_needed(inputs: &Inputs, note: &File) -> bool {
+    inputs.facts(inputs.api_host).is_some_and(|facts| note.check(facts).is_needed())
+}
+
+/// Whether the file asks for other settings than those that are in the cluster, beyond who its control planes are.
+pub(crate) fn are_changed(inputs: &Inputs) -> bool {
+    super::note::is_changed(inputs, inputs.api_host) || is_needed(inputs, &notes(inputs).1)
+}
