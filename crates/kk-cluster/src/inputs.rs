@@ -133,6 +133,16 @@ impl<'a> Inputs<'a> {
         hosts.into_iter().filter(|host| self.scope.contains(host)).filter_map(with_facts).collect()
     }
 
+    /// All hosts that answered, also those that this command leaves as they are.
+    pub(crate) fn answered(&self) -> Vec<(&'a Host, &'a Facts)> {
+        self.spec.hosts.iter().filter_map(|host| Some((host, self.facts(host)?))).collect()
+    }
+
+    /// The hosts that this command leaves as they are.
+    pub(crate) fn outside(&self) -> impl Iterator<Item = &'a Host> {
+        self.spec.hosts.iter().filter(|host| !self.scope.contains(host))
+    }
+
     /// All hosts that take part.
     pub(crate) fn hosts(&self) -> Vec<(&'a Host, &'a Facts)> {
         self.present(&self.spec.hosts)

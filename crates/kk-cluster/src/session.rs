@@ -24,11 +24,12 @@ use crate::{
     },
     capability::{Capabilities, requirements},
     certificates::{self, Validity},
+    findings::Findings,
     images::Images,
     inputs::{Inputs, Presence, Scope, api_host},
     kubeadm::Token,
     owner::owner,
-    pipelines::{create_cluster, delete_cluster},
+    pipelines::{add_nodes, create_cluster, delete_cluster},
     pki::Pki,
     precheck, probe,
     requirements::Requirements,
@@ -70,6 +71,8 @@ pub struct Create {
     pub needed: BTreeMap<String, Failure>,
     /// What the plan leaves of the certificates of the control planes.
     pub certificates: Certificates,
+    /// The nodes that join a cluster that runs.
+    pub joining: Vec<Host>,
 }
 
 /// How long the certificates of the control planes are valid.
@@ -211,14 +214,31 @@ impl Session {
     /// # Errors
     /// The plan cannot be built.
     pub async fn plan_create(&self, probed: &Probed) -> Result<Create, BuildError> {
-        let inputs = self.create_inputs(probed).await?;
+        self.plan(self.create_inputs(probed).await?, Findings::default(), probed).await
+    }
+
+    /// The plan for the nodes of the file that are not in the cluster, and what speaks against it.
+    ///
+    /// # Errors
+    /// The plan cannot be built.
+    pub async fn plan_add(&self, probed: &Probed) -> Result<Create, BuildError> {
+        let mut inputs = self.create_inputs(probed).await?;
+        let mut found = Findings::default();
+        add_nodes::findings(&inputs, &mut found);
+        inputs.scope = add_nodes::scope(&inputs);
+        self.plan(inputs, found, probed).await
+    }
+
+    async fn plan(&self, inputs: Inputs<'_>, found: Findings, probed: &Probed) -> Result<Create, BuildError> {
         let mut findings = self.artifacts.unreachable(&inputs.programs).await;
+        findings.extend(found.0);
         findings.extend(precheck::precheck(&create_cluster::capabilities(&self.spec), &inputs));
         let notes = artifacts::published(&inputs.programs);
         let kept = control_plane::renewal::kept(&inputs);
         let plan = Plan::new(create_cluster::pipeline(&inputs)?, &probed.facts)?;
         let (needed, certificates) = (precheck::needed(&inputs), Certificates { kept });
-        Ok(Create { findings, plan, notes, needed, certificates })
+        let joining = inputs.joining().into_iter().cloned().collect();
+        Ok(Create { findings, plan, notes, needed, certificates, joining })
     }
 
     /// The plan of a delete.

@@ -91,6 +91,12 @@ impl Context<'_> {
         self.start(&format!("kk-{command}"), self.kk_job(site, &words))
     }
 
+    /// Runs a command about single nodes, such as `add nodes`, unattended and to its end, whatever that is.
+    pub(crate) fn kk_nodes(&self, site: &Site, words: &[&str]) -> Result<KkRun> {
+        let words = [words, &["-y", "--output", "json"]].concat();
+        KkRun::of(self.start(&format!("kk-{}-{}", words[0], words[1]), self.kk_job(site, &words))?)
+    }
+
     /// Runs it to its end, whatever that is.
     pub(crate) fn kk(&self, site: &Site, command: &str, more: &[&str]) -> Result<KkRun> {
         KkRun::of(self.kk_start(site, command, more)?)

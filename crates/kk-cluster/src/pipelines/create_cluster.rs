@@ -49,7 +49,7 @@ pub(crate) fn pipeline(inputs: &Inputs) -> Result<Pipeline, BuildError> {
         tasks.extend(capability.verify(inputs, changes));
         modules.push(Module::new(capability.name(), tasks));
     }
-    Ok(Pipeline { modules })
+    Ok(Pipeline::new(modules).outside(inputs.outside().map(|host| host.name.clone())))
 }
 
 /// Whether a task has something to do on a host. What this machine does for itself changes no cluster.

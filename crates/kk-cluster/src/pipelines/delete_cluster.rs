@@ -34,7 +34,7 @@ pub(crate) fn pipeline(inputs: &Inputs) -> Pipeline {
         .iter()
         .map(|capability| Module::new(capability.name(), capability.remove(inputs)))
         .collect();
-    Pipeline { modules }
+    Pipeline::new(modules)
 }
 
 /// The hosts with something that kk made. It is recorded before it is made.

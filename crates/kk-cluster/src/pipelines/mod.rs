@@ -1,5 +1,6 @@
 //! The pipelines: what each command does, as a list of modules that fits on one screen.
 
+pub(crate) mod add_nodes;
 pub(crate) mod create_cluster;
 pub(crate) mod delete_cluster;
 

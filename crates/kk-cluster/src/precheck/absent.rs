@@ -67,7 +67,8 @@ fn why_needed(inputs: &Inputs, host: &Host) -> Option<String> {
                 .to_owned(),
         );
     }
-    let (members, there) = (inputs.spec.etcd_hosts().len(), inputs.etcd_hosts().len());
+    let all = inputs.spec.etcd_hosts();
+    let (members, there) = (all.len(), all.iter().filter(|host| inputs.facts(host).is_some()).count());
     let quorum = members / 2 + 1;
     (is_etcd && there < quorum)
         .then(|| format!("etcd works with {quorum} of its {members} members, and {there} answered"))

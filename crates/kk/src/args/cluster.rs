@@ -158,7 +158,7 @@ pub enum ContainerManager {
 }
 
 /// A misspelt directory would mean the built-in templates.
-fn directory(text: &str) -> Result<PathBuf, String> {
+pub(super) fn directory(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     if path.is_dir() { Ok(path) } else { Err("there is no such directory".into()) }
 }

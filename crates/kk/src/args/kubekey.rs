@@ -5,12 +5,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::error::Error;
 
 /// Commands, each by the word that is unknown here, with the full name and what to do instead.
-const COMMANDS: [(&str, &str, &str); 10] = [
-    (
-        "add",
-        "kk add nodes",
-        "new workers join when they are in the file and `kk create cluster` runs with it",
-    ),
+const COMMANDS: [(&str, &str, &str); 9] = [
     (
         "node",
         "kk delete node",

@@ -5,6 +5,7 @@ mod completion;
 mod config_validate;
 mod create_config;
 pub mod kubekey;
+mod nodes;
 mod version;
 
 pub use cluster::{
@@ -13,6 +14,7 @@ pub use cluster::{
 pub use completion::{Completion, ShellName};
 pub use config_validate::ConfigValidate;
 pub use create_config::{CreateConfig, Style};
+pub use nodes::AddNodes;
 pub use version::{Version, VersionFormat};
 
 use clap::{Parser, Subcommand};
@@ -34,6 +36,9 @@ pub enum Command {
     /// Create a cluster, or a file that describes one
     #[command(subcommand, disable_help_subcommand = true)]
     Create(Create),
+    /// Add nodes to a cluster
+    #[command(subcommand, disable_help_subcommand = true)]
+    Add(Add),
     /// Remove a cluster
     #[command(subcommand, disable_help_subcommand = true)]
     Delete(Delete),
@@ -53,6 +58,13 @@ pub enum Create {
     Cluster(CreateCluster),
     /// Write a commented configuration file to start from
     Config(CreateConfig),
+}
+
+/// `kk add …`
+#[derive(Debug, Subcommand)]
+pub enum Add {
+    /// Add the nodes of a file that are not in its cluster yet
+    Nodes(AddNodes),
 }
 
 /// `kk delete …`
@@ -78,6 +90,7 @@ Examples:
   kk config validate -f config-prod.yaml             look for mistakes
   kk create cluster -f config-prod.yaml --dry-run    only show what would be done
   kk create cluster -f config-prod.yaml              create the cluster, or repair it
+  kk add nodes -f config-prod.yaml                   add nodes that are new in the file
   kk delete cluster -f config-prod.yaml              remove it";
 
 const SCHEMA_EXAMPLES: &str = "\

@@ -54,16 +54,20 @@ fn settings(args: &CreateCluster) -> Settings {
 fn summary(session: &Session, certificates: &Certificates) -> Summary {
     let spec = session.spec();
     let path = session.directory().join("kubeconfig");
-    let kubeconfig = path.display().to_string();
     let output = |name: &str, value: String| Output { name: name.into(), value };
-    let mut outputs = vec![output("API", endpoint(spec)), output("kubeconfig", kubeconfig.clone())];
+    let mut outputs = vec![output("API", endpoint(spec)), output("kubeconfig", path.display().to_string())];
     outputs.extend(certificates.until(&path).map(|until| output("certificates", until)));
     Summary {
         message: format!("cluster {} is ready: Kubernetes {}", spec.name, spec.kubernetes.version),
         nodes: spec.nodes().into_iter().map(node).collect(),
         outputs,
-        next: Some(format!("kubectl --kubeconfig {kubeconfig} get nodes")),
+        next: Some(kubectl_get_nodes(session)),
     }
+}
+
+/// The command to continue with.
+pub(super) fn kubectl_get_nodes(session: &Session) -> String {
+    format!("kubectl --kubeconfig {} get nodes", session.directory().join("kubeconfig").display())
 }
 
 fn endpoint(spec: &Spec) -> String {
@@ -72,7 +76,8 @@ fn endpoint(spec: &Spec) -> String {
     format!("https://{}:{}{address}", endpoint.domain, endpoint.port)
 }
 
-fn node(host: &Host) -> Node {
+/// A node of the summary.
+pub(super) fn node(host: &Host) -> Node {
     Node {
         name: host.name.clone(),
         address: host.internal_address.to_string(),

@@ -1,5 +1,6 @@
 //! One file per command; this list is the map. What several commands share is in `load` and `run`.
 
+mod add_nodes;
 mod completion;
 mod config_schema;
 mod config_validate;
@@ -10,7 +11,7 @@ mod load;
 mod run;
 mod version;
 
-use crate::args::{Cli, Command, Config, Create, Delete, OutputOptions};
+use crate::args::{Add, Cli, Command, Config, Create, Delete, OutputOptions};
 use crate::error::Error;
 use crate::exit::ExitStatus;
 use crate::printer::Printer;
@@ -27,6 +28,7 @@ pub async fn run(cli: Cli) -> ExitStatus {
 fn printer(command: &Command) -> Printer {
     match command {
         Command::Create(Create::Cluster(args)) => Printer::new(args.run.output),
+        Command::Add(Add::Nodes(args)) => Printer::new(args.run.output),
         Command::Delete(Delete::Cluster(args)) => Printer::new(args.run.output),
         Command::Config(Config::Validate(args)) => {
             Printer::new(OutputOptions { no_progress: true, output: args.output })
@@ -38,6 +40,7 @@ fn printer(command: &Command) -> Printer {
 async fn dispatch(command: Command, printer: &Printer) -> Result<ExitStatus, Error> {
     match command {
         Command::Create(Create::Cluster(args)) => return create_cluster::run(&args, printer).await,
+        Command::Add(Add::Nodes(args)) => return add_nodes::run(&args, printer).await,
         Command::Delete(Delete::Cluster(args)) => return delete_cluster::run(&args, printer).await,
         Command::Create(Create::Config(args)) => create_config::run(&args, printer),
         Command::Config(Config::Validate(args)) => config_validate::run(&args, printer),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::suite::Scenario;
 
+mod add_nodes;
 mod again;
 mod api_sick;
 mod bad_input;
@@ -122,6 +123,13 @@ pub(crate) const ALL: &[Scenario] = &[
         limit: Duration::from_mins(6),
         in_ci: true,
         run: ha::run,
+    },
+    Scenario {
+        name: "add-nodes",
+        about: "a worker and a control plane join a cluster that runs, and nothing that was there is disturbed",
+        limit: Duration::from_mins(8),
+        in_ci: true,
+        run: add_nodes::run,
     },
     Scenario {
         name: "bastion",

@@ -42,11 +42,12 @@ pub(super) fn templates(facts: &Facts) -> Vec<&'static str> {
 }
 
 /// Every host knows every other by name, and the address of the API. Also after a boot at which cloud-init writes the
-/// file: the template holds also where user data has turned that on, which wins over any file of the host.
+/// file: the template holds also where user data has turned that on, which wins over any file of the host. Hosts that a
+/// command leaves as they are learn the names of new ones, too.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let block = block(inputs);
     let mut task = Task::new("write_hosts_block", "Write /etc/hosts");
-    for (host, facts) in inputs.hosts() {
+    for (host, facts) in inputs.answered() {
         let files = ["/etc/hosts"].into_iter().chain(templates(facts));
         let actions =
             files.map(|path| Box::new(Block::new(path, BEGIN, END, block.clone())) as Box<dyn Action>);

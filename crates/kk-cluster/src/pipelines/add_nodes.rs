@@ -1,0 +1,152 @@
+//! `kk add nodes`.
+
+use crate::{
+    capabilities::control_plane,
+    findings::Findings,
+    inputs::{Inputs, Scope},
+};
+
+/// What a create does, for the nodes of the file that are not in the cluster. The hosts that are in it learn their names, and
+/// the cluster gets what depends on the number of nodes; nothing restarts there and nothing is repaired.
+pub(crate) fn scope(inputs: &Inputs) -> Scope {
+    let is_new = |host: &&kk_config::Host| host.is_node() && !inputs.has_joined(host);
+    Scope::Hosts(inputs.spec.hosts.iter().filter(is_new).map(|host| host.name.clone()).collect())
+}
+
+/// What speaks against adding nodes, beyond what speaks against a create.
+pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
+    let first = "run kk create cluster first";
+    if !inputs.is_initialised() {
+        found.error(None, "there is no cluster to which nodes could be added", first);
+    } else if !inputs.state.answered {
+        found.error(inputs.api_host, "its API does not answer", format!("{first}: it brings the API back"));
+    } else if control_plane::settings_are_changed(inputs) {
+        found.error(
+            None,
+            "the file also changes settings of the cluster",
+            format!("{first}: it applies them to the nodes that are there"),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kk_config::Spec;
+    use kk_engine::{Action as _, Facts, FileFact, Severity, UnitFact, actions::File};
+
+    use crate::{
+        Create, Probed,
+        cluster_state::{API, INITIALISED},
+        kubeadm,
+        session::Session,
+        testing,
+    };
+
+    const ANSWERED: &str =
+        "ConfigMap\tkube-system/kubeadm-config\nConfigMap\tkube-public/cluster-info\nend\n";
+
+    /// A control plane with etcd and a worker that run, and a control plane and a worker that are new in the file.
+    fn spec() -> Spec {
+        let host = |n| format!("  - {{name: n{n}, address: 192.0.2.{n}}}\n");
+        let hosts = (1..5).map(host).collect::<Vec<_>>().concat();
+        testing::spec(&format!(
+            "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {{name: t}}\nspec:\n  hosts:\n{hosts}  \
+             roleGroups: {{etcd: [n1], control-plane: [n1, n3], worker: [n2, n4]}}\n"
+        ))
+    }
+
+    fn joined(facts: &mut Facts) {
+        let file = FileFact { sha256: "same".into(), ..FileFact::default() };
+        for path in ["/etc/kubernetes/kubelet.conf", "/etc/kubernetes/pki/ca.crt"] {
+            facts.files.insert(path.into(), file.clone());
+        }
+        facts.units.insert("kubelet.service".into(), UnitFact { active: true, ..UnitFact::default() });
+    }
+
+    /// The hosts, and what the first control plane has applied.
+    async fn probed(session: &Session, api: Option<&str>) -> Probed {
+        let mut probed = testing::fresh(session.spec());
+        for name in ["n1", "n2"] {
+            joined(probed.facts.get_mut(name).unwrap());
+        }
+        let notes = {
+            let inputs = session.create_inputs(&probed).await.unwrap();
+            let host = &session.spec().hosts[0];
+            [
+                ("cluster.yaml", kubeadm::control_plane_documents(&inputs, host)),
+                ("kubelet-cluster.yaml", kubeadm::kubelet_document(&inputs)),
+            ]
+        };
+        let first = probed.facts.get_mut("n1").unwrap();
+        for (name, text) in notes {
+            let path = format!("/etc/kubernetes/kubekey/{name}");
+            let [kind, mode, owner] = ["file", "644", "root:root"].map(str::to_owned);
+            let sha256 = crate::local::sha256(text.as_bytes());
+            first.files.insert(path.clone(), FileFact { sha256, kind, mode, owner, ..FileFact::default() });
+            assert!(!File::text(path, text).check(first).is_needed());
+        }
+        first.reply(&INITIALISED, "yes");
+        match api {
+            Some(api) => first.reply(&API, api),
+            None => first.time_out(&API),
+        }
+        probed
+    }
+
+    fn errors(add: &Create) -> Vec<&str> {
+        let errors = add.findings.iter().filter(|finding| finding.severity == Severity::Error);
+        errors.map(|finding| finding.message.as_str()).collect()
+    }
+
+    #[tokio::test]
+    async fn only_new_nodes_change_and_the_others_learn_their_names() {
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec(), directory.path());
+        let probed = probed(&session, Some(ANSWERED)).await;
+        let add = session.plan_add(&probed).await.unwrap();
+        let names: Vec<_> = add.joining.iter().map(|host| host.name.as_str()).collect();
+        assert_eq!(names, ["n3", "n4"]);
+        let tasks = |name: &str| -> Vec<String> {
+            let of_host = add.plan.changes().into_iter().filter(|task| task.host == name);
+            of_host.map(|task| task.task).collect()
+        };
+        assert_eq!(tasks("n2"), ["write_hosts_block"]);
+        assert_eq!(
+            tasks("n1"),
+            [
+                "write_hosts_block",
+                "publish_settings",
+                "open_for_joins",
+                "share_certificates",
+                "wait_for_nodes",
+                "set_labels",
+                "close_for_joins",
+                "apply_manifests",
+                "record_objects",
+                "save_kubeconfig",
+                "wait_until_ready"
+            ]
+        );
+        assert!(tasks("n3").contains(&"join_control_plane".to_owned()));
+        assert!(tasks("n4").contains(&"join_worker".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn a_cluster_that_is_not_there_or_not_as_the_file_says_gets_no_nodes() {
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec(), directory.path());
+        let fresh = testing::fresh(session.spec());
+        let add = session.plan_add(&fresh).await.unwrap();
+        assert!(errors(&add).contains(&"there is no cluster to which nodes could be added"));
+
+        let add = session.plan_add(&probed(&session, None).await).await.unwrap();
+        assert!(errors(&add).contains(&"its API does not answer"), "{:?}", add.findings);
+
+        let runs = probed(&session, Some(ANSWERED)).await;
+        let mut changed = spec();
+        changed.kubernetes.max_pods = 77;
+        let session = testing::session(changed, directory.path());
+        let add = session.plan_add(&runs).await.unwrap();
+        assert!(errors(&add).contains(&"the file also changes settings of the cluster"));
+    }
+}

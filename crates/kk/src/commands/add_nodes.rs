@@ -1,0 +1,58 @@
+//! `kk add nodes`: the nodes of the file that are not in its cluster join it.
+
+use kk_cluster::{Options, Session, Settings};
+use kk_engine::Summary;
+
+use crate::args::AddNodes;
+use crate::error::Error;
+use crate::exit::ExitStatus;
+use crate::printer::Printer;
+
+use super::{
+    create_cluster::{kubectl_get_nodes, node},
+    load,
+    run::{Run, any_answered, name_left, refuse_without},
+};
+
+pub(super) async fn run(args: &AddNodes, printer: &Printer) -> Result<ExitStatus, Error> {
+    Run::check_consent(&args.run, printer)?;
+    let input = load::input(Some(&args.filename), None)?;
+    let (session, mut run) = Run::start("add nodes", input, settings(args), &args.run, printer)?;
+    let result = add(&session, &mut run).await;
+    run.finish(result).await
+}
+
+async fn add(session: &Session, run: &mut Run<'_>) -> Result<Option<Summary>, Error> {
+    let probe = session.probe_for_create(run.stop_token(), |host| run.host_probed(host));
+    let probed = any_answered(run.unless_stopped(probe).await?)?;
+    let add = run.unless_stopped(session.plan_add(&probed)).await?;
+    add.notes.iter().for_each(|note| run.note(note));
+    let verdict = run.report_findings(&add.findings);
+    let tasks = run.report_plan(&add.plan);
+    refuse_without(&add.needed)?;
+    verdict?;
+    if run.is_dry_run() {
+        return name_left(&probed).map(|()| None);
+    }
+    let names: Vec<&str> = add.joining.iter().map(|host| host.name.as_str()).collect();
+    let message = match names.as_slice() {
+        [] => format!("all nodes of the file are in cluster {}", session.spec().name),
+        names => format!("cluster {} has new nodes: {}", session.spec().name, names.join(", ")),
+    };
+    if !run.confirm(&format!("Add {} to cluster {}?", names.join(", "), session.spec().name), &tasks).await? {
+        return Ok(None);
+    }
+    let nodes = add.joining.iter().map(node).collect();
+    run.execute(add.plan).await?;
+    name_left(&probed)?;
+    Ok(Some(Summary { message, nodes, next: Some(kubectl_get_nodes(session)), ..Summary::default() }))
+}
+
+fn settings(args: &AddNodes) -> Settings {
+    Settings {
+        workdir: args.run.workdir.clone(),
+        templates: args.templates.clone(),
+        host_keys: args.run.host_key_checking.into(),
+        options: Options { skip_pull_images: args.skip_pull_images, ..Options::default() },
+    }
+}

@@ -1,0 +1,91 @@
+//! `kk add nodes`: a worker and a control plane join a cluster that runs. What runs there goes on undisturbed, a run that
+//! is killed is taken up, and afterwards a create with the same file finds nothing to do.
+
+use anyhow::{Context as _, Result, ensure};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::checks;
+use crate::context::Context;
+use crate::kk::KkRun;
+use crate::site::{Site, host_entry};
+
+pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
+    let lab = Site::fresh(ctx, &ctx.dir.join("site"), 4, None)?;
+    let [first, worker, control_plane, new_worker] = &lab.hosts[..] else { anyhow::bail!("four hosts") };
+    let mut before = lab.variant("before", |cluster| {
+        keep_hosts(cluster, &[first, worker]);
+        cluster["spec"]["roleGroups"] =
+            json!({"etcd": [first], "control-plane": [first], "worker": [worker]});
+    })?;
+    before.hosts.truncate(2);
+    let after = lab.variant("after", |cluster| {
+        cluster["spec"]["roleGroups"] = json!({
+            "etcd": [first], "control-plane": [first, control_plane], "worker": [worker, new_worker]
+        });
+    })?;
+
+    ctx.kk_nodes(&after, &["add", "nodes"])?
+        .expect_code(5)?
+        .expect_said(&["no cluster to which nodes could be added", "kk create cluster"])?;
+    ctx.kk_ok(&before, "create", &[])?;
+    let (units, pods) = (checks::invocations(ctx, &before)?, checks::restarts(ctx, &before)?);
+
+    let changed = after.variant("changed", |cluster| {
+        cluster["spec"]["kubernetes"]["maxPods"] = json!(77);
+    })?;
+    ctx.kk_nodes(&changed, &["add", "nodes"])?
+        .expect_code(5)?
+        .expect_said(&["also changes settings of the cluster"])?;
+
+    // Killed while the new nodes join: the next run goes on.
+    let words = ["add", "nodes", "-y", "--output", "json"];
+    let mut killed = ctx.start("kk-add-nodes-killed", ctx.kk_job(&after, &words))?;
+    ctx.await_task(&mut killed, "nodes/join_worker")?;
+    killed.signal(Signal::KILL)?;
+    let killed = KkRun::of(killed)?;
+    ensure!(killed.finished.code.is_none(), "kk had ended before it could be killed");
+    let added = ctx.kk_nodes(&after, &["add", "nodes"])?;
+    added.expect_code(0)?;
+
+    checks::cluster_is_complete(ctx, &after)?;
+    let now = checks::invocations(ctx, &before)?;
+    ensure!(now == units, "units of nodes that were there before were restarted: {units:?}, now {now:?}");
+    let restarts = checks::restarts(ctx, &after)?;
+    for (container, count) in pods {
+        // The number of CoreDNS pods follows the number of nodes; none of them may be replaced.
+        ensure!(restarts.get(&container) == Some(&count), "{container} was restarted or replaced");
+    }
+    api_answers_by_its_own_address(ctx, &after, control_plane)?;
+
+    for command in [["add", "nodes"], ["create", "cluster"]] {
+        let again = ctx.kk_nodes(&after, &command)?;
+        again.expect_code(0)?;
+        ensure!(again.events.finished()?.changed == 0, "{command:?} after it changed something");
+    }
+
+    // A neighbour without power is named and does not stop it; nothing is left to add.
+    ctx.run("power-cut", ctx.lab_job(&["down", "--host", worker]))?.ok()?;
+    let impatient =
+        after.variant("impatient", |cluster| host_entry(cluster, worker)["timeout"] = json!(3))?;
+    ctx.kk_nodes(&impatient, &["add", "nodes"])?.expect_code(6)?.expect_said(&[worker])?;
+    Ok(())
+}
+
+/// Leaves only these hosts in a cluster file.
+fn keep_hosts(cluster: &mut Value, names: &[&String]) {
+    if let Some(hosts) = cluster["spec"]["hosts"].as_array_mut() {
+        hosts.retain(|host| names.iter().any(|name| host["name"] == name.as_str()));
+    }
+}
+
+fn api_answers_by_its_own_address(ctx: &Context<'_>, site: &Site, host: &str) -> Result<()> {
+    let mut cluster = site.read()?;
+    let address = checks::text(&host_entry(&mut cluster, host)["address"]);
+    let url = format!(
+        "curl --silent --cacert /etc/kubernetes/pki/ca.crt --max-time 5 https://{address}:6443/readyz"
+    );
+    let said = ctx.host(host, &url).with_context(|| format!("the API of {host}"))?;
+    ensure!(said == "ok", "the API of {host} is `{said}`");
+    Ok(())
+}
