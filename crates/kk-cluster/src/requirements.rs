@@ -120,6 +120,8 @@ impl Object {
 pub(crate) enum Ready {
     /// All pods of a Deployment or `DaemonSet` are ready.
     Workload(Workload),
+    /// The static pods of these programs on every control plane.
+    StaticPods(&'static [&'static str]),
     /// Never by kk alone, and why: the user has to do something.
     Never(&'static str),
 }
@@ -212,9 +214,18 @@ impl Requirements {
     pub(crate) fn workloads(&self) -> Vec<Workload> {
         let workload = |ready: &Ready| match ready {
             Ready::Workload(workload) => Some(*workload),
-            Ready::Never(_) => None,
+            Ready::StaticPods(_) | Ready::Never(_) => None,
         };
         self.ready.iter().filter_map(workload).collect()
+    }
+
+    /// Programs that run as static pods on every control plane.
+    pub(crate) fn static_pods(&self) -> Vec<&'static str> {
+        let programs = |ready: &Ready| match ready {
+            Ready::StaticPods(programs) => *programs,
+            Ready::Workload(_) | Ready::Never(_) => &[],
+        };
+        self.ready.iter().flat_map(programs).copied().collect()
     }
 }
 

@@ -81,7 +81,7 @@ mod tests {
         for (name, text) in notes {
             let path = format!("/etc/kubernetes/kubekey/{name}");
             let [kind, mode, owner] = ["file", "644", "root:root"].map(str::to_owned);
-            let sha256 = crate::local::sha256(text.as_bytes());
+            let sha256 = kk_util::sha256(text.as_bytes());
             first.files.insert(path.clone(), FileFact { sha256, kind, mode, owner, ..FileFact::default() });
             assert!(!File::text(path, text).check(first).is_needed());
         }

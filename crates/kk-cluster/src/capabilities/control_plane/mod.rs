@@ -27,7 +27,7 @@ use crate::{
     cluster_state,
     findings::{Findings, Setting},
     inputs::Inputs,
-    requirements::{ImageStage, Manifest, Port},
+    requirements::{ImageStage, Manifest, Port, Ready},
 };
 
 /// API server, controller manager and scheduler.
@@ -88,6 +88,10 @@ impl Capability for ControlPlane {
             made_by_init: true,
             command: None,
         }])
+    }
+
+    fn ready(&self, _inputs: &Inputs) -> Vec<Ready> {
+        vec![Ready::StaticPods(&["kube-apiserver", "kube-controller-manager", "kube-scheduler"])]
     }
 
     fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {

@@ -22,7 +22,7 @@ impl Capability for Verify {
     fn skipped(&self, inputs: &Inputs) -> Option<&'static str> {
         inputs.requirements.ready.iter().find_map(|ready| match ready {
             Ready::Never(why) => Some(*why),
-            Ready::Workload(_) => None,
+            Ready::Workload(_) | Ready::StaticPods(_) => None,
         })
     }
 

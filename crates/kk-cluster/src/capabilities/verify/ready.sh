@@ -7,6 +7,19 @@ nodes_are_ready() {
     kk_fail "after 300 s these nodes are not Ready:$(kubectl get nodes "$@" --no-headers | awk '$2 !~ /^Ready/ { printf " %s", $1 }')"
 }
 
+# The kubelet shows the API its static pods. It may be late with that, and what is not there cannot be watched.
+static_pods_are_ready() { # POD...
+    until=$(($(kk_uptime) + 300))
+    until kubectl -n kube-system wait --for=condition=Ready --timeout=30s pod "$@" >/dev/null 2>wait.err; do
+        if [ "$(kk_uptime)" -ge $until ]; then
+            cat wait.err >&2
+            kubectl -n kube-system get pods "$@" -o wide >&2 || :
+            kk_fail "after 300 s not all of these pods are ready: $*"
+        fi
+        sleep 0.5 2>/dev/null || sleep 1
+    done
+}
+
 selector() { # NAMESPACE KIND/NAME
     labels=$(kubectl -n "$1" get "$2" -o go-template='{{range $k, $v := .spec.selector.matchLabels}}{{$k}}={{$v}},{{end}}') &&
         echo "${labels%,}"

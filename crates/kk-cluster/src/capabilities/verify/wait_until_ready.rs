@@ -2,19 +2,27 @@
 
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
-use kk_config::Host;
+use kk_config::{Host, Role};
 use kk_connector::quote;
 use kk_engine::{HostWork, Task, actions::Command};
 
 use crate::{actions::ForJoined, host_layout::KUBECTL, inputs::Inputs, requirements::Workload, shell, slots};
 
 /// By watches of the API, not by polling. What is not ready is shown. Prints the addresses of pods that answer.
-fn script(workloads: &[Workload], nodes: &[&Host], absent: &str) -> String {
+fn script(workloads: &[Workload], static_pods: &[&str], nodes: &[&Host], absent: &str) -> String {
     let names: Vec<_> = nodes.iter().map(|host| quote(&host.name)).collect();
     let mut text = KUBECTL.to_owned() + &shell::script(&[("absent", absent)], include_str!("ready.sh"));
     // Where nodes have only left, the pods are what has to be ready again.
     if !names.is_empty() {
         let _ = writeln!(text, "nodes_are_ready {}", names.join(" "));
+    }
+    let control_planes = nodes.iter().filter(|host| host.has_role(&Role::ControlPlane));
+    let pods: Vec<_> = control_planes
+        .flat_map(|host| static_pods.iter().map(move |program| format!("{program}-{}", host.name)))
+        .map(|pod| quote(&pod).into_owned())
+        .collect();
+    if !pods.is_empty() {
+        let _ = writeln!(text, "static_pods_are_ready {}", pods.join(" "));
     }
     for Workload { namespace, path, .. } in workloads {
         let least = if path.starts_with("daemonset/") { nodes.len() } else { 1 };
@@ -29,20 +37,20 @@ fn script(workloads: &[Workload], nodes: &[&Host], absent: &str) -> String {
 }
 
 pub(super) fn task(inputs: &Inputs) -> Task {
-    let workloads = inputs.requirements.workloads();
+    let (workloads, static_pods) = (inputs.requirements.workloads(), inputs.requirements.static_pods());
     let absent = inputs.spec.nodes().into_iter().filter(|host| inputs.facts(host).is_none());
     let absent = absent.map(|host| host.name.as_str()).collect::<Vec<_>>().join(" ");
     let wait = ForJoined::new(inputs, move |nodes| {
-        Command::new("wait until nodes are Ready and their pods run", script(&workloads, nodes, &absent))
-            .only_waits()
-            .output(Arc::new(|stdout, values| {
-                values.fill(&slots::pod_addresses_slot(), stdout.to_owned());
-                Ok(())
-            }))
-            .hint(
-                "",
-                "look at the pods that are not ready: \"kubectl get pods -A\", \"kubectl describe pod …\"",
-            )
+        Command::new(
+            "wait until nodes are Ready and their pods run",
+            script(&workloads, &static_pods, nodes, &absent),
+        )
+        .only_waits()
+        .output(Arc::new(|stdout, values| {
+            values.fill(&slots::pod_addresses_slot(), stdout.to_owned());
+            Ok(())
+        }))
+        .hint("", "look at the pods that are not ready: \"kubectl get pods -A\", \"kubectl describe pod …\"")
     });
     let mut work = HostWork::new(vec![Box::new(wait)])
         .needs(slots::initialised_slot())
@@ -67,9 +75,14 @@ mod tests {
 
     /// Runs a line of `ready.sh` with these pods in the API: whether it succeeds, and what it prints.
     fn run(line: &str, absent: &str, pods: &str) -> (bool, String) {
+        run_with("exit 1", line, absent, pods)
+    }
+
+    /// The same, where `kubectl wait` does this.
+    fn run_with(wait: &str, line: &str, absent: &str, pods: &str) -> (bool, String) {
         let directory = tempfile::tempdir().unwrap();
         let kubectl = format!(
-            "case \"$*\" in *'rollout status'*) exit 1 ;; *podIPs*) printf '{pods}' ;; *matchLabels*) printf 'k=v,' ;; esac"
+            "case \"$*\" in *' wait '*) {wait} ;; *'rollout status'*) exit 1 ;; *podIPs*) printf '{pods}' ;; *matchLabels*) printf 'k=v,' ;; esac"
         );
         testing::program(directory.path(), "kubectl", &kubectl);
         let library = "kk_uptime() { echo ...... >>ticks; echo $(($(wc -l <ticks) * 100)); }; kk_fail() { echo \"$*\" >&2; return 1; }";
@@ -97,6 +110,14 @@ mod tests {
         ] {
             let (done, _) = run(&format!("pods_are_ready n deployment/d {least}"), absent, pods);
             assert_eq!(done, ready, "{least} {absent} {pods}");
+        }
+    }
+
+    #[test]
+    fn a_static_pod_that_the_api_shows_late_is_waited_for() {
+        let (late, never) = ("[ -e seen ] || { : >seen; exit 1; }", "exit 1");
+        for (wait, ready) in [(late, true), (never, false)] {
+            assert_eq!(run_with(wait, "static_pods_are_ready kube-apiserver-a", "", "").0, ready, "{wait}");
         }
     }
 
