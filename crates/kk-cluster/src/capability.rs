@@ -10,7 +10,7 @@ use kk_engine::{ProbeSpec, Task};
 use crate::{
     BuildError,
     findings::{Findings, Setting},
-    inputs::Inputs,
+    inputs::{Inputs, Leaving},
     requirements::{ImageStage, Manifest, Port, ProgramStage, Ready, Recorded, Requirements},
 };
 
@@ -73,6 +73,11 @@ pub(crate) trait Capability: Sync {
     /// Tasks after those of all capabilities before it. `changes`: one of these has something to do, so what the probe saw
     /// may no longer be true.
     fn verify(&self, _inputs: &Inputs, _changes: bool) -> Vec<Task> {
+        Vec::new()
+    }
+
+    /// Tasks by which the cluster lets hosts go, before anything is removed from them.
+    fn leave(&self, _inputs: &Inputs, _leaving: &Leaving) -> Vec<Task> {
         Vec::new()
     }
 

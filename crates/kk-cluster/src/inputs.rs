@@ -6,6 +6,7 @@ use std::{
     net::Ipv4Addr,
     path::PathBuf,
     sync::Arc,
+    time::Duration,
 };
 
 use kk_artifact::{Store, Versions};
@@ -31,6 +32,26 @@ pub struct Options {
     pub skip_pull_images: bool,
     /// A delete also removes the container runtime and its data.
     pub remove_runtime: bool,
+}
+
+/// Hosts that leave a cluster which goes on without them.
+#[derive(Clone, Debug)]
+pub struct Leaving {
+    /// Their names.
+    pub names: BTreeSet<String>,
+    /// Delete pods that nobody starts again, and do not let budgets keep a node for longer than `drain_timeout`.
+    pub force: bool,
+    /// They are gone for good: nothing is asked of them.
+    pub gone: bool,
+    /// How long pods may take to move.
+    pub drain_timeout: Duration,
+}
+
+impl Leaving {
+    /// Whether a host is one of them.
+    pub(crate) fn has(&self, host: &Host) -> bool {
+        self.names.contains(&host.name)
+    }
 }
 
 /// What the probe brought: the facts of hosts that answered, and why others did not.
@@ -265,14 +286,14 @@ impl<'a> Inputs<'a> {
 /// The control plane at which the API is asked, and what it says: the first that went through `kubeadm init` and answers,
 /// else the first that went through it, else the first of the file.
 pub(crate) fn api_host<'a>(
-    spec: &'a Spec,
+    control_planes: impl IntoIterator<Item = &'a Host>,
     presence: &BTreeMap<&'a str, Presence<'a>>,
 ) -> (&'a Host, ClusterState) {
     let state = |host: &'a Host| match presence.get(host.name.as_str()) {
         Some(Presence::Probed(facts)) => ClusterState::of(facts),
         _ => ClusterState::default(),
     };
-    let mut states: Vec<_> = spec.control_planes().into_iter().map(|host| (host, state(host))).collect();
+    let mut states: Vec<_> = control_planes.into_iter().map(|host| (host, state(host))).collect();
     let answers = states.iter().position(|(_, state)| state.answered && state.is_initialised());
     let ran = states.iter().position(|(_, state)| state.is_initialised());
     states.swap_remove(answers.or(ran).unwrap_or(0))

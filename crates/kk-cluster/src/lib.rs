@@ -33,6 +33,6 @@ mod testing;
 mod yaml;
 
 pub use error::BuildError;
-pub use inputs::{Options, Probed};
+pub use inputs::{Leaving, Options, Probed};
 pub use session::{Certificates, Create, Delete, Session, Settings};
 pub use templates::{TemplateError, Templates};

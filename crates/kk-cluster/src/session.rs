@@ -1,7 +1,7 @@
 //! One command from its file to its plan: what is on this machine, the connections to the hosts, one probe of each.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -26,10 +26,10 @@ use crate::{
     certificates::{self, Validity},
     findings::Findings,
     images::Images,
-    inputs::{Inputs, Presence, Scope, api_host},
+    inputs::{Inputs, Leaving, Presence, Scope, api_host},
     kubeadm::Token,
     owner::owner,
-    pipelines::{add_nodes, create_cluster, delete_cluster},
+    pipelines::{add_nodes, create_cluster, delete_cluster, delete_nodes},
     pki::Pki,
     precheck, probe,
     requirements::Requirements,
@@ -253,6 +253,62 @@ impl Session {
         Ok(Delete { findings: precheck::left_by_delete(&inputs), plan })
     }
 
+    /// The plan by which hosts leave a cluster that goes on without them. Afterwards the others forget them: see
+    /// [`Session::without`].
+    ///
+    /// # Errors
+    /// A name that the file does not have, hosts of another cluster, or the plan cannot be built.
+    pub async fn plan_leave(&self, probed: &Probed, leaving: &Leaving) -> Result<Delete, BuildError> {
+        let known: Vec<&str> = self.spec.hosts.iter().map(|host| host.name.as_str()).collect();
+        if let Some(name) = leaving.names.iter().find(|name| !known.contains(&name.as_str())) {
+            return Err(BuildError::config(
+                format!("the file has no host {name}"),
+                format!("name one of its hosts: {}", known.join(", ")),
+            ));
+        }
+        let mut inputs = self.create_inputs(probed).await?;
+        let stay = self.spec.control_planes().into_iter().filter(|host| !leaving.has(host));
+        let mut found = Findings::default();
+        delete_nodes::findings(&inputs, leaving, &mut found);
+        if stay.clone().next().is_some() {
+            (inputs.api_host, inputs.state) = api_host(stay, &inputs.presence);
+            add_nodes::findings(&inputs, &mut found);
+        }
+        identity::refuse_strangers(&inputs)?;
+        inputs.scope = Scope::Hosts(leaving.names.clone());
+        inputs.scope = delete_cluster::scope(&inputs);
+        let plan = Plan::new(delete_nodes::pipeline(&inputs, leaving), &probed.facts)?;
+        Ok(Delete { findings: found.0, plan })
+    }
+
+    /// The plan by which the hosts of the file forget those that have left: nothing joins.
+    ///
+    /// # Errors
+    /// The plan cannot be built.
+    pub async fn plan_forget(&self, probed: &Probed) -> Result<Plan, BuildError> {
+        let mut inputs = self.create_inputs(probed).await?;
+        inputs.scope = Scope::Hosts(BTreeSet::new());
+        Ok(Plan::new(create_cluster::pipeline(&inputs)?, &probed.facts)?)
+    }
+
+    /// The same cluster without some of its hosts.
+    ///
+    /// # Errors
+    /// As [`Session::open`].
+    pub fn without(&self, leaving: &Leaving) -> Result<Self, BuildError> {
+        let mut spec = self.spec.clone();
+        spec.hosts.retain(|host| !leaving.has(host));
+        let connections = self.connections.iter().filter(|(host, _)| !leaving.names.contains(*host));
+        Ok(Self {
+            artifacts: Artifacts::open(&spec, &self.settings.workdir)?,
+            connections: connections.map(|(host, way)| (host.clone(), way.clone())).collect(),
+            token: self.token.clone(),
+            owner: self.owner.clone(),
+            settings: self.settings.clone(),
+            spec,
+        })
+    }
+
     /// Hosts of which nothing is known yet: what is built from them says what to ask.
     fn nothing(&self) -> Probed {
         let facts = self.spec.hosts.iter().map(|host| (host.name.clone(), Facts::default())).collect();
@@ -296,7 +352,7 @@ impl Session {
         let present = probed.facts.iter().map(|(host, facts)| (host.as_str(), Presence::Probed(facts)));
         let absent = probed.failures.iter().map(|(host, why)| (host.as_str(), Presence::Absent(why)));
         let presence = present.chain(absent).collect();
-        let (api_host, state) = api_host(&self.spec, &presence);
+        let (api_host, state) = api_host(self.spec.control_planes(), &presence);
         let versions = match of_cluster(&presence, api_host, &self.spec) {
             Some(recorded) => artifacts::versions(&self.spec, &recorded.behind(&self.spec.components))?,
             None => self.artifacts.versions.clone(),

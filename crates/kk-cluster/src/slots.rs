@@ -108,6 +108,16 @@ pub(crate) fn kubelet_works_slot(name: &str) -> SlotKey {
     host("kubelet_works", name)
 }
 
+/// A node that leaves has no pods any more that could move.
+pub(crate) fn drained_slot(name: &str) -> SlotKey {
+    host("drained", name)
+}
+
+/// The cluster does not count on the host any more.
+pub(crate) fn left_slot(name: &str) -> SlotKey {
+    host("left", name)
+}
+
 /// The API lists all nodes.
 pub(crate) fn nodes_registered_slot() -> SlotKey {
     cluster("nodes_registered")

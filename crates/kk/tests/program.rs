@@ -262,8 +262,7 @@ fn the_name_of_this_machine_in_events_can_name_no_host() {
 #[test]
 fn what_only_kubekey_has_is_not_there_yet() {
     let cases = [
-        ("delete node node3 -f c.yaml", "`kk delete node` of KubeKey is not there yet"),
-        ("upgrade -f c.yaml --with-kubernetes v1.37.1", "`kk upgrade`"),
+        ("upgrade -f c.yaml --with-kubernetes v1.37.1", "`kk upgrade` of KubeKey is not there yet"),
         ("certs renew -f c.yaml", "`kk certs`"),
         ("certs check-expiration", "`kk certs`"),
         ("artifact export -m manifest.yaml", "`kk artifact`"),

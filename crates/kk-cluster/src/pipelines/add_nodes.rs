@@ -30,7 +30,7 @@ pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use kk_config::Spec;
     use kk_engine::{Action as _, Facts, FileFact, Severity, UnitFact, actions::File};
 
@@ -42,11 +42,11 @@ mod tests {
         testing,
     };
 
-    const ANSWERED: &str =
+    pub(in super::super) const ANSWERED: &str =
         "ConfigMap\tkube-system/kubeadm-config\nConfigMap\tkube-public/cluster-info\nend\n";
 
     /// A control plane with etcd and a worker that run, and a control plane and a worker that are new in the file.
-    fn spec() -> Spec {
+    pub(in super::super) fn spec() -> Spec {
         let host = |n| format!("  - {{name: n{n}, address: 192.0.2.{n}}}\n");
         let hosts = (1..5).map(host).collect::<Vec<_>>().concat();
         testing::spec(&format!(
@@ -64,7 +64,7 @@ mod tests {
     }
 
     /// The hosts, and what the first control plane has applied.
-    async fn probed(session: &Session, api: Option<&str>) -> Probed {
+    pub(in super::super) async fn probed(session: &Session, api: Option<&str>) -> Probed {
         let mut probed = testing::fresh(session.spec());
         for name in ["n1", "n2"] {
             joined(probed.facts.get_mut(name).unwrap());

@@ -3,6 +3,7 @@
 pub(crate) mod add_nodes;
 pub(crate) mod create_cluster;
 pub(crate) mod delete_cluster;
+pub(crate) mod delete_nodes;
 
 #[cfg(test)]
 mod tests;

@@ -5,12 +5,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::error::Error;
 
 /// Commands, each by the word that is unknown here, with the full name and what to do instead.
-const COMMANDS: [(&str, &str, &str); 9] = [
-    (
-        "node",
-        "kk delete node",
-        "drain the node, remove it with `kubectl delete node`, and take it out of the file",
-    ),
+const COMMANDS: [(&str, &str, &str); 8] = [
     ("upgrade", "kk upgrade", "the cluster keeps its version until then"),
     ("certs", "kk certs", "use `kubeadm certs` on the control planes"),
     ("artifact", "kk artifact", OFFLINE),

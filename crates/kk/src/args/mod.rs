@@ -14,7 +14,7 @@ pub use cluster::{
 pub use completion::{Completion, ShellName};
 pub use config_validate::ConfigValidate;
 pub use create_config::{CreateConfig, Style};
-pub use nodes::AddNodes;
+pub use nodes::{AddNodes, DeleteNode};
 pub use version::{Version, VersionFormat};
 
 use clap::{Parser, Subcommand};
@@ -39,7 +39,7 @@ pub enum Command {
     /// Add nodes to a cluster
     #[command(subcommand, disable_help_subcommand = true)]
     Add(Add),
-    /// Remove a cluster
+    /// Remove a cluster, or nodes of it
     #[command(subcommand, disable_help_subcommand = true)]
     Delete(Delete),
     /// Check configuration files
@@ -72,6 +72,9 @@ pub enum Add {
 pub enum Delete {
     /// Remove a cluster from its hosts and give back what was replaced
     Cluster(DeleteCluster),
+    /// Remove nodes from a cluster that goes on without them
+    #[command(alias = "nodes")]
+    Node(DeleteNode),
 }
 
 /// `kk config …`

@@ -33,3 +33,45 @@ pub struct AddNodes {
     #[expect(missing_docs, reason = "documented at the type")]
     pub run: RunOptions,
 }
+
+const DELETE_EXAMPLES: &str = "\
+Examples:
+  kk delete node node3 -f cluster.yaml             move its pods away, remove it, clean the host
+  kk delete node node3 node4 -f cluster.yaml       one after the other
+  kk delete node node3 -f cluster.yaml --force     also pods that nobody starts again, and against their budgets
+  kk delete node node3 -f cluster.yaml --gone      its host is lost: remove it from the cluster only
+
+Take the node out of the file afterwards: the next create would add it again.";
+
+/// Options of `kk delete node`.
+#[derive(Debug, Args)]
+#[command(after_help = DELETE_EXAMPLES)]
+pub struct DeleteNode {
+    /// Names of nodes, as in the file
+    #[arg(required = true, value_name = "NAME")]
+    pub names: Vec<String>,
+
+    /// Configuration file that still names the nodes, or - for stdin
+    #[arg(short, long, value_name = "FILE")]
+    pub filename: PathBuf,
+
+    /// Remove the container runtime with its images and data from the hosts, too
+    #[arg(short = 'A', long)]
+    pub all: bool,
+
+    /// Delete pods that nobody starts again, and after the drain timeout those that budgets keep
+    #[arg(long)]
+    pub force: bool,
+
+    /// The hosts are gone for good: do not drain and do not clean them
+    #[arg(long)]
+    pub gone: bool,
+
+    /// How long the pods of a node may take to move
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    pub drain_timeout: u64,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "documented at the type")]
+    pub run: RunOptions,
+}

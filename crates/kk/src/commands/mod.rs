@@ -7,6 +7,7 @@ mod config_validate;
 mod create_cluster;
 mod create_config;
 mod delete_cluster;
+mod delete_node;
 mod load;
 mod run;
 mod version;
@@ -29,6 +30,7 @@ fn printer(command: &Command) -> Printer {
     match command {
         Command::Create(Create::Cluster(args)) => Printer::new(args.run.output),
         Command::Add(Add::Nodes(args)) => Printer::new(args.run.output),
+        Command::Delete(Delete::Node(args)) => Printer::new(args.run.output),
         Command::Delete(Delete::Cluster(args)) => Printer::new(args.run.output),
         Command::Config(Config::Validate(args)) => {
             Printer::new(OutputOptions { no_progress: true, output: args.output })
@@ -42,6 +44,7 @@ async fn dispatch(command: Command, printer: &Printer) -> Result<ExitStatus, Err
         Command::Create(Create::Cluster(args)) => return create_cluster::run(&args, printer).await,
         Command::Add(Add::Nodes(args)) => return add_nodes::run(&args, printer).await,
         Command::Delete(Delete::Cluster(args)) => return delete_cluster::run(&args, printer).await,
+        Command::Delete(Delete::Node(args)) => return delete_node::run(&args, printer).await,
         Command::Create(Create::Config(args)) => create_config::run(&args, printer),
         Command::Config(Config::Validate(args)) => config_validate::run(&args, printer),
         Command::Config(Config::Schema) => config_schema::run(printer),

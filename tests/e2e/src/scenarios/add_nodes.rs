@@ -73,7 +73,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
 }
 
 /// Leaves only these hosts in a cluster file.
-fn keep_hosts(cluster: &mut Value, names: &[&String]) {
+pub(super) fn keep_hosts(cluster: &mut Value, names: &[&String]) {
     if let Some(hosts) = cluster["spec"]["hosts"].as_array_mut() {
         hosts.retain(|host| names.iter().any(|name| host["name"] == name.as_str()));
     }

@@ -15,6 +15,7 @@ mod create;
 mod ctrl_c;
 mod damage;
 mod delete;
+mod delete_node;
 mod edits;
 mod ha;
 mod host_down;
@@ -130,6 +131,13 @@ pub(crate) const ALL: &[Scenario] = &[
         limit: Duration::from_mins(8),
         in_ci: true,
         run: add_nodes::run,
+    },
+    Scenario {
+        name: "delete-node",
+        about: "a worker and a control plane leave a cluster that goes on, and their hosts are as before",
+        limit: Duration::from_mins(10),
+        in_ci: true,
+        run: delete_node::run,
     },
     Scenario {
         name: "bastion",

@@ -3,6 +3,8 @@
 
 mod check;
 mod close_for_joins;
+mod delete_node;
+mod drain;
 mod join_worker;
 mod pause_for_services;
 mod remove_node_files;
@@ -14,7 +16,12 @@ mod wait_for_nodes;
 
 use kk_engine::Task;
 
-use crate::{BuildError, capability::Capability, findings::Findings, inputs::Inputs};
+use crate::{
+    BuildError,
+    capability::Capability,
+    findings::Findings,
+    inputs::{Inputs, Leaving},
+};
 
 /// Every node.
 pub(crate) struct Nodes;
@@ -40,6 +47,15 @@ impl Capability for Nodes {
             set_labels::task(inputs),
             close_for_joins::task(inputs),
         ])
+    }
+
+    fn leave(&self, inputs: &Inputs, leaving: &Leaving) -> Vec<Task> {
+        let hosts: Vec<_> = inputs.spec.nodes().into_iter().filter(|host| leaving.has(host)).collect();
+        // A node that is gone for good cannot end its pods.
+        let drained = hosts.iter().filter(|_| !leaving.gone);
+        let mut tasks: Vec<Task> = drained.map(|host| drain::task(inputs, host, leaving)).collect();
+        tasks.extend(hosts.iter().map(|host| delete_node::task(inputs, host, leaving)));
+        tasks
     }
 
     fn remove(&self, inputs: &Inputs) -> Vec<Task> {

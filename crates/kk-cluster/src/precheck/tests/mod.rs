@@ -41,7 +41,7 @@ async fn findings_with(spec: &Spec, facts: impl FnOnce(&str) -> Facts) -> Vec<(S
     let mut inputs = session.create_inputs(&fresh).await.unwrap();
     let facts = facts(&inputs.pki.ca_sum());
     inputs.presence.insert("node1", crate::inputs::Presence::Probed(&facts));
-    inputs.state = crate::inputs::api_host(spec, &inputs.presence).1;
+    inputs.state = crate::inputs::api_host(spec.control_planes(), &inputs.presence).1;
     let findings = precheck(&capabilities(spec), &inputs);
     findings.into_iter().map(|finding| (finding.severity, finding.message)).collect()
 }

@@ -1,0 +1,21 @@
+# Moves the pods of $node to other nodes, as their PodDisruptionBudgets allow within $seconds. With $force, pods that
+# nobody starts again go, too, and after that time budgets do not count. Otherwise the node takes pods again.
+# shellcheck disable=SC2154 # node, seconds and force stand before this script
+drain() { # OPTION...
+    kubectl drain "$node" --ignore-daemonsets --delete-emptydir-data "$@" >drained 2>drain.err
+}
+if kubectl get node "$node" -o name >/dev/null 2>get.err; then
+    if [ -n "$force" ]; then
+        drain --force --timeout="${seconds}s" || drain --force --disable-eviction --timeout=60s || {
+            cat drain.err >&2
+            kk_fail "its pods do not end: $(grep . drain.err | tail -n 1)"
+        }
+    elif ! drain --timeout="${seconds}s"; then
+        kubectl uncordon "$node" >/dev/null
+        cat drain.err >&2
+        kk_fail "its pods cannot be moved: $(grep -E 'cannot delete|annot evict|error' drain.err | tail -n 1)"
+    fi
+elif ! grep -q '(NotFound)' get.err; then
+    cat get.err >&2
+    kk_fail "the API does not say whether the node is there: $(tail -n 1 get.err)"
+fi

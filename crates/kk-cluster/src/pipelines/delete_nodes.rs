@@ -1,0 +1,152 @@
+//! `kk delete node`.
+
+use kk_config::{Host, Role};
+use kk_engine::{CONTROL, Module, Pipeline, Task};
+
+use super::delete_cluster;
+use crate::{
+    capabilities::nodes::Nodes,
+    capability::{Capabilities, Capability as _},
+    findings::Findings,
+    inputs::{Inputs, Leaving},
+    slots,
+};
+
+/// The cluster lets the hosts go, then each of them is cleaned as a delete of the cluster would do it. Afterwards the others
+/// forget them: that is the pipeline of `kk add nodes` without them.
+pub(crate) fn pipeline(inputs: &Inputs, leaving: &Leaving) -> Pipeline {
+    let capabilities: Capabilities = delete_cluster::capabilities(inputs.spec);
+    let mut modules = vec![Module::new("leave", Nodes.leave(inputs, leaving))];
+    for capability in capabilities {
+        let tasks = capability.remove(inputs).into_iter().map(|task| after_leaving(task, leaving));
+        modules.push(Module::new(capability.name(), tasks.collect()));
+    }
+    Pipeline::new(modules).outside(inputs.outside().map(|host| host.name.clone()))
+}
+
+/// Nothing is removed from a host before the cluster has let it go, and this machine keeps what is the cluster's.
+fn after_leaving(mut task: Task, leaving: &Leaving) -> Task {
+    task.hosts.retain(|host, _| host != CONTROL);
+    for (host, work) in &mut task.hosts {
+        if leaving.names.contains(host) {
+            work.needs.push(slots::left_slot(host));
+        }
+    }
+    task
+}
+
+/// What speaks against letting these hosts go.
+pub(crate) fn findings(inputs: &Inputs, leaving: &Leaving, found: &mut Findings) {
+    for host in inputs.spec.hosts.iter().filter(|host| leaving.has(host)) {
+        if host.has_role(&Role::Etcd) {
+            found.error(
+                host,
+                "it is a member of etcd",
+                "members cannot be taken out of a running etcd yet; a host without etcd can leave",
+            );
+        }
+        let endpoint = &inputs.spec.control_plane_endpoint;
+        if host.has_role(&Role::ControlPlane) && endpoint.address == Some(host.internal_address) {
+            found.error(
+                host,
+                "the name of the API leads to it",
+                "set spec.controlPlaneEndpoint.address to another control plane's, and run kk create cluster first",
+            );
+        }
+    }
+    for (role, what) in [(Role::ControlPlane, "control plane"), (Role::Worker, "worker")] {
+        let all: Vec<&Host> = inputs.spec.hosts.iter().filter(|host| host.has_role(&role)).collect();
+        if !all.is_empty() && all.iter().all(|host| leaving.has(host)) {
+            found.error(
+                None,
+                format!("the cluster would have no {what} any more"),
+                "add another one first, or delete the whole cluster (kk delete cluster)",
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use kk_engine::PlannedTask;
+
+    use super::*;
+    use crate::{
+        Delete,
+        pipelines::add_nodes::tests::{ANSWERED, probed, spec},
+        testing,
+    };
+
+    /// What is planned when these leave a cluster of two control planes, the first with etcd, and two workers.
+    async fn planned(names: &[&str], gone: bool, absent: &[&str]) -> Delete {
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec(), directory.path());
+        let mut probed = probed(&session, Some(ANSWERED)).await;
+        for facts in probed.facts.values_mut() {
+            facts.owned = vec!["made\t/etc/systemd/system/kubelet.service"].into();
+        }
+        for name in absent {
+            probed.facts.remove(*name);
+            probed.failures.insert((*name).to_owned(), kk_engine::Failure::new("no route to host"));
+        }
+        let leaving = Leaving {
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
+            force: false,
+            gone,
+            drain_timeout: Duration::from_mins(1),
+        };
+        session.plan_leave(&probed, &leaving).await.unwrap()
+    }
+
+    fn tasks(tasks: &[PlannedTask], host: &str) -> Vec<String> {
+        tasks.iter().filter(|task| task.host == host).map(|task| task.task.clone()).collect()
+    }
+
+    #[tokio::test]
+    async fn only_the_node_that_leaves_changes() {
+        let delete = planned(&["n4"], false, &[]).await;
+        assert_eq!(delete.findings, []);
+        let changes = delete.plan.changes();
+        let of_node = tasks(&changes, "n4");
+        assert_eq!(of_node[..2], ["drain_n4", "delete_node_n4"]);
+        assert!(of_node.contains(&"stop_kubelet".to_owned()) && of_node.contains(&"restore_host".to_owned()));
+        assert!(changes.iter().all(|task| task.host == "n4"), "{changes:?}");
+    }
+
+    #[tokio::test]
+    async fn a_host_that_is_gone_is_not_asked_for_anything() {
+        let delete = planned(&["n4"], true, &["n4"]).await;
+        assert_eq!(tasks(&delete.plan.changes(), "n4"), ["delete_node_n4"]);
+    }
+
+    #[tokio::test]
+    async fn what_the_cluster_cannot_do_without_stays() {
+        for (names, said) in [
+            (&["n1"][..], "it is a member of etcd"),
+            (&["n1"], "the name of the API leads to it"),
+            (&["n1", "n3"], "the cluster would have no control plane any more"),
+            (&["n2", "n4"], "the cluster would have no worker any more"),
+        ] {
+            let delete = planned(names, false, &[]).await;
+            let found: Vec<_> = delete.findings.iter().map(|finding| finding.message.as_str()).collect();
+            assert!(found.contains(&said), "{names:?}: {found:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_that_the_file_does_not_have_is_refused_with_those_that_it_has() {
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec(), directory.path());
+        let leaving = Leaving {
+            names: ["n9".to_owned()].into(),
+            force: false,
+            gone: false,
+            drain_timeout: Duration::ZERO,
+        };
+        let error = session.plan_leave(&testing::fresh(&spec()), &leaving).await.err().unwrap();
+        assert_eq!(error.to_string(), "the file has no host n9");
+        assert!(error.hint().unwrap().contains("n1, n2, n3, n4"));
+    }
+}

@@ -1,0 +1,83 @@
+//! `kk delete node`: nodes leave a cluster that goes on without them.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use kk_cluster::{Leaving, Options, Probed, Session, Settings};
+use kk_engine::{Failure, Summary};
+
+use crate::args::DeleteNode;
+use crate::error::Error;
+use crate::exit::ExitStatus;
+use crate::printer::Printer;
+
+use super::{
+    load,
+    run::{Run, any_answered, name_left, refuse_without},
+};
+
+pub(super) async fn run(args: &DeleteNode, printer: &Printer) -> Result<ExitStatus, Error> {
+    Run::check_consent(&args.run, printer)?;
+    let input = load::input(Some(&args.filename), None)?;
+    let (session, mut run) = Run::start("delete node", input, settings(args), &args.run, printer)?;
+    let leaving = Leaving {
+        names: args.names.iter().cloned().collect(),
+        force: args.force,
+        gone: args.gone,
+        drain_timeout: Duration::from_secs(args.drain_timeout),
+    };
+    let result = delete(&session, &leaving, &mut run).await;
+    run.finish(result).await
+}
+
+/// In two rounds: the nodes leave, then the others forget them.
+async fn delete(session: &Session, leaving: &Leaving, run: &mut Run<'_>) -> Result<Option<Summary>, Error> {
+    let (name, names) = (&session.spec().name, leaving.names.iter().cloned().collect::<Vec<_>>().join(", "));
+    let probe = session.probe_for_create(run.stop_token(), |host| run.host_probed(host));
+    let probed = any_answered(run.unless_stopped(probe).await?)?;
+    let leave = run.unless_stopped(session.plan_leave(&probed, leaving)).await?;
+    let verdict = run.report_findings(&leave.findings);
+    let tasks = run.report_plan(&leave.plan);
+    refuse_without(&silent(&probed, leaving))?;
+    verdict?;
+    if run.is_dry_run() {
+        return Ok(None);
+    }
+    if !run.confirm(&format!("Remove {names} from cluster {name}?"), &tasks).await? {
+        return Ok(None);
+    }
+    run.execute(leave.plan).await?;
+
+    let rest = session.without(leaving)?;
+    let probe = rest.probe_for_create(run.stop_token(), |host| run.host_probed(host));
+    let probed = any_answered(run.unless_stopped(probe).await?)?;
+    let forget = run.unless_stopped(rest.plan_forget(&probed)).await?;
+    run.report_plan(&forget);
+    run.execute(forget).await?;
+    name_left(&probed)?;
+    Ok(Some(Summary {
+        message: format!("cluster {name} goes on without {names}"),
+        next: Some(format!("take {names} out of the file: the next create would add it again")),
+        ..Summary::default()
+    }))
+}
+
+/// Hosts that leave and did not answer: they cannot be cleaned, which the user must want.
+fn silent(probed: &Probed, leaving: &Leaving) -> BTreeMap<String, Failure> {
+    let silent = |(host, failure): (&String, &Failure)| {
+        let hint = failure.hint.iter().map(String::as_str);
+        let gone = "when the host is lost for good: --gone removes it from the cluster only";
+        let hint = Some(hint.chain([gone]).collect::<Vec<_>>().join("; "));
+        (host.clone(), Failure { hint, ..failure.clone() })
+    };
+    let leaves = |host: &String| !leaving.gone && leaving.names.contains(host);
+    probed.failures.iter().filter(|(host, _)| leaves(host)).map(silent).collect()
+}
+
+fn settings(args: &DeleteNode) -> Settings {
+    Settings {
+        workdir: args.run.workdir.clone(),
+        templates: None,
+        host_keys: args.run.host_key_checking.into(),
+        options: Options { remove_runtime: args.all, ..Options::default() },
+    }
+}

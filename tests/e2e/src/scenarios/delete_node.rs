@@ -1,0 +1,84 @@
+//! `kk delete node`: a worker and a control plane leave a cluster that goes on. Pods that cannot move keep their node, a host
+//! without power is removed as gone, and afterwards a create with the file that names the others finds nothing to do.
+
+use anyhow::{Result, bail, ensure};
+use serde_json::json;
+
+use super::add_nodes::keep_hosts;
+use crate::checks;
+use crate::context::Context;
+use crate::host_state;
+use crate::site::{Site, host_entry};
+
+/// A pod that nobody starts again.
+const LONELY: &str = "{apiVersion: v1, kind: Pod, metadata: {name: lonely}, spec: {nodeName: NODE, \
+                      containers: [{name: c, image: IMAGE}]}}";
+
+pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
+    let lab = Site::fresh(ctx, &ctx.dir.join("site"), 4, None)?;
+    let [first, control_plane, worker, other] = &lab.hosts[..] else { bail!("four hosts") };
+    let all = lab.variant("all", |cluster| {
+        cluster["spec"]["roleGroups"] =
+            json!({"etcd": [first], "control-plane": [first, control_plane], "worker": [worker, other]});
+    })?;
+    let before = host_state::of_all(ctx, &[control_plane.clone(), worker.clone()])?;
+    ctx.kk_ok(&all, "create", &[])?;
+
+    for (names, said) in [
+        (vec![first.as_str()], "member of etcd"),
+        (vec![worker, other], "no worker any more"),
+        (vec!["nobody"], "the file has no host nobody"),
+    ] {
+        let run = ctx.kk_nodes(&all, &[&["delete", "node"], &names[..]].concat())?;
+        ensure!(run.finished.code != Some(0), "{names:?} were removed");
+        run.expect_said(&[said])?;
+    }
+
+    lonely_pod_keeps_its_node(ctx, &all, worker)?;
+
+    // Killed in between: the next run goes on.
+    let words = ["delete", "node", worker, control_plane, "--all", "--force", "-y", "--output", "json"];
+    let mut killed = ctx.start("kk-delete-node-killed", ctx.kk_job(&all, &words))?;
+    ctx.await_task(&mut killed, "os/restore_host")?;
+    killed.signal(rustix::process::Signal::KILL)?;
+    drop(killed.wait()?);
+    ctx.kk_nodes(&all, &["delete", "node", worker, control_plane, "--all", "--force"])?.expect_code(0)?;
+    host_state::expect_restored(ctx, &before)?;
+
+    let mut rest = all.variant("rest", |cluster| {
+        keep_hosts(cluster, &[first, other]);
+        cluster["spec"]["roleGroups"] = json!({"etcd": [first], "control-plane": [first], "worker": [other]});
+    })?;
+    rest.hosts = vec![first.clone(), other.clone()];
+    checks::cluster_is_complete(ctx, &rest)?;
+    let again = ctx.kk_ok(&rest, "create", &[])?;
+    ensure!(again.events.finished()?.changed == 0, "a create without the removed nodes changed something");
+
+    // A worker comes back under its name, and then its host is lost.
+    let mut grown = all.variant("grown", |cluster| {
+        keep_hosts(cluster, &[first, worker, other]);
+        cluster["spec"]["roleGroups"] =
+            json!({"etcd": [first], "control-plane": [first], "worker": [worker, other]});
+        host_entry(cluster, worker)["timeout"] = json!(3);
+    })?;
+    grown.hosts = vec![first.clone(), worker.clone(), other.clone()];
+    ctx.kk_nodes(&grown, &["add", "nodes"])?.expect_code(0)?;
+    checks::cluster_is_complete(ctx, &grown)?;
+    ctx.run("power-cut", ctx.lab_job(&["down", "--host", worker]))?.ok()?;
+    ctx.kk_nodes(&grown, &["delete", "node", worker])?.expect_code(4)?.expect_said(&[worker, "--gone"])?;
+    ctx.kk_nodes(&grown, &["delete", "node", worker, "--gone"])?.expect_code(0)?;
+    checks::cluster_is_complete(ctx, &rest)
+}
+
+/// It is named, and the node takes pods again.
+fn lonely_pod_keeps_its_node(ctx: &Context<'_>, site: &Site, node: &str) -> Result<()> {
+    let coredns = ctx.kubectl_json(site, "-n kube-system get deployment coredns")?;
+    let image = checks::text(&coredns["spec"]["template"]["spec"]["containers"][0]["image"]);
+    ctx.apply(site, &LONELY.replace("NODE", node).replace("IMAGE", &image))?;
+    ctx.kk_nodes(site, &["delete", "node", node, "--drain-timeout", "20"])?
+        .expect_code(1)?
+        .expect_said(&["lonely", node])?;
+    let state = ctx.kubectl_json(site, &format!("get node {node}"))?;
+    ensure!(state["spec"]["unschedulable"] != true, "{node} takes no pods any more");
+    checks::nodes_are_ready(ctx, site)
+}
