@@ -56,6 +56,13 @@ pub(crate) const ALL: &[Scenario] = &[
         run: repair::run,
     },
     Scenario {
+        name: "some-damage",
+        about: "four of the damages of the scenario damage, repaired in the same way",
+        limit: Duration::from_mins(12),
+        in_ci: true,
+        run: damage::run_some,
+    },
+    Scenario {
         name: "shell-operator",
         about: "one kubectl apply starts the image with seven hooks, and each does its work",
         limit: Duration::from_mins(12),

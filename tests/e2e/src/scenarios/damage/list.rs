@@ -1,6 +1,7 @@
 //! The damages as data: what is broken on a running cluster, and what tells that it is whole again.
 
 /// One thing that is broken.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Damage {
     pub(super) name: &'static str,
     /// Where `breaks` and `whole` run, as shell text; `$K` is kubectl where there is a control plane.
