@@ -275,7 +275,8 @@ impl Session {
             add_nodes::findings(&inputs, &mut found);
         }
         identity::refuse_strangers(&inputs)?;
-        inputs.scope = Scope::Hosts(leaving.names.clone());
+        // Nothing is done on a host that is gone for good, also when it answers.
+        inputs.scope = Scope::Hosts(if leaving.gone { BTreeSet::new() } else { leaving.names.clone() });
         inputs.scope = delete_cluster::scope(&inputs);
         let plan = Plan::new(delete_nodes::pipeline(&inputs, leaving), &probed.facts)?;
         Ok(Delete { findings: found.0, plan })

@@ -35,11 +35,18 @@ async fn add(session: &Session, run: &mut Run<'_>) -> Result<Option<Summary>, Er
         return name_left(&probed).map(|()| None);
     }
     let names: Vec<&str> = add.joining.iter().map(|host| host.name.as_str()).collect();
-    let message = match names.as_slice() {
-        [] => format!("all nodes of the file are in cluster {}", session.spec().name),
-        names => format!("cluster {} has new nodes: {}", session.spec().name, names.join(", ")),
+    let cluster = &session.spec().name;
+    let (question, message) = match names.join(", ") {
+        names if names.is_empty() => (
+            "No node joins. Do the rest?".to_owned(),
+            format!("all nodes of the file are in cluster {cluster}"),
+        ),
+        names => (
+            format!("Add {names} to cluster {cluster}?"),
+            format!("cluster {cluster} has new nodes: {names}"),
+        ),
     };
-    if !run.confirm(&format!("Add {} to cluster {}?", names.join(", "), session.spec().name), &tasks).await? {
+    if !run.confirm(&question, &tasks).await? {
         return Ok(None);
     }
     let nodes = add.joining.iter().map(node).collect();
