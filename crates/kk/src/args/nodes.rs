@@ -38,8 +38,8 @@ const DELETE_EXAMPLES: &str = "\
 Examples:
   kk delete node node3 -f cluster.yaml             move its pods away, remove it, clean the host
   kk delete node node3 node4 -f cluster.yaml       one after the other
-  kk delete node node3 -f cluster.yaml --force     also pods that nobody starts again, and against their budgets
-  kk delete node node3 -f cluster.yaml --gone      its host is lost: remove it from the cluster only
+  kk delete node node3 -f cluster.yaml --force     also pods that cannot move
+  kk delete node node3 -f cluster.yaml --gone      its host is lost: only the cluster forgets it
 
 Take the node out of the file afterwards: the next create would add it again.";
 
