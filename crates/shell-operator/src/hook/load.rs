@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use tempfile::TempDir;
 
-use super::process::{ConfigTime, ask_for_config};
+use super::ask::{ConfigTime, ask_for_config};
 use super::{Body, Hook, ProgramFile, Source, discover};
 use crate::config::HookConfig;
 use crate::limiter::Limiter;
@@ -152,22 +152,14 @@ fn short(output: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
-
-    fn write(dir: &Path, name: &str, text: &str) {
-        let path = dir.join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, text).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    }
+    use crate::hook::testing::program;
 
     #[tokio::test]
     async fn hooks_are_loaded_in_the_order_of_their_paths() {
         let dir = tempfile::tempdir().unwrap();
         for name in ["b.sh", "a/x.sh", "c.sh"] {
-            write(dir.path(), name, "#!/bin/sh\necho '{\"configVersion\":\"v1\",\"onStartup\":1}'\n");
+            program(dir.path(), name, "#!/bin/sh\necho '{\"configVersion\":\"v1\",\"onStartup\":1}'\n");
         }
         let hooks = load_all(dir.path()).await.unwrap();
         let names: Vec<&str> = hooks.iter().map(|hook| &*hook.name).collect();
@@ -177,10 +169,10 @@ mod tests {
     #[tokio::test]
     async fn all_bad_hooks_are_reported_together() {
         let dir = tempfile::tempdir().unwrap();
-        write(dir.path(), "bad-config", "#!/bin/sh\necho 'configVersion: v1\nnope: 1'\n");
-        write(dir.path(), "fails", "#!/bin/sh\necho why >&2; exit 4\n");
-        write(dir.path(), "no-shebang", "echo\n");
-        write(dir.path(), "good", "#!/bin/sh\necho 'onStartup: 1'\n");
+        program(dir.path(), "bad-config", "#!/bin/sh\necho 'configVersion: v1\nnope: 1'\n");
+        program(dir.path(), "fails", "#!/bin/sh\necho why >&2; exit 4\n");
+        program(dir.path(), "no-shebang", "echo\n");
+        program(dir.path(), "good", "#!/bin/sh\necho 'onStartup: 1'\n");
         let error = load_all(dir.path()).await.unwrap_err().to_string();
         for expected in
             ["'bad-config' config: nope: is a forbidden", "'fails'", "stderr: why", "'no-shebang'"]
@@ -199,14 +191,14 @@ mod tests {
             )
         };
         for name in ["config", "contents", "gone", "same", "touched"] {
-            write(dir.path(), name, &text(1, ""));
+            program(dir.path(), name, &text(1, ""));
         }
         let loader = Loader::with_copies(dir.path(), tmp.path()).unwrap();
         let first = loader.load(&[]).await.unwrap();
-        write(dir.path(), "config", &text(2, ""));
-        write(dir.path(), "contents", &text(1, "other"));
-        write(dir.path(), "touched", &text(1, ""));
-        write(dir.path(), "new", &text(1, ""));
+        program(dir.path(), "config", &text(2, ""));
+        program(dir.path(), "contents", &text(1, "other"));
+        program(dir.path(), "touched", &text(1, ""));
+        program(dir.path(), "new", &text(1, ""));
         std::fs::remove_file(dir.path().join("gone")).unwrap();
         let second = loader.load(&first).await.unwrap();
         let kept = |hook: &&Arc<Hook>| first.iter().any(|known| Arc::ptr_eq(known, hook));
@@ -222,7 +214,7 @@ mod tests {
         );
         let asked = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap().lines().count();
         assert_eq!((asked("same.md"), asked("touched.md")), (1, 2), "only what may have changed is asked");
-        write(dir.path(), "same", "#!/bin/sh\nexit 3\n");
+        program(dir.path(), "same", "#!/bin/sh\nexit 3\n");
         assert!(loader.load(&second).await.is_err());
         let same = second.iter().find(|hook| &*hook.name == "same").unwrap();
         let same = same.program().unwrap();

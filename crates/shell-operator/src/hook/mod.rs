@@ -1,13 +1,18 @@
 //! Hooks: finding them, asking for their configuration, running them.
 
+mod ask;
 mod children;
 mod discovery;
 mod files;
 mod function;
 mod lines;
 mod load;
+mod output;
 mod process;
 mod source;
+mod start_error;
+#[cfg(test)]
+mod testing;
 mod usage;
 
 use std::path::PathBuf;

@@ -1,23 +1,19 @@
 //! Running a hook's program: its own process group, its output into the log, an end when time is up.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
-use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 
 use super::children::{self, Entry};
+use super::output::{copy_lines, finish};
+use super::start_error::explain;
 use super::{LineLog, usage};
 use crate::metrics::RunUsage;
 
-/// Most of a program's stderr that is kept for the error's text, in bytes.
-const KEPT_STDERR: usize = 8 * 1024;
-/// Longest line that is kept in memory, in bytes; the rest of a longer one is dropped.
-const LONGEST_LINE: usize = 2 << 20;
 /// Time between SIGTERM and SIGKILL.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
 /// How long output is read after the program has ended: children it left behind may hold the pipe open.
@@ -156,154 +152,15 @@ impl Program<'_> {
     }
 }
 
-/// What the system's error means for a hook's author.
-pub(super) fn explain(path: &Path, error: &std::io::Error) -> String {
-    let begin = std::fs::read(path).map(|bytes| bytes[..bytes.len().min(200)].to_vec()).unwrap_or_default();
-    let text = String::from_utf8_lossy(&begin);
-    let hint = match error.raw_os_error() {
-        Some(8) if text.trim_start().starts_with("#!") => {
-            "hint: the first line must begin with '#!'; remove the blank lines or spaces before it"
-        }
-        Some(8) if text.is_empty() => "hint: the file is empty",
-        Some(8) => "hint: it is neither a script that begins with '#!' nor a program for this machine",
-        Some(13) => "hint: chmod +x it; for a ConfigMap volume set defaultMode: 0755",
-        Some(2) if path.exists() && text.contains("\r\n") => {
-            "hint: its lines end in CR LF, so the interpreter is not found; convert it to LF"
-        }
-        Some(2) if path.exists() && !interpreter_exists(&text) => {
-            "hint: the interpreter in its first line does not exist"
-        }
-        _ => return error.to_string(),
-    };
-    format!("{error}; {hint}")
-}
-
-/// Whether the program that `#!` names is there; a program for this machine has none.
-fn interpreter_exists(text: &str) -> bool {
-    let line = text.strip_prefix("#!").and_then(|rest| rest.lines().next());
-    line.and_then(|line| line.split_whitespace().next()).is_none_or(|program| Path::new(program).exists())
-}
-
-/// Logs the lines of `pipe` until its end, or until nobody wants more, and returns the end of its text.
-async fn copy_lines(pipe: impl AsyncRead + Unpin, mut log: LineLog, no_more: CancellationToken) -> String {
-    let mut reader = BufReader::new(pipe);
-    let (mut line, mut kept) = (Vec::new(), Vec::new());
-    loop {
-        let read = tokio::select! {
-            read = read_line(&mut reader, &mut line) => read,
-            () = no_more.cancelled() => Ok(false),
-        };
-        let end_of_line = read.unwrap_or(false);
-        if end_of_line || !line.is_empty() {
-            log.line(&String::from_utf8_lossy(&line));
-            kept.extend_from_slice(&line);
-            kept.push(b'\n');
-        }
-        if !end_of_line {
-            break;
-        }
-        if kept.len() > 2 * KEPT_STDERR {
-            kept.drain(..kept.len() - KEPT_STDERR);
-        }
-        line.clear();
-    }
-    log.flush();
-    String::from_utf8_lossy(&kept[kept.len().saturating_sub(KEPT_STDERR)..]).trim().to_owned()
-}
-
-/// Reads up to the end of the line. False when the stream ended before.
-async fn read_line(reader: &mut (impl AsyncBufReadExt + Unpin), line: &mut Vec<u8>) -> std::io::Result<bool> {
-    loop {
-        let buffer = reader.fill_buf().await?;
-        if buffer.is_empty() {
-            return Ok(false);
-        }
-        let end = memchr::memchr(b'\n', buffer);
-        let length = end.unwrap_or(buffer.len());
-        line.extend_from_slice(&buffer[..length.min(LONGEST_LINE.saturating_sub(line.len()))]);
-        let used = end.map_or(length, |end| end + 1);
-        reader.consume(used);
-        if end.is_some() {
-            return Ok(true);
-        }
-    }
-}
-
-async fn finish(copier: Option<tokio::task::JoinHandle<String>>) -> String {
-    match copier {
-        Some(copier) => copier.await.unwrap_or_default(),
-        None => String::new(),
-    }
-}
-
-/// How long a hook may take to print its configuration.
-#[derive(Clone, Copy)]
-pub(super) struct ConfigTime {
-    /// After this time a warning says what is waited for.
-    pub(super) expected: Duration,
-    /// After this time the hook is ended.
-    pub(super) longest: Duration,
-}
-
-/// Runs `path --config` and returns what it printed on stdout, or why it failed.
-pub(super) async fn ask_for_config(
-    path: &Path,
-    directory: &Path,
-    time: ConfigTime,
-) -> Result<String, String> {
-    let mut command = Command::new(path);
-    command
-        .arg(OsStr::new("--config"))
-        .current_dir(directory)
-        .envs(old_hooks_dir(directory))
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let (child, entry) = children::spawn(&mut command).map_err(|error| explain(path, &error))?;
-    let slow = async {
-        tokio::time::sleep(time.expected).await;
-        tracing::warn!(hook = path.display().to_string(), "--config takes longer than {:?}", time.expected);
-        std::future::pending().await
-    };
-    let answer = async {
-        tokio::select! {
-            output = child.wait_with_output() => output,
-            never = slow => never,
-        }
-    };
-    let output = tokio::time::timeout(time.longest, answer).await;
-    if let Ok(Ok(_)) = &output {
-        entry.waited_for();
-    }
-    match output {
-        Err(_) => Err(format!("it did not answer --config within {:?}", time.longest)),
-        Ok(Err(error)) => Err(error.to_string()),
-        Ok(Ok(output)) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        Ok(Ok(output)) => {
-            let text =
-                |bytes: &[u8]| String::from_utf8_lossy(&bytes[..bytes.len().min(4096)]).trim().to_owned();
-            let (out, err) = (text(&output.stdout), text(&output.stderr));
-            Err(format!("--config ended with {}\nstdout: {out}\nstderr: {err}", output.status))
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use rstest::rstest;
 
     use super::*;
     use crate::hook::Labels;
+    use crate::hook::output::KEPT_STDERR;
+    use crate::hook::testing::program;
     use crate::log::{Format, Level, Logger};
-
-    fn script(dir: &Path, text: &str) -> PathBuf {
-        let path = dir.join("hook");
-        std::fs::write(&path, text).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-        path
-    }
 
     async fn run(
         text: &str,
@@ -311,7 +168,7 @@ mod tests {
         stop: &CancellationToken,
     ) -> Result<Ended, ProcessError> {
         let dir = tempfile::tempdir().unwrap();
-        let path = script(dir.path(), text);
+        let path = program(dir.path(), "hook", text);
         let logger = Logger::new(Format::Json, false, Level::Error, Box::new(std::io::sink()));
         let log = || LineLog::new(logger.clone(), &Labels::new(), "stdout", false);
         let environment = vec![("GIVEN", PathBuf::from("value"))];
@@ -359,19 +216,6 @@ mod tests {
             stop.cancel();
         });
         assert!(matches!(ended, Err(ProcessError::Stopped)));
-    }
-
-    #[tokio::test]
-    async fn a_configuration_may_take_longer_than_expected_but_not_for_ever() {
-        let dir = tempfile::tempdir().unwrap();
-        let ask = async |text: &str, longest| {
-            let path = script(dir.path(), text);
-            ask_for_config(&path, dir.path(), ConfigTime { expected: Duration::ZERO, longest }).await
-        };
-        let slow = ask("#!/bin/sh\nsleep 0.5\necho configVersion: v1\n", Duration::from_mins(1)).await;
-        assert_eq!(slow.as_deref(), Ok("configVersion: v1\n"));
-        let hangs = ask("#!/bin/sh\nsleep 100\n", Duration::from_millis(200)).await;
-        assert_eq!(hangs.unwrap_err(), "it did not answer --config within 200ms");
     }
 
     #[tokio::test]

@@ -4,9 +4,10 @@
 
 mod execute;
 mod operation;
+mod parse;
 
 #[doc(hidden)]
 pub use execute::{PatchError, Patcher};
-#[doc(hidden)]
-pub use operation::parse;
 pub use operation::{Action, Operation, Propagation};
+#[doc(hidden)]
+pub use parse::parse;
