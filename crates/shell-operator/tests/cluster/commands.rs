@@ -1,10 +1,9 @@
 //! Commands that ask a running operator, and those for people who write hooks.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 
 use crate::control_plane::shared;
-use crate::operator::{Setup, run_program};
+use crate::operator::{Setup, run_program, write_program};
 
 #[test]
 fn queues_hooks_snapshots_and_the_log_level_can_be_seen_and_changed() {
@@ -67,8 +66,7 @@ fn hooks_can_be_checked_and_run_without_a_cluster() {
     let text = "#!/bin/bash\nif [ \"$1\" = --config ]; then echo 'configVersion: v1'; echo 'onStartup: 1'; exit; fi\n\
         jq -r '.[0].binding' $BINDING_CONTEXT_PATH\necho '{\"name\":\"m\",\"set\":1}' > $METRICS_PATH\n\
         echo '{operation: Delete, kind: Pod, namespace: ns, name: p}' > $KUBERNETES_PATCH_PATH\n";
-    fs::write(&hook, text).unwrap();
-    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&hook, text);
     let (code, text) = run_program(&["validate", "."], dir.path());
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("hook.sh: OnStartup:1") && text.contains("1 hooks are fine"), "{text}");
@@ -78,7 +76,7 @@ fn hooks_can_be_checked_and_run_without_a_cluster() {
     for expected in ["msg=onStartup", "metric: m Set(1.0)", "patch: Delete ns/Pod/p"] {
         assert!(text.contains(expected), "{expected} is missing in:\n{text}");
     }
-    fs::write(&hook, "#!/bin/bash\necho 'nope: 1'\n").unwrap();
+    write_program(&hook, "#!/bin/bash\necho 'nope: 1'\n");
     let (code, text) = run_program(&["validate", "."], dir.path());
     assert_eq!(code, Some(1));
     assert!(text.contains("load hook 'hook.sh' config: nope: is a forbidden property"), "{text}");

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -231,9 +230,17 @@ pub(crate) fn hook_text(out: &Path, name: &str, config: &str, body: &str) -> Str
     )
 }
 
+/// A hook that is run at once. Another process writes it: a file that this one has open, if only in a child that another
+/// test is about to start, cannot be run (execve(2), ETXTBSY).
 pub(crate) fn write_program(path: &Path, text: &str) {
-    fs::write(path, text).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut writer = Command::new("sh")
+        .args(["-c", "cat >\"$1\" && chmod 755 \"$1\"", "sh"])
+        .arg(path)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    writer.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    assert!(writer.wait().unwrap().success());
 }
 
 pub(crate) fn signal(pid: u32, name: &str) {

@@ -1,7 +1,8 @@
 //! The program itself, without a cluster.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt;
+use std::ffi::OsStr;
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -69,12 +70,24 @@ impl Program {
 }
 
 /// A file with the directories above it. A mode that begins with `->` is the target of a link.
+///
+/// Another process writes it: a file that this one has open, if only in a child that another case is about to start, cannot
+/// be run (execve(2), ETXTBSY).
 pub(crate) fn make_file(path: &Path, text: &str, mode: &str) -> Result<(), String> {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     if let Some(target) = mode.strip_prefix("->") {
         return std::os::unix::fs::symlink(target, path).map_err(|error| error.to_string());
     }
-    std::fs::write(path, text).map_err(|error| error.to_string())?;
-    let mode = u32::from_str_radix(mode, 8).map_err(|error| format!("{mode}: {error}"))?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).map_err(|error| error.to_string())
+    let mut writer = Command::new("sh")
+        .args(["-c", "cat >\"$1\" && chmod \"$2\" \"$1\"", "sh"])
+        .args([path.as_os_str(), OsStr::new(mode)])
+        .stdin(Stdio::piped())
+        .spawn()
+        .map_err(|error| error.to_string())?;
+    writer.stdin.take().unwrap().write_all(text.as_bytes()).map_err(|error| error.to_string())?;
+    if writer.wait().unwrap().success() {
+        Ok(())
+    } else {
+        Err(format!("cannot write {} with mode {mode}", path.display()))
+    }
 }
