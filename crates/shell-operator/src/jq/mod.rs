@@ -74,7 +74,8 @@ impl Filter {
         Ok(Self { source: source.to_owned(), program: Program::Jq(Box::new(compiled)) })
     }
 
-    /// A function in place of a program. It sees whole objects, and nothing bounds the time that it takes.
+    /// A function in place of a program. It sees whole objects, and nothing bounds the time that it takes: it could only be
+    /// ended with its thread.
     pub fn function(function: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
         Self { source: ".".to_owned(), program: Program::Function(Arc::new(function)) }
     }
@@ -308,6 +309,19 @@ mod tests {
         let error = run(1_000_000_000).unwrap_err().to_string();
         assert!(error.starts_with("jqFilter failed: it did not end within "), "{error}");
         assert_eq!(run(1000), Ok(b"1000".to_vec()));
+    }
+
+    /// Its author can end it; nobody else can, so it is run to its end.
+    #[test]
+    fn what_bounds_programs_does_not_bound_functions() {
+        assert!(apply("last(repeat(.))", "null").is_err());
+        let function = Filter::function(|_| (1..=6_000_000_u64).filter(|n| n % 2 == 0).count().into());
+        assert_eq!(function.filter_result(Val::Null), Ok(b"3000000".to_vec()));
+        let panics = Filter::function(|_| panic!("no"));
+        assert_eq!(
+            panics.filter_result(Val::Null),
+            Err(JqError::Run("the function panicked: no".to_owned()))
+        );
     }
 
     #[test]
