@@ -222,10 +222,19 @@ impl Session {
     /// # Errors
     /// The plan cannot be built.
     pub async fn plan_add(&self, probed: &Probed) -> Result<Create, BuildError> {
+        self.plan_within(probed, add_nodes::scope).await
+    }
+
+    /// What a create does, but for the hosts of a scope, in a cluster that runs as the file says.
+    async fn plan_within(
+        &self,
+        probed: &Probed,
+        scope: impl FnOnce(&Inputs<'_>) -> Scope,
+    ) -> Result<Create, BuildError> {
         let mut inputs = self.create_inputs(probed).await?;
         let mut found = Findings::default();
         add_nodes::findings(&inputs, &mut found);
-        inputs.scope = add_nodes::scope(&inputs);
+        inputs.scope = scope(&inputs);
         self.plan(inputs, found, probed).await
     }
 
@@ -282,14 +291,13 @@ impl Session {
         Ok(Delete { findings: found.0, plan })
     }
 
-    /// The plan by which the hosts of the file forget those that have left: nothing joins.
+    /// The plan by which the hosts of the file forget those that have left: nothing joins. What speaks against it is what
+    /// speaks against adding nodes: a control plane that is silent now must not be taken for one that was never made.
     ///
     /// # Errors
     /// The plan cannot be built.
-    pub async fn plan_forget(&self, probed: &Probed) -> Result<Plan, BuildError> {
-        let mut inputs = self.create_inputs(probed).await?;
-        inputs.scope = Scope::Hosts(BTreeSet::new());
-        Ok(Plan::new(create_cluster::pipeline(&inputs)?, &probed.facts)?)
+    pub async fn plan_forget(&self, probed: &Probed) -> Result<Create, BuildError> {
+        self.plan_within(probed, |_| Scope::Hosts(BTreeSet::new())).await
     }
 
     /// The same cluster without some of its hosts.

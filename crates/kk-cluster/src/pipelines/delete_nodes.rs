@@ -5,8 +5,7 @@ use kk_engine::{CONTROL, Module, Pipeline, Task};
 
 use super::delete_cluster;
 use crate::{
-    capabilities::nodes::Nodes,
-    capability::{Capabilities, Capability as _},
+    capability::Capabilities,
     findings::Findings,
     inputs::{Inputs, Leaving},
     slots,
@@ -16,20 +15,21 @@ use crate::{
 /// forget them: that is the pipeline of `kk add nodes` without them.
 pub(crate) fn pipeline(inputs: &Inputs, leaving: &Leaving) -> Pipeline {
     let capabilities: Capabilities = delete_cluster::capabilities(inputs.spec);
-    let mut modules = vec![Module::new("leave", Nodes.leave(inputs, leaving))];
+    let leave = capabilities.iter().flat_map(|capability| capability.leave(inputs, leaving)).collect();
+    let mut modules = vec![Module::new("leave", leave)];
     for capability in capabilities {
-        let tasks = capability.remove(inputs).into_iter().map(|task| after_leaving(task, leaving));
+        let tasks = capability.remove(inputs).into_iter().map(|task| after_leaving(inputs, task, leaving));
         modules.push(Module::new(capability.name(), tasks.collect()));
     }
     Pipeline::new(modules).outside(inputs.outside().map(|host| host.name.clone()))
 }
 
-/// Nothing is removed from a host before the cluster has let it go, and this machine keeps what is the cluster's.
-fn after_leaving(mut task: Task, leaving: &Leaving) -> Task {
+/// Nothing is removed from a node before the cluster has let it go, and this machine keeps what is the cluster's.
+fn after_leaving(inputs: &Inputs, mut task: Task, leaving: &Leaving) -> Task {
     task.hosts.retain(|host, _| host != CONTROL);
-    for (host, work) in &mut task.hosts {
-        if leaving.names.contains(host) {
-            work.needs.push(slots::left_slot(host));
+    for node in inputs.spec.nodes().into_iter().filter(|node| leaving.has(node)) {
+        if let Some(work) = task.hosts.get_mut(&node.name) {
+            work.needs.push(slots::left_slot(&node.name));
         }
     }
     task
@@ -91,13 +91,16 @@ mod tests {
             probed.facts.remove(*name);
             probed.failures.insert((*name).to_owned(), kk_engine::Failure::new("no route to host"));
         }
-        let leaving = Leaving {
+        session.plan_leave(&probed, &leaving(names, gone)).await.unwrap()
+    }
+
+    fn leaving(names: &[&str], gone: bool) -> Leaving {
+        Leaving {
             names: names.iter().map(|name| (*name).to_owned()).collect(),
             force: false,
             gone,
             drain_timeout: Duration::from_mins(1),
-        };
-        session.plan_leave(&probed, &leaving).await.unwrap()
+        }
     }
 
     fn tasks(tasks: &[PlannedTask], host: &str) -> Vec<String> {
@@ -137,17 +140,54 @@ mod tests {
         }
     }
 
+    /// A host that is no node has nothing to leave, and is refused with its reason.
+    #[tokio::test]
+    async fn a_host_with_etcd_alone_is_refused_with_its_reason() {
+        let spec = testing::spec(
+            "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {name: t}\nspec:\n  hosts:\n  \
+             - {name: a, address: 192.0.2.1}\n  - {name: b, address: 192.0.2.2}\n  \
+             roleGroups: {etcd: [b], control-plane: [a], worker: [a]}\n",
+        );
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec.clone(), directory.path());
+        let mut probed = testing::fresh(&spec);
+        for facts in probed.facts.values_mut() {
+            facts.owned = vec!["made\t/etc/etcd.env"].into();
+        }
+        let delete = session.plan_leave(&probed, &leaving(&["b"], false)).await.unwrap();
+        assert!(delete.findings.iter().any(|finding| finding.message == "it is a member of etcd"));
+    }
+
+    /// The second round: what is silent then is not taken for a cluster that is not there.
+    #[tokio::test]
+    async fn the_others_forget_a_node_only_in_a_cluster_that_answers() {
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec(), directory.path());
+        let rest = session.without(&leaving(&["n3", "n4"], false)).unwrap();
+        for (absent, refused) in [(&[][..], false), (&["n1"], true)] {
+            let mut probed = probed(&session, Some(ANSWERED)).await;
+            for name in ["n3", "n4"].iter().chain(absent) {
+                probed.facts.remove(*name);
+            }
+            for name in absent {
+                probed.failures.insert((*name).to_owned(), kk_engine::Failure::new("no route to host"));
+            }
+            let forget = rest.plan_forget(&probed).await.unwrap();
+            let is_error = |finding: &&kk_engine::Finding| finding.severity == kk_engine::Severity::Error;
+            let errors: Vec<_> = forget.findings.iter().filter(is_error).collect();
+            assert_eq!(!forget.needed.is_empty() && !errors.is_empty(), refused, "{errors:?}");
+            assert!(refused || errors.is_empty(), "{errors:?}");
+            let joins = forget.plan.changes().into_iter().any(|task| task.task.starts_with("join"));
+            assert!(!joins);
+        }
+    }
+
     #[tokio::test]
     async fn a_name_that_the_file_does_not_have_is_refused_with_those_that_it_has() {
         let directory = tempfile::tempdir().unwrap();
         let session = testing::session(spec(), directory.path());
-        let leaving = Leaving {
-            names: ["n9".to_owned()].into(),
-            force: false,
-            gone: false,
-            drain_timeout: Duration::ZERO,
-        };
-        let error = session.plan_leave(&testing::fresh(&spec()), &leaving).await.err().unwrap();
+        let error =
+            session.plan_leave(&testing::fresh(&spec()), &leaving(&["n9"], false)).await.err().unwrap();
         assert_eq!(error.to_string(), "the file has no host n9");
         assert!(error.hint().unwrap().contains("n1, n2, n3, n4"));
     }

@@ -12,13 +12,18 @@ async fn stop_lets_running_operations_end_and_begins_nothing() {
     let options = Options::default();
     let stop = options.stop.clone();
     let tasks = vec![
-        Task::new("long", "").on("a", script("touch $KK_ROOT/begun; sleep 2; echo long >>$KK_ROOT/log")),
+        // Its directory is in that of the batch, which is told of the stop by a file.
+        Task::new("long", "").on(
+            "a",
+            script(
+                "touch $KK_ROOT/begun; until [ -e ../stop ]; do sleep 0.05; done; echo long >>$KK_ROOT/log",
+            ),
+        ),
         Task::new("next", "").on("a", log("next")),
     ];
     let begun = is_there(host.path("begun"));
     tokio::spawn(async move {
         begun.await;
-        tokio::time::sleep(Duration::from_millis(300)).await;
         stop.cancel();
     });
     let ran = run(tasks, &[&host], options).await;
@@ -71,7 +76,6 @@ async fn cancel_ends_running_operations_at_once() {
     let begun = is_there(host.path("begun"));
     tokio::spawn(async move {
         begun.await;
-        tokio::time::sleep(Duration::from_millis(300)).await;
         cancel.cancel();
     });
     let ran = run(tasks, &[&host], options).await;

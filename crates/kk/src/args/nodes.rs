@@ -68,7 +68,7 @@ pub struct DeleteNode {
     pub gone: bool,
 
     /// How long the pods of a node may take to move
-    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub drain_timeout: u64,
 
     #[command(flatten)]

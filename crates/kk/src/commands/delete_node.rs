@@ -51,8 +51,11 @@ async fn delete(session: &Session, leaving: &Leaving, run: &mut Run<'_>) -> Resu
     let probe = rest.probe_for_create(run.stop_token(), |host| run.host_probed(host));
     let probed = any_answered(run.unless_stopped(probe).await?)?;
     let forget = run.unless_stopped(rest.plan_forget(&probed)).await?;
-    run.report_plan(&forget);
-    run.execute(forget).await?;
+    let verdict = run.report_findings(&forget.findings);
+    run.report_plan(&forget.plan);
+    refuse_without(&forget.needed)?;
+    verdict?;
+    run.execute(forget.plan).await?;
     name_left(&probed)?;
     Ok(Some(Summary {
         message: format!("cluster {name} goes on without {names}"),

@@ -14,6 +14,23 @@ use crate::site::{Site, host_entry};
 const LONELY: &str = "{apiVersion: v1, kind: Pod, metadata: {name: lonely}, spec: {nodeName: NODE, \
                       containers: [{name: c, image: IMAGE}]}}";
 
+/// A pod on the node that no drain may evict.
+const BUDGET: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: kept}
+spec:
+  selector: {matchLabels: {app: kept}}
+  template:
+    metadata: {labels: {app: kept}}
+    spec: {nodeSelector: {kubernetes.io/hostname: NODE}, containers: [{name: c, image: IMAGE}]}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: kept}
+spec: {maxUnavailable: 0, selector: {matchLabels: {app: kept}}}
+";
+
 pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     let lab = Site::fresh(ctx, &ctx.dir.join("site"), 4, None)?;
     let [first, control_plane, worker, other] = &lab.hosts[..] else { bail!("four hosts") };
@@ -34,14 +51,14 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
         run.expect_said(&[said])?;
     }
 
-    lonely_pod_keeps_its_node(ctx, &all, worker)?;
+    pods_that_cannot_move_keep_their_node(ctx, &all, worker)?;
 
     // Killed in between: the next run goes on.
     let words = ["delete", "node", worker, control_plane, "--all", "--force", "-y", "--output", "json"];
     let mut killed = ctx.start("kk-delete-node-killed", ctx.kk_job(&all, &words))?;
     ctx.await_task(&mut killed, "os/restore_host")?;
     killed.signal(rustix::process::Signal::KILL)?;
-    drop(killed.wait()?);
+    ensure!(killed.wait()?.code.is_none(), "kk had ended before it could be killed");
     ctx.kk_nodes(&all, &["delete", "node", worker, control_plane, "--all", "--force"])?.expect_code(0)?;
     host_state::expect_restored(ctx, &before)?;
 
@@ -70,15 +87,22 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     checks::cluster_is_complete(ctx, &rest)
 }
 
-/// It is named, and the node takes pods again.
-fn lonely_pod_keeps_its_node(ctx: &Context<'_>, site: &Site, node: &str) -> Result<()> {
+/// One that nobody starts again, and one that a budget keeps: each is named, and the node takes pods again. Both go by
+/// `--force`, which comes later.
+fn pods_that_cannot_move_keep_their_node(ctx: &Context<'_>, site: &Site, node: &str) -> Result<()> {
     let coredns = ctx.kubectl_json(site, "-n kube-system get deployment coredns")?;
     let image = checks::text(&coredns["spec"]["template"]["spec"]["containers"][0]["image"]);
-    ctx.apply(site, &LONELY.replace("NODE", node).replace("IMAGE", &image))?;
-    ctx.kk_nodes(site, &["delete", "node", node, "--drain-timeout", "20"])?
-        .expect_code(1)?
-        .expect_said(&["lonely", node])?;
-    let state = ctx.kubectl_json(site, &format!("get node {node}"))?;
-    ensure!(state["spec"]["unschedulable"] != true, "{node} takes no pods any more");
-    checks::nodes_are_ready(ctx, site)
+    for (pod, objects) in [("kept", BUDGET), ("lonely", LONELY)] {
+        ctx.apply(site, &objects.replace("NODE", node).replace("IMAGE", &image))?;
+        if pod == "kept" {
+            ctx.kubectl(site, "rollout status deployment kept --timeout=60s")?;
+        }
+        ctx.kk_nodes(site, &["delete", "node", node, "--drain-timeout", "20"])?
+            .expect_code(1)?
+            .expect_said(&[pod, node])?;
+        let state = ctx.kubectl_json(site, &format!("get node {node}"))?;
+        ensure!(state["spec"]["unschedulable"] != true, "{node} takes no pods any more");
+        checks::nodes_are_ready(ctx, site)?;
+    }
+    Ok(())
 }

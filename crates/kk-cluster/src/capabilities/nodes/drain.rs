@@ -59,6 +59,14 @@ mod tests {
     }
 
     #[test]
+    fn the_pod_that_a_budget_keeps_is_named() {
+        let keeps = "echo 'error when evicting pods/\"web-1\": Cannot evict pod as it would violate the budget.' >&2\n\
+                     echo 'error: unable to drain node n4: global timeout reached: 9s' >&2; exit 1";
+        let (ok, said, _) = drain("exit 0", keeps, "");
+        assert!(!ok && said.contains("web-1"), "{said}");
+    }
+
+    #[test]
     fn with_force_budgets_count_only_for_a_while() {
         let budget = "case $* in *disable-eviction*) ;; *) exit 1 ;; esac";
         let (ok, _, calls) = drain("exit 0", budget, "yes");

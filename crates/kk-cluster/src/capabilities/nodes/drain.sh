@@ -13,7 +13,9 @@ if kubectl get node "$node" -o name >/dev/null 2>get.err; then
     elif ! drain --timeout="${seconds}s"; then
         kubectl uncordon "$node" >/dev/null
         cat drain.err >&2
-        kk_fail "its pods cannot be moved: $(grep -E 'cannot delete|annot evict|error' drain.err | tail -n 1)"
+        # The last line of a drain that ran out of time names no pod.
+        cause=$(grep -E 'cannot delete|annot evict' drain.err | sort -u | tail -n 1)
+        kk_fail "its pods cannot be moved: ${cause:-$(tail -n 1 drain.err)}"
     fi
 elif ! grep -q '(NotFound)' get.err; then
     cat get.err >&2
