@@ -21,6 +21,8 @@ pub(crate) const ADMIN_CONF: &str = "/etc/kubernetes/admin.conf";
 
 /// Directory of what kk notes about the cluster on its nodes.
 pub(crate) const NOTES: &str = "/etc/kubernetes/kubekey";
+/// A join of this node has begun, and has not been seen through to its end.
+pub(crate) const JOINING: &str = "/etc/kubernetes/kubekey/joining";
 
 /// What a script needs to speak to the API as the administrator. kubectl's cache goes with the script's directory.
 pub(crate) const KUBECTL: &str = "export KUBECONFIG=/etc/kubernetes/admin.conf KUBECACHEDIR=$PWD/cache\n";

@@ -219,6 +219,14 @@ impl Requirements {
         self.ready.iter().filter_map(workload).collect()
     }
 
+    /// Why nodes do not become ready, when a setting says so.
+    pub(crate) fn never_ready(&self) -> Option<&'static str> {
+        self.ready.iter().find_map(|ready| match ready {
+            Ready::Never(why) => Some(*why),
+            Ready::Workload(_) | Ready::StaticPods(_) => None,
+        })
+    }
+
     /// Programs that run as static pods on every control plane.
     pub(crate) fn static_pods(&self) -> Vec<&'static str> {
         let programs = |ready: &Ready| match ready {

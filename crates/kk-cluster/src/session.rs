@@ -7,7 +7,8 @@ use std::{
 };
 
 use futures::future::join_all;
-use kk_config::{Host, PrivateKey, Secret, Spec};
+use kk_artifact::Component;
+use kk_config::{Arch, Host, PrivateKey, Secret, Spec};
 use kk_connector::{Connection, HostKeyPolicy, LocalConnection, SshConfig, SshConnection};
 use kk_engine::{Facts, Failure, Finding, Owner, Plan, ProbeSpec};
 use tokio_util::sync::CancellationToken;
@@ -18,6 +19,7 @@ use crate::{
     ca_copy,
     capabilities::{
         control_plane,
+        nodes::record_joins,
         os::{identity, other_run},
         runtime,
         versions::of_cluster,
@@ -235,6 +237,9 @@ impl Session {
         let mut found = Findings::default();
         add_nodes::findings(&inputs, &mut found);
         inputs.scope = scope(&inputs);
+        let wanted = programs_of_hosts(&inputs);
+        inputs.programs.retain(|program, _| wanted.contains(program));
+        add_nodes::name_sick_neighbours(&inputs, &mut found);
         self.plan(inputs, found, probed).await
     }
 
@@ -246,7 +251,8 @@ impl Session {
         let kept = control_plane::renewal::kept(&inputs);
         let plan = Plan::new(create_cluster::pipeline(&inputs)?, &probed.facts)?;
         let (needed, certificates) = (precheck::needed(&inputs), Certificates { kept });
-        let joining = inputs.joining().into_iter().cloned().collect();
+        let new = |host: &&Host| record_joins::is_unfinished(&inputs, host);
+        let joining = inputs.nodes().into_iter().map(|(host, _)| host).filter(new).cloned().collect();
         Ok(Create { findings, plan, notes, needed, certificates, joining })
     }
 
@@ -334,13 +340,7 @@ impl Session {
         };
         let pki = Pki::open(&directory, &spec.etcd_hosts(), &spec.control_planes(), copy)?;
         let mut inputs = self.inputs(probed, pki, Scope::All, &capabilities)?;
-        let wanted: Vec<_> = inputs
-            .hosts()
-            .into_iter()
-            .flat_map(|(host, _)| inputs.requirements.programs[&host.name].iter().map(move |of| (host, of.1)))
-            .map(|(host, component)| (component, inputs.arch(host)))
-            .collect();
-        inputs.programs = self.artifacts.programs(&inputs.versions, wanted).await?;
+        inputs.programs = self.artifacts.programs(&inputs.versions, programs_of_hosts(&inputs)).await?;
         Ok(inputs)
     }
 
@@ -388,6 +388,15 @@ impl Session {
         inputs.requirements = requirements(capabilities, &inputs)?;
         Ok(inputs)
     }
+}
+
+/// The programs that the hosts of the scope need.
+fn programs_of_hosts(inputs: &Inputs) -> BTreeSet<(Component, Arch)> {
+    let of_host = |(host, _): (&Host, &Facts)| {
+        let programs = inputs.requirements.programs[&host.name].iter();
+        programs.map(|(_, component)| (*component, inputs.arch(host))).collect::<Vec<_>>()
+    };
+    inputs.hosts().into_iter().flat_map(of_host).collect()
 }
 
 fn connection(host: &Host, host_keys: HostKeyPolicy) -> Arc<dyn Connection> {

@@ -123,6 +123,11 @@ pub(crate) fn nodes_registered_slot() -> SlotKey {
     cluster("nodes_registered")
 }
 
+/// Nodes have the labels and taints of the file.
+pub(crate) fn labels_set_slot() -> SlotKey {
+    cluster("labels_set")
+}
+
 /// All nodes are registered, and their kubelets had time to read the Services.
 pub(crate) fn nodes_take_pods_slot() -> SlotKey {
     cluster("nodes_take_pods")

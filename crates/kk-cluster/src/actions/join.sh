@@ -2,6 +2,8 @@
 # No kubelet runs meanwhile: one without a kubeconfig would take the token that kubeadm writes down first, get credentials
 # by itself, and report a node that is Ready, which kubeadm refuses.
 # shellcheck disable=SC2154 # ignored stands before this script
+mkdir -p /etc/kubernetes/kubekey
+: >/etc/kubernetes/kubekey/joining
 systemctl stop kubelet.service 2>/dev/null || :
 conf=/etc/kubernetes/kubelet.conf
 pem=$(sed -n 's/^ *client-certificate: *//p' $conf 2>/dev/null | head -n 1)

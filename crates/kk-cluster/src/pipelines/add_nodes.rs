@@ -1,7 +1,7 @@
 //! `kk add nodes`.
 
 use crate::{
-    capabilities::control_plane,
+    capabilities::{control_plane, nodes::record_joins},
     findings::Findings,
     inputs::{Inputs, Scope},
 };
@@ -9,8 +9,17 @@ use crate::{
 /// What a create does, for the nodes of the file that are not in the cluster. The hosts that are in it learn their names, and
 /// the cluster gets what depends on the number of nodes; nothing restarts there and nothing is repaired.
 pub(crate) fn scope(inputs: &Inputs) -> Scope {
-    let is_new = |host: &&kk_config::Host| host.is_node() && !inputs.has_joined(host);
+    let is_new = |host: &&kk_config::Host| host.is_node() && record_joins::is_unfinished(inputs, host);
     Scope::Hosts(inputs.spec.hosts.iter().filter(is_new).map(|host| host.name.clone()).collect())
+}
+
+/// Nodes that are left as they are although they are not Ready.
+pub(crate) fn name_sick_neighbours(inputs: &Inputs, found: &mut Findings) {
+    let sick =
+        |host: &&kk_config::Host| host.is_node() && inputs.facts(host).is_some() && !inputs.is_ready(host);
+    for host in inputs.outside().filter(sick).filter(|_| inputs.state.answered) {
+        found.warning(Some(host), "it is not Ready, and stays as it is", "kk create cluster repairs it");
+    }
 }
 
 /// What speaks against adding nodes, beyond what speaks against a create.
@@ -37,7 +46,7 @@ pub(super) mod tests {
     use crate::{
         Create, Probed,
         cluster_state::{API, INITIALISED},
-        kubeadm,
+        host_layout, kubeadm,
         session::Session,
         testing,
     };
@@ -129,6 +138,33 @@ pub(super) mod tests {
         );
         assert!(tasks("n3").contains(&"join_control_plane".to_owned()));
         assert!(tasks("n4").contains(&"join_worker".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn a_node_whose_join_was_not_seen_through_to_its_end_is_still_new() {
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec(), directory.path());
+        for marked in [true, false] {
+            let mut probed = probed(&session, Some(ANSWERED)).await;
+            for name in ["n3", "n4"] {
+                joined(probed.facts.get_mut(name).unwrap());
+            }
+            if marked {
+                let n4 = probed.facts.get_mut("n4").unwrap();
+                n4.files.insert(host_layout::JOINING.into(), FileFact::default());
+            }
+            let add = session.plan_add(&probed).await.unwrap();
+            let names: Vec<_> = add.joining.iter().map(|host| host.name.as_str()).collect();
+            assert_eq!(names, if marked { vec!["n4"] } else { vec![] });
+            let tasks: Vec<_> = add.plan.changes().into_iter().map(|task| (task.host, task.task)).collect();
+            let has = |host: &str, task: &str| tasks.contains(&(host.to_owned(), task.to_owned()));
+            assert!(!has("n4", "join_worker"), "{tasks:?}");
+            assert_eq!(has("n4", "record_joins"), marked, "{tasks:?}");
+            assert!(!marked || has("n1", "wait_until_ready"), "{tasks:?}");
+            let sick: Vec<_> =
+                add.findings.iter().filter(|finding| finding.message.contains("not Ready")).collect();
+            assert_eq!(sick.len(), if marked { 3 } else { 4 }, "{sick:?}");
+        }
     }
 
     #[tokio::test]

@@ -38,13 +38,15 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
         .expect_code(5)?
         .expect_said(&["also changes settings of the cluster"])?;
 
-    // Killed while the new nodes join: the next run goes on.
+    // Killed while the new nodes join, and again before they are seen to be Ready: the next run goes on.
     let words = ["add", "nodes", "-y", "--output", "json"];
-    let mut killed = ctx.start("kk-add-nodes-killed", ctx.kk_job(&after, &words))?;
-    ctx.await_task(&mut killed, "nodes/join_worker")?;
-    killed.signal(Signal::KILL)?;
-    let killed = KkRun::of(killed)?;
-    ensure!(killed.finished.code.is_none(), "kk had ended before it could be killed");
+    for (job, task) in [("kk-killed-1", "nodes/join_worker"), ("kk-killed-2", "verify/wait_until_ready")] {
+        let mut killed = ctx.start(job, ctx.kk_job(&after, &words))?;
+        ctx.await_task(&mut killed, task)?;
+        killed.signal(Signal::KILL)?;
+        let killed = KkRun::of(killed)?;
+        ensure!(killed.finished.code.is_none(), "kk had ended before it could be killed in {task}");
+    }
     let added = ctx.kk_nodes(&after, &["add", "nodes"])?;
     added.expect_code(0)?;
 

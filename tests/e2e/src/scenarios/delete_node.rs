@@ -54,12 +54,14 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     pods_that_cannot_move_keep_their_node(ctx, &all, worker)?;
 
     // Killed in between: the next run goes on.
-    let words = ["delete", "node", worker, control_plane, "--all", "--force", "-y", "--output", "json"];
-    let mut killed = ctx.start("kk-delete-node-killed", ctx.kk_job(&all, &words))?;
+    let words = ["delete", "node", worker, control_plane, "--all", "--force", "--drain-timeout", "20"];
+    let silent = [&words[..], &["-y", "--output", "json"]].concat();
+    let mut killed = ctx.start("kk-delete-node-killed", ctx.kk_job(&all, &silent))?;
     ctx.await_task(&mut killed, "os/restore_host")?;
     killed.signal(rustix::process::Signal::KILL)?;
     ensure!(killed.wait()?.code.is_none(), "kk had ended before it could be killed");
-    ctx.kk_nodes(&all, &["delete", "node", worker, control_plane, "--all", "--force"])?.expect_code(0)?;
+    ctx.kk_nodes(&all, &words)?.expect_code(0)?;
+    ctx.kubectl(&all, "delete deployment/kept poddisruptionbudget/kept")?;
     host_state::expect_restored(ctx, &before)?;
 
     let mut rest = all.variant("rest", |cluster| {

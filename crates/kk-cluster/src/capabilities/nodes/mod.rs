@@ -7,6 +7,7 @@ mod delete_node;
 mod drain;
 mod join_worker;
 mod pause_for_services;
+pub(crate) mod record_joins;
 mod remove_node_files;
 mod rollout;
 mod set_labels;
@@ -14,12 +15,14 @@ mod start_kubelet;
 mod update_kubelet_settings;
 mod wait_for_nodes;
 
-use kk_engine::Task;
+use kk_config::Host;
+use kk_engine::{ProbeSpec, Task};
 
 use crate::{
     BuildError,
     capability::Capability,
     findings::Findings,
+    host_layout::JOINING,
     inputs::{Inputs, Leaving},
 };
 
@@ -31,6 +34,10 @@ impl Capability for Nodes {
         "nodes"
     }
 
+    fn asks(&self, _inputs: &Inputs, _host: &Host, probe: &mut ProbeSpec) {
+        probe.files.insert(JOINING.to_owned());
+    }
+
     fn findings(&self, inputs: &Inputs, found: &mut Findings) {
         check::findings(inputs, found);
     }
@@ -38,7 +45,7 @@ impl Capability for Nodes {
     /// Labels and taints are there before the first pods come; those that others gave stay.
     fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
         let rollout = rollout::of_kubelets(inputs)?;
-        Ok(vec![
+        let mut tasks = vec![
             join_worker::task(inputs),
             update_kubelet_settings::task(inputs, &rollout)?,
             start_kubelet::task(inputs, &rollout)?,
@@ -46,7 +53,11 @@ impl Capability for Nodes {
             pause_for_services::task(inputs),
             set_labels::task(inputs),
             close_for_joins::task(inputs),
-        ])
+        ];
+        if inputs.requirements.never_ready().is_some() {
+            tasks.push(record_joins::task(inputs));
+        }
+        Ok(tasks)
     }
 
     fn leave(&self, inputs: &Inputs, leaving: &Leaving) -> Vec<Task> {

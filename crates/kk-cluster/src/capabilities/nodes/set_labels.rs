@@ -18,16 +18,17 @@ const CONTROL_PLANE: [&str; 2] =
 pub(super) fn task(inputs: &Inputs) -> Task {
     let task = Task::new("set_labels", "Set labels and taints");
     let lacking = lacking(inputs);
-    if lacking.is_empty() {
-        return task;
-    }
     let first = &inputs.api_host.name;
+    if lacking.is_empty() {
+        return task.on(first, HostWork::default().provides(slots::labels_set_slot()));
+    }
     let set = ForJoined::new(inputs, move |nodes| {
         Command::new("set labels and taints", script(&lacking, nodes)).transient_on("connection refused")
     });
     let mut work = HostWork::new(vec![Box::new(set)])
         .needs(slots::initialised_slot())
-        .needs(slots::node_tools_slot(first));
+        .needs(slots::node_tools_slot(first))
+        .provides(slots::labels_set_slot());
     for (host, _) in inputs.nodes() {
         work = work.after(slots::joined_slot(&host.name));
     }

@@ -6,9 +6,7 @@ mod wait_until_ready;
 use kk_engine::Task;
 
 use crate::{
-    capability::Capability,
-    inputs::Inputs,
-    requirements::{Ready, Workload},
+    capabilities::nodes::record_joins, capability::Capability, inputs::Inputs, requirements::Workload,
 };
 
 /// Nodes Ready, the workloads of all capabilities available, and every node reaches the pods and the Service of CoreDNS.
@@ -20,10 +18,7 @@ impl Capability for Verify {
     }
 
     fn skipped(&self, inputs: &Inputs) -> Option<&'static str> {
-        inputs.requirements.ready.iter().find_map(|ready| match ready {
-            Ready::Never(why) => Some(*why),
-            Ready::Workload(_) | Ready::StaticPods(_) => None,
-        })
+        inputs.requirements.never_ready()
     }
 
     /// Left out only when the probe saw all of it and nothing has changed since.
@@ -31,7 +26,7 @@ impl Capability for Verify {
         if !changes && is_ready(inputs) {
             return Vec::new();
         }
-        vec![wait_until_ready::task(inputs), ask_pods::task(inputs)]
+        vec![wait_until_ready::task(inputs), ask_pods::task(inputs), record_joins::task(inputs)]
     }
 }
 
@@ -42,6 +37,6 @@ fn is_ready(inputs: &Inputs) -> bool {
         let name = path.split_once('/').map_or(*path, |(_, name)| name);
         state.is_available(&format!("{namespace}/{name}"))
     };
-    inputs.nodes().iter().all(|(host, _)| inputs.is_ready(host))
+    inputs.nodes().iter().all(|(host, facts)| inputs.is_ready(host) && !record_joins::is_marked(facts))
         && inputs.requirements.workloads().iter().all(available)
 }

@@ -1,0 +1,35 @@
+//! Record that nodes have joined.
+
+use kk_config::Host;
+use kk_engine::{Facts, HostWork, Task, actions::Command};
+
+use crate::{host_layout::JOINING, inputs::Inputs, slots};
+
+/// Whether a node still has the mark of a join that has not been seen through to its end.
+pub(crate) fn is_marked(facts: &Facts) -> bool {
+    facts.files.contains_key(JOINING)
+}
+
+/// Whether something is left to do before the node is like the others: it is to join, or a run that ended early has left it
+/// with the mark. The control plane at which the API is asked is there.
+pub(crate) fn is_unfinished(inputs: &Inputs, host: &Host) -> bool {
+    let has_mark = inputs.facts(host).is_some_and(is_marked);
+    has_mark || host.name != inputs.api_host.name && !inputs.has_joined(host)
+}
+
+/// A join writes a mark before its first change. It goes last: after the labels, and where nodes become Ready, after that. So
+/// a run that comes after one that was killed in between does the rest, and waits for the node.
+pub(crate) fn task(inputs: &Inputs) -> Task {
+    let mut task = Task::new("record_joins", "Record that nodes have joined");
+    for (host, _) in inputs.nodes().into_iter().filter(|(host, _)| is_unfinished(inputs, host)) {
+        let done = Command::new("record that the node has joined", format!("rm -f {JOINING}"));
+        let mut work = HostWork::new(vec![Box::new(done)])
+            .needs(slots::joined_slot(&host.name))
+            .needs(slots::labels_set_slot());
+        if inputs.requirements.never_ready().is_none() {
+            work = work.needs(slots::pod_addresses_slot().key());
+        }
+        task = task.on(&host.name, work);
+    }
+    task
+}
