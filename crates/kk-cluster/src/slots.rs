@@ -113,6 +113,11 @@ pub(crate) fn drained_slot(name: &str) -> SlotKey {
     host("drained", name)
 }
 
+/// The member of etcd of a host that leaves is out of the list.
+pub(crate) fn member_removed_slot(name: &str) -> SlotKey {
+    host("member_removed", name)
+}
+
 /// The cluster does not count on the host any more.
 pub(crate) fn left_slot(name: &str) -> SlotKey {
     host("left", name)

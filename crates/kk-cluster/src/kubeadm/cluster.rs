@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kk_config::{EncryptionAlgorithm, Host};
+use kk_config::{EncryptionAlgorithm, Host, Spec};
 use serde_json::{Value, json};
 
 use super::{api_version, is_v1beta4};
@@ -11,14 +11,16 @@ use crate::{
     inputs::Inputs,
 };
 
+/// Where API servers find the members of etcd.
+pub(crate) fn etcd_endpoints(spec: &Spec) -> Vec<String> {
+    let endpoint = |host: &&Host| format!("https://{}:{}", host.internal_address, spec.etcd.port);
+    spec.etcd_hosts().iter().map(endpoint).collect()
+}
+
 /// With the names of these control planes in the certificates of API servers.
 pub(super) fn cluster_configuration(inputs: &Inputs, control_planes: &[&Host]) -> Value {
     let (spec, kubernetes) = (inputs.spec, &inputs.spec.kubernetes);
-    let etcd: Vec<String> = spec
-        .etcd_hosts()
-        .iter()
-        .map(|host| format!("https://{}:{}", host.internal_address, spec.etcd.port))
-        .collect();
+    let etcd = etcd_endpoints(spec);
     let mut document = json!({
         "apiVersion": api_version(inputs),
         "kind": "ClusterConfiguration",

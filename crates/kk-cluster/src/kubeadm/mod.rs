@@ -19,8 +19,12 @@ use cluster::cluster_configuration;
 use kube_proxy::kube_proxy_configuration;
 use kubelet::kubelet_configuration;
 
+pub(crate) use cluster::etcd_endpoints;
 pub(crate) use join::{discovery_kubeconfig, join_document};
-pub(crate) use notes::{cluster_document, control_plane_documents, kube_proxy_documents, kubelet_document};
+pub(crate) use notes::{
+    cluster_document, control_plane_documents, control_plane_documents_with, kube_proxy_documents,
+    kubelet_document,
+};
 pub(crate) use preflight::ignored_checks;
 pub(crate) use token::{DESCRIPTION, Token, token_secret};
 

@@ -5,16 +5,29 @@ use kk_config::Host;
 use serde_json::Value;
 
 use super::{cluster_configuration, documents, kube_proxy_configuration, kubelet_configuration};
-use crate::inputs::Inputs;
+use crate::{inputs::Inputs, kubeadm};
 
 /// The settings of one control plane. Of all control planes it names this one only, so that one more changes nothing for it.
 pub(crate) fn control_plane_documents(inputs: &Inputs, host: &Host) -> String {
-    sorted([cluster(inputs, &[host]), kube_proxy_configuration(inputs)])
+    control_plane_documents_with(inputs, host, kubeadm::etcd_endpoints(inputs.spec))
+}
+
+/// The same, with other members of etcd than the file's.
+pub(crate) fn control_plane_documents_with(inputs: &Inputs, host: &Host, etcd: Vec<String>) -> String {
+    let mut cluster = cluster(inputs, &[host]);
+    cluster["etcd"]["external"]["endpoints"] = etcd.into();
+    sort_sets(&mut cluster);
+    sorted([cluster, kube_proxy_configuration(inputs)])
 }
 
 /// The settings from which kube-proxy's objects are made.
 pub(crate) fn kube_proxy_documents(inputs: &Inputs) -> String {
-    sorted([cluster(inputs, &[]), kube_proxy_configuration(inputs)])
+    let mut cluster = cluster(inputs, &[]);
+    // What concerns the control plane alone is no reason to apply them again.
+    if let Value::Object(fields) = &mut cluster {
+        fields.retain(|name, _| !["etcd", "apiServer", "controllerManager", "scheduler"].contains(&&**name));
+    }
+    sorted([cluster, kube_proxy_configuration(inputs)])
 }
 
 /// The settings of the cluster, by which further control planes join.
@@ -24,12 +37,17 @@ pub(crate) fn cluster_document(inputs: &Inputs) -> String {
 
 fn cluster(inputs: &Inputs, control_planes: &[&Host]) -> Value {
     let mut cluster = cluster_configuration(inputs, control_planes);
+    sort_sets(&mut cluster);
+    cluster
+}
+
+/// The order of what is a set says nothing.
+fn sort_sets(cluster: &mut Value) {
     for set in ["/etcd/external/endpoints", "/apiServer/certSANs"] {
         if let Some(Value::Array(values)) = cluster.pointer_mut(set) {
             values.sort_by_key(ToString::to_string);
         }
     }
-    cluster
 }
 
 /// The kubelet's settings for all nodes.

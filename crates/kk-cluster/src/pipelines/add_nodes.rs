@@ -1,7 +1,7 @@
 //! `kk add nodes`.
 
 use crate::{
-    capabilities::{control_plane, nodes::record_joins},
+    capabilities::{control_plane, etcd::membership, nodes::record_joins},
     findings::Findings,
     inputs::{Inputs, Scope},
 };
@@ -9,7 +9,9 @@ use crate::{
 /// What a create does, for the nodes of the file that are not in the cluster. The hosts that are in it learn their names, and
 /// the cluster gets what depends on the number of nodes; nothing restarts there and nothing is repaired.
 pub(crate) fn scope(inputs: &Inputs) -> Scope {
-    let is_new = |host: &&kk_config::Host| host.is_node() && record_joins::is_unfinished(inputs, host);
+    let is_new = |host: &&kk_config::Host| {
+        host.is_node() && record_joins::is_unfinished(inputs, host) || membership::is_new(inputs, host)
+    };
     Scope::Hosts(inputs.spec.hosts.iter().filter(is_new).map(|host| host.name.clone()).collect())
 }
 
@@ -45,6 +47,7 @@ pub(super) mod tests {
 
     use crate::{
         Create, Probed,
+        capabilities::etcd::DATA,
         cluster_state::{API, INITIALISED},
         host_layout, kubeadm,
         session::Session,
@@ -95,6 +98,7 @@ pub(super) mod tests {
             assert!(!File::text(path, text).check(first).is_needed());
         }
         first.reply(&INITIALISED, "yes");
+        first.reply(&DATA, "yes");
         match api {
             Some(api) => first.reply(&API, api),
             None => first.time_out(&API),

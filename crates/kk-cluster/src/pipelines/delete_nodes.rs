@@ -5,6 +5,7 @@ use kk_engine::{CONTROL, Module, Pipeline, Task};
 
 use super::delete_cluster;
 use crate::{
+    capabilities::etcd::remove_member,
     capability::Capabilities,
     findings::Findings,
     inputs::{Inputs, Leaving},
@@ -24,12 +25,13 @@ pub(crate) fn pipeline(inputs: &Inputs, leaving: &Leaving) -> Pipeline {
     Pipeline::new(modules).outside(inputs.outside().map(|host| host.name.clone()))
 }
 
-/// Nothing is removed from a node before the cluster has let it go, and this machine keeps what is the cluster's.
+/// Nothing is removed from a host before the cluster has let it go, and this machine keeps what is the cluster's.
 fn after_leaving(inputs: &Inputs, mut task: Task, leaving: &Leaving) -> Task {
     task.hosts.retain(|host, _| host != CONTROL);
-    for node in inputs.spec.nodes().into_iter().filter(|node| leaving.has(node)) {
-        if let Some(work) = task.hosts.get_mut(&node.name) {
-            work.needs.push(slots::left_slot(&node.name));
+    let leaves = |host: &&Host| leaving.has(host) && (host.is_node() || host.has_role(&Role::Etcd));
+    for host in inputs.spec.hosts.iter().filter(leaves) {
+        if let Some(work) = task.hosts.get_mut(&host.name) {
+            work.needs.push(slots::left_slot(&host.name));
         }
     }
     task
@@ -38,13 +40,6 @@ fn after_leaving(inputs: &Inputs, mut task: Task, leaving: &Leaving) -> Task {
 /// What speaks against letting these hosts go.
 pub(crate) fn findings(inputs: &Inputs, leaving: &Leaving, found: &mut Findings) {
     for host in inputs.spec.hosts.iter().filter(|host| leaving.has(host)) {
-        if host.has_role(&Role::Etcd) {
-            found.error(
-                host,
-                "it is a member of etcd",
-                "members cannot be taken out of a running etcd yet; a host without etcd can leave",
-            );
-        }
         let endpoint = &inputs.spec.control_plane_endpoint;
         if host.has_role(&Role::ControlPlane) && endpoint.address == Some(host.internal_address) {
             found.error(
@@ -54,6 +49,7 @@ pub(crate) fn findings(inputs: &Inputs, leaving: &Leaving, found: &mut Findings)
             );
         }
     }
+    remove_member::findings(inputs, leaving, found);
     for (role, what) in [(Role::ControlPlane, "control plane"), (Role::Worker, "worker")] {
         let all: Vec<&Host> = inputs.spec.hosts.iter().filter(|host| host.has_role(&role)).collect();
         if !all.is_empty() && all.iter().all(|host| leaving.has(host)) {
@@ -70,11 +66,12 @@ pub(crate) fn findings(inputs: &Inputs, leaving: &Leaving, found: &mut Findings)
 mod tests {
     use std::time::Duration;
 
-    use kk_engine::PlannedTask;
+    use kk_engine::{PlannedTask, Severity};
 
     use super::*;
     use crate::{
         Delete,
+        capabilities::etcd::{DATA, HEALTHY},
         pipelines::add_nodes::tests::{ANSWERED, probed, spec},
         testing,
     };
@@ -118,6 +115,37 @@ mod tests {
         assert!(changes.iter().all(|task| task.host == "n4"), "{changes:?}");
     }
 
+    /// Three control planes with etcd, of which the last leaves.
+    #[tokio::test]
+    async fn a_member_of_etcd_leaves_when_the_others_go_on_without_it() {
+        let host = |n| format!("  - {{name: n{n}, address: 192.0.2.{n}}}\n");
+        let hosts = (1..5).map(host).collect::<Vec<_>>().concat();
+        let spec = testing::spec(&format!(
+            "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {{name: t}}\nspec:\n  hosts:\n{hosts}  \
+             roleGroups: {{etcd: [n1, n2, n3], control-plane: [n1, n2, n3], worker: [n4]}}\n"
+        ));
+        for (healthy, refused) in
+            [(&["n1", "n2", "n3"][..], false), (&["n1", "n2"], false), (&["n1", "n3"], true)]
+        {
+            let directory = tempfile::tempdir().unwrap();
+            let session = testing::session(spec.clone(), directory.path());
+            let mut probed = probed(&session, Some(ANSWERED)).await;
+            for (name, facts) in &mut probed.facts {
+                facts.owned = vec!["made\t/etc/systemd/system/kubelet.service"].into();
+                facts.reply(&DATA, "yes");
+                facts.reply(&HEALTHY, if healthy.contains(&name.as_str()) { "yes" } else { "no" });
+            }
+            let delete = session.plan_leave(&probed, &leaving(&["n3"], false)).await.unwrap();
+            let errors = delete.findings.iter().filter(|finding| finding.severity == Severity::Error);
+            assert_eq!(errors.count() > 0, refused, "{healthy:?}: {:?}", delete.findings);
+            let of_node = tasks(&delete.plan.changes(), "n3");
+            assert!(
+                of_node.contains(&"remove_member_n3".to_owned())
+                    && of_node.contains(&"remove_node_files".to_owned())
+            );
+        }
+    }
+
     #[tokio::test]
     async fn a_host_that_is_gone_is_not_asked_for_anything() {
         for absent in [&["n4"][..], &[]] {
@@ -129,7 +157,7 @@ mod tests {
     #[tokio::test]
     async fn what_the_cluster_cannot_do_without_stays() {
         for (names, said) in [
-            (&["n1"][..], "it is a member of etcd"),
+            (&["n1"][..], "the cluster would have no member of etcd any more"),
             (&["n1"], "the name of the API leads to it"),
             (&["n1", "n3"], "the cluster would have no control plane any more"),
             (&["n2", "n4"], "the cluster would have no worker any more"),
@@ -140,9 +168,8 @@ mod tests {
         }
     }
 
-    /// A host that is no node has nothing to leave, and is refused with its reason.
     #[tokio::test]
-    async fn a_host_with_etcd_alone_is_refused_with_its_reason() {
+    async fn a_host_with_the_only_member_of_etcd_stays() {
         let spec = testing::spec(
             "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {name: t}\nspec:\n  hosts:\n  \
              - {name: a, address: 192.0.2.1}\n  - {name: b, address: 192.0.2.2}\n  \
@@ -155,7 +182,7 @@ mod tests {
             facts.owned = vec!["made\t/etc/etcd.env"].into();
         }
         let delete = session.plan_leave(&probed, &leaving(&["b"], false)).await.unwrap();
-        assert!(delete.findings.iter().any(|finding| finding.message == "it is a member of etcd"));
+        assert!(delete.findings.iter().any(|finding| finding.message.contains("no member of etcd")));
     }
 
     /// The second round: what is silent then is not taken for a cluster that is not there.

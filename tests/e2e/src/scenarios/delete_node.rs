@@ -42,7 +42,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     ctx.kk_ok(&all, "create", &[])?;
 
     for (names, said) in [
-        (vec![first.as_str()], "member of etcd"),
+        (vec![first.as_str()], "no member of etcd any more"),
         (vec![worker, other], "no worker any more"),
         (vec!["nobody"], "the file has no host nobody"),
     ] {

@@ -17,6 +17,7 @@ mod damage;
 mod delete;
 mod delete_node;
 mod edits;
+mod etcd_members;
 mod ha;
 mod host_down;
 mod identity;
@@ -145,6 +146,13 @@ pub(crate) const ALL: &[Scenario] = &[
         limit: Duration::from_mins(10),
         in_ci: true,
         run: delete_node::run,
+    },
+    Scenario {
+        name: "etcd-members",
+        about: "etcd grows from one member to three and loses one; data, API servers and other nodes go on",
+        limit: Duration::from_mins(12),
+        in_ci: false,
+        run: etcd_members::run,
     },
     Scenario {
         name: "bastion",

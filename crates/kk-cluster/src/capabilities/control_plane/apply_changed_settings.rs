@@ -1,20 +1,25 @@
 //! Apply changed settings to the control planes that run already.
 
-use kk_config::{ControlPlaneEndpoint, Host};
-use kk_engine::{Action, HostWork, Task, actions::Command};
+use kk_config::{ControlPlaneEndpoint, Host, Role};
+use kk_engine::{Action, Facts, HostWork, Task, actions::Command};
 
 use super::{
     certificate::{RENEWED, renew},
     manifests::{self, MANIFESTS, Manifests, RECORD},
-    note::{note, path},
+    note::{note, only_members_are_changed, path},
 };
-use crate::{host_layout::KUBECTL, inputs::Inputs, kubeadm, shell::script};
+use crate::{host_layout::KUBECTL, inputs::Inputs, kubeadm, shell::script, slots};
 
 /// The notes on each control plane of what was last applied there. A cluster without notes was made just now by the
-/// tasks before, with these very settings.
+/// tasks before, with these very settings. Control planes that the command leaves as they are learn of other members of etcd.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("apply_changed_settings", "Apply changed settings").concurrency(1);
-    for (host, facts) in inputs.control_planes() {
+    let takes_part = inputs.control_planes();
+    let learns = |(host, _): &(&Host, &Facts)| {
+        !takes_part.iter().any(|(one, _)| one.name == host.name) && only_members_are_changed(inputs, host)
+    };
+    let others = inputs.answered().into_iter().filter(|(host, _)| host.has_role(&Role::ControlPlane));
+    for (host, facts) in takes_part.iter().copied().chain(others.filter(learns)) {
         let is_first = host.name == inputs.api_host.name;
         let note = note(inputs, host);
         let mut actions: Vec<Box<dyn Action>> = Vec::new();
@@ -34,7 +39,11 @@ pub(super) fn task(inputs: &Inputs) -> Task {
             actions.push(Box::new(Command::new("record the manifests of the control plane", RECORD)));
         }
         actions.push(Box::new(note));
-        task = task.on(&host.name, HostWork::new(actions));
+        let mut work = HostWork::new(actions);
+        for (member, _) in inputs.etcd_hosts() {
+            work = work.needs(slots::etcd_healthy_slot(&member.name));
+        }
+        task = task.on(&host.name, work);
     }
     task
 }

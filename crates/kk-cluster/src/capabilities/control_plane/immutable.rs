@@ -2,12 +2,12 @@
 //! endpoint, data lies in etcd, and another version is an upgrade, never an accident. They are read from the files of the
 //! control plane, so that they are known also while its API is down.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kk_config::{Host, Role};
-use kk_engine::Question;
+use kk_engine::{Facts, Question};
 
-use crate::{findings::Setting, host_layout::KUBELET_CONF, inputs::Inputs};
+use crate::{findings::Setting, host_layout::KUBELET_CONF, inputs::Inputs, kubeadm};
 
 /// Settings by name: flags of the control plane as kubeadm has written them, the API's address in the administrator's
 /// kubeconfig, and the kubelet's domain. Nothing where no cluster is.
@@ -20,15 +20,16 @@ fn parse(text: &str) -> Option<BTreeMap<String, String>> {
     text.lines().map(line).collect()
 }
 
+/// Where the API server of a host finds etcd.
+pub(super) fn etcd_servers(facts: &Facts) -> Option<BTreeSet<String>> {
+    let servers = facts.answer(&SETTINGS).answered()?.remove("etcd-servers")?;
+    Some(servers.split(',').map(|server| server.trim().to_owned()).collect())
+}
+
 pub(super) fn settings(inputs: &Inputs) -> Vec<Setting> {
     let spec = inputs.spec;
     let there = inputs.facts(inputs.api_host).and_then(|facts| facts.answer(&SETTINGS).answered());
     let line = |name: &str| there.as_ref().and_then(|there| there.get(name).cloned());
-    let etcd: Vec<String> = spec
-        .etcd_hosts()
-        .iter()
-        .map(|host| format!("https://{}:{}", host.internal_address, spec.etcd.port))
-        .collect();
     let setting = |name, what, field, wanted| Setting { host: None, what, field, there: line(name), wanted };
     let mut settings = vec![
         setting("version", "version is", "spec.kubernetes.version", spec.kubernetes.version.to_string()),
@@ -46,8 +47,18 @@ pub(super) fn settings(inputs: &Inputs) -> Vec<Setting> {
             spec.kubernetes.dns_domain.clone(),
         ),
         setting("server", "API is at", "spec.controlPlaneEndpoint", format!("https://{}", inputs.endpoint())),
-        setting("etcd-servers", "etcd is at", "spec.etcd and spec.roleGroups.etcd", etcd.join(",")),
     ];
+    let etcd = kubeadm::etcd_endpoints(spec);
+    // Members that are new in the file join.
+    let stays = |there: BTreeSet<String>| there.iter().all(|member| etcd.contains(member));
+    if !inputs.facts(inputs.api_host).and_then(etcd_servers).is_some_and(stays) {
+        settings.push(setting(
+            "etcd-servers",
+            "etcd is at",
+            "spec.etcd and spec.roleGroups.etcd (a member goes by kk delete node)",
+            etcd.join(","),
+        ));
+    }
     settings.extend(inputs.nodes().into_iter().filter_map(|(host, _)| role(inputs, host)));
     settings
 }

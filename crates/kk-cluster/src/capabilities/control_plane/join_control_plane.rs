@@ -28,6 +28,10 @@ pub(super) fn task(inputs: &Inputs) -> Task {
             .needs(slots::runtime_slot(&host.name))
             .needs(slots::kube_programs_slot(&host.name))
             .provides(slots::joined_slot(&host.name));
+        // Its API server finds all members.
+        for (member, _) in inputs.etcd_hosts() {
+            work = work.needs(slots::etcd_healthy_slot(&member.name));
+        }
         if !inputs.options.skip_pull_images {
             work = work.needs(slots::control_plane_images_slot(&host.name));
         }

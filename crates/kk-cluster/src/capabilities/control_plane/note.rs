@@ -3,6 +3,7 @@
 use kk_config::Host;
 use kk_engine::{Action as _, actions::File};
 
+use super::immutable::etcd_servers;
 use crate::{host_layout::NOTES, inputs::Inputs, kubeadm};
 
 /// Where it lies.
@@ -13,6 +14,20 @@ pub(super) fn path() -> String {
 /// The note as the file wants it.
 pub(super) fn note(inputs: &Inputs, host: &Host) -> File {
     File::text(path(), kubeadm::control_plane_documents(inputs, host))
+}
+
+/// Whether the file names other members of etcd than those last applied to this control plane, and nothing else is changed.
+pub(super) fn only_members_are_changed(inputs: &Inputs, host: &Host) -> bool {
+    is_changed(inputs, host) && !more_is_changed(inputs, host)
+}
+
+/// Whether the file asks for other settings than those last applied to this control plane, whoever is a member of etcd.
+pub(super) fn more_is_changed(inputs: &Inputs, host: &Host) -> bool {
+    let Some(facts) = inputs.facts(host) else { return false };
+    let Some(members) = etcd_servers(facts) else { return note(inputs, host).check(facts).is_needed() };
+    let members = members.into_iter().collect();
+    let text = kubeadm::control_plane_documents_with(inputs, host, members);
+    File::text(path(), text).check(facts).is_needed()
 }
 
 /// Whether the file asks for other settings than those last applied to this control plane.

@@ -52,7 +52,8 @@ fn is_needed(inputs: &Inputs, note: &File) -> bool {
     inputs.facts(inputs.api_host).is_some_and(|facts| note.check(facts).is_needed())
 }
 
-/// Whether the file asks for other settings than those that are in the cluster, beyond who its control planes are.
+/// Whether the file asks for other settings than those that are in the cluster, beyond who its control planes and the members
+/// of etcd are.
 pub(crate) fn are_changed(inputs: &Inputs) -> bool {
-    super::note::is_changed(inputs, inputs.api_host) || is_needed(inputs, &notes(inputs).1)
+    super::note::more_is_changed(inputs, inputs.api_host) || is_needed(inputs, &notes(inputs).1)
 }

@@ -4,16 +4,34 @@ use kk_config::Host;
 use kk_engine::{Action, Facts, actions::File};
 use serde_json::json;
 
+use super::membership;
 use crate::{BuildError, inputs::Inputs};
 
-/// Both files of one member.
+/// What a member begins with, and never reads again: the members of a new cluster. So a member that comes or goes later
+/// restarts no other.
+const INITIAL: &str = "/etc/etcd-initial.env";
+
+/// The files of one member.
 pub(super) fn files(inputs: &Inputs, host: &Host, facts: &Facts) -> Result<Vec<Box<dyn Action>>, BuildError> {
     let values = json!({"negative_nice": facts.can_raise_limits, "data_dir": inputs.spec.etcd.data_dir});
     let unit = inputs.templates.render("etcd/etcd.service", &values)?;
-    Ok(vec![
+    let mut files: Vec<Box<dyn Action>> = vec![
         Box::new(File::text("/etc/etcd.env", environment(inputs, host)?)),
         Box::new(File::text("/etc/systemd/system/etcd.service", unit)),
-    ])
+    ];
+    if !membership::has_joined(facts) {
+        files.push(Box::new(File::text(INITIAL, initial(inputs))));
+    }
+    Ok(files)
+}
+
+fn initial(inputs: &Inputs) -> String {
+    let etcd = &inputs.spec.etcd;
+    let member =
+        |host: &&Host| format!("etcd-{}=https://{}:{}", host.name, host.internal_address, etcd.peer_port);
+    let mut members: Vec<String> = inputs.spec.etcd_hosts().iter().map(member).collect();
+    members.sort();
+    format!("# Written by kk.\nETCD_INITIAL_CLUSTER={}\nETCD_INITIAL_CLUSTER_STATE=new\n", members.join(","))
 }
 
 /// The file that says, from the first time that a member is healthy, that it belongs to a cluster: without its data it must
@@ -30,14 +48,6 @@ pub(super) fn joined() -> File {
 
 fn environment(inputs: &Inputs, host: &Host) -> Result<String, BuildError> {
     let etcd = &inputs.spec.etcd;
-    let mut members: Vec<String> = inputs
-        .spec
-        .etcd_hosts()
-        .iter()
-        .map(|member| format!("etcd-{}=https://{}:{}", member.name, member.internal_address, etcd.peer_port))
-        .collect();
-    // A set: another order in the Cluster file must not restart etcd.
-    members.sort();
     let optional: Vec<String> = [
         ("ETCD_QUOTA_BACKEND_BYTES", etcd.quota_backend_bytes.map(|n| n.to_string())),
         ("ETCD_MAX_REQUEST_BYTES", etcd.max_request_bytes.map(|n| n.to_string())),
@@ -57,7 +67,6 @@ fn environment(inputs: &Inputs, host: &Host) -> Result<String, BuildError> {
             "port": etcd.port,
             "peer_port": etcd.peer_port,
             "data_dir": etcd.data_dir,
-            "initial_cluster": members.join(","),
             "token": format!("kubekey-{}", inputs.spec.name),
             "heartbeat_interval_ms": etcd.heartbeat_interval_ms,
             "election_timeout_ms": etcd.election_timeout_ms,
@@ -72,25 +81,43 @@ fn environment(inputs: &Inputs, host: &Host) -> Result<String, BuildError> {
 
 #[cfg(test)]
 mod tests {
-    use super::environment;
+    use kk_engine::FileFact;
+
+    use super::*;
     use crate::testing;
 
-    /// It would restart every member.
+    /// The files of one host when these are the members, by path and content.
+    async fn planned(members: &str, joined: bool) -> String {
+        let directory = tempfile::tempdir().unwrap();
+        let spec = testing::spec(&format!(
+            "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {{name: t}}\nspec:\n  hosts:\n  \
+             - {{name: a, address: 192.0.2.1}}\n  - {{name: b, address: 192.0.2.2}}\n  - {{name: c, address: 192.0.2.3}}\n  \
+             roleGroups: {{etcd: {members}, control-plane: [a], worker: [a, b, c]}}\n"
+        ));
+        let (session, mut probed) = (testing::session(spec.clone(), directory.path()), testing::fresh(&spec));
+        let facts = probed.facts.get_mut("b").unwrap();
+        if joined {
+            facts.files.insert(JOINED.into(), FileFact::default());
+        }
+        let facts = facts.clone();
+        let inputs = session.create_inputs(&probed).await.unwrap();
+        let files = files(&inputs, &spec.hosts[1], &facts).unwrap();
+        let changes: Vec<_> = files.iter().map(|file| file.check(&facts)).collect();
+        format!("{changes:?}\n{}{}", environment(&inputs, &spec.hosts[1]).unwrap(), initial(&inputs))
+    }
+
+    #[tokio::test]
+    async fn a_member_that_comes_or_goes_restarts_no_other() {
+        let [few, more] = [planned("[a, b]", true).await, planned("[a, b, c]", true).await];
+        let before_initial = |text: &str| text.split("ETCD_INITIAL_CLUSTER=").next().unwrap().to_owned();
+        assert_eq!(before_initial(&few), before_initial(&more));
+        assert!(!few.contains(INITIAL) && planned("[a, b]", false).await.contains(INITIAL));
+    }
+
     #[tokio::test]
     async fn another_order_of_the_members_is_no_change() {
-        let directory = tempfile::tempdir().unwrap();
-        let text = async |members: &str| {
-            let spec = testing::spec(&format!(
-                "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {{name: t}}\nspec:\n  hosts:\n  \
-                 - {{name: a, address: 192.0.2.1}}\n  - {{name: b, address: 192.0.2.2}}\n  - {{name: c, address: 192.0.2.3}}\n  \
-                 roleGroups: {{etcd: {members}, control-plane: [a], worker: [a]}}\n"
-            ));
-            let (session, fresh) = (testing::session(spec.clone(), directory.path()), testing::fresh(&spec));
-            let inputs = session.create_inputs(&fresh).await.unwrap();
-            environment(&inputs, &spec.hosts[1]).unwrap()
-        };
-        let before = text("[a, b, c]").await;
+        let before = planned("[a, b, c]", false).await;
         assert!(before.contains("etcd-c=https://192.0.2.3:2380"), "{before}");
-        assert_eq!(before, text("[c, b, a]").await);
+        assert_eq!(before, planned("[c, b, a]", false).await);
     }
 }

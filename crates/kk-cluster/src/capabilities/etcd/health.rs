@@ -7,7 +7,7 @@ use kk_engine::{Facts, Question, question};
 use crate::host_layout::ETCD_CERTS;
 
 /// Whether the member of this host has a leader and commits.
-pub(super) const HEALTHY: Question<bool> = Question::new("etcd_healthy", "echo no", question::yes_or_no);
+pub(crate) const HEALTHY: Question<bool> = Question::new("etcd_healthy", "echo no", question::yes_or_no);
 
 /// Whether the member of this host was healthy at the time of the probe.
 pub(super) fn is_healthy(facts: &Facts) -> bool {

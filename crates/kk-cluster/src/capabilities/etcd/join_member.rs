@@ -11,7 +11,9 @@ use kk_engine::{
 
 use super::{
     files::{JOINED, JOINED_TEXT, files},
-    health, is_active, start_etcd,
+    health, is_active,
+    membership::{has_quorum, healthy},
+    start_etcd,
 };
 use crate::{BuildError, findings::Findings, host_layout::ETCD_CERTS, inputs::Inputs, shell::script, slots};
 
@@ -24,16 +26,6 @@ const LOST: Question<bool> = Question::new("etcd_has_lost_data", "echo no", ques
 pub(super) fn question(inputs: &Inputs) -> Question<bool> {
     let data = [("data", inputs.spec.etcd.data_dir.as_str())];
     LOST.with_snippet(script(&data, include_str!("has_lost_data.sh")))
-}
-
-/// Whether the members that are healthy are most of all: only they may change the list of members.
-pub(super) fn has_quorum(inputs: &Inputs) -> bool {
-    healthy(inputs).len() * 2 > inputs.spec.etcd_hosts().len()
-}
-
-fn healthy<'a>(inputs: &Inputs<'a>) -> Vec<&'a Host> {
-    let hosts = inputs.etcd_hosts().into_iter();
-    hosts.filter(|(_, facts)| health::is_healthy(facts)).map(|(host, _)| host).collect()
 }
 
 /// Whether the member has nothing to go on with. A log that lies elsewhere is not looked for.
@@ -49,8 +41,18 @@ pub(super) fn joins(inputs: &Inputs, facts: &Facts) -> bool {
 
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     for (host, facts) in inputs.etcd_hosts() {
+        if !is_lost(inputs, facts) {
+            continue;
+        }
         // One that has not joined yet has nothing to lose.
-        if !is_lost(inputs, facts) || !facts.files.contains_key(JOINED) {
+        if !facts.files.contains_key(JOINED) {
+            if inputs.is_initialised() && !has_quorum(inputs) {
+                found.error(
+                    host,
+                    "too few members of etcd are healthy for another one to join",
+                    "bring the members back first: see \"journalctl -u etcd\" on their hosts",
+                );
+            }
             continue;
         }
         let data = &inputs.spec.etcd.data_dir;
@@ -115,15 +117,20 @@ pub(super) fn promote(inputs: &Inputs, host: &Host) -> WaitUntil {
         .hint("", "see \"journalctl -u etcd\" on this host")
 }
 
-/// A script about the members, which asks those that are healthy on the other hosts.
+/// A script about the member of a host, run there. It asks those that are healthy on the other hosts.
 pub(super) fn with_members(inputs: &Inputs, host: &Host, text: &str) -> String {
+    with_members_at(inputs, host, host, text)
+}
+
+/// The same, run on the host `at`, with the certificate of its member.
+pub(super) fn with_members_at(inputs: &Inputs, at: &Host, host: &Host, text: &str) -> String {
     let etcd = &inputs.spec.etcd;
     let others = healthy(inputs).into_iter().filter(|other| other.name != host.name);
     let endpoints: Vec<_> =
         others.map(|other| format!("https://{}:{}", other.internal_address, etcd.port)).collect();
     let variables = [
         ("endpoints", endpoints.join(",")),
-        ("certificate", format!("{ETCD_CERTS}/member-{}", host.name)),
+        ("certificate", format!("{ETCD_CERTS}/member-{}", at.name)),
         ("name", format!("etcd-{}", host.name)),
         ("peer", format!("https://{}:{}", host.internal_address, etcd.peer_port)),
         ("data", etcd.data_dir.clone()),

@@ -7,26 +7,28 @@ mod health;
 mod immutable;
 mod install_certificates;
 mod join_member;
+pub(crate) mod membership;
 mod quorum;
 mod remove_certificates;
 mod remove_etcd;
 mod remove_lost_members;
+pub(crate) mod remove_member;
 mod save_certificates;
 mod start_etcd;
 
-#[cfg(test)]
-pub(crate) use check::DATA;
 #[cfg(test)]
 pub(crate) use immutable::ENVIRONMENT;
 use kk_artifact::Component;
 use kk_config::{Host, Role, Spec};
 use kk_engine::{Facts, ProbeSpec, Task};
+#[cfg(test)]
+pub(crate) use {check::DATA, health::HEALTHY};
 
 use crate::{
     BuildError,
     capability::Capability,
     findings::{Findings, Setting},
-    inputs::Inputs,
+    inputs::{Inputs, Leaving},
     requirements::{Port, ProgramStage},
 };
 
@@ -71,7 +73,8 @@ impl Capability for Etcd {
         immutable::settings(inputs)
     }
 
-    /// All members come up at once. One that has lost its data joins again first.
+    /// The members of a new cluster come up at once. One that is new in a cluster that runs joins it; so does one that has lost
+    /// its data.
     fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
         Ok(vec![
             save_certificates::task(inputs),
@@ -81,6 +84,10 @@ impl Capability for Etcd {
             join_member::task(inputs)?,
             start_etcd::task(inputs)?,
         ])
+    }
+
+    fn leave(&self, inputs: &Inputs, leaving: &Leaving) -> Vec<Task> {
+        remove_member::tasks(inputs, leaving)
     }
 
     fn remove(&self, inputs: &Inputs) -> Vec<Task> {

@@ -12,7 +12,7 @@ use kk_engine::{
 use super::{
     files::{files, joined},
     health::{self, is_healthy},
-    is_active, join_member,
+    is_active, join_member, membership,
 };
 use crate::{BuildError, capabilities::programs, inputs::Inputs, slots};
 
@@ -41,7 +41,7 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
         // A member whose turn does not come must start with its old settings.
         let mut actions = if is_active(facts) { files(inputs, host, facts)? } else { Vec::new() };
         actions.push(Box::new(unit));
-        if one_by_one && join_member::has_quorum(inputs) && !is_healthy(facts) {
+        if one_by_one && membership::has_quorum(inputs) && !is_healthy(facts) {
             actions.push(Box::new(join_member::promote(inputs, host)));
             task = task.timeout(join_member::COPIES * 2);
         }
@@ -62,9 +62,8 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
 /// The turns of a cluster that runs.
 pub(super) fn turn(inputs: &Inputs) -> Option<Turn> {
     let hosts = inputs.etcd_hosts();
-    let running = hosts.iter().filter(|(_, facts)| is_active(facts)).count();
     let sick = hosts.iter().filter(|(_, facts)| !is_healthy(facts)).map(|(host, _)| host.name.clone());
-    (running * 2 > hosts.len()).then(|| Turn::one_by_one("etcd").order(sick))
+    membership::runs(inputs).then(|| Turn::one_by_one("etcd").order(sick))
 }
 
 /// Waits until the member is healthy.

@@ -1,6 +1,6 @@
 //! Delete the object of a node that leaves.
 
-use kk_config::Host;
+use kk_config::{Host, Role};
 use kk_connector::quote;
 use kk_engine::{HostWork, Task, actions::Command};
 
@@ -21,6 +21,9 @@ pub(super) fn task(inputs: &Inputs, host: &Host, leaving: &Leaving) -> Task {
         HostWork::new(vec![Box::new(delete)]).about(&host.name).provides(slots::left_slot(&host.name));
     if !leaving.gone {
         work = work.needs(slots::drained_slot(&host.name));
+    }
+    if host.has_role(&Role::Etcd) {
+        work = work.needs(slots::member_removed_slot(&host.name));
     }
     Task::new(format!("delete_node_{}", host.name), format!("Delete node {}", host.name))
         .retry(kk_engine::Retry::times(3))

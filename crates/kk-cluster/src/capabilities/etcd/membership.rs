@@ -1,0 +1,44 @@
+//! Who is a member of the etcd cluster: not every host of the file has to be, because members are added one after the other.
+
+use kk_config::{Host, Role};
+use kk_engine::Facts;
+
+use super::{check::DATA, files::JOINED, health};
+use crate::inputs::Inputs;
+
+/// Whether a host has ever been a member.
+pub(super) fn has_joined(facts: &Facts) -> bool {
+    facts.files.contains_key(JOINED)
+        || health::is_healthy(facts)
+        || facts.answer(&DATA).answered() == Some(true)
+}
+
+/// Hosts of the file whose members the others count on, also of those that this command leaves as they are. One that does
+/// not answer is taken for a member.
+fn members<'a>(inputs: &Inputs<'a>) -> Vec<&'a Host> {
+    let is_member = |host: &&Host| inputs.facts(host).is_none_or(has_joined);
+    inputs.spec.etcd_hosts().into_iter().filter(is_member).collect()
+}
+
+/// Hosts whose members were healthy at the time of the probe.
+pub(super) fn healthy<'a>(inputs: &Inputs<'a>) -> Vec<&'a Host> {
+    let is_healthy = |host: &&Host| inputs.facts(host).is_some_and(health::is_healthy);
+    inputs.spec.etcd_hosts().into_iter().filter(is_healthy).collect()
+}
+
+/// Whether the members that are healthy are most of all: only they may change the list of members.
+pub(super) fn has_quorum(inputs: &Inputs) -> bool {
+    healthy(inputs).len() * 2 > members(inputs).len()
+}
+
+/// Whether most of the members run, so that changes have to be made one member after the other.
+pub(super) fn runs(inputs: &Inputs) -> bool {
+    let members = members(inputs);
+    let runs = |host: &&&Host| inputs.facts(host).is_some_and(super::is_active);
+    members.iter().filter(runs).count() * 2 > members.len()
+}
+
+/// Whether the host has the role and its member is to be added to a cluster that runs.
+pub(crate) fn is_new(inputs: &Inputs, host: &Host) -> bool {
+    host.has_role(&Role::Etcd) && inputs.facts(host).is_some_and(|facts| !has_joined(facts))
+}

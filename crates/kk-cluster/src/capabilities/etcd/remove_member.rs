@@ -1,0 +1,74 @@
+//! Remove a member whose host leaves.
+
+use kk_config::{Host, Role};
+use kk_engine::{HostWork, Task, actions::Command};
+
+use super::{join_member::with_members_at, membership};
+use crate::{
+    findings::Findings,
+    inputs::{Inputs, Leaving},
+    slots,
+};
+
+/// Hosts that go on and whose members are healthy.
+fn staying<'a>(inputs: &Inputs<'a>, leaving: &Leaving) -> Vec<&'a Host> {
+    membership::healthy(inputs).into_iter().filter(|host| !leaving.has(host)).collect()
+}
+
+fn going<'a>(inputs: &Inputs<'a>, leaving: &Leaving) -> Vec<&'a Host> {
+    let leaves = |host: &&Host| host.has_role(&Role::Etcd) && leaving.has(host);
+    inputs.spec.hosts.iter().filter(leaves).collect()
+}
+
+/// By a member that stays, when the node has no pods any more. In the background, because that host may be the one that drains.
+pub(super) fn tasks(inputs: &Inputs, leaving: &Leaving) -> Vec<Task> {
+    let going = going(inputs, leaving);
+    // Without one that is healthy nothing begins, see the findings.
+    let Some(at) = staying(inputs, leaving).first().or(going.first()).copied() else { return Vec::new() };
+    let task = |host: &&Host| {
+        let script = with_members_at(inputs, at, host, include_str!("remove_member.sh"));
+        let remove = Command::new("remove its member of etcd", script);
+        let mut work = HostWork::new(vec![Box::new(remove)])
+            .about(&host.name)
+            .provides(slots::member_removed_slot(&host.name));
+        if host.is_node() && !leaving.gone {
+            work = work.needs(slots::drained_slot(&host.name));
+        }
+        if !host.is_node() {
+            work = work.provides(slots::left_slot(&host.name));
+        }
+        Task::new(format!("remove_member_{}", host.name), format!("Remove member {}", host.name))
+            .background()
+            .on(&at.name, work)
+    };
+    going.iter().map(task).collect()
+}
+
+/// The members that stay must be able to agree that others go.
+pub(crate) fn findings(inputs: &Inputs, leaving: &Leaving, found: &mut Findings) {
+    let (all, going) = (inputs.spec.etcd_hosts().len(), going(inputs, leaving).len());
+    if going == 0 {
+        return;
+    }
+    let (rest, stay) = (all - going, staying(inputs, leaving).len());
+    if rest == 0 {
+        found.error(
+            None,
+            "the cluster would have no member of etcd any more",
+            "add another one first, or delete the whole cluster (kk delete cluster)",
+        );
+    } else if !membership::has_quorum(inputs) || stay * 2 <= rest {
+        // Most of those that there are agree that one goes, and most of those that stay must go on.
+        found.error(
+            None,
+            format!("of the {rest} members of etcd that would stay {stay} are healthy, which is too few"),
+            "bring the others back first, or remove one of those that are not healthy",
+        );
+    } else if rest % 2 == 0 {
+        found.warning(
+            None,
+            format!("etcd goes on with {rest} members: it may lose no more of them than with one less"),
+            "an odd number of members is better",
+        );
+    }
+}
