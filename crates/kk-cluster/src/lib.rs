@@ -27,6 +27,7 @@ mod rollout;
 mod session;
 mod shell;
 mod slots;
+mod status;
 mod templates;
 #[cfg(test)]
 mod testing;
@@ -35,4 +36,5 @@ mod yaml;
 pub use error::BuildError;
 pub use inputs::{Leaving, Options, Probed};
 pub use session::{Certificates, Create, Delete, Session, Settings};
+pub use status::{CertificateStatus, MemberStatus, NodeState, NodeStatus, Status};
 pub use templates::{TemplateError, Templates};

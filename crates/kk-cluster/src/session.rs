@@ -35,6 +35,7 @@ use crate::{
     pki::Pki,
     precheck, probe,
     requirements::Requirements,
+    status::{self, Status},
     templates::Templates,
 };
 
@@ -254,6 +255,16 @@ impl Session {
         let new = |host: &&Host| record_joins::is_unfinished(&inputs, host);
         let joining = inputs.nodes().into_iter().map(|(host, _)| host).filter(new).cloned().collect();
         Ok(Create { findings, plan, notes, needed, certificates, joining })
+    }
+
+    /// What the cluster looks like, and what a create would do about it.
+    ///
+    /// # Errors
+    /// As [`Session::plan_create`].
+    pub async fn status(&self, probed: &Probed) -> Result<Status, BuildError> {
+        let create = self.plan_create(probed).await?;
+        let inputs = self.create_inputs(probed).await?;
+        Ok(status::of(&inputs, create.findings, create.plan.changes()))
     }
 
     /// The plan of a delete.

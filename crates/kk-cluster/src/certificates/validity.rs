@@ -63,6 +63,11 @@ impl Validity {
         }
     }
 
+    /// Days until its end; negative when it has expired.
+    pub(crate) fn days_left(self, now: OffsetDateTime) -> i64 {
+        (self.ends - now.unix_timestamp()).div_euclid(DAY)
+    }
+
     /// The day of its end: `2027-01-20`.
     pub(crate) fn end_date(self) -> String {
         day(self.ends)

@@ -7,7 +7,7 @@ use crate::error::Error;
 /// Commands, each by the word that is unknown here, with the full name and what to do instead.
 const COMMANDS: [(&str, &str, &str); 8] = [
     ("upgrade", "kk upgrade", "the cluster keeps its version until then"),
-    ("certs", "kk certs", "use `kubeadm certs` on the control planes"),
+    ("renew", "kk certs renew", "`kk create cluster` renews what ends within 30 days"),
     ("artifact", "kk artifact", OFFLINE),
     ("manifest", "kk create manifest", OFFLINE),
     ("init", "kk init", "install packages and a registry by hand"),

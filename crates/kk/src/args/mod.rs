@@ -5,6 +5,7 @@ mod completion;
 mod config_validate;
 mod create_config;
 pub mod kubekey;
+mod look;
 mod nodes;
 mod version;
 
@@ -14,6 +15,7 @@ pub use cluster::{
 pub use completion::{Completion, ShellName};
 pub use config_validate::ConfigValidate;
 pub use create_config::{CreateConfig, Style};
+pub use look::{CheckExpiration, LookOptions, Status};
 pub use nodes::{AddNodes, DeleteNode};
 pub use version::{Version, VersionFormat};
 
@@ -42,6 +44,11 @@ pub enum Command {
     /// Remove a cluster, or nodes of it
     #[command(subcommand, disable_help_subcommand = true)]
     Delete(Delete),
+    /// Show what a cluster looks like, and change nothing
+    Status(Status),
+    /// Look at certificates
+    #[command(subcommand, disable_help_subcommand = true)]
+    Certs(Certs),
     /// Check configuration files
     #[command(subcommand, disable_help_subcommand = true)]
     Config(Config),
@@ -75,6 +82,13 @@ pub enum Delete {
     /// Remove nodes from a cluster that goes on without them
     #[command(alias = "nodes")]
     Node(DeleteNode),
+}
+
+/// `kk certs …`
+#[derive(Debug, Subcommand)]
+pub enum Certs {
+    /// Show until when the certificates on the hosts are valid
+    CheckExpiration(CheckExpiration),
 }
 
 /// `kk config …`

@@ -9,10 +9,11 @@ mod create_config;
 mod delete_cluster;
 mod delete_node;
 mod load;
+mod look;
 mod run;
 mod version;
 
-use crate::args::{Add, Cli, Command, Config, Create, Delete, OutputOptions};
+use crate::args::{Add, Certs, Cli, Command, Config, Create, Delete, OutputOptions};
 use crate::error::Error;
 use crate::exit::ExitStatus;
 use crate::printer::Printer;
@@ -45,6 +46,10 @@ async fn dispatch(command: Command, printer: &Printer) -> Result<ExitStatus, Err
         Command::Add(Add::Nodes(args)) => return add_nodes::run(&args, printer).await,
         Command::Delete(Delete::Cluster(args)) => return delete_cluster::run(&args, printer).await,
         Command::Delete(Delete::Node(args)) => return delete_node::run(&args, printer).await,
+        Command::Status(args) => return look::status(&args.look, printer).await,
+        Command::Certs(Certs::CheckExpiration(args)) => {
+            return look::check_expiration(&args.look, printer).await;
+        }
         Command::Create(Create::Config(args)) => create_config::run(&args, printer),
         Command::Config(Config::Validate(args)) => config_validate::run(&args, printer),
         Command::Config(Config::Schema) => config_schema::run(printer),

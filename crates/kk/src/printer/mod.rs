@@ -10,6 +10,7 @@ pub mod lines;
 mod live;
 mod pending;
 pub mod plan;
+pub mod status;
 pub mod summary;
 mod table;
 pub mod text;

@@ -66,12 +66,26 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
         ensure!(again.events.finished()?.changed == 0, "{command:?} after it changed something");
     }
 
+    let (code, status) = status(ctx, &after)?;
+    ensure!(code == Some(0) && status["drift"] == json!([]), "the status is {code:?}: {status:#}");
+
     // A neighbour without power is named and does not stop it; nothing is left to add.
     ctx.run("power-cut", ctx.lab_job(&["down", "--host", worker]))?.ok()?;
     let impatient =
         after.variant("impatient", |cluster| host_entry(cluster, worker)["timeout"] = json!(3))?;
     ctx.kk_nodes(&impatient, &["add", "nodes"])?.expect_code(6)?.expect_said(&[worker])?;
+    let (code, status) = self::status(ctx, &impatient)?;
+    let nodes = status["nodes"].as_array().into_iter().flatten();
+    let silent: Vec<_> = nodes.filter(|node| node["state"] == "silent").map(|node| &node["name"]).collect();
+    ensure!(code == Some(1) && silent == [worker], "the status is {code:?}: {status:#}");
     Ok(())
+}
+
+/// What `kk status` says, and its exit code.
+fn status(ctx: &Context<'_>, site: &Site) -> Result<(Option<i32>, Value)> {
+    let run = ctx.run("kk-status", ctx.kk_job(site, &["status", "--output", "json"]))?;
+    let status = serde_json::from_str(&run.stdout).context("kk status printed no JSON")?;
+    Ok((run.code, status))
 }
 
 /// Leaves only these hosts in a cluster file.

@@ -32,6 +32,11 @@ use crate::{
     requirements::{Port, ProgramStage},
 };
 
+/// Whether the member of a host was healthy at the time of the probe. `None`: the host did not say.
+pub(crate) fn is_healthy(facts: &Facts) -> Option<bool> {
+    facts.answer(&health::HEALTHY).answered()
+}
+
 fn is_active(facts: &Facts) -> bool {
     facts.units.get("etcd.service").is_some_and(|unit| unit.active)
 }
