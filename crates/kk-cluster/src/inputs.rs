@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use kk_artifact::{Store, Versions};
+use kk_artifact::{Component, Store, Versions};
 use kk_config::{Arch, Host, Role, Spec};
 use kk_engine::{Facts, Failure};
 
@@ -182,6 +182,15 @@ impl<'a> Inputs<'a> {
     /// The etcd members that take part.
     pub(crate) fn etcd_hosts(&self) -> Vec<(&'a Host, &'a Facts)> {
         self.present(self.spec.etcd_hosts())
+    }
+
+    /// The programs that the hosts that take part need, for their architectures.
+    pub(crate) fn wanted_programs(&self) -> BTreeSet<(Component, Arch)> {
+        let of_host = |(host, _): (&Host, &Facts)| {
+            let programs = self.requirements.programs[&host.name].iter();
+            programs.map(|(_, component)| (*component, self.arch(host))).collect::<Vec<_>>()
+        };
+        self.hosts().into_iter().flat_map(of_host).collect()
     }
 
     /// The architecture of a host.

@@ -1,0 +1,146 @@
+//! One command from its file to its plan: what is on this machine, the connections to the hosts, one probe of each.
+
+mod plan;
+mod probe;
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+
+use kk_config::{Host, PrivateKey, Secret, Spec};
+use kk_connector::{Connection, HostKeyPolicy, LocalConnection, SshConfig, SshConnection};
+use kk_engine::Owner;
+
+use crate::{
+    BuildError, Options, artifacts::Artifacts, capabilities::runtime, inputs::Leaving, kubeadm::Token,
+    owner::owner,
+};
+
+pub use plan::{Certificates, Create, Delete};
+
+/// What the command line says.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The directory `kubekey`: downloads, and a directory for each cluster.
+    pub workdir: PathBuf,
+    /// Templates of the user's that replace the built-in ones.
+    pub templates: Option<PathBuf>,
+    /// How host keys are checked.
+    pub host_keys: HostKeyPolicy,
+    /// Choices of this run.
+    pub options: Options,
+}
+
+/// Everything that one command works with. Nothing is changed, and no host is contacted, before it is asked for.
+pub struct Session {
+    spec: Spec,
+    settings: Settings,
+    artifacts: Artifacts,
+    connections: BTreeMap<String, Arc<dyn Connection>>,
+    token: Token,
+    owner: Owner,
+}
+
+impl Session {
+    /// Reads what the file names on this machine. No network, no host.
+    ///
+    /// # Errors
+    /// A mistake in the file, or a file of this machine that cannot be read.
+    pub fn open(spec: Spec, settings: Settings) -> Result<Self, BuildError> {
+        runtime::check_files(&spec)?;
+        let artifacts = Artifacts::open(&spec, &settings.workdir)?;
+        let connections =
+            spec.hosts.iter().map(|host| (host.name.clone(), connection(host, settings.host_keys))).collect();
+        let owner = owner(&settings.workdir.join(&spec.name));
+        Ok(Self { artifacts, connections, token: Token::new(), owner, spec, settings })
+    }
+
+    /// What the user wants.
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// `kubekey/<cluster>`.
+    pub fn directory(&self) -> PathBuf {
+        self.settings.workdir.join(&self.spec.name)
+    }
+
+    /// The connection to each host, by name. A host is contacted when it is first asked for something.
+    pub fn connections(&self) -> &BTreeMap<String, Arc<dyn Connection>> {
+        &self.connections
+    }
+
+    /// On whose behalf the command works on hosts.
+    pub fn owner(&self) -> &Owner {
+        &self.owner
+    }
+
+    /// Texts that no listener may show.
+    pub fn secrets(&self) -> Vec<Secret> {
+        let mut secrets = vec![self.token.secret.clone(), self.token.text()];
+        let inline = |key: &Option<PrivateKey>| match key {
+            Some(PrivateKey::Inline(key)) => Some(key.clone()),
+            _ => None,
+        };
+        for host in &self.spec.hosts {
+            secrets.extend(host.password.clone());
+            secrets.extend(host.sudo_password.clone());
+            secrets.extend(inline(&host.private_key));
+            if let Some(bastion) = &host.bastion {
+                secrets.extend(bastion.password.clone());
+                secrets.extend(inline(&bastion.private_key));
+            }
+        }
+        for pair in self.spec.registry.auths.values().filter_map(|auth| auth.credentials.as_ref()) {
+            secrets.extend([pair.password.clone(), runtime::basic_auth(pair)]);
+        }
+        secrets
+    }
+
+    /// The same cluster without some of its hosts.
+    ///
+    /// # Errors
+    /// As [`Session::open`].
+    pub fn without(&self, leaving: &Leaving) -> Result<Self, BuildError> {
+        let mut spec = self.spec.clone();
+        spec.hosts.retain(|host| !leaving.has(host));
+        let connections = self.connections.iter().filter(|(host, _)| !leaving.names.contains(*host));
+        Ok(Self {
+            artifacts: Artifacts::open(&spec, &self.settings.workdir)?,
+            connections: connections.map(|(host, way)| (host.clone(), way.clone())).collect(),
+            token: self.token.clone(),
+            owner: self.owner.clone(),
+            settings: self.settings.clone(),
+            spec,
+        })
+    }
+}
+
+fn connection(host: &Host, host_keys: HostKeyPolicy) -> Arc<dyn Connection> {
+    if host.local {
+        return Arc::new(LocalConnection::new(&host.name, host.sudo_password.clone()));
+    }
+    Arc::new(SshConnection::new(SshConfig::from_host(host, host_keys)))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing;
+
+    #[test]
+    fn every_secret_of_the_file_is_masked() {
+        let key = |word: &str| format!(r#""-----BEGIN TEST-----\n{word}\n-----END TEST-----""#);
+        let text = format!(
+            "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {{name: t}}\nspec:\n  hosts:\n  \
+             - {{name: a, address: 192.0.2.1, user: u, password: word-1, privateKey: {}}}\n  roleGroups: {{etcd: [a], control-plane: [a], worker: [a]}}\n  \
+             bastion: {{address: 192.0.2.9, user: u, password: word-3, privateKey: {}}}\n  \
+             registry: {{auths: {{hub.example.org: {{username: u, password: word-5}}}}}}\n",
+            key("word-2"),
+            key("word-4"),
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let secrets = testing::session(testing::spec(&text), folder.path()).secrets();
+        // The last is "u:word-5" in Base64, as it stands in hosts.toml.
+        for secret in ["word-1", "word-2", "word-3", "word-4", "word-5", "dTp3b3JkLTU="] {
+            assert!(secrets.iter().any(|known| known.expose().contains(secret)), "{secret}");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The plans of the commands, and what comes with them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
+
+use kk_config::Host;
+use kk_engine::{Failure, Finding, Plan};
+
+use super::Session;
+use crate::{
+    BuildError, Probed, artifacts,
+    capabilities::{
+        control_plane,
+        nodes::record_joins,
+        os::{identity, other_run},
+    },
+    certificates::{self, Validity},
+    findings::Findings,
+    inputs::{Inputs, Leaving, Scope, api_host},
+    pipelines::{add_nodes, create_cluster, delete_cluster, delete_nodes},
+    precheck,
+    status::{self, Status},
+};
+
+/// What `kk create cluster` would do.
+pub struct Create {
+    /// What the person should know first. With an error among them the plan must not run.
+    pub findings: Vec<Finding>,
+    /// What is to be done.
+    pub plan: Plan,
+    /// Things to say: programs whose sum no catalogue knows.
+    pub notes: Vec<String>,
+    /// Hosts that did not answer and that the plan cannot do without: with one among them it must not run.
+    pub needed: BTreeMap<String, Failure>,
+    /// What the plan leaves of the certificates of the control planes.
+    pub certificates: Certificates,
+    /// The nodes that join a cluster that runs.
+    pub joining: Vec<Host>,
+}
+
+/// How long the certificates of the control planes are valid.
+pub struct Certificates {
+    kept: Vec<Validity>,
+}
+
+impl Certificates {
+    /// Until when the certificates of the control planes are valid, once the plan was carried out: those that stay, and the
+    /// administrator's, which is as old as those that were made.
+    pub fn until(&self, kubeconfig: &Path) -> Option<String> {
+        let text = std::fs::read_to_string(kubeconfig).ok()?;
+        let admin = certificates::of_kubeconfig(&text)?;
+        let first = self.kept.iter().copied().fold(admin, Validity::first);
+        Some(format!(
+            "valid until {}; kk create cluster renews them from {} on",
+            first.end_date(),
+            first.due_date()
+        ))
+    }
+}
+
+/// What `kk delete cluster` would do.
+pub struct Delete {
+    /// What the person should know first.
+    pub findings: Vec<Finding>,
+    /// What is to be done.
+    pub plan: Plan,
+}
+
+impl Session {
+    /// The plan of a create, and what speaks against it.
+    ///
+    /// # Errors
+    /// The plan cannot be built.
+    pub async fn plan_create(&self, probed: &Probed) -> Result<Create, BuildError> {
+        self.plan(self.create_inputs(probed).await?, Findings::default(), probed).await
+    }
+
+    /// The plan for the nodes of the file that are not in the cluster, and what speaks against it.
+    ///
+    /// # Errors
+    /// The plan cannot be built.
+    pub async fn plan_add(&self, probed: &Probed) -> Result<Create, BuildError> {
+        self.plan_within(probed, add_nodes::scope).await
+    }
+
+    /// What a create does, but for the hosts of a scope, in a cluster that runs as the file says.
+    async fn plan_within(
+        &self,
+        probed: &Probed,
+        scope: impl FnOnce(&Inputs<'_>) -> Scope,
+    ) -> Result<Create, BuildError> {
+        let mut inputs = self.create_inputs(probed).await?;
+        let mut found = Findings::default();
+        add_nodes::findings(&inputs, &mut found);
+        inputs.scope = scope(&inputs);
+        let wanted = inputs.wanted_programs();
+        inputs.programs.retain(|program, _| wanted.contains(program));
+        add_nodes::name_sick_neighbours(&inputs, &mut found);
+        self.plan(inputs, found, probed).await
+    }
+
+    async fn plan(&self, inputs: Inputs<'_>, found: Findings, probed: &Probed) -> Result<Create, BuildError> {
+        let mut findings = self.artifacts.unreachable(&inputs.programs).await;
+        findings.extend(found.0);
+        findings.extend(precheck::precheck(&create_cluster::capabilities(&self.spec), &inputs));
+        let notes = artifacts::published(&inputs.programs);
+        let kept = control_plane::renewal::kept(&inputs);
+        let plan = Plan::new(create_cluster::pipeline(&inputs)?, &probed.facts)?;
+        let (needed, certificates) = (precheck::needed(&inputs), Certificates { kept });
+        let new = |host: &&Host| record_joins::is_unfinished(&inputs, host);
+        let joining = inputs.nodes().into_iter().map(|(host, _)| host).filter(new).cloned().collect();
+        Ok(Create { findings, plan, notes, needed, certificates, joining })
+    }
+
+    /// What the cluster looks like, and what a create would do about it.
+    ///
+    /// # Errors
+    /// As [`Session::plan_create`].
+    pub async fn status(&self, probed: &Probed) -> Result<Status, BuildError> {
+        let create = self.plan_create(probed).await?;
+        let inputs = self.create_inputs(probed).await?;
+        Ok(status::of(&inputs, create.findings, create.plan.changes()))
+    }
+
+    /// The plan of a delete.
+    ///
+    /// # Errors
+    /// A host holds a cluster that kk did not make, or the plan cannot be built.
+    pub fn plan_delete(&self, probed: &Probed) -> Result<Delete, BuildError> {
+        let inputs = self.delete_inputs(probed)?;
+        identity::refuse_strangers(&inputs)?;
+        other_run::refuse(&inputs)?;
+        let plan = Plan::new(delete_cluster::pipeline(&inputs), &probed.facts)?;
+        Ok(Delete { findings: precheck::left_by_delete(&inputs), plan })
+    }
+
+    /// The plan by which hosts leave a cluster that goes on without them. Afterwards the others forget them: see
+    /// [`Session::without`].
+    ///
+    /// # Errors
+    /// A name that the file does not have, hosts of another cluster, or the plan cannot be built.
+    pub async fn plan_leave(&self, probed: &Probed, leaving: &Leaving) -> Result<Delete, BuildError> {
+        let known: Vec<&str> = self.spec.hosts.iter().map(|host| host.name.as_str()).collect();
+        if let Some(name) = leaving.names.iter().find(|name| !known.contains(&name.as_str())) {
+            return Err(BuildError::config(
+                format!("the file has no host {name}"),
+                format!("name one of its hosts: {}", known.join(", ")),
+            ));
+        }
+        let mut inputs = self.create_inputs(probed).await?;
+        let stay = self.spec.control_planes().into_iter().filter(|host| !leaving.has(host));
+        let mut found = Findings::default();
+        delete_nodes::findings(&inputs, leaving, &mut found);
+        if stay.clone().next().is_some() {
+            (inputs.api_host, inputs.state) = api_host(stay, &inputs.presence);
+            add_nodes::findings(&inputs, &mut found);
+        }
+        identity::refuse_strangers(&inputs)?;
+        // Nothing is done on a host that is gone for good, also when it answers.
+        inputs.scope = Scope::Hosts(if leaving.gone { BTreeSet::new() } else { leaving.names.clone() });
+        inputs.scope = delete_cluster::scope(&inputs);
+        let plan = Plan::new(delete_nodes::pipeline(&inputs, leaving), &probed.facts)?;
+        Ok(Delete { findings: found.0, plan })
+    }
+
+    /// The plan by which the hosts of the file forget those that have left: nothing joins. What speaks against it is what
+    /// speaks against adding nodes: a control plane that is silent now must not be taken for one that was never made.
+    ///
+    /// # Errors
+    /// The plan cannot be built.
+    pub async fn plan_forget(&self, probed: &Probed) -> Result<Create, BuildError> {
+        self.plan_within(probed, |_| Scope::Hosts(BTreeSet::new())).await
+    }
+}

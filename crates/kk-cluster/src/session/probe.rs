@@ -1,0 +1,141 @@
+//! What the hosts say, and what a command is built from.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use futures::future::join_all;
+use kk_config::Host;
+use kk_engine::{Facts, ProbeSpec};
+use tokio_util::sync::CancellationToken;
+
+use super::Session;
+use crate::{
+    BuildError, Probed,
+    artifacts::{self, Programs},
+    ca_copy,
+    capabilities::{runtime, versions::of_cluster},
+    capability::{Capabilities, requirements},
+    images::Images,
+    inputs::{Inputs, Presence, Scope, api_host},
+    pipelines::{create_cluster, delete_cluster},
+    pki::Pki,
+    probe,
+    requirements::Requirements,
+    templates::Templates,
+};
+
+impl Session {
+    /// Asks all hosts at once, one round trip each. `answered` gets the name of each host that did.
+    ///
+    /// # Errors
+    /// The questions cannot be written, for example because a template is broken.
+    pub async fn probe_for_create(
+        &self,
+        cancel: &CancellationToken,
+        answered: impl Fn(&str),
+    ) -> Result<Probed, BuildError> {
+        let nothing = self.nothing();
+        let capabilities = create_cluster::capabilities(&self.spec);
+        let inputs = self.create_inputs(&nothing).await?;
+        let pipeline = create_cluster::pipeline(&inputs)?;
+        let specs = probe::specs(&capabilities, &inputs, &pipeline);
+        Ok(self.probe(specs, cancel, answered).await)
+    }
+
+    /// Asks all hosts what a delete has to know.
+    pub async fn probe_for_delete(&self, cancel: &CancellationToken, answered: impl Fn(&str)) -> Probed {
+        let spec = probe::delete_spec();
+        let specs = self.spec.hosts.iter().map(|host| (host, spec.clone())).collect();
+        self.probe(specs, cancel, answered).await
+    }
+
+    async fn probe(
+        &self,
+        specs: Vec<(&Host, ProbeSpec)>,
+        cancel: &CancellationToken,
+        answered: impl Fn(&str),
+    ) -> Probed {
+        let answers = specs.into_iter().map(|(host, spec)| {
+            let (connection, answered) = (&self.connections[&host.name], &answered);
+            async move {
+                let facts = kk_engine::probe(&**connection, &spec, cancel).await;
+                if facts.is_ok() {
+                    answered(&host.name);
+                }
+                (host.name.clone(), facts)
+            }
+        });
+        let mut probed = Probed::default();
+        for (host, answer) in join_all(answers).await {
+            match answer {
+                Ok(facts) => drop(probed.facts.insert(host, facts)),
+                Err(failure) => drop(probed.failures.insert(host, failure)),
+            }
+        }
+        probed
+    }
+
+    /// Hosts of which nothing is known yet: what is built from them says what to ask.
+    fn nothing(&self) -> Probed {
+        let facts = self.spec.hosts.iter().map(|host| (host.name.clone(), Facts::default())).collect();
+        Probed { facts, failures: BTreeMap::new() }
+    }
+
+    pub(crate) async fn create_inputs<'a>(&'a self, probed: &'a Probed) -> Result<Inputs<'a>, BuildError> {
+        let (spec, capabilities) = (&self.spec, create_cluster::capabilities(&self.spec));
+        let directory = self.directory().join("pki/etcd");
+        let copy = if Pki::has_ca(&directory) {
+            None
+        } else {
+            ca_copy::read(spec, probed, &self.connections).await?
+        };
+        let pki = Pki::open(&directory, &spec.etcd_hosts(), &spec.control_planes(), copy)?;
+        let mut inputs = self.inputs(probed, pki, Scope::All, &capabilities)?;
+        inputs.programs = self.artifacts.programs(&inputs.versions, inputs.wanted_programs()).await?;
+        Ok(inputs)
+    }
+
+    pub(crate) fn delete_inputs<'a>(&'a self, probed: &'a Probed) -> Result<Inputs<'a>, BuildError> {
+        let pki = Pki::open(&self.directory().join("pki/etcd"), &[], &[], None)?;
+        let mut inputs = self.inputs(probed, pki, Scope::All, &delete_cluster::capabilities(&self.spec))?;
+        inputs.scope = delete_cluster::scope(&inputs);
+        Ok(inputs)
+    }
+
+    fn inputs<'a>(
+        &'a self,
+        probed: &'a Probed,
+        pki: Pki,
+        scope: Scope,
+        capabilities: &Capabilities,
+    ) -> Result<Inputs<'a>, BuildError> {
+        let present = probed.facts.iter().map(|(host, facts)| (host.as_str(), Presence::Probed(facts)));
+        let absent = probed.failures.iter().map(|(host, why)| (host.as_str(), Presence::Absent(why)));
+        let presence = present.chain(absent).collect();
+        let (api_host, state) = api_host(self.spec.control_planes(), &presence);
+        let versions = match of_cluster(&presence, api_host, &self.spec) {
+            Some(recorded) => artifacts::versions(&self.spec, &recorded.behind(&self.spec.components))?,
+            None => self.artifacts.versions.clone(),
+        };
+        let mut inputs = Inputs {
+            spec: &self.spec,
+            presence,
+            scope,
+            api_host,
+            state,
+            images: Images::new(&self.spec, &versions),
+            versions,
+            programs: Programs::new(),
+            requirements: Requirements::default(),
+            runtime: runtime::of(&self.spec),
+            pki: Arc::new(pki),
+            templates: Templates::new(self.settings.templates.as_deref())?,
+            options: self.settings.options.clone(),
+            token: self.token.clone(),
+            owner: self.owner.id().to_owned(),
+            directory: self.directory(),
+            store: self.artifacts.store.clone(),
+        };
+        inputs.requirements = requirements(capabilities, &inputs)?;
+        Ok(inputs)
+    }
+}
