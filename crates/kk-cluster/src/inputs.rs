@@ -124,6 +124,8 @@ pub(crate) struct Inputs<'a> {
     pub templates: Templates,
     /// Choices of this run.
     pub options: Options,
+    /// Certificates that are made anew although nothing is wrong with them, by name.
+    pub renew: BTreeSet<String>,
     /// By which nodes join in this run.
     pub token: Token,
     /// The id of this run's owner, by which hosts are locked.

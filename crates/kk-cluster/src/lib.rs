@@ -33,6 +33,7 @@ mod templates;
 mod testing;
 mod yaml;
 
+pub use capabilities::control_plane::RENEWABLE;
 pub use error::BuildError;
 pub use inputs::{Leaving, Options, Probed};
 pub use session::{Certificates, Create, Delete, Session, Settings};

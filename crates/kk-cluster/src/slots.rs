@@ -93,6 +93,12 @@ pub(crate) fn settings_published_slot() -> SlotKey {
     cluster("settings_published")
 }
 
+/// An API server that changes in this run works with its changes. It is the cluster's, not the host's: nodes join by it also
+/// where the command leaves its host as it is.
+pub(crate) fn settings_applied_slot(name: &str) -> SlotKey {
+    cluster(&format!("settings_applied({name})"))
+}
+
 /// The node has its credentials and runs its kubelet.
 pub(crate) fn joined_slot(name: &str) -> SlotKey {
     host("joined", name)

@@ -263,7 +263,6 @@ fn the_name_of_this_machine_in_events_can_name_no_host() {
 fn what_only_kubekey_has_is_not_there_yet() {
     let cases = [
         ("upgrade -f c.yaml --with-kubernetes v1.37.1", "`kk upgrade` of KubeKey is not there yet"),
-        ("certs renew -f c.yaml", "`kk certs renew`"),
         ("artifact export -m manifest.yaml", "`kk artifact`"),
         ("create manifest", "`kk create manifest`"),
         ("init os -f c.yaml", "`kk init`"),

@@ -1,7 +1,7 @@
 //! `kk add nodes`.
 
 use crate::{
-    capabilities::{control_plane, etcd::membership, nodes::record_joins},
+    capabilities::{etcd::membership, nodes::record_joins},
     findings::Findings,
     inputs::{Inputs, Scope},
 };
@@ -24,22 +24,6 @@ pub(crate) fn name_sick_neighbours(inputs: &Inputs, found: &mut Findings) {
     }
 }
 
-/// What speaks against adding nodes, beyond what speaks against a create.
-pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
-    let first = "run kk create cluster first";
-    if !inputs.is_initialised() {
-        found.error(None, "there is no cluster to which nodes could be added", first);
-    } else if !inputs.state.answered {
-        found.error(inputs.api_host, "its API does not answer", format!("{first}: it brings the API back"));
-    } else if control_plane::settings_are_changed(inputs) {
-        found.error(
-            None,
-            "the file also changes settings of the cluster",
-            format!("{first}: it applies them to the nodes that are there"),
-        );
-    }
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use kk_config::Spec;
@@ -47,11 +31,12 @@ pub(super) mod tests {
 
     use crate::{
         Create, Probed,
-        capabilities::etcd::DATA,
+        capabilities::{control_plane, etcd::DATA},
         cluster_state::{API, INITIALISED},
         host_layout, kubeadm,
+        pipelines::create_cluster,
         session::Session,
-        testing,
+        slots, testing,
     };
 
     pub(in super::super) const ANSWERED: &str =
@@ -59,11 +44,15 @@ pub(super) mod tests {
 
     /// A control plane with etcd and a worker that run, and a control plane and a worker that are new in the file.
     pub(in super::super) fn spec() -> Spec {
+        with_etcd_on("n1")
+    }
+
+    fn with_etcd_on(members: &str) -> Spec {
         let host = |n| format!("  - {{name: n{n}, address: 192.0.2.{n}}}\n");
         let hosts = (1..5).map(host).collect::<Vec<_>>().concat();
         testing::spec(&format!(
             "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {{name: t}}\nspec:\n  hosts:\n{hosts}  \
-             roleGroups: {{etcd: [n1], control-plane: [n1, n3], worker: [n2, n4]}}\n"
+             roleGroups: {{etcd: [{members}], control-plane: [n1, n3], worker: [n2, n4]}}\n"
         ))
     }
 
@@ -144,6 +133,33 @@ pub(super) mod tests {
         assert!(tasks("n4").contains(&"join_worker".to_owned()));
     }
 
+    /// A new member of etcd makes the API server of n1 restart.
+    #[tokio::test]
+    async fn nobody_joins_while_an_api_server_restarts() {
+        let directory = tempfile::tempdir().unwrap();
+        let before = testing::session(spec(), directory.path());
+        let mut probed = probed(&before, Some(ANSWERED)).await;
+        let first = probed.facts.get_mut("n1").unwrap();
+        first.reply(&DATA, "yes");
+        first.reply(&control_plane::SETTINGS, "etcd-servers\thttps://192.0.2.1:2379\n");
+        for (members, waits) in [("n1", false), ("n1, n3", true)] {
+            let session = testing::session(with_etcd_on(members), directory.path());
+            let mut inputs = session.create_inputs(&probed).await.unwrap();
+            inputs.scope = super::scope(&inputs);
+            let pipeline = create_cluster::pipeline(&inputs).unwrap();
+            let applied = slots::settings_applied_slot("n1");
+            let tasks: Vec<_> = pipeline.modules.iter().flat_map(|module| &module.tasks).collect();
+            for (task, host) in [("join_control_plane", "n3"), ("join_worker", "n4")] {
+                let task = tasks.iter().find(|one| one.name == task).unwrap();
+                assert_eq!(task.hosts[host].needs.contains(&applied), waits, "{host}");
+            }
+            let provides = |task: &&&kk_engine::Task| {
+                task.hosts.get("n1").is_some_and(|work| work.provides.contains(&applied))
+            };
+            assert_eq!(tasks.iter().filter(provides).count(), usize::from(waits));
+        }
+    }
+
     #[tokio::test]
     async fn a_node_whose_join_was_not_seen_through_to_its_end_is_still_new() {
         let directory = tempfile::tempdir().unwrap();
@@ -177,7 +193,7 @@ pub(super) mod tests {
         let session = testing::session(spec(), directory.path());
         let fresh = testing::fresh(session.spec());
         let add = session.plan_add(&fresh).await.unwrap();
-        assert!(errors(&add).contains(&"there is no cluster to which nodes could be added"));
+        assert!(errors(&add).contains(&"there is no cluster that runs"));
 
         let add = session.plan_add(&probed(&session, None).await).await.unwrap();
         assert!(errors(&add).contains(&"its API does not answer"), "{:?}", add.findings);

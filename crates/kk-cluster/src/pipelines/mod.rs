@@ -4,6 +4,8 @@ pub(crate) mod add_nodes;
 pub(crate) mod create_cluster;
 pub(crate) mod delete_cluster;
 pub(crate) mod delete_nodes;
+pub(crate) mod renew_certificates;
+pub(crate) mod running_cluster;
 
 #[cfg(test)]
 mod tests;

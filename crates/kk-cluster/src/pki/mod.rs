@@ -35,6 +35,11 @@ fn unusable(path: &Path, reason: &dyn std::fmt::Display) -> BuildError {
 /// The name of the CA's files.
 const CA: &str = "ca";
 
+/// What people call the certificates of members.
+pub(crate) const ETCD_MEMBER: &str = "etcd-member";
+/// What people call the certificates with which API servers reach etcd.
+pub(crate) const ETCD_CLIENT: &str = "etcd-client";
+
 /// Certificates and keys of one cluster's etcd.
 pub(crate) struct Pki {
     directory: PathBuf,
@@ -54,12 +59,13 @@ impl Pki {
     /// Opens the PKI in `directory` (`…/pki/etcd`) and makes, in memory, what it lacks for these hosts.
     ///
     /// `members` get a server and peer certificate, `clients` (the control planes) one for the API server. `copy` is the CA
-    /// as hosts keep it, for a machine that has none.
+    /// as hosts keep it, for a machine that has none. `renew` may name [`ETCD_MEMBER`] and [`ETCD_CLIENT`]: those are made anew.
     pub(crate) fn open(
         directory: &Path,
         members: &[&Host],
         clients: &[&Host],
         copy: Option<Pair>,
+        renew: &BTreeSet<String>,
     ) -> Result<Self, BuildError> {
         let saved = read_pair(directory, CA)?;
         let unsaved = if saved.is_none() { BTreeSet::from([CA.to_owned()]) } else { BTreeSet::new() };
@@ -74,10 +80,10 @@ impl Pki {
         let (pairs, renewed) = (BTreeMap::new(), BTreeMap::new());
         let mut pki = Self { directory: directory.to_owned(), ca, pairs, unsaved, renewed, is_copy };
         for host in members {
-            pki.ensure(&member_name(&host.name), || member_params(host))?;
+            pki.ensure(&member_name(&host.name), renew.contains(ETCD_MEMBER), || member_params(host))?;
         }
         for host in clients {
-            pki.ensure(&client_name(&host.name), || client_params(host))?;
+            pki.ensure(&client_name(&host.name), renew.contains(ETCD_CLIENT), || client_params(host))?;
         }
         Ok(pki)
     }
@@ -85,12 +91,14 @@ impl Pki {
     fn ensure(
         &mut self,
         name: &str,
+        renew: bool,
         params: impl FnOnce() -> Result<CertificateParams, rcgen::Error>,
     ) -> Result<(), BuildError> {
         let cannot = |error: rcgen::Error| unusable(&self.directory.join(name), &error);
         let params = params().map_err(cannot)?;
         let saved = read_pair(&self.directory, name)?;
-        let why = saved.as_ref().and_then(|pair| trouble(pair, &params));
+        let asked = || renew.then(|| "was asked for".to_owned());
+        let why = saved.as_ref().and_then(|pair| trouble(pair, &params).or_else(asked));
         let pair = match saved {
             Some(pair) if why.is_none() => pair,
             _ => {

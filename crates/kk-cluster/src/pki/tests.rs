@@ -1,6 +1,6 @@
 //! The PKI of etcd, saved, spoilt and opened again.
 
-use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt, path::Path};
 
 use kk_config::{Secret, Spec};
 use rcgen::{Issuer, KeyPair};
@@ -21,10 +21,10 @@ fn spec() -> Spec {
 fn what_was_saved_is_found_again() {
     let (directory, spec) = (tempfile::tempdir().unwrap(), spec());
     let path = directory.path().join("pki/etcd");
-    let first = Pki::open(&path, &spec.etcd_hosts(), &spec.control_planes(), None).unwrap();
+    let first = Pki::open(&path, &spec.etcd_hosts(), &spec.control_planes(), None, &BTreeSet::new()).unwrap();
     assert!(!path.exists() && !first.is_saved(), "opening writes nothing");
     first.save().unwrap();
-    let again = Pki::open(&path, &spec.etcd_hosts(), &spec.control_planes(), None).unwrap();
+    let again = Pki::open(&path, &spec.etcd_hosts(), &spec.control_planes(), None, &BTreeSet::new()).unwrap();
     assert!(again.is_saved());
     assert_eq!(first.member("node1").cert, again.member("node1").cert);
     for entry in std::fs::read_dir(&path).unwrap() {
@@ -36,16 +36,17 @@ fn what_was_saved_is_found_again() {
 #[test]
 fn a_certificate_without_its_key_is_refused() {
     let (directory, spec) = (tempfile::tempdir().unwrap(), spec());
-    Pki::open(directory.path(), &spec.etcd_hosts(), &[], None).unwrap().save().unwrap();
+    Pki::open(directory.path(), &spec.etcd_hosts(), &[], None, &BTreeSet::new()).unwrap().save().unwrap();
     std::fs::remove_file(directory.path().join("ca-key.pem")).unwrap();
-    let error = Pki::open(directory.path(), &spec.etcd_hosts(), &[], None).err().unwrap();
+    let error = Pki::open(directory.path(), &spec.etcd_hosts(), &[], None, &BTreeSet::new()).err().unwrap();
     assert!(error.to_string().contains("ca.pem"), "{error}");
 }
 
 #[test]
 fn a_member_certificate_carries_its_own_addresses_only() {
     let (directory, spec) = (tempfile::tempdir().unwrap(), spec());
-    let pki = Pki::open(directory.path(), &spec.etcd_hosts(), &spec.control_planes(), None).unwrap();
+    let pki = Pki::open(directory.path(), &spec.etcd_hosts(), &spec.control_planes(), None, &BTreeSet::new())
+        .unwrap();
     let (_, pem) = x509_parser::pem::parse_x509_pem(pki.member("node1").cert.as_bytes()).unwrap();
     let cert = pem.parse_x509().unwrap();
     let names = format!("{:?}", cert.subject_alternative_name().unwrap().unwrap().value.general_names);
@@ -56,7 +57,8 @@ fn a_member_certificate_carries_its_own_addresses_only() {
 /// The PKI of these hosts after `spoil` has changed the saved one.
 fn opened_again(spec: &Spec, spoil: impl FnOnce(&Path)) -> (Pki, Pki) {
     let directory = tempfile::tempdir().unwrap();
-    let open = |spec: &Spec| Pki::open(directory.path(), &spec.etcd_hosts(), &[], None).unwrap();
+    let open =
+        |spec: &Spec| Pki::open(directory.path(), &spec.etcd_hosts(), &[], None, &BTreeSet::new()).unwrap();
     let first = open(&self::spec());
     first.save().unwrap();
     spoil(directory.path());
@@ -113,15 +115,15 @@ fn a_certificate_that_cannot_be_used_is_made_anew() {
 #[test]
 fn a_machine_without_the_ca_takes_the_copy_of_a_host() {
     let (lost, found) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let first = Pki::open(lost.path(), &[], &[], None).unwrap();
-    let again = Pki::open(found.path(), &[], &[], Some(first.ca.clone())).unwrap();
+    let first = Pki::open(lost.path(), &[], &[], None, &BTreeSet::new()).unwrap();
+    let again = Pki::open(found.path(), &[], &[], Some(first.ca.clone()), &BTreeSet::new()).unwrap();
     assert!(again.ca_sum() == first.ca_sum() && !again.is_saved() && again.is_copy());
     again.save().unwrap();
-    let other = Pki::open(lost.path(), &[], &[], None).unwrap();
-    let own = Pki::open(found.path(), &[], &[], Some(other.ca)).unwrap();
+    let other = Pki::open(lost.path(), &[], &[], None, &BTreeSet::new()).unwrap();
+    let own = Pki::open(found.path(), &[], &[], Some(other.ca), &BTreeSet::new()).unwrap();
     assert!(own.ca_sum() == first.ca_sum() && own.is_saved() && !own.is_copy(), "its own comes first");
     let torn = Pair { key: other_key(), ..first.ca };
-    assert!(Pki::open(lost.path(), &[], &[], Some(torn)).is_err());
+    assert!(Pki::open(lost.path(), &[], &[], Some(torn), &BTreeSet::new()).is_err());
 }
 
 fn other_key() -> Secret {

@@ -19,7 +19,9 @@ use crate::{
     certificates::{self, Validity},
     findings::Findings,
     inputs::{Inputs, Leaving, Scope, api_host},
-    pipelines::{add_nodes, create_cluster, delete_cluster, delete_nodes},
+    pipelines::{
+        add_nodes, create_cluster, delete_cluster, delete_nodes, renew_certificates, running_cluster,
+    },
     precheck,
     status::{self, Status},
 };
@@ -82,18 +84,28 @@ impl Session {
     /// # Errors
     /// The plan cannot be built.
     pub async fn plan_add(&self, probed: &Probed) -> Result<Create, BuildError> {
-        self.plan_within(probed, add_nodes::scope).await
+        self.plan_within(self.create_inputs(probed).await?, probed, add_nodes::scope).await
+    }
+
+    /// The plan by which certificates with these names are made anew on all hosts of a cluster that runs, and what speaks
+    /// against it.
+    ///
+    /// # Errors
+    /// The plan cannot be built.
+    pub async fn plan_renew(&self, probed: &Probed, names: BTreeSet<String>) -> Result<Create, BuildError> {
+        let inputs = self.inputs_to_renew(probed, names).await?;
+        self.plan_within(inputs, probed, renew_certificates::scope).await
     }
 
     /// What a create does, but for the hosts of a scope, in a cluster that runs as the file says.
     async fn plan_within(
         &self,
+        mut inputs: Inputs<'_>,
         probed: &Probed,
         scope: impl FnOnce(&Inputs<'_>) -> Scope,
     ) -> Result<Create, BuildError> {
-        let mut inputs = self.create_inputs(probed).await?;
         let mut found = Findings::default();
-        add_nodes::findings(&inputs, &mut found);
+        running_cluster::findings(&inputs, &mut found);
         inputs.scope = scope(&inputs);
         let wanted = inputs.wanted_programs();
         inputs.programs.retain(|program, _| wanted.contains(program));
@@ -155,7 +167,7 @@ impl Session {
         delete_nodes::findings(&inputs, leaving, &mut found);
         if stay.clone().next().is_some() {
             (inputs.api_host, inputs.state) = api_host(stay, &inputs.presence);
-            add_nodes::findings(&inputs, &mut found);
+            running_cluster::findings(&inputs, &mut found);
         }
         identity::refuse_strangers(&inputs)?;
         // Nothing is done on a host that is gone for good, also when it answers.
@@ -171,6 +183,7 @@ impl Session {
     /// # Errors
     /// The plan cannot be built.
     pub async fn plan_forget(&self, probed: &Probed) -> Result<Create, BuildError> {
-        self.plan_within(probed, |_| Scope::Hosts(BTreeSet::new())).await
+        let inputs = self.create_inputs(probed).await?;
+        self.plan_within(inputs, probed, |_| Scope::Hosts(BTreeSet::new())).await
     }
 }

@@ -1,6 +1,9 @@
 //! What the hosts say, and what a command is built from.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use futures::future::join_all;
 use kk_config::Host;
@@ -81,6 +84,14 @@ impl Session {
     }
 
     pub(crate) async fn create_inputs<'a>(&'a self, probed: &'a Probed) -> Result<Inputs<'a>, BuildError> {
+        self.inputs_to_renew(probed, BTreeSet::new()).await
+    }
+
+    pub(crate) async fn inputs_to_renew<'a>(
+        &'a self,
+        probed: &'a Probed,
+        renew: BTreeSet<String>,
+    ) -> Result<Inputs<'a>, BuildError> {
         let (spec, capabilities) = (&self.spec, create_cluster::capabilities(&self.spec));
         let directory = self.directory().join("pki/etcd");
         let copy = if Pki::has_ca(&directory) {
@@ -88,14 +99,15 @@ impl Session {
         } else {
             ca_copy::read(spec, probed, &self.connections).await?
         };
-        let pki = Pki::open(&directory, &spec.etcd_hosts(), &spec.control_planes(), copy)?;
+        let pki = Pki::open(&directory, &spec.etcd_hosts(), &spec.control_planes(), copy, &renew)?;
         let mut inputs = self.inputs(probed, pki, Scope::All, &capabilities)?;
+        inputs.renew = renew;
         inputs.programs = self.artifacts.programs(&inputs.versions, inputs.wanted_programs()).await?;
         Ok(inputs)
     }
 
     pub(crate) fn delete_inputs<'a>(&'a self, probed: &'a Probed) -> Result<Inputs<'a>, BuildError> {
-        let pki = Pki::open(&self.directory().join("pki/etcd"), &[], &[], None)?;
+        let pki = Pki::open(&self.directory().join("pki/etcd"), &[], &[], None, &BTreeSet::new())?;
         let mut inputs = self.inputs(probed, pki, Scope::All, &delete_cluster::capabilities(&self.spec))?;
         inputs.scope = delete_cluster::scope(&inputs);
         Ok(inputs)
@@ -130,6 +142,7 @@ impl Session {
             pki: Arc::new(pki),
             templates: Templates::new(self.settings.templates.as_deref())?,
             options: self.settings.options.clone(),
+            renew: BTreeSet::new(),
             token: self.token.clone(),
             owner: self.owner.id().to_owned(),
             directory: self.directory(),

@@ -5,9 +5,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::error::Error;
 
 /// Commands, each by the word that is unknown here, with the full name and what to do instead.
-const COMMANDS: [(&str, &str, &str); 8] = [
+const COMMANDS: [(&str, &str, &str); 7] = [
     ("upgrade", "kk upgrade", "the cluster keeps its version until then"),
-    ("renew", "kk certs renew", "`kk create cluster` renews what ends within 30 days"),
     ("artifact", "kk artifact", OFFLINE),
     ("manifest", "kk create manifest", OFFLINE),
     ("init", "kk init", "install packages and a registry by hand"),

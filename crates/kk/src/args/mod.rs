@@ -1,5 +1,6 @@
 //! The command line: types for clap and nothing else. What a command does is in `commands/`.
 
+mod certs;
 mod cluster;
 mod completion;
 mod config_validate;
@@ -9,6 +10,7 @@ mod look;
 mod nodes;
 mod version;
 
+pub use certs::RenewCerts;
 pub use cluster::{
     ContainerManager, CreateCluster, DeleteCluster, HostKeyChecking, OutputFormat, OutputOptions, RunOptions,
 };
@@ -46,7 +48,7 @@ pub enum Command {
     Delete(Delete),
     /// Show what a cluster looks like, and change nothing
     Status(Status),
-    /// Look at certificates
+    /// Look at certificates, and renew them
     #[command(subcommand, disable_help_subcommand = true)]
     Certs(Certs),
     /// Check configuration files
@@ -89,6 +91,8 @@ pub enum Delete {
 pub enum Certs {
     /// Show until when the certificates on the hosts are valid
     CheckExpiration(CheckExpiration),
+    /// Make certificates anew although they have not ended yet
+    Renew(RenewCerts),
 }
 
 /// `kk config …`

@@ -10,6 +10,7 @@ mod delete_cluster;
 mod delete_node;
 mod load;
 mod look;
+mod renew_certs;
 mod run;
 mod version;
 
@@ -33,6 +34,7 @@ fn printer(command: &Command) -> Printer {
         Command::Add(Add::Nodes(args)) => Printer::new(args.run.output),
         Command::Delete(Delete::Node(args)) => Printer::new(args.run.output),
         Command::Delete(Delete::Cluster(args)) => Printer::new(args.run.output),
+        Command::Certs(Certs::Renew(args)) => Printer::new(args.run.output),
         Command::Config(Config::Validate(args)) => {
             Printer::new(OutputOptions { no_progress: true, output: args.output })
         }
@@ -50,6 +52,7 @@ async fn dispatch(command: Command, printer: &Printer) -> Result<ExitStatus, Err
         Command::Certs(Certs::CheckExpiration(args)) => {
             return look::check_expiration(&args.look, printer).await;
         }
+        Command::Certs(Certs::Renew(args)) => return renew_certs::run(&args, printer).await,
         Command::Create(Create::Config(args)) => create_config::run(&args, printer),
         Command::Config(Config::Validate(args)) => config_validate::run(&args, printer),
         Command::Config(Config::Schema) => config_schema::run(printer),

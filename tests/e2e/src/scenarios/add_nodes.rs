@@ -27,7 +27,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
 
     ctx.kk_nodes(&after, &["add", "nodes"])?
         .expect_code(5)?
-        .expect_said(&["no cluster to which nodes could be added", "kk create cluster"])?;
+        .expect_said(&["no cluster that runs", "kk create cluster"])?;
     ctx.kk_ok(&before, "create", &[])?;
     let (units, pods) = (checks::invocations(ctx, &before)?, checks::restarts(ctx, &before)?);
 

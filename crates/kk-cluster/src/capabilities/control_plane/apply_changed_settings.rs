@@ -1,7 +1,7 @@
 //! Apply changed settings to the control planes that run already.
 
 use kk_config::{ControlPlaneEndpoint, Host, Role};
-use kk_engine::{Action, Facts, HostWork, Task, actions::Command};
+use kk_engine::{Action, Facts, HostWork, SlotKey, Task, actions::Command};
 
 use super::{
     certificate::{RENEWED, renew},
@@ -14,16 +14,10 @@ use crate::{host_layout::KUBECTL, inputs::Inputs, kubeadm, shell::script, slots}
 /// tasks before, with these very settings. Control planes that the command leaves as they are learn of other members of etcd.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("apply_changed_settings", "Apply changed settings").concurrency(1);
-    let takes_part = inputs.control_planes();
-    let learns = |(host, _): &(&Host, &Facts)| {
-        !takes_part.iter().any(|(one, _)| one.name == host.name) && only_members_are_changed(inputs, host)
-    };
-    let others = inputs.answered().into_iter().filter(|(host, _)| host.has_role(&Role::ControlPlane));
-    for (host, facts) in takes_part.iter().copied().chain(others.filter(learns)) {
-        let is_first = host.name == inputs.api_host.name;
+    for (host, facts) in hosts(inputs) {
         let note = note(inputs, host);
         let mut actions: Vec<Box<dyn Action>> = Vec::new();
-        let runs = if is_first { inputs.is_initialised() } else { inputs.has_joined(host) };
+        let runs = runs(inputs, host);
         if runs && note.check(facts).is_needed() {
             actions.push(Box::new(
                 Command::new("apply changed settings of the control plane", apply(host))
@@ -43,9 +37,38 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         for (member, _) in inputs.etcd_hosts() {
             work = work.needs(slots::etcd_healthy_slot(&member.name));
         }
+        if restarts(inputs, host, facts) {
+            work = work.provides(slots::settings_applied_slot(&host.name));
+        }
         task = task.on(&host.name, work);
     }
     task
+}
+
+/// What a node that joins waits for: an API server that restarts meanwhile would refuse it in the middle.
+pub(crate) fn before_joins(inputs: &Inputs) -> Vec<SlotKey> {
+    let restarting = hosts(inputs).into_iter().filter(|(host, facts)| restarts(inputs, host, facts));
+    restarting.map(|(host, _)| slots::settings_applied_slot(&host.name)).collect()
+}
+
+fn hosts<'a>(inputs: &Inputs<'a>) -> Vec<(&'a Host, &'a Facts)> {
+    let mut hosts = inputs.control_planes();
+    let learns = |(host, _): &(&Host, &Facts)| {
+        host.has_role(&Role::ControlPlane)
+            && !hosts.iter().any(|(one, _)| one.name == host.name)
+            && only_members_are_changed(inputs, host)
+    };
+    let others: Vec<_> = inputs.answered().into_iter().filter(learns).collect();
+    hosts.extend(others);
+    hosts
+}
+
+fn runs(inputs: &Inputs, host: &Host) -> bool {
+    if host.name == inputs.api_host.name { inputs.is_initialised() } else { inputs.has_joined(host) }
+}
+
+fn restarts(inputs: &Inputs, host: &Host, facts: &Facts) -> bool {
+    runs(inputs, host) && (note(inputs, host).check(facts).is_needed() || manifests::differ(inputs, host))
 }
 
 /// Puts the note aside first: until these settings work, no file may pass for the one that was applied, not even that of

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kk_engine::{Failure, HostWork, Task};
 
+use super::apply_changed_settings;
 use crate::{actions::Join, inputs::Inputs, slots};
 
 /// All at once: with etcd outside of kubeadm's hands no join changes its membership.
@@ -28,6 +29,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
             .needs(slots::runtime_slot(&host.name))
             .needs(slots::kube_programs_slot(&host.name))
             .provides(slots::joined_slot(&host.name));
+        work.needs.extend(apply_changed_settings::before_joins(inputs));
         // Its API server finds all members.
         for (member, _) in inputs.etcd_hosts() {
             work = work.needs(slots::etcd_healthy_slot(&member.name));

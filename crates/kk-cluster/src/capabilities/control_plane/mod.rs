@@ -107,7 +107,9 @@ impl Capability for ControlPlane {
     }
 }
 
+pub(crate) use apply_changed_settings::before_joins;
 pub(crate) use publish_settings::are_changed as settings_are_changed;
+pub use renewal::RENEWABLE;
 
 /// Whether this run makes a kubeconfig of a control plane anew, by its name: `admin.conf`.
 pub(crate) fn renews(inputs: &Inputs, host: &Host, facts: &Facts, name: &str) -> bool {

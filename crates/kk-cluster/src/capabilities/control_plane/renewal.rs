@@ -11,6 +11,7 @@ use crate::{
     cluster_state::INITIALISED,
     host_layout::CLUSTER_CA,
     inputs::Inputs,
+    pki::{ETCD_CLIENT, ETCD_MEMBER},
 };
 
 /// What kubeadm makes on a control plane besides CAs, by the names of its phases; kubeconfigs end in `.conf`.
@@ -23,6 +24,12 @@ const LEAVES: [&str; 7] = [
     "controller-manager.conf",
     "scheduler.conf",
 ];
+
+/// The names by which people ask for new ones: what kubeadm makes, and what kk makes for etcd.
+pub const RENEWABLE: [&str; 9] = {
+    let [a, b, c, d, e, f, g] = LEAVES;
+    [a, b, c, d, e, f, g, ETCD_MEMBER, ETCD_CLIENT]
+};
 
 /// Whose kubeconfig it is; `None` for a certificate.
 pub(super) fn kubeconfig(name: &str) -> Option<&str> {
@@ -58,7 +65,9 @@ pub(crate) fn of(inputs: &Inputs, host: &Host, facts: &Facts) -> Vec<Renewed> {
         let why = trouble(inputs, host, name, there.get(name));
         let begun =
             begun.iter().any(|begun| begun == name) && !(name == "apiserver" && is_changed(inputs, host));
-        let why = why.or_else(|| begun.then(unfinished));
+        let asked = inputs.renew.contains(name) && there.contains_key(name);
+        let why =
+            why.or_else(|| begun.then(unfinished)).or_else(|| asked.then(|| "was asked for".to_owned()));
         renewed.extend(why.map(|why| Renewed { name, why }));
     }
     if facts.answer(&CREDENTIALS).answered() == Some(false) {
@@ -157,22 +166,28 @@ mod tests {
         on_control_plane(spoil, words).await
     }
 
-    /// What is seen on a control plane of a cluster that runs.
-    async fn on_control_plane<T>(
-        spoil: impl Fn(&mut Facts),
-        look: impl Fn(&Inputs, &Host, &Facts) -> T,
-    ) -> T {
-        let spec = testing::sample("three-nodes.yaml");
-        let mut probed = testing::fresh(&spec);
-        let host = spec.first_control_plane();
-        let facts = probed.facts.get_mut(&host.name).unwrap();
+    /// The hosts of a cluster that runs.
+    fn running(spec: &kk_config::Spec) -> crate::Probed {
+        let mut probed = testing::fresh(spec);
+        let facts = probed.facts.get_mut(&spec.first_control_plane().name).unwrap();
         for path in [CLUSTER_CA, "/etc/kubernetes/pki/ca.key", "/etc/kubernetes/kubelet.conf"] {
             facts.files.insert(path.into(), FileFact { sha256: "same".into(), ..FileFact::default() });
         }
         facts.reply(&INITIALISED, "yes");
         facts.reply(&CREDENTIALS, "yes");
         facts.reply(&CERTIFICATES, answer("", "", 100));
-        spoil(facts);
+        probed
+    }
+
+    /// What is seen on a control plane of a cluster that runs.
+    async fn on_control_plane<T>(
+        spoil: impl Fn(&mut Facts),
+        look: impl Fn(&Inputs, &Host, &Facts) -> T,
+    ) -> T {
+        let spec = testing::sample("three-nodes.yaml");
+        let mut probed = running(&spec);
+        let host = spec.first_control_plane();
+        spoil(probed.facts.get_mut(&host.name).unwrap());
         let directory = tempfile::tempdir().unwrap();
         let session = testing::session(spec.clone(), directory.path());
         let inputs = session.create_inputs(&probed).await.unwrap();
@@ -224,6 +239,30 @@ mod tests {
             assert_eq!(found.len(), usize::from(!why.is_empty()), "{name} {head} {left}: {found:?}");
             assert!(found.iter().all(|found| found.starts_with(&format!("{name} {why}"))), "{found:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn what_was_asked_for_is_made_anew_where_there_is_one() {
+        let ask = |name: &str, head: &str| {
+            let (name, text) = (name.to_owned(), answer(name, head, 100));
+            async move {
+                let (spec, directory) = (testing::sample("three-nodes.yaml"), tempfile::tempdir().unwrap());
+                let mut probed = running(&spec);
+                let host = spec.first_control_plane();
+                probed.facts.get_mut(&host.name).unwrap().reply(&CERTIFICATES, text);
+                let session = testing::session(spec.clone(), directory.path());
+                let inputs = session.inputs_to_renew(&probed, [name].into()).await.unwrap();
+                of(&inputs, host, &probed.facts[&host.name])
+                    .into_iter()
+                    .map(|one| one.name)
+                    .collect::<Vec<_>>()
+            }
+        };
+        for name in LEAVES {
+            assert_eq!(ask(name, "").await, [name]);
+        }
+        assert!(ask("super-admin.conf", "gone").await.is_empty(), "only the first control plane has it");
+        assert!(ask(ETCD_CLIENT, "").await.is_empty());
     }
 
     #[tokio::test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kk_config::Role;
 use kk_engine::{HostWork, Retry, Task};
 
-use crate::{actions::Join, inputs::Inputs, slots};
+use crate::{actions::Join, capabilities::control_plane, inputs::Inputs, slots};
 
 /// A worker joins when its own images and programs are there and the cluster is open; all at once.
 pub(super) fn task(inputs: &Inputs) -> Task {
@@ -24,6 +24,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
             .needs(slots::runtime_slot(&host.name))
             .needs(slots::kube_programs_slot(&host.name))
             .provides(slots::joined_slot(&host.name));
+        work.needs.extend(control_plane::before_joins(inputs));
         if !inputs.options.skip_pull_images {
             work = work.needs(slots::node_images_slot(&host.name));
         }
