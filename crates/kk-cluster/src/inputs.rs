@@ -124,6 +124,8 @@ pub(crate) struct Inputs<'a> {
     pub templates: Templates,
     /// Choices of this run.
     pub options: Options,
+    /// The field of the file that only this command can change in a running cluster.
+    pub changes: Option<&'static str>,
     /// Certificates that are made anew although nothing is wrong with them, by name.
     pub renew: BTreeSet<String>,
     /// By which nodes join in this run.

@@ -47,7 +47,7 @@ pub(super) mod tests {
         with_etcd_on("n1")
     }
 
-    fn with_etcd_on(members: &str) -> Spec {
+    pub(in super::super) fn with_etcd_on(members: &str) -> Spec {
         let host = |n| format!("  - {{name: n{n}, address: 192.0.2.{n}}}\n");
         let hosts = (1..5).map(host).collect::<Vec<_>>().concat();
         testing::spec(&format!(

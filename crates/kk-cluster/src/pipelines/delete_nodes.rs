@@ -71,8 +71,11 @@ mod tests {
     use super::*;
     use crate::{
         Delete,
-        capabilities::etcd::{DATA, HEALTHY},
-        pipelines::add_nodes::tests::{ANSWERED, probed, spec},
+        capabilities::{
+            control_plane::SETTINGS,
+            etcd::{DATA, HEALTHY},
+        },
+        pipelines::add_nodes::tests::{ANSWERED, probed, spec, with_etcd_on},
         testing,
     };
 
@@ -189,10 +192,13 @@ mod tests {
     #[tokio::test]
     async fn the_others_forget_a_node_only_in_a_cluster_that_answers() {
         let directory = tempfile::tempdir().unwrap();
-        let session = testing::session(spec(), directory.path());
+        let session = testing::session(with_etcd_on("n1, n3"), directory.path());
         let rest = session.without(&leaving(&["n3", "n4"], false)).unwrap();
         for (absent, refused) in [(&[][..], false), (&["n1"], true)] {
             let mut probed = probed(&session, Some(ANSWERED)).await;
+            // Its API server still asks the member that has left.
+            let members = "etcd-servers\thttps://192.0.2.1:2379,https://192.0.2.3:2379\n";
+            probed.facts.get_mut("n1").unwrap().reply(&SETTINGS, members);
             for name in ["n3", "n4"].iter().chain(absent) {
                 probed.facts.remove(*name);
             }

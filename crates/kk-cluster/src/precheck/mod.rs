@@ -31,7 +31,9 @@ pub(crate) fn precheck(capabilities: &Capabilities, inputs: &Inputs) -> Vec<Find
     same_machine::check(inputs, &mut found);
     clocks::check(inputs, &mut found);
     for capability in capabilities {
-        found.0.extend(capability.immutable(inputs).into_iter().filter_map(Setting::finding));
+        let settings = capability.immutable(inputs).into_iter();
+        let stay = settings.filter(|setting| Some(setting.field) != inputs.changes);
+        found.0.extend(stay.filter_map(Setting::finding));
     }
     let position = |finding: &Finding| {
         inputs.spec.hosts.iter().position(|host| Some(&host.name) == finding.host.as_ref())

@@ -183,7 +183,9 @@ impl Session {
     /// # Errors
     /// The plan cannot be built.
     pub async fn plan_forget(&self, probed: &Probed) -> Result<Create, BuildError> {
-        let inputs = self.create_inputs(probed).await?;
+        let mut inputs = self.create_inputs(probed).await?;
+        // Their members have left, too.
+        inputs.changes = Some(control_plane::ETCD_MEMBERS);
         self.plan_within(inputs, probed, |_| Scope::Hosts(BTreeSet::new())).await
     }
 }

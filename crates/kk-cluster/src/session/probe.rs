@@ -142,6 +142,7 @@ impl Session {
             pki: Arc::new(pki),
             templates: Templates::new(self.settings.templates.as_deref())?,
             options: self.settings.options.clone(),
+            changes: None,
             renew: BTreeSet::new(),
             token: self.token.clone(),
             owner: self.owner.id().to_owned(),

@@ -14,6 +14,9 @@ use crate::{findings::Setting, host_layout::KUBELET_CONF, inputs::Inputs, kubead
 pub(crate) const SETTINGS: Question<BTreeMap<String, String>> =
     Question::new("settings", include_str!("settings.sh"), parse);
 
+/// The field of the members of etcd.
+pub(crate) const ETCD_MEMBERS: &str = "spec.etcd and spec.roleGroups.etcd (a member goes by kk delete node)";
+
 fn parse(text: &str) -> Option<BTreeMap<String, String>> {
     let line =
         |line: &str| line.split_once('\t').map(|(name, value)| (name.to_owned(), value.trim().to_owned()));
@@ -52,12 +55,7 @@ pub(super) fn settings(inputs: &Inputs) -> Vec<Setting> {
     // Members that are new in the file join.
     let stays = |there: BTreeSet<String>| there.iter().all(|member| etcd.contains(member));
     if !inputs.facts(inputs.api_host).and_then(etcd_servers).is_some_and(stays) {
-        settings.push(setting(
-            "etcd-servers",
-            "etcd is at",
-            "spec.etcd and spec.roleGroups.etcd (a member goes by kk delete node)",
-            etcd.join(","),
-        ));
+        settings.push(setting("etcd-servers", "etcd is at", ETCD_MEMBERS, etcd.join(",")));
     }
     settings.extend(inputs.nodes().into_iter().filter_map(|(host, _)| role(inputs, host)));
     settings

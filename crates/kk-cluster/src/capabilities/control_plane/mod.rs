@@ -14,6 +14,7 @@ mod renew_certificates;
 pub(crate) mod renewal;
 mod share_certificates;
 
+pub(crate) use immutable::ETCD_MEMBERS;
 #[cfg(test)]
 pub(crate) use immutable::SETTINGS;
 use kk_artifact::Component;
