@@ -19,7 +19,7 @@ pub(super) fn files(inputs: &Inputs, host: &Host, facts: &Facts) -> Result<Vec<B
         Box::new(File::text("/etc/etcd.env", environment(inputs, host)?)),
         Box::new(File::text("/etc/systemd/system/etcd.service", unit)),
     ];
-    if !membership::has_joined(facts) {
+    if !membership::has_vote(facts) {
         files.push(Box::new(File::text(INITIAL, initial(inputs))));
     }
     Ok(files)
@@ -97,7 +97,8 @@ mod tests {
         let (session, mut probed) = (testing::session(spec.clone(), directory.path()), testing::fresh(&spec));
         let facts = probed.facts.get_mut("b").unwrap();
         if joined {
-            facts.files.insert(JOINED.into(), FileFact::default());
+            let sha256 = kk_util::sha256(JOINED_TEXT.as_bytes());
+            facts.files.insert(JOINED.into(), FileFact { sha256, ..FileFact::default() });
         }
         let facts = facts.clone();
         let inputs = session.create_inputs(&probed).await.unwrap();

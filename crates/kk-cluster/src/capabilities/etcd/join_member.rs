@@ -12,7 +12,7 @@ use kk_engine::{
 use super::{
     files::{JOINED, JOINED_TEXT, files},
     health, is_active,
-    membership::{has_quorum, healthy},
+    membership::{self, has_quorum, healthy},
     start_etcd,
 };
 use crate::{BuildError, findings::Findings, host_layout::ETCD_CERTS, inputs::Inputs, shell::script, slots};
@@ -45,7 +45,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
             continue;
         }
         // One that has not joined yet has nothing to lose.
-        if !facts.files.contains_key(JOINED) {
+        if !membership::has_vote(facts) {
             if inputs.is_initialised() && !has_quorum(inputs) {
                 found.error(
                     host,
@@ -286,7 +286,8 @@ mod tests {
         for (index, host) in spec.etcd_hosts().iter().enumerate() {
             let (facts, well) = (probed.facts.get_mut(&host.name).unwrap(), healthy.contains(&index));
             facts.units.insert("etcd.service".into(), UnitFact { active: well, ..UnitFact::default() });
-            facts.files.insert(JOINED.into(), FileFact::default());
+            let joined = FileFact { sha256: kk_util::sha256(JOINED_TEXT.as_bytes()), ..FileFact::default() };
+            facts.files.insert(JOINED.into(), joined);
             facts.reply(&health::HEALTHY, if well { "yes" } else { "no" });
             facts.reply(&LOST, if well { "no" } else { "yes" });
         }
@@ -305,6 +306,28 @@ mod tests {
         assert_eq!(hosts.map(|hosts| hosts.len()), [1, 1, 2]);
         assert!(found.0.len() == 1 && found.0[0].message.contains("has lost its data"), "{:?}", found.0);
         assert_eq!(found.0[0].severity, kk_engine::Severity::Adapted);
+    }
+
+    /// Its file names the members with which it begins.
+    #[tokio::test]
+    async fn a_learner_of_a_killed_run_does_not_count_for_the_quorum() {
+        let (spec, directory) = (testing::sample("three-nodes.yaml"), tempfile::tempdir().unwrap());
+        let mut probed = testing::fresh(&spec);
+        for (index, host) in spec.etcd_hosts().iter().enumerate() {
+            let facts = probed.facts.get_mut(&host.name).unwrap();
+            facts.reply(&health::HEALTHY, if index == 0 { "yes" } else { "no" });
+            facts.reply(&LOST, "yes");
+            if index == 1 {
+                let learns = FileFact { sha256: "others".into(), ..FileFact::default() };
+                facts.files.insert(JOINED.into(), learns);
+            }
+        }
+        let session = testing::session(spec, directory.path());
+        let inputs = session.create_inputs(&probed).await.unwrap();
+        let mut found = Findings::default();
+        findings(&inputs, &mut found);
+        assert!(found.0.is_empty(), "{:?}", found.0);
+        assert_eq!(joining(&inputs).len(), 2);
     }
 
     #[tokio::test]

@@ -3,20 +3,27 @@
 use kk_config::{Host, Role};
 use kk_engine::Facts;
 
-use super::{check::DATA, files::JOINED, health};
+use super::{
+    check::DATA,
+    files::{JOINED, JOINED_TEXT},
+    health,
+};
 use crate::inputs::Inputs;
 
-/// Whether a host has ever been a member.
-pub(super) fn has_joined(facts: &Facts) -> bool {
-    facts.files.contains_key(JOINED)
-        || health::is_healthy(facts)
-        || facts.answer(&DATA).answered() == Some(true)
+/// Whether the member of a host has a vote. A learner has none: while it joins, the file says with which members it begins.
+/// etcd that another program has installed has no such file, and data.
+pub(super) fn has_vote(facts: &Facts) -> bool {
+    health::is_healthy(facts)
+        || match facts.files.get(JOINED) {
+            Some(file) => file.sha256 == kk_util::sha256(JOINED_TEXT.as_bytes()),
+            None => facts.answer(&DATA).answered() == Some(true),
+        }
 }
 
 /// Hosts of the file whose members the others count on, also of those that this command leaves as they are. One that does
 /// not answer is taken for a member.
 fn members<'a>(inputs: &Inputs<'a>) -> Vec<&'a Host> {
-    let is_member = |host: &&Host| inputs.facts(host).is_none_or(has_joined);
+    let is_member = |host: &&Host| inputs.facts(host).is_none_or(has_vote);
     inputs.spec.etcd_hosts().into_iter().filter(is_member).collect()
 }
 
@@ -40,5 +47,5 @@ pub(super) fn runs(inputs: &Inputs) -> bool {
 
 /// Whether the host has the role and its member is to be added to a cluster that runs.
 pub(crate) fn is_new(inputs: &Inputs, host: &Host) -> bool {
-    host.has_role(&Role::Etcd) && inputs.facts(host).is_some_and(|facts| !has_joined(facts))
+    host.has_role(&Role::Etcd) && inputs.facts(host).is_some_and(|facts| !has_vote(facts))
 }

@@ -2,7 +2,10 @@
 
 use kk_engine::{HostWork, Task, actions::Command};
 
-use super::join_member::{joining, with_members};
+use super::{
+    files::JOINED,
+    join_member::{joining, with_members},
+};
 use crate::{inputs::Inputs, slots};
 
 /// All of them before the first joins again: etcd takes a new member only while it is connected to all that it has.
@@ -13,6 +16,8 @@ pub(super) fn task(inputs: &Inputs) -> Task {
             "remove the member, which has lost its data",
             with_members(inputs, host, include_str!("remove_lost_member.sh")),
         );
+        // A host that never had one has none to remove.
+        let remove = remove.when(|facts| facts.files.contains_key(JOINED));
         let work = HostWork::new(vec![Box::new(remove)])
             .needs(slots::etcd_configured_slot(&host.name))
             .needs(slots::runtime_programs_slot(&host.name))
