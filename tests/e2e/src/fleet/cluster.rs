@@ -4,6 +4,9 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use serde_json::Value;
 
+/// The label of control planes, and the key of their taint.
+const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
+
 /// Nodes and workloads.
 #[derive(Debug)]
 pub(super) struct Cluster {
@@ -24,7 +27,7 @@ impl Cluster {
     pub(super) fn add(&mut self, name: String, control_plane: bool) {
         let node = self.nodes.entry(name).or_default();
         if control_plane {
-            node.insert("node-role.kubernetes.io/control-plane".into(), String::new());
+            node.insert(CONTROL_PLANE.into(), String::new());
         }
     }
 
@@ -35,11 +38,6 @@ impl Cluster {
             let pairs = labels.iter().filter_map(|label| label.split_once('='));
             node.extend(pairs.map(|(key, value)| (key.to_owned(), value.to_owned())));
         }
-    }
-
-    /// Whether `kubeadm init` has run.
-    pub(super) fn is_initialised(&self) -> bool {
-        !self.nodes.is_empty()
     }
 
     /// The line of an object: nobody edits it.
@@ -64,8 +62,11 @@ impl Cluster {
         }
         let ready = if self.applied { "True" } else { "False" };
         for (name, labels) in &self.nodes {
+            // kubeadm sets the label and the taint together.
+            let taint =
+                labels.get(CONTROL_PLANE).map(|_| format!("{CONTROL_PLANE}:NoSchedule")).unwrap_or_default();
             let labels = labels.iter().fold(String::new(), |all, (key, value)| all + key + "=" + value + " ");
-            let _ = writeln!(text, "Node\t{name}\t{ready}\t{}\t{labels}\t", self.version);
+            let _ = writeln!(text, "Node\t{name}\t{ready}\t{}\t{labels}\t{taint}", self.version);
         }
         if self.applied {
             let count = self.nodes.len();

@@ -21,6 +21,9 @@ use super::{
 /// Hosts have been up for an hour when the first one is asked.
 const UP_MS: u128 = 3_600_000;
 
+/// Held by the one that answers a probe.
+static ANSWERS: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
 /// Serves a command until its script has ended.
 pub(super) async fn run(
     host: Arc<Mutex<Host>>,
@@ -82,7 +85,10 @@ impl Command {
     async fn script(&mut self, script: &str, payloads: &Payloads) -> Result<u8> {
         if script.lines().take(5).any(|line| line.starts_with("KK_N=")) {
             self.rest(programs::PROBE).await?;
-            let text = answer(&self.host(), script, clock());
+            // It may start a shell: one host after the other, so that only one thread is kept from the others.
+            let turn = ANSWERS.lock().await;
+            let text = tokio::task::block_in_place(|| answer(&self.host(), script, clock()));
+            drop(turn);
             self.say(&text).await?;
         } else if script.contains("kk_operation()") {
             self.batch(script, payloads).await?;

@@ -11,6 +11,7 @@ use std::{
 
 use super::{
     cluster::Cluster,
+    disk::Disk,
     programs::{self, Effect},
     shell::words,
 };
@@ -49,6 +50,7 @@ pub(super) struct Host {
     /// Lines of `/etc/kubekey/owned`.
     pub(super) owned: Vec<String>,
     pub(super) cluster: Arc<Mutex<Cluster>>,
+    pub(super) disk: Arc<Disk>,
 }
 
 /// The small files that travel with a script.
@@ -64,7 +66,7 @@ pub(super) struct Done {
 
 impl Host {
     /// A host as it comes from its installer.
-    pub(super) fn new(name: String, address: String, cluster: Arc<Mutex<Cluster>>) -> Self {
+    pub(super) fn new(name: String, address: String, cluster: Arc<Mutex<Cluster>>, disk: Arc<Disk>) -> Self {
         let directories =
             ["/etc", "/etc/sysctl.d", "/etc/systemd/system", "/opt", "/root", "/usr/local/bin", "/var/lib"];
         let mut host = Self {
@@ -79,6 +81,7 @@ impl Host {
             blocks: BTreeMap::new(),
             owned: Vec::new(),
             cluster,
+            disk,
         };
         for path in directories {
             host.directory(path, "755", "root:root", 0);
@@ -109,7 +112,7 @@ impl Host {
         match words[..] {
             ["kk_put", source, path, mode, owner] => {
                 let sha256 = match files.get(source) {
-                    Some(content) => kk_util::sha256(content),
+                    Some(content) => self.disk.keep(content),
                     None => self.files.get(source).map(|file| file.sha256.clone()).unwrap_or_default(),
                 };
                 self.own(path, now_ms);
@@ -158,6 +161,7 @@ impl Host {
             "label" => self.label(text),
             "apply" => self.lock(|cluster| cluster.applied = true),
             "record" => self.objects(files, now_ms),
+            "sums" => self.manifest_sums(now_ms),
             "read-ca" => done.stdout = String::from_utf8_lossy(programs::CA).into_owned(),
             "share" => "QUJD".clone_into(&mut done.stdout),
             _ => {}
@@ -170,7 +174,7 @@ impl Host {
         self.directory("/etc/kubernetes/pki", "755", "root:root", now_ms);
         self.directory("/etc/kubernetes/manifests", "755", "root:root", now_ms);
         let mut made = vec![
-            ("/etc/kubernetes/kubelet.conf", &b"kubelet"[..]),
+            ("/etc/kubernetes/kubelet.conf", &b"    client-certificate-data: QQ==\n"[..]),
             ("/etc/kubernetes/pki/ca.crt", programs::CA),
             // What flannel writes when it runs, a moment later.
             ("/etc/cni/net.d/10-flannel.conflist", b"{}"),
@@ -186,7 +190,8 @@ impl Host {
             ]);
         }
         for (path, content) in made {
-            self.file(path, "600", "root:root", kk_util::sha256(content), now_ms);
+            let sum = self.disk.keep(content);
+            self.file(path, "600", "root:root", sum, now_ms);
         }
         self.unit("kubelet.service", "yes", "start", now_ms);
         let name = self.name.clone();
@@ -200,10 +205,21 @@ impl Host {
             let keys = String::from_utf8_lossy(keys);
             let mut lines: Vec<String> = keys.lines().map(Cluster::object).collect();
             lines.sort();
-            let sum = kk_util::sha256(lines.concat().as_bytes());
+            let sum = self.disk.keep(lines.concat().as_bytes());
             let path = format!("/etc/kubernetes/kubekey/{name}.objects");
             self.file(&path, "600", "root:root", sum, now_ms);
         }
+    }
+
+    /// The note of the manifests' sums.
+    fn manifest_sums(&mut self, now_ms: u128) {
+        let manifests = "/etc/kubernetes/manifests/";
+        let line = |(path, file): (&String, &File)| {
+            Some(format!("{}  {}\n", file.sha256, path.strip_prefix(manifests)?))
+        };
+        let text: String = self.files.iter().filter_map(line).collect();
+        let sum = self.disk.keep(text.as_bytes());
+        self.file("/etc/kubernetes/kubekey/manifests.sums", "600", "root:root", sum, now_ms);
     }
 
     fn label(&mut self, text: &str) {
@@ -263,6 +279,10 @@ impl Host {
             "start" | "restart" => unit.active_since_ms = Some(now_ms),
             "stop" => unit.active_since_ms = None,
             _ => {}
+        }
+        if name == "etcd.service" && unit.active_since_ms.is_some() {
+            let wal = self.disk.keep(b"");
+            self.file("/var/lib/etcd/member/wal/0.wal", "600", "root:root", wal, now_ms);
         }
         self.record(format!("unit-on\t{name}"));
     }

@@ -1,11 +1,15 @@
 //! The bench `fleet`: `kk create cluster` against hundreds of simulated hosts in this process, and once more.
 //!
-//! What it shows is the cost of kk itself: time beside that of ten hosts, memory, descriptors. The hosts speak SSH and
-//! answer as recorded from real ones ([`answer`], [`programs`]); they keep what a create does to them, so that a second
-//! create has nothing to do.
+//! What it shows is the cost of kk itself: time beside that of ten hosts, processor time, memory, descriptors. The hosts
+//! speak SSH and answer as real ones do ([`answer`], [`disk`], [`programs`]); they keep what a create does to them, so that
+//! a second create has nothing to do.
+//!
+//! Simulated hosts use the same processors as kk, which real ones do not. So their processor time is measured, too: no
+//! run can be shorter than both together on the processors that there are (`bound`).
 
 mod answer;
 mod cluster;
+mod disk;
 mod exchange;
 mod host;
 mod mirror;
@@ -77,14 +81,27 @@ pub(crate) fn run(kk: &Path, artefacts: &Path, sizes: &[u16]) -> Result<bool> {
 
 fn figures_of(hosts: u16, latency: u64, critical: f64, create: &Measured, again: &Measured) -> Vec<Figure> {
     let name = |what: &str| format!("fleet_{hosts}_{latency}ms_{what}");
-    let beside = format!("10_hosts:{critical:.2},load:{:.1}", create.load);
+    let bound = (create.kk + create.hosts) / cores();
+    let beside = format!(
+        "10_hosts:{critical:.2},bound:{bound:.2},kk_core_s:{:.2},hosts_core_s:{:.2},load:{:.1}",
+        create.kk, create.hosts, create.load
+    );
+    let per_host = |measured: &Measured| measured.kk * 1000.0 / f64::from(hosts);
     let figure =
         |name, value, unit, beside: &str, goal| Figure { name, value, unit, beside: beside.to_owned(), goal };
     vec![
-        figure(name("create"), create.seconds, "s", &beside, Some(critical * STRETCH)),
+        figure(name("create"), create.seconds, "s", &beside, Some(critical.max(bound) * STRETCH)),
+        figure(name("create_cpu"), per_host(create), "ms_per_host", "-", None),
         figure(name("memory"), create.memory_mib, "MiB", "-", Some(MEMORY)),
         figure(name("descriptors"), create.descriptors, "at_most", "-", None),
-        figure(name("again"), again.seconds, "s", &format!("load:{:.1}", again.load), None),
+        figure(
+            name("again"),
+            again.seconds,
+            "s",
+            &format!("hosts_core_s:{:.2},load:{:.1}", again.hosts, again.load),
+            None,
+        ),
+        figure(name("again_cpu"), per_host(again), "ms_per_host", "-", None),
         figure(name("again_memory"), again.memory_mib, "MiB", "-", Some(MEMORY)),
     ]
 }
@@ -104,6 +121,9 @@ struct Fleet {
 /// What a run of kk took.
 struct Measured {
     seconds: f64,
+    /// Seconds of a processor: kk's, and those of the simulated hosts.
+    kk: f64,
+    hosts: f64,
     /// The peak of resident memory.
     memory_mib: f64,
     /// Most open descriptors.
@@ -116,13 +136,15 @@ impl Fleet {
     async fn start(dir: &Path, count: u16, latency: Duration) -> Result<Self> {
         let mirror = mirror::start(dir).await?;
         let cluster = Arc::new(Mutex::new(cluster::Cluster::new(&format!("v{KUBERNETES}"))));
+        let disk = Arc::new(disk::Disk::new(&dir.join("disk"))?);
         let (config, mut servers, mut names) = (server::config()?, Vec::new(), BTreeMap::new());
         for number in 0..count {
             let [_, _, high, low] = u32::from(number + 1).to_be_bytes();
             let internal = Ipv4Addr::new(10, 99, high, low);
             let listener = TcpListener::bind((Ipv4Addr::new(127, 99, high, low), PORT)).await?;
             let name = format!("node{:04}", number + 1);
-            let host = host::Host::new(name.clone(), internal.to_string(), Arc::clone(&cluster));
+            let host =
+                host::Host::new(name.clone(), internal.to_string(), Arc::clone(&cluster), Arc::clone(&disk));
             names.insert(name, (listener.local_addr()?.ip(), internal));
             let host = Arc::new(Mutex::new(host));
             servers.push(tokio::spawn(server::serve(listener, Arc::clone(&config), host, latency)));
@@ -163,6 +185,7 @@ impl Fleet {
     fn kk(&self, kk: &Path, round: &str) -> Result<Measured> {
         let output = self.dir.join(format!("{round}.jsonl"));
         let errors = self.dir.join(format!("{round}.err"));
+        let hosts_before = processor_time("self")?;
         let began = Instant::now();
         let mut child = Command::new(kk)
             .args(["create", "cluster", "-y", "--output", "json", "-f"])
@@ -175,9 +198,11 @@ impl Fleet {
             .stderr(fs::File::create(&errors)?)
             .spawn()
             .with_context(|| format!("cannot start {}", kk.display()))?;
-        let (memory_mib, descriptors) = watch(&mut child, began)?;
+        let (memory_mib, descriptors, kk) = watch(&mut child, began)?;
         let seconds = began.elapsed().as_secs_f64();
         let code = child.wait()?.code();
+        // kk is a child that has ended.
+        let hosts = processor_time("self")? - hosts_before - kk;
         let events = fs::read_to_string(&output)?;
         ensure!(code == Some(0), "kk ended with {code:?}; see {} and {}", output.display(), errors.display());
         if round == "again" {
@@ -186,19 +211,19 @@ impl Fleet {
         }
         let load = fs::read_to_string("/proc/loadavg")?;
         let load = load.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or_default();
-        let measured = Measured { seconds, memory_mib, descriptors, load };
+        let measured = Measured { seconds, kk, hosts, memory_mib, descriptors, load };
         line(&format!(
-            "{}: {round} {seconds:.2} s, {memory_mib:.0} MiB, {descriptors} descriptors",
+            "{}: {round} {seconds:.2} s, kk {kk:.2} core-seconds, hosts {hosts:.2}, {memory_mib:.0} MiB, {descriptors} descriptors",
             self.dir.display()
         ));
         Ok(measured)
     }
 }
 
-/// The peaks of memory and of descriptors while a process runs.
-fn watch(child: &mut Child, began: Instant) -> Result<(f64, f64)> {
+/// The peaks of memory and of descriptors of a process, and its processor time, when it has ended.
+fn watch(child: &mut Child, began: Instant) -> Result<(f64, f64, f64)> {
     let proc = PathBuf::from(format!("/proc/{}", child.id()));
-    let (mut memory, mut descriptors) = (0.0_f64, 0);
+    let (mut memory, mut descriptors, mut used) = (0.0_f64, 0, 0.0);
     while child.try_wait()?.is_none() {
         if began.elapsed() > LIMIT {
             child.kill()?;
@@ -207,10 +232,26 @@ fn watch(child: &mut Child, began: Instant) -> Result<(f64, f64)> {
         let status = fs::read_to_string(proc.join("status")).unwrap_or_default();
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next());
         memory = memory.max(peak.and_then(|kib| kib.parse().ok()).unwrap_or_default());
+        used = processor_time(&child.id().to_string()).unwrap_or(used);
         descriptors = descriptors.max(fs::read_dir(proc.join("fd")).map_or(0, Iterator::count));
         sleep(Duration::from_millis(20));
     }
-    Ok((memory / 1024.0, f64::from(u32::try_from(descriptors)?)))
+    Ok((memory / 1024.0, f64::from(u32::try_from(descriptors)?), used))
+}
+
+/// Processors of this machine.
+fn cores() -> f64 {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    f64::from(u32::try_from(cores).unwrap_or(1))
+}
+
+/// Seconds of a processor that a process has used, with those of its children that have ended (`proc_pid_stat(5)`).
+fn processor_time(process: &str) -> Result<f64> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
+    let fields = stat.rsplit_once(") ").context("a name stands in brackets")?.1;
+    // utime, stime, cutime and cstime, in ticks of a hundredth of a second.
+    let ticks: Result<Vec<f64>, _> = fields.split(' ').skip(11).take(4).map(str::parse).collect();
+    Ok(ticks?.iter().sum::<f64>() / 100.0)
 }
 
 #[cfg(test)]
@@ -219,15 +260,17 @@ mod tests {
 
     #[test]
     fn a_figure_beyond_its_goal_falls_short() {
-        let measured = |seconds| Measured { seconds, memory_mib: 100.0, descriptors: 1.0, load: 0.5 };
+        let measured = |seconds| Measured {
+            seconds,
+            kk: 6.0,
+            hosts: 2.0,
+            memory_mib: 100.0,
+            descriptors: 1.0,
+            load: 0.5,
+        };
         let figures = figures_of(300, 1, 10.0, &measured(12.5), &measured(1.0));
-        let short: Vec<String> =
-            figures.iter().filter(|figure| !figure.is_reached()).map(Figure::line).collect();
-        assert_eq!(
-            short,
-            [
-                "BENCH name=fleet_300_1ms_create value=12.50 unit=s beside=10_hosts:10.00,load:0.5 goal=12.00 short"
-            ]
-        );
+        let short: Vec<&str> =
+            figures.iter().filter(|figure| !figure.is_reached()).map(|figure| figure.name.as_str()).collect();
+        assert_eq!(short, ["fleet_300_1ms_create"]);
     }
 }

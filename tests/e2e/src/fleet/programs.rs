@@ -11,7 +11,9 @@ pub(super) const PROBE: Duration = Duration::from_millis(150);
 /// The cluster's CA.
 pub(super) const CA: &[u8] = b"-----BEGIN CERTIFICATE-----\nQQ==\n-----END CERTIFICATE-----\n";
 /// The administrator's kubeconfig.
-pub(super) const ADMIN: &[u8] = b"apiVersion: v1\nkind: Config\n";
+pub(super) const ADMIN: &[u8] =
+    b"apiVersion: v1\nkind: Config\nclusters:\n- cluster:\n    certificate-authority-data: QQ==\n\
+    users:\n- name: kubernetes-admin\n  user:\n    client-certificate-data: QQ==\n";
 
 /// A program's effect.
 #[derive(Debug, PartialEq, Eq)]
@@ -21,7 +23,7 @@ pub(super) struct Effect {
 }
 
 /// Text that starts a program, the effect's name, and milliseconds.
-const PROGRAMS: [(&str, &str, u64); 11] = [
+const PROGRAMS: [(&str, &str, u64); 12] = [
     ("kubeadm init --config", "init", 5000),
     ("kubeadm join ", "join", 1200),
     ("crictl --timeout 30m pull", "pull", 2500),
@@ -32,6 +34,7 @@ const PROGRAMS: [(&str, &str, u64); 11] = [
     ("kk_wait ", "poll", 500),
     ("cat /etc/kubernetes/pki/ca.crt", "read-ca", 5),
     ("tar -C /etc/kubernetes/pki -cf -", "share", 10),
+    (">/etc/kubernetes/kubekey/manifests.sums", "sums", 5),
     ("sleep 1", "sleep", 1000),
 ];
 

@@ -30,23 +30,20 @@ pub(super) fn list(script: &str, name: &str) -> Vec<String> {
 /// A question of the probe.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Question {
-    /// Where its answer goes: `value` or `reply`.
-    pub(super) kind: String,
     pub(super) number: usize,
     pub(super) snippet: String,
 }
 
 /// The questions of a probe. A snippet may have several lines.
 pub(super) fn questions(script: &str) -> Vec<Question> {
-    let body = script.split_once("kk_values() {").map_or("", |(_, rest)| rest);
+    let body = script.split_once("kk_questions() {").map_or("", |(_, rest)| rest);
     let mut questions = Vec::new();
     for part in body.split("    { timeout ").skip(1) {
-        let Some((command, rest)) = part.split_once(" </dev/null >") else { continue };
-        let Some((kind, rest)) = rest.split_once('.') else { continue };
+        let Some((command, rest)) = part.split_once(" </dev/null >reply.") else { continue };
         let number = rest.split(|c: char| !c.is_ascii_digit()).next().and_then(|number| number.parse().ok());
         // [-k 2] SECONDS sh -c SNIPPET
         if let (Some(number), Some(snippet)) = (number, words(command).pop()) {
-            questions.push(Question { kind: kind.to_owned(), number, snippet });
+            questions.push(Question { number, snippet });
         }
     }
     questions
@@ -66,16 +63,12 @@ mod tests {
 
     #[test]
     fn the_lists_and_questions_of_a_probe_are_found() {
-        let script = "kk_files() { \"$@\" /a/b '/c d'/*; }\nkk_users() { \"$@\"; }\nkk_values() {\n    :\n    \
-            { timeout 20 sh -c 'one\ntwo' </dev/null >value.0 2>/dev/null; echo $? >status.0; } &\n    \
+        let script = "kk_files() { \"$@\" /a/b '/c d'/*; }\nkk_users() { \"$@\"; }\nkk_questions() {\n    :\n    \
+            { timeout -k 2 20 sh -c 'one\ntwo' </dev/null >reply.0 2>error.0; echo $? >code.0; } &\n    \
             { timeout -k 2 5 sh -c three </dev/null >reply.1 2>error.1; echo $? >code.1; } &\n}\nrest";
         assert_eq!(list(script, "kk_files"), ["/a/b", "/c d/*"]);
         assert!(list(script, "kk_users").is_empty());
-        let question = |kind: &str, number, snippet: &str| Question {
-            kind: kind.into(),
-            number,
-            snippet: snippet.into(),
-        };
-        assert_eq!(questions(script), [question("value", 0, "one\ntwo"), question("reply", 1, "three")]);
+        let question = |number, snippet: &str| Question { number, snippet: snippet.into() };
+        assert_eq!(questions(script), [question(0, "one\ntwo"), question(1, "three")]);
     }
 }
