@@ -6,7 +6,6 @@
 use std::{
     io::{self, Read, Write},
     os::unix::net::UnixStream,
-    sync::{Condvar, Mutex, PoisonError},
     thread,
     time::Duration,
 };
@@ -25,9 +24,6 @@ use crate::{Error, poll::poll_all};
 const KEEPALIVE: Duration = Duration::from_secs(15);
 /// Moved at once: what one packet of SSH holds.
 const PIECE: usize = 32 << 10;
-/// Logins to bastions at once. Beyond ten, OpenSSH refuses new ones at random (`MaxStartups`), and all hosts of a cluster
-/// may be behind the same bastion.
-const LOGINS: usize = 6;
 
 /// Opens a stream to `target` through a session on the bastion.
 pub(super) fn tunnel(
@@ -56,28 +52,6 @@ pub(super) fn tunnel(
         .spawn(move || pump.work())
         .map_err(|error| unreachable(target, &error.to_string()))?;
     Ok(near)
-}
-
-/// One of the [`LOGINS`].
-pub(super) struct LoginPermit;
-
-static FREE: Mutex<usize> = Mutex::new(LOGINS);
-static FREED: Condvar = Condvar::new();
-
-impl LoginPermit {
-    /// Waits for a free one. It is held for the time of a login.
-    pub(super) fn acquire() -> Self {
-        let free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
-        *FREED.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner) -= 1;
-        Self
-    }
-}
-
-impl Drop for LoginPermit {
-    fn drop(&mut self) {
-        *FREE.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        FREED.notify_one();
-    }
 }
 
 struct Pump {

@@ -2,6 +2,7 @@
 
 use std::{
     net::{TcpStream, ToSocketAddrs},
+    os::fd::OwnedFd,
     time::Duration,
 };
 
@@ -13,6 +14,7 @@ use super::{
     config::SshConfig,
     errors::{no_answer, unreachable, words},
     known_hosts::KnownHosts,
+    logins::{TO_BASTIONS, TO_HOSTS},
     session::SshSession,
 };
 use crate::Error;
@@ -24,17 +26,23 @@ const PEER_SILENT: Duration = Duration::from_secs(30);
 
 /// Connects and logs in; through its bastion, when it has one.
 pub(super) fn dial(config: &SshConfig) -> Result<SshSession, Error> {
+    match &config.bastion {
+        None => log_in(config, connect(config)?),
+        Some(through) => {
+            let login = TO_BASTIONS.begin();
+            let way = dial(through)?;
+            drop(login);
+            log_in(config, bastion::tunnel(way, through, config)?)
+        }
+    }
+}
+
+/// Handshake, host key and log-in on a stream to the host. A host that cannot be reached takes no place from others.
+fn log_in(config: &SshConfig, stream: impl Into<OwnedFd>) -> Result<SshSession, Error> {
+    let _login = TO_HOSTS.begin();
     let session = Session::new().map_err(|error| unreachable(config, error.message()))?;
     session.set_timeout(u32::try_from(config.timeout.as_millis()).unwrap_or(u32::MAX));
-    let mut session = match &config.bastion {
-        None => SshSession::new(session, connect(config)?),
-        Some(through) => {
-            let permit = bastion::LoginPermit::acquire();
-            let way = dial(through)?;
-            drop(permit);
-            SshSession::new(session, bastion::tunnel(way, through, config)?)
-        }
-    };
+    let mut session = SshSession::new(session, stream);
     let known = KnownHosts::read(config)?;
     let ssh2 = &session.session;
     for method in [MethodType::CryptCs, MethodType::CryptSc] {

@@ -5,7 +5,7 @@
 //! when they are first needed, kept alive, and dialled again when they were dropped. Of those that are idle for
 //! long all are closed but one: with hundreds of hosts, descriptors and threads are the limit.
 //!
-//! Arrows between the files go one way: mod → pool, worker → dial → auth, bastion, `known_hosts` → session, errors →
+//! Arrows between the files go one way: mod → pool, worker → dial → auth, bastion, `known_hosts`, logins → session, errors →
 //! config.
 
 mod auth;
@@ -15,6 +15,7 @@ mod dial;
 mod errors;
 mod key;
 mod known_hosts;
+mod logins;
 mod pipe;
 mod pool;
 mod session;
