@@ -50,7 +50,8 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     task.on(&inputs.api_host.name, work)
 }
 
-fn note(manifest: &Manifest) -> File {
+/// What was applied last.
+pub(super) fn note(manifest: &Manifest) -> File {
     File::text(format!("{NOTES}/{}.yaml", manifest.name), manifest.note.as_str()).mode(0o600)
 }
 

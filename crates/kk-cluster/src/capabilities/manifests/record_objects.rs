@@ -1,10 +1,10 @@
 //! Record the objects that were applied, as the API holds them: what somebody edits or deletes later is seen by the next
 //! probe.
 
-use kk_engine::{Facts, HostWork, Task, actions::Command};
+use kk_engine::{Action as _, Facts, HostWork, Task, actions::Command};
 use kk_util::sha256;
 
-use super::applied_slot;
+use super::{applied_slot, apply_manifests};
 use crate::{
     cluster_state::{ClusterState, VERSION, object_list},
     host_layout::{KUBECTL, NOTES},
@@ -18,8 +18,12 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     let task = Task::new("record_objects", "Record what was applied");
     let Some(facts) = inputs.facts(inputs.api_host) else { return task };
     let manifests = &inputs.requirements.manifests;
-    let unknown: Vec<&Manifest> =
-        manifests.iter().filter(|manifest| !is_recorded(&inputs.state, manifest, facts)).collect();
+    // What this run applies becomes other objects.
+    let is_unknown = |manifest: &&Manifest| {
+        !is_recorded(&inputs.state, manifest, facts)
+            || apply_manifests::note(manifest).check(facts).is_needed()
+    };
+    let unknown: Vec<&Manifest> = manifests.iter().filter(is_unknown).collect();
     let names = unknown.iter().map(|manifest| manifest.name).collect::<Vec<_>>().join(" ");
     let variables = [("names", names.as_str()), ("notes", NOTES), ("version", VERSION)];
     let text = format!("{KUBECTL}{}", script(&variables, include_str!("record_objects.sh")));
@@ -78,6 +82,11 @@ mod tests {
 
     /// What is applied when the objects were recorded at "1" and the API answers so.
     async fn applied(spoil: impl Fn(&[Object]) -> String) -> Vec<String> {
+        applied_after("", spoil).await
+    }
+
+    /// The same, where the manifest of this name was another one.
+    async fn applied_after(changed: &str, spoil: impl Fn(&[Object]) -> String) -> Vec<String> {
         let spec = testing::sample("all-in-one.yaml");
         let directory = tempfile::tempdir().unwrap();
         let session = testing::session(spec.clone(), directory.path());
@@ -92,7 +101,8 @@ mod tests {
                 lines.sort();
                 notes.push((note(manifest), sha256(lines.concat().as_bytes())));
                 let text = format!("{NOTES}/{}.yaml", manifest.name);
-                notes.push((text, sha256(manifest.note.as_bytes())));
+                let before = if manifest.name == changed { "before" } else { &manifest.note };
+                notes.push((text, sha256(before.as_bytes())));
             }
             (manifests.iter().flat_map(|manifest| manifest.objects.clone()).collect::<Vec<_>>(), notes)
         };
@@ -111,6 +121,15 @@ mod tests {
     }
 
     const RECORD: &str = "record the objects that were applied";
+
+    #[tokio::test]
+    async fn what_the_file_changes_is_recorded_again() {
+        for name in ["kube-proxy", "flannel", "coredns"] {
+            let note = format!("write {NOTES}/{name}.yaml");
+            let changes = applied_after(name, |objects| answer(objects, "1")).await;
+            assert_eq!(changes, [format!("apply {name}"), note, RECORD.to_owned()]);
+        }
+    }
 
     #[tokio::test]
     async fn what_was_edited_or_lost_is_applied_again() {
