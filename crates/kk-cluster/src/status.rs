@@ -1,7 +1,7 @@
 //! What a cluster looks like: nodes, members of etcd, certificates, and what a create would change. Plain data from one
 //! probe; nothing is changed.
 
-use kk_config::{Host, Role};
+use kk_config::Host;
 use kk_engine::{Finding, PlannedTask, Severity};
 use serde::Serialize;
 use time::OffsetDateTime;
@@ -138,7 +138,8 @@ fn member(inputs: &Inputs, host: &Host) -> MemberStatus {
 /// Certificates that no create renews: kubelets renew their own, and CAs stay.
 const OTHERS_RENEW: [&str; 3] = ["kubelet-client", "ca", "front-proxy-ca"];
 
-fn certificates(inputs: &Inputs) -> Vec<CertificateStatus> {
+/// What ends, soonest first.
+pub(crate) fn certificates(inputs: &Inputs) -> Vec<CertificateStatus> {
     let now = OffsetDateTime::now_utc();
     let status = |host: &Host, name: String, validity: Option<Validity>| CertificateStatus {
         ends: validity.map(Validity::end_date),
@@ -153,15 +154,10 @@ fn certificates(inputs: &Inputs) -> Vec<CertificateStatus> {
         for (name, certificate) in certificates::of(facts) {
             all.push(status(host, name, certificate.validity));
         }
-        // What hosts hold of etcd's is what this machine holds.
-        let held = |role: &Role| inputs.pki.is_saved() && host.has_role(role);
-        if held(&Role::Etcd) {
-            let pem = &inputs.pki.member(&host.name).cert;
-            all.push(status(host, ETCD_MEMBER.into(), Validity::of_pem(pem.as_bytes())));
-        }
-        if held(&Role::ControlPlane) {
-            let pem = &inputs.pki.client(&host.name).cert;
-            all.push(status(host, ETCD_CLIENT.into(), Validity::of_pem(pem.as_bytes())));
+        // What hosts hold of etcd's is what this machine has saved; where it differs, a create writes it.
+        let (member, client) = (inputs.pki.saved_member(&host.name), inputs.pki.saved_client(&host.name));
+        for (name, saved) in [(ETCD_MEMBER, member), (ETCD_CLIENT, client)] {
+            all.extend(saved.map(|pem| status(host, name.into(), Validity::of_pem(pem.as_bytes()))));
         }
     }
     all.sort_by_key(|certificate| certificate.days);

@@ -47,6 +47,7 @@ pub(crate) struct Pki {
     pairs: BTreeMap<String, Pair>,
     unsaved: BTreeSet<String>,
     renewed: BTreeMap<String, String>,
+    saved: BTreeMap<String, String>,
     is_copy: bool,
 }
 
@@ -77,8 +78,9 @@ impl Pki {
             Some(pair) => pair,
             None => make_ca(directory)?,
         };
-        let (pairs, renewed) = (BTreeMap::new(), BTreeMap::new());
-        let mut pki = Self { directory: directory.to_owned(), ca, pairs, unsaved, renewed, is_copy };
+        let directory = directory.to_owned();
+        let (pairs, renewed, saved) = Default::default();
+        let mut pki = Self { directory, ca, pairs, unsaved, renewed, saved, is_copy };
         for host in members {
             pki.ensure(&member_name(&host.name), renew.contains(ETCD_MEMBER), || member_params(host))?;
         }
@@ -98,6 +100,9 @@ impl Pki {
         let params = params().map_err(cannot)?;
         let saved = read_pair(&self.directory, name)?;
         let asked = || renew.then(|| "was asked for".to_owned());
+        if let Some(pair) = &saved {
+            self.saved.insert(name.to_owned(), pair.cert.clone());
+        }
         let why = saved.as_ref().and_then(|pair| trouble(pair, &params).or_else(asked));
         let pair = match saved {
             Some(pair) if why.is_none() => pair,
@@ -157,6 +162,16 @@ impl Pki {
     /// The pair with which the API server of a control plane reaches etcd.
     pub(crate) fn client(&self, host: &str) -> &Pair {
         &self.pairs[&client_name(host)]
+    }
+
+    /// The certificate of a member as it is on disk, also when it is made anew.
+    pub(crate) fn saved_member(&self, host: &str) -> Option<&str> {
+        self.saved.get(&member_name(host)).map(String::as_str)
+    }
+
+    /// The same for the client certificate of an API server.
+    pub(crate) fn saved_client(&self, host: &str) -> Option<&str> {
+        self.saved.get(&client_name(host)).map(String::as_str)
     }
 
     /// Whether every certificate is on disk already.

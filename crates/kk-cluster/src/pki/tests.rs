@@ -7,7 +7,7 @@ use rcgen::{Issuer, KeyPair};
 use time::{Duration, OffsetDateTime};
 
 use super::{
-    Pair, Pki,
+    ETCD_CLIENT, ETCD_MEMBER, Pair, Pki,
     pair::belong_together,
     params::{VALID_DAYS, member_params},
 };
@@ -52,6 +52,25 @@ fn a_member_certificate_carries_its_own_addresses_only() {
     let names = format!("{:?}", cert.subject_alternative_name().unwrap().unwrap().value.general_names);
     assert!(names.contains("node1") && names.contains("[10, 0, 0, 1]"), "{names}");
     assert_eq!(cert.issuer().to_string(), "CN=etcd-ca");
+}
+
+#[test]
+fn what_was_asked_for_is_made_anew_and_what_is_saved_is_still_known() {
+    let (directory, spec) = (tempfile::tempdir().unwrap(), spec());
+    let open = |names: &[&str]| {
+        let renew = names.iter().map(|name| (*name).to_owned()).collect();
+        Pki::open(directory.path(), &spec.etcd_hosts(), &spec.control_planes(), None, &renew).unwrap()
+    };
+    let first = open(&[]);
+    assert!(first.saved_member("node1").is_none() && first.saved_client("node1").is_none());
+    first.save().unwrap();
+    for (name, member, client) in [(ETCD_MEMBER, true, false), (ETCD_CLIENT, false, true)] {
+        let again = open(&[name]);
+        assert_eq!(again.member("node1").cert != first.member("node1").cert, member, "{name}");
+        assert_eq!(again.client("node1").cert != first.client("node1").cert, client, "{name}");
+        assert_eq!(again.saved_member("node1"), Some(first.member("node1").cert.as_str()));
+        assert_eq!(again.saved_client("node1"), Some(first.client("node1").cert.as_str()));
+    }
 }
 
 /// The PKI of these hosts after `spoil` has changed the saved one.

@@ -23,7 +23,7 @@ use crate::{
         add_nodes, create_cluster, delete_cluster, delete_nodes, renew_certificates, running_cluster,
     },
     precheck,
-    status::{self, Status},
+    status::{self, CertificateStatus, Status},
 };
 
 /// What `kk create cluster` would do.
@@ -126,14 +126,24 @@ impl Session {
         Ok(Create { findings, plan, notes, needed, certificates, joining })
     }
 
-    /// What the cluster looks like, and what a create would do about it.
+    /// What the cluster looks like, and what a create would do about it. Only the hosts are asked, not where downloads come
+    /// from.
     ///
     /// # Errors
     /// As [`Session::plan_create`].
     pub async fn status(&self, probed: &Probed) -> Result<Status, BuildError> {
-        let create = self.plan_create(probed).await?;
         let inputs = self.create_inputs(probed).await?;
-        Ok(status::of(&inputs, create.findings, create.plan.changes()))
+        let findings = precheck::precheck(&create_cluster::capabilities(&self.spec), &inputs);
+        let plan = Plan::new(create_cluster::pipeline(&inputs)?, &probed.facts)?;
+        Ok(status::of(&inputs, findings, plan.changes()))
+    }
+
+    /// Until when the certificates are valid, soonest first.
+    ///
+    /// # Errors
+    /// As [`Session::plan_create`].
+    pub async fn certificates(&self, probed: &Probed) -> Result<Vec<CertificateStatus>, BuildError> {
+        Ok(status::certificates(&self.create_inputs(probed).await?))
     }
 
     /// The plan of a delete.

@@ -25,9 +25,8 @@ pub(super) async fn status(options: &LookOptions, printer: &Printer) -> Result<E
 
 pub(super) async fn check_expiration(options: &LookOptions, printer: &Printer) -> Result<ExitStatus, Error> {
     let (session, probed) = look(options, printer).await?;
-    let status = session.status(&probed).await?;
-    let all = &status.certificates;
-    show(options, printer, &json!(all), &status::certificates(all))?;
+    let all = session.certificates(&probed).await?;
+    show(options, printer, &json!(all), &status::certificates(&all))?;
     name_left(&probed)?;
     Ok(ExitStatus::Ok)
 }
