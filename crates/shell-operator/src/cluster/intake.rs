@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::head::{Head, head};
 use super::monitor::Sink;
-use super::prune::{Head, Needs, head};
+use super::prune::Needs;
 use super::reader::Pace;
 use super::store::{self, View, ViewChange};
 use super::watch::{State, Sync, Watch};

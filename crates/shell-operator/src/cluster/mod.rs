@@ -12,10 +12,12 @@ mod counts;
 mod crypto;
 #[cfg(test)]
 mod fuzz;
+mod head;
 mod held;
 mod hub;
 mod intake;
 mod limit;
+mod members;
 mod monitor;
 mod namespaces;
 mod prune;

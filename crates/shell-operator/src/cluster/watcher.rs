@@ -11,9 +11,9 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 use super::api;
+use super::head::split_event;
 use super::intake::Intake;
 use super::monitor::Sink;
-use super::prune::split_event;
 use super::reader::Pace;
 use super::scan::ItemScanner;
 use super::watch::{Sync, Watch};

@@ -1,4 +1,4 @@
-//! An API server of our own.
+//! An API server of our own. The tests of `ks-installer` use this file, too.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -12,13 +12,15 @@ use tempfile::TempDir;
 use crate::programs;
 
 /// Certificate and key of X.509 version 1, as `openssl x509` makes them without extensions.
-const VERSION_1: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/x509-v1/client");
+const VERSION_1: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../shell-operator/tests/fixtures/x509-v1/client");
 
 /// etcd, kube-apiserver and kube-controller-manager. They end with this value, or with the test's process.
 pub(crate) struct ControlPlane {
     dir: TempDir,
     api_port: u16,
     etcd_port: u16,
+    arguments: Vec<String>,
     processes: Vec<(String, Child)>,
 }
 
@@ -46,11 +48,23 @@ pub(crate) fn eventually(line: &str, expected: &str) {
 impl ControlPlane {
     /// Starts all of it and waits until the API server is ready.
     pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// The same with more arguments for the API server.
+    pub(crate) fn start_with(arguments: &[String]) -> Self {
         let dir = TempDir::new().unwrap();
         write_certificates(dir.path());
-        let mut plane = Self { dir, api_port: free_port(), etcd_port: free_port(), processes: Vec::new() };
+        let mut plane = Self {
+            dir,
+            api_port: free_port(),
+            etcd_port: free_port(),
+            arguments: Vec::new(),
+            processes: Vec::new(),
+        };
         std::fs::write(plane.kubeconfig(), plane.kubeconfig_text("admin")).unwrap();
         plane.start_etcd();
+        plane.arguments = arguments.to_vec();
         plane.start_api_server();
         plane.start_controllers();
         plane
@@ -146,6 +160,7 @@ impl ControlPlane {
             // There is no controller that makes service accounts, so pods have to do without.
             "--disable-admission-plugins=ServiceAccount".to_owned(),
         ];
+        let arguments = [&arguments[..], &self.arguments[..]].concat();
         self.spawn("kube-apiserver", &programs::find("kubernetes-", "kube-apiserver"), &arguments);
         let until = Instant::now() + Duration::from_mins(1);
         while self.try_kubectl("get --raw /readyz").is_err() {

@@ -234,8 +234,8 @@ fn what_happened_without_it_is_made_up_for(operated: &Operated<'_>) -> Result<()
     ensure!(queues.contains("main"), "`shell-operator queue list` says: {queues}");
     operated.is_ready().context("after all hooks")?;
     operated.kubectl("-n shell-operator scale deployment shell-operator --replicas=0")?;
-    // Well before the kubelet's patience with processes that ignore SIGTERM is over.
-    operated.ctx.until("the end of the operator's pod", Duration::from_secs(15), || {
+    // Before the kubelet's patience with processes that ignore SIGTERM is over, which are 40 s.
+    operated.ctx.until("the end of the operator's pod", Duration::from_secs(35), || {
         let left = operated.kubectl("-n shell-operator get pods -l app=shell-operator -o name")?;
         Ok(left.is_empty().then_some(()))
     })?;

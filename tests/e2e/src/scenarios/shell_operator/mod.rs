@@ -75,6 +75,10 @@ fn tidy_up(ctx: &Context<'_>, site: &Site, objects: String) -> Result<()> {
     let delete =
         "exec kubectl --kubeconfig /etc/kubernetes/admin.conf --cache-dir /tmp/e2e-kubectl delete -f -";
     ctx.run("kubectl-delete", ctx.on_host(site.control_plane(), delete).stdin(objects))?.ok()?;
+    // Their pods may not run, and end only when the kubelet has given up what it waits for.
+    for name in hooks::NAMESPACES {
+        ctx.kubectl(site, &format!("wait --for=delete namespace/{name} --timeout=100s"))?;
+    }
     Ok(())
 }
 

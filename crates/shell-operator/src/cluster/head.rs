@@ -1,0 +1,93 @@
+//! What is read of events and objects before anything is parsed: the kind of an event, and the name and version of an
+//! object.
+
+use super::members::{Members, member};
+
+/// What names an object and its version, without a parser.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Head<'a> {
+    pub(super) namespace: &'a str,
+    pub(super) name: &'a str,
+    pub(super) version: &'a str,
+    /// All of the text but the version.
+    pub(super) rest: [&'a [u8]; 2],
+}
+
+/// The head of an object. `None` when a part of it is missing, or is no plain string.
+pub(super) fn head(object: &[u8]) -> Option<Head<'_>> {
+    let metadata = member(object, "metadata")?;
+    let (mut namespace, mut name, mut version) = ("", None, None);
+    for member in Members::of(metadata)? {
+        let (key, value) = member?;
+        match key {
+            b"namespace" => namespace = plain_text(value)?,
+            b"name" => name = Some(plain_text(value)?),
+            b"resourceVersion" => version = Some(plain_text(value)?),
+            _ => {}
+        }
+    }
+    let version = version?;
+    let begin = version.as_ptr() as usize - object.as_ptr() as usize;
+    let rest = [&object[..begin], &object[begin + version.len()..]];
+    Some(Head { namespace, name: name?, version, rest })
+}
+
+/// The text of a string without escapes.
+fn plain_text(value: &[u8]) -> Option<&str> {
+    let text = value.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    if text.contains(&b'\\') { None } else { std::str::from_utf8(text).ok() }
+}
+
+/// The kind of an event and its object, as text.
+pub(super) fn split_event(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let is_text = |value: &&[u8]| value.len() >= 2 && value.starts_with(b"\"") && value.ends_with(b"\"");
+    usual_event(line).or_else(|| {
+        let kind = member(line, "type").filter(is_text)?;
+        Some((&kind[1..kind.len() - 1], member(line, "object")?))
+    })
+}
+
+/// The same, when it is written as API servers do: then the object need not be looked through for its end.
+fn usual_event(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let rest = line.strip_prefix(b"{\"type\":\"")?;
+    let end = memchr::memchr(b'"', rest)?;
+    let object = rest[end..].strip_prefix(b"\",\"object\":")?.strip_suffix(b"}")?;
+    Some((&rest[..end], object))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[test]
+    fn a_head_is_read_without_a_parser() {
+        let object =
+            br#"{"kind":"K","metadata":{"resourceVersion":"12","name":"n","namespace":"ns"},"a":"12"}"#;
+        let found = head(object).unwrap();
+        assert_eq!((found.namespace, found.name, found.version), ("ns", "n", "12"));
+        assert_eq!(
+            found.rest.concat(),
+            br#"{"kind":"K","metadata":{"resourceVersion":"","name":"n","namespace":"ns"},"a":"12"}"#
+        );
+        for other in [
+            &br#"{"metadata":{"name":"n"}}"#[..],
+            br#"{"metadata":{"name":"\u0041","resourceVersion":"1"}}"#,
+            br#"{"metadata":{"name":"n","resourceVersion":1}}"#,
+            b"[]",
+        ] {
+            assert_eq!(head(other), None);
+        }
+    }
+
+    #[rstest]
+    #[case(r#"{"type":"ADDED","object":{"type":"x","s":"}"}}"#, Some(("ADDED", r#"{"type":"x","s":"}"}"#)))]
+    #[case(r#"{"object":{"a":1}, "type": "DELETED"}"#, Some(("DELETED", r#"{"a":1}"#)))]
+    #[case(r#"{"type": "ADDED","object":{"a":1} }"#, Some(("ADDED", r#"{"a":1}"#)))]
+    #[case(r#"{"type":1,"object":{}}"#, None)]
+    #[case(r#"{"type":"ADDED"}"#, None)]
+    fn an_event_is_taken_apart(#[case] line: &str, #[case] expected: Option<(&str, &str)>) {
+        let text = |bytes| std::str::from_utf8(bytes).unwrap();
+        assert_eq!(split_event(line.as_bytes()).map(|(kind, object)| (text(kind), text(object))), expected);
+    }
+}
