@@ -29,7 +29,7 @@ build: packages ## build kk, shell-operator, the lab and the scenarios (release,
 ifdef PROFILE
 	cargo build $(profile) --workspace --bins --tests
 else
-	cargo build --release -p kk -p kk-lab -p kk-e2e -p shell-operator
+	cargo build --release -p kk -p kk-lab -p kk-e2e -p shell-operator -p ks-installer
 endif
 
 .PHONY: image
@@ -37,9 +37,15 @@ image: packages ## build the image of shell-operator, without Docker: target/ima
 	cargo build --release -p shell-operator
 	bash deploy/image/build.sh $(RELEASE)/shell-operator $(TARGET)/image
 
+.PHONY: image-ks
+image-ks: packages ## build the image of ks-installer with a payload in it: PAYLOAD=DIR HELM=FILE; target/image/ks-installer.tar
+	cargo build --release -p ks-installer
+	bash deploy/ks-installer/base.sh $(TARGET)/image/ks-base.tar
+	BASE=$(abspath $(TARGET))/image/ks-base.tar FILES=deploy/ks-installer/files.sh COMMAND=run bash deploy/image/build.sh $(RELEASE)/ks-installer $(TARGET)/image
+
 .PHONY: programs
-programs: packages ## build the programs of Kubernetes and etcd that tests run (once; minutes)
-	cargo run --quiet -p kk-lab -- mirror build --programs kubernetes,etcd
+programs: packages ## build the programs of Kubernetes, etcd and helm that tests run (once; minutes)
+	cargo run --quiet -p kk-lab -- mirror build --programs kubernetes,etcd,helm
 
 .PHONY: test
 test: packages ## run all tests that need no hosts

@@ -22,6 +22,7 @@ need curl curl
 need ps procps
 need python3 python3
 need shellcheck shellcheck
+need minisign minisign
 # Debian's own is old; it fetches the version that a module asks for through the module proxy.
 need go golang-go
 [ -n "$missing" ] || exit 0

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Runs all tests that need no hosts, and sums up: the last line is `N passed, N failed`. Arguments are for `cargo test`;
-# PROFILE is cargo's profile. The programs that some tests run (a real API server and etcd) are built beside the tests
+# PROFILE is cargo's profile. The programs that some tests run (a real API server, etcd and helm) are built beside the tests
 # themselves the first time.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
@@ -18,7 +18,7 @@ cannot() { # what could not be done
 profile=${PROFILE:-dev}
 directory=${CARGO_TARGET_DIR:-target}/${profile/#dev/debug}
 cargo build --profile "$profile" --workspace --bin kk-lab || cannot "the lab does not compile"
-"$directory/kk-lab" mirror build --programs kubernetes,etcd >/dev/null 2>"$log.programs" & programs=$!
+"$directory/kk-lab" mirror build --programs kubernetes,etcd,helm >/dev/null 2>"$log.programs" & programs=$!
 cargo build --profile "$profile" --workspace --bins --tests || cannot "the tests do not compile"
 wait "$programs" || { cat "$log.programs"; cannot "the programs that tests run could not be built"; }
 

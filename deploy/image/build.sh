@@ -1,20 +1,22 @@
 #!/bin/bash
-# build.sh BINARY FOLDER: builds the image of shell-operator into FOLDER/shell-operator.tar without a container daemon.
-# `make image` runs it. Two layers: Debian with what hooks need, made by mmdebstrap and kept in FOLDER for the next
+# build.sh BINARY FOLDER: builds the image of shell-operator, or of another program, into FOLDER/PROGRAM.tar without a
+# container daemon. `make image` and `make image-ks` run it. Two layers: Debian with what hooks need, made by mmdebstrap and kept in FOLDER for the next
 # time, and our own files. The same content gives the same bytes.
 #
 # The archive is an OCI layout with Docker's manifest.json beside it: `docker load`, `podman load`, `skopeo copy
 # oci-archive:…` and `ctr images import` all take it.
 #
 # Environment: IMAGE, its name and tag [shell-operator:latest]; PACKAGES, Debian packages besides bash, curl and jq
-# [python3]; SUITE, Debian's code name [bookworm]; KUBECTL and KUBECTL_VERSION, see files.sh.
+# [python3]; SUITE, Debian's code name [bookworm]; KUBECTL and KUBECTL_VERSION, see files.sh. For other programs: BASE, the
+# first layer as a tar file; FILES, the script that brings their files; COMMAND, what they do when nothing is said [start].
 set -euo pipefail
 shopt -s inherit_errexit
 umask 022
 script=$(realpath "$0")
 binary=$(realpath "$1") && mkdir -p "$2" && folder=$(realpath "$2")
 cd "$(dirname "$0")/../.."
-image=${IMAGE:-shell-operator:latest}
+program=$(basename "$binary")
+image=${IMAGE:-$program:latest}
 packages=${PACKAGES-python3}
 suite=${SUITE:-bookworm}
 export SOURCE_DATE_EPOCH=0 LC_ALL=C
@@ -95,7 +97,8 @@ whole_name() {
 }
 
 write_config() { # layers
-  jq -nc --argjson layers "$1" --arg arch "$(dpkg --print-architecture)" '{
+  jq -nc --argjson layers "$1" --arg arch "$(dpkg --print-architecture)" \
+    --arg program "/$program" --arg command "${COMMAND:-start}" '{
     created: "1970-01-01T00:00:00Z",
     architecture: $arch,
     os: "linux",
@@ -107,8 +110,8 @@ write_config() { # layers
         "LOG_TYPE=json",
         "SHELL_OPERATOR_HOOKS_DIR=/hooks"
       ],
-      Entrypoint: ["/shell-operator"],
-      Cmd: ["start"]
+      Entrypoint: [$program],
+      Cmd: [$command]
     },
     rootfs: {type: "layers", diff_ids: [$layers[].diff]}
   }' >"$layout/parts/config"
@@ -117,10 +120,10 @@ write_config() { # layers
 
 [[ $image =~ ^[a-z0-9][a-zA-Z0-9._:/-]*:[a-zA-Z0-9._-]+$ ]] ||
   fail "IMAGE '$image' is no name with a tag" "like registry.example.com/shell-operator:1.0"
-base=$folder/base-$(cat "$script" - <<<"$suite $packages" | sha256sum | cut -c -12).tar
+base=${BASE:-$folder/base-$(cat "$script" - <<<"$suite $packages" | sha256sum | cut -c -12).tar}
 [ -e "$base" ] || make_base "$base"
 check_glibc "$base"
-bash deploy/image/files.sh "$layout/parts/files" "$binary"
+bash "${FILES:-deploy/image/files.sh}" "$layout/parts/files" "$binary"
 write_tar "$layout/parts/files.tar" "$layout/parts/files" .
 
 layers=$({ add_layer "$base"; add_layer "$layout/parts/files.tar"; } | jq -sc .)
@@ -144,8 +147,8 @@ jq -nc --argjson config "$config" --argjson layers "$layers" --arg image "$image
   def path: "blobs/" + (.digest | sub(":"; "/"));
   [{Config: ($config | path), RepoTags: [$image], Layers: [$layers[].layer | path]}]' >"$layout/manifest.json"
 
-archive=$folder/shell-operator.tar
+archive=$folder/$program.tar
 write_tar "$layout/parts/archive" "$layout" oci-layout index.json manifest.json blobs
 mv "$layout/parts/archive" "$archive"
 size() { numfmt --to=iec "$1"; }
-echo "$image: $archive, $(size "$(stat -c %s "$archive")") ($(size "$(jq '.[1].layer.size' <<<"$layers")") above Debian)"
+echo "$image: $archive, $(size "$(stat -c %s "$archive")") ($(size "$(jq '.[1].layer.size' <<<"$layers")") above the first layer)"

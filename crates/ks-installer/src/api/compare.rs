@@ -1,0 +1,136 @@
+//! Whether an object is as it should be.
+
+use serde_json::Value;
+
+use crate::render::canonical;
+
+/// Fields of the metadata that change by themselves.
+const MOVING: [&str; 5] = ["managedFields", "resourceVersion", "generation", "creationTimestamp", "selfLink"];
+/// Annotations that controllers of Kubernetes write.
+const REVISION: &str = "deployment.kubernetes.io/revision";
+
+/// A value that changes when somebody changes the object or makes it anew, and not with its status.
+pub fn digest(object: &Value) -> String {
+    let mut sum = kk_util::sha256(canonical(&still(object)).to_string());
+    sum.truncate(16);
+    sum
+}
+
+/// The object without what changes by itself.
+fn still(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(map) = object.as_object_mut() {
+        // Objects of a list do not say what they are.
+        for key in ["status", "apiVersion", "kind"] {
+            map.remove(key);
+        }
+    }
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        for field in MOVING {
+            metadata.remove(field);
+        }
+        if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+            annotations.remove(REVISION);
+        }
+        if metadata.get("annotations").is_some_and(is_empty) {
+            metadata.remove("annotations");
+        }
+    }
+    object
+}
+
+/// Whether `live` has all that `wanted` says. More in it is no difference: the API server and controllers add fields.
+pub fn contains(live: &Value, wanted: &Value) -> bool {
+    match (live, wanted) {
+        (live, wanted) if is_empty(wanted) => is_empty(live),
+        (Value::Object(live), Value::Object(wanted)) => {
+            wanted.iter().all(|(key, wanted)| match live.get(key) {
+                Some(live) => contains(live, wanted),
+                None => is_empty(wanted),
+            })
+        }
+        (Value::Array(live), Value::Array(wanted)) => {
+            live.len() == wanted.len() && live.iter().zip(wanted).all(|(live, wanted)| contains(live, wanted))
+        }
+        (Value::Number(live), Value::Number(wanted)) => live.as_f64() == wanted.as_f64(),
+        _ => live == wanted,
+    }
+}
+
+/// Paths at which two versions of an object differ, without what changes by itself.
+pub fn differences(old: &Value, new: &Value) -> Vec<String> {
+    let mut paths = Vec::new();
+    compare(&still(old), &still(new), "", &mut paths);
+    paths
+}
+
+fn compare(old: &Value, new: &Value, path: &str, paths: &mut Vec<String>) {
+    match (old, new) {
+        (Value::Object(old), Value::Object(new)) => {
+            let added = new.keys().filter(|key| !old.contains_key(*key));
+            for key in old.keys().chain(added) {
+                let of = |map: &serde_json::Map<String, Value>| map.get(key).cloned().unwrap_or_default();
+                compare(&of(old), &of(new), &format!("{path}.{key}"), paths);
+            }
+        }
+        (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
+            for (index, (old, new)) in old.iter().zip(new).enumerate() {
+                compare(old, new, &format!("{path}[{index}]"), paths);
+            }
+        }
+        (old, new) if old == new => {}
+        _ => paths.push(path.trim_start_matches('.').to_owned()),
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(map) => map.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    #[rstest]
+    #[case::more(json!({"a": 1, "b": 2}), json!({"a": 1}), true)]
+    #[case::other(json!({"a": 2}), json!({"a": 1}), false)]
+    #[case::missing(json!({}), json!({"a": 1}), false)]
+    #[case::missing_empty(json!({}), json!({"a": {}, "b": null, "c": []}), true)]
+    #[case::emptied(json!({"a": {"b": 1}}), json!({"a": {}}), false)]
+    #[case::longer_list(json!([1, 2]), json!([1]), false)]
+    #[case::in_a_list(json!([{"a": 1, "b": 2}]), json!([{"a": 1}]), true)]
+    #[case::number(json!(1.0), json!(1), true)]
+    fn an_object_may_have_more_than_is_wanted(
+        #[case] live: Value,
+        #[case] wanted: Value,
+        #[case] expected: bool,
+    ) {
+        assert_eq!(contains(&live, &wanted), expected);
+    }
+
+    #[test]
+    fn a_status_is_no_change_and_a_field_is_one() {
+        let object = json!({"metadata": {"uid": "u", "resourceVersion": "1"}, "spec": {"l": [{"a": 1}]}});
+        let mut later = object.clone();
+        later["metadata"]["resourceVersion"] = "2".into();
+        later["metadata"]["annotations"] = json!({REVISION: "1"});
+        later["status"] = json!({"x": 1});
+        assert_eq!(digest(&object), digest(&later));
+        assert!(differences(&object, &later).is_empty());
+        later["spec"]["l"][0]["a"] = 2.into();
+        later["spec"]["b"] = true.into();
+        assert_ne!(digest(&object), digest(&later));
+        assert_eq!(differences(&object, &later), ["spec.l[0].a", "spec.b"]);
+        let mut again = object.clone();
+        again["metadata"]["uid"] = "v".into();
+        assert_ne!(digest(&object), digest(&again));
+    }
+}

@@ -1,0 +1,57 @@
+//! Which object.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Kind, namespace and name of an object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Id {
+    /// API version.
+    pub api_version: String,
+    /// Kind.
+    pub kind: String,
+    /// Namespace; empty when it is in none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+impl Id {
+    /// An object by its parts.
+    pub fn new(api_version: &str, kind: &str, namespace: &str, name: &str) -> Self {
+        let [api_version, kind, namespace, name] = [api_version, kind, namespace, name].map(str::to_owned);
+        Self { api_version, kind, namespace, name }
+    }
+
+    /// That of an object.
+    pub fn of(object: &Value) -> Self {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let metadata = &object["metadata"];
+        Self {
+            api_version: text(&object["apiVersion"]),
+            kind: text(&object["kind"]),
+            namespace: text(&metadata["namespace"]),
+            name: text(&metadata["name"]),
+        }
+    }
+}
+
+impl Id {
+    /// Whether both name one object, perhaps in different versions of its API.
+    pub fn is_same_object(&self, other: &Self) -> bool {
+        let group = |id: &Self| id.api_version.split_once('/').map(|(group, _)| group.to_owned());
+        group(self) == group(other)
+            && (&self.kind, &self.namespace, &self.name) == (&other.kind, &other.namespace, &other.name)
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let slash = if self.namespace.is_empty() { "" } else { "/" };
+        write!(formatter, "{} {}{slash}{}", self.kind, self.namespace, self.name)
+    }
+}

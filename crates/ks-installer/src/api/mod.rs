@@ -1,0 +1,220 @@
+//! Single objects of the API server: reading, server-side apply, deleting; and what can be seen in them.
+//!
+//! [`Api`] is the only place that sends requests, but for the watches, the Lease and what they belong to: those are
+//! shell-operator's.
+
+mod compare;
+mod id;
+mod ready;
+
+use std::time::Duration;
+
+use http::{Method, Request};
+use kube::Client;
+use serde_json::{Value, json};
+use shell_operator::cluster::{self, ClientSettings, FindError, Resource, Resources};
+use shell_operator::metrics::OperatorMetrics;
+
+pub use compare::{contains, differences, digest};
+pub use id::Id;
+pub use ready::{Readiness, readiness};
+
+/// Owner of the fields that are applied.
+const MANAGER: &str = "ks-installer";
+/// Longest time of a request: a webhook may take 30 s to answer.
+const TIMEOUT: Duration = Duration::from_secs(40);
+
+/// The API server.
+pub struct Api {
+    client: Client,
+    kinds: Resources,
+}
+
+/// Why a request was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum ApiError {
+    /// The cluster does not know the kind.
+    #[error("{0}")]
+    NoKind(String),
+    /// The API server said no.
+    #[error("{message}")]
+    Refused {
+        /// HTTP code.
+        code: u16,
+        /// Its words, with what to do.
+        message: String,
+    },
+    /// There was no answer.
+    #[error("the API server does not answer: {0}")]
+    Unreachable(String),
+}
+
+impl ApiError {
+    /// Whether it says that somebody else was faster.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Self::Refused { code: 409, .. })
+    }
+
+    fn is_not_found(&self) -> bool {
+        matches!(self, Self::Refused { code: 404, .. })
+    }
+}
+
+impl From<kube::Error> for ApiError {
+    fn from(error: kube::Error) -> Self {
+        let message = cluster::explain(&error);
+        match error {
+            kube::Error::Api(status) => Self::Refused { code: status.code, message },
+            _ => Self::Unreachable(message),
+        }
+    }
+}
+
+impl From<FindError> for ApiError {
+    fn from(error: FindError) -> Self {
+        match error {
+            FindError::Client(error) => error.into(),
+            missing @ FindError::Missing { .. } => Self::NoKind(missing.to_string()),
+        }
+    }
+}
+
+impl Api {
+    /// The API server that `settings` name. Does not talk to it yet.
+    pub async fn connect(settings: &ClientSettings) -> Result<Self, cluster::ClientError> {
+        let settings = ClientSettings { timeout: Some(TIMEOUT), limit: None, ..settings.clone() };
+        let metrics = OperatorMetrics::new("ks_installer_");
+        let client = cluster::connect(&settings, |address| metrics.of_client(address)).await?;
+        Ok(Self { kinds: Resources::new(client.clone()), client })
+    }
+
+    /// Version of Kubernetes, like `v1.36.4`.
+    pub async fn version(&self) -> Result<String, ApiError> {
+        Ok(self.client.apiserver_version().await?.git_version)
+    }
+
+    /// The object, if it is there. A kind that is not known has no objects.
+    pub async fn get(&self, id: &Id) -> Result<Option<Value>, ApiError> {
+        let path = match self.path(id).await {
+            Ok((path, _)) => path,
+            Err(ApiError::NoKind(_)) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        found(self.send(Method::GET, &path, None).await)
+    }
+
+    /// Objects of a kind, in a namespace or in all. A kind that is not known has none.
+    pub async fn list(&self, of: &Id, query: &str) -> Result<Vec<Value>, ApiError> {
+        let resource = match self.find(of).await {
+            Ok(resource) => resource,
+            Err(ApiError::NoKind(_)) => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let path = resource.collection(Some(&of.namespace));
+        let list = found(self.send(Method::GET, &format!("{path}?{query}"), None).await)?;
+        let mut items = list.map_or(Vec::new(), |mut list| match list["items"].take() {
+            Value::Array(items) => items,
+            _ => Vec::new(),
+        });
+        for item in &mut items {
+            item["apiVersion"] = of.api_version.clone().into();
+            item["kind"] = resource.kind.clone().into();
+        }
+        Ok(items)
+    }
+
+    /// Server-side apply: the fields of `object` become ours. Returns the object as it is then.
+    pub async fn apply(&self, object: &Value, dry_run: bool) -> Result<Value, ApiError> {
+        let (path, resource) = self.path(&Id::of(object)).await?;
+        let mut object = object.clone();
+        if let (false, Some(metadata)) = (resource.namespaced, object["metadata"].as_object_mut()) {
+            metadata.remove("namespace");
+        }
+        let dry_run = if dry_run { "&dryRun=All" } else { "" };
+        let path = format!("{path}?fieldManager={MANAGER}&force=true{dry_run}");
+        self.send(Method::PATCH, &path, Some(("application/apply-patch+yaml", &object))).await
+    }
+
+    /// A JSON merge patch of an object or of one of its subresources, like `status`.
+    pub async fn merge(&self, id: &Id, subresource: &str, change: &Value) -> Result<Value, ApiError> {
+        let (mut path, _) = self.path(id).await?;
+        if !subresource.is_empty() {
+            path = format!("{path}/{subresource}");
+        }
+        let path = format!("{path}?fieldManager={MANAGER}");
+        self.send(Method::PATCH, &path, Some(("application/merge-patch+json", change))).await
+    }
+
+    /// Creates an object.
+    pub async fn create(&self, object: &Value) -> Result<Value, ApiError> {
+        let id = Id::of(object);
+        let path = self.find(&id).await?.collection(Some(&id.namespace));
+        let path = format!("{path}?fieldManager={MANAGER}");
+        self.send(Method::POST, &path, Some(("application/json", object))).await
+    }
+
+    /// Asks for the deletion of this very object. One that is gone already, or was replaced by another, is no error.
+    pub async fn delete(&self, id: &Id, uid: &str) -> Result<(), ApiError> {
+        let (path, _) = match self.path(id).await {
+            Err(ApiError::NoKind(_)) => return Ok(()),
+            other => other?,
+        };
+        let options = json!({
+            "kind": "DeleteOptions",
+            "apiVersion": "v1",
+            "propagationPolicy": "Background",
+            "preconditions": { "uid": uid },
+        });
+        match found(self.send(Method::DELETE, &path, Some(("application/json", &options))).await) {
+            Err(error) if error.is_conflict() => Ok(()),
+            other => other.map(drop),
+        }
+    }
+
+    /// The last thing that was said about an object.
+    pub async fn last_event(&self, id: &Id) -> Result<Option<String>, ApiError> {
+        let events = Id::new("v1", "Event", &id.namespace, "");
+        let query = format!("fieldSelector=involvedObject.kind={},involvedObject.name={}", id.kind, id.name);
+        let mut events = self.list(&events, &query).await?;
+        let time = |event: &Value| {
+            let times =
+                [&event["lastTimestamp"], &event["eventTime"], &event["metadata"]["creationTimestamp"]];
+            times.iter().find_map(|time| time.as_str()).unwrap_or_default().to_owned()
+        };
+        events.sort_by_key(time);
+        Ok(events.last().and_then(|event| event["message"].as_str()).map(str::to_owned))
+    }
+
+    async fn find(&self, id: &Id) -> Result<Resource, ApiError> {
+        Ok(self.kinds.find(Some(&id.api_version), &id.kind).await?)
+    }
+
+    async fn path(&self, id: &Id) -> Result<(String, Resource), ApiError> {
+        let resource = self.find(id).await?;
+        Ok((format!("{}/{}", resource.collection(Some(&id.namespace)), id.name), resource))
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<(&str, &Value)>,
+    ) -> Result<Value, ApiError> {
+        let mut request = Request::builder().method(method).uri(path);
+        let mut bytes = Vec::new();
+        if let Some((kind, body)) = body {
+            request = request.header("Content-Type", kind);
+            bytes = body.to_string().into_bytes();
+        }
+        let request = request.body(bytes).map_err(|error| ApiError::Unreachable(error.to_string()))?;
+        Ok(self.client.request::<Value>(request).await?)
+    }
+}
+
+fn found(answer: Result<Value, ApiError>) -> Result<Option<Value>, ApiError> {
+    match answer {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
+}

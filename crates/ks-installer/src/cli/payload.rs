@@ -1,0 +1,62 @@
+//! `ks-installer payload`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Subcommand;
+use ks_installer::payload::{Payload, build};
+use ks_installer::render::Renderer;
+use ks_installer::rights;
+
+use super::{PayloadArgs, print};
+
+#[derive(Subcommand)]
+pub(super) enum PayloadCommand {
+    /// Write index.yaml, with the SHA-256 of each file, into a directory with components/
+    Build {
+        /// The directory
+        dir: PathBuf,
+        /// Version of the payload
+        #[arg(long, value_name = "VERSION")]
+        version: String,
+        /// Version of KubeSphere in it, like v3.4.1
+        #[arg(long, value_name = "VERSION")]
+        kubesphere: String,
+    },
+    /// Print the ClusterRoles that the operator needs for a payload: one to look, one to change
+    Rights {
+        #[command(flatten)]
+        payload: PayloadArgs,
+        /// Version of Kubernetes
+        #[arg(long, value_name = "VERSION", default_value = "v1.36.0")]
+        kube_version: String,
+    },
+    /// Check each file of a payload against its index.yaml
+    Verify {
+        /// The directory
+        dir: PathBuf,
+    },
+}
+
+pub(super) async fn run(command: PayloadCommand) -> anyhow::Result<()> {
+    let payload = match command {
+        PayloadCommand::Build { dir, version, kubesphere } => build(&dir, &version, &kubesphere)?,
+        PayloadCommand::Verify { dir } => Payload::open(&dir)?,
+        PayloadCommand::Rights { payload, kube_version } => {
+            let renderer = Renderer {
+                payload: Arc::new(Payload::open(&payload.payload)?),
+                helm: payload.helm,
+                kubernetes: kube_version,
+            };
+            for role in rights::roles(&renderer).await? {
+                // JSON is YAML.
+                print(&format!("---\n{role}"));
+            }
+            return Ok(());
+        }
+    };
+    let components: Vec<&str> = payload.components().keys().map(String::as_str).collect();
+    let (version, kubesphere) = (payload.version(), payload.kubesphere());
+    print(&format!("payload {version} with KubeSphere {kubesphere}: {}", components.join(", ")));
+    Ok(())
+}

@@ -1,0 +1,259 @@
+//! Bringing one component to what it should be.
+
+use futures::{StreamExt, TryStreamExt, stream};
+use serde_json::Value;
+
+use super::inventory::{Entry, Inventory, Origin};
+use super::pass::Progress;
+use super::{AT_ONCE, Engine, Failure, Reason};
+use crate::api::{Api, ApiError, Id, contains, differences, digest};
+use crate::payload::Component;
+use crate::render::{COMPONENT_LABEL, Class, class_of};
+
+/// Annotation of an object that was there before; the inventory that knows it may be lost, or forgotten with the component.
+const ORIGIN: &str = "installer.kubesphere.io/origin";
+const ADOPTED: &str = "adopted";
+
+/// Why objects are looked at that are wanted as before.
+#[derive(Clone, Copy)]
+struct Look {
+    /// Somebody else has changed something.
+    suspect: bool,
+    /// What an earlier pass has written is not known.
+    interrupted: bool,
+}
+
+/// What is to be done about an object.
+struct Step<'a> {
+    object: &'a Value,
+    entry: Entry,
+    /// Sum of what is wanted.
+    wanted: String,
+    /// Whether it has to be looked at before it is written.
+    look: bool,
+    /// Made once and then left alone.
+    kept: bool,
+}
+
+impl Engine {
+    /// Applies what changed, waits until it is ready, and removes what is not wanted any more. With the same inputs and
+    /// nothing suspect it asks nobody.
+    pub(super) async fn converge(
+        &self,
+        component: &Component,
+        spec: &Value,
+        suspect: bool,
+        progress: &Progress<'_>,
+    ) -> Result<(), Failure> {
+        let (name, hash) = (&component.name, self.renderer.hash(component, spec));
+        let mut inventory = self.inventories.get(name).unwrap_or_default();
+        if inventory.ready && inventory.hash == hash && !suspect {
+            return Ok(());
+        }
+        let unchanged = inventory.ready && inventory.hash == hash;
+        // What an earlier pass has done before it was ended is not known.
+        let interrupted = !inventory.ready;
+        if !unchanged {
+            progress.starts();
+        }
+        self.check_requirements(component, spec).await?;
+        let objects = self.objects(component, spec, &hash, false).await?;
+        if !unchanged && inventory.ready {
+            // Killed from here on, the next run must write everything, even when the spec is the old one again.
+            inventory.ready = false;
+            self.inventories.save(name, inventory.clone()).await?;
+        }
+        self.enter(component, &mut inventory, &objects).await?;
+        let look = Look { suspect, interrupted };
+        let written = self.write(component, &mut inventory, &objects, look).await?;
+        // Also of what is as it was written: a look is there to find what does not work any more.
+        self.wait_ready(component, &objects, progress).await?;
+        if unchanged && !written {
+            return Ok(());
+        }
+        self.prune(component, &mut inventory, &objects).await?;
+        self.inventories.save(name, Inventory { hash, ready: true, ..inventory }).await
+    }
+
+    /// Enters objects that are not in the inventory, before they are touched. Those of somebody else are refused.
+    async fn enter(
+        &self,
+        component: &Component,
+        inventory: &mut Inventory,
+        objects: &[Value],
+    ) -> Result<(), Failure> {
+        let new: Vec<Id> = objects.iter().map(Id::of).filter(|id| inventory.find(id).is_none()).collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        let look = |id: Id| async move {
+            let live = self.api.get(&id).await.map_err(Failure::at(&id))?;
+            let origin = match &live {
+                None => Origin::Created,
+                Some(live) => origin(&id, live, &component.name)?,
+            };
+            let [uid, applied, of_live] = [const { String::new() }; 3];
+            Ok(Entry { id, origin, uid, applied, live: of_live })
+        };
+        let entries: Vec<Entry> = stream::iter(new).map(look).buffered(AT_ONCE).try_collect().await?;
+        inventory.objects.extend(entries);
+        inventory.ready = false;
+        self.inventories.save(&component.name, inventory.clone()).await
+    }
+
+    /// Writes what differs, class by class. Returns whether anything was written.
+    async fn write(
+        &self,
+        component: &Component,
+        inventory: &mut Inventory,
+        objects: &[Value],
+        look: Look,
+    ) -> Result<bool, Failure> {
+        let mut written = false;
+        for of_class in objects.chunk_by(|a, b| class_of(a) == class_of(b)) {
+            let steps: Vec<Step> =
+                of_class.iter().filter_map(|object| step(component, inventory, object, look)).collect();
+            let mut results =
+                stream::iter(steps).map(|step| self.write_one(component, step)).buffer_unordered(AT_ONCE);
+            let mut failure = None;
+            while let Some(result) = results.next().await {
+                match result {
+                    Ok((entry, wrote)) => {
+                        written |= wrote;
+                        if let Some(old) = inventory.find_mut(&entry.id) {
+                            *old = entry;
+                        }
+                    }
+                    // The others of the class are done first: what they are is noted.
+                    Err(error) => failure = failure.or(Some(error)),
+                }
+            }
+            drop(results);
+            self.inventories.note(&component.name, inventory.clone());
+            if let Some(failure) = failure {
+                return Err(failure);
+            }
+            if written && of_class.first().map(class_of) == Some(Class::Definition) {
+                self.wait_established(of_class).await?;
+            }
+        }
+        Ok(written)
+    }
+
+    async fn write_one(&self, component: &Component, step: Step<'_>) -> Result<(Entry, bool), Failure> {
+        let Step { object, mut entry, wanted, look, kept } = step;
+        let id = entry.id.clone();
+        let live = if look { self.api.get(&id).await.map_err(Failure::at(&id))? } else { None };
+        if let Some(live) = &live
+            && entry.uid.is_empty()
+        {
+            // It may have come after it was entered.
+            entry.origin = origin(&id, live, &component.name)?;
+        }
+        if let Some(live) = &live
+            && (kept || is_as_wanted(&self.api, &entry, live, object).await?)
+        {
+            entry = Entry { applied: wanted, live: digest(live), uid: uid(live), ..entry };
+            return Ok((entry, false));
+        }
+        let object = &marked(object, entry.origin);
+        let live = match self.api.apply(object, false).await {
+            Err(error) if may_be_replaced(&id, &error) => self.replace(component, &id, object).await,
+            other => other.map_err(Failure::at(&id)),
+        }?;
+        entry = Entry { applied: wanted, live: digest(&live), uid: uid(&live), ..entry };
+        Ok((entry, true))
+    }
+
+    /// Deletes an object and makes it anew, because what changes in it cannot be changed.
+    async fn replace(&self, component: &Component, id: &Id, object: &Value) -> Result<Value, Failure> {
+        // Perhaps somebody has made it anew.
+        if let Some(live) = self.api.get(id).await.map_err(Failure::at(id))? {
+            origin(id, &live, &component.name)?;
+            let uid = uid(&live);
+            self.api.delete(id, &uid).await.map_err(Failure::at(id))?;
+            self.wait_gone(&[(id.clone(), uid)], std::time::Duration::from_mins(1)).await?;
+        }
+        self.api.apply(object, false).await.map_err(Failure::at(id))
+    }
+}
+
+/// What is to be done about an object, if anything.
+fn step<'a>(component: &Component, inventory: &Inventory, object: &'a Value, look: Look) -> Option<Step<'a>> {
+    let entry = inventory.find(&Id::of(object))?.clone();
+    let kept = component.keep.iter().any(|kept| kept.kind == entry.id.kind && kept.name == entry.id.name);
+    let wanted = if kept { "kept".to_owned() } else { digest(object) };
+    let changed = entry.applied != wanted;
+    if !changed && !look.suspect && !look.interrupted {
+        return None;
+    }
+    // What was applied and is wanted otherwise now needs no look. What was adopted is not written without need.
+    let adopted = look.interrupted && entry.origin == Origin::Adopted;
+    let look = look.suspect || adopted || entry.applied.is_empty() || kept;
+    Some(Step { object, entry, wanted, look, kept })
+}
+
+/// The object as it is written.
+fn marked(object: &Value, origin: Origin) -> Value {
+    let mut object = object.clone();
+    if origin == Origin::Adopted {
+        object["metadata"]["annotations"][ORIGIN] = ADOPTED.into();
+    }
+    object
+}
+
+/// Whether an object that is there can be taken, and whose it is then.
+fn origin(id: &Id, live: &Value, component: &str) -> Result<Origin, Failure> {
+    let metadata = &live["metadata"];
+    let foreign = |owner: String| {
+        let hint = "remove it from the payload, or delete the object if nobody needs it";
+        Failure::new(Reason::OwnedByAnother, format!("{id} belongs to {owner}\nhint: {hint}"))
+    };
+    match metadata["labels"][COMPONENT_LABEL].as_str() {
+        Some(label) if label == component => {
+            let adopted = metadata["annotations"][ORIGIN] == ADOPTED;
+            return Ok(if adopted { Origin::Adopted } else { Origin::Created });
+        }
+        Some(other) => return Err(foreign(format!("the component {other}"))),
+        None => {}
+    }
+    let owners = metadata["ownerReferences"].as_array();
+    let controller = owners.into_iter().flatten().find(|owner| owner["controller"] == true);
+    if let Some(owner) = controller {
+        let text = |key: &str| owner[key].as_str().unwrap_or_default().to_owned();
+        return Err(foreign(format!("{} {}", text("kind"), text("name"))));
+    }
+    Ok(Origin::Adopted)
+}
+
+/// Whether writing would change nothing. Where texts differ, like `1000m` and `1`, the API server is asked.
+async fn is_as_wanted(api: &Api, entry: &Entry, live: &Value, object: &Value) -> Result<bool, Failure> {
+    let mut object = object.clone();
+    if entry.origin == Origin::Adopted && entry.applied.is_empty() {
+        // A label of ours is no reason to write to what somebody else made.
+        if let Some(labels) = object["metadata"]["labels"].as_object_mut() {
+            labels.remove(COMPONENT_LABEL);
+        }
+        if contains(live, &object) {
+            return Ok(true);
+        }
+        let then = api.apply(&object, true).await.map_err(Failure::at(&entry.id));
+        return Ok(then.is_ok_and(|then| differences(live, &then).is_empty()));
+    }
+    // One whose label is missing only because it was adopted as it was.
+    if entry.origin == Origin::Adopted && live["metadata"]["labels"][COMPONENT_LABEL].is_null() {
+        let labels = object["metadata"]["labels"].as_object_mut();
+        labels.map(|labels| labels.remove(COMPONENT_LABEL));
+    }
+    Ok(contains(live, &object))
+}
+
+/// Kinds that hold nothing that a new one would not have.
+fn may_be_replaced(id: &Id, error: &ApiError) -> bool {
+    matches!(id.kind.as_str(), "Job" | "RoleBinding" | "ClusterRoleBinding")
+        && matches!(error, ApiError::Refused { code: 422, .. })
+}
+
+fn uid(live: &Value) -> String {
+    live["metadata"]["uid"].as_str().unwrap_or_default().to_owned()
+}

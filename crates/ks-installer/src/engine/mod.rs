@@ -1,0 +1,106 @@
+//! Desired set → render → difference to the inventory and the cluster → server-side apply → ready → prune.
+//!
+//! [`Engine`] owns what is known of the cluster between passes: the inventories, the objects as rendered, and how often
+//! something failed. All of that can be made anew from the cluster, so a pass may be dropped or killed anywhere.
+
+mod apply;
+mod backoff;
+mod desired;
+mod failure;
+mod generated;
+mod inventory;
+mod pass;
+mod plan;
+mod prune;
+mod removal_order;
+mod remove;
+mod requirements;
+mod wait;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+
+pub use backoff::Backoff;
+pub use desired::{Desired, desired};
+pub use failure::{Failure, Reason};
+pub use generated::examples;
+pub use inventory::{Entry, Inventories, Inventory, Origin};
+pub use pass::{Goal, Phase, Report, Suspects};
+pub use plan::Change;
+
+use crate::api::Api;
+use crate::payload::Component;
+use crate::render::Renderer;
+
+/// Objects of one component that are written at once.
+const AT_ONCE: usize = 8;
+
+/// A hash, and the objects that were rendered for it.
+type Rendered = (String, Arc<Vec<Value>>);
+
+/// Brings components to what a spec asks for.
+pub struct Engine {
+    api: Arc<Api>,
+    renderer: Renderer,
+    inventories: Inventories,
+    backoff: Backoff,
+    /// Objects by component, with the hash they were rendered for.
+    rendered: Mutex<BTreeMap<String, Rendered>>,
+}
+
+impl Engine {
+    /// An engine that keeps its inventories in `namespace`. Reads those that are there.
+    pub async fn open(api: Arc<Api>, renderer: Renderer, namespace: &str) -> Result<Self, Failure> {
+        let inventories = Inventories::load(api.clone(), namespace).await?;
+        Ok(Self { api, renderer, inventories, backoff: Backoff::default(), rendered: Mutex::default() })
+    }
+
+    /// The same with other pauses after failures.
+    #[must_use]
+    pub fn with_backoff(mut self, backoff: Backoff) -> Self {
+        self.backoff = backoff;
+        self
+    }
+
+    /// What is known to be in the cluster.
+    pub fn inventories(&self) -> &Inventories {
+        &self.inventories
+    }
+
+    /// What can be installed.
+    pub fn renderer(&self) -> &Renderer {
+        &self.renderer
+    }
+
+    /// Failures before a change of the spec say nothing about what comes after it.
+    pub fn forget_failures(&self) {
+        self.backoff.forget();
+    }
+
+    /// The objects of a component; rendered once for the same inputs.
+    async fn objects(
+        &self,
+        component: &Component,
+        spec: &Value,
+        hash: &str,
+        dry_run: bool,
+    ) -> Result<Arc<Vec<Value>>, Failure> {
+        let known =
+            self.rendered.lock().unwrap_or_else(PoisonError::into_inner).get(&component.name).cloned();
+        if let Some((_, objects)) = known.filter(|(known, _)| known == hash) {
+            return Ok(objects);
+        }
+        let generated = self.generated(component, dry_run).await?;
+        let inputs = crate::render::Inputs { spec, generated: &generated };
+        let objects = self.renderer.objects(component, inputs).await;
+        let objects =
+            Arc::new(objects.map_err(|error| Failure::new(Reason::RenderFailed, error.to_string()))?);
+        if !dry_run {
+            let mut rendered = self.rendered.lock().unwrap_or_else(PoisonError::into_inner);
+            rendered.insert(component.name.clone(), (hash.to_owned(), objects.clone()));
+        }
+        Ok(objects)
+    }
+}

@@ -1,0 +1,96 @@
+//! What a pass would change. Nothing is written.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::desired::desired;
+use super::{Engine, Failure};
+use crate::api::{ApiError, Id, contains, differences};
+use crate::payload::Component;
+
+/// One change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// An object is made.
+    Create(Id),
+    /// An object is changed at these paths.
+    Change(Id, Vec<String>),
+    /// An object is deleted.
+    Delete(Id),
+    /// It cannot be said.
+    Unknown(String),
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Create(id) => write!(formatter, "+ {id}"),
+            Self::Change(id, paths) => write!(formatter, "~ {id}: {}", paths.join(", ")),
+            Self::Delete(id) => write!(formatter, "- {id}"),
+            Self::Unknown(why) => write!(formatter, "? {why}"),
+        }
+    }
+}
+
+impl Engine {
+    /// All changes that `spec` would cause, by component.
+    pub async fn plan(&self, spec: &Value) -> Vec<(String, Vec<Change>)> {
+        let desired = desired(&self.renderer.payload, spec);
+        let mut plan = Vec::new();
+        for (name, failure) in &desired.refused {
+            plan.push((name.clone(), vec![Change::Unknown(failure.message.clone())]));
+        }
+        for name in desired.wanted.iter().filter(|name| !desired.refused.contains_key(*name)) {
+            let Some(component) = self.renderer.payload.components().get(name) else { continue };
+            let changes = self.plan_component(component, spec).await;
+            plan.push((
+                name.clone(),
+                changes.unwrap_or_else(|failure| vec![Change::Unknown(failure.message)]),
+            ));
+        }
+        for name in self.inventories.names().into_iter().filter(|name| !desired.wanted.contains(name)) {
+            let inventory = self.inventories.get(&name).unwrap_or_default();
+            plan.push((name, inventory.objects.into_iter().map(|entry| Change::Delete(entry.id)).collect()));
+        }
+        plan.retain(|(_, changes)| !changes.is_empty());
+        plan
+    }
+
+    async fn plan_component(&self, component: &Component, spec: &Value) -> Result<Vec<Change>, Failure> {
+        let hash = self.renderer.hash(component, spec);
+        self.check_requirements(component, spec).await?;
+        let objects = self.objects(component, spec, &hash, true).await?;
+        let mut changes = Vec::new();
+        for object in objects.iter() {
+            changes.extend(self.plan_object(component, object).await?);
+        }
+        let wanted: Vec<Id> = objects.iter().map(Id::of).collect();
+        let inventory = self.inventories.get(&component.name).unwrap_or_default();
+        let outdated = inventory
+            .objects
+            .into_iter()
+            .filter(|entry| !wanted.iter().any(|id| id.is_same_object(&entry.id)));
+        changes.extend(outdated.map(|entry| Change::Delete(entry.id)));
+        Ok(changes)
+    }
+
+    async fn plan_object(&self, component: &Component, object: &Value) -> Result<Option<Change>, Failure> {
+        let id = Id::of(object);
+        let Some(live) = self.api.get(&id).await.map_err(Failure::at(&id))? else {
+            return Ok(Some(Change::Create(id)));
+        };
+        let kept = component.keep.iter().any(|kept| kept.kind == id.kind && kept.name == id.name);
+        if kept || contains(&live, object) {
+            return Ok(None);
+        }
+        match self.api.apply(object, true).await {
+            Ok(then) => {
+                let paths = differences(&live, &then);
+                Ok((!paths.is_empty()).then_some(Change::Change(id, paths)))
+            }
+            Err(error @ ApiError::Refused { .. }) => Ok(Some(Change::Unknown(format!("{id}: {error}")))),
+            Err(error) => Err(Failure::at(&id)(error)),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Deleting objects of an inventory.
+
+use serde_json::Value;
+
+use super::inventory::{Entry, Inventory, Origin};
+use super::removal_order::Step;
+use super::{Engine, Failure};
+use crate::api::Id;
+use crate::payload::Component;
+use crate::render::{COMPONENT_LABEL, Class, class_of_kind};
+
+impl Engine {
+    /// Removes what the component had and does not want any more. Volumes and definitions are data of users: those go with
+    /// the component only.
+    pub(super) async fn prune(
+        &self,
+        component: &Component,
+        inventory: &mut Inventory,
+        objects: &[Value],
+    ) -> Result<(), Failure> {
+        let wanted: Vec<Id> = objects.iter().map(Id::of).collect();
+        // What is wanted in another version of its API now is the same object.
+        inventory.objects.retain(|entry| {
+            wanted.contains(&entry.id) || !wanted.iter().any(|id| id.is_same_object(&entry.id))
+        });
+        let outdated: Vec<Entry> =
+            inventory.objects.iter().filter(|entry| !wanted.contains(&entry.id)).cloned().collect();
+        for step in Step::ALL {
+            let these: Vec<Entry> = outdated
+                .iter()
+                .filter(|entry| Step::of(&entry.id) == step && !holds_data(&entry.id))
+                .cloned()
+                .collect();
+            self.delete_all(&component.name, &these, component.remove.time()).await?;
+            inventory.objects.retain(|entry| !these.contains(entry));
+        }
+        for entry in inventory.objects.iter_mut().filter(|entry| !wanted.contains(&entry.id)) {
+            entry.live.clear();
+        }
+        Ok(())
+    }
+
+    /// Deletes objects and waits until they are gone.
+    pub(super) async fn delete_all(
+        &self,
+        component: &str,
+        entries: &[Entry],
+        time: std::time::Duration,
+    ) -> Result<(), Failure> {
+        let mut deleted = Vec::new();
+        for entry in entries {
+            let id = &entry.id;
+            let Some(live) = self.api.get(id).await.map_err(Failure::at(id))? else { continue };
+            if !is_ours(entry, &live, component) {
+                tracing::warn!(component, "{id} belongs to somebody else by now, it stays");
+                continue;
+            }
+            let uid = live["metadata"]["uid"].as_str().unwrap_or_default();
+            self.api.delete(id, uid).await.map_err(Failure::at(id))?;
+            deleted.push((id.clone(), uid.to_owned()));
+        }
+        self.wait_gone(&deleted, time).await
+    }
+}
+
+/// Whether an object may be deleted: it was made here, or was adopted and can be made again by whoever made it.
+pub(super) fn is_ours(entry: &Entry, live: &Value, component: &str) -> bool {
+    let label = live["metadata"]["labels"][COMPONENT_LABEL].as_str();
+    match entry.origin {
+        Origin::Created => label == Some(component),
+        Origin::Adopted => {
+            let class = class_of_kind(&entry.id.api_version, &entry.id.kind);
+            label.is_none_or(|label| label == component)
+                && !matches!(class, Class::Namespace | Class::Definition)
+                && !holds_data(&entry.id)
+        }
+    }
+}
+
+/// Whether the object's end is the end of what users keep in it.
+pub(super) fn holds_data(id: &Id) -> bool {
+    let class = class_of_kind(&id.api_version, &id.kind);
+    class == Class::Definition || class == Class::Namespace || is_volume_or_secret(id)
+}
+
+/// What the data policy is about.
+pub(super) fn is_volume_or_secret(id: &Id) -> bool {
+    id.api_version == "v1"
+        && matches!(id.kind.as_str(), "PersistentVolumeClaim" | "PersistentVolume" | "Secret")
+}

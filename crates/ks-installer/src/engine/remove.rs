@@ -1,0 +1,161 @@
+//! Removing a component that is switched off.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::inventory::{Entry, Inventory, Origin};
+use super::pass::Progress;
+use super::prune::{is_ours, is_volume_or_secret};
+use super::removal_order::Step;
+use super::{Engine, Failure};
+use crate::api::Id;
+use crate::payload::{Component, Remove};
+
+/// What happens to volumes and secrets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DataPolicy {
+    Retain,
+    Delete,
+}
+
+impl Engine {
+    /// Removes everything of a component, step by step. `definition` is `None` when the payload does not have it any more.
+    pub(super) async fn remove(
+        &self,
+        name: &str,
+        definition: Option<&Component>,
+        spec: &Value,
+        progress: &Progress<'_>,
+    ) -> Result<(), Failure> {
+        let Some(mut inventory) = self.inventories.get(name) else { return Ok(()) };
+        progress.removes();
+        if inventory.ready || !inventory.hash.is_empty() {
+            // Switched on again in the middle of it, everything has to be looked at.
+            inventory = Inventory { hash: String::new(), ready: false, ..inventory };
+            inventory.objects.iter_mut().for_each(|entry| entry.applied.clear());
+            self.inventories.save(name, inventory.clone()).await?;
+        }
+        let time = definition.map_or_else(|| Remove::default().time(), |found| found.remove.time());
+        let policy = policy(definition, spec);
+        for step in Step::ALL {
+            progress.waits(&format!("removing: {step:?}"));
+            if step == Step::CustomResources {
+                self.delete_instances(name, &inventory, time).await?;
+            }
+            let mut these: Vec<Entry> =
+                inventory.objects.iter().filter(|entry| Step::of(&entry.id) == step).cloned().collect();
+            if policy == DataPolicy::Retain {
+                these.retain(|entry| !is_volume_or_secret(&entry.id));
+                self.keep_namespaces_with_data(&mut these, &inventory).await?;
+            }
+            if step == Step::Workloads && policy == DataPolicy::Delete {
+                // Before the sets whose templates say which ones: they go when the pods have gone.
+                self.delete_claims_of(name, &these).await?;
+            }
+            self.delete_all(name, &these, time).await?;
+        }
+        if policy == DataPolicy::Delete {
+            let id = self.generated_id(name);
+            if let Some(live) = self.api.get(&id).await.map_err(Failure::at(&id))? {
+                let uid = live["metadata"]["uid"].as_str().unwrap_or_default();
+                self.api.delete(&id, uid).await.map_err(Failure::at(&id))?;
+            }
+        }
+        self.inventories.forget(name).await
+    }
+
+    /// Deletes all objects of the kinds that the component made known, those of users too: their kind goes with it.
+    async fn delete_instances(
+        &self,
+        component: &str,
+        inventory: &Inventory,
+        time: Duration,
+    ) -> Result<(), Failure> {
+        let definitions = inventory.objects.iter().filter(|entry| Step::of(&entry.id) == Step::Definitions);
+        for entry in definitions.filter(|entry| entry.origin == Origin::Created) {
+            let Some(live) = self.api.get(&entry.id).await.map_err(Failure::at(&entry.id))? else { continue };
+            if !is_ours(entry, &live, component) {
+                continue;
+            }
+            let Some(kind) = kind_of(&live) else { continue };
+            let instances = self.api.list(&kind, "").await.map_err(Failure::at(&kind))?;
+            let mut deleted = Vec::new();
+            for instance in &instances {
+                let id = Id::of(instance);
+                let uid = instance["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+                self.api.delete(&id, &uid).await.map_err(Failure::at(&id))?;
+                deleted.push((id, uid));
+            }
+            self.wait_gone(&deleted, time).await?;
+        }
+        Ok(())
+    }
+
+    /// A namespace would take the volumes and secrets in it along.
+    async fn keep_namespaces_with_data(
+        &self,
+        these: &mut Vec<Entry>,
+        inventory: &Inventory,
+    ) -> Result<(), Failure> {
+        let mut kept = Vec::new();
+        for entry in these.iter().filter(|entry| Step::of(&entry.id) == Step::Namespaces) {
+            let claims = Id::new("v1", "PersistentVolumeClaim", &entry.id.name, "");
+            let mut has_data =
+                !self.api.list(&claims, "limit=1").await.map_err(Failure::at(&claims))?.is_empty();
+            let inside = inventory.objects.iter().map(|entry| &entry.id);
+            for id in inside.filter(|id| id.namespace == entry.id.name && is_volume_or_secret(id)) {
+                has_data = has_data || self.api.get(id).await.map_err(Failure::at(id))?.is_some();
+            }
+            if has_data {
+                kept.push(entry.id.clone());
+            }
+        }
+        these.retain(|entry| !kept.contains(&entry.id));
+        Ok(())
+    }
+
+    /// Deletes the claims that a `StatefulSet` made from their templates: Kubernetes leaves them.
+    async fn delete_claims_of(&self, component: &str, entries: &[Entry]) -> Result<(), Failure> {
+        let made = entries.iter().filter(|entry| entry.origin == Origin::Created);
+        for entry in made.filter(|entry| entry.id.kind == "StatefulSet") {
+            let id = &entry.id;
+            let Some(set) = self.api.get(id).await.map_err(Failure::at(id))? else { continue };
+            if !is_ours(entry, &set, component) {
+                continue;
+            }
+            let templates = set["spec"]["volumeClaimTemplates"].as_array();
+            let names =
+                templates.into_iter().flatten().filter_map(|claim| claim["metadata"]["name"].as_str());
+            let prefixes: Vec<String> = names.map(|name| format!("{name}-{}-", id.name)).collect();
+            let all = Id::new("v1", "PersistentVolumeClaim", &id.namespace, "");
+            for claim in self.api.list(&all, "").await.map_err(Failure::at(&all))? {
+                let claim_id = Id::of(&claim);
+                let number =
+                    |prefix: &String| claim_id.name.strip_prefix(prefix.as_str()).map(str::parse::<u32>);
+                if prefixes.iter().filter_map(number).any(|number| number.is_ok()) {
+                    let uid = claim["metadata"]["uid"].as_str().unwrap_or_default();
+                    self.api.delete(&claim_id, uid).await.map_err(Failure::at(&claim_id))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The kind that a definition makes known, in the version that is stored.
+fn kind_of(definition: &Value) -> Option<Id> {
+    let spec = &definition["spec"];
+    let versions = spec["versions"].as_array()?;
+    let version = versions.iter().find(|version| version["served"] == true)?["name"].as_str()?;
+    let api_version = format!("{}/{version}", spec["group"].as_str()?);
+    Some(Id::new(&api_version, spec["names"]["kind"].as_str()?, "", ""))
+}
+
+/// The component's own word, else that for all, else to keep what cannot be made again.
+fn policy(definition: Option<&Component>, spec: &Value) -> DataPolicy {
+    let own = definition.and_then(|component| component.data_policy.as_deref());
+    let own = own.and_then(|path| path.split('.').try_fold(spec, |at, key| at.get(key)));
+    let said = own.filter(|value| value.is_string()).unwrap_or(&spec["dataPolicy"]);
+    if said == "Delete" { DataPolicy::Delete } else { DataPolicy::Retain }
+}

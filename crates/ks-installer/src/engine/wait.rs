@@ -1,0 +1,149 @@
+//! Waiting for what the cluster does by itself: by looking, with pauses that grow, and never for ever.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::pass::Progress;
+use super::{Engine, Failure, Reason};
+use crate::api::{Id, Readiness, readiness};
+use crate::payload::Component;
+use crate::render::{Class, class_of, class_of_kind};
+
+/// Pauses between looks.
+const FIRST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_secs(2);
+/// How long definitions may take until their kinds are known.
+const ESTABLISHED: Duration = Duration::from_secs(30);
+
+/// A pause that grows.
+struct Pause(Duration);
+
+impl Pause {
+    async fn sleep(&mut self) {
+        tokio::time::sleep(self.0).await;
+        self.0 = (self.0 * 3 / 2).min(LONGEST);
+    }
+}
+
+impl Engine {
+    /// Waits until the kinds of new definitions are known.
+    pub(super) async fn wait_established(&self, objects: &[Value]) -> Result<(), Failure> {
+        let until = Instant::now() + ESTABLISHED;
+        for id in objects.iter().filter(|object| class_of(object) == Class::Definition).map(Id::of) {
+            let mut pause = Pause(FIRST);
+            loop {
+                let live = self.api.get(&id).await.map_err(Failure::at(&id))?.unwrap_or_default();
+                match readiness(&live) {
+                    Readiness::Ready => break,
+                    _ if Instant::now() < until => pause.sleep().await,
+                    Readiness::Waiting(why) | Readiness::Failed(why) => {
+                        return Err(Failure::new(Reason::NotReady, format!("{id}: {why}")));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until everything of a component that is wanted works.
+    pub(super) async fn wait_ready(
+        &self,
+        component: &Component,
+        objects: &[Value],
+        progress: &Progress<'_>,
+    ) -> Result<(), Failure> {
+        let until = Instant::now() + component.time_to_ready();
+        let mut pause = Pause(FIRST);
+        let mut left: Vec<Id> = objects.iter().map(Id::of).collect();
+        left.retain(|id| becomes_ready(component, id));
+        loop {
+            let mut why = None;
+            let mut still = Vec::new();
+            for id in left {
+                match self.readiness(component, &id).await? {
+                    Readiness::Ready => {}
+                    Readiness::Waiting(text) => {
+                        why.get_or_insert_with(|| format!("{id}: {text}"));
+                        still.push(id);
+                    }
+                    Readiness::Failed(text) => {
+                        let text = self.with_event(&id, format!("{id}: {text}")).await;
+                        return Err(Failure::new(Reason::NotReady, text));
+                    }
+                }
+            }
+            let Some(why) = why else { return Ok(()) };
+            if Instant::now() >= until {
+                let first = still.first().cloned();
+                let text = match first {
+                    Some(id) => self.with_event(&id, why).await,
+                    None => why,
+                };
+                return Err(Failure::new(Reason::NotReady, text));
+            }
+            progress.waits(&why);
+            left = still;
+            pause.sleep().await;
+        }
+    }
+
+    async fn readiness(&self, component: &Component, id: &Id) -> Result<Readiness, Failure> {
+        let Some(live) = self.api.get(id).await.map_err(Failure::at(id))? else {
+            return Ok(Readiness::Waiting("it is gone".to_owned()));
+        };
+        let known = readiness(&live);
+        let Some(rule) = component.ready.iter().find(|rule| rule.kind == id.kind) else { return Ok(known) };
+        let context = minijinja::Value::from_serialize(json!({ "object": live }));
+        let holds = rule.when.holds(&context).map_err(|why| Failure::new(Reason::RenderFailed, why))?;
+        Ok(if holds { known } else { Readiness::Waiting("it does not report that it works".to_owned()) })
+    }
+
+    /// Adds what Kubernetes said last about an object.
+    pub(super) async fn with_event(&self, id: &Id, text: String) -> String {
+        // Without it the text is less helpful, and as true.
+        match self.api.last_event(id).await {
+            Ok(Some(event)) => format!("{text}; its last event: {event}"),
+            _ => text,
+        }
+    }
+
+    /// Waits until objects with these uids are gone; names one that does not go, and what it waits for. One that somebody makes
+    /// anew under the same name is another.
+    pub(super) async fn wait_gone(&self, deleted: &[(Id, String)], time: Duration) -> Result<(), Failure> {
+        let until = Instant::now() + time;
+        for (id, uid) in deleted {
+            let mut pause = Pause(FIRST);
+            while let Some(live) = self.api.get(id).await.map_err(Failure::at(id))? {
+                if live["metadata"]["uid"] != uid.as_str() {
+                    break;
+                }
+                if Instant::now() >= until {
+                    return Err(stuck(id, &live));
+                }
+                pause.sleep().await;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn stuck(id: &Id, live: &Value) -> Failure {
+    let finalizers = live["metadata"]["finalizers"].as_array();
+    let names: Vec<&str> = finalizers.into_iter().flatten().filter_map(Value::as_str).collect();
+    let message = if names.is_empty() {
+        format!("{id} was deleted and is still there")
+    } else {
+        let hint = "see whether the controller that owns the finalizer works; without it, remove the finalizer by hand";
+        format!("{id} waits for its finalizer {}\nhint: {hint}", names.join(", "))
+    };
+    Failure::new(Reason::FinalizerStuck, message)
+}
+
+/// Whether it takes time until an object works.
+fn becomes_ready(component: &Component, id: &Id) -> bool {
+    let class = class_of_kind(&id.api_version, &id.kind);
+    matches!(class, Class::Workload | Class::Definition | Class::Namespace)
+        || id.kind == "APIService"
+        || component.ready.iter().any(|rule| rule.kind == id.kind)
+}

@@ -1,0 +1,72 @@
+//! What KubeKey, scripts and people wait for: a file, and the lines of the welcome.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use super::Print;
+use crate::api::{Api, Id};
+
+/// A line of the box.
+const LINE: &str = "#####################################################";
+/// The middle of the box.
+const WELCOME: &str = "###              Welcome to KubeSphere!           ###";
+
+/// Tells the world that everything is installed.
+pub(super) struct Announcer {
+    pub(super) print: Print,
+    pub(super) file: Option<PathBuf>,
+}
+
+impl Announcer {
+    /// Everything is installed: the file is there, and the lines are printed once.
+    pub(super) async fn complete(&self, api: &Api, is_new: bool) {
+        let exists = self.file.as_ref().is_none_or(|file| file.exists());
+        if exists && !is_new {
+            return;
+        }
+        let text = text(console(api).await.as_deref());
+        if is_new {
+            text.lines().for_each(|line| (self.print)(line));
+        }
+        if let Some(file) = &self.file {
+            let made = file.parent().map_or(Ok(()), std::fs::create_dir_all);
+            if let Err(error) = made.and_then(|()| std::fs::write(file, text)) {
+                (self.print)(&format!("cannot write {}: {error}", file.display()));
+            }
+        }
+    }
+
+    /// Something is not (any more) installed.
+    pub(super) fn incomplete(&self) {
+        if let Some(file) = &self.file {
+            // It may not be there.
+            let _ = std::fs::remove_file(file);
+        }
+    }
+}
+
+fn text(console: Option<&str>) -> String {
+    let mut lines = vec![LINE.to_owned(), WELCOME.to_owned(), LINE.to_owned(), String::new()];
+    if let Some(console) = console {
+        lines.push(format!("Console: {console}"));
+        lines.push("Account: admin".to_owned());
+        // Whoever may read it there may have it; a log is read by more.
+        let secret = "kubectl -n kubesphere-system get secret kubesphere-secret -o jsonpath='{.data.initAdminPassword}' | base64 -d";
+        lines.push(format!("Password: {secret}"));
+        lines.push("Change it after the first login.".to_owned());
+    }
+    lines.push(LINE.to_owned());
+    lines.join("\n") + "\n"
+}
+
+/// Address of the console, if there is one.
+async fn console(api: &Api) -> Option<String> {
+    let service = api.get(&Id::new("v1", "Service", "kubesphere-system", "ks-console")).await.ok()??;
+    let port = service["spec"]["ports"][0]["nodePort"].as_i64()?;
+    let nodes = api.list(&Id::new("v1", "Node", "", ""), "limit=1").await.ok()?;
+    let addresses = nodes.first()?["status"]["addresses"].as_array()?.clone();
+    let internal = |address: &&Value| address["type"] == "InternalIP";
+    let address = addresses.iter().find(internal)?["address"].as_str()?.to_owned();
+    Some(format!("http://{address}:{port}"))
+}

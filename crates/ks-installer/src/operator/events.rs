@@ -1,0 +1,42 @@
+//! Events of the object: what `kubectl describe` shows.
+
+use serde_json::{Value, json};
+
+use super::board::now;
+use crate::api::{Api, Id};
+use crate::engine::Phase;
+
+/// Tells what became of components. An Event that cannot be written is a line less for people, and nothing else.
+pub(super) async fn write(api: &Api, id: &Id, uid: &Value, events: Vec<(String, Phase)>) {
+    for (component, phase) in events {
+        let (kind, reason, message) = match phase {
+            Phase::Ready => ("Normal", "Installed", format!("{component} is ready")),
+            Phase::Removed => ("Normal", "Removed", format!("{component} is removed")),
+            Phase::Failed(failure) => ("Warning", failure.reason.as_str(), format!("{component}: {failure}")),
+            _ => continue,
+        };
+        let event = json!({
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": { "generateName": "ks-installer.", "namespace": id.namespace },
+            "involvedObject": {
+                "apiVersion": id.api_version,
+                "kind": id.kind,
+                "namespace": id.namespace,
+                "name": id.name,
+                "uid": uid,
+            },
+            "type": kind,
+            "reason": reason,
+            // Longer ones are refused.
+            "message": message.chars().take(1000).collect::<String>(),
+            "source": { "component": "ks-installer" },
+            "firstTimestamp": now(),
+            "lastTimestamp": now(),
+            "count": 1,
+        });
+        if let Err(error) = api.create(&event).await {
+            tracing::debug!(%error, "cannot write an Event");
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! The definition of a component: `components/<name>.yaml`.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::expression::Expression;
+
+/// What a component is, as data.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Component {
+    /// Its name, that of the file.
+    #[serde(skip)]
+    pub name: String,
+    /// The text of the definition; a change of it is one of the component.
+    #[serde(skip)]
+    pub text: String,
+    /// Where in the status its entry is, like `metricsServer`; none for parts that nobody asks about.
+    pub status_key: Option<String>,
+    /// When it is wanted.
+    pub enabled: Expression,
+    /// Components that must be ready before, and are removed after.
+    #[serde(default)]
+    pub depends_on: Vec<String>,
+    /// Paths of the spec that its templates may read. Nothing else is there for them: so nothing is forgotten here.
+    #[serde(default)]
+    pub inputs: Vec<String>,
+    /// Namespace of objects that name none.
+    pub namespace: Option<String>,
+    /// Passwords and certificates that are made once.
+    #[serde(default)]
+    pub generated: Vec<Generated>,
+    /// What must be in the cluster before.
+    #[serde(default)]
+    pub requires: Vec<Requirement>,
+    /// Where its objects come from.
+    pub sources: Vec<Source>,
+    /// Objects that are made once and then left as they are, because each rendering makes other ones.
+    #[serde(default)]
+    pub keep: Vec<Kept>,
+    /// When custom resources are ready. Those of Kubernetes itself are known.
+    #[serde(default)]
+    pub ready: Vec<ReadyRule>,
+    /// Seconds after which it is told that it is not ready.
+    #[serde(default = "Component::ready_within")]
+    ready_within_seconds: u64,
+    /// How it is removed.
+    #[serde(default)]
+    pub remove: Remove,
+    /// Path of the spec where `Retain` or `Delete` may be said about its volumes and secrets.
+    pub data_policy: Option<String>,
+    /// Images that are in no object, because a controller names them.
+    #[serde(default)]
+    pub images: Vec<String>,
+}
+
+/// Where objects come from.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase", untagged)]
+pub enum Source {
+    /// Templates of manifests: a file or a directory.
+    Manifests {
+        /// Where.
+        manifests: String,
+        /// Only then.
+        when: Option<Expression>,
+    },
+    /// A chart.
+    Chart {
+        /// Its directory.
+        chart: String,
+        /// Name of the release.
+        release: String,
+        /// Template of its values.
+        #[serde(default)]
+        values: String,
+        /// Only then.
+        when: Option<Expression>,
+    },
+}
+
+/// A value that is made once and kept in a Secret: one of both kinds.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Generated {
+    /// `generated.<name>` in templates.
+    pub name: String,
+    /// A password of this many letters and digits.
+    pub password: Option<usize>,
+    /// A certificate for these names by an authority of its own: `.cert`, `.key` and `.ca`.
+    pub certificate: Option<Vec<String>>,
+}
+
+/// An object that must be there.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Requirement {
+    /// Its API version.
+    pub api_version: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace.
+    #[serde(default)]
+    pub namespace: String,
+    /// Its name; empty for any object of the kind.
+    #[serde(default)]
+    pub name: String,
+    /// Only then.
+    pub when: Option<Expression>,
+    /// Which objects count.
+    pub matches: Option<Expression>,
+    /// What to do about it.
+    pub hint: String,
+}
+
+/// An object that is made once.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kept {
+    /// Its kind.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// When objects of a kind are ready.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct ReadyRule {
+    /// The kind.
+    pub kind: String,
+    /// An expression on `object`.
+    pub when: Expression,
+}
+
+/// How a component is removed.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Remove {
+    /// Seconds that one group of objects has to go.
+    #[serde(default = "Remove::within")]
+    within_seconds: u64,
+}
+
+impl Component {
+    pub(super) fn parse(name: &str, text: &str) -> Result<Self, String> {
+        let mut component: Self = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
+        name.clone_into(&mut component.name);
+        text.clone_into(&mut component.text);
+        Ok(component)
+    }
+
+    /// Whether it exists for others only, and goes with the last of them.
+    pub fn is_shared(&self) -> bool {
+        self.enabled.is_when_needed()
+    }
+
+    /// How long it may take to be ready.
+    pub fn time_to_ready(&self) -> Duration {
+        Duration::from_secs(self.ready_within_seconds)
+    }
+
+    fn ready_within() -> u64 {
+        600
+    }
+}
+
+impl Source {
+    /// Where its files are.
+    pub fn directory(&self) -> &str {
+        match self {
+            Self::Manifests { manifests, .. } => manifests,
+            Self::Chart { chart, .. } => chart,
+        }
+    }
+
+    /// When it counts.
+    pub fn when(&self) -> Option<&Expression> {
+        match self {
+            Self::Manifests { when, .. } | Self::Chart { when, .. } => when.as_ref(),
+        }
+    }
+}
+
+impl Remove {
+    /// How long one group of objects has to go.
+    pub fn time(&self) -> Duration {
+        Duration::from_secs(self.within_seconds)
+    }
+
+    fn within() -> u64 {
+        300
+    }
+}
+
+impl Default for Remove {
+    fn default() -> Self {
+        Self { within_seconds: Self::within() }
+    }
+}

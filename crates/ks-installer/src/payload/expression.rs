@@ -1,0 +1,48 @@
+//! Conditions in definitions: expressions of the template language, like `spec.monitoring.enabled`.
+
+use minijinja::{Environment, UndefinedBehavior, Value};
+use serde::{Deserialize, Deserializer, de::Error};
+
+/// What `enabled` says of a part that is there only for those that depend on it.
+pub const WHEN_NEEDED: &str = "when needed";
+
+/// A condition. What it asks about and is not there counts as no.
+#[derive(Debug, Clone)]
+pub struct Expression(String);
+
+impl Expression {
+    /// Whether it holds for these values.
+    pub fn holds(&self, context: &Value) -> Result<bool, String> {
+        let environment = environment();
+        let expression = environment.compile_expression(&self.0).map_err(|error| self.wrong(&error))?;
+        Ok(expression.eval(context).map_err(|error| self.wrong(&error))?.is_true())
+    }
+
+    /// Whether it is [`WHEN_NEEDED`].
+    pub fn is_when_needed(&self) -> bool {
+        self.0 == WHEN_NEEDED
+    }
+
+    fn wrong(&self, error: &minijinja::Error) -> String {
+        format!("the condition '{}' cannot be used: {error}", self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Expression {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let expression = Self(String::deserialize(deserializer)?);
+        if !expression.is_when_needed() {
+            let environment = environment();
+            environment
+                .compile_expression(&expression.0)
+                .map_err(|error| D::Error::custom(expression.wrong(&error)))?;
+        }
+        Ok(expression)
+    }
+}
+
+fn environment() -> Environment<'static> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Chainable);
+    environment
+}

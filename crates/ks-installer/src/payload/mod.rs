@@ -1,0 +1,173 @@
+//! A payload: the charts, manifests and component definitions that can be installed, as a directory.
+//!
+//! `index.yaml` lists every file with its SHA-256; `components/<name>.yaml` say what a component is. The content is the
+//! user's: this program ships none. A part is verified each time it is read, so that nothing is applied that was changed
+//! after the index was made. [`Payload`] owns the definitions; the files stay on the disk.
+
+mod component;
+mod expression;
+mod index;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+pub use component::{Component, Generated, Kept, ReadyRule, Remove, Requirement, Source};
+pub use expression::{Expression, WHEN_NEEDED};
+pub use index::{Index, build};
+
+/// A payload whose index and definitions were read and verified.
+#[derive(Debug)]
+pub struct Payload {
+    dir: PathBuf,
+    index: Index,
+    components: BTreeMap<String, Component>,
+}
+
+/// What is wrong with a payload.
+#[derive(Debug, thiserror::Error)]
+pub enum PayloadError {
+    /// A file cannot be read.
+    #[error(
+        "cannot read {path}: {why}\nhint: a payload is a directory with index.yaml; `ks-installer payload build` makes the index"
+    )]
+    Read {
+        /// Which file.
+        path: String,
+        /// The system's words.
+        why: String,
+    },
+    /// A file has other contents than when the index was made.
+    #[error(
+        "{part} is not what index.yaml lists (SHA-256 {found}, listed {listed})\nhint: get the payload again, or `ks-installer payload build` when the change is yours"
+    )]
+    Sum {
+        /// Which file.
+        part: String,
+        /// Sum of the file that is there.
+        found: String,
+        /// Sum in the index.
+        listed: String,
+    },
+    /// A file is there that the index does not list, or the other way round.
+    #[error(
+        "{part} is {what}\nhint: get the payload again, or `ks-installer payload build` when the change is yours"
+    )]
+    Unlisted {
+        /// Which file.
+        part: String,
+        /// Which of both.
+        what: &'static str,
+    },
+    /// A definition cannot be used.
+    #[error("{part}: {why}")]
+    Definition {
+        /// Which file.
+        part: String,
+        /// Why.
+        why: String,
+    },
+}
+
+impl Payload {
+    /// Reads a payload and verifies all of it.
+    pub fn open(dir: &Path) -> Result<Self, PayloadError> {
+        let index = Index::read(dir)?;
+        index.verify(dir)?;
+        let mut payload = Self { dir: dir.to_owned(), index, components: BTreeMap::new() };
+        for part in payload.parts("components") {
+            let text = payload.text(&part)?;
+            let name = part.trim_start_matches("components/").trim_end_matches(".yaml").to_owned();
+            let component = Component::parse(&name, &text)
+                .map_err(|why| PayloadError::Definition { part: part.clone(), why })?;
+            payload.components.insert(name, component);
+        }
+        payload.check_graph()?;
+        Ok(payload)
+    }
+
+    /// Version of the payload, and that of KubeSphere in it.
+    pub fn version(&self) -> &str {
+        &self.index.version
+    }
+
+    /// The version of KubeSphere that `status.core.version` gets.
+    pub fn kubesphere(&self) -> &str {
+        &self.index.kubesphere
+    }
+
+    /// All components by name.
+    pub fn components(&self) -> &BTreeMap<String, Component> {
+        &self.components
+    }
+
+    /// Names of the files below `directory`, in order. A file's own name finds that file.
+    pub fn parts(&self, directory: &str) -> Vec<String> {
+        let inside = format!("{}/", directory.trim_end_matches('/'));
+        let mine = |part: &&String| part.starts_with(&inside) || *part == directory;
+        self.index.parts.keys().filter(mine).cloned().collect()
+    }
+
+    /// The listed sums of all files below `directory`.
+    pub fn sums(&self, directory: &str) -> Vec<(&str, &str)> {
+        let parts = self.parts(directory);
+        let sums = self.index.parts.iter().filter(|(part, _)| parts.contains(part));
+        sums.map(|(part, sum)| (part.as_str(), sum.as_str())).collect()
+    }
+
+    /// The text of a file, verified.
+    pub fn text(&self, part: &str) -> Result<String, PayloadError> {
+        let bytes = self.index.read_part(&self.dir, part)?;
+        String::from_utf8(bytes)
+            .map_err(|error| PayloadError::Definition { part: part.to_owned(), why: error.to_string() })
+    }
+
+    /// Path of a chart whose files were just verified.
+    pub fn chart(&self, directory: &str) -> Result<PathBuf, PayloadError> {
+        for part in self.parts(directory) {
+            self.index.read_part(&self.dir, &part)?;
+        }
+        Ok(self.dir.join(directory))
+    }
+
+    /// Dependencies exist and make no circle, and sources have files.
+    fn check_graph(&self) -> Result<(), PayloadError> {
+        for (name, component) in &self.components {
+            let wrong = |why| PayloadError::Definition { part: format!("components/{name}.yaml"), why };
+            for dependency in &component.depends_on {
+                if !self.components.contains_key(dependency) {
+                    return Err(wrong(format!("dependsOn names '{dependency}', which is no component")));
+                }
+            }
+            if self.reaches(name, name) {
+                return Err(wrong(format!("'{name}' depends on itself, by way of its dependencies")));
+            }
+            for source in &component.sources {
+                if self.parts(source.directory()).is_empty() {
+                    return Err(wrong(format!("there is no file below '{}'", source.directory())));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether `to` is among the dependencies of `from`, however far.
+    fn reaches(&self, from: &str, to: &str) -> bool {
+        let mut seen = Vec::new();
+        let mut next: Vec<&str> = vec![from];
+        while let Some(name) = next.pop() {
+            for dependency in self.components.get(name).into_iter().flat_map(|found| &found.depends_on) {
+                if dependency == to {
+                    return true;
+                }
+                if !seen.contains(dependency) {
+                    seen.push(dependency.clone());
+                    next.push(dependency);
+                }
+            }
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests;

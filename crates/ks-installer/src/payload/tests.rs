@@ -1,0 +1,85 @@
+use std::fs;
+
+use rstest::rstest;
+use tempfile::TempDir;
+
+use super::*;
+
+const PART: &str = "enabled: spec.a.enabled\nsources: [{manifests: manifests/a}]\n";
+
+fn payload(files: &[(&str, &str)]) -> TempDir {
+    let dir = TempDir::new().unwrap();
+    for (path, text) in files {
+        let path = dir.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    dir
+}
+
+fn with(definition: &str) -> TempDir {
+    payload(&[("components/a.yaml", definition), ("manifests/a/map.yaml", "kind: ConfigMap\n")])
+}
+
+#[test]
+fn a_payload_is_read_back_as_it_was_built() {
+    let dir = with(PART);
+    let built = build(dir.path(), "1", "v3.4.1").unwrap();
+    assert_eq!((built.version(), built.kubesphere()), ("1", "v3.4.1"));
+    let read = Payload::open(dir.path()).unwrap();
+    assert_eq!(read.parts("manifests"), ["manifests/a/map.yaml"]);
+    assert_eq!(read.text("manifests/a/map.yaml").unwrap(), "kind: ConfigMap\n");
+}
+
+#[rstest]
+#[case::changed("manifests/a/map.yaml", Some("kind: Secret\n"), "SHA-256")]
+#[case::gone("manifests/a/map.yaml", None, "missing")]
+#[case::more("manifests/a/more.yaml", Some("x"), "not listed")]
+fn a_payload_that_is_not_what_the_index_says_is_refused(
+    #[case] file: &str,
+    #[case] text: Option<&str>,
+    #[case] expected: &str,
+) {
+    let dir = with(PART);
+    build(dir.path(), "1", "v3.4.1").unwrap();
+    match text {
+        Some(text) => fs::write(dir.path().join(file), text).unwrap(),
+        None => fs::remove_file(dir.path().join(file)).unwrap(),
+    }
+    let error = Payload::open(dir.path()).unwrap_err().to_string();
+    assert!(error.contains(file) && error.contains(expected), "{error}");
+}
+
+#[test]
+fn a_part_that_changes_after_the_start_is_not_used() {
+    let dir = with(PART);
+    let built = build(dir.path(), "1", "v3.4.1").unwrap();
+    fs::write(dir.path().join("manifests/a/map.yaml"), "kind: Secret\n").unwrap();
+    assert!(matches!(built.text("manifests/a/map.yaml"), Err(PayloadError::Sum { .. })));
+    assert!(matches!(built.chart("manifests/a"), Err(PayloadError::Sum { .. })));
+}
+
+#[rstest]
+#[case::unknown_key("enabled: 'true'\nsources: []\nimage: x\n", "image")]
+#[case::no_expression("enabled: 'spec.a ='\nsources: []\n", "spec.a =")]
+#[case::no_component("enabled: 'true'\ndependsOn: [b]\nsources: []\n", "'b'")]
+#[case::circle("enabled: 'true'\ndependsOn: [a]\nsources: []\n", "depends on itself")]
+#[case::no_files("enabled: 'true'\nsources: [{chart: charts/a, release: a}]\n", "charts/a")]
+fn a_definition_that_is_wrong_is_named(#[case] definition: &str, #[case] expected: &str) {
+    let dir = with(definition);
+    let error = build(dir.path(), "1", "v3.4.1").unwrap_err().to_string();
+    assert!(error.contains("components/a.yaml") && error.contains(expected), "{error}");
+}
+
+#[rstest]
+#[case("spec.a.b.enabled", false)]
+#[case("spec.x.enabled", true)]
+#[case("spec.x.kind == 'host' or spec.none", true)]
+#[case("not spec.x.enabled", false)]
+fn what_is_not_there_counts_as_no(#[case] text: &str, #[case] expected: bool) {
+    let expression: Expression = serde_json::from_value(text.into()).unwrap();
+    let spec = serde_json::json!({"spec": {"x": {"enabled": true, "kind": "host"}}});
+    assert_eq!(expression.holds(&Value::from_serialize(&spec)).unwrap(), expected);
+}
+
+use minijinja::Value;

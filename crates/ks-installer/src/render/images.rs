@@ -1,0 +1,136 @@
+//! Names of images: where they are pulled from, and which ones objects name.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+/// The mirror that `zone: cn` stands for, and the namespace of everything in it.
+const CN: (&str, &str) = ("registry.cn-beijing.aliyuncs.com", "kubesphereio");
+
+/// Where images are pulled from: the same rule for every source of objects.
+#[derive(Clone, Debug, Default)]
+pub struct Registry {
+    /// Registry that replaces all others.
+    address: Option<String>,
+    /// Namespace that replaces all others.
+    namespace: Option<String>,
+}
+
+impl Registry {
+    /// The registry that a spec asks for.
+    pub fn of(spec: &Value) -> Self {
+        let text = |key: &str| spec[key].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+        let mut registry = Self { address: text("local_registry"), namespace: text("namespace_override") };
+        if registry.address.is_none() && spec["zone"] == "cn" {
+            registry.address = Some(CN.0.to_owned());
+        }
+        if registry.address.as_deref() == Some(CN.0) && registry.namespace.is_none() {
+            registry.namespace = Some(CN.1.to_owned());
+        }
+        registry
+    }
+
+    /// What of the spec decides about it.
+    pub(super) fn inputs(spec: &Value) -> Value {
+        json!([spec["local_registry"], spec["namespace_override"], spec["zone"]])
+    }
+
+    /// The image's name in this registry.
+    pub fn rewrite(&self, image: &str) -> String {
+        let (host, path) = split(image);
+        if self.address.is_none() && self.namespace.is_none() {
+            return image.to_owned();
+        }
+        let address = self.address.as_deref().or(host);
+        if host.is_some() && host == self.address.as_deref() {
+            return image.to_owned();
+        }
+        let path = match (&self.namespace, path.rsplit_once('/')) {
+            (Some(namespace), Some((_, name))) => format!("{namespace}/{name}"),
+            (Some(namespace), None) => format!("{namespace}/{path}"),
+            (None, _) => path.to_owned(),
+        };
+        address.map_or_else(|| path.clone(), |address| format!("{address}/{path}"))
+    }
+
+    /// Rewrites the images of all containers in an object.
+    pub(super) fn rewrite_containers(&self, value: &mut Value) {
+        match value {
+            Value::Object(map) => {
+                for (key, value) in map.iter_mut() {
+                    if let (true, Value::Array(containers)) = (is_containers(key), &mut *value) {
+                        for image in containers.iter_mut().filter_map(|container| container.get_mut("image"))
+                        {
+                            if let Some(name) = image.as_str() {
+                                *image = self.rewrite(name).into();
+                            }
+                        }
+                    }
+                    self.rewrite_containers(value);
+                }
+            }
+            Value::Array(list) => list.iter_mut().for_each(|value| self.rewrite_containers(value)),
+            _ => {}
+        }
+    }
+}
+
+/// All images that the containers of an object and the `image` of its spec name.
+pub fn images_of(object: &Value, found: &mut BTreeSet<String>) {
+    if let Some(image) = object["spec"]["image"].as_str() {
+        found.insert(image.to_owned());
+    }
+    collect(object, found);
+}
+
+fn collect(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                if let (true, Value::Array(containers)) = (is_containers(key), value) {
+                    found.extend(containers.iter().filter_map(|c| c["image"].as_str()).map(str::to_owned));
+                }
+                collect(value, found);
+            }
+        }
+        Value::Array(list) => list.iter().for_each(|value| collect(value, found)),
+        _ => {}
+    }
+}
+
+fn is_containers(key: &str) -> bool {
+    key == "containers" || key == "initContainers"
+}
+
+/// A registry's host, when the name begins with one, and the rest.
+fn split(image: &str) -> (Option<&str>, &str) {
+    match image.split_once('/') {
+        Some((host, path)) if host == "localhost" || host.contains(['.', ':']) => (Some(host), path),
+        _ => (None, image),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::as_it_is(json!({}), "quay.io/a/b:1", "quay.io/a/b:1")]
+    #[case::registry(json!({"local_registry": "r:5000"}), "quay.io/a/b:1", "r:5000/a/b:1")]
+    #[case::no_host(json!({"local_registry": "r:5000"}), "a/b:1", "r:5000/a/b:1")]
+    #[case::library(json!({"local_registry": "r:5000"}), "redis:5", "r:5000/redis:5")]
+    #[case::namespace(json!({"local_registry": "r:5000", "namespace_override": "ks"}), "quay.io/a/b/c:1", "r:5000/ks/c:1")]
+    #[case::namespace_only(json!({"namespace_override": "ks"}), "quay.io/a/b:1", "quay.io/ks/b:1")]
+    #[case::cn(json!({"zone": "cn"}), "redis:5", "registry.cn-beijing.aliyuncs.com/kubesphereio/redis:5")]
+    #[case::already(json!({"local_registry": "r:5000", "namespace_override": "ks"}), "r:5000/ks/b:1", "r:5000/ks/b:1")]
+    #[case::empty(json!({"local_registry": "", "namespace_override": ""}), "a/b:1", "a/b:1")]
+    fn images_are_pulled_from_where_the_spec_says(
+        #[case] spec: Value,
+        #[case] image: &str,
+        #[case] expected: &str,
+    ) {
+        assert_eq!(Registry::of(&spec).rewrite(image), expected);
+    }
+}

@@ -1,0 +1,127 @@
+//! The rights that a payload needs, as `ClusterRole`s: one to look, one to change. Nothing in them is `*`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use crate::engine::examples;
+use crate::operator::watched;
+use crate::payload::Component;
+use crate::render::{Inputs, RenderError, Renderer};
+use crate::spec;
+
+/// API group and resource.
+type Resource = (String, String);
+
+/// What the engine looks at besides a payload's kinds.
+const OWN: [(&str, &str); 3] = [("", "persistentvolumeclaims"), ("", "events"), ("", "nodes")];
+
+/// Both roles for all components of a payload.
+pub async fn roles(renderer: &Renderer) -> Result<Vec<Value>, RenderError> {
+    let mut kinds = BTreeSet::new();
+    let (mut plurals, mut required) = (BTreeMap::new(), BTreeSet::new());
+    for component in renderer.payload.components().values() {
+        required.extend(component.requires.iter().map(|one| (group_of(&one.api_version), one.kind.clone())));
+        for object in objects(renderer, component).await? {
+            let group = group_of(object["apiVersion"].as_str().unwrap_or_default());
+            kinds.insert((group, object["kind"].as_str().unwrap_or_default().to_owned()));
+            let names = &object["spec"]["names"];
+            if let (Some(group), Some(kind), Some(plural)) =
+                (object["spec"]["group"].as_str(), names["kind"].as_str(), names["plural"].as_str())
+            {
+                // Its objects are deleted with it, whoever made them.
+                kinds.insert((group.to_owned(), kind.to_owned()));
+                plurals.insert((group.to_owned(), kind.to_owned()), plural.to_owned());
+            }
+        }
+    }
+    let resource = |(group, kind): (String, String)| {
+        let plural = plurals.get(&(group.clone(), kind.clone())).cloned().unwrap_or_else(|| plural(&kind));
+        (group, plural)
+    };
+    let change: BTreeSet<Resource> = kinds.into_iter().map(&resource).collect();
+    let mut look = change.clone();
+    look.extend(required.into_iter().map(resource));
+    look.extend(watched().map(|(api_version, kind)| (group_of(api_version), plural(kind))));
+    look.extend(OWN.map(|(group, resource)| (group.to_owned(), resource.to_owned())));
+    let mut changes = rules(&change, &["create", "patch", "delete"]);
+    let claims = BTreeSet::from([(String::new(), "persistentvolumeclaims".to_owned())]);
+    changes.extend(rules(&claims, &["delete"]));
+    // To give rights that it does not have itself.
+    let roles: BTreeSet<Resource> = change
+        .iter()
+        .filter(|(group, name)| group == "rbac.authorization.k8s.io" && !name.ends_with("bindings"))
+        .cloned()
+        .collect();
+    changes.extend(rules(&roles, &["bind", "escalate"]));
+    Ok(vec![
+        role("ks-installer-look", &rules(&look, &["get", "list", "watch"])),
+        role("ks-installer-change", &changes),
+    ])
+}
+
+/// All objects that a component may have: what the spec says is not known, so nothing is left out that can be rendered.
+async fn objects(renderer: &Renderer, component: &Component) -> Result<Vec<Value>, RenderError> {
+    let wrong = |why| RenderError::Template { part: component.name.clone(), why };
+    let generated = examples(component).map_err(wrong)?;
+    let spec = spec::effective(&json!({}), &Value::Null);
+    renderer.every_object(component, Inputs { spec: &spec, generated: &generated }).await
+}
+
+fn role(name: &str, rules: &[Value]) -> Value {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": { "name": name },
+        "rules": rules,
+    })
+}
+
+/// One rule for each group.
+fn rules(resources: &BTreeSet<Resource>, verbs: &[&str]) -> Vec<Value> {
+    let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (group, resource) in resources {
+        groups.entry(group).or_default().push(resource);
+    }
+    let rule = |(group, resources): (&str, Vec<&str>)| {
+        let mut rule = Map::new();
+        rule.insert("apiGroups".to_owned(), json!([group]));
+        rule.insert("resources".to_owned(), json!(resources));
+        rule.insert("verbs".to_owned(), json!(verbs));
+        Value::Object(rule)
+    };
+    groups.into_iter().map(rule).collect()
+}
+
+fn group_of(api_version: &str) -> String {
+    api_version.split_once('/').map_or("", |(group, _)| group).to_owned()
+}
+
+/// The plural of a kind, as Kubernetes makes it for its own.
+fn plural(kind: &str) -> String {
+    let kind = kind.to_lowercase();
+    match kind.strip_suffix('y') {
+        _ if kind == "endpoints" => kind,
+        Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{stem}ies"),
+        _ if kind.ends_with('s') => format!("{kind}es"),
+        _ => format!("{kind}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("ConfigMap", "configmaps")]
+    #[case("NetworkPolicy", "networkpolicies")]
+    #[case("Ingress", "ingresses")]
+    #[case("StorageClass", "storageclasses")]
+    #[case("Endpoints", "endpoints")]
+    #[case("Gateway", "gateways")]
+    fn kinds_have_their_plurals(#[case] kind: &str, #[case] expected: &str) {
+        assert_eq!(plural(kind), expected);
+    }
+}

@@ -1,0 +1,53 @@
+//! What the API server was asked, from its audit log.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+const POLICY: &str =
+    "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n";
+
+fn dir() -> &'static TempDir {
+    static DIR: OnceLock<TempDir> = OnceLock::new();
+    DIR.get_or_init(|| TempDir::new().unwrap())
+}
+
+fn log() -> PathBuf {
+    dir().path().join("audit.log")
+}
+
+/// Arguments of an API server that writes the log. It writes a request before it answers.
+pub(crate) fn arguments() -> Vec<String> {
+    let policy = dir().path().join("policy.yaml");
+    std::fs::write(&policy, POLICY).unwrap();
+    vec![format!("--audit-policy-file={}", policy.display()), format!("--audit-log-path={}", log().display())]
+}
+
+/// All requests of a user so far, like `patch configmaps/a`.
+pub(crate) fn requests(user: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(log()).unwrap();
+    let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mine = events.filter(|event| event["impersonatedUser"]["username"] == user);
+    mine.map(|event| {
+        let object = &event["objectRef"];
+        let text = |key: &str| object[key].as_str().unwrap_or_default();
+        format!("{} {}/{}", event["verb"].as_str().unwrap_or_default(), text("resource"), text("name"))
+    })
+    .collect()
+}
+
+/// Of these, those that write anything but the inventory.
+pub(crate) fn writes(requests: &[String]) -> Vec<String> {
+    let reads = ["get ", "list ", "watch "];
+    let mut writes: Vec<String> = requests
+        .iter()
+        .filter(|request| {
+            !reads.iter().any(|verb| request.starts_with(verb)) && !request.contains("/ks-installer-")
+        })
+        .cloned()
+        .collect();
+    writes.sort();
+    writes
+}

@@ -1,0 +1,137 @@
+//! Switching on, changing, doing nothing, switching off.
+
+use ks_installer::engine::Phase;
+use serde_json::json;
+
+use crate::audit;
+use crate::lab::{Lab, entries, pass};
+
+const MAPS: &str = "\
+enabled: spec.maps.enabled
+inputs: [maps]
+namespace: NS
+sources: [{manifests: manifests/maps}]
+";
+const TWO: &str = "\
+{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {size: '{{ spec.maps.size | default(1) }}'}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: b}, data: {k: v}}
+{% if spec.maps.more %}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}
+{% endif %}
+";
+
+fn maps(name: &str) -> Lab {
+    Lab::new(name, &[("components/maps.yaml", MAPS), ("manifests/maps/two.yaml", TWO)])
+}
+
+#[tokio::test]
+async fn a_component_is_installed_changed_and_removed_and_nothing_costs_nothing() {
+    let lab = maps("lifecycle");
+    let engine = lab.engine().await;
+    let told = pass(&engine, &json!({"maps": {"enabled": true}}), &[]).await;
+    assert_eq!(told.last("maps"), Some(Phase::Ready));
+    assert_eq!(lab.kubectl("get cm a -o jsonpath='{.data.size}'"), "1");
+    let inventory = engine.inventories().get("maps").unwrap();
+    assert_eq!(entries(&inventory), ["ConfigMap lifecycle/a Created", "ConfigMap lifecycle/b Created"]);
+
+    // The same again, and what is no input of it: not one request.
+    let before = audit::requests("lifecycle").len();
+    pass(&engine, &json!({"maps": {"enabled": true}, "other": 1}), &[]).await;
+    assert_eq!(audit::requests("lifecycle").len(), before);
+    // Nor after a restart, but for the inventories and the version.
+    let engine = lab.engine().await;
+    pass(&engine, &json!({"maps": {"enabled": true}}), &[]).await;
+    assert_eq!(audit::writes(&audit::requests("lifecycle")[before..]), [""; 0]);
+    assert!(
+        audit::requests("lifecycle").len() - before <= 5,
+        "{:?}",
+        &audit::requests("lifecycle")[before..]
+    );
+
+    // One field, one object, one request.
+    let before = audit::requests("lifecycle").len();
+    pass(&engine, &json!({"maps": {"enabled": true, "size": 2}}), &[]).await;
+    assert_eq!(audit::writes(&audit::requests("lifecycle")[before..]), ["patch configmaps/a"]);
+    assert_eq!(lab.kubectl("get cm a -o jsonpath='{.data.size}'"), "2");
+
+    // What a changed spec adds comes, and goes again.
+    pass(&engine, &json!({"maps": {"enabled": true, "more": true}}), &[]).await;
+    assert!(lab.has("cm/c"));
+    pass(&engine, &json!({"maps": {"enabled": true}}), &[]).await;
+    assert!(!lab.has("cm/c") && lab.has("cm/b"));
+
+    let told = pass(&engine, &json!({"maps": {"enabled": false}}), &[]).await;
+    assert_eq!(told.last("maps"), Some(Phase::Removed));
+    assert!(!lab.has("cm/a") && !lab.has("cm/b") && !lab.has("secret/ks-installer-inventory-maps"));
+    // And again.
+    pass(&engine, &json!({"maps": {"enabled": true}}), &[]).await;
+    assert!(lab.has("cm/a"));
+}
+
+#[tokio::test]
+async fn what_somebody_else_changed_or_deleted_is_healed() {
+    let lab = maps("drift");
+    let (engine, spec) = (lab.engine().await, json!({"maps": {"enabled": true}}));
+    pass(&engine, &spec, &[]).await;
+    lab.kubectl("patch cm a --type=merge -p '{\"data\":{\"size\":\"9\"}}'");
+    lab.kubectl("delete cm b");
+    let before = audit::requests("drift").len();
+    pass(&engine, &spec, &["maps"]).await;
+    assert_eq!(
+        audit::writes(&audit::requests("drift")[before..]),
+        ["patch configmaps/a", "patch configmaps/b"]
+    );
+    assert_eq!(lab.kubectl("get cm a -o jsonpath='{.data.size}'"), "1");
+    assert!(lab.has("cm/b"));
+    // What others add is theirs.
+    lab.kubectl("label cm a theirs=yes");
+    let before = audit::requests("drift").len();
+    pass(&engine, &spec, &["maps"]).await;
+    assert_eq!(audit::writes(&audit::requests("drift")[before..]), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_shared_part_stays_until_its_last_user_is_gone() {
+    let part = |name: &str, depends: &str| {
+        format!("enabled: {name}\ndependsOn: [{depends}]\nnamespace: NS\nsources: [{{manifests: manifests/")
+    };
+    let one = part("spec.one.enabled", "shared") + "one.yaml}]";
+    let two = part("spec.two.enabled", "shared") + "two.yaml}]";
+    let shared = part("when needed", "") + "shared.yaml}]";
+    let map = |name: &str| format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}}}}}");
+    let files = [
+        ("components/one.yaml", one.as_str()),
+        ("components/two.yaml", &two),
+        ("components/shared.yaml", &shared),
+        ("manifests/one.yaml", &map("one")),
+        ("manifests/two.yaml", &map("two")),
+        ("manifests/shared.yaml", &map("shared")),
+    ];
+    let lab = Lab::new("shared", &files);
+    let engine = lab.engine().await;
+    let spec = |one: bool, two: bool| json!({"one": {"enabled": one}, "two": {"enabled": two}});
+    let told = pass(&engine, &spec(true, true), &[]).await;
+    assert_eq!(told.ended()[0], "shared", "what others need comes first");
+    pass(&engine, &spec(false, true), &[]).await;
+    assert!(!lab.has("cm/one") && lab.has("cm/shared") && lab.has("cm/two"));
+    let told = pass(&engine, &spec(false, false), &[]).await;
+    assert_eq!(told.ended(), ["two", "shared"], "what others need goes last");
+    assert!(!lab.has("cm/shared"));
+}
+
+#[tokio::test]
+async fn a_component_that_a_newer_payload_does_not_have_is_removed() {
+    let lab = maps("dropped");
+    let spec = json!({"maps": {"enabled": true}});
+    pass(&lab.engine().await, &spec, &[]).await;
+    let other = MAPS.replace("manifests/maps", "manifests/other").replace("NS", "dropped");
+    lab.remove_from_payload("components/maps.yaml");
+    lab.payload_of(&[("components/other.yaml", other.as_str()), ("manifests/other/o.yaml", OTHER)]);
+    let told = pass(&lab.engine().await, &spec, &[]).await;
+    assert_eq!((told.last("maps"), told.last("other")), (Some(Phase::Removed), Some(Phase::Ready)));
+    assert!(!lab.has("cm/a") && !lab.has("cm/b") && lab.has("cm/o"));
+}
+
+const OTHER: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: o}}\n";

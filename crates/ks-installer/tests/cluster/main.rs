@@ -1,0 +1,21 @@
+//! Tests against a real API server, started as those of shell-operator start theirs.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[expect(dead_code, reason = "tests of shell-operator need more of it")]
+#[path = "../../../shell-operator/tests/cluster/control_plane.rs"]
+mod control_plane;
+#[path = "../../../shell-operator/tests/cluster/programs.rs"]
+mod programs;
+
+mod audit;
+mod charts;
+mod etcd;
+mod faults;
+mod kill;
+mod lab;
+mod lifecycle;
+mod operator;
+mod ownership;
+mod removal;
+mod take_over;

@@ -1,0 +1,140 @@
+//! Removing what has definitions, finalizers and data.
+
+use ks_installer::engine::Phase;
+use serde_json::json;
+
+use crate::lab::{Lab, Told, pass, pass_until};
+
+const DEFINITION: &str = "\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.NS.example.com}
+spec:
+  group: NS.example.com
+  scope: Namespaced
+  names: {kind: Thing, plural: things, singular: thing}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+---
+{apiVersion: NS.example.com/v1, kind: Thing, metadata: {name: ours}}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: NS}, rules: []}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: NS-own}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: map, namespace: NS-own}}
+";
+const THINGS: &str = "\
+enabled: spec.things.enabled
+namespace: NS
+remove: {withinSeconds: 2}
+sources: [{manifests: manifests/things.yaml}]
+";
+
+#[tokio::test]
+async fn objects_of_a_definition_go_first_and_one_that_does_not_go_is_named() {
+    let lab =
+        Lab::new("finalizer", &[("components/things.yaml", THINGS), ("manifests/things.yaml", DEFINITION)]);
+    let engine = lab.engine().await;
+    pass(&engine, &json!({"things": {"enabled": true}}), &[]).await;
+    // One of a user, with a finalizer that nobody works on.
+    lab.apply(
+        "{apiVersion: finalizer.example.com/v1, kind: Thing, metadata: {name: theirs, namespace: NS, finalizers: [example.com/busy]}}",
+    );
+    let (off, told) = (json!({"things": {"enabled": false}}), Told::default());
+    pass_until(&engine, &off, &told, "the name of the finalizer", |told| {
+        told.failure("things").is_some_and(|text| {
+            text.starts_with("FinalizerStuck: Thing finalizer/theirs") && text.contains("example.com/busy")
+        })
+    })
+    .await;
+    // While it waits, everything that the finalizer may need is there.
+    assert!(lab.has("clusterrole/finalizer") && lab.has("crd/things.finalizer.example.com"));
+    lab.kubectl("patch thing theirs --type=merge -p '{\"metadata\":{\"finalizers\":null}}'");
+    let told = pass(&engine, &off, &[]).await;
+    assert_eq!(told.last("things"), Some(Phase::Removed));
+    for what in ["clusterrole/finalizer", "crd/things.finalizer.example.com", "ns/finalizer-own"] {
+        assert!(!lab.has(what), "{what} is left");
+    }
+}
+
+const DATA: &str = "\
+{apiVersion: v1, kind: Secret, metadata: {name: given}, stringData: {k: '{{ generated.word }}'}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: plain}}
+";
+const KEEPS: &str = "\
+enabled: spec.db.enabled
+namespace: NS
+inputs: [db.size]
+dataPolicy: db.dataPolicy
+generated: [{name: word, password: 24}]
+sources: [{manifests: manifests/db.yaml}]
+";
+
+#[tokio::test]
+async fn secrets_are_made_once_and_go_only_when_that_is_asked_for() {
+    let lab = Lab::new("data", &[("components/db.yaml", KEEPS), ("manifests/db.yaml", DATA)]);
+    let engine = lab.engine().await;
+    let on = json!({"db": {"enabled": true}});
+    pass(&engine, &on, &[]).await;
+    let word = || lab.kubectl("get secret given -o jsonpath='{.data.k}'");
+    let first = word();
+    assert_eq!(first.len(), 32, "24 letters in base64");
+    // Rendered again by another engine, for another size.
+    pass(&lab.engine().await, &json!({"db": {"enabled": true, "size": 2}}), &[]).await;
+    assert_eq!(word(), first);
+    pass(&engine, &json!({"db": {"enabled": false}}), &[]).await;
+    assert!(!lab.has("cm/plain") && lab.has("secret/given"), "data is retained");
+    pass(&engine, &on, &[]).await;
+    assert_eq!(word(), first);
+    pass(&engine, &json!({"db": {"enabled": false, "dataPolicy": "Delete"}}), &[]).await;
+    assert!(!lab.has("secret/given") && !lab.has("secret/ks-installer-generated-db"));
+}
+
+const STATEFUL: &str = "\
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  serviceName: db
+  replicas: 0
+  selector: {matchLabels: {a: b}}
+  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+";
+
+#[tokio::test]
+async fn claims_of_a_stateful_set_follow_the_data_policy() {
+    let component = "enabled: spec.on\nnamespace: NS\nreadyWithinSeconds: 60\nsources: [{manifests: manifests/db.yaml}]\n";
+    let lab = Lab::new("claims", &[("components/db.yaml", component), ("manifests/db.yaml", STATEFUL)]);
+    for (policy, is_left) in [("Retain", true), ("Delete", false)] {
+        let engine = lab.engine().await;
+        let told = Told::default();
+        let on = json!({"on": true});
+        let waits = |told: &Told| matches!(told.last("db"), Some(Phase::Progressing(_)));
+        pass_until(&engine, &on, &told, "a wait for the pods", waits).await;
+        // What the controllers would do.
+        lab.kubectl("patch sts db --subresource=status --type=merge -p '{\"status\":{\"observedGeneration\":9,\"replicas\":0}}'");
+        pass(&engine, &on, &[]).await;
+        for name in ["data-db-0", "data-db-x", "other-db-0"] {
+            lab.apply(&format!(
+                "{{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {{name: {name}, namespace: NS}}, \
+                 spec: {{accessModes: [ReadWriteOnce], resources: {{requests: {{storage: 1Gi}}}}}}}}"
+            ));
+            // Nobody here takes the protection of claims away.
+            lab.kubectl(&format!(
+                "patch pvc {name} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'"
+            ));
+        }
+        pass(&engine, &json!({"on": false, "dataPolicy": policy}), &[]).await;
+        assert!(!lab.has("sts/db"));
+        assert_eq!(lab.has("pvc/data-db-0"), is_left, "{policy}");
+        assert!(lab.has("pvc/data-db-x") && lab.has("pvc/other-db-0"), "of others");
+    }
+}
