@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::{Address, Component};
 
 /// A SHA-256 as 64 lower-case hexadecimal digits.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Sha256Sum(String);
 
@@ -24,6 +24,11 @@ impl Sha256Sum {
     pub(crate) fn of(hasher: sha2::Sha256) -> Self {
         use sha2::Digest as _;
         Self(kk_util::hex(hasher.finalize()))
+    }
+
+    /// The sum of these bytes.
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
+        Self(kk_util::sha256(bytes))
     }
 }
 
@@ -80,6 +85,14 @@ pub struct Artifact {
     pub checksum: Checksum,
     /// What is taken out of it.
     pub(crate) content: Content,
+}
+
+impl Artifact {
+    /// Where the published file is below a store, and below `programs/` in a bundle.
+    pub(crate) fn place(&self) -> String {
+        let (component, arch) = (self.component.name(), self.arch.as_str());
+        format!("{component}/v{}/{arch}/{}", self.version, self.address.file_name())
+    }
 }
 
 /// What a published file holds.

@@ -14,9 +14,10 @@ use rustls::{ClientConfig, RootCertStore};
 
 use crate::{Address, Error, address};
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest silence in the middle of a body.
-const READ_TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const READ_TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const USER_AGENT: &str = concat!("kk/", env!("CARGO_PKG_VERSION"));
 
 tokio::task_local! {
     /// The server that the running request was redirected to: the client's errors name none. A firewall that lets
@@ -74,7 +75,7 @@ pub(crate) fn build(ca_file: Option<&Path>) -> Result<Client, Error> {
         .with_no_client_auth();
     let client = Client::builder()
         .tls_backend_preconfigured(tls)
-        .user_agent(concat!("kk/", env!("CARGO_PKG_VERSION")))
+        .user_agent(USER_AGENT)
         .connect_timeout(CONNECT_TIMEOUT)
         .read_timeout(READ_TIMEOUT)
         .redirect(never_to_plain_http())
@@ -84,16 +85,28 @@ pub(crate) fn build(ca_file: Option<&Path>) -> Result<Client, Error> {
 }
 
 fn add_ca_file(roots: &mut RootCertStore, path: &Path) -> Result<(), String> {
+    for certificate in pem_certificates(path)? {
+        roots.add(certificate.into()).map_err(|e| e.to_string())?;
+    }
+    Ok(())
+}
+
+/// The certificates of a PEM file in DER form; at least one.
+pub(crate) fn pem_certificates(path: &Path) -> Result<Vec<Vec<u8>>, String> {
     let pem = std::fs::read(path).map_err(|e| e.to_string())?;
     let certificates: Vec<_> =
         CertificateDer::pem_slice_iter(&pem).collect::<Result<_, _>>().map_err(|e| e.to_string())?;
     if certificates.is_empty() {
         return Err("it holds no certificate in PEM form".into());
     }
-    for certificate in certificates {
-        roots.add(certificate).map_err(|e| e.to_string())?;
-    }
-    Ok(())
+    Ok(certificates.into_iter().map(|certificate| certificate.to_vec()).collect())
+}
+
+/// The roots of this machine in DER form. One that cannot be used is one that is not trusted.
+pub(crate) fn native_roots() -> Vec<Vec<u8>> {
+    let usable = |certificate: &CertificateDer<'_>| RootCertStore::empty().add(certificate.clone()).is_ok();
+    let found = rustls_native_certs::load_native_certs().certs;
+    found.iter().filter(|one| usable(one)).map(|one| one.to_vec()).collect()
 }
 
 /// Follows redirects as browsers do, but not from TLS to plain HTTP: that would take its worth from a published sum.
@@ -142,7 +155,7 @@ fn busy(status: StatusCode) -> Failure {
 
 /// What an error of the client means.
 pub(crate) fn failure(error: &reqwest::Error, address: &Address) -> Failure {
-    let reason = if error.is_timeout() { "no answer in time".to_owned() } else { root_cause(error) };
+    let reason = reason(error);
     if bad_certificate(error) {
         Failure::Certificate(reason)
     } else if error.is_redirect() {
@@ -150,6 +163,16 @@ pub(crate) fn failure(error: &reqwest::Error, address: &Address) -> Failure {
     } else {
         Failure::Transient { reason, connecting: error.is_connect() }
     }
+}
+
+/// Why a request failed, in words.
+pub(crate) fn reason(error: &reqwest::Error) -> String {
+    if error.is_timeout() {
+        return "no answer in time".to_owned();
+    }
+    let cause = root_cause(error);
+    // rustls says it in its own terms, with an address of its manual.
+    if cause.contains("close_notify") { "the connection ended early".to_owned() } else { cause }
 }
 
 /// The innermost cause, which is the one that says something.

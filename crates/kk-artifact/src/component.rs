@@ -135,6 +135,14 @@ impl Component {
         self.row().kind
     }
 
+    /// Of an image: its name without tag, and what stands before the version in its tag.
+    pub(crate) fn repository(self) -> Option<(String, &'static str)> {
+        match self.kind() {
+            Kind::Program { .. } => None,
+            Kind::Image { registry, path, prefix } => Some((format!("{registry}/{path}"), prefix)),
+        }
+    }
+
     /// The program of this name.
     pub fn program(name: &str) -> Option<Self> {
         Self::programs().find(|component| component.name() == name)

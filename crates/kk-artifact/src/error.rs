@@ -115,6 +115,76 @@ pub enum Error {
         /// The system's words.
         source: io::Error,
     },
+    /// A registry cannot be used at all.
+    #[error("cannot use the registry {host}: {reason}")]
+    Registry {
+        /// Name and port.
+        host: String,
+        /// Why.
+        reason: String,
+    },
+    /// An image cannot be had.
+    #[error("cannot fetch the image {image}: {reason}")]
+    Image {
+        /// Its name.
+        image: String,
+        /// Why, by the places that were asked.
+        reason: String,
+    },
+    /// An image cannot be pushed.
+    #[error("cannot push {image}: {reason}")]
+    Push {
+        /// Its name in the registry.
+        image: String,
+        /// Why.
+        reason: String,
+    },
+    /// A directory with images cannot be used.
+    #[error("cannot use the images in {}: {reason}", .path.display())]
+    Layout {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// An offline bundle cannot be used.
+    #[error("cannot use the bundle {}: {reason}", .path.display())]
+    Bundle {
+        /// The bundle.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// A bundle is not signed as it has to be.
+    #[error("the signature of {} is not right: {reason}", .path.display())]
+    Signature {
+        /// The bundle.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// A key for signatures cannot be used.
+    #[error("cannot use the key {}: {reason}", .path.display())]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// What was verified when it came is something else now.
+    #[error("{} is damaged: its SHA-256 is {actual}", .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Of the bytes that are there.
+        actual: Sha256Sum,
+    },
+    /// A part is not here, and no address may be asked for it.
+    #[error("{part} is not in the bundle, and nothing is downloaded when there is one")]
+    Offline {
+        /// What is missing.
+        part: String,
+    },
     /// The caller gave up; what has come so far is kept for the next time.
     #[error("cancelled")]
     Cancelled,
@@ -167,6 +237,46 @@ impl Error {
                 ) =>
             {
                 "name a directory that you may write to with --workdir"
+            }
+            Self::Registry { reason, .. } | Self::Image { reason, .. } | Self::Push { reason, .. }
+                if reason.contains("certificate") =>
+            {
+                "give the registry's CA with certsPath in spec.registry.auths"
+            }
+            Self::Push { reason, .. } if reason.contains("gets the same name") => {
+                "spec.registry.namespaceOverride gives all images one namespace: leave it out, or one of the images"
+            }
+            Self::Registry { reason, .. } | Self::Push { reason, .. }
+                if reason.contains("password") || reason.contains("401") =>
+            {
+                "give user name and password in spec.registry.auths, or log in with `docker login`"
+            }
+            Self::Registry { .. } => "check that the registry runs, and correct spec.registry",
+            Self::Push { .. } => {
+                "check the registry, its disk and spec.registry; what it has stays there, and the next run goes on"
+            }
+            Self::Layout { .. } => "take a directory with an OCI image layout, such as an unpacked bundle",
+            Self::Image { reason, .. } if reason.contains("password") || reason.contains("401") => {
+                "log in with `docker login`, or give user name and password in spec.registry.auths"
+            }
+            Self::Image { .. } => {
+                "check the name and spec.registry; what has come so far is kept for the next run"
+            }
+            Self::Bundle { reason, .. } if reason.contains("knows formats up to") => {
+                "use the kk that made the bundle, or a newer one"
+            }
+            Self::Bundle { reason, .. } if reason.contains("the catalogue") => {
+                "a bundle that was made with a catalogue of its own needs it here, too: name it with \
+                 spec.download.catalogue"
+            }
+            Self::Bundle { .. } => "copy the bundle again, or make it again with `kk artifact export`",
+            Self::Signature { .. } => {
+                "get the bundle and its .minisig again from who made it, by a way that you trust"
+            }
+            Self::Key { .. } => "name the public key that `minisign -G` has written as minisign.pub",
+            Self::Damaged { .. } => "it was removed; run again",
+            Self::Offline { .. } => {
+                "make the bundle from this file: `kk create manifest -f FILE`, `kk artifact export -m manifest.yaml`"
             }
             Self::Unpack { .. } => {
                 "an archive must be packed as upstream packs it; correct its sum in the file named by \

@@ -3,15 +3,19 @@
 //! Two halves. [`Catalogue`] and [`Versions`] are data without I/O: which version of a component goes with a version
 //! of Kubernetes, where it is published, and what its SHA-256 must be. [`Store`] is a directory on the control
 //! machine: it downloads an [`Artifact`], verifies it, takes the programs out of it, and finds it again next time.
+//! [`bundle`] carries what a store holds, and images, to where there is no network.
 //! The store owns everything below its directory; several processes may use one directory at once.
 
 mod address;
 mod artifact;
+pub mod bundle;
 mod catalogue;
 mod client;
 mod component;
 mod error;
 mod hashing;
+mod image_archive;
+mod oci;
 mod store;
 mod versions;
 
@@ -20,5 +24,7 @@ pub use artifact::{Artifact, Checksum, Sha256Sum};
 pub use catalogue::Catalogue;
 pub use component::Component;
 pub use error::Error;
+pub use image_archive::ImageArchive;
+pub use oci::{Layout, LayoutImage, PushImage, PushNews, Pushed, push};
 pub use store::{LocalFile, Progress, ProgressState, Retry, Store, StoreSettings};
 pub use versions::{Image, Versions};

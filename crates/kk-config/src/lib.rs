@@ -7,6 +7,7 @@ mod diagnostic;
 mod findings;
 mod host_range;
 mod load;
+mod load_manifest;
 mod mask;
 mod normalise;
 mod reader;
@@ -20,12 +21,13 @@ mod yaml;
 
 pub use diagnostic::{ConfigErrors, Diagnostic, Place, Severity};
 pub use load::{Loaded, Overrides, load};
+pub use load_manifest::load_manifest;
 pub use sample::{SampleStyle, sample};
 pub use schema::schema;
 pub use secret::Secret;
 pub use spec::{
     Arch, Bastion, Components, ControlPlaneEndpoint, Credentials, Dns, Download, EncryptionAlgorithm, Etcd,
-    FlannelBackend, Host, Kubernetes, Network, NetworkPlugin, PrivateKey, ProxyMode, Registry, RegistryAuth,
-    Role, Spec, System, Taint, TaintEffect,
+    EtcdBackup, FlannelBackend, Host, ImageName, InstallerImage, KubeSphere, Kubernetes, Manifest, Network,
+    NetworkPlugin, PrivateKey, ProxyMode, Registry, RegistryAuth, Role, Spec, System, Taint, TaintEffect,
 };
 pub use version::{DEFAULT_KUBERNETES_VERSION, InvalidVersion, KubeVersion, NEWEST_MINOR, OLDEST_MINOR};

@@ -15,6 +15,8 @@ const ALL_IN_ONE: &str = "all-in-one";
 pub struct Overrides {
     /// `--with-kubernetes`.
     pub kubernetes_version: Option<String>,
+    /// `--with-kubesphere`, with an empty text where no version is given.
+    pub kubesphere_version: Option<String>,
 }
 
 /// A configuration that can be used.
@@ -22,8 +24,6 @@ pub struct Overrides {
 pub struct Loaded {
     /// What the user wants.
     pub spec: Spec,
-    /// The text of the `ClusterConfiguration` document, kept as it is for KubeSphere's installer.
-    pub cluster_configuration: Option<String>,
     /// What the user should know, in the order of the file.
     pub warnings: Vec<Diagnostic>,
 }
@@ -49,11 +49,10 @@ pub fn load(file_name: &str, text: &str, overrides: &Overrides) -> Result<Loaded
         out.structure_error(cluster.root.span, message, "this is a mistake in kk; please report it");
         Cluster::default()
     });
-    let spec = normalise(document, overrides, at, &mut out);
-    let kubesphere = documents.kubesphere.map(|document| At::root(&document.root));
-    warn_of_fields_without_effect(&cluster.root, kubesphere, &mut out);
-    let cluster_configuration = documents.kubesphere.map(|document| document.text.clone());
-    Ok(Loaded { spec, cluster_configuration, warnings: out.finish()? })
+    let second = documents.kubesphere.map(|document| &document.root);
+    let spec = normalise(document, second, overrides, at, &mut out);
+    warn_of_fields_without_effect(&cluster.root, &mut out);
+    Ok(Loaded { spec, warnings: out.finish()? })
 }
 
 struct Documents<'a> {
@@ -99,8 +98,8 @@ fn other_kind(name: &str) -> (String, String) {
             format!("describe the cluster as KubeKey 3 does: kind Cluster of {}", v1alpha2::API_VERSION),
         ),
         "Manifest" => (
-            "a Manifest describes an offline bundle; these are not there yet".to_owned(),
-            "give the file that holds the Cluster".to_owned(),
+            "a Manifest describes an offline bundle, not a cluster".to_owned(),
+            "give the file that holds the Cluster; a Manifest is made from it".to_owned(),
         ),
         _ => (
             format!("documents of kind `{name}` are not known"),
@@ -128,9 +127,9 @@ impl Spec {
         };
         let metadata = v1alpha2::Metadata { name: ALL_IN_ONE.to_owned(), ..v1alpha2::Metadata::default() };
         let cluster = Cluster { metadata, spec, ..Cluster::default() };
-        let overrides = Overrides { kubernetes_version: Some(version.to_string()) };
+        let overrides = Overrides { kubernetes_version: Some(version.to_string()), ..Overrides::default() };
         let mut out = Findings::new("", "");
-        let mut spec = normalise(cluster, &overrides, At::nowhere(), &mut out);
+        let mut spec = normalise(cluster, None, &overrides, At::nowhere(), &mut out);
         out.finish()?;
         for host in &mut spec.hosts {
             host.local = true;

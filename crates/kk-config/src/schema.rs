@@ -1,14 +1,19 @@
 //! The JSON schema of the `Cluster` document, for editors and for `reader`.
 
 use crate::v1alpha2::Cluster;
-use schemars::Schema;
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
+use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
 /// The JSON schema (draft 2020-12) of the `Cluster` document.
 pub fn schema() -> Value {
-    let mut schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<Cluster>();
+    of::<Cluster>()
+}
+
+/// The JSON schema of another document.
+pub(crate) fn of<T: JsonSchema>() -> Value {
+    let mut schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>();
     RecursiveTransform(drop_null_default).transform(&mut schema);
     schema.into()
 }

@@ -35,8 +35,13 @@ fn each_case_gets_its_findings() {
 fn a_version_from_the_command_line_wins_and_is_checked() {
     let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases/version-1.36.yaml"))
         .unwrap();
-    let with =
-        |version: &str| load("file", &text, &Overrides { kubernetes_version: Some(version.to_owned()) });
+    let with = |version: &str| {
+        load(
+            "file",
+            &text,
+            &Overrides { kubernetes_version: Some(version.to_owned()), ..Overrides::default() },
+        )
+    };
     assert_eq!(with("1.37.1").unwrap().spec.kubernetes.version.to_string(), "v1.37.1");
     let error = with("v2").unwrap_err().to_string();
     assert!(

@@ -24,8 +24,6 @@ fn a_file_with_every_field_loads_as_it_is() {
     insta::assert_debug_snapshot!("full", loaded.spec);
     let warnings: Vec<String> = loaded.warnings.iter().map(kk_config::Diagnostic::render).collect();
     insta::assert_snapshot!("full-warnings", warnings.join("\n\n"));
-    let second = FULL.split_once("\n---\n").unwrap().1;
-    assert_eq!(loaded.cluster_configuration.unwrap().trim_end(), second.trim_end());
 }
 
 #[test]
@@ -146,4 +144,31 @@ fn the_schema_explains_fields_and_defaults_to_editors() {
     assert_eq!(schema["$defs"]["Network"]["properties"]["plugin"]["default"], "flannel");
     assert!(kubernetes["maxPods"]["description"].as_str().is_some_and(|text| text.contains("Pods per node")));
     assert_eq!(schema["$defs"]["Host"]["additionalProperties"], false);
+}
+
+#[test]
+fn kubesphere_is_asked_for_by_the_second_document_the_field_or_the_flag() {
+    let document = "---\nkind: ClusterConfiguration\nmetadata: {name: ks-installer, labels: {version: v3.4.1}}\nspec: {console: {port: 1}}\n";
+    let field = |text: &str| MINIMAL.trim_end().to_owned() + "\n  kubesphere: " + text + "\n";
+    let asked = |text: &str, flag: Option<&str>| {
+        let overrides = Overrides { kubesphere_version: flag.map(str::to_owned), ..Overrides::default() };
+        let spec = load("file.yaml", text, &overrides).unwrap_or_else(|errors| panic!("{errors}")).spec;
+        spec.kubesphere
+            .map(|it| (it.version.unwrap_or_default(), Value::Object(it.configuration).to_string()))
+    };
+    let said = |version: &str, configuration: &str| Some((version.to_owned(), configuration.to_owned()));
+    let with_document = MINIMAL.to_owned() + document;
+    // An old key has its name of today.
+    let renamed = r#"{"common":{"core":{"console":{"port":1}}}}"#;
+    assert_eq!(asked(MINIMAL, None), None);
+    assert_eq!(asked(&with_document, None), None, "a file of KubeKey names no image: a warning");
+    assert_eq!(asked(&(field("{image: 'hub.example.com/ks:1'}") + document), None), said("v3.4.1", renamed));
+    assert_eq!(asked(&with_document, Some("4.1.3")), said("v4.1.3", renamed));
+    assert_eq!(asked(MINIMAL, Some("")), said("", "{}"));
+    assert_eq!(asked(&field("{enabled: true, version: v3.4.0}"), None), said("v3.4.0", "{}"));
+    // Nothing of the document matters then.
+    for document in [document.to_owned(), document.replace("{console: {port: 1}}", "[]")] {
+        assert_eq!(asked(&(field("{enabled: false}") + &document), None), None);
+    }
+    assert_eq!(asked(&(field("{enabled: false}") + document), Some("")), said("v3.4.1", renamed));
 }

@@ -7,11 +7,13 @@ mod builtin;
 mod user;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use kk_config::Arch;
 use semver::Version;
 
 use crate::artifact::Content;
+use crate::bundle::BundleIndex;
 use crate::{Address, Artifact, Checksum, Component, Error, Sha256Sum};
 
 /// The sums of one component.
@@ -51,6 +53,38 @@ impl Catalogue {
             entry.sums.entry(sum.arch).or_default().insert(sum.version, sum.sum);
         }
         Ok(self)
+    }
+
+    /// Lays the sums of a bundle beside what is there, so that its versions are known. `path` is its name in errors.
+    ///
+    /// A sum that is known already is not replaced: a bundle that has another file for that version is refused.
+    pub fn with_bundle(mut self, path: &Path, bundle: &BundleIndex) -> Result<Self, Error> {
+        for part in &bundle.programs {
+            let Some((component, version, arch)) = part.identity() else { continue };
+            let Some(sum) = bundle.sum(&part.path) else { continue };
+            let entry = self.entries.get_mut(&component).expect("every program has a built-in entry");
+            let known = entry.sums.entry(arch).or_default().entry(version.clone());
+            let differs = *known.or_insert_with(|| sum.clone()) != sum;
+            let refuse = |what: &str| {
+                let reason = format!("its {component} v{version} for {arch} {what}");
+                Err(Error::Bundle { path: path.to_owned(), reason })
+            };
+            if differs {
+                return refuse("is not the file that the catalogue knows");
+            }
+            if part.path.strip_prefix("programs/")
+                != Some(self.resolve(component, &part.version, arch)?.place().as_str())
+            {
+                return refuse("has a name that the catalogue does not know");
+            }
+        }
+        Ok(self)
+    }
+
+    /// The programs of a bundle that is laid beside the catalogue. What this program does not know is left out.
+    pub(crate) fn of_bundle(&self, bundle: &BundleIndex) -> Result<Vec<Artifact>, Error> {
+        let known = bundle.programs.iter().filter_map(|part| Some((part, part.identity()?)));
+        known.map(|(part, (component, _, arch))| self.resolve(component, &part.version, arch)).collect()
     }
 
     /// Takes everything from below `base` instead of from upstream: `https://dl.k8s.io/release/…` is then
@@ -116,6 +150,11 @@ impl Catalogue {
         self.entries[&component].sums.get(&arch).into_iter().flat_map(BTreeMap::keys)
     }
 
+    /// Whether the sum of a component in a version is known.
+    pub fn knows(&self, component: Component, version: &Version, arch: Arch) -> bool {
+        self.entries[&component].sums.get(&arch).is_some_and(|sums| sums.contains_key(version))
+    }
+
     /// Up to three known versions on each side of `version`.
     fn nearest(&self, component: Component, version: &Version, arch: Arch) -> Vec<String> {
         const SIDE: usize = 3;
@@ -127,7 +166,7 @@ impl Catalogue {
 }
 
 /// With or without a leading v.
-fn parse_version(text: &str) -> Option<Version> {
+pub(crate) fn parse_version(text: &str) -> Option<Version> {
     Version::parse(text.strip_prefix('v').unwrap_or(text)).ok()
 }
 

@@ -27,10 +27,8 @@ pub(super) struct Entry {
 
 impl Entry {
     pub(super) fn new(store: &Path, artifact: &Artifact) -> Self {
-        let dir = store
-            .join(artifact.component.name())
-            .join(format!("v{}", artifact.version))
-            .join(artifact.arch.as_str());
+        let file = store.join(artifact.place());
+        let dir = file.parent().unwrap_or(store).to_owned();
         Self { artifact: artifact.clone(), dir }
     }
 
@@ -61,6 +59,15 @@ impl Entry {
             }
             _ => Ok(None),
         }
+    }
+
+    /// The published file, the sum that it had when it was verified, and its size.
+    pub(super) fn described(&self) -> Result<(PathBuf, Sha256Sum, u64), Error> {
+        let path = self.published();
+        let size = fs::metadata(&path).map_err(Error::file("look at", &path))?.len();
+        let sum = Record::read(&self.hidden(".json")).and_then(|record| record.sum());
+        let sum = sum.ok_or_else(|| Error::Offline { part: self.artifact.to_string() })?;
+        Ok((path, sum, size))
     }
 
     /// See [`Store::fetch`](super::Store::fetch).
@@ -176,7 +183,7 @@ fn hash(path: &Path) -> Result<Option<Sha256Sum>, Error> {
 }
 
 /// Runs what waits for the disk or uses much processor time beside the async threads.
-pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
         Err(error) => std::panic::resume_unwind(error.into_panic()),

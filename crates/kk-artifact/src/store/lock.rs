@@ -1,4 +1,4 @@
-//! [`Lock`]: one process at a time works on one artifact.
+//! [`Lock`]: one process at a time works on a file.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::Path;
@@ -10,13 +10,13 @@ const POLL: Duration = Duration::from_millis(100);
 
 /// Held until dropped, or until the process ends in whatever way. Its file stays: removing a lock file is a race.
 #[derive(Debug)]
-pub(super) struct Lock {
+pub(crate) struct Lock {
     _file: File,
 }
 
 impl Lock {
     /// Waits by polling, because a thread that waits in the system could not be cancelled.
-    pub(super) async fn acquire(path: &Path) -> Result<Self, Error> {
+    pub(crate) async fn acquire(path: &Path) -> Result<Self, Error> {
         let file = OpenOptions::new()
             .create(true)
             .truncate(false)

@@ -17,10 +17,11 @@ mod lock;
 mod published;
 mod reach;
 mod record;
+mod stamp;
 mod unpack;
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kk_config::Arch;
@@ -29,9 +30,13 @@ use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Artifact, Component, Error, client};
+use crate::{Artifact, Component, Error, Layout, Sha256Sum, client};
 
 use entry::Entry;
+
+pub(crate) use entry::blocking;
+pub(crate) use lock::Lock;
+pub(crate) use stamp::Stamp;
 
 /// Where a store is and how it downloads.
 #[derive(Debug, Clone)]
@@ -40,6 +45,8 @@ pub struct StoreSettings {
     pub dir: PathBuf,
     /// PEM file with certificates that are trusted besides those of the machine.
     pub ca_file: Option<PathBuf>,
+    /// Nothing is downloaded: what is not here is an error.
+    pub offline: bool,
     /// Downloads at once.
     pub parallel: NonZeroUsize,
     /// What is done about errors that may pass.
@@ -50,7 +57,7 @@ impl StoreSettings {
     /// Four downloads at once, the machine's certificates, the default [`Retry`].
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         let parallel = NonZeroUsize::new(4).expect("4 is not 0");
-        Self { dir: dir.into(), ca_file: None, parallel, retry: Retry::default() }
+        Self { dir: dir.into(), ca_file: None, offline: false, parallel, retry: Retry::default() }
     }
 }
 
@@ -165,6 +172,9 @@ impl Store {
                 state,
             });
         };
+        if self.settings.offline {
+            return self.cached(artifact).await.ok_or_else(|| self::offline(artifact));
+        }
         let work = async {
             let _slot = self.slots.acquire().await.expect("the semaphore is never closed");
             self.entry(artifact).fetch(&self.client, self.settings.retry, &report).await
@@ -175,7 +185,36 @@ impl Store {
     /// Asks the servers for everything that is not here, so that whatever is missing is known before the first
     /// change on a host. Gives the bytes that will be downloaded (as far as the servers say), or all that is wrong.
     pub async fn check_reachable(&self, artifacts: &[Artifact]) -> Result<u64, Vec<Error>> {
-        reach::check(self, artifacts).await
+        if !self.settings.offline {
+            return reach::check(self, artifacts).await;
+        }
+        let mut errors = Vec::new();
+        for artifact in artifacts {
+            if self.cached(artifact).await.is_none() {
+                errors.push(offline(artifact));
+            }
+        }
+        if errors.is_empty() { Ok(0) } else { Err(errors) }
+    }
+
+    /// Where the content of images with this digest (`sha256:…`) is, when it is here.
+    pub fn blob(&self, digest: &str) -> PathBuf {
+        self.settings.dir.join("oci/blobs/sha256").join(digest.strip_prefix("sha256:").unwrap_or(digest))
+    }
+
+    /// The content of images, from which they can be pushed.
+    pub fn images(&self) -> Layout {
+        Layout::open(&self.settings.dir.join("oci"))
+    }
+
+    /// The directory.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.settings.dir
+    }
+
+    /// The published file of an artifact that was fetched, with its sum and size.
+    pub(crate) fn published(&self, artifact: &Artifact) -> Result<(PathBuf, Sha256Sum, u64), Error> {
+        self.entry(artifact).described()
     }
 
     fn entry(&self, artifact: &Artifact) -> Entry {
@@ -183,5 +222,9 @@ impl Store {
     }
 }
 
+fn offline(artifact: &Artifact) -> Error {
+    Error::Offline { part: artifact.to_string() }
+}
+
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,13 +1,11 @@
 //! [`Record`]: what was verified in an entry of the store, so that it need not be hashed on each run.
 
-use std::fs::{self, Metadata};
-use std::io;
-use std::os::unix::fs::MetadataExt as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::LocalFile;
+use super::{LocalFile, Stamp};
 use crate::artifact::Content;
 use crate::{Error, Sha256Sum};
 
@@ -27,29 +25,6 @@ struct Program {
     sha256: String,
     mode: u32,
     stamp: Stamp,
-}
-
-/// Changes whenever the content does: the change time cannot be set from outside, unlike the modification time.
-#[derive(Serialize, Deserialize, PartialEq, Eq)]
-struct Stamp {
-    size: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
-impl Stamp {
-    fn of(path: &Path) -> io::Result<Self> {
-        let metadata: Metadata = fs::metadata(path)?;
-        Ok(Self {
-            size: metadata.len(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-        })
-    }
-
-    fn is_still_that_of(&self, path: &Path) -> bool {
-        Self::of(path).is_ok_and(|now| now == *self)
-    }
 }
 
 impl Record {

@@ -2,7 +2,7 @@
 
 use super::syntax;
 use crate::findings::{At, Findings};
-use crate::spec::{ControlPlaneEndpoint, Etcd};
+use crate::spec::{ControlPlaneEndpoint, Etcd, EtcdBackup};
 use crate::v1alpha2::{self, EtcdType};
 
 /// Ports of Kubernetes components on the same hosts.
@@ -28,6 +28,11 @@ pub(super) fn etcd(doc: v1alpha2::Etcd, at: At<'_>, out: &mut Findings<'_>) -> E
     }
     check_ports(&doc, at, out);
     syntax::check_data_folder(&doc.data_dir, "etcd's data directory", at.key("dataDir"), out);
+    syntax::check_data_folder(&doc.backup_dir, "the directory of etcd's backups", at.key("backupDir"), out);
+    if !syntax::is_absolute_path(&doc.backup_script) || !syntax::is_one_word(&doc.backup_script) {
+        let message = format!("`{}` cannot be the directory of the backup script", doc.backup_script);
+        out.error(at.key("backupScript"), message, syntax::ABSOLUTE_PATH);
+    }
     if doc.election_timeout < doc.heartbeat_interval.saturating_mul(5) {
         // etcd itself refuses to start below five heartbeats.
         let message = format!("electionTimeout {} ms is less than five heartbeats", doc.election_timeout);
@@ -61,6 +66,12 @@ pub(super) fn etcd(doc: v1alpha2::Etcd, at: At<'_>, out: &mut Findings<'_>) -> E
         max_wals: doc.max_wals,
         log_level: doc.log_level.map(|level| level.as_str().to_owned()),
         extra_args: doc.extra_args,
+        backup: EtcdBackup {
+            dir: doc.backup_dir,
+            period_minutes: doc.backup_period,
+            keep: doc.keep_backup_number,
+            script_dir: doc.backup_script,
+        },
     }
 }
 

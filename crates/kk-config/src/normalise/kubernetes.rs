@@ -32,10 +32,12 @@ pub(super) fn kubernetes(
     components::check_kubelet(&doc.kubelet_configuration, at.key("kubeletConfiguration"), out);
     components::check_kube_proxy(&doc.kube_proxy_configuration, at.key("kubeProxyConfiguration"), out);
     refuse_blanks(&doc.kubelet_args, at.key("kubeletArgs"), out);
-    check_validity(&doc, version, at, out);
+    let certificate_seconds = check_validity(&doc, version, at, out);
     Kubernetes {
         version,
+        auto_renew_certs: doc.auto_renew_certs,
         certificate_validity_period: doc.certificate_validity_period.clone(),
+        certificate_seconds,
         ca_certificate_validity_period: doc.ca_certificate_validity_period.clone(),
         encryption_algorithm: encryption_algorithm(doc.encryption_algorithm, version, at, out),
         apiserver_args: arguments(&doc.apiserver_args, at.key("apiserverArgs"), out),
@@ -76,7 +78,7 @@ fn refuse_other_distributions(doc: &v1alpha2::Kubernetes, at: At<'_>, out: &mut 
     out.error(at.key("containerManager"), message, "use containerd; it runs the same images");
 }
 
-fn version(text: &str, origin: &str, at: At<'_>, out: &mut Findings<'_>) -> KubeVersion {
+pub(super) fn version(text: &str, origin: &str, at: At<'_>, out: &mut Findings<'_>) -> KubeVersion {
     let message = match text.parse::<KubeVersion>() {
         Ok(version) if version.is_supported() => return version,
         Ok(version) => format!("Kubernetes {version}{origin} is not supported"),
@@ -138,8 +140,13 @@ fn encryption_algorithm(
 }
 
 /// kubeadm knows the periods from v1beta4 on, which is the format for 1.31 and newer. A certificate that outlives its CA
-/// is useless.
-fn check_validity(doc: &v1alpha2::Kubernetes, version: KubeVersion, at: At<'_>, out: &mut Findings<'_>) {
+/// is useless. Seconds that a certificate is valid.
+fn check_validity(
+    doc: &v1alpha2::Kubernetes,
+    version: KubeVersion,
+    at: At<'_>,
+    out: &mut Findings<'_>,
+) -> u64 {
     let mut period = |text: &Option<String>, key: &str, default: u64| {
         let Some(text) = text else { return Some(default) };
         if !version.at_least(1, 31) {
@@ -155,7 +162,7 @@ fn check_validity(doc: &v1alpha2::Kubernetes, version: KubeVersion, at: At<'_>, 
     };
     let ca = period(&doc.ca_certificate_validity_period, "caCertificateValidityPeriod", CA_VALIDITY);
     let leaf = period(&doc.certificate_validity_period, "certificateValidityPeriod", LEAF_VALIDITY);
-    let (Some(ca), Some(leaf)) = (ca, leaf) else { return };
+    let (Some(ca), Some(leaf)) = (ca, leaf) else { return LEAF_VALIDITY };
     if leaf > ca {
         let key = "certificateValidityPeriod";
         let key = if at.has(key) { key } else { "caCertificateValidityPeriod" };
@@ -163,6 +170,7 @@ fn check_validity(doc: &v1alpha2::Kubernetes, version: KubeVersion, at: At<'_>, 
             format!("certificates would be valid longer ({} h) than their CA ({} h)", leaf / 3600, ca / 3600);
         out.error(at.key(key), message, "give the CA the longer period");
     }
+    leaf
 }
 
 /// systemd splits the kubelet's flags at blanks.

@@ -8,6 +8,8 @@ mod endpoint;
 mod etcd;
 mod hosts;
 mod kubernetes;
+mod kubesphere;
+mod manifest;
 mod network;
 mod no_effect;
 mod registry;
@@ -15,15 +17,25 @@ mod roles;
 mod syntax;
 mod system;
 
+pub(crate) use manifest::manifest;
 pub(crate) use no_effect::warn_of_fields_without_effect;
 
 use crate::Overrides;
 use crate::findings::{At, Findings};
 use crate::spec::Spec;
 use crate::v1alpha2::{API_VERSION, Cluster};
+use crate::yaml::Node;
 
 /// Checks the whole document and makes the spec of it.
-pub(crate) fn normalise(cluster: Cluster, overrides: &Overrides, at: At<'_>, out: &mut Findings<'_>) -> Spec {
+///
+/// `second` is the `ClusterConfiguration` of the file.
+pub(crate) fn normalise(
+    cluster: Cluster,
+    second: Option<&Node>,
+    overrides: &Overrides,
+    at: At<'_>,
+    out: &mut Findings<'_>,
+) -> Spec {
     if !cluster.api_version.is_empty() && cluster.api_version != API_VERSION {
         let message = format!("apiVersion `{}` is not known", cluster.api_version);
         out.error(at.key("apiVersion"), message, format!("this program reads {API_VERSION}"));
@@ -56,6 +68,7 @@ pub(crate) fn normalise(cluster: Cluster, overrides: &Overrides, at: At<'_>, out
     network::check_addresses(&network, &hosts, &control_plane_endpoint, at, out);
     let registry = registry::registry(doc.registry, at.key("registry"), out);
     registry::check_apart(&registry.containerd_data_dir, &etcd.data_dir, at, out);
+    let kubesphere = kubesphere::kubesphere(doc.kubesphere, second, overrides, at.key("kubesphere"), out);
     Spec {
         name,
         hosts,
@@ -68,6 +81,7 @@ pub(crate) fn normalise(cluster: Cluster, overrides: &Overrides, at: At<'_>, out
         registry,
         download: registry::download(doc.download, at.key("download"), out),
         components: registry::components(doc.components, at.key("components"), out),
+        kubesphere,
         role_groups,
     }
 }

@@ -19,15 +19,10 @@ const WITHOUT_EFFECT: &[&str] = &[
     "spec.system.postClusterInstall",
     "spec.system.postInstall",
     "spec.etcd.external",
-    "spec.etcd.backupDir",
-    "spec.etcd.backupPeriod",
-    "spec.etcd.keepBackupNumber",
-    "spec.etcd.backupScript",
     "spec.dns.dnsEtcHosts",
     "spec.dns.coredns.externalZones",
     "spec.dns.coredns.rewriteBlock",
     "spec.dns.nodelocaldns",
-    "spec.kubernetes.autoRenewCerts",
     "spec.kubernetes.nodelocaldns",
     "spec.kubernetes.containerRuntimeEndpoint",
     "spec.kubernetes.nodeFeatureDiscovery",
@@ -47,22 +42,16 @@ const WITHOUT_EFFECT: &[&str] = &[
     "spec.registry.bridgeIP",
     "spec.registry.namespaceRewrite",
     "spec.addons",
-    "spec.kubesphere",
+    "spec.kubesphere.configurations",
     "spec.components.helm",
 ];
 
-/// Adds one warning that names every field of [`WITHOUT_EFFECT`] that asks for something, role groups of the user's own,
-/// and the KubeSphere document if there is one. It stands at the first field.
-pub(crate) fn warn_of_fields_without_effect(
-    root: &Node,
-    kubesphere_document: Option<At<'_>>,
-    out: &mut Findings<'_>,
-) {
+/// Adds one warning that names every field of [`WITHOUT_EFFECT`] that asks for something, and role groups of the user's
+/// own. It stands at the first field.
+pub(crate) fn warn_of_fields_without_effect(root: &Node, out: &mut Findings<'_>) {
     let own_groups = own_groups(root);
     let paths = WITHOUT_EFFECT.iter().copied().chain(own_groups.iter().map(String::as_str));
-    let mut found: Vec<(&str, At<'_>)> =
-        paths.filter_map(|path| Some((path, asked_for(root, path)?))).collect();
-    found.extend(kubesphere_document.map(|at| ("the ClusterConfiguration document", at)));
+    let found: Vec<(&str, At<'_>)> = paths.filter_map(|path| Some((path, asked_for(root, path)?))).collect();
     let Some((_, first)) = found.first() else { return };
     let names = found.iter().map(|(path, _)| *path).collect::<Vec<_>>().join(", ");
     out.warning(
@@ -114,9 +103,10 @@ mod tests {
 
     #[test]
     fn saying_no_is_not_asking_for_something() {
-        let parsed =
-            yaml::parse("spec: {addons: [], storage: {openebs: {basePath: ''}}, kubesphere: {enabled: no}}");
-        for path in ["spec.addons", "spec.storage", "spec.kubesphere"] {
+        let parsed = yaml::parse(
+            "spec: {addons: [], storage: {openebs: {basePath: ''}}, kubesphere: {configurations: ''}}",
+        );
+        for path in ["spec.addons", "spec.storage", "spec.kubesphere.configurations"] {
             assert!(asked_for(&parsed.documents[0].root, path).is_none(), "{path}");
         }
     }

@@ -169,16 +169,21 @@ pub(super) fn download(mut download: Download, at: At<'_>, out: &mut Findings<'_
 pub(super) fn components(mut components: Components, at: At<'_>, out: &mut Findings<'_>) -> Components {
     for (key, version) in components.iter_mut() {
         let Some(text) = version.take() else { continue };
-        let bare = text.strip_prefix('v').unwrap_or(&text);
-        let fits = bare.starts_with(|c: char| c.is_ascii_digit())
-            && bare.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.+".contains(&b));
-        if !fits {
+        *version = self::version(&text);
+        if version.is_none() {
             let message = format!("`{text}` is not a version of {key}");
             out.error(at.key(key), message, "give it as it was released, such as 1.2.3");
         }
-        *version = Some(bare.to_owned());
     }
     components
+}
+
+/// A version without its v, if it can be one.
+pub(super) fn version(text: &str) -> Option<String> {
+    let bare = text.strip_prefix('v').unwrap_or(text);
+    let fits = bare.starts_with(|c: char| c.is_ascii_digit())
+        && bare.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.+".contains(&b));
+    fits.then(|| bare.to_owned())
 }
 
 #[cfg(test)]

@@ -31,4 +31,19 @@ pub struct Etcd {
     pub log_level: Option<String>,
     /// Further lines for etcd's environment file, each `NAME=value`.
     pub extra_args: Vec<String>,
+    /// Backups on the hosts.
+    pub backup: EtcdBackup,
+}
+
+/// Backups that each host of etcd makes by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EtcdBackup {
+    /// Where they are; absolute.
+    pub dir: String,
+    /// Minutes between two of them.
+    pub period_minutes: u32,
+    /// How many a host keeps.
+    pub keep: u32,
+    /// Where the script is that makes them; absolute.
+    pub script_dir: String,
 }

@@ -45,8 +45,12 @@ pub struct Kubernetes {
     pub kubelet_configuration: Map<String, Value>,
     /// Top-level keys that replace those of the generated `KubeProxyConfiguration`.
     pub kube_proxy_configuration: Map<String, Value>,
+    /// A timer on the control planes renews their certificates before they end.
+    pub auto_renew_certs: bool,
     /// How long certificates of kubeadm's are valid, as Go writes durations.
     pub certificate_validity_period: Option<String>,
+    /// The same in seconds, with its default.
+    pub certificate_seconds: u64,
     /// How long their CAs are valid.
     pub ca_certificate_validity_period: Option<String>,
     /// Algorithm of the cluster's keys.

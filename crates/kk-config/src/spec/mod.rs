@@ -9,7 +9,10 @@ mod dns;
 mod endpoint;
 mod etcd;
 mod host;
+mod image;
 mod kubernetes;
+mod kubesphere;
+mod manifest;
 mod network;
 mod registry;
 mod system;
@@ -17,9 +20,12 @@ mod system;
 pub use components::Components;
 pub use dns::Dns;
 pub use endpoint::ControlPlaneEndpoint;
-pub use etcd::Etcd;
+pub use etcd::{Etcd, EtcdBackup};
 pub use host::{Arch, Bastion, Host, PrivateKey, Role, Taint, TaintEffect};
+pub use image::ImageName;
 pub use kubernetes::{EncryptionAlgorithm, Kubernetes, ProxyMode};
+pub use kubesphere::{InstallerImage, KubeSphere};
+pub use manifest::Manifest;
 pub use network::{FlannelBackend, Network, NetworkPlugin};
 pub use registry::{Credentials, Download, Registry, RegistryAuth};
 pub use system::System;
@@ -51,6 +57,8 @@ pub struct Spec {
     pub download: Download,
     /// Versions of components other than Kubernetes, where the user pins them.
     pub components: Components,
+    /// KubeSphere, when it is asked for.
+    pub kubesphere: Option<KubeSphere>,
     /// Host names by role, in the order of the file's role groups.
     pub(crate) role_groups: BTreeMap<Role, Vec<String>>,
 }

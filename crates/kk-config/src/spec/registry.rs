@@ -1,6 +1,6 @@
 //! Where images and programs come from.
 
-use crate::Secret;
+use crate::{ImageName, Secret};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -22,6 +22,24 @@ pub struct Registry {
     pub auths: BTreeMap<String, RegistryAuth>,
     /// containerd's root directory on the hosts; absolute.
     pub containerd_data_dir: String,
+}
+
+impl Registry {
+    /// The name of an image in the private registry: its namespace stays unless it is overridden. `None` without such a
+    /// registry.
+    pub fn private_name(&self, image: &ImageName) -> Option<ImageName> {
+        let (registry, below) = match self.private_registry.as_ref()?.split_once('/') {
+            Some((registry, below)) => (registry, Some(below)),
+            None => (self.private_registry.as_deref()?, None),
+        };
+        let path = match (&self.namespace_override, image.path.rsplit_once('/')) {
+            (Some(_), Some((_, last))) => last,
+            _ => &image.path,
+        };
+        let parts: Vec<&str> =
+            below.into_iter().chain(self.namespace_override.as_deref()).chain([path]).collect();
+        Some(ImageName { registry: registry.to_owned(), path: parts.join("/"), ..image.clone() })
+    }
 }
 
 /// How one registry is reached.

@@ -67,12 +67,20 @@ pub struct AddonYaml {
     pub values: serde_json::Value,
 }
 
-/// KubeSphere.
+/// KubeSphere, which `kk create cluster` installs when the file has a `ClusterConfiguration` beside the Cluster, when
+/// `enabled` is true, or with `--with-kubesphere`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-#[expect(missing_docs, reason = "the names say all")]
 pub struct KubeSphere {
+    /// Whether it is installed; without it a `ClusterConfiguration` in the file decides.
     pub enabled: Option<bool>,
+    /// Version that the payload must have, like `v3.4.1`; without it, the payload's.
     pub version: Option<String>,
+    /// Image of ks-installer with a payload in it: its full name in a registry, or an archive of it on this machine
+    /// (a path that begins with `/` or `.`).
+    pub image: Option<String>,
+    /// Registry from which the components' images are pulled; without it, `spec.registry.privateRegistry`.
+    pub registry: Option<String>,
+    /// KubeKey's own copy of the `ClusterConfiguration`. Write it as a second document.
     pub configurations: Option<String>,
 }

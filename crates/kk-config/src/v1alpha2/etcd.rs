@@ -45,14 +45,16 @@ pub struct Etcd {
     pub log_level: Option<EtcdLogLevel>,
     /// Further lines for etcd's environment file, each `NAME=value`.
     pub extra_args: Vec<String>,
-    /// Directory of backups; `/var/backups/kube_etcd` when absent.
-    pub backup_dir: Option<String>,
-    /// Minutes between backups; 1440 when absent.
-    pub backup_period: Option<u32>,
-    /// Backups to keep; 5 when absent.
-    pub keep_backup_number: Option<u32>,
-    /// Directory of the backup script; `/usr/local/bin/kube-scripts` when absent.
-    pub backup_script: Option<String>,
+    /// Directory of backups on the hosts of etcd.
+    pub backup_dir: String,
+    /// Minutes between backups.
+    #[schemars(range(min = 1))]
+    pub backup_period: u32,
+    /// Backups that each host keeps.
+    #[schemars(range(min = 1))]
+    pub keep_backup_number: u32,
+    /// Directory of the script that makes backups.
+    pub backup_script: String,
 }
 
 impl Default for Etcd {
@@ -74,10 +76,10 @@ impl Default for Etcd {
             max_wals: None,
             log_level: None,
             extra_args: Vec::new(),
-            backup_dir: None,
-            backup_period: None,
-            keep_backup_number: None,
-            backup_script: None,
+            backup_dir: "/var/backups/kube_etcd".to_owned(),
+            backup_period: 1440,
+            keep_backup_number: 5,
+            backup_script: "/usr/local/bin/kube-scripts".to_owned(),
         }
     }
 }

@@ -43,8 +43,8 @@ pub struct Kubernetes {
     pub apiserver_cert_extra_sans: Vec<String>,
     /// How kube-proxy routes Services: `iptables`, `ipvs` or `nftables` (KubeKey: ipvs).
     pub proxy_mode: ProxyMode,
-    /// Renew the certificates of the control plane by a timer.
-    pub auto_renew_certs: Option<bool>,
+    /// A timer on the control planes renews their certificates before they end.
+    pub auto_renew_certs: bool,
     /// Run a DNS cache on each node (KubeKey: true).
     pub nodelocaldns: Option<bool>,
     /// The container runtime; any other is refused (KubeKey: docker).
@@ -99,7 +99,7 @@ impl Default for Kubernetes {
             node_cidr_mask_size_ipv6: 120,
             apiserver_cert_extra_sans: Vec::new(),
             proxy_mode: ProxyMode::Iptables,
-            auto_renew_certs: None,
+            auto_renew_certs: false,
             nodelocaldns: None,
             container_manager: ContainerManager::Containerd,
             container_runtime_endpoint: None,

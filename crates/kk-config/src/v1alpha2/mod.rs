@@ -10,6 +10,7 @@ mod endpoint;
 mod etcd;
 mod host;
 mod kubernetes;
+mod manifest;
 mod network;
 mod registry;
 mod system;
@@ -20,6 +21,10 @@ pub use endpoint::{ControlPlaneEndpoint, InternalLoadbalancer, KubeVip, KubeVipM
 pub use etcd::{Etcd, EtcdLogLevel, EtcdMetrics, EtcdType, ExternalEtcd};
 pub use host::{Bastion, Host};
 pub use kubernetes::{ContainerManager, Kubernetes, KubernetesType, Toggle};
+pub use manifest::{
+    ContainerRuntime, Distribution, Iso, Manifest, ManifestComponent, ManifestComponents, ManifestRegistry,
+    ManifestSpec, OperatingSystem, Repository,
+};
 pub use network::{
     Calico, CalicoController, Flannel, Hybridnet, HybridnetNetwork, HybridnetSubnet, KubeOvn, KubeOvnCni,
     KubeOvnController, KubeOvnDpdk, KubeOvnOvs, KubeOvnPinger, Network, NetworkPlugin, Typha,

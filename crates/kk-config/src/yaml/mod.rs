@@ -20,8 +20,6 @@ const MAX_NODES: usize = 1_000_000;
 #[derive(Debug)]
 pub(crate) struct Document {
     pub(crate) root: Node,
-    /// The text between the document markers.
-    pub(crate) text: String,
 }
 
 /// Why text is not YAML that can be used, and where.
@@ -53,7 +51,7 @@ pub(crate) fn parse(text: &str) -> Parsed {
         nodes: 0,
         parsed: Parsed::default(),
     };
-    if let Err(fatal) = builder.documents(text) {
+    if let Err(fatal) = builder.documents() {
         builder.parsed.errors.push(fatal);
     }
     builder.parsed
@@ -67,29 +65,15 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn documents(&mut self, text: &str) -> Result<(), YamlError> {
-        while let Some((event, span)) = self.next()? {
+    fn documents(&mut self) -> Result<(), YamlError> {
+        while let Some((event, _)) = self.next()? {
             if !matches!(event, Event::DocumentStart(..)) {
                 continue;
             }
-            let start = span.start.byte_offset().unwrap_or_default();
             let root = self.node()?;
-            let end = self.document_end()?;
-            let body = text.get(start..end).unwrap_or_default();
-            let body = body.strip_prefix("---").unwrap_or(body).trim_start_matches(['\r', '\n']);
-            self.parsed.documents.push(Document { root, text: body.to_owned() });
+            self.parsed.documents.push(Document { root });
         }
         Ok(())
-    }
-
-    fn document_end(&mut self) -> Result<usize, YamlError> {
-        loop {
-            match self.next()? {
-                Some((Event::DocumentEnd, span)) => return Ok(span.start.byte_offset().unwrap_or_default()),
-                Some(_) => {}
-                None => return Ok(usize::MAX),
-            }
-        }
     }
 
     fn next(&mut self) -> Result<Option<(Event<'a>, granit_parser::Span)>, YamlError> {
@@ -253,13 +237,6 @@ mod tests {
             "a": {"user": "root", "port": 22}, "b": {"port": 23, "user": "root"}, "c": {"user": "root", "port": 22}
         });
         assert_eq!(one(text), expected);
-    }
-
-    #[test]
-    fn keeps_the_text_of_each_document() {
-        let parsed = parse("a: 1\n---\n# note\nb: |\n  two\n--- {c: 3}\n");
-        let texts: Vec<&str> = parsed.documents.iter().map(|document| document.text.as_str()).collect();
-        assert_eq!(texts, ["a: 1\n", "# note\nb: |\n  two\n", " {c: 3}"]);
     }
 
     #[test]

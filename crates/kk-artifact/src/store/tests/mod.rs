@@ -3,7 +3,7 @@
 mod archives;
 mod downloads;
 mod reach;
-mod server;
+pub(crate) mod server;
 mod trust;
 
 use std::fs;

@@ -20,7 +20,7 @@ use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 /// What happens to one `GET`; afterwards the server behaves.
 #[derive(Clone)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     Status(StatusCode),
     /// This many bytes, then the connection ends.
     CutAfter(usize),
@@ -31,31 +31,35 @@ pub(super) enum Fault {
     /// `206` with these bytes, whatever was asked for.
     Range(std::ops::Range<usize>),
     Redirect(String),
+    /// `401`, with this challenge.
+    Challenge(String),
 }
 
 #[derive(Default)]
 struct Served {
     files: HashMap<String, (Bytes, String)>,
     faults: VecDeque<Fault>,
+    /// Faults of single files, which come first.
+    faults_at: HashMap<String, VecDeque<Fault>>,
     refuse_head: Option<StatusCode>,
     requests: Vec<Seen>,
 }
 
 /// A request as it came.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Seen {
-    pub(super) method: Method,
-    pub(super) path: String,
-    pub(super) range: Option<String>,
-    pub(super) if_range: Option<String>,
-    pub(super) authorization: Option<String>,
+pub(crate) struct Seen {
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) range: Option<String>,
+    pub(crate) if_range: Option<String>,
+    pub(crate) authorization: Option<String>,
 }
 
 /// Stops when dropped.
-pub(super) struct Server {
-    pub(super) address: SocketAddr,
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
     /// PEM of its certificate, which is its own CA; empty for plain HTTP.
-    pub(super) ca: String,
+    pub(crate) ca: String,
     served: Arc<Mutex<Served>>,
     task: JoinHandle<()>,
 }
@@ -67,14 +71,14 @@ impl Drop for Server {
 }
 
 impl Server {
-    pub(super) async fn plain() -> Self {
+    pub(crate) async fn plain() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (address, served) = (listener.local_addr().unwrap(), Arc::default());
         let task = tokio::spawn(serve(listener, Arc::clone(&served)));
         Self { address, ca: String::new(), served, task }
     }
 
-    pub(super) async fn tls() -> Self {
+    pub(crate) async fn tls() -> Self {
         let CertifiedKey { cert, signing_key } =
             generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
         let key = signing_key.serialize_der().try_into().unwrap();
@@ -93,27 +97,32 @@ impl Server {
     }
 
     /// Base address for a mirror.
-    pub(super) fn base(&self) -> String {
+    pub(crate) fn base(&self) -> String {
         let scheme = if self.ca.is_empty() { "http" } else { "https" };
         format!("{scheme}://{}", self.address)
     }
 
     /// Serves `bytes` under a path, in a version of their own.
-    pub(super) fn put(&self, path: &str, bytes: &[u8]) {
+    pub(crate) fn put(&self, path: &str, bytes: &[u8]) {
         let tag = format!("\"{}\"", super::sum_of(bytes));
         self.served.lock().unwrap().files.insert(path.to_owned(), (Bytes::copy_from_slice(bytes), tag));
     }
 
     /// What happens to the next `GET`s, in this order.
-    pub(super) fn faults(&self, faults: impl IntoIterator<Item = Fault>) {
+    pub(crate) fn faults(&self, faults: impl IntoIterator<Item = Fault>) {
         self.served.lock().unwrap().faults.extend(faults);
     }
 
-    pub(super) fn refuse_head(&self, code: StatusCode) {
+    /// What happens to the next `GET`s of a file, in this order.
+    pub(crate) fn faults_at(&self, path: &str, faults: impl IntoIterator<Item = Fault>) {
+        self.served.lock().unwrap().faults_at.entry(path.to_owned()).or_default().extend(faults);
+    }
+
+    pub(crate) fn refuse_head(&self, code: StatusCode) {
         self.served.lock().unwrap().refuse_head = Some(code);
     }
 
-    pub(super) fn requests(&self) -> Vec<Seen> {
+    pub(crate) fn requests(&self) -> Vec<Seen> {
         self.served.lock().unwrap().requests.clone()
     }
 }
@@ -140,10 +149,14 @@ async fn answer(State(served): State<Arc<Mutex<Served>>>, request: Request) -> R
     if seen.method == Method::HEAD {
         return served.refuse_head.map_or_else(|| whole(&bytes, &tag, Body::empty()), status);
     }
-    match served.faults.pop_front() {
+    let own = served.faults_at.get_mut(&seen.path).and_then(VecDeque::pop_front);
+    match own.or_else(|| served.faults.pop_front()) {
         Some(Fault::Status(code)) => status(code),
         Some(Fault::Redirect(to)) => {
             Response::builder().status(302).header(header::LOCATION, to).body(Body::empty()).unwrap()
+        }
+        Some(Fault::Challenge(how)) => {
+            Response::builder().status(401).header(header::WWW_AUTHENTICATE, how).body(Body::empty()).unwrap()
         }
         Some(Fault::CutAfter(n)) => {
             let cut = Err(io::Error::other("cut"));

@@ -89,3 +89,12 @@ fn a_ca_file_that_is_none_is_refused_before_anything_is_downloaded() {
         assert!(error.contains("ca.pem") && error.contains(reason), "{error}");
     }
 }
+
+#[tokio::test]
+async fn a_tls_connection_that_ends_early_is_told_in_plain_words() {
+    let bench = Bench::new(Server::tls().await);
+    bench.server.put(KUBEADM, &program(300_000));
+    bench.server.faults([Fault::CutAfter(0), Fault::CutAfter(0), Fault::CutAfter(0)]);
+    let error = bench.fetch(&bench.kubeadm(&program(300_000))).await.unwrap_err().to_string();
+    assert!(error.ends_with("the connection ended early"), "{error}");
+}

@@ -1,0 +1,58 @@
+//! [`Contents`]: what a Manifest asks for, as files and images.
+
+use std::collections::BTreeSet;
+
+use kk_config::{Arch, Components, ImageName, Manifest};
+
+use crate::{Artifact, Catalogue, Component, Error, Versions};
+
+/// What a bundle is to hold.
+#[derive(Debug, Clone)]
+pub struct Contents {
+    /// Its name; may be empty.
+    pub name: String,
+    /// Architectures of the hosts.
+    pub arches: BTreeSet<Arch>,
+    /// Published files with programs.
+    pub programs: Vec<Artifact>,
+    /// Images by their upstream names.
+    pub images: BTreeSet<ImageName>,
+}
+
+impl Contents {
+    /// What a Manifest asks for. Errors: all files for which no SHA-256 is known.
+    pub fn of(manifest: &Manifest, catalogue: &Catalogue) -> Result<Self, Vec<Error>> {
+        let (mut programs, mut errors) = (Vec::new(), Vec::new());
+        for component in Component::programs() {
+            for version in versions(manifest, component) {
+                for arch in &manifest.arches {
+                    match catalogue.resolve(component, &version, *arch) {
+                        Ok(artifact) => programs.push(artifact),
+                        Err(error) => errors.push(error),
+                    }
+                }
+            }
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let (name, arches) = (manifest.name.clone(), manifest.arches.clone());
+        Ok(Self { name, arches, programs, images: manifest.images.clone() })
+    }
+}
+
+/// The versions of a program. A Manifest of KubeKey has no runc: it gets the one that suits its newest Kubernetes.
+fn versions(manifest: &Manifest, component: Component) -> BTreeSet<String> {
+    let key = component.version_key();
+    let of_kubernetes = || manifest.kubernetes.iter().map(ToString::to_string).collect();
+    match manifest.components.get(key) {
+        Some(versions) => versions.clone(),
+        None if !Components::KEYS.contains(&key) => of_kubernetes(),
+        None if component == Component::Runc => {
+            let newest = manifest.kubernetes.last();
+            let versions = newest.and_then(|one| Versions::for_kubernetes(*one, &Components::default()));
+            versions.map(|versions| versions.of(component)).into_iter().collect()
+        }
+        None => BTreeSet::new(),
+    }
+}

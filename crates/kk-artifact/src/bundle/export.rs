@@ -1,0 +1,281 @@
+//! Makes a bundle: fetches what is not here, then packs all of it.
+//!
+//! What was fetched stays in the directory of the store, so a run after one that was killed fetches only the rest.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures::StreamExt as _;
+use kk_config::Manifest;
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::index::{BLOBS, FORMAT, LAYOUT_INDEX, blob_path};
+use super::write::{self, Source};
+use super::{BundleIndex, Contents, FilePart, ImagePart, PlatformPart, ProgramPart, unusable};
+use crate::oci::{self, Blobs, Fetch, Image, Registries};
+use crate::store::blocking;
+use crate::{Artifact, Catalogue, Error, Progress, ProgressState, Store};
+
+/// Files with programs that are looked after at once; how many of them travel is the store's.
+const PARALLEL_PROGRAMS: usize = 16;
+
+/// What happens in an export.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExportNews {
+    /// It is known what has to be fetched.
+    Missing {
+        /// Bytes, as far as servers say.
+        bytes: u64,
+    },
+    /// Bytes came.
+    Came {
+        /// Their number.
+        bytes: u64,
+    },
+    /// Something is tried again.
+    Note {
+        /// In words.
+        message: String,
+    },
+    /// Everything is here, and packing begins.
+    Packing {
+        /// Bytes to pack.
+        bytes: u64,
+    },
+    /// Bytes are packed.
+    Packed {
+        /// Their number.
+        bytes: u64,
+    },
+}
+
+/// A bundle that was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exported {
+    /// Its index.
+    pub index: BundleIndex,
+    /// Bytes of the bundle.
+    pub size: u64,
+    /// Bytes that came over the network.
+    pub fetched: u64,
+}
+
+/// Makes the bundle of a Manifest at `path`. Errors: everything that is wrong, as far as it is known at once.
+pub async fn export(
+    manifest: &Manifest,
+    catalogue: &Catalogue,
+    store: &Arc<Store>,
+    path: &Path,
+    news: &(dyn Fn(ExportNews) + Sync),
+) -> Result<Exported, Vec<Error>> {
+    let one = |error| vec![error];
+    let fetched = AtomicU64::new(0);
+    let news = &|one| {
+        if let ExportNews::Came { bytes } = one {
+            fetched.fetch_add(bytes, Ordering::Relaxed);
+        }
+        news(one);
+    };
+    let contents = Contents::of(manifest, catalogue)?;
+    let blobs = Blobs::new(store.dir());
+    let _alone = blobs.lock().await.map_err(one)?;
+    let registries = Registries::new(manifest.registry.clone());
+    let fetch = Fetch {
+        registries: &registries,
+        blobs: &blobs,
+        came: &|bytes| news(ExportNews::Came { bytes }),
+        note: &|message| news(ExportNews::Note { message }),
+        configuration: tokio::sync::Mutex::default(),
+    };
+    let (files, images) = tokio::join!(
+        store.check_reachable(&contents.programs),
+        oci::resolve(&fetch, &contents.images, &contents.arches)
+    );
+    let (missing, found) = match (files, images) {
+        (Ok(missing), Ok(found)) => (missing, found),
+        (files, images) => {
+            let images = images.err().unwrap_or_default();
+            return Err(files.err().unwrap_or_default().into_iter().chain(images).collect());
+        }
+    };
+    let of_images: u64 = oci::missing(&blobs, &found).iter().map(|(_, blob)| blob.size).sum();
+    news(ExportNews::Missing { bytes: missing + of_images });
+    let (files, images) =
+        tokio::join!(fetch_programs(store, &contents.programs, news), oci::fetch_blobs(&fetch, &found));
+    let errors: Vec<Error> = [files, images].into_iter().filter_map(Result::err).collect();
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let images: Vec<Image> = found.into_iter().map(|found| found.image).collect();
+    let (index, sources) = describe(&contents, &images, store, &blobs, path).map_err(one)?;
+    news(ExportNews::Packing { bytes: index.size() });
+    let size = pack(path, &index, sources, news).await.map_err(one)?;
+    Ok(Exported { index, size, fetched: fetched.load(Ordering::Relaxed) })
+}
+
+async fn fetch_programs(
+    store: &Store,
+    programs: &[Artifact],
+    news: &(dyn Fn(ExportNews) + Sync),
+) -> Result<(), Error> {
+    let (sender, mut receiver) = mpsc::unbounded_channel::<Progress>();
+    let report = async {
+        let mut done = BTreeMap::new();
+        while let Some(Progress { component, version, arch, state }) = receiver.recv().await {
+            match state {
+                ProgressState::Started { done: before, .. } => {
+                    let _ = done.insert((component, version, arch), before);
+                }
+                ProgressState::Advanced { done: now } => {
+                    let before = done.insert((component, version, arch), now).unwrap_or(0);
+                    news(ExportNews::Came { bytes: now.saturating_sub(before) });
+                }
+                ProgressState::Retrying { reason, wait } => {
+                    let message = format!("{component} v{version}: {reason}; again in {} s", wait.as_secs());
+                    news(ExportNews::Note { message });
+                }
+                ProgressState::Found | ProgressState::Finished => {}
+            }
+        }
+    };
+    let fetch = async {
+        let never = CancellationToken::new();
+        let mut all = futures::stream::iter(programs)
+            .map(|artifact| store.fetch(artifact, &sender, &never))
+            .buffer_unordered(PARALLEL_PROGRAMS);
+        let mut first = Ok(());
+        while let Some(fetched) = all.next().await {
+            first = first.and(fetched.map(drop));
+        }
+        drop(all);
+        drop(sender);
+        first
+    };
+    tokio::join!(fetch, report).0
+}
+
+/// The index of the bundle, and where its files are.
+fn describe(
+    contents: &Contents,
+    images: &[Image],
+    store: &Store,
+    blobs: &Blobs,
+    path: &Path,
+) -> Result<(BundleIndex, Vec<Source>), Error> {
+    let mut files = Vec::new();
+    let mut sources = Vec::new();
+    let mut text = |name: &str, text: Vec<u8>| {
+        let sha256 = kk_util::sha256(&text);
+        files.push(FilePart { path: name.into(), size: text.len() as u64, sha256 });
+        sources.push(Source::Text(text));
+    };
+    text("oci-layout", json!({"imageLayoutVersion": "1.0.0"}).to_string().into_bytes());
+    text(LAYOUT_INDEX, image_index(images).into_bytes());
+    let content: BTreeSet<_> = images.iter().flat_map(Image::blobs).collect();
+    for blob in content {
+        let sha256 = blob.sum.to_string();
+        files.push(FilePart { path: format!("{BLOBS}{sha256}"), size: blob.size, sha256 });
+        sources.push(Source::File(blobs.path(&blob.sum)));
+    }
+    let mut programs = Vec::new();
+    for artifact in &contents.programs {
+        let (file, sum, size) = store.published(artifact)?;
+        let place = format!("programs/{}", artifact.place());
+        programs.push(ProgramPart {
+            name: artifact.component.name().to_owned(),
+            version: artifact.version.to_string(),
+            arch: artifact.arch.to_string(),
+            path: place.clone(),
+        });
+        files.push(FilePart { path: place, size, sha256: sum.to_string() });
+        sources.push(Source::File(file));
+    }
+    let images = images.iter().map(image_part).collect();
+    let index = BundleIndex { format: FORMAT, name: contents.name.clone(), programs, images, files };
+    // What could not be read again must not be written.
+    let written = serde_json::to_vec(&index).expect("plain data");
+    let index = BundleIndex::parse(&written).map_err(|reason| unusable(path, reason))?;
+    Ok((index, sources))
+}
+
+fn image_part(image: &Image) -> ImagePart {
+    let digest = |blob: &oci::Blob| format!("sha256:{}", blob.sum);
+    let platform = |one: &oci::Platform| PlatformPart {
+        arch: one.arch.to_string(),
+        digest: digest(&one.manifest),
+        media_type: one.media_type.clone(),
+        blobs: one.blobs.iter().map(digest).collect(),
+    };
+    ImagePart {
+        name: image.name.to_string(),
+        digest: digest(&image.root),
+        media_type: image.media_type.clone(),
+        platforms: image.platforms.iter().map(platform).collect(),
+    }
+}
+
+/// `index.json` of the layout. Both names are the full one: that is what containerd and skopeo look for.
+fn image_index(images: &[Image]) -> String {
+    let entry = |image: &Image| {
+        layout_entry(
+            &image.name.to_string(),
+            &image.media_type,
+            &format!("sha256:{}", image.root.sum),
+            image.root.size,
+        )
+    };
+    layout_index(&images.iter().map(entry).collect::<Vec<_>>())
+}
+
+/// An entry of the index of an image layout.
+fn layout_entry(name: &str, media_type: &str, digest: &str, size: u64) -> serde_json::Value {
+    json!({
+        "mediaType": media_type,
+        "digest": digest,
+        "size": size,
+        "annotations": {"io.containerd.image.name": name, "org.opencontainers.image.ref.name": name},
+    })
+}
+
+fn layout_index(manifests: &[serde_json::Value]) -> String {
+    let media_type = "application/vnd.oci.image.index.v1+json";
+    json!({"schemaVersion": 2, "mediaType": media_type, "manifests": manifests}).to_string()
+}
+
+impl BundleIndex {
+    /// `index.json` of a layout with these images, each under the name that a host knows it by.
+    pub(super) fn layout(&self, images: &[(&PlatformPart, &str)]) -> String {
+        let entry = |(platform, name): &(&PlatformPart, &str)| {
+            let size = self.file(&blob_path(&platform.digest)).map_or(0, |file| file.size);
+            layout_entry(name, &platform.media_type, &platform.digest, size)
+        };
+        layout_index(&images.iter().map(entry).collect::<Vec<_>>())
+    }
+}
+
+/// Packs on a thread of its own, and tells about it meanwhile.
+async fn pack(
+    path: &Path,
+    index: &BundleIndex,
+    sources: Vec<Source>,
+    news: &(dyn Fn(ExportNews) + Sync),
+) -> Result<u64, Error> {
+    let (sender, mut receiver) = mpsc::unbounded_channel();
+    let (to, index) = (path.to_owned(), index.clone());
+    let work = blocking(move || {
+        // Nobody listens any more: no reason to stop.
+        let wrote = |bytes| sender.send(bytes).unwrap_or_default();
+        write::write(&to, &index, &sources, &wrote)?;
+        std::fs::metadata(&to).map(|data| data.len()).map_err(Error::file("look at", &to))
+    });
+    let report = async {
+        while let Some(bytes) = receiver.recv().await {
+            news(ExportNews::Packed { bytes });
+        }
+    };
+    tokio::join!(work, report).0
+}

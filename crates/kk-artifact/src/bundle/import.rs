@@ -1,0 +1,113 @@
+//! Takes what a bundle holds into the store, in one pass, and only what is not there yet.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Read, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::index::{BLOBS, BundleIndex, FilePart};
+use super::{compare, read};
+use crate::oci::Blobs;
+use crate::store::blocking;
+use crate::{Catalogue, Error, Sha256Sum, Store};
+
+/// Takes the parts of a bundle into the store. `catalogue` knows them ([`Catalogue::with_bundle`]). Gives the number of bytes
+/// that were not there.
+pub async fn import(
+    path: &Path,
+    index: &BundleIndex,
+    catalogue: &Catalogue,
+    store: &Store,
+) -> Result<u64, Error> {
+    let blobs = Blobs::new(store.dir());
+    let _alone = blobs.lock().await?;
+    let missing = missing(index, catalogue, store, &blobs).await?;
+    let (path, expected) = (path.to_owned(), index.clone());
+    blocking(move || {
+        let bytes = if missing.is_empty() { 0 } else { unpack(&path, &expected, &missing)? };
+        let document = |digest: &str| blobs.document(&compare::sum(digest)?);
+        compare::images(&expected, document).map_err(|reason| super::unusable(&path, reason))?;
+        Ok(bytes)
+    })
+    .await
+}
+
+/// Where the files go that are not there yet, by their path in the bundle.
+async fn missing(
+    index: &BundleIndex,
+    catalogue: &Catalogue,
+    store: &Store,
+    blobs: &Blobs,
+) -> Result<BTreeMap<String, PathBuf>, Error> {
+    let mut missing = BTreeMap::new();
+    for artifact in catalogue.of_bundle(index)? {
+        if store.cached(&artifact).await.is_none() {
+            missing.insert(format!("programs/{}", artifact.place()), store.dir().join(artifact.place()));
+        }
+    }
+    let (files, blobs) = (index.files.clone(), blobs.clone());
+    blocking(move || {
+        for file in files {
+            let sum = file.path.strip_prefix(BLOBS).and_then(|digits| digits.parse::<Sha256Sum>().ok());
+            let Some(sum) = sum else { continue };
+            if !blobs.is_whole(&sum, file.size)? {
+                missing.insert(file.path, blobs.path(&sum));
+            }
+        }
+        Ok(missing)
+    })
+    .await
+}
+
+/// A file that is written and not verified yet. Without [`Pending::keep`] nothing of it stays.
+struct Pending {
+    part: PathBuf,
+    target: PathBuf,
+}
+
+impl Pending {
+    fn keep(self) -> io::Result<()> {
+        fs::rename(&self.part, &self.target)
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        // It is gone when it was kept. What cannot be removed is overwritten next time.
+        let _ = fs::remove_file(&self.part);
+    }
+}
+
+fn unpack(path: &Path, expected: &BundleIndex, missing: &BTreeMap<String, PathBuf>) -> Result<u64, Error> {
+    let (mut pending, mut bytes): (Option<Pending>, u64) = (None, 0);
+    let walked = read::walk(path, |file, content| {
+        // The one before was verified when this one begins.
+        pending.take().map_or(Ok(()), Pending::keep)?;
+        let Some(target) = missing.get(&file.path) else { return Ok(()) };
+        bytes += file.size;
+        pending = Some(take(file, content, target)?);
+        Ok(())
+    });
+    let index = walked?;
+    pending.map_or(Ok(()), Pending::keep).map_err(Error::file("unpack", path))?;
+    if index == *expected {
+        Ok(bytes)
+    } else {
+        Err(super::unusable(path, "it was replaced while it was read; run again"))
+    }
+}
+
+fn take(file: &FilePart, content: &mut dyn Read, target: &Path) -> io::Result<Pending> {
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    // Not the name of a download's part, which goes on where that ends.
+    let part = target.with_file_name(format!(".{name}.import"));
+    if let Some(dir) = target.parent() {
+        fs::create_dir_all(dir)?;
+    }
+    let pending = Pending { part, target: target.to_owned() };
+    let mut out = BufWriter::with_capacity(1 << 20, File::create(&pending.part)?);
+    io::copy(&mut content.take(file.size), &mut out)?;
+    out.flush()?;
+    out.get_ref().sync_all()?;
+    Ok(pending)
+}

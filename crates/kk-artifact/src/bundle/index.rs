@@ -1,0 +1,223 @@
+//! [`BundleIndex`]: `kk-bundle.json`, the first file of a bundle.
+
+use std::collections::BTreeSet;
+
+use kk_config::{Arch, ImageName};
+use semver::Version;
+use serde::{Deserialize, Serialize};
+
+use crate::catalogue::parse_version;
+use crate::{Component, Sha256Sum};
+
+/// The name of the index in the bundle.
+pub(super) const NAME: &str = "kk-bundle.json";
+/// The index of the image layout.
+pub(super) const LAYOUT_INDEX: &str = "index.json";
+/// The format that this program writes, and the newest that it reads.
+pub(super) const FORMAT: u32 = 1;
+/// Longest path that the simplest form of tar has room for.
+const LONGEST_PATH: usize = 100;
+
+/// What a bundle holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct BundleIndex {
+    /// 1.
+    pub format: u32,
+    /// The name of its Manifest; may be empty.
+    pub name: String,
+    /// Programs for hosts.
+    pub programs: Vec<ProgramPart>,
+    /// Container images.
+    pub images: Vec<ImagePart>,
+    /// Every file after the index, in the order of the bundle.
+    pub files: Vec<FilePart>,
+}
+
+/// A published file with programs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct ProgramPart {
+    /// The name of its component.
+    pub name: String,
+    /// Without a leading v.
+    pub version: String,
+    /// `amd64` or `arm64`.
+    pub arch: String,
+    /// Its file.
+    pub path: String,
+}
+
+/// A container image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct ImagePart {
+    /// Its upstream name.
+    pub name: String,
+    /// `sha256:…` of its index, or of its manifest where it has no index.
+    pub digest: String,
+    /// What that document is.
+    pub media_type: String,
+    /// The architectures that it is there for.
+    pub platforms: Vec<PlatformPart>,
+}
+
+/// An image for one architecture.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct PlatformPart {
+    /// `amd64` or `arm64`.
+    pub arch: String,
+    /// `sha256:…` of its manifest.
+    pub digest: String,
+    /// What that document is.
+    pub media_type: String,
+    /// `sha256:…` of configuration and layers.
+    pub blobs: Vec<String>,
+}
+
+/// A file of a bundle.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FilePart {
+    /// Its path in the bundle.
+    pub path: String,
+    /// Bytes.
+    pub size: u64,
+    /// 64 lower-case hexadecimal digits.
+    pub sha256: String,
+}
+
+impl BundleIndex {
+    /// Reads it and looks whether it makes sense, so that whoever holds one can rely on it. Errors say why not.
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, String> {
+        #[derive(Deserialize)]
+        struct Format {
+            format: u32,
+        }
+        // The error may quote the text.
+        let unreadable = |error: serde_json::Error| {
+            format!("its index cannot be read: {}", error.to_string().replace(char::is_control, "?"))
+        };
+        let Format { format } = serde_json::from_slice(bytes).map_err(unreadable)?;
+        if format > FORMAT {
+            return Err(format!("its format is {format}, and this program knows formats up to {FORMAT}"));
+        }
+        let index: Self = serde_json::from_slice(bytes).map_err(unreadable)?;
+        index.check()?;
+        Ok(index)
+    }
+
+    /// Also that every text may be shown on a terminal.
+    fn check(&self) -> Result<(), String> {
+        self.check_words()?;
+        let mut paths = BTreeSet::new();
+        for file in &self.files {
+            if !is_path(&file.path) {
+                return Err(format!("`{}` cannot be a path in a bundle", file.path.escape_debug()));
+            }
+            if file.sha256.parse::<Sha256Sum>().is_err() {
+                return Err(format!("the index has no SHA-256 for {}", file.path));
+            }
+            if !paths.insert(file.path.as_str()) {
+                return Err(format!("{} is there twice", file.path));
+            }
+            if file.path.strip_prefix(BLOBS).is_some_and(|digits| digits != file.sha256) {
+                return Err(format!("{} has another SHA-256", file.path));
+            }
+        }
+        let there = |path: &str, of: &str| {
+            let missing = || format!("{} is missing, a part of {of}", path.escape_debug());
+            paths.contains(path).then_some(()).ok_or_else(missing)
+        };
+        for program in &self.programs {
+            there(&program.path, &program.name)?;
+        }
+        for image in &self.images {
+            image
+                .name
+                .parse::<ImageName>()
+                .map_err(|_| format!("`{}` is no image", image.name.escape_debug()))?;
+            there(&blob_path(&image.digest), &image.name)?;
+            for platform in &image.platforms {
+                there(&blob_path(&platform.digest), &image.name)?;
+                platform.blobs.iter().try_for_each(|blob| there(&blob_path(blob), &image.name))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_words(&self) -> Result<(), String> {
+        let refuse = |text: &str, what: &str| format!("`{}` cannot be {what}", text.escape_debug());
+        let word = |text: &str, more: &str, what: &str| {
+            let fits = |c: char| c.is_ascii_alphanumeric() || "-_.+".contains(c) || more.contains(c);
+            (!text.is_empty() && text.chars().all(fits)).then_some(()).ok_or_else(|| refuse(text, what))
+        };
+        if self.name.contains(char::is_control) {
+            return Err(refuse(&self.name, "the name of a bundle"));
+        }
+        for program in &self.programs {
+            word(&program.name, "", "the name of a program")?;
+            word(&program.version, "", "the version of a program")?;
+            word(&program.arch, "", "the architecture of a program")?;
+        }
+        for image in &self.images {
+            word(&image.media_type, "/", "the type of an image")?;
+            for platform in &image.platforms {
+                word(&platform.arch, "", "the architecture of an image")?;
+                word(&platform.media_type, "/", "the type of an image")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The programs of this name.
+    pub fn programs_of(&self, name: &str) -> impl Iterator<Item = &ProgramPart> {
+        self.programs.iter().filter(move |part| part.name == name)
+    }
+
+    /// Bytes of all files.
+    pub fn size(&self) -> u64 {
+        self.files.iter().map(|file| file.size).fold(0, u64::saturating_add)
+    }
+
+    /// What is known about a file.
+    pub(super) fn file(&self, path: &str) -> Option<&FilePart> {
+        self.files.iter().find(|file| file.path == path)
+    }
+}
+
+impl BundleIndex {
+    /// The sum of a file.
+    pub(crate) fn sum(&self, path: &str) -> Option<Sha256Sum> {
+        self.file(path)?.sha256.parse().ok()
+    }
+}
+
+impl ProgramPart {
+    /// What it is, if this program knows that.
+    pub(crate) fn identity(&self) -> Option<(Component, Version, Arch)> {
+        Some((Component::program(&self.name)?, parse_version(&self.version)?, Arch::from_name(&self.arch)?))
+    }
+}
+
+/// Where the content of images is.
+pub(super) const BLOBS: &str = "blobs/sha256/";
+
+/// Where content with this digest is.
+pub(super) fn blob_path(digest: &str) -> String {
+    format!("{BLOBS}{}", digest.strip_prefix("sha256:").unwrap_or(digest))
+}
+
+/// Whether a file may lie there: nothing that leads out of a directory, nothing hidden, nothing long.
+fn is_path(path: &str) -> bool {
+    let part = |part: &str| {
+        let fits = |c: u8| c.is_ascii_alphanumeric() || b"-_.+".contains(&c);
+        !part.is_empty() && !part.starts_with('.') && part.bytes().all(fits)
+    };
+    let place = path == "oci-layout"
+        || path == LAYOUT_INDEX
+        || path.strip_prefix(BLOBS).is_some_and(|digits| digits.parse::<Sha256Sum>().is_ok())
+        || path.strip_prefix("programs/").is_some_and(|rest| rest.split('/').count() == 4);
+    place && path.len() <= LONGEST_PATH && path.split('/').all(part)
+}

@@ -1,0 +1,43 @@
+//! Offline bundles: one file with the programs and images of clusters.
+//!
+//! A bundle is a tar, packed by zstd or gzip, in this order:
+//!
+//! ```text
+//! kk-bundle.json                                  the index: every part and every file, with size and SHA-256
+//! oci-layout, index.json, blobs/sha256/<digits>   an OCI image layout (image-layout.md of image-spec) of all images
+//! programs/<component>/v<version>/<arch>/<file>   programs as they are published, laid out as in a [`Store`]
+//! ```
+//!
+//! The index comes first, so a bundle is read as a stream: nothing is unpacked to look at it, and nothing in it is
+//! believed that the index does not name. The same content gives the same bytes.
+//!
+//! [`Store`]: crate::Store
+
+mod compare;
+mod contents;
+mod export;
+mod import;
+mod index;
+mod opened;
+mod read;
+mod signature;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub use contents::Contents;
+pub use export::{ExportNews, Exported, export};
+pub use import::import;
+pub use index::{BundleIndex, FilePart, ImagePart, PlatformPart, ProgramPart};
+pub use opened::{Bundle, ContentFile};
+pub use read::{Verified, index, verify};
+pub use signature::{Signed, VerifyingKey, signature_of};
+
+use std::path::Path;
+
+use crate::Error;
+
+/// A bundle that cannot be used.
+fn unusable(path: &Path, reason: impl Into<String>) -> Error {
+    Error::Bundle { path: path.to_owned(), reason: reason.into() }
+}

@@ -1,0 +1,132 @@
+//! [`Bundle`]: a bundle whose index was read.
+
+use std::path::{Path, PathBuf};
+
+use kk_config::{Arch, ImageName};
+
+use super::index::{BundleIndex, blob_path};
+use super::{ImagePart, PlatformPart, ProgramPart, VerifyingKey, import, read};
+use crate::catalogue::parse_version;
+use crate::{Catalogue, Component, Error, LayoutImage, Store};
+
+/// A piece of the content of an image.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ContentFile {
+    /// `sha256:…`; [`Store::blob`] knows where it is.
+    pub digest: String,
+    /// Its path in an image layout.
+    pub path: String,
+    /// 64 lower-case hexadecimal digits.
+    pub sha256: String,
+}
+
+/// A bundle whose index was read, and with it all that is known about its content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bundle {
+    path: PathBuf,
+    index: BundleIndex,
+}
+
+impl Bundle {
+    /// Reads the index.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        Ok(Self { path: path.to_owned(), index: read::index(path)? })
+    }
+
+    /// Reads the index; with a key, only of a bundle that its owner has signed.
+    pub fn open_signed(path: &Path, key: Option<&Path>) -> Result<Self, Error> {
+        match key {
+            Some(key) => Ok(Self::with_index(path, VerifyingKey::read(key)?.verify(path)?.index)),
+            None => Self::open(path),
+        }
+    }
+
+    /// A bundle with this index, which is not read.
+    pub fn with_index(path: &Path, index: BundleIndex) -> Self {
+        Self { path: path.to_owned(), index }
+    }
+
+    /// The catalogue with what the bundle holds ([`Catalogue::with_bundle`]).
+    pub fn catalogue(&self, known: Catalogue) -> Result<Catalogue, Error> {
+        known.with_bundle(&self.path, &self.index)
+    }
+
+    /// Takes into the store what is not there; gives the number of bytes.
+    pub async fn import(&self, catalogue: &Catalogue, store: &Store) -> Result<u64, Error> {
+        import(&self.path, &self.index, catalogue, store).await
+    }
+
+    /// How many programs and images it holds.
+    pub fn parts(&self) -> usize {
+        self.index.programs.len() + self.index.images.len()
+    }
+
+    /// Whether it holds the programs of a component in a version (with or without a leading v).
+    pub fn has(&self, component: Component, version: &str, arch: Arch) -> bool {
+        let wanted = parse_version(version).map(|version| (component, version, arch));
+        wanted.is_some() && self.index.programs.iter().any(|part| part.identity() == wanted)
+    }
+
+    /// Whether a catalogue knows the sums of all programs that it holds of a component in a version. Images have none there.
+    pub fn is_known(&self, component: Component, version: &str, catalogue: &Catalogue) -> bool {
+        let parts = self.index.programs_of(component.name()).filter(|part| part.version == version);
+        let mut parts = parts.filter_map(ProgramPart::identity);
+        parts.all(|(component, version, arch)| catalogue.knows(component, &version, arch))
+    }
+
+    /// The versions of a component, without a leading v.
+    pub fn versions(&self, component: Component) -> Vec<String> {
+        let mut versions: Vec<String> = match component.repository() {
+            None => self.index.programs_of(component.name()).map(|part| part.version.clone()).collect(),
+            Some((repository, prefix)) => {
+                let names = self.index.images.iter().filter_map(|part| part.name.parse::<ImageName>().ok());
+                let tags = names.filter(|name| name.repository() == repository).filter_map(|name| name.tag);
+                tags.filter_map(|tag| tag.strip_prefix(prefix).map(str::to_owned)).collect()
+            }
+        };
+        versions.sort();
+        versions.dedup();
+        versions
+    }
+
+    /// All images, as they lie in the store after an import ([`Store::images`]).
+    pub fn images(&self) -> Vec<LayoutImage> {
+        let image = |part: &ImagePart| {
+            Some(LayoutImage { name: part.name.parse().ok()?, digest: part.digest.clone() })
+        };
+        self.index.images.iter().filter_map(image).collect()
+    }
+
+    /// The images that are no component of a cluster: its user has added them.
+    pub fn own_images(&self) -> Vec<ImageName> {
+        let of_components: Vec<String> =
+            Component::all().filter_map(Component::repository).map(|(repository, _)| repository).collect();
+        let names = self.index.images.iter().filter_map(|part| part.name.parse::<ImageName>().ok());
+        names.filter(|name| !of_components.contains(&name.repository())).collect()
+    }
+
+    /// An image for an architecture.
+    pub fn image(&self, name: &ImageName, arch: Arch) -> Option<(&ImagePart, &PlatformPart)> {
+        let name = name.to_string();
+        let image = self.index.images.iter().find(|image| image.name == name)?;
+        Some((image, image.platforms.iter().find(|platform| platform.arch == arch.as_str())?))
+    }
+
+    /// The content of an image for one architecture.
+    pub fn blobs(&self, platform: &PlatformPart) -> Vec<ContentFile> {
+        let digests = std::iter::once(&platform.digest).chain(&platform.blobs);
+        let files = digests.filter_map(|digest| Some((digest, self.index.file(&blob_path(digest))?)));
+        files
+            .map(|(digest, file)| ContentFile {
+                digest: digest.clone(),
+                path: file.path.clone(),
+                sha256: file.sha256.clone(),
+            })
+            .collect()
+    }
+
+    /// `index.json` of a layout with these images, each under the name that a host knows it by.
+    pub fn layout(&self, images: &[(&PlatformPart, &str)]) -> String {
+        self.index.layout(images)
+    }
+}

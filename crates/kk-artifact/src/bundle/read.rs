@@ -1,0 +1,195 @@
+//! Reads a bundle as a stream. Every file must be the next one of the index, plain, and of its size and SHA-256: so
+//! nothing that a tar can do to whoever unpacks it has a place here.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+
+use flate2::read::MultiGzDecoder;
+use tar::{Archive, Entry, EntryType};
+
+use super::compare::Documents;
+use super::index::{BundleIndex, FilePart, NAME};
+use super::unusable;
+use crate::Error;
+use crate::hashing::Hashing;
+
+/// Far more than any index has, and little enough to be held in memory.
+const LARGEST_INDEX: u64 = 16 << 20;
+/// Largest window of a zstd stream (as a power of two) that is given memory: 32 MiB. Bundles have less.
+const LARGEST_WINDOW: u32 = 25;
+const BUFFER: usize = 1 << 20;
+/// The first bytes of a gzip (RFC 1952) and of a zstd stream (RFC 8878).
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// What a bundle was found to hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verified {
+    /// Its index.
+    pub index: BundleIndex,
+    /// Bytes of the bundle itself.
+    pub size: u64,
+}
+
+/// The index of a bundle. What comes after it is not looked at.
+pub fn index(path: &Path) -> Result<BundleIndex, Error> {
+    index_of(path, file(path)?)
+}
+
+/// The index of a bundle whose bytes come from here. It reads more than it needs.
+pub(super) fn index_of(path: &Path, bytes: impl Read) -> Result<BundleIndex, Error> {
+    let mut archive = Archive::new(unpacked(path, bytes)?);
+    let mut entries = archive.entries().map_err(|error| unreadable(path, &error))?.raw(true);
+    read_index(path, entries.next())
+}
+
+/// Reads every byte of a bundle, and compares what its index says about images with their documents.
+pub fn verify(path: &Path) -> Result<Verified, Error> {
+    let mut documents = Documents::default();
+    let index = walk(path, |file, content| {
+        if Documents::may_be_one(file) {
+            let mut text = Vec::new();
+            content.read_to_end(&mut text)?;
+            documents.keep(&file.path, text);
+        }
+        Ok(())
+    })?;
+    documents.compare(&index).map_err(|reason| unusable(path, reason))?;
+    let size = std::fs::metadata(path).map_err(Error::file("look at", path))?.len();
+    Ok(Verified { index, size })
+}
+
+/// Hands each file to `take`, which reads it whole or leaves it. An error of `take` is that of a write.
+///
+/// What `take` has read is verified only when this returns, or when it is called for the next file.
+pub(super) fn walk(
+    path: &Path,
+    mut take: impl FnMut(&FilePart, &mut dyn Read) -> io::Result<()>,
+) -> Result<BundleIndex, Error> {
+    let mut archive = Archive::new(unpacked(path, file(path)?)?);
+    let mut entries = archive.entries().map_err(|error| unreadable(path, &error))?.raw(true);
+    let index = read_index(path, entries.next())?;
+    for file in &index.files {
+        let Some(entry) = entries.next() else {
+            return Err(unusable(path, format!("{} is missing", file.path)));
+        };
+        let mut entry = entry.map_err(|error| unreadable(path, &error))?;
+        check(path, &entry, file)?;
+        read(path, file, &mut entry, &mut take)?;
+    }
+    if let Some(entry) = entries.next() {
+        let entry = entry.map_err(|error| unreadable(path, &error))?;
+        return Err(unusable(path, format!("the index does not name {}", name_of(&entry))));
+    }
+    let mut rest = archive.into_inner();
+    let mut end = Vec::new();
+    rest.by_ref().take(1 << 16).read_to_end(&mut end).map_err(|error| unreadable(path, &error))?;
+    let more = rest.read(&mut [0; 1]).map_err(|error| unreadable(path, &error))?;
+    if more > 0 || end.iter().any(|byte| *byte != 0) {
+        return Err(unusable(path, "something follows its last file"));
+    }
+    Ok(index)
+}
+
+fn read_index<R: Read>(path: &Path, entry: Option<io::Result<Entry<'_, R>>>) -> Result<BundleIndex, Error> {
+    let Some(entry) = entry else { return Err(unusable(path, "it is empty")) };
+    let mut entry = entry.map_err(|error| unreadable(path, &error))?;
+    if entry.header().entry_type() != EntryType::Regular || &*entry.path_bytes() != NAME.as_bytes() {
+        return Err(unusable(path, format!("it does not begin with {NAME}: this is no bundle of kk")));
+    }
+    if entry.size() > LARGEST_INDEX {
+        return Err(unusable(path, format!("its index is larger than {} MiB", LARGEST_INDEX >> 20)));
+    }
+    let mut text = Vec::new();
+    entry.read_to_end(&mut text).map_err(|error| unreadable(path, &error))?;
+    if text.len() as u64 != entry.size() {
+        return Err(unusable(path, "it is cut short"));
+    }
+    BundleIndex::parse(&text).map_err(|reason| unusable(path, reason))
+}
+
+fn check<R: Read>(path: &Path, entry: &Entry<'_, R>, file: &FilePart) -> Result<(), Error> {
+    if &*entry.path_bytes() != file.path.as_bytes() {
+        let message = format!("{} is there where the index has {}", name_of(entry), file.path);
+        return Err(unusable(path, message));
+    }
+    if entry.header().entry_type() != EntryType::Regular {
+        return Err(unusable(path, format!("{} is not a plain file", file.path)));
+    }
+    if entry.size() != file.size {
+        return Err(unusable(path, format!("{} has {} bytes, not {}", file.path, entry.size(), file.size)));
+    }
+    Ok(())
+}
+
+fn read<R: Read>(
+    path: &Path,
+    file: &FilePart,
+    entry: &mut Entry<'_, R>,
+    take: &mut impl FnMut(&FilePart, &mut dyn Read) -> io::Result<()>,
+) -> Result<(), Error> {
+    let mut content = Tee { from: entry, seen: Hashing::new(io::sink()), failed: None };
+    let taken = take(file, &mut content);
+    let rest = io::copy(&mut content, &mut io::sink());
+    if let Some(error) = content.failed {
+        return Err(unusable(path, format!("it cannot be read: {error}")));
+    }
+    rest.map_err(|error| unreadable(path, &error))?;
+    taken.map_err(Error::file("unpack", path))?;
+    let (sum, size, _) = content.seen.finish();
+    if size < file.size {
+        return Err(unusable(path, "it is cut short"));
+    }
+    if sum.as_str() != file.sha256 {
+        return Err(unusable(path, format!("{} is damaged: its SHA-256 is {sum}", file.path)));
+    }
+    Ok(())
+}
+
+/// Sees what another one reads.
+struct Tee<R> {
+    from: R,
+    seen: Hashing<io::Sink>,
+    /// Why the bundle could not be read, as opposed to what was made of it.
+    failed: Option<String>,
+}
+
+impl<R: Read> Read for Tee<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.from.read(buffer).inspect_err(|error| self.failed = Some(error.to_string()))?;
+        io::Write::write_all(&mut self.seen, &buffer[..read])?;
+        Ok(read)
+    }
+}
+
+fn name_of<R: Read>(entry: &Entry<'_, R>) -> String {
+    format!("`{}`", String::from_utf8_lossy(&entry.path_bytes()).escape_debug())
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Error {
+    let cut = error.kind() == io::ErrorKind::UnexpectedEof;
+    unusable(path, if cut { "it is cut short".to_owned() } else { format!("it cannot be read: {error}") })
+}
+
+fn file(path: &Path) -> Result<File, Error> {
+    File::open(path).map_err(Error::file("open", path))
+}
+
+/// The tar in a bundle. How it is packed its first bytes say.
+fn unpacked<'a>(path: &Path, mut bytes: impl Read + 'a) -> Result<Box<dyn Read + 'a>, Error> {
+    let mut first = Vec::new();
+    let begin = bytes.by_ref().take(ZSTD.len() as u64).read_to_end(&mut first);
+    begin.map_err(Error::file("read", path))?;
+    let (is_gzip, is_zstd) = (first.starts_with(&GZIP), first == ZSTD);
+    let bytes = BufReader::with_capacity(BUFFER, io::Cursor::new(first).chain(bytes));
+    if is_gzip {
+        return Ok(Box::new(MultiGzDecoder::new(bytes)));
+    }
+    if !is_zstd {
+        return Err(unusable(path, "it is neither packed by zstd nor by gzip: this is no bundle of kk"));
+    }
+    let mut decoder = zstd::stream::read::Decoder::with_buffer(bytes).map_err(Error::file("read", path))?;
+    decoder.window_log_max(LARGEST_WINDOW).map_err(Error::file("read", path))?;
+    Ok(Box::new(decoder))
+}

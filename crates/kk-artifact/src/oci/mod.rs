@@ -1,0 +1,22 @@
+//! Container images on the control machine: fetched from registries, kept by digest, pushed into registries.
+//!
+//! The protocol of registries is that of `oci-client`, the documents are those of `oci-spec`. [`Blobs`] owns the
+//! directory of the content.
+
+mod blobs;
+pub(crate) mod document;
+mod fetch;
+mod layout;
+mod login;
+mod push;
+mod registries;
+
+pub(crate) use blobs::Blobs;
+pub(crate) use document::{Blob, Image, Platform, arch_of_configuration};
+pub(crate) use fetch::{Fetch, fetch_blobs, missing, resolve};
+pub use layout::{Layout, LayoutImage};
+pub use push::{PushImage, PushNews, Pushed, push};
+pub(crate) use registries::Registries;
+
+#[cfg(test)]
+mod tests;

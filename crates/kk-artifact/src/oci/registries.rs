@@ -1,0 +1,306 @@
+//! [`Registries`]: how the registry of an image is reached, and what its answers mean.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Mutex, Once, PoisonError};
+use std::time::Duration;
+
+use kk_config::{ImageName, Registry};
+use oci_client::client::{Certificate, CertificateEncoding, ClientConfig, ClientProtocol};
+use oci_client::errors::{OciDistributionError, OciEnvelope, OciErrorCode};
+use oci_client::secrets::RegistryAuth;
+use oci_client::{Client, Reference, RegistryOperation};
+
+use super::login::{self, Logins};
+use crate::{Error, client};
+
+/// Registries by the settings of a file.
+pub(crate) struct Registries {
+    settings: Registry,
+    logins: Logins,
+    read_timeout: Option<Duration>,
+    clients: Mutex<BTreeMap<String, Client>>,
+}
+
+pub(super) const FIRST_WAIT: Duration = Duration::from_secs(1);
+
+/// One place where an image may be.
+#[derive(Clone)]
+pub(super) struct Source {
+    pub(super) client: Client,
+    pub(super) auth: RegistryAuth,
+    pub(super) reference: Reference,
+    /// Name and port, for messages.
+    pub(super) host: String,
+}
+
+/// What a failed request means.
+pub(super) struct Refusal {
+    pub(super) reason: String,
+    pub(super) kind: RefusalKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum RefusalKind {
+    /// May pass.
+    Transient,
+    /// The registry wants to be left alone for a while (429).
+    Busy,
+    /// The registry does not have it.
+    NotFound,
+    /// Stays as it is.
+    Lasting,
+}
+
+impl Registries {
+    pub(crate) fn new(settings: Registry) -> Self {
+        // The client of a registry takes the provider of the process; there is only one here.
+        static PROVIDER: Once = Once::new();
+        PROVIDER.call_once(|| {
+            // An error says that there is one already.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+        });
+        let read_timeout = Some(client::READ_TIMEOUT);
+        Self { settings, logins: login::logins(), read_timeout, clients: Mutex::default() }
+    }
+
+    /// The same for pushing. The client's limit for answers begins with a request, however long its body takes: who pushes
+    /// has limits of its own.
+    pub(super) fn for_push(settings: Registry) -> Self {
+        Self { read_timeout: None, ..Self::new(settings) }
+    }
+
+    /// Where an image is pushed to.
+    pub(super) fn target(&self, image: &ImageName) -> Result<Source, Error> {
+        self.source(&image.registry, false, reference(image))
+    }
+
+    /// The places of an image: mirrors in the order of the file, then the registry of its name.
+    pub(super) fn sources(&self, image: &ImageName) -> Result<Vec<Source>, Error> {
+        let mut mirrors = self.settings.remote_mirrors.get(&image.registry).cloned().unwrap_or_default();
+        if image.registry == "docker.io" {
+            mirrors.extend(self.settings.registry_mirrors.iter().cloned());
+        }
+        let mut sources = Vec::new();
+        for url in mirrors {
+            let (scheme, rest) = url.split_once("://").unwrap_or(("https", &url));
+            let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+            if !path.is_empty() {
+                return Err(Error::Registry {
+                    host: host.to_owned(),
+                    reason: format!("the mirror {url} has a path, which an export cannot use yet"),
+                });
+            }
+            let mut reference = reference(image);
+            reference.set_mirror_registry(host.to_owned());
+            sources.push(self.source(host, scheme == "http", reference)?);
+        }
+        sources.push(self.source(&image.registry, false, reference(image))?);
+        Ok(sources)
+    }
+
+    fn source(&self, host: &str, http: bool, reference: Reference) -> Result<Source, Error> {
+        let known = self.settings.auths.get(host).and_then(|auth| auth.credentials.as_ref());
+        let login = known.map(|pair| (&pair.username, &pair.password));
+        let login = login.or_else(|| self.logins.get(host).map(|(user, password)| (user, password)));
+        let auth = match login {
+            Some((user, password)) => RegistryAuth::Basic(user.clone(), password.expose().to_owned()),
+            None => RegistryAuth::Anonymous,
+        };
+        Ok(Source { client: self.client(host, http)?, auth, reference, host: host.to_owned() })
+    }
+
+    fn client(&self, host: &str, http: bool) -> Result<Client, Error> {
+        let auth = self.settings.auths.get(host).cloned().unwrap_or_default();
+        let http = http || auth.plain_http;
+        let key = format!("{http} {host}");
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = clients.get(&key) {
+            return Ok(client.clone());
+        }
+        let refuse = |reason: String| Error::Registry { host: host.to_owned(), reason };
+        let mut certificates = client::native_roots();
+        if let Some(dir) = &auth.certs_path {
+            certificates.extend(own_ca(Path::new(dir)).map_err(&refuse)?);
+        }
+        let insecure =
+            auth.skip_tls_verify || self.settings.insecure_registries.iter().any(|one| one == host);
+        let config = ClientConfig {
+            protocol: if http { ClientProtocol::Http } else { ClientProtocol::Https },
+            // Without any certificate there is no verifier, and none is needed for plain HTTP: content is verified by
+            // its digest.
+            accept_invalid_certificates: insecure || http && certificates.is_empty(),
+            tls_certs_only: certificates
+                .into_iter()
+                .map(|data| Certificate { encoding: CertificateEncoding::Der, data })
+                .collect(),
+            connect_timeout: Some(client::CONNECT_TIMEOUT),
+            read_timeout: self.read_timeout,
+            // A request for a blob instead of one for each piece of it.
+            use_monolithic_push: true,
+            user_agent: client::USER_AGENT,
+            ..ClientConfig::default()
+        };
+        let client = Client::try_from(config).map_err(|error| refuse(judge(&error).reason))?;
+        clients.insert(key, client.clone());
+        Ok(client)
+    }
+}
+
+fn reference(image: &ImageName) -> Reference {
+    let (registry, path) = (image.registry.clone(), image.path.clone());
+    match (&image.digest, &image.tag) {
+        (Some(digest), _) => Reference::with_digest(registry, path, digest.clone()),
+        (None, tag) => Reference::with_tag(registry, path, tag.clone().unwrap_or_default()),
+    }
+}
+
+/// Docker's convention for such a directory: `*.crt` is the CA, `*.cert` and `*.key` are the client's.
+fn own_ca(dir: &Path) -> Result<Vec<Vec<u8>>, String> {
+    let mut found = Vec::new();
+    let unreadable = |error: std::io::Error| format!("cannot read {}: {error}", dir.display());
+    for entry in std::fs::read_dir(dir).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("crt") => found.extend(client::pem_certificates(&path)?),
+            Some("cert" | "key") => {
+                return Err(format!(
+                    "{}: client certificates cannot be used by an export yet",
+                    path.display()
+                ));
+            }
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+/// As what a registry is asked.
+pub(super) struct Access<'a> {
+    pub(super) source: &'a Source,
+    pub(super) operation: RegistryOperation,
+}
+
+/// Makes a request until it succeeds or no further try is worth it; `note` is told of each wait.
+pub(super) async fn retry<T>(
+    access: &Access<'_>,
+    note: &(dyn Fn(String) + Sync),
+    request: impl AsyncFn() -> Result<T, OciDistributionError>,
+) -> Result<T, Refusal> {
+    let mut failed = 0;
+    loop {
+        let refusal = match request().await {
+            Ok(answer) => return Ok(answer),
+            Err(error) => access.judge(&error, failed == 0).await,
+        };
+        failed += 1;
+        let Some(time) = wait(refusal.kind, failed, FIRST_WAIT) else { return Err(refusal) };
+        note(format!("{}; again in {} s", refusal.reason, time.as_secs()));
+        tokio::time::sleep(time).await;
+    }
+}
+
+impl<'a> Access<'a> {
+    pub(super) fn pull(source: &'a Source) -> Self {
+        Self { source, operation: RegistryOperation::Pull }
+    }
+
+    /// What an error of the client means. It says 401 also when the service that gives tokens has failed: so that one is asked,
+    /// and only a registry that refuses a token just given is believed.
+    pub(super) async fn judge(&self, error: &OciDistributionError, first: bool) -> Refusal {
+        let refusal = judge(error);
+        if status(error) != Some(401) {
+            return refusal;
+        }
+        let Source { client, reference, auth, .. } = self.source;
+        match client.auth(reference, auth, self.operation).await {
+            Ok(_) if first => Refusal { kind: RefusalKind::Transient, ..refusal },
+            Ok(_) if matches!(auth, RegistryAuth::Anonymous) => refusal,
+            Ok(_) => {
+                Refusal { reason: "it refuses the user name or the password (401)".to_owned(), ..refusal }
+            }
+            Err(error) => judge(&error),
+        }
+    }
+}
+
+/// The status of an answer that was an error.
+fn status(error: &OciDistributionError) -> Option<u16> {
+    use OciDistributionError as E;
+    match error {
+        E::UnauthorizedError { .. } => Some(401),
+        E::ServerError { code, .. } => Some(*code),
+        E::RequestError(error) => error.status().map(|status| status.as_u16()),
+        _ => None,
+    }
+}
+
+fn judge(error: &OciDistributionError) -> Refusal {
+    use OciDistributionError as E;
+    let of_status = |code: u16| match code {
+        429 => RefusalKind::Busy,
+        404 => RefusalKind::NotFound,
+        408 | 500.. if code != 501 => RefusalKind::Transient,
+        _ => RefusalKind::Lasting,
+    };
+    let (kind, reason) = match error {
+        _ if status(error) == Some(401) => {
+            (RefusalKind::Lasting, "it wants a user name and password (401)".to_owned())
+        }
+        E::RequestError(error) if let Some(status) = error.status() => {
+            (of_status(status.as_u16()), format!("it answers {}", status.as_u16()))
+        }
+        E::RequestError(error) => {
+            let reason = client::reason(error);
+            let lasting = reason.contains("certificate") || error.is_builder();
+            (if lasting { RefusalKind::Lasting } else { RefusalKind::Transient }, reason)
+        }
+        E::IoError(error) => (RefusalKind::Transient, error.to_string()),
+        E::DigestError(error) => (RefusalKind::Transient, error.to_string()),
+        E::ServerError { code, message, .. } => {
+            (of_status(*code), format!("it answers {code}{}", said(message)))
+        }
+        // No status comes with it: a wrong password looks like a service that has failed.
+        E::AuthenticationFailure(_) => (
+            RefusalKind::Transient,
+            "it gives no token: the user name or the password is wrong, or its service has failed".to_owned(),
+        ),
+        E::ImageManifestNotFoundError(_) => (RefusalKind::NotFound, "it does not have it".to_owned()),
+        E::RegistryError { envelope, .. } => {
+            let kind = envelope.errors.first().map_or(RefusalKind::Lasting, |error| match error.code {
+                OciErrorCode::ManifestUnknown
+                | OciErrorCode::NameUnknown
+                | OciErrorCode::NotFound
+                | OciErrorCode::BlobUnknown => RefusalKind::NotFound,
+                OciErrorCode::Toomanyrequests => RefusalKind::Busy,
+                _ => RefusalKind::Lasting,
+            });
+            (kind, format!("it says: {}", words(envelope)))
+        }
+        other => (RefusalKind::Lasting, other.to_string()),
+    };
+    Refusal { reason, kind }
+}
+
+/// What a registry says about its refusal, where it says it as the distribution-spec asks for.
+fn said(message: &str) -> String {
+    let envelope = serde_json::from_str::<OciEnvelope>(message);
+    envelope.map_or_else(|_| String::new(), |envelope| format!(": {}", words(&envelope)))
+}
+
+fn words(envelope: &OciEnvelope) -> String {
+    let words: Vec<_> = envelope.errors.iter().map(|error| error.message.as_str()).collect();
+    words.join("; ").replace(char::is_control, "?")
+}
+
+/// How long to wait before a try, and how often: what may pass is tried for half a minute, a registry that wants to be left
+/// alone for some minutes.
+pub(super) fn wait(kind: RefusalKind, failed: u32, first: Duration) -> Option<Duration> {
+    let (tries, longest) = match kind {
+        RefusalKind::Transient => (5, 15),
+        RefusalKind::Busy => (12, 60),
+        RefusalKind::NotFound | RefusalKind::Lasting => return None,
+    };
+    let wait = first * 2_u32.saturating_pow(failed - 1);
+    (failed < tries).then(|| wait.min(first * longest))
+}

@@ -1,0 +1,4 @@
+//! Pushes into a registry in the process of the test.
+
+mod hub;
+mod pushes;

@@ -1,0 +1,50 @@
+//! From text to [`Manifest`].
+
+use crate::findings::{At, Findings};
+use crate::{ConfigErrors, Diagnostic, Manifest, normalise, reader, schema, v1alpha2, yaml};
+
+/// Reads the file of a Manifest, with what the user should know about it. `file_name` only appears in messages.
+pub fn load_manifest(file_name: &str, text: &str) -> Result<(Manifest, Vec<Diagnostic>), ConfigErrors> {
+    let mut out = Findings::new(file_name, text);
+    let parsed = yaml::parse(text);
+    for error in &parsed.errors {
+        out.structure_error(error.span, error.message.as_str(), error.hint);
+    }
+    let mut manifest = None;
+    for document in parsed.documents.iter().filter(|document| !document.root.is_null()) {
+        let root = &document.root;
+        let kind = root.get("kind").and_then(|kind| Some((kind.span, kind.text()?)));
+        match kind {
+            Some((_, "Manifest")) if manifest.is_none() => manifest = Some(root),
+            Some((at, "Manifest")) => {
+                out.structure_error(at, "the file has two Manifests", "put each into a file of its own");
+            }
+            Some((at, "Cluster")) => {
+                let hint = "`kk create manifest -f FILE` writes the Manifest of a cluster";
+                out.structure_error(at, "this is a Cluster, not a Manifest", hint);
+            }
+            Some((at, other)) => {
+                let message = format!("documents of kind `{other}` are not known here");
+                out.structure_error(at, message, "give a file that holds a Manifest");
+            }
+            None => out.structure_error(root.span, "this document has no kind", begin()),
+        }
+    }
+    let Some(root) = manifest else {
+        out.missing(At::nowhere(), format!("{file_name} has no Manifest"), begin());
+        return Err(out.finish().expect_err("an error was added or found before"));
+    };
+    let json = reader::read(root, &schema::of::<v1alpha2::Manifest>(), &mut out);
+    let document = serde_json::from_value(json).unwrap_or_else(|error| {
+        // Types and schema come from one source, so this is no mistake of the user's.
+        let message = format!("the document cannot be read: {error}");
+        out.structure_error(root.span, message, "this is a mistake in kk; please report it");
+        v1alpha2::Manifest::default()
+    });
+    let manifest = normalise::manifest(document, At::root(root), &mut out);
+    Ok((manifest, out.finish()?))
+}
+
+fn begin() -> String {
+    format!("begin it with `apiVersion: {}` and `kind: Manifest`", v1alpha2::API_VERSION)
+}

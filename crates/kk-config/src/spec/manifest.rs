@@ -1,0 +1,107 @@
+//! What an offline bundle is to hold, and the file that says so.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::{Arch, Download, ImageName, Registry};
+use crate::KubeVersion;
+use crate::v1alpha2::API_VERSION;
+
+/// What an offline bundle is to hold.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Manifest {
+    /// `metadata.name`; may be empty.
+    pub name: String,
+    /// Architectures of the hosts; never empty.
+    pub arches: BTreeSet<Arch>,
+    /// Versions of Kubernetes.
+    pub kubernetes: BTreeSet<KubeVersion>,
+    /// Versions of other programs, without a leading v, by key of [`crate::Components`].
+    pub components: BTreeMap<&'static str, BTreeSet<String>>,
+    /// Images by their upstream names.
+    pub images: BTreeSet<ImageName>,
+    /// How registries are reached.
+    pub registry: Registry,
+    /// Where programs come from.
+    pub download: Download,
+}
+
+impl Manifest {
+    /// Adds all that another one holds.
+    pub fn add(&mut self, other: Self) {
+        self.arches.extend(other.arches);
+        self.kubernetes.extend(other.kubernetes);
+        for (component, versions) in other.components {
+            self.components.entry(component).or_default().extend(versions);
+        }
+        self.images.extend(other.images);
+    }
+
+    /// The file that says so. It holds no password: the person adds those that are needed.
+    pub fn text(&self) -> String {
+        let mut text = format!(
+            "apiVersion: {API_VERSION}\nkind: Manifest\nmetadata:\n  name: {}\nspec:\n  arches: [{}]\n  \
+             kubernetesDistributions:\n",
+            self.name,
+            self.arches.iter().map(|arch| arch.as_str()).collect::<Vec<_>>().join(", "),
+        );
+        for version in &self.kubernetes {
+            let _ = writeln!(text, "  - {{type: kubernetes, version: {version}}}");
+        }
+        text += "  components:\n";
+        for (component, versions) in &self.components {
+            if *component == "containerd" {
+                text += "    containerRuntimes:\n";
+                for version in versions {
+                    let _ = writeln!(text, "    - {{type: containerd, version: {}}}", json!(version));
+                }
+            } else {
+                let _ = writeln!(text, "    {component}: {{versions: {}}}", json!(versions));
+            }
+        }
+        text += "  images:\n";
+        for image in &self.images {
+            let _ = writeln!(text, "  - {image}");
+        }
+        for (key, value) in [("registry", self.registry_value()), ("download", self.download_value())] {
+            // JSON is YAML.
+            if value.as_object().is_some_and(|fields| !fields.is_empty()) {
+                let _ = writeln!(text, "  {key}: {value}");
+            }
+        }
+        text
+    }
+
+    fn registry_value(&self) -> Value {
+        let mut registry = serde_json::Map::new();
+        let mut put = |key: &str, value: Value, empty: bool| {
+            if !empty {
+                registry.insert(key.to_owned(), value);
+            }
+        };
+        let of = &self.registry;
+        put("registryMirrors", json!(of.registry_mirrors), of.registry_mirrors.is_empty());
+        put("insecureRegistries", json!(of.insecure_registries), of.insecure_registries.is_empty());
+        let mirrors = of.remote_mirrors.iter().map(|(host, urls)| (host.clone(), json!({"endpoint": urls})));
+        put("remoteMirrors", mirrors.collect(), of.remote_mirrors.is_empty());
+        let auths = of.auths.iter().map(|(host, auth)| {
+            let mut value = json!({"skipTLSVerify": auth.skip_tls_verify, "plainHTTP": auth.plain_http});
+            if let Some(path) = &auth.certs_path {
+                value["certsPath"] = json!(path);
+            }
+            (host.clone(), value)
+        });
+        put("auths", auths.collect(), of.auths.is_empty());
+        Value::Object(registry)
+    }
+
+    fn download_value(&self) -> Value {
+        let Download { mirror, ca_file, catalogue } = &self.download;
+        let fields = [("mirror", mirror), ("caFile", ca_file), ("catalogue", catalogue)];
+        let given =
+            fields.into_iter().filter_map(|(key, value)| Some((key.to_owned(), json!(value.as_ref()?))));
+        Value::Object(given.collect())
+    }
+}
