@@ -6,12 +6,14 @@ use std::{
     sync::Arc,
 };
 
-use kk_artifact::{Artifact, Catalogue, Checksum, Component, LocalFile, Store, StoreSettings, Versions};
-use kk_config::{Arch, Components, Spec};
+use kk_artifact::{
+    Artifact, Catalogue, Checksum, Component, LocalFile, Store, StoreSettings, Versions, bundle::Bundle,
+};
+use kk_config::{Arch, Components, KubeVersion, Spec};
 
 use kk_engine::{Finding, Severity};
 
-use crate::BuildError;
+use crate::{BuildError, offline};
 
 /// Programs by component and architecture. The files are known only when they were fetched by an earlier run.
 pub(crate) type Programs = BTreeMap<(Component, Arch), (Artifact, Option<Vec<LocalFile>>)>;
@@ -20,16 +22,43 @@ pub(crate) type Programs = BTreeMap<(Component, Arch), (Artifact, Option<Vec<Loc
 pub(crate) struct Artifacts {
     pub versions: Versions,
     pub store: Arc<Store>,
+    /// What the built-in catalogue and the user's know.
+    known: Catalogue,
+    /// With the bundle's sums.
     catalogue: Catalogue,
+    bundle: Option<Arc<Bundle>>,
 }
 
 impl Artifacts {
     /// Reads the catalogue that the file names, and opens the store. No network.
-    pub(crate) fn open(spec: &Spec, workdir: &std::path::Path) -> Result<Self, BuildError> {
-        let versions = versions(spec, &spec.components)?;
+    pub(crate) fn open(
+        spec: &Spec,
+        workdir: &std::path::Path,
+        bundle: Option<Arc<Bundle>>,
+    ) -> Result<Self, BuildError> {
         let mut store = StoreSettings::new(workdir);
         store.ca_file = spec.download.ca_file.as_ref().map(PathBuf::from);
-        Ok(Self { versions, catalogue: catalogue(spec)?, store: Arc::new(Store::new(store)?) })
+        store.offline = bundle.is_some();
+        let known = catalogue(spec)?;
+        let versions = choose(spec, &spec.components, bundle.as_deref(), &known)?;
+        let catalogue = match &bundle {
+            Some(bundle) => bundle.catalogue(known.clone())?,
+            None => known.clone(),
+        };
+        Ok(Self { versions, known, catalogue, store: Arc::new(Store::new(store)?), bundle })
+    }
+
+    /// The versions of a cluster with these pins: the bundle's, if there is one, come behind them.
+    pub(crate) fn choose(&self, spec: &Spec, pinned: &Components) -> Result<Versions, BuildError> {
+        choose(spec, pinned, self.bundle.as_deref(), &self.known)
+    }
+
+    /// Takes what the bundle holds into the store; gives the number of bytes that were not there.
+    pub(crate) async fn import(&self) -> Result<u64, BuildError> {
+        match &self.bundle {
+            Some(bundle) => Ok(bundle.import(&self.catalogue, &self.store).await?),
+            None => Ok(0),
+        }
     }
 
     /// The artifacts of these components, with those files that are here already.
@@ -49,8 +78,17 @@ impl Artifacts {
         Ok(programs)
     }
 
+    /// The versions of Kubernetes whose programs are known.
+    pub(crate) fn kubernetes_versions(&self) -> Vec<KubeVersion> {
+        let known = self.catalogue.versions(Component::Kubelet, Arch::Amd64);
+        known.filter_map(|version| version.to_string().parse().ok()).collect()
+    }
+
     /// What cannot be downloaded is known before the first change.
     pub(crate) async fn unreachable(&self, programs: &Programs) -> Vec<Finding> {
+        if self.bundle.is_some() {
+            return Vec::new();
+        }
         let missing: Vec<Artifact> = programs
             .values()
             .filter(|(_, files)| files.is_none())
@@ -65,9 +103,37 @@ impl Artifacts {
         };
         errors.iter().map(finding).collect()
     }
+
+    /// Programs that are verified by a sum that came with them, because no catalogue knows their version.
+    pub(crate) fn notes(&self, programs: &Programs) -> Vec<String> {
+        let note = |artifact: &Artifact| match &artifact.checksum {
+            Checksum::Published(address) => Some(format!(
+                "{artifact}: no catalogue knows its sum; the one published at {address} is used"
+            )),
+            Checksum::Known(_) if self.known.knows(artifact.component, &artifact.version, artifact.arch) => {
+                None
+            }
+            Checksum::Known(_) => {
+                Some(format!("{artifact}: no catalogue knows its sum; the one in the bundle is used"))
+            }
+        };
+        programs.values().filter_map(|(artifact, _)| note(artifact)).collect()
+    }
 }
 
-/// The versions of a cluster with these pins.
+fn choose(
+    spec: &Spec,
+    pinned: &Components,
+    bundle: Option<&Bundle>,
+    known: &Catalogue,
+) -> Result<Versions, BuildError> {
+    match bundle {
+        Some(bundle) => offline::choose(spec, pinned, bundle, known),
+        None => versions(spec, pinned),
+    }
+}
+
+/// The versions of a cluster with these pins, and the defaults.
 pub(crate) fn versions(spec: &Spec, pinned: &Components) -> Result<Versions, BuildError> {
     Versions::for_kubernetes(spec.kubernetes.version, pinned).ok_or_else(|| {
         BuildError::config(
@@ -92,17 +158,4 @@ fn catalogue(spec: &Spec) -> Result<Catalogue, BuildError> {
         Some(mirror) => Ok(catalogue.with_mirror(mirror)?),
         None => Ok(catalogue),
     }
-}
-
-/// Programs that are verified by a sum that is published with the file, because no catalogue knows their version.
-pub(crate) fn published(programs: &Programs) -> Vec<String> {
-    programs
-        .values()
-        .filter_map(|(artifact, _)| match &artifact.checksum {
-            Checksum::Published(address) => Some(format!(
-                "{artifact}: no catalogue knows its sum; the one published at {address} is used"
-            )),
-            Checksum::Known(_) => None,
-        })
-        .collect()
 }

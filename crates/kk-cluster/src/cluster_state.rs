@@ -81,8 +81,9 @@ const KUBELET_CONFIGURATION: &str = "kube-system/kubelet-config";
 const CLUSTER_INFO: &str = "kube-public/cluster-info";
 
 /// A template for kubectl: the line of an object, its key and what changes with each edit. Of workloads that is the
-/// template of their pods: the number of replicas may be an autoscaler's, and their status changes all the time.
-pub(crate) const VERSION: &str = r#"{{.apiVersion}} {{.kind}} {{with .metadata.namespace}}{{.}}{{end}}/{{.metadata.name}}{{"\t"}}{{.metadata.uid}} {{if or (eq .kind "Deployment") (eq .kind "DaemonSet")}}{{printf "%q" .spec.template}}{{else}}{{.metadata.resourceVersion}}{{end}}"#;
+/// template of their pods: the number of replicas may be an autoscaler's, and their status changes all the time. The status of
+/// a `ClusterConfiguration` does so, too.
+pub(crate) const VERSION: &str = r#"{{.apiVersion}} {{.kind}} {{with .metadata.namespace}}{{.}}{{end}}/{{.metadata.name}}{{"\t"}}{{.metadata.uid}} {{if or (eq .kind "Deployment") (eq .kind "DaemonSet")}}{{printf "%q" .spec.template}}{{else if eq .kind "ClusterConfiguration"}}{{.metadata.generation}}{{else}}{{.metadata.resourceVersion}}{{end}}"#;
 
 /// Objects as `kubectl get -f` takes them.
 pub(crate) fn object_list<'a>(objects: impl IntoIterator<Item = &'a Object>) -> String {

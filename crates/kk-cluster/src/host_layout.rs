@@ -24,6 +24,12 @@ pub(crate) const NOTES: &str = "/etc/kubernetes/kubekey";
 /// A join of this node has begun, and has not been seen through to its end.
 pub(crate) const JOINING: &str = "/etc/kubernetes/kubekey/joining";
 
+/// The node was cordoned for its turn in an upgrade, and the turn has not ended.
+pub(crate) const UPGRADING: &str = "/etc/kubernetes/kubekey/upgrading";
+
+/// A restore of etcd has begun on this host, and has not ended.
+pub(crate) const RESTORING: &str = "/etc/etcd-restoring";
+
 /// What a script needs to speak to the API as the administrator. kubectl's cache goes with the script's directory.
 pub(crate) const KUBECTL: &str = "export KUBECONFIG=/etc/kubernetes/admin.conf KUBECACHEDIR=$PWD/cache\n";
 

@@ -1,51 +1,51 @@
 //! The images of a cluster under the names by which its hosts pull them.
 
 use kk_artifact::{Component, Image, Versions};
-use kk_config::Spec;
+use kk_config::{ImageName, Registry, Spec};
 
 /// Images by upstream name, or by their name in the user's private registry.
 pub(crate) struct Images {
-    private: Option<String>,
-    namespace: Option<String>,
+    registry: Registry,
     versions: Versions,
 }
 
 impl Images {
     /// The images of these versions.
     pub(crate) fn new(spec: &Spec, versions: &Versions) -> Self {
-        Self {
-            private: spec.registry.private_registry.clone(),
-            namespace: spec.registry.namespace_override.clone(),
-            versions: versions.clone(),
-        }
+        Self { registry: spec.registry.clone(), versions: versions.clone() }
     }
 
     /// What stands before the last part of a name without a namespace: `registry.k8s.io`, or
     /// `private[/namespace]`.
     pub(crate) fn repository(&self, upstream: &str) -> String {
-        match (&self.private, &self.namespace) {
+        match (&self.registry.private_registry, &self.registry.namespace_override) {
             (None, _) => upstream.to_owned(),
             (Some(private), None) => private.clone(),
             (Some(private), Some(namespace)) => format!("{private}/{namespace}"),
         }
     }
 
-    /// The full name of an image. In a private registry the namespace stays unless it is overridden.
+    /// The full name of an image as hosts know it.
     fn name(&self, image: &Image) -> String {
-        if self.private.is_none() {
-            return image.to_string();
-        }
-        let path = match (&self.namespace, image.path.rsplit_once('/')) {
-            (Some(_), Some((_, last))) => last,
-            _ => image.path,
-        };
-        format!("{}/{path}:{}", self.repository(image.registry), image.tag)
+        let upstream = full_name(image);
+        self.registry.private_name(&upstream).unwrap_or(upstream).to_string()
+    }
+
+    /// The upstream name of one of these images.
+    pub(crate) fn upstream(&self, name: &str) -> Option<ImageName> {
+        let images = Component::all().filter_map(|component| self.versions.image(component));
+        let image = images.into_iter().find(|image| self.name(image) == name)?;
+        Some(full_name(&image))
     }
 
     /// The image of a component, which must be one.
     pub(crate) fn of(&self, component: Component) -> String {
         self.name(&self.versions.image(component).expect("capabilities ask for images only"))
     }
+}
+
+fn full_name(image: &Image) -> ImageName {
+    image.to_string().parse().expect("the table has full names, which a test checks")
 }
 
 #[cfg(test)]
@@ -71,11 +71,17 @@ mod tests {
             (None, Some("x"), "registry.k8s.io/coredns/coredns:", "registry.k8s.io/kube-apiserver:"),
             (Some("hub:5000"), None, "hub:5000/coredns/coredns:", "hub:5000/kube-apiserver:"),
             (Some("hub:5000"), Some("x"), "hub:5000/x/coredns:", "hub:5000/x/kube-apiserver:"),
+            (Some("hub/a/b"), None, "hub/a/b/coredns/coredns:", "hub/a/b/kube-apiserver:"),
+            (Some("hub/a/b"), Some("x/y"), "hub/a/b/x/y/coredns:", "hub/a/b/x/y/kube-apiserver:"),
         ] {
             let images = images(private, namespace);
             for (component, start) in [(Component::Coredns, coredns), (Component::KubeApiserver, apiserver)] {
                 assert!(images.of(component).starts_with(start), "{}", images.of(component));
             }
+            let upstream = images.versions.image(Component::Coredns).unwrap().to_string();
+            let name = images.of(Component::Coredns);
+            assert_eq!(images.upstream(&name).map(|image| image.to_string()), Some(upstream));
+            assert_eq!(images.upstream("docker.io/library/nginx:1"), None);
         }
     }
 }

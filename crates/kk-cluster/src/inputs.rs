@@ -9,13 +9,16 @@ use std::{
     time::Duration,
 };
 
-use kk_artifact::{Component, Store, Versions};
+use kk_artifact::{Component, Store, Versions, bundle::Bundle};
 use kk_config::{Arch, Host, Role, Spec};
 use kk_engine::{Facts, Failure};
 
 use crate::{
     artifacts::Programs,
-    capabilities::kubelet::{BEGAN, CGROUP_DRIVER, CREDENTIALS},
+    capabilities::{
+        kubelet::{BEGAN, CGROUP_DRIVER, CREDENTIALS},
+        kubesphere::Installer,
+    },
     cluster_state::{ClusterState, INITIALISED},
     host_layout::{CLUSTER_CA, KUBELET_CONF},
     images::Images,
@@ -30,8 +33,19 @@ use crate::{
 pub struct Options {
     /// Leave the pulling of images to kubeadm and the kubelet.
     pub skip_pull_images: bool,
+    /// Programs and images come from here, and nothing is downloaded.
+    pub bundle: Option<Arc<Bundle>>,
     /// A delete also removes the container runtime and its data.
     pub remove_runtime: bool,
+}
+
+/// How the pods of a node move to others.
+#[derive(Clone, Debug)]
+pub struct Drain {
+    /// Delete pods that nobody starts again, and do not let budgets keep a node for longer than `timeout`.
+    pub force: bool,
+    /// How long pods may take to move.
+    pub timeout: Duration,
 }
 
 /// Hosts that leave a cluster which goes on without them.
@@ -39,12 +53,10 @@ pub struct Options {
 pub struct Leaving {
     /// Their names.
     pub names: BTreeSet<String>,
-    /// Delete pods that nobody starts again, and do not let budgets keep a node for longer than `drain_timeout`.
-    pub force: bool,
+    /// How their pods move.
+    pub drain: Drain,
     /// They are gone for good: nothing is asked of them.
     pub gone: bool,
-    /// How long pods may take to move.
-    pub drain_timeout: Duration,
 }
 
 impl Leaving {
@@ -128,6 +140,8 @@ pub(crate) struct Inputs<'a> {
     pub changes: Option<&'static str>,
     /// Certificates that are made anew although nothing is wrong with them, by name.
     pub renew: BTreeSet<String>,
+    /// Where ks-installer comes from.
+    pub installer: Installer,
     /// By which nodes join in this run.
     pub token: Token,
     /// The id of this run's owner, by which hosts are locked.

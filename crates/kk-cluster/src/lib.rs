@@ -17,6 +17,7 @@ mod host_layout;
 mod images;
 mod inputs;
 mod kubeadm;
+mod offline;
 mod owner;
 mod pipelines;
 mod pki;
@@ -34,8 +35,11 @@ mod testing;
 mod yaml;
 
 pub use capabilities::control_plane::RENEWABLE;
+pub use capabilities::{etcd::member_status::MemberDetail, etcd_restore::Snapshot};
 pub use error::BuildError;
-pub use inputs::{Leaving, Options, Probed};
-pub use session::{Certificates, Create, Delete, Session, Settings};
-pub use status::{CertificateStatus, MemberStatus, NodeState, NodeStatus, Status};
+pub use inputs::{Drain, Leaving, Options, Probed};
+pub use session::{Backup, Certificates, Create, Delete, Fetch, Hops, Session, Settings};
+pub use status::{
+    CertificateStatus, ComponentStatus, KubeSphereStatus, MemberStatus, NodeState, NodeStatus, Status,
+};
 pub use templates::{TemplateError, Templates};

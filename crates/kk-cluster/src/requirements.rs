@@ -7,8 +7,28 @@ use kk_artifact::Component;
 use kk_config::Host;
 use kk_engine::{Entry, Question, question};
 
-/// The images of a node by name, as its runtime lists them.
-pub(crate) const IMAGES: Question<Vec<String>> = Question::new("images", ":", question::lines);
+/// The images of a node, as its runtime lists them.
+pub(crate) const IMAGES: Question<Vec<ListedImage>> = Question::new("images", ":", listed_images);
+
+/// An image as the runtime of a node lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ListedImage {
+    /// Its full name, or the digest of its configuration, by which containerd lists each image once more.
+    pub name: String,
+    /// The digest of the document that it names. Asked only where a bundle says what that has to be.
+    pub digest: Option<String>,
+}
+
+/// A line for each image: its name, and its digest where that was asked.
+fn listed_images(printed: &str) -> Option<Vec<ListedImage>> {
+    let lines = question::lines(printed)?;
+    let image = |line: &String| {
+        let mut words = line.split_whitespace().map(str::to_owned);
+        let image = ListedImage { name: words.next()?, digest: words.next() };
+        words.next().is_none().then_some(image)
+    };
+    lines.iter().map(image).collect()
+}
 
 /// By when a program must be on a host. Uploads travel in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,6 +50,8 @@ pub(crate) enum ImageStage {
     Node,
     /// It may run on any node once the nodes are there.
     Addon,
+    /// The cluster itself does not need it: a bundle carries it for its user.
+    Own,
 }
 
 /// A transport protocol.

@@ -4,6 +4,8 @@ use kk_artifact::{Component, LocalFile};
 use kk_config::{Arch, Secret};
 use kk_engine::{Slot, SlotKey};
 
+use crate::capabilities::etcd_backup::Taken;
+
 fn cluster(name: &str) -> SlotKey {
     Slot::<()>::new(name).key()
 }
@@ -15,6 +17,36 @@ fn host(name: &str, host: &str) -> SlotKey {
 /// The verified files of a component for an architecture, on this machine.
 pub(crate) fn fetched_slot(component: Component, arch: Arch) -> Slot<Vec<LocalFile>> {
     Slot::new(&format!("program {} {}", component.name(), arch.as_str()))
+}
+
+/// A snapshot of etcd that was just taken.
+pub(crate) fn snapshot_slot() -> Slot<Taken> {
+    Slot::new("snapshot")
+}
+
+/// The snapshot for a restore is on the host of a member.
+pub(crate) fn snapshot_sent_slot(name: &str) -> SlotKey {
+    host("snapshot_sent", name)
+}
+
+/// For a restore: nothing answers from the state of before.
+pub(crate) fn api_server_stopped_slot(name: &str) -> SlotKey {
+    host("api_server_stopped", name)
+}
+
+/// For a restore.
+pub(crate) fn member_stopped_slot(name: &str) -> SlotKey {
+    host("member_stopped", name)
+}
+
+/// The member has the data of the snapshot.
+pub(crate) fn member_restored_slot(name: &str) -> SlotKey {
+    host("member_restored", name)
+}
+
+/// After a restore.
+pub(crate) fn api_server_started_slot(name: &str) -> SlotKey {
+    host("api_server_started", name)
 }
 
 /// What a joining node needs to trust the cluster: the PEM text of its CA.
@@ -114,7 +146,17 @@ pub(crate) fn kubelet_works_slot(name: &str) -> SlotKey {
     host("kubelet_works", name)
 }
 
-/// A node that leaves has no pods any more that could move.
+/// The turn of a node in an upgrade is marked on its host.
+pub(crate) fn turn_begun_slot(name: &str) -> SlotKey {
+    host("turn_begun", name)
+}
+
+/// The node takes pods again.
+pub(crate) fn turn_ended_slot(name: &str) -> SlotKey {
+    host("turn_ended", name)
+}
+
+/// A node that leaves or is upgraded has no pods any more that could move.
 pub(crate) fn drained_slot(name: &str) -> SlotKey {
     host("drained", name)
 }
@@ -152,6 +194,21 @@ pub(crate) fn range_forgotten_slot(name: &str) -> SlotKey {
 /// All manifests are applied.
 pub(crate) fn manifests_applied_slot() -> SlotKey {
     cluster("manifests_applied")
+}
+
+/// The image of ks-installer from this machine is on the host.
+pub(crate) fn installer_image_slot(name: &str) -> SlotKey {
+    host("installer_image", name)
+}
+
+/// What ks-installer shall do is in the API.
+pub(crate) fn installer_applied_slot() -> SlotKey {
+    cluster("installer_applied")
+}
+
+/// All components of KubeSphere are ready.
+pub(crate) fn kubesphere_ready_slot() -> SlotKey {
+    cluster("kubesphere_ready")
 }
 
 /// Where pods answer: lines of what answers, a tab, and a URL.

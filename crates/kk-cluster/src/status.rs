@@ -7,7 +7,7 @@ use serde::Serialize;
 use time::OffsetDateTime;
 
 use crate::{
-    capabilities::etcd,
+    capabilities::{etcd, kubesphere},
     certificates::{self, Age, Validity},
     inputs::Inputs,
     pki::{ETCD_CLIENT, ETCD_MEMBER},
@@ -26,6 +26,8 @@ pub struct Status {
     pub etcd: Vec<MemberStatus>,
     /// What ends, soonest first.
     pub certificates: Vec<CertificateStatus>,
+    /// What its installer says of KubeSphere, where the file asks for it.
+    pub kubesphere: Option<KubeSphereStatus>,
     /// Problems and warnings that a create would show.
     pub findings: Vec<Finding>,
     /// What a create would do, without looks that change nothing.
@@ -87,6 +89,28 @@ pub struct CertificateStatus {
     pub due: bool,
 }
 
+/// KubeSphere by the word of its installer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct KubeSphereStatus {
+    /// `Ready`, `Installing`, `Failed`, …; `Missing` where it was not deployed, `Unknown` without an answer.
+    pub phase: String,
+    /// Its version, once all is ready.
+    pub version: Option<String>,
+    /// Its components by name.
+    pub components: Vec<ComponentStatus>,
+}
+
+/// A component of KubeSphere.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ComponentStatus {
+    /// Its name.
+    pub name: String,
+    /// `Ready`, `Failed`, `Installing`, …
+    pub phase: String,
+    /// Why it waits or fails; may be empty.
+    pub message: String,
+}
+
 impl Status {
     /// Whether nothing has to be done about it: for monitoring.
     pub fn is_well(&self) -> bool {
@@ -95,6 +119,7 @@ impl Status {
             && self.etcd.iter().all(|member| member.healthy == Some(true))
             && self.certificates.iter().all(|certificate| certificate.days.is_some_and(|days| days >= 0))
             && self.findings.iter().all(|finding| finding.severity != Severity::Error)
+            && self.kubesphere.iter().all(|kubesphere| kubesphere.phase == "Ready")
             && self.drift.is_empty()
     }
 }
@@ -107,6 +132,7 @@ pub(crate) fn of(inputs: &Inputs, findings: Vec<Finding>, drift: Vec<PlannedTask
         nodes: inputs.spec.nodes().into_iter().map(|host| node(inputs, host)).collect(),
         etcd: inputs.spec.etcd_hosts().into_iter().map(|host| member(inputs, host)).collect(),
         certificates: certificates(inputs),
+        kubesphere: kubesphere::status(inputs),
         findings: findings.into_iter().filter(|finding| finding.severity != Severity::Adapted).collect(),
         drift,
     }

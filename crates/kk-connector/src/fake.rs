@@ -211,16 +211,15 @@ impl Connection for FakeHost {
         Ok(outcome)
     }
 
-    async fn download(&self, path: &str, limit: u64) -> Result<Vec<u8>, Error> {
+    async fn read_part(&self, path: &str, offset: u64, most: u64) -> Result<Vec<u8>, Error> {
         self.counters.attempt();
         let failed = |reason: String| Error::Read { host: self.name.clone(), path: path.to_owned(), reason };
         let content = self.record().files.get(path).map(|file| file.content.clone());
         let content = content.ok_or_else(|| failed("no such file".into()))?;
-        if content.len() as u64 > limit {
-            return Err(failed(format!("it is larger than {limit} bytes")));
-        }
-        self.counters.moved(0, content.len() as u64);
-        Ok(content)
+        let rest = content.get(usize::try_from(offset).unwrap_or(usize::MAX)..).unwrap_or_default();
+        let part = &rest[..rest.len().min(usize::try_from(most).unwrap_or(usize::MAX))];
+        self.counters.moved(0, part.len() as u64);
+        Ok(part.to_vec())
     }
 
     fn stats(&self) -> Stats {

@@ -44,7 +44,17 @@ pub trait Connection: Send + Sync {
     async fn upload(&self, upload: Upload) -> Result<UploadOutcome, Error>;
 
     /// Reads a file of the host as root. A file over `limit` bytes is an error.
-    async fn download(&self, path: &str, limit: u64) -> Result<Vec<u8>, Error>;
+    async fn download(&self, path: &str, limit: u64) -> Result<Vec<u8>, Error> {
+        let bytes = self.read_part(path, 0, limit.saturating_add(1)).await?;
+        if bytes.len() as u64 > limit {
+            let reason = format!("it is larger than {limit} bytes");
+            return Err(Error::Read { host: self.host().to_owned(), path: path.to_owned(), reason });
+        }
+        Ok(bytes)
+    }
+
+    /// Reads at most `most` bytes of a file of the host as root, from `offset` on. Fewer bytes: the file ends there.
+    async fn read_part(&self, path: &str, offset: u64, most: u64) -> Result<Vec<u8>, Error>;
 
     /// What this connection has cost until now.
     fn stats(&self) -> Stats;

@@ -48,7 +48,8 @@ impl Turn {
 
 impl Most {
     /// The limit for this number of hosts.
-    pub(crate) fn of(self, hosts: usize) -> usize {
+    #[must_use]
+    pub fn of(self, hosts: usize) -> usize {
         match self {
             Self::Hosts(most) => most.max(1),
             Self::Percent(percent) => (hosts * usize::from(percent) / 100).max(1),

@@ -46,6 +46,8 @@ pub enum Error {
         /// Whether hosts were changed before.
         changed: bool,
     },
+    /// Parts of a bundle cannot be had, or a bundle cannot be used.
+    Parts(Vec<Part>),
     /// Anything else: files of this machine, defects of this program.
     Other {
         /// What could not be done, fit for "failed to …".
@@ -55,6 +57,15 @@ pub enum Error {
         /// What to do.
         hint: Option<String>,
     },
+}
+
+/// What is wrong with a part of a bundle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// What is wrong.
+    pub message: String,
+    /// What to do.
+    pub hint: Option<String>,
 }
 
 /// What failed on a host.
@@ -100,7 +111,7 @@ impl Error {
             Self::Connection(_) => ExitStatus::Connection,
             Self::Precheck { .. } | Self::Refused { .. } => ExitStatus::Precheck,
             Self::Left(_) => ExitStatus::Partly,
-            Self::Tasks(_) | Self::Other { .. } => ExitStatus::Failed,
+            Self::Tasks(_) | Self::Parts(_) | Self::Other { .. } => ExitStatus::Failed,
             Self::Cancelled { .. } => ExitStatus::Cancelled,
         }
     }
@@ -131,6 +142,9 @@ impl Error {
             }
             Self::Precheck { errors } => {
                 vec![problem(format!("{} must be solved first", text::count(*errors, "problem")), None)]
+            }
+            Self::Parts(parts) => {
+                parts.iter().map(|part| problem(part.message.clone(), part.hint.clone())).collect()
             }
             Self::Refused { message, hint } => vec![problem(message.clone(), hint.clone())],
             Self::Cancelled { changed: true } => vec![problem("cancelled".into(), None)],

@@ -146,7 +146,7 @@ fn values_that_make_no_sense_are_usage_errors() {
         &["--host-key-checking", "maybe"],
         &["--output", "xml"],
         &["--container-manager", "docker"],
-        &["--artifact", "x.tar.gz"],
+        &["--artifact", "x.tar.gz", "--skip-pull-images"],
         &["--templates", "/nowhere"],
     ];
     for case in cases {

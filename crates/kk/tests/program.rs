@@ -262,13 +262,10 @@ fn the_name_of_this_machine_in_events_can_name_no_host() {
 #[test]
 fn what_only_kubekey_has_is_not_there_yet() {
     let cases = [
-        ("upgrade -f c.yaml --with-kubernetes v1.37.1", "`kk upgrade` of KubeKey is not there yet"),
-        ("artifact export -m manifest.yaml", "`kk artifact`"),
-        ("create manifest", "`kk create manifest`"),
         ("init os -f c.yaml", "`kk init`"),
         ("alpha create phase os", "`kk alpha`"),
-        ("create cluster --with-kubesphere v3.4.1", "`--with-kubesphere`"),
-        ("create cluster -f c.yaml -a x.tar.gz --with-packages", "`-a`"),
+        ("create cluster --with-local-storage", "`--with-local-storage`"),
+        ("create cluster -f c.yaml -a x.tar.gz --with-packages", "`--with-packages`"),
         ("create config --from-cluster", "`--from-cluster`"),
         ("delete cluster --with-kubernetes v1.36.4", "`--with-kubernetes`"),
     ];
@@ -288,4 +285,57 @@ fn a_full_disk_is_an_error() {
     let output = Command::new(env!("CARGO_BIN_EXE_kk")).arg("version").stdout(full).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("failed to write to standard output"));
+}
+
+#[test]
+fn a_manifest_has_what_several_versions_need() {
+    let directory = tempdir().unwrap();
+    let versions = "v1.34.0,v1.36.4";
+    let output = kk(directory.path(), &["create", "manifest", "--with-kubernetes", versions, "-o", "-"]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_snapshot!(String::from_utf8(output.stdout).unwrap());
+    let written = kk(directory.path(), &["create", "manifest", "--with-kubernetes", "v1.36.4"]);
+    assert_eq!(
+        String::from_utf8_lossy(&written.stderr),
+        "wrote manifest.yaml: programs and 8 images for hosts of amd64\nmake the bundle with: kk artifact export -m manifest.yaml\n"
+    );
+    let again = kk(directory.path(), &["create", "manifest", "--with-kubernetes", "v1.36.4"]);
+    assert_eq!(again.status.code(), Some(1), "a file that exists is not overwritten");
+    let entries: Vec<_> =
+        fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(entries, ["manifest.yaml"], "nothing else is written");
+}
+
+#[test]
+fn a_push_says_what_it_lacks_before_it_asks_a_registry() {
+    let directory = tempdir().unwrap();
+    let file = "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {name: t}\nspec:\n  \
+        hosts: [{name: a, address: 10.0.0.1, internalAddress: 10.0.0.1, user: root, password: x}]\n  \
+        roleGroups: {etcd: [a], control-plane: [a], worker: [a]}\n  network: {plugin: flannel}\n";
+    let registry = "  registry: {privateRegistry: \"127.0.0.1:9\"}\n";
+    fs::write(directory.path().join("none.yaml"), file).unwrap();
+    fs::write(directory.path().join("cluster.yaml"), [file, registry].concat()).unwrap();
+    fs::create_dir(directory.path().join("images")).unwrap();
+    let layout = r#"{"schemaVersion": 2, "manifests": [{"mediaType": "application/vnd.oci.image.manifest.v1+json", "size": 2,
+        "digest": "sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a",
+        "annotations": {"org.opencontainers.image.ref.name": "NAME"}}]}"#;
+    for (words, name, code, said) in [
+        (["none.yaml", "--images-dir", "images"], "", 3, "spec.registry.privateRegistry is not set"),
+        (["cluster.yaml", "-a", "none.tar.zst"], "", 1, "cannot open none.tar.zst"),
+        (["cluster.yaml", "--images-dir", "none"], "", 1, "cannot read none/index.json"),
+        (["cluster.yaml", "--images-dir", "images"], "latest", 1, "gives an image the name `latest`"),
+        (
+            ["cluster.yaml", "--images-dir", "images"],
+            "quay.io/a/b:1",
+            1,
+            "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a is missing",
+        ),
+    ] {
+        fs::write(directory.path().join("images/index.json"), layout.replace("NAME", name)).unwrap();
+        let words = [&["artifact", "images", "push", "-f"], &words[..]].concat();
+        let output = kk(directory.path(), &words);
+        let shown = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(shown.contains(said), "{words:?}: {shown}");
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {shown}");
+    }
 }

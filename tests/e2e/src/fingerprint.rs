@@ -11,8 +11,14 @@ use crate::context::Context;
 use crate::host_state;
 use crate::site::Site;
 
-/// Directories whose paths depend on the moment: data of running programs.
-const DATA: &[&str] = &["/var/lib/containerd/", "/var/lib/kubelet/", "/var/lib/etcd/", "/var/lib/cni/"];
+/// Paths that depend on the moment: data of running programs, and what timers make.
+const DATA: &[&str] = &[
+    "/var/lib/containerd/",
+    "/var/lib/kubelet/",
+    "/var/lib/etcd/",
+    "/var/lib/cni/",
+    "/var/backups/kube_etcd",
+];
 
 /// Files whose contents hold keys, certificates, times, or an order of events.
 const RANDOM: &[&str] = &[

@@ -29,7 +29,7 @@ impl KkRun {
     }
 
     /// What it told people: stderr, and what it found about the hosts.
-    fn said(&self) -> String {
+    pub(crate) fn said(&self) -> String {
         format!("{}{}", self.finished.stderr, self.events.errors_found().join("\n"))
     }
 

@@ -1,8 +1,9 @@
-//! A copy of the lab's registry from which a test may take images away.
+//! Registries of a test's own: a copy of the lab's, from which it may take images away, and an empty one to push into.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
@@ -12,6 +13,11 @@ use crate::process::{Job, Running};
 
 /// The lab's own registry listens on 5000.
 const PORT: u16 = 5001;
+
+/// Who may use the empty registry, and the password.
+pub(crate) const USER: (&str, &str) = ("lab", "lab-registry");
+/// The same for the registry: bcrypt with few rounds, because it is asked for every request.
+const PASSWORDS: &str = "lab:$2b$05$G2odEzYCKZVD2ZOGlwJfT.9cV6Sw6hazF3AL9SuUsM1KJvDnkFt1W\n";
 
 /// A registry that runs until it is dropped.
 #[derive(Debug)]
@@ -28,25 +34,55 @@ impl Registry {
         empty(&dir)?;
         let storage = dir.join("storage");
         ctx.run("copy-registry", Job::new("cp").args(["-al"]).args([&original.storage, &storage]))?.ok()?;
-        let config = dir.join("config.yaml");
-        fs::write(
-            &config,
-            original
-                .config
-                .replace(&original.storage.display().to_string(), &storage.display().to_string())
-                .replace(":5000", &format!(":{PORT}")),
-        )?;
-        let program = original.program.to_string_lossy().into_owned();
-        let job = ctx.enter(&[&program, "serve"]).args([&config]).limit(Duration::from_hours(1));
+        let mut config = original.config()?;
+        config["storage"]["filesystem"]["rootdirectory"] = json!(storage);
+        Self::serve(ctx, &dir, storage, &config, &original.program)
+    }
+
+    /// An empty one, which takes images from [`USER`] only.
+    pub(crate) fn empty(ctx: &Context<'_>) -> Result<Self> {
+        let original = lab_registry()?;
+        let dir = ctx.dir.join("registry");
+        empty(&dir)?;
+        let (storage, passwords) = (dir.join("storage"), dir.join("htpasswd"));
+        fs::create_dir(&storage)?;
+        fs::write(&passwords, PASSWORDS)?;
+        let mut config = original.config()?;
+        config["storage"] = json!({"filesystem": {"rootdirectory": storage}});
+        config["auth"] = json!({"htpasswd": {"realm": "lab", "path": passwords}});
+        Self::serve(ctx, &dir, storage, &config, &original.program)
+    }
+
+    fn serve(
+        ctx: &Context<'_>,
+        dir: &Path,
+        storage: PathBuf,
+        config: &Value,
+        program: &Path,
+    ) -> Result<Self> {
+        let file = dir.join("config.yaml");
+        let mut config = config.clone();
+        config["http"]["addr"] = json!(Self::address());
+        // JSON is YAML.
+        fs::write(&file, config.to_string())?;
+        let program = program.to_string_lossy().into_owned();
+        let job = ctx.enter(&[&program, "serve"]).args([&file]).limit(Duration::from_hours(1));
         let mut server = ctx.start("registry", job)?;
         let probe = format!("exec 3<>/dev/tcp/172.30.0.1/{PORT}");
-        ctx.until("the copied registry answers", Duration::from_secs(20), || {
-            ensure!(!server.has_ended()?, "the copied registry ended at once");
+        ctx.until("the registry answers", Duration::from_secs(20), || {
+            ensure!(!server.has_ended()?, "the registry ended at once");
             Ok(Some(()).filter(|()| {
                 ctx.run("probe", ctx.enter(&["bash", "-c", &probe])).is_ok_and(|done| done.code == Some(0))
             }))
         })?;
         Ok(Self { storage, _server: server })
+    }
+
+    /// The whole blobs that it holds, each with the time at which it came.
+    pub(crate) fn blobs(&self) -> Result<BTreeMap<PathBuf, SystemTime>> {
+        let files = crate::site::files_below(&self.storage.join("docker/registry/v2/blobs"));
+        let whole = files.into_iter().filter(|file| file.ends_with("data"));
+        whole.map(|file| Ok((file.clone(), fs::metadata(&file)?.modified()?))).collect()
     }
 
     /// Where it is, for a cluster file.
@@ -75,10 +111,23 @@ impl Registry {
     }
 }
 
+/// The digest that a tag of the lab's registry names.
+pub(crate) fn digest_of(repository: &str, tag: &str) -> Result<String> {
+    let of_tag = format!("docker/registry/v2/repositories/{repository}/_manifests/tags/{tag}/current/link");
+    let link = lab_registry()?.storage.join(of_tag);
+    fs::read_to_string(&link).with_context(|| format!("cannot read {}", link.display()))
+}
+
 struct Original {
     program: PathBuf,
     config: String,
     storage: PathBuf,
+}
+
+impl Original {
+    fn config(&self) -> Result<Value> {
+        serde_saphyr::from_str(&self.config).context("the registry's configuration is no YAML")
+    }
 }
 
 /// How the lab runs its registry, read from the running process.

@@ -2,13 +2,17 @@
 //!
 //! Families with several kinds (`network`, `runtime`) are folders of such values; only they name a kind.
 
+pub(crate) mod auto_renew;
 pub(crate) mod control_plane;
 pub(crate) mod dns;
 pub(crate) mod etcd;
+pub(crate) mod etcd_backup;
+pub(crate) mod etcd_restore;
 pub(crate) mod images;
 pub(crate) mod kube_proxy;
 pub(crate) mod kubeconfig;
 pub(crate) mod kubelet;
+pub(crate) mod kubesphere;
 pub(crate) mod manifests;
 pub(crate) mod network;
 pub(crate) mod nodes;

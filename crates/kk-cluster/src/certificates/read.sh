@@ -1,33 +1,66 @@
 # Prints the certificates of this host, without their keys. A line "@NAME KEY CA SERVER" comes before each: KEY is "key"
 # where a private key lies beside it, CA is "ca" where a kubeconfig holds the CA of the cluster. Then the certificate: PEM,
 # or PEM in Base64 as kubeconfigs have it. "end" is last.
+# One awk reads all files: a process for each of their fields costs more than the rest of the probe.
 pki=/etc/kubernetes/pki kubelet=/var/lib/kubelet/pki
-pem() { # name, file, file of the key
-    [ -e "$2" ] || return 0
-    key=-
-    ! grep -qs 'PRIVATE KEY' "$3" || key=key
-    echo "@$1 $key - -"
-    sed -n '/-----BEGIN CERTIFICATE-----/,/-----END CERTIFICATE-----/p' "$2"
-}
-field() { # name, file
-    sed -n "s/^ *$1: *//p" "$2" | head -n 1
-}
-kubeconfig() { # name
-    file=/etc/kubernetes/$1
-    [ -e "$file" ] || return 0
-    key=- ca=-
-    [ -z "$(field client-key-data "$file")" ] || key=key
-    if [ -n "$authority" ] && [ "$(field certificate-authority-data "$file")" = "$authority" ]; then ca=ca; fi
-    echo "@$1 $key $ca $(field server "$file")"
-    field client-certificate-data "$file"
-}
 set -e
+authority=
 if [ -e $pki/ca.key ]; then
     authority=$(base64 <$pki/ca.crt | tr -d '\n')
-    for name in apiserver apiserver-kubelet-client front-proxy-client; do pem $name $pki/$name.crt $pki/$name.key; done
-    for name in admin super-admin controller-manager scheduler; do kubeconfig $name.conf; done
-    for name in ca front-proxy-ca; do pem $name $pki/$name.crt $pki/$name.key; done
+    set -- "$@" apiserver $pki/apiserver.crt $pki/apiserver.key
+    set -- "$@" apiserver-kubelet-client $pki/apiserver-kubelet-client.crt $pki/apiserver-kubelet-client.key
+    set -- "$@" front-proxy-client $pki/front-proxy-client.crt $pki/front-proxy-client.key
+    for name in admin super-admin controller-manager scheduler; do set -- "$@" $name.conf /etc/kubernetes/$name.conf -; done
+    set -- "$@" ca $pki/ca.crt $pki/ca.key front-proxy-ca $pki/front-proxy-ca.crt $pki/front-proxy-ca.key
 fi
-pem kubelet-client $kubelet/kubelet-client-current.pem $kubelet/kubelet-client-current.pem
-pem kubelet-server $kubelet/kubelet.crt $kubelet/kubelet.key
-echo end
+set -- "$@" kubelet-client $kubelet/kubelet-client-current.pem $kubelet/kubelet-client-current.pem
+set -- "$@" kubelet-server $kubelet/kubelet.crt $kubelet/kubelet.key
+# A file that is not there is not named; one that is there and cannot be read is a failure.
+at=$#
+while [ $at -gt 0 ]; do
+    if [ -e "$2" ]; then
+        [ -r "$2" ]
+        if [ "$3" != - ] && [ ! -r "$3" ]; then set -- "$@" "$1" "$2" -; else set -- "$@" "$1" "$2" "$3"; fi
+    fi
+    shift 3
+    at=$((at - 3))
+done
+AUTHORITY=$authority awk '
+    function field(line) {
+        sub(/^[^:]*: */, "", line)
+        return line
+    }
+    function has_key(file, line, found) {
+        if (file == "-") return 0
+        while ((getline line <file) > 0) if (line ~ /PRIVATE KEY/) found = 1
+        close(file)
+        return found
+    }
+    function pem(name, file, key, line, on) {
+        print "@" name, (has_key(key) ? "key" : "-"), "-", "-"
+        while ((getline line <file) > 0) {
+            if (line ~ /-----BEGIN CERTIFICATE-----/) on = 1
+            if (on) print line
+            if (line ~ /-----END CERTIFICATE-----/) on = 0
+        }
+        close(file)
+    }
+    function kubeconfig(name, file, line, key, ca, server, certificate) {
+        while ((getline line <file) > 0) {
+            if (key == "" && line ~ /^ *client-key-data:/) key = field(line)
+            if (ca == "" && line ~ /^ *certificate-authority-data:/) ca = field(line)
+            if (server == "" && line ~ /^ *server:/) server = field(line)
+            if (certificate == "" && line ~ /^ *client-certificate-data:/) certificate = field(line)
+        }
+        close(file)
+        ca = ca != "" && ca == ENVIRON["AUTHORITY"]
+        print "@" name, (key == "" ? "-" : "key"), (ca ? "ca" : "-"), server
+        print certificate
+    }
+    BEGIN {
+        for (i = 1; i < ARGC; i += 3) {
+            if (ARGV[i] ~ /\.conf$/) kubeconfig(ARGV[i], ARGV[i + 1])
+            else pem(ARGV[i], ARGV[i + 1], ARGV[i + 2])
+        }
+        print "end"
+    }' "$@"

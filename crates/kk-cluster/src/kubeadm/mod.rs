@@ -49,6 +49,17 @@ pub(crate) fn phase_documents(inputs: &Inputs, host: &Host) -> String {
     documents(&[init_configuration(inputs, host), cluster, kubelet, proxy])
 }
 
+/// What a control plane needs beside its note of settings, so that kubeadm makes certificates for it later. No choices of
+/// one run are in it.
+pub(crate) fn node_document(inputs: &Inputs, host: &Host) -> String {
+    documents(&[json!({
+        "apiVersion": api_version(inputs),
+        "kind": "InitConfiguration",
+        "localAPIEndpoint": {"advertiseAddress": host.internal_address, "bindPort": api_port()},
+        "nodeRegistration": {"name": host.name, "criSocket": inputs.runtime.cri_socket},
+    })])
+}
+
 fn settings(inputs: &Inputs) -> [Value; 3] {
     let cluster = cluster_configuration(inputs, &inputs.spec.control_planes());
     [cluster, kubelet_configuration(inputs), kube_proxy_configuration(inputs)]

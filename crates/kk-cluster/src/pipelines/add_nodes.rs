@@ -25,7 +25,7 @@ pub(crate) fn name_sick_neighbours(inputs: &Inputs, found: &mut Findings) {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use kk_config::Spec;
     use kk_engine::{Action as _, Facts, FileFact, Severity, UnitFact, actions::File};
 
@@ -39,15 +39,15 @@ pub(super) mod tests {
         slots, testing,
     };
 
-    pub(in super::super) const ANSWERED: &str =
+    pub(crate) const ANSWERED: &str =
         "ConfigMap\tkube-system/kubeadm-config\nConfigMap\tkube-public/cluster-info\nend\n";
 
     /// A control plane with etcd and a worker that run, and a control plane and a worker that are new in the file.
-    pub(in super::super) fn spec() -> Spec {
+    pub(crate) fn spec() -> Spec {
         with_etcd_on("n1")
     }
 
-    pub(in super::super) fn with_etcd_on(members: &str) -> Spec {
+    pub(crate) fn with_etcd_on(members: &str) -> Spec {
         let host = |n| format!("  - {{name: n{n}, address: 192.0.2.{n}}}\n");
         let hosts = (1..5).map(host).collect::<Vec<_>>().concat();
         testing::spec(&format!(
@@ -65,7 +65,7 @@ pub(super) mod tests {
     }
 
     /// The hosts, and what the first control plane has applied.
-    pub(in super::super) async fn probed(session: &Session, api: Option<&str>) -> Probed {
+    pub(crate) async fn probed(session: &Session, api: Option<&str>) -> Probed {
         let mut probed = testing::fresh(session.spec());
         for name in ["n1", "n2"] {
             joined(probed.facts.get_mut(name).unwrap());

@@ -6,9 +6,10 @@ use kk_engine::{HostWork, Module, Pipeline, Task};
 use crate::{
     BuildError,
     capabilities::{
-        control_plane::ControlPlane, dns::Dns, etcd::Etcd, images::Images, kube_proxy::KubeProxy,
-        kubeconfig::Kubeconfig, kubelet::Kubelet, manifests::Manifests, network, nodes::Nodes, os::Os,
-        programs::Programs, runtime, verify::Verify, versions::Versions,
+        auto_renew::AutoRenew, control_plane::ControlPlane, dns::Dns, etcd::Etcd, etcd_backup::EtcdBackup,
+        images::Images, kube_proxy::KubeProxy, kubeconfig::Kubeconfig, kubelet::Kubelet,
+        kubesphere::KubeSphere, manifests::Manifests, network, nodes::Nodes, os::Os, programs::Programs,
+        runtime, verify::Verify, versions::Versions,
     },
     capability::Capabilities,
     inputs::{Inputs, Presence},
@@ -22,6 +23,7 @@ pub(crate) fn capabilities(spec: &Spec) -> Capabilities {
         &Os,
         &Programs,
         &Etcd,
+        &EtcdBackup,
         &Kubelet,
         runtime::capability(spec),
         &Images,
@@ -33,7 +35,9 @@ pub(crate) fn capabilities(spec: &Spec) -> Capabilities {
         &Manifests,
         &Versions,
         &Kubeconfig,
+        &AutoRenew,
         &Verify,
+        &KubeSphere,
     ]
 }
 

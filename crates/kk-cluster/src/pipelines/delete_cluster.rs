@@ -5,8 +5,8 @@ use kk_engine::{Entry, Facts, Module, Pipeline};
 
 use crate::{
     capabilities::{
-        etcd::Etcd, kube_proxy::KubeProxy, kubeconfig::Kubeconfig, kubelet::Kubelet, network, nodes::Nodes,
-        os::Os, runtime,
+        auto_renew::AutoRenew, etcd::Etcd, etcd_backup::EtcdBackup, kube_proxy::KubeProxy,
+        kubeconfig::Kubeconfig, kubelet::Kubelet, network, nodes::Nodes, os::Os, runtime,
     },
     capability::Capabilities,
     inputs::{Inputs, Scope},
@@ -18,8 +18,10 @@ use crate::{
 /// `/var/lib/rook`, volumes elsewhere) and the host's own packet filter rules stay.
 pub(crate) fn capabilities(spec: &Spec) -> Capabilities {
     vec![
+        &AutoRenew,
         &Kubelet,
         runtime::capability(spec),
+        &EtcdBackup,
         &Etcd,
         &KubeProxy,
         network::capability(spec),

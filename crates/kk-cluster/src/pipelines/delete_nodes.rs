@@ -70,7 +70,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        Delete,
+        Delete, Drain,
         capabilities::{
             control_plane::SETTINGS,
             etcd::{DATA, HEALTHY},
@@ -97,9 +97,8 @@ mod tests {
     fn leaving(names: &[&str], gone: bool) -> Leaving {
         Leaving {
             names: names.iter().map(|name| (*name).to_owned()).collect(),
-            force: false,
+            drain: Drain { force: false, timeout: Duration::from_mins(1) },
             gone,
-            drain_timeout: Duration::from_mins(1),
         }
     }
 

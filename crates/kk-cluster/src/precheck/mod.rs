@@ -8,6 +8,7 @@ mod absent;
 mod clocks;
 mod ports;
 mod same_machine;
+pub(crate) mod upgrade;
 
 use kk_engine::Finding;
 

@@ -1,11 +1,13 @@
 //! One command from its file to its plan: what is on this machine, the connections to the hosts, one probe of each.
 
+mod etcd;
+mod manifest;
 mod plan;
 mod probe;
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
-use kk_config::{Host, PrivateKey, Secret, Spec};
+use kk_config::{Host, KubeVersion, PrivateKey, Secret, Spec};
 use kk_connector::{Connection, HostKeyPolicy, LocalConnection, SshConfig, SshConnection};
 use kk_engine::Owner;
 
@@ -14,7 +16,8 @@ use crate::{
     owner::owner,
 };
 
-pub use plan::{Certificates, Create, Delete};
+pub use etcd::Backup;
+pub use plan::{Certificates, Create, Delete, Fetch, Hops};
 
 /// What the command line says.
 #[derive(Clone, Debug)]
@@ -46,11 +49,20 @@ impl Session {
     /// A mistake in the file, or a file of this machine that cannot be read.
     pub fn open(spec: Spec, settings: Settings) -> Result<Self, BuildError> {
         runtime::check_files(&spec)?;
-        let artifacts = Artifacts::open(&spec, &settings.workdir)?;
+        let bundle = settings.options.bundle.clone();
+        let artifacts = Artifacts::open(&spec, &settings.workdir, bundle)?;
         let connections =
             spec.hosts.iter().map(|host| (host.name.clone(), connection(host, settings.host_keys))).collect();
         let owner = owner(&settings.workdir.join(&spec.name));
         Ok(Self { artifacts, connections, token: Token::new(), owner, spec, settings })
+    }
+
+    /// Takes what the bundle holds to where programs and images are sent from; gives the number of bytes that were not there.
+    ///
+    /// # Errors
+    /// The bundle is damaged, or the directory cannot be written.
+    pub async fn import(&self) -> Result<u64, BuildError> {
+        self.artifacts.import().await
     }
 
     /// What the user wants.
@@ -104,8 +116,27 @@ impl Session {
         spec.hosts.retain(|host| !leaving.has(host));
         let connections = self.connections.iter().filter(|(host, _)| !leaving.names.contains(*host));
         Ok(Self {
-            artifacts: Artifacts::open(&spec, &self.settings.workdir)?,
+            artifacts: Artifacts::open(&spec, &self.settings.workdir, self.settings.options.bundle.clone())?,
             connections: connections.map(|(host, way)| (host.clone(), way.clone())).collect(),
+            token: self.token.clone(),
+            owner: self.owner.clone(),
+            settings: self.settings.clone(),
+            spec,
+        })
+    }
+}
+
+impl Session {
+    /// The same cluster with another version of Kubernetes.
+    ///
+    /// # Errors
+    /// As [`Session::open`].
+    pub fn at_version(&self, version: KubeVersion) -> Result<Self, BuildError> {
+        let mut spec = self.spec.clone();
+        spec.kubernetes.version = version;
+        Ok(Self {
+            artifacts: Artifacts::open(&spec, &self.settings.workdir, self.settings.options.bundle.clone())?,
+            connections: self.connections.clone(),
             token: self.token.clone(),
             owner: self.owner.clone(),
             settings: self.settings.clone(),

@@ -5,22 +5,24 @@ use std::{
     path::Path,
 };
 
-use kk_config::Host;
-use kk_engine::{Failure, Finding, Plan};
+use kk_config::{Host, KubeVersion};
+use kk_engine::{Failure, Finding, Pipeline, Plan};
+use tokio_util::sync::CancellationToken;
 
 use super::Session;
 use crate::{
-    BuildError, Probed, artifacts,
+    BuildError, Probed,
     capabilities::{
         control_plane,
-        nodes::record_joins,
+        nodes::{record_joins, turn},
         os::{identity, other_run},
     },
     certificates::{self, Validity},
     findings::Findings,
-    inputs::{Inputs, Leaving, Scope, api_host},
+    inputs::{Drain, Inputs, Leaving, Scope, api_host},
+    offline,
     pipelines::{
-        add_nodes, create_cluster, delete_cluster, delete_nodes, renew_certificates, running_cluster,
+        add_nodes, create_cluster, delete_cluster, delete_nodes, renew_certificates, running_cluster, upgrade,
     },
     precheck,
     status::{self, CertificateStatus, Status},
@@ -70,6 +72,24 @@ pub struct Delete {
     pub plan: Plan,
 }
 
+/// What `kk upgrade` fetches to this machine for one version.
+pub struct Fetch {
+    /// What cannot be fetched.
+    pub findings: Vec<Finding>,
+    /// What is to be done.
+    pub plan: Plan,
+}
+
+/// The way of a cluster to another version of Kubernetes.
+pub struct Hops {
+    /// The oldest version of its nodes.
+    pub from: KubeVersion,
+    /// One minor version after the other; the last is the file's.
+    pub hops: Vec<KubeVersion>,
+    /// Its hosts in the order of their turns.
+    pub turns: Vec<String>,
+}
+
 impl Session {
     /// The plan of a create, and what speaks against it.
     ///
@@ -113,13 +133,148 @@ impl Session {
         self.plan(inputs, found, probed).await
     }
 
-    async fn plan(&self, inputs: Inputs<'_>, found: Findings, probed: &Probed) -> Result<Create, BuildError> {
+    /// Whether the API of a cluster that runs answers.
+    ///
+    /// # Errors
+    /// As [`Session::plan_create`].
+    pub async fn api_answers(&self, probed: &Probed) -> Result<bool, BuildError> {
+        Ok(self.create_inputs(probed).await?.state.answered)
+    }
+
+    /// The versions through which the cluster goes to the file's.
+    ///
+    /// # Errors
+    /// The version is older than the cluster's, or a version in between is not known.
+    pub async fn hops(&self, probed: &Probed) -> Result<Hops, BuildError> {
+        let inputs = self.create_inputs(probed).await?;
+        let target = self.spec.kubernetes.version;
+        let from = upgrade::oldest(&inputs)?.unwrap_or(target);
+        let hops = upgrade::hops(from, target, &self.artifacts.kubernetes_versions())?;
+        let turns = upgrade::order(&inputs).into_iter().map(|host| host.name.clone()).collect();
+        Ok(Hops { from, hops, turns })
+    }
+
+    /// What the cluster itself says against an upgrade, in a round of its own: nothing where nothing is to be done.
+    ///
+    /// # Errors
+    /// As [`Session::plan_create`].
+    pub async fn upgrade_findings(
+        &self,
+        probed: &Probed,
+        way: &Hops,
+        how: &Drain,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<Finding>, BuildError> {
+        let inputs = self.create_inputs(probed).await?;
+        // Why it cannot be asked is said with the first turn.
+        if way.hops == [way.from] || !inputs.state.answered {
+            return Ok(Vec::new());
+        }
+        let asked = self.probe(precheck::upgrade::specs(&inputs), cancel, |_| {}).await;
+        let mut found = Findings::default();
+        precheck::upgrade::findings(&inputs, &asked, self.spec.kubernetes.version, how, &mut found);
+        Ok(found.0)
+    }
+
+    /// The plan by which the programs of this version come to this machine, and those that cannot.
+    ///
+    /// # Errors
+    /// The plan cannot be built.
+    pub async fn plan_fetch(&self, probed: &Probed) -> Result<Fetch, BuildError> {
+        let names = self.spec.hosts.iter().map(|host| host.name.clone()).collect();
+        let inputs = self.upgrade_inputs(probed, names).await?;
         let mut findings = self.artifacts.unreachable(&inputs.programs).await;
+        findings.extend(offline::missing(&inputs));
+        Ok(Fetch { findings, plan: Plan::new(upgrade::fetch(&inputs), &probed.facts)? })
+    }
+
+    /// Whether the turn of a host in an upgrade has begun and not ended.
+    pub fn is_in_turn(&self, probed: &Probed, name: &str) -> bool {
+        probed.facts.get(name).is_some_and(turn::is_begun)
+    }
+
+    /// The plan of the turn of some hosts, with which they get the file's version.
+    ///
+    /// # Errors
+    /// The plan cannot be built.
+    pub async fn plan_turn(
+        &self,
+        probed: &Probed,
+        names: BTreeSet<String>,
+        how: &Drain,
+    ) -> Result<Create, BuildError> {
+        let inputs = self.upgrade_inputs(probed, names.clone()).await?;
+        let pipeline = upgrade::turn(&inputs, &names, how)?;
+        self.plan_upgrade(inputs, probed, pipeline).await
+    }
+
+    /// The plan by which hosts whose turn has failed get this version again, and take pods.
+    ///
+    /// # Errors
+    /// The plan cannot be built.
+    pub async fn plan_put_back(
+        &self,
+        probed: &Probed,
+        names: BTreeSet<String>,
+    ) -> Result<Create, BuildError> {
+        let inputs = self.upgrade_inputs(probed, names).await?;
+        let pipeline = upgrade::put_back(&inputs)?;
+        self.plan_of(inputs, Findings::default(), probed, pipeline).await
+    }
+
+    /// The plan by which a cluster whose control planes all have the file's version gets its add-ons.
+    ///
+    /// # Errors
+    /// The plan cannot be built.
+    pub async fn plan_add_ons(&self, probed: &Probed) -> Result<Create, BuildError> {
+        let inputs = self.upgrade_inputs(probed, BTreeSet::new()).await?;
+        let pipeline = create_cluster::pipeline(&inputs)?;
+        self.plan_upgrade(inputs, probed, pipeline).await
+    }
+
+    async fn upgrade_inputs<'a>(
+        &'a self,
+        probed: &'a Probed,
+        names: BTreeSet<String>,
+    ) -> Result<Inputs<'a>, BuildError> {
+        let mut inputs = self.create_inputs(probed).await?;
+        inputs.changes = Some(control_plane::VERSION);
+        inputs.scope = Scope::Hosts(names);
+        let wanted = inputs.wanted_programs();
+        inputs.programs.retain(|program, _| wanted.contains(program));
+        Ok(inputs)
+    }
+
+    async fn plan_upgrade(
+        &self,
+        inputs: Inputs<'_>,
+        probed: &Probed,
+        pipeline: Pipeline,
+    ) -> Result<Create, BuildError> {
+        let mut found = Findings::default();
+        upgrade::findings(&inputs, &mut found);
+        Box::pin(self.plan_of(inputs, found, probed, pipeline)).await
+    }
+
+    async fn plan(&self, inputs: Inputs<'_>, found: Findings, probed: &Probed) -> Result<Create, BuildError> {
+        let pipeline = create_cluster::pipeline(&inputs)?;
+        Box::pin(self.plan_of(inputs, found, probed, pipeline)).await
+    }
+
+    async fn plan_of(
+        &self,
+        inputs: Inputs<'_>,
+        found: Findings,
+        probed: &Probed,
+        pipeline: Pipeline,
+    ) -> Result<Create, BuildError> {
+        let mut findings = self.artifacts.unreachable(&inputs.programs).await;
+        findings.extend(offline::missing(&inputs));
         findings.extend(found.0);
         findings.extend(precheck::precheck(&create_cluster::capabilities(&self.spec), &inputs));
-        let notes = artifacts::published(&inputs.programs);
+        let notes = self.artifacts.notes(&inputs.programs);
         let kept = control_plane::renewal::kept(&inputs);
-        let plan = Plan::new(create_cluster::pipeline(&inputs)?, &probed.facts)?;
+        let plan = Plan::new(pipeline, &probed.facts)?;
         let (needed, certificates) = (precheck::needed(&inputs), Certificates { kept });
         let new = |host: &&Host| record_joins::is_unfinished(&inputs, host);
         let joining = inputs.nodes().into_iter().map(|(host, _)| host).filter(new).cloned().collect();

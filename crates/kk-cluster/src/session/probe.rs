@@ -13,12 +13,13 @@ use tokio_util::sync::CancellationToken;
 use super::Session;
 use crate::{
     BuildError, Probed,
-    artifacts::{self, Programs},
+    artifacts::Programs,
     ca_copy,
-    capabilities::{runtime, versions::of_cluster},
+    capabilities::{kubesphere::Installer, runtime, versions::of_cluster},
     capability::{Capabilities, requirements},
     images::Images,
     inputs::{Inputs, Presence, Scope, api_host},
+    offline,
     pipelines::{create_cluster, delete_cluster},
     pki::Pki,
     probe,
@@ -41,6 +42,8 @@ impl Session {
         let inputs = self.create_inputs(&nothing).await?;
         let pipeline = create_cluster::pipeline(&inputs)?;
         let specs = probe::specs(&capabilities, &inputs, &pipeline);
+        // With a thousand hosts it takes much memory, and only the plan that comes after the probe needs one.
+        drop(pipeline);
         Ok(self.probe(specs, cancel, answered).await)
     }
 
@@ -51,7 +54,7 @@ impl Session {
         self.probe(specs, cancel, answered).await
     }
 
-    async fn probe(
+    pub(super) async fn probe(
         &self,
         specs: Vec<(&Host, ProbeSpec)>,
         cancel: &CancellationToken,
@@ -78,7 +81,7 @@ impl Session {
     }
 
     /// Hosts of which nothing is known yet: what is built from them says what to ask.
-    fn nothing(&self) -> Probed {
+    pub(super) fn nothing(&self) -> Probed {
         let facts = self.spec.hosts.iter().map(|host| (host.name.clone(), Facts::default())).collect();
         Probed { facts, failures: BTreeMap::new() }
     }
@@ -102,7 +105,9 @@ impl Session {
         let pki = Pki::open(&directory, &spec.etcd_hosts(), &spec.control_planes(), copy, &renew)?;
         let mut inputs = self.inputs(probed, pki, Scope::All, &capabilities)?;
         inputs.renew = renew;
-        inputs.programs = self.artifacts.programs(&inputs.versions, inputs.wanted_programs()).await?;
+        inputs.installer = Installer::of(spec);
+        let programs = self.artifacts.programs(&inputs.versions, inputs.wanted_programs()).await;
+        inputs.programs = programs.map_err(|error| offline::name_all(&inputs, error))?;
         Ok(inputs)
     }
 
@@ -125,7 +130,7 @@ impl Session {
         let presence = present.chain(absent).collect();
         let (api_host, state) = api_host(self.spec.control_planes(), &presence);
         let versions = match of_cluster(&presence, api_host, &self.spec) {
-            Some(recorded) => artifacts::versions(&self.spec, &recorded.behind(&self.spec.components))?,
+            Some(recorded) => self.artifacts.choose(&self.spec, &recorded.behind(&self.spec.components))?,
             None => self.artifacts.versions.clone(),
         };
         let mut inputs = Inputs {
@@ -144,6 +149,7 @@ impl Session {
             options: self.settings.options.clone(),
             changes: None,
             renew: BTreeSet::new(),
+            installer: Installer::default(),
             token: self.token.clone(),
             owner: self.owner.id().to_owned(),
             directory: self.directory(),

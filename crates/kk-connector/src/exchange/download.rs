@@ -1,4 +1,4 @@
-//! `Connection::download` on anything that can carry out a call.
+//! `Connection::read_part` on anything that can carry out a call.
 
 use std::time::Duration;
 
@@ -7,28 +7,31 @@ use tokio_util::sync::CancellationToken;
 use super::{Call, Caller, last_lines};
 use crate::{Error, quote};
 
-/// A file that is read whole is small; a host that takes longer for it is stuck.
+/// A part is small; a host that takes longer for it is stuck.
 const TIMEOUT: Duration = Duration::from_mins(5);
 
-/// Reads a file as root. Files under /proc say size 0, so the bytes are counted too.
-pub(crate) async fn download(caller: &dyn Caller, path: &str, limit: u64) -> Result<Vec<u8>, Error> {
+/// Reads at most `most` bytes of a file as root, from `offset` on. Files under /proc say size 0, so bytes are
+/// counted.
+pub(crate) async fn read_part(
+    caller: &dyn Caller,
+    path: &str,
+    offset: u64,
+    most: u64,
+) -> Result<Vec<u8>, Error> {
     let script = format!(
         "f={path}\n\
          if [ ! -e \"$f\" ]; then echo 'no such file' >&2; exit 1; fi\n\
          if [ ! -f \"$f\" ]; then echo 'not a regular file' >&2; exit 1; fi\n\
-         exec head -c {most} <\"$f\"\n",
+         tail -c +{first} <\"$f\" | head -c {most}\n",
         path = quote(path),
-        most = limit.saturating_add(1),
+        first = offset.saturating_add(1),
     );
     let mut call = Call::new(script.into(), TIMEOUT, CancellationToken::new());
-    call.keep = usize::try_from(limit.saturating_add(1)).unwrap_or(usize::MAX);
+    call.keep = usize::try_from(most).unwrap_or(usize::MAX);
     let reply = caller.call(call).await?;
-    let failed = |reason| Error::Read { host: caller.peer().host.clone(), path: path.to_owned(), reason };
     if reply.code != 0 {
-        return Err(failed(last_lines(&reply.stderr)));
-    }
-    if reply.stdout.len() as u64 > limit {
-        return Err(failed(format!("it is larger than {limit} bytes")));
+        let host = caller.peer().host.clone();
+        return Err(Error::Read { host, path: path.to_owned(), reason: last_lines(&reply.stderr) });
     }
     Ok(reply.stdout)
 }

@@ -135,8 +135,8 @@ impl<T: Caller> Connection for T {
         upload::upload(self, upload).await
     }
 
-    async fn download(&self, path: &str, limit: u64) -> Result<Vec<u8>, Error> {
-        download::download(self, path, limit).await
+    async fn read_part(&self, path: &str, offset: u64, most: u64) -> Result<Vec<u8>, Error> {
+        download::read_part(self, path, offset, most).await
     }
 
     fn stats(&self) -> Stats {

@@ -1,5 +1,7 @@
 //! A marked block in a file that belongs to somebody else.
 
+use std::sync::Arc;
+
 use kk_connector::quote;
 
 use super::hints;
@@ -12,7 +14,8 @@ pub struct Block {
     path: String,
     begin: String,
     end: String,
-    content: String,
+    /// With its last newline. One for all hosts: with a thousand of them, the names of all are long.
+    content: Arc<str>,
 }
 
 impl Block {
@@ -21,11 +24,11 @@ impl Block {
         path: impl Into<String>,
         begin: impl Into<String>,
         end: impl Into<String>,
-        content: impl Into<String>,
+        content: impl Into<Arc<str>>,
     ) -> Self {
         let mut content = content.into();
         if !content.is_empty() && !content.ends_with('\n') {
-            content.push('\n');
+            content = format!("{content}\n").into();
         }
         Self { path: path.into(), begin: begin.into(), end: end.into(), content }
     }
@@ -57,7 +60,7 @@ impl Action for Block {
     fn apply(&self, _facts: &Facts) -> Apply {
         let (path, begin, end) = (quote(&self.path), quote(&self.begin), quote(&self.end));
         let script = Script::new(format!("kk_block {path} {begin} {end} content\n"));
-        Apply::Script(script.with_file("content", self.content.clone().into_bytes()))
+        Apply::Script(script.with_file("content", Arc::clone(&self.content)))
     }
 
     fn asks(&self, spec: &mut ProbeSpec) {

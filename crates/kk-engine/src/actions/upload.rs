@@ -7,19 +7,28 @@ use kk_connector::{Error, Payload, UploadFile, UploadHooks, quote};
 use tokio::sync::mpsc;
 
 use super::{hints, lines};
-use crate::{Action, Apply, Change, Context, Facts, Failure, ProbeSpec, Run, shell};
+use crate::{Action, Apply, Change, Context, Facts, Failure, ProbeSpec, Run, Script, shell};
 
 /// Large files from this machine, all in one round trip. Only those whose SHA-256 differs travel; each lands whole or
 /// not at all, and is written down on the host before.
 #[derive(Clone)]
 pub struct Upload {
     files: Vec<UploadFile>,
+    taker: Option<Script>,
 }
 
 impl Upload {
     /// These files, in the order in which they are wanted. Their owner is root.
     pub fn new(files: Vec<UploadFile>) -> Self {
-        Self { files }
+        Self { files, taker: None }
+    }
+
+    /// The files are only for a script, which runs when all are there, in the same round trip, and removes them. Its own
+    /// files lie beside it.
+    #[must_use]
+    pub fn taken_by(mut self, script: Script) -> Self {
+        self.taker = Some(script);
+        self
     }
 
     fn differing<'a>(&'a self, facts: &'a Facts) -> impl Iterator<Item = &'a UploadFile> {
@@ -37,7 +46,8 @@ impl Action for Upload {
     }
 
     fn apply(&self, facts: &Facts) -> Apply {
-        Apply::Run(Arc::new(Transfer { files: self.differing(facts).cloned().collect() }))
+        let files = self.differing(facts).cloned().collect();
+        Apply::Run(Arc::new(Transfer { files, taker: self.taker.clone() }))
     }
 
     fn asks(&self, spec: &mut ProbeSpec) {
@@ -53,6 +63,7 @@ impl Action for Upload {
 /// The transfer of the files that differ.
 struct Transfer {
     files: Vec<UploadFile>,
+    taker: Option<Script>,
 }
 
 #[async_trait]
@@ -97,10 +108,18 @@ impl Transfer {
             sums = sums + sha256 + " " + target + "\n";
         }
         let payload = |name: &str, text: &str| Payload { name: name.into(), content: text.as_bytes().into() };
+        let mut files = vec![payload("lib.sh", shell::LIB), payload("sums", &sums)];
+        let after = match &self.taker {
+            None => "kk_remember_sums sums\n",
+            Some(script) => {
+                files.extend(script.files.iter().cloned());
+                &script.text
+            }
+        };
         UploadHooks {
             before: Some(format!("{}. ./lib.sh\n{own}", shell::RESET).into()),
-            after: Some(format!("{}. ./lib.sh\nkk_remember_sums sums\n", shell::RESET).into()),
-            files: vec![payload("lib.sh", shell::LIB), payload("sums", &sums)],
+            after: Some(format!("{}. ./lib.sh\n{after}", shell::RESET).into()),
+            files,
         }
     }
 }

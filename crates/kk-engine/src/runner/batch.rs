@@ -5,12 +5,18 @@
 //! standard error, live. What an operation prints is thrown away, or, when somebody wants it, goes to a file and comes
 //! after its end.
 
-use std::fmt::Write as _;
+use std::{
+    fmt::Write as _,
+    sync::{Arc, LazyLock},
+};
 
 use kk_connector::{Payload, nonce, quote};
 
 use super::host_lock::Owner;
 use crate::{Load, Script, shell};
+
+/// The library, one for all batches.
+static LIB: LazyLock<Arc<[u8]>> = LazyLock::new(|| shell::LIB.as_bytes().into());
 
 /// How many lines of standard error a failure shows.
 const STDERR_LINES: usize = 20;
@@ -82,7 +88,7 @@ impl Batch {
         last: bool,
     ) -> Self {
         let nonce = nonce();
-        let mut files = vec![payload("lib.sh".into(), shell::LIB)];
+        let mut files = vec![Payload { name: "lib.sh".into(), content: Arc::clone(&LIB) }];
         let reset = shell::RESET;
         let mut driver = format!("{reset}kk_say() {{ printf '\\n@{nonce} %s\\n' \"$*\"; }}\n{END}{DRIVER}");
         if let Some(owner) = owner {

@@ -4,6 +4,8 @@ use std::{fmt::Write as _, time::Duration};
 
 use kk_connector::{nonce, quote};
 
+use crate::shell::HOST_LOCK;
+
 /// Exit code of a batch that did not get the lock; `EX_TEMPFAIL` of sysexits(3).
 pub(super) const LOCKED: i32 = 75;
 
@@ -42,7 +44,7 @@ impl Owner {
             let _ = writeln!(text, "{name}={}", line(value));
         }
         let _ = writeln!(text, "KK_IDLE={}", Self::IDLE.as_secs());
-        text.push_str(include_str!("host_lock.sh"));
+        text.push_str(HOST_LOCK);
         let _ =
             writeln!(text, "kk_lock >lock || {{ kk_say start 0; cat lock; kk_say end 0 {LOCKED}; exit 0; }}");
         text

@@ -49,9 +49,11 @@ impl Default for Options {
         Self {
             owner: None,
             ignore_err: false,
-            forks: 50,
+            // Most of what holds a permit waits for programs on the host, which costs this machine nothing.
+            forks: 300,
             upload_forks: 10,
-            pull_forks: 50,
+            // A host pulls three layers at once: below the 1,024 connections that a registry's server often has.
+            pull_forks: 300,
             stop: CancellationToken::new(),
             cancel: CancellationToken::new(),
         }

@@ -297,7 +297,7 @@ impl Connection for Unconnected {
         Err(self.error())
     }
 
-    async fn download(&self, _path: &str, _limit: u64) -> Result<Vec<u8>, Error> {
+    async fn read_part(&self, _path: &str, _offset: u64, _most: u64) -> Result<Vec<u8>, Error> {
         Err(self.error())
     }
 

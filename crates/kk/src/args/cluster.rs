@@ -10,6 +10,8 @@ Examples:
   kk create cluster -f cluster.yaml              create it, or bring it back to what the file says
   kk create cluster -f cluster.yaml --dry-run    only show what would be done, host by host
   kk create cluster --with-kubernetes v1.36.4    a cluster of this machine alone (as root)
+  kk create cluster -f cluster.yaml -a kk-bundle.tar.zst
+  kk create cluster -f cluster.yaml --with-kubesphere v3.4.1
   kk create cluster -f cluster.yaml -y --output json > events.jsonl";
 
 const DELETE_EXAMPLES: &str = "\
@@ -30,8 +32,20 @@ pub struct CreateCluster {
     #[arg(long, value_name = "VERSION")]
     pub with_kubernetes: Option<String>,
 
+    /// Install KubeSphere, too; a version must be the one of the payload in spec.kubesphere.image
+    #[arg(long, value_name = "VERSION", num_args = 0..=1, default_missing_value = "", requires = "filename")]
+    pub with_kubesphere: Option<String>,
+
+    /// Offline bundle: programs and images come from it, and nothing is downloaded
+    #[arg(short, long, value_name = "FILE")]
+    pub artifact: Option<PathBuf>,
+
+    /// Refuse a bundle without a signature (FILE.minisig beside it) by the owner of this key of minisign
+    #[arg(long, value_name = "KEY-FILE", requires = "artifact")]
+    pub public_key: Option<PathBuf>,
+
     /// Leave it to the kubelet to pull images when a pod needs them
-    #[arg(long)]
+    #[arg(long, conflicts_with = "artifact")]
     pub skip_pull_images: bool,
 
     /// Container runtime
@@ -87,7 +101,7 @@ pub struct RunOptions {
     #[arg(long, value_name = "NAME", default_value = "kubekey-system", hide_default_value = true)]
     pub namespace: String,
 
-    /// How many hosts work at once [default: all, up to 50]
+    /// How many hosts work at once [default: all, up to 300]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub forks: Option<usize>,
 

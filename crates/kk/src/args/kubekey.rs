@@ -5,38 +5,33 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::error::Error;
 
 /// Commands, each by the word that is unknown here, with the full name and what to do instead.
-const COMMANDS: [(&str, &str, &str); 7] = [
-    ("upgrade", "kk upgrade", "the cluster keeps its version until then"),
-    ("artifact", "kk artifact", OFFLINE),
-    ("manifest", "kk create manifest", OFFLINE),
-    ("init", "kk init", "install packages and a registry by hand"),
+const COMMANDS: [(&str, &str, &str); 4] = [
+    (
+        "init",
+        "kk init",
+        "install packages and a registry by hand; `kk artifact images push` fills the registry",
+    ),
     ("alpha", "kk alpha", "`kk create cluster` does only what is missing, so it needs no phases"),
     ("cri", "kk cri migrate", "new clusters run containerd"),
     ("cluster-info", "kk cluster-info", "use `kubectl cluster-info dump`"),
 ];
 
 /// Options, each with the command that had it and what to do instead.
-const OPTIONS: [(&str, &str, &str); 12] = [
-    ("--with-kubesphere", "create", "leave it out, and install KubeSphere when the cluster is there"),
+const OPTIONS: [(&str, &str, &str); 9] = [
     ("--with-local-storage", "create", "leave it out, and install a storage class when the cluster is there"),
     (
         "--with-security-enhancement",
         "create",
         "leave it out; spec.kubernetes.apiserverArgs takes arguments of yours",
     ),
-    ("--with-packages", "create", OFFLINE),
-    ("--artifact", "create", OFFLINE),
-    ("-a", "create", OFFLINE),
+    ("--with-packages", "create", "leave it out, and install the packages of the hosts by other means"),
     ("--download-cmd", "create", "leave it out; spec.download.mirror names a mirror"),
-    ("--skip-push-images", "create", "leave it out: no images are pushed"),
+    ("--skip-push-images", "create", "leave it out: only `kk artifact images push` pushes images"),
     ("--skip-install-addons", "create", "leave it out: no addons are installed"),
     ("--from-cluster", "create", "write the file by hand; `kk create config` gives one to start from"),
     ("--kubeconfig", "create", "leave it out: no running cluster is asked"),
     ("--with-kubernetes", "delete", "leave it out: every version is removed in the same way"),
 ];
-
-const OFFLINE: &str =
-    "for hosts without Internet `kk create config --style offline` writes a file to start from";
 
 /// The error for a command line that clap refused because of something that only KubeKey has. `first` is its first word.
 pub fn not_yet(refused: &clap::Error, first: &str) -> Option<Error> {

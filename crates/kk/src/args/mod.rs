@@ -1,15 +1,23 @@
 //! The command line: types for clap and nothing else. What a command does is in `commands/`.
 
+mod artifact;
 mod certs;
 mod cluster;
 mod completion;
 mod config_validate;
 mod create_config;
+mod create_manifest;
+mod etcd;
 pub mod kubekey;
 mod look;
 mod nodes;
+mod upgrade;
 mod version;
 
+pub use artifact::{
+    Artifact, ArtifactExport, ArtifactImages, ArtifactImagesPush, ArtifactImport, ArtifactInspect,
+    ArtifactVerify, ProgressOptions, SignatureOptions,
+};
 pub use certs::RenewCerts;
 pub use cluster::{
     ContainerManager, CreateCluster, DeleteCluster, HostKeyChecking, OutputFormat, OutputOptions, RunOptions,
@@ -17,8 +25,11 @@ pub use cluster::{
 pub use completion::{Completion, ShellName};
 pub use config_validate::ConfigValidate;
 pub use create_config::{CreateConfig, Style};
+pub use create_manifest::{ArchName, CreateManifest};
+pub use etcd::{EtcdDefrag, EtcdRestore, EtcdSnapshot, EtcdStatus};
 pub use look::{CheckExpiration, LookOptions, Status};
 pub use nodes::{AddNodes, DeleteNode};
+pub use upgrade::Upgrade;
 pub use version::{Version, VersionFormat};
 
 use clap::{Parser, Subcommand};
@@ -43,6 +54,8 @@ pub enum Command {
     /// Add nodes to a cluster
     #[command(subcommand, disable_help_subcommand = true)]
     Add(Add),
+    /// Give a cluster another version of Kubernetes
+    Upgrade(Upgrade),
     /// Remove a cluster, or nodes of it
     #[command(subcommand, disable_help_subcommand = true)]
     Delete(Delete),
@@ -51,6 +64,12 @@ pub enum Command {
     /// Look at certificates, and renew them
     #[command(subcommand, disable_help_subcommand = true)]
     Certs(Certs),
+    /// Make, look at and use bundles for hosts without Internet
+    #[command(subcommand, disable_help_subcommand = true)]
+    Artifact(Artifact),
+    /// Look at, save and restore etcd, which holds the state of the cluster
+    #[command(subcommand, disable_help_subcommand = true)]
+    Etcd(Etcd),
     /// Check configuration files
     #[command(subcommand, disable_help_subcommand = true)]
     Config(Config),
@@ -67,6 +86,8 @@ pub enum Create {
     Cluster(CreateCluster),
     /// Write a commented configuration file to start from
     Config(CreateConfig),
+    /// Write the list of what an offline bundle has to hold
+    Manifest(CreateManifest),
 }
 
 /// `kk add …`
@@ -93,6 +114,19 @@ pub enum Certs {
     CheckExpiration(CheckExpiration),
     /// Make certificates anew although they have not ended yet
     Renew(RenewCerts),
+}
+
+/// `kk etcd …`
+#[derive(Debug, Subcommand)]
+pub enum Etcd {
+    /// Show what the members of etcd are like, and change nothing
+    Status(EtcdStatus),
+    /// Take a snapshot of etcd, and fetch it to this machine
+    Snapshot(EtcdSnapshot),
+    /// Take the cluster back to a snapshot of etcd
+    Restore(EtcdRestore),
+    /// Give back space that deleted objects have left in etcd
+    Defrag(EtcdDefrag),
 }
 
 /// `kk config …`

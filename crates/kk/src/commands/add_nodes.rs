@@ -11,13 +11,18 @@ use crate::printer::Printer;
 use super::{
     create_cluster::{kubectl_get_nodes, node},
     load,
-    run::{Run, any_answered, name_left, refuse_without},
+    run::{Run, any_answered, name_left, refuse_without, settings},
 };
 
 pub(super) async fn run(args: &AddNodes, printer: &Printer) -> Result<ExitStatus, Error> {
     Run::check_consent(&args.run, printer)?;
     let input = load::input(Some(&args.filename), None)?;
-    let (session, mut run) = Run::start("add nodes", input, settings(args), &args.run, printer)?;
+    let settings = Settings {
+        templates: args.templates.clone(),
+        options: Options { skip_pull_images: args.skip_pull_images, ..Options::default() },
+        ..settings(&args.run)
+    };
+    let (session, mut run) = Run::start("add nodes", input, settings, &args.run, printer)?;
     let result = add(&session, &mut run).await;
     run.finish(result).await
 }
@@ -53,13 +58,4 @@ async fn add(session: &Session, run: &mut Run<'_>) -> Result<Option<Summary>, Er
     run.execute(add.plan).await?;
     name_left(&probed)?;
     Ok(Some(Summary { message, nodes, next: Some(kubectl_get_nodes(session)), ..Summary::default() }))
-}
-
-fn settings(args: &AddNodes) -> Settings {
-    Settings {
-        workdir: args.run.workdir.clone(),
-        templates: args.templates.clone(),
-        host_keys: args.run.host_key_checking.into(),
-        options: Options { skip_pull_images: args.skip_pull_images, ..Options::default() },
-    }
 }

@@ -1,7 +1,10 @@
 //! `kk create cluster`: from a file to a cluster, or back to what the file says.
 
+use std::{path::PathBuf, sync::Arc};
+
+use kk_artifact::bundle::Bundle;
 use kk_cluster::{Certificates, Options, Session, Settings};
-use kk_config::{Host, Spec};
+use kk_config::{Host, Overrides, Spec};
 use kk_engine::{Node, Output, Summary};
 
 use crate::args::CreateCluster;
@@ -11,18 +14,26 @@ use crate::printer::Printer;
 
 use super::{
     load,
-    run::{Run, any_answered, name_left, refuse_without},
+    run::{Run, any_answered, name_left, refuse_without, settings},
 };
 
 pub(super) async fn run(args: &CreateCluster, printer: &Printer) -> Result<ExitStatus, Error> {
     Run::check_consent(&args.run, printer)?;
-    let input = load::input(args.filename.as_deref(), args.with_kubernetes.as_deref())?;
-    let (session, mut run) = Run::start("create cluster", input, settings(args), &args.run, printer)?;
+    let overrides = Overrides {
+        kubernetes_version: args.with_kubernetes.clone(),
+        kubesphere_version: args.with_kubesphere.clone(),
+    };
+    let input = load::input_with(args.filename.as_deref(), &overrides)?;
+    let (session, mut run) = Run::start("create cluster", input, settings_of(args)?, &args.run, printer)?;
     let result = create(&session, &mut run).await;
     run.finish(result).await
 }
 
 async fn create(session: &Session, run: &mut Run<'_>) -> Result<Option<Summary>, Error> {
+    // A dry run needs to know only what the bundle holds.
+    if !run.is_dry_run() && run.unless_stopped(session.import()).await? > 0 {
+        run.note("took what the bundle holds into the directory for downloads");
+    }
     let probe = session.probe_for_create(run.stop_token(), |host| run.host_probed(host));
     let probed = any_answered(run.unless_stopped(probe).await?)?;
     let create = run.unless_stopped(session.plan_create(&probed)).await?;
@@ -42,13 +53,17 @@ async fn create(session: &Session, run: &mut Run<'_>) -> Result<Option<Summary>,
     Ok(Some(summary(session, &create.certificates)))
 }
 
-fn settings(args: &CreateCluster) -> Settings {
-    Settings {
-        workdir: args.run.workdir.clone(),
+fn settings_of(args: &CreateCluster) -> Result<Settings, Error> {
+    let open = |path: &PathBuf| {
+        let bundle = Bundle::open_signed(path, args.public_key.as_deref());
+        bundle.map(Arc::new).map_err(|error| Error::config(error.to_string(), error.hint()))
+    };
+    let bundle = args.artifact.as_ref().map(open).transpose()?;
+    Ok(Settings {
         templates: args.templates.clone(),
-        host_keys: args.run.host_key_checking.into(),
-        options: Options { skip_pull_images: args.skip_pull_images, ..Options::default() },
-    }
+        options: Options { skip_pull_images: args.skip_pull_images, bundle, ..Options::default() },
+        ..settings(&args.run)
+    })
 }
 
 fn summary(session: &Session, certificates: &Certificates) -> Summary {

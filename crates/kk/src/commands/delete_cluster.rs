@@ -10,13 +10,17 @@ use crate::printer::Printer;
 
 use super::{
     load,
-    run::{Run, any_answered, name_left},
+    run::{Run, any_answered, name_left, settings},
 };
 
 pub(super) async fn run(args: &DeleteCluster, printer: &Printer) -> Result<ExitStatus, Error> {
     Run::check_consent(&args.run, printer)?;
     let input = load::input(args.filename.as_deref(), None)?;
-    let (session, mut run) = Run::start("delete cluster", input, settings(args), &args.run, printer)?;
+    let settings = Settings {
+        options: Options { remove_runtime: args.all, ..Options::default() },
+        ..settings(&args.run)
+    };
+    let (session, mut run) = Run::start("delete cluster", input, settings, &args.run, printer)?;
     let result = delete(&session, &mut run).await;
     run.finish(result).await
 }
@@ -38,13 +42,4 @@ async fn delete(session: &Session, run: &mut Run<'_>) -> Result<Option<Summary>,
     name_left(&probed)?;
     let message = format!("cluster {} is removed", session.spec().name);
     Ok(Some(Summary { message, ..Summary::default() }))
-}
-
-fn settings(args: &DeleteCluster) -> Settings {
-    Settings {
-        workdir: args.run.workdir.clone(),
-        templates: None,
-        host_keys: args.run.host_key_checking.into(),
-        options: Options { remove_runtime: args.all, ..Options::default() },
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use kk_cluster::{Leaving, Options, Probed, Session, Settings};
+use kk_cluster::{Drain, Leaving, Options, Probed, Session, Settings};
 use kk_engine::{Failure, Summary};
 
 use crate::args::DeleteNode;
@@ -12,18 +12,21 @@ use crate::printer::Printer;
 
 use super::{
     load,
-    run::{Run, any_answered, name_left, refuse_without},
+    run::{Run, any_answered, name_left, refuse_without, settings},
 };
 
 pub(super) async fn run(args: &DeleteNode, printer: &Printer) -> Result<ExitStatus, Error> {
     Run::check_consent(&args.run, printer)?;
     let input = load::input(Some(&args.filename), None)?;
-    let (session, mut run) = Run::start("delete node", input, settings(args), &args.run, printer)?;
+    let settings = Settings {
+        options: Options { remove_runtime: args.all, ..Options::default() },
+        ..settings(&args.run)
+    };
+    let (session, mut run) = Run::start("delete node", input, settings, &args.run, printer)?;
     let leaving = Leaving {
         names: args.names.iter().cloned().collect(),
-        force: args.force,
+        drain: Drain { force: args.force, timeout: Duration::from_secs(args.drain_timeout) },
         gone: args.gone,
-        drain_timeout: Duration::from_secs(args.drain_timeout),
     };
     let result = delete(&session, &leaving, &mut run).await;
     run.finish(result).await
@@ -74,13 +77,4 @@ fn silent(probed: &Probed, leaving: &Leaving) -> BTreeMap<String, Failure> {
     };
     let leaves = |host: &String| !leaving.gone && leaving.names.contains(host);
     probed.failures.iter().filter(|(host, _)| leaves(host)).map(silent).collect()
-}
-
-fn settings(args: &DeleteNode) -> Settings {
-    Settings {
-        workdir: args.run.workdir.clone(),
-        templates: None,
-        host_keys: args.run.host_key_checking.into(),
-        options: Options { remove_runtime: args.all, ..Options::default() },
-    }
 }

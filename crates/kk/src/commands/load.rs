@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use kk_config::{Diagnostic, KubeVersion, Loaded, Overrides, Spec};
+use kk_config::{Diagnostic, KubeVersion, Loaded, Manifest, Overrides, Spec};
 
 use crate::error::Error;
 
@@ -25,20 +25,46 @@ pub(super) struct Input {
 
 /// The cluster that the command line names.
 pub(super) fn input(file: Option<&Path>, kubernetes: Option<&str>) -> Result<Input, Error> {
+    input_with(file, &overrides(kubernetes))
+}
+
+/// The same, with all that the command line may say in place of the file.
+pub(super) fn input_with(file: Option<&Path>, overrides: &Overrides) -> Result<Input, Error> {
     let Some(file) = file else {
-        return Ok(Input { spec: all_in_one(kubernetes)?, warnings: Vec::new() });
+        let spec = all_in_one(overrides.kubernetes_version.as_deref())?;
+        return Ok(Input { spec, warnings: Vec::new() });
     };
-    let Loaded { spec, warnings, .. } = self::file(file, kubernetes)?;
+    let Loaded { spec, warnings } = load(file, overrides)?;
     Ok(Input { spec, warnings })
+}
+
+fn overrides(kubernetes: Option<&str>) -> Overrides {
+    Overrides { kubernetes_version: kubernetes.map(str::to_owned), ..Overrides::default() }
 }
 
 /// Reads a file, or standard input for `-`, and checks it.
 pub(super) fn file(path: &Path, kubernetes: Option<&str>) -> Result<Loaded, Error> {
+    load(path, &overrides(kubernetes))
+}
+
+fn load(path: &Path, overrides: &Overrides) -> Result<Loaded, Error> {
     let name = name(path);
     let opened = open(path).map_err(|error| unreadable(&name, &error))?;
     let text = text(&name, opened)?;
-    let overrides = Overrides { kubernetes_version: kubernetes.map(str::to_owned) };
-    kk_config::load(&name, &text, &overrides).map_err(Error::Config)
+    kk_config::load(&name, &text, overrides).map_err(Error::Config)
+}
+
+/// Reads a Manifest, or standard input for `-`, and checks it.
+pub(super) fn manifest(path: &Path, warn: impl Fn(&Diagnostic)) -> Result<Manifest, Error> {
+    let name = name(path);
+    let opened = open(path).map_err(|error| {
+        let hint = "name a file with -m; `kk create manifest` writes one".to_owned();
+        Error::config(format!("cannot read {name}: {error}"), Some(hint))
+    })?;
+    let text = text(&name, opened)?;
+    let (manifest, warnings) = kk_config::load_manifest(&name, &text).map_err(Error::Config)?;
+    warnings.iter().for_each(warn);
+    Ok(manifest)
 }
 
 /// What messages call the file.

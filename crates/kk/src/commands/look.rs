@@ -1,7 +1,9 @@
-//! `kk status` and `kk certs check-expiration`: what the hosts say, as a table or as one JSON document. Nothing is changed, and
+//! `kk status`, `kk etcd status` and `kk certs check-expiration`: what the hosts say, as a table or as one JSON document. Nothing is changed, and
 //! no record of it is kept.
 
-use kk_cluster::{Options, Probed, Session, Settings};
+use std::collections::BTreeSet;
+
+use kk_cluster::{MemberDetail, Options, Probed, Session, Settings};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -31,7 +33,26 @@ pub(super) async fn check_expiration(options: &LookOptions, printer: &Printer) -
     Ok(ExitStatus::Ok)
 }
 
+pub(super) async fn etcd_status(options: &LookOptions, printer: &Printer) -> Result<ExitStatus, Error> {
+    let session = open(options, printer)?;
+    let members = session.members(&any_answered(session.probe_etcd(&CancellationToken::new()).await)?);
+    let value: Vec<_> =
+        members.iter().map(|(host, member)| json!({"host": host, "member": member})).collect();
+    show(options, printer, &json!(value), &status::members(&members))?;
+    let is_well = |member: &Option<MemberDetail>| member.as_ref().is_some_and(|one| one.errors.is_empty());
+    let clusters: BTreeSet<_> = members.iter().filter_map(|(_, one)| Some(&one.as_ref()?.cluster)).collect();
+    let well = clusters.len() == 1 && members.iter().all(|(_, member)| is_well(member));
+    Ok(if well { ExitStatus::Ok } else { ExitStatus::Failed })
+}
+
 async fn look(options: &LookOptions, printer: &Printer) -> Result<(Session, Probed), Error> {
+    let session = open(options, printer)?;
+    // Nothing is changed, so a Ctrl-C ends the program at once.
+    let probed = any_answered(session.probe_for_create(&CancellationToken::new(), |_| {}).await?)?;
+    Ok((session, probed))
+}
+
+fn open(options: &LookOptions, printer: &Printer) -> Result<Session, Error> {
     let input = load::input(Some(&options.filename), None)?;
     for warning in &input.warnings {
         printer.warning(error::warning(warning));
@@ -42,10 +63,7 @@ async fn look(options: &LookOptions, printer: &Printer) -> Result<(Session, Prob
         host_keys: options.host_key_checking.into(),
         options: Options::default(),
     };
-    let session = Session::open(input.spec, settings)?;
-    // Nothing is changed, so a Ctrl-C ends the program at once.
-    let probed = any_answered(session.probe_for_create(&CancellationToken::new(), |_| {}).await?)?;
-    Ok((session, probed))
+    Ok(Session::open(input.spec, settings)?)
 }
 
 fn show(options: &LookOptions, printer: &Printer, value: &Value, text: &str) -> Result<(), Error> {

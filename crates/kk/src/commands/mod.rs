@@ -1,20 +1,28 @@
 //! One file per command; this list is the map. What several commands share is in `load` and `run`.
 
 mod add_nodes;
+mod artifact;
 mod completion;
 mod config_schema;
 mod config_validate;
 mod create_cluster;
 mod create_config;
+mod create_manifest;
 mod delete_cluster;
 mod delete_node;
+mod etcd_defrag;
+mod etcd_restore;
+mod etcd_snapshot;
 mod load;
 mod look;
+mod new_file;
 mod renew_certs;
+mod rounds;
 mod run;
+mod upgrade;
 mod version;
 
-use crate::args::{Add, Certs, Cli, Command, Config, Create, Delete, OutputOptions};
+use crate::args::{Add, Certs, Cli, Command, Config, Create, Delete, Etcd, OutputOptions};
 use crate::error::Error;
 use crate::exit::ExitStatus;
 use crate::printer::Printer;
@@ -22,7 +30,8 @@ use crate::printer::Printer;
 /// Does what the command line asks for and says how it ended.
 pub async fn run(cli: Cli) -> ExitStatus {
     let printer = printer(&cli.command);
-    dispatch(cli.command, &printer).await.unwrap_or_else(|error| {
+    // One future for all commands: as large as the largest.
+    Box::pin(dispatch(cli.command, &printer)).await.unwrap_or_else(|error| {
         printer.error(&error);
         error.status()
     })
@@ -35,6 +44,11 @@ fn printer(command: &Command) -> Printer {
         Command::Delete(Delete::Node(args)) => Printer::new(args.run.output),
         Command::Delete(Delete::Cluster(args)) => Printer::new(args.run.output),
         Command::Certs(Certs::Renew(args)) => Printer::new(args.run.output),
+        Command::Etcd(Etcd::Snapshot(args)) => Printer::new(args.run.output),
+        Command::Etcd(Etcd::Restore(args)) => Printer::new(args.run.output),
+        Command::Etcd(Etcd::Defrag(args)) => Printer::new(args.run.output),
+        Command::Upgrade(args) => Printer::new(args.run.output),
+        Command::Artifact(command) => artifact::printer(command),
         Command::Config(Config::Validate(args)) => {
             Printer::new(OutputOptions { no_progress: true, output: args.output })
         }
@@ -48,12 +62,19 @@ async fn dispatch(command: Command, printer: &Printer) -> Result<ExitStatus, Err
         Command::Add(Add::Nodes(args)) => return add_nodes::run(&args, printer).await,
         Command::Delete(Delete::Cluster(args)) => return delete_cluster::run(&args, printer).await,
         Command::Delete(Delete::Node(args)) => return delete_node::run(&args, printer).await,
+        Command::Etcd(Etcd::Snapshot(args)) => return etcd_snapshot::run(&args, printer).await,
+        Command::Etcd(Etcd::Restore(args)) => return etcd_restore::run(&args, printer).await,
+        Command::Etcd(Etcd::Defrag(args)) => return etcd_defrag::run(&args, printer).await,
+        Command::Etcd(Etcd::Status(args)) => return look::etcd_status(&args.look, printer).await,
+        Command::Upgrade(args) => return upgrade::run(&args, printer).await,
         Command::Status(args) => return look::status(&args.look, printer).await,
         Command::Certs(Certs::CheckExpiration(args)) => {
             return look::check_expiration(&args.look, printer).await;
         }
         Command::Certs(Certs::Renew(args)) => return renew_certs::run(&args, printer).await,
+        Command::Artifact(command) => return artifact::run(&command, printer).await,
         Command::Create(Create::Config(args)) => create_config::run(&args, printer),
+        Command::Create(Create::Manifest(args)) => create_manifest::run(&args, printer).await,
         Command::Config(Config::Validate(args)) => config_validate::run(&args, printer),
         Command::Config(Config::Schema) => config_schema::run(printer),
         Command::Completion(args) => completion::run(&args, printer),

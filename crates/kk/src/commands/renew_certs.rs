@@ -1,6 +1,6 @@
 //! `kk certs renew`: certificates of a cluster that runs are made anew, and who uses them gets the new ones.
 
-use kk_cluster::{Options, RENEWABLE, Session, Settings};
+use kk_cluster::{RENEWABLE, Session};
 use kk_engine::{Output, Summary};
 
 use crate::args::RenewCerts;
@@ -10,13 +10,13 @@ use crate::printer::Printer;
 
 use super::{
     load,
-    run::{Run, any_answered, name_left, refuse_without},
+    run::{Run, any_answered, name_left, refuse_without, settings},
 };
 
 pub(super) async fn run(args: &RenewCerts, printer: &Printer) -> Result<ExitStatus, Error> {
     Run::check_consent(&args.run, printer)?;
     let input = load::input(Some(&args.filename), None)?;
-    let (session, mut run) = Run::start("certs renew", input, settings(args), &args.run, printer)?;
+    let (session, mut run) = Run::start("certs renew", input, settings(&args.run), &args.run, printer)?;
     let result = renew(&args.names, &session, &mut run).await;
     run.finish(result).await
 }
@@ -46,13 +46,4 @@ async fn renew(names: &[String], session: &Session, run: &mut Run<'_>) -> Result
         outputs: until.into_iter().map(|value| Output { name: "certificates".into(), value }).collect(),
         ..Summary::default()
     }))
-}
-
-fn settings(args: &RenewCerts) -> Settings {
-    Settings {
-        workdir: args.run.workdir.clone(),
-        templates: None,
-        host_keys: args.run.host_key_checking.into(),
-        options: Options::default(),
-    }
 }

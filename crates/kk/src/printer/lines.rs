@@ -14,6 +14,7 @@ pub fn render(event: &Event, paint: Paint) -> String {
 /// What is worth a line, without the clock. The live view prints these above its bars, too.
 pub(super) fn lines(event: &EventKind, paint: Paint) -> Vec<String> {
     match event {
+        EventKind::RunStarted { command, hosts, .. } if hosts.is_empty() => vec![paint.bold(command)],
         EventKind::RunStarted { command, hosts, .. } => {
             let names = text::names(hosts, 8);
             vec![format!("{} on {}: {names}", paint.bold(command), text::count(hosts.len(), "host"))]

@@ -1,6 +1,6 @@
 //! What a cluster looks like, for people.
 
-use kk_cluster::{CertificateStatus, NodeState, Status};
+use kk_cluster::{CertificateStatus, KubeSphereStatus, MemberDetail, NodeState, Status};
 
 use super::{Paint, Table, findings, plan, text};
 
@@ -33,6 +33,9 @@ pub fn render(status: &Status) -> String {
     if !status.api_answers {
         out += "API: no control plane answers\n";
     }
+    if let Some(kubesphere) = &status.kubesphere {
+        out += &components(kubesphere);
+    }
     out += &format!("\n{}", certificates(&status.certificates[..status.certificates.len().min(SOONEST)]));
     if !status.findings.is_empty() {
         out += &format!("\n{}", findings::render(&status.findings, Paint::PLAIN, super::WIDEST));
@@ -44,6 +47,16 @@ pub fn render(status: &Status) -> String {
         out += &text::indent(&plan::render(&status.drift, Paint::PLAIN), 2);
     }
     out
+}
+
+fn components(kubesphere: &KubeSphereStatus) -> String {
+    let version = kubesphere.version.as_ref().map_or_else(String::new, |version| format!(" {version}"));
+    let mut table = Table::new(["COMPONENT", "STATE", "MESSAGE"]);
+    for one in &kubesphere.components {
+        table.row([one.name.clone(), one.phase.clone(), one.message.clone()]);
+    }
+    let table = if kubesphere.components.is_empty() { String::new() } else { table.render(super::WIDEST) };
+    format!("\nKubeSphere{version}: {}\n{table}", kubesphere.phase)
 }
 
 /// A row for each.
@@ -59,6 +72,41 @@ pub fn certificates(all: &[CertificateStatus]) -> String {
         table.row([one.host.clone(), one.name.clone(), one.ends.clone().unwrap_or_default(), left]);
     }
     table.render(super::WIDEST)
+}
+
+/// A row for each member of etcd.
+pub fn members(all: &[(String, Option<MemberDetail>)]) -> String {
+    let mut table =
+        Table::new(["HOST", "ROLE", "CLUSTER", "VERSION", "SIZE", "IN USE", "REVISION", "ALARMS"]);
+    for (host, member) in all {
+        let Some(member) = member else {
+            table.row([host.as_str(), "does not answer", "", "", "", "", "", ""].map(str::to_owned));
+            continue;
+        };
+        let role = match member {
+            MemberDetail { learner: true, .. } => "learner",
+            MemberDetail { leader: true, .. } => "leader",
+            _ => "follower",
+        };
+        let mib = |bytes: u64| format!("{} MiB", bytes.div_ceil(1 << 20));
+        table.row([
+            host.clone(),
+            role.to_owned(),
+            member.cluster.clone(),
+            member.version.clone(),
+            mib(member.db_bytes),
+            mib(member.db_bytes_in_use),
+            member.revision.to_string(),
+            member.errors.join(", "),
+        ]);
+    }
+    let mut out = table.render(super::WIDEST);
+    let clusters: Vec<_> = all.iter().filter_map(|(_, one)| Some(&one.as_ref()?.cluster)).collect();
+    if clusters.windows(2).any(|two| two[0] != two[1]) {
+        out += "\nthese members are not of one cluster: was a host left out of a restore? Stop its etcd, remove its data, and run \
+                kk create cluster\n";
+    }
+    out
 }
 
 fn state(state: NodeState) -> &'static str {

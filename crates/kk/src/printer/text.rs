@@ -58,6 +58,18 @@ pub fn duration(ms: u64) -> String {
     }
 }
 
+/// `17 B`, `3.4 MiB`, `1.2 GiB`.
+pub fn bytes(number: u64) -> String {
+    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+    match units.into_iter().find(|(power, _)| number >> power > 0) {
+        None => format!("{number} B"),
+        Some((power, unit)) => {
+            let tenths = (u128::from(number) * 10) >> power;
+            format!("{}.{} {unit}", tenths / 10, tenths % 10)
+        }
+    }
+}
+
 /// `1 host`, `2 hosts`.
 pub fn count(number: usize, singular: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
@@ -124,6 +136,15 @@ mod tests {
             assert_eq!(duration(ms), text);
         }
         assert_eq!(duration(3_725_000), "1h02m");
+    }
+
+    #[test]
+    fn sizes_use_the_unit_that_fits() {
+        let cases =
+            [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (5 << 20, "5.0 MiB"), (1 << 40, "1024.0 GiB")];
+        for (number, text) in cases {
+            assert_eq!(bytes(number), text);
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `delete cluster -A` gives every host back as it was before `create`.
+//! `delete cluster -A` gives every host back as it was before `create`; backups of etcd stay.
 
 use anyhow::Result;
 
@@ -6,16 +6,32 @@ use crate::cluster;
 use crate::context::Context;
 use crate::host_state;
 
+/// Where a Cluster file that does not say it has its backups.
+const BACKUPS: &str = "/var/backups/kube_etcd";
+/// Where a backup is made before it gets its name: a directory there lets it fail.
+const HALF: &str = "/var/backups/kube_etcd/.new.db";
+
 pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     let cluster = cluster::ensure(ctx)?;
     // What users put there is not kk's to remove.
     for host in &cluster.site.hosts {
         ctx.host(host, "mkdir -p /var/openebs; echo precious >/var/openebs/data; iptables -A INPUT -p tcp --dport 9 -j DROP")?;
     }
+    // The timer makes the first backup a quarter of an hour after the start: sooner or later than this scenario.
+    ctx.host(cluster.site.control_plane(), "systemctl start backup-etcd.service")?;
+    // One that has failed leaves nothing, either.
+    let fail = format!(
+        "mkdir {HALF} && touch {HALF}/x; ! systemctl start backup-etcd.service 2>/dev/null && rm -r {HALF}"
+    );
+    ctx.host(cluster.site.control_plane(), &fail)?;
     ctx.shared.replace(None);
     ctx.kk_ok(&cluster.site, "delete", &["--all"])?;
     for host in &cluster.site.hosts {
         ctx.host(host, "grep -q precious /var/openebs/data; rm -r /var/openebs; iptables -D INPUT -p tcp --dport 9 -j DROP")?;
+    }
+    ctx.host(cluster.site.control_plane(), &format!("ls {BACKUPS}/snapshot-*.db"))?;
+    for host in &cluster.site.hosts {
+        ctx.host(host, &format!("rm -rf {BACKUPS}"))?;
     }
     host_state::expect_restored(ctx, &cluster.before)?;
     // A second delete finds nothing to do and is no error.

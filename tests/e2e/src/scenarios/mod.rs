@@ -7,6 +7,7 @@ use crate::suite::Scenario;
 mod add_nodes;
 mod again;
 mod api_sick;
+mod auto_renew;
 mod bad_input;
 mod bad_setting;
 mod bastion;
@@ -18,19 +19,24 @@ mod delete;
 mod delete_node;
 mod edits;
 mod etcd_members;
+mod etcd_restore;
 mod ha;
 mod host_down;
 mod identity;
 mod init_fails;
 mod kill;
 mod kill_anywhere;
+mod kubesphere;
+mod offline;
 mod real_kernel;
+mod registry;
 mod repair;
 mod secrets;
 mod shell_operator;
 mod slow;
 mod sudo;
 mod two_networks;
+mod upgrade;
 mod variants;
 
 /// All of them. Limits are several times what each takes on two cores.
@@ -62,6 +68,13 @@ pub(crate) const ALL: &[Scenario] = &[
         limit: Duration::from_mins(12),
         in_ci: true,
         run: damage::run_some,
+    },
+    Scenario {
+        name: "kubesphere",
+        about: "one create brings up KubeSphere's stand-ins; killed, changed, healed, switched off, and failing",
+        limit: Duration::from_mins(10),
+        in_ci: false,
+        run: kubesphere::run,
     },
     Scenario {
         name: "shell-operator",
@@ -148,6 +161,13 @@ pub(crate) const ALL: &[Scenario] = &[
         run: delete_node::run,
     },
     Scenario {
+        name: "etcd-restore",
+        about: "etcd that has lost all its data comes back from a snapshot, also when the restore is killed",
+        limit: Duration::from_mins(8),
+        in_ci: false,
+        run: etcd_restore::run,
+    },
+    Scenario {
         name: "etcd-members",
         about: "etcd grows from one member to three and loses one; data, API servers and other nodes go on",
         limit: Duration::from_mins(12),
@@ -183,11 +203,46 @@ pub(crate) const ALL: &[Scenario] = &[
         run: damage::run,
     },
     Scenario {
+        name: "upgrade",
+        about: "a cluster gets the next minor version of Kubernetes, and its Services answer all the while",
+        limit: Duration::from_mins(25),
+        in_ci: false,
+        run: upgrade::run,
+    },
+    Scenario {
+        name: "upgrade-ha",
+        about: "three control planes behind a load balancer get the next minor version, and the API answers all the while",
+        limit: Duration::from_mins(25),
+        in_ci: false,
+        run: upgrade::ha::run,
+    },
+    Scenario {
         name: "certificates",
         about: "certificates that end before long are named; when all have expired, one create mends the cluster",
         limit: Duration::from_mins(12),
         in_ci: true,
         run: certificates::run,
+    },
+    Scenario {
+        name: "auto-renew",
+        about: "timers on three control planes renew certificates that end, one after the other",
+        limit: Duration::from_mins(12),
+        in_ci: false,
+        run: auto_renew::run,
+    },
+    Scenario {
+        name: "offline",
+        about: "a bundle of an export that was killed makes a cluster, and no packet goes elsewhere than to the hosts",
+        limit: Duration::from_mins(15),
+        in_ci: false,
+        run: offline::run,
+    },
+    Scenario {
+        name: "registry",
+        about: "pushes that were killed bring the images of a bundle into a registry, and a cluster pulls them from there",
+        limit: Duration::from_mins(15),
+        in_ci: false,
+        run: registry::run,
     },
     Scenario {
         name: "host-down",

@@ -4,6 +4,7 @@ use kk_config::{ControlPlaneEndpoint, Host, Role};
 use kk_engine::{Action, Facts, HostWork, SlotKey, Task, actions::Command};
 
 use super::{
+    RESTART,
     certificate::{RENEWED, renew},
     manifests::{self, MANIFESTS, Manifests, RECORD},
     note::{note, only_members_are_changed, path},
@@ -87,13 +88,14 @@ fn apply(host: &Host) -> String {
 fn restart(host: &Host) -> String {
     let server = format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT);
     let variables = [("server", server.as_str()), ("node", &host.name), ("again", ""), ("manifests", "yes")];
-    script(&variables, include_str!("restart_control_plane.sh"))
+    script(&variables, RESTART)
 }
 
 #[cfg(test)]
 mod tests {
     use std::{fs, process::Command};
 
+    use super::RESTART;
     use crate::{shell::script, testing};
 
     const OLD_IS_READY: &str = "echo 'true containerd://old'";
@@ -114,7 +116,7 @@ mod tests {
         program(
             "crictl",
             &format!(
-                "case \"$*\" in *stop*) echo \"$*\" >>{here}/calls; touch {here}/changed; exit ;; esac\n[ -e {here}/changed ] || {{ echo old; exit; }}\ncase \"$*\" in *scheduler*) ;; logs*) echo 'unknown flag: --x'; exit ;; *) echo old; exit ;; esac\n{crictl}"
+                "for last; do :; done\ncase \"$*\" in *inspect*) echo \"pod-${{last%-again}}\"; exit ;; *stop*) echo \"$*\" >>{here}/calls; touch {here}/changed; exit ;; esac\n[ -e {here}/changed ] || {{ echo old; exit; }}\ncase \"$*\" in *scheduler*) ;; logs*) echo 'unknown flag: --x'; exit ;; *) echo old; exit ;; esac\n{crictl}"
             ),
         );
         program(
@@ -131,7 +133,7 @@ mod tests {
                 ("again", again),
                 ("manifests", manifests),
             ],
-            include_str!("restart_control_plane.sh"),
+            RESTART,
         )
         .replace("/etc/kubernetes/manifests", &here);
         // A clock of the test: a second a look.
@@ -183,6 +185,12 @@ mod tests {
     fn the_container_of_before_does_not_count() {
         let (ok, said, _) = restart("echo old", "echo 'true containerd://old'");
         assert!(!ok && said.contains("kube-scheduler does not become ready with these settings"), "{said}");
+    }
+
+    #[test]
+    fn the_pod_of_before_does_not_count_when_its_container_starts_once_more() {
+        let (ok, said, _) = restart("echo old-again", "echo 'true containerd://old-again'");
+        assert!(!ok && said.contains("kube-scheduler does not become ready"), "{said}");
     }
 
     #[test]

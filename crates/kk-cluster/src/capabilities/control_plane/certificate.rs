@@ -2,9 +2,12 @@
 
 use crate::shell::script;
 
+/// Makes anew what `names` lists; with `keep` not empty, for the names for which the certificates are now.
+pub(crate) const RENEW: &str = include_str!("renew_certificates.sh");
+
 /// Makes them anew, by the names of kubeadm's phases. kubeadm keeps what is there, whatever names and dates it has.
 pub(super) fn renew(names: &[&str]) -> String {
-    script(&[("names", &names.join(" "))], include_str!("renew_certificates.sh"))
+    script(&[("names", &names.join(" ")), ("keep", "")], RENEW)
 }
 
 /// What follows when everything reads the new ones: a run after one that was killed has nothing to take up.

@@ -14,6 +14,8 @@ use crate::{findings::Setting, host_layout::KUBELET_CONF, inputs::Inputs, kubead
 pub(crate) const SETTINGS: Question<BTreeMap<String, String>> =
     Question::new("settings", include_str!("settings.sh"), parse);
 
+/// The field of the version.
+pub(crate) const VERSION: &str = "spec.kubernetes.version";
 /// The field of the members of etcd.
 pub(crate) const ETCD_MEMBERS: &str = "spec.etcd and spec.roleGroups.etcd (a member goes by kk delete node)";
 
@@ -35,7 +37,7 @@ pub(super) fn settings(inputs: &Inputs) -> Vec<Setting> {
     let line = |name: &str| there.as_ref().and_then(|there| there.get(name).cloned());
     let setting = |name, what, field, wanted| Setting { host: None, what, field, there: line(name), wanted };
     let mut settings = vec![
-        setting("version", "version is", "spec.kubernetes.version", spec.kubernetes.version.to_string()),
+        setting("version", "version is", VERSION, spec.kubernetes.version.to_string()),
         setting("cluster-cidr", "pods are in", "spec.network.kubePodsCIDR", spec.network.pod_subnet()),
         setting(
             "service-cluster-ip-range",

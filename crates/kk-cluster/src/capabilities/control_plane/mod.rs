@@ -14,9 +14,9 @@ mod renew_certificates;
 pub(crate) mod renewal;
 mod share_certificates;
 
-pub(crate) use immutable::ETCD_MEMBERS;
 #[cfg(test)]
 pub(crate) use immutable::SETTINGS;
+pub(crate) use immutable::{ETCD_MEMBERS, VERSION};
 use kk_artifact::Component;
 use kk_config::{ControlPlaneEndpoint, Host, Role, Spec};
 use kk_engine::{Facts, ProbeSpec, Task};
@@ -108,7 +108,11 @@ impl Capability for ControlPlane {
     }
 }
 
+/// Lets the static pods read new certificates or manifests, and waits until they are ready.
+pub(crate) const RESTART: &str = include_str!("restart_control_plane.sh");
+
 pub(crate) use apply_changed_settings::before_joins;
+pub(crate) use certificate::RENEW;
 pub(crate) use publish_settings::are_changed as settings_are_changed;
 pub use renewal::RENEWABLE;
 

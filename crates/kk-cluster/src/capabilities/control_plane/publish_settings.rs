@@ -35,8 +35,11 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     }
     actions.push(Box::new(cluster));
     actions.push(Box::new(kubelet));
-    let work =
-        HostWork::new(actions).needs(slots::initialised_slot()).provides(slots::settings_published_slot());
+    // By the kubeadm of the version that is published.
+    let work = HostWork::new(actions)
+        .needs(slots::initialised_slot())
+        .needs(slots::kube_programs_slot(&host.name))
+        .provides(slots::settings_published_slot());
     Task::new("publish_settings", "Publish settings").on(&host.name, work)
 }
 

@@ -9,6 +9,7 @@ use kk_engine::{
 };
 
 use super::{
+    RESTART,
     certificate::{RENEWED, renew},
     renewal::{self, Renewed, kubeconfig},
 };
@@ -54,11 +55,7 @@ fn text(host: &Host, renewed: &[Renewed]) -> String {
     let server = format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT);
     let variables =
         [("server", server.as_str()), ("node", &host.name), ("again", &readers(&names)), ("manifests", "")];
-    format!(
-        "{KUBECTL}{}{}{RENEWED}",
-        renew(&names),
-        script(&variables, include_str!("restart_control_plane.sh"))
-    )
+    format!("{KUBECTL}{}{}{RENEWED}", renew(&names), script(&variables, RESTART))
 }
 
 /// The static pods that read these files when they start.

@@ -1,7 +1,7 @@
 # Makes $names anew, certificates and kubeconfigs. Each is made aside and then renamed, so that there is always one. Their
 # names stay in the directory until it is removed: a key without its certificate, and a program that has not read the new
-# one, are taken up by the next run.
-# shellcheck disable=SC2154,SC2086 # names stands before this script; it is a list of words
+# one, are taken up by the next run. With $keep, certificates are for the names for which they are now.
+# shellcheck disable=SC2154,SC2086 # names and keep stand before this script; names is a list of words
 pki=/etc/kubernetes/pki aside=/etc/kubernetes/kubekey/renewal
 mkdir -p /etc/kubernetes/kubekey
 # shellcheck disable=SC2174 # the directory above it was just made
@@ -35,7 +35,12 @@ for name in $names; do
         [ "$name" != kubelet.conf ] || systemctl restart kubelet.service
         ;;
     *)
-        kk_do kubeadm init phase certs "$name" --config aside.yaml
+        if [ -n "$keep" ]; then
+            cp "$pki/$name.crt" "$aside/pki/"
+            kk_do kubeadm certs renew "$name" --config aside.yaml
+        else
+            kk_do kubeadm init phase certs "$name" --config aside.yaml
+        fi
         mv -f "$aside/pki/$name.key" "$pki/$name.key"
         mv -f "$aside/pki/$name.crt" "$pki/$name.crt"
         ;;

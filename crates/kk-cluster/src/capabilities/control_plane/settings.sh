@@ -10,9 +10,11 @@ if [ -n "$endpoint" ]; then
     printf 'server\thttps://%s\n' "$endpoint"
     admin=
 fi
+set --
 for file in $manifests/kube-apiserver.yaml $manifests/kube-controller-manager.yaml $admin /var/lib/kubelet/config.yaml; do
-    [ ! -e "$file" ] || sed -nE \
-        -e 's/^ *- --(cluster-cidr|service-cluster-ip-range|etcd-servers)=/\1\t/p' \
-        -e 's/^ *(server|clusterDomain): +/\1\t/p' \
-        -e 's/^ *image: .*kube-apiserver:/version\t/p' "$file"
+    [ ! -e "$file" ] || set -- "$@" "$file"
 done
+[ $# -eq 0 ] || sed -nE \
+    -e 's/^ *- --(cluster-cidr|service-cluster-ip-range|etcd-servers)=/\1\t/p' \
+    -e 's/^ *(server|clusterDomain): +/\1\t/p' \
+    -e 's/^ *image: .*kube-apiserver:/version\t/p' "$@"

@@ -36,10 +36,10 @@ fn initial(inputs: &Inputs) -> String {
 
 /// The file that says, from the first time that a member is healthy, that it belongs to a cluster: without its data it must
 /// not begin a new one. etcd reads it at its next start, so nothing restarts for it.
-pub(super) const JOINED: &str = "/etc/etcd-joined.env";
+pub(crate) const JOINED: &str = "/etc/etcd-joined.env";
 
 /// Its content.
-pub(super) const JOINED_TEXT: &str = "# Written by kk.\nETCD_INITIAL_CLUSTER_STATE=existing\n";
+pub(crate) const JOINED_TEXT: &str = "# Written by kk.\nETCD_INITIAL_CLUSTER_STATE=existing\n";
 
 /// The file as an action.
 pub(super) fn joined() -> File {

@@ -21,9 +21,18 @@ pub(super) fn question(spec: &Spec, host: &Host) -> Question<bool> {
 
 /// Succeeds, and prints `healthy`, when the member of this host has a leader and commits.
 pub(super) fn command(spec: &Spec, host: &Host) -> String {
+    format!(
+        "[ -e {} ] && {} --command-timeout 2s endpoint health >/dev/null && echo healthy",
+        quote(&format!("{ETCD_CERTS}/member-{}-key.pem", host.name)),
+        etcdctl(spec, host)
+    )
+}
+
+/// Words that ask the member of this host, run there.
+pub(super) fn etcdctl(spec: &Spec, host: &Host) -> String {
     let member = format!("{ETCD_CERTS}/member-{}", host.name);
     format!(
-        "[ -e {key} ] && etcdctl --endpoints https://127.0.0.1:{port} --cacert {ETCD_CERTS}/ca.pem --cert {cert} --key {key} --command-timeout 2s endpoint health >/dev/null && echo healthy",
+        "etcdctl --endpoints https://127.0.0.1:{port} --cacert {ETCD_CERTS}/ca.pem --cert {cert} --key {key}",
         port = spec.etcd.port,
         cert = quote(&format!("{member}.pem")),
         key = quote(&format!("{member}-key.pem")),

@@ -2,11 +2,13 @@
 
 mod check;
 mod configure_etcd;
+pub(crate) mod defragment;
 mod files;
 mod health;
 mod immutable;
 mod install_certificates;
 mod join_member;
+pub(crate) mod member_status;
 pub(crate) mod membership;
 mod quorum;
 mod remove_certificates;
@@ -16,11 +18,13 @@ pub(crate) mod remove_member;
 mod save_certificates;
 mod start_etcd;
 
+pub(crate) use files::{JOINED, JOINED_TEXT};
 #[cfg(test)]
 pub(crate) use immutable::ENVIRONMENT;
 use kk_artifact::Component;
 use kk_config::{Host, Role, Spec};
 use kk_engine::{Facts, ProbeSpec, Task};
+pub(crate) use start_etcd::wait;
 #[cfg(test)]
 pub(crate) use {check::DATA, health::HEALTHY};
 

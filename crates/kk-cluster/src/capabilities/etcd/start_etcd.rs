@@ -67,7 +67,7 @@ pub(super) fn turn(inputs: &Inputs) -> Option<Turn> {
 }
 
 /// Waits until the member is healthy.
-pub(super) fn wait(inputs: &Inputs, host: &Host) -> WaitUntil {
+pub(crate) fn wait(inputs: &Inputs, host: &Host) -> WaitUntil {
     WaitUntil::new("etcd is healthy", health::command(inputs.spec, host)).hint(
         "",
         "see \"journalctl -u etcd\" on the hosts of etcd; most members must run and reach each other on their peer port",

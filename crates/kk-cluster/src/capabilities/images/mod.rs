@@ -1,13 +1,19 @@
 //! Images, pulled in the order of need while etcd and the control plane start.
 
+mod import;
+mod import_own_images;
 mod pull;
 mod pull_addon_images;
 mod pull_control_plane_images;
 mod pull_node_images;
 
-use kk_engine::Task;
+use kk_config::Host;
+use kk_engine::{Action, Task};
 
-use crate::{BuildError, capability::Capability, inputs::Inputs};
+use self::{import::Import, pull::Pull};
+use crate::requirements::ImageStage;
+
+use crate::{BuildError, capability::Capability, inputs::Inputs, offline};
 
 /// The images that the other capabilities need.
 pub(crate) struct Images;
@@ -21,12 +27,30 @@ impl Capability for Images {
         inputs.options.skip_pull_images.then_some("--skip-pull-images is given")
     }
 
-    /// Up to three pulls a host, one after the other in the background; each provides what other tasks wait for.
+    /// The user's own, which only a bundle can bring.
+    fn images(&self, inputs: &Inputs, host: &Host) -> Vec<(ImageStage, String)> {
+        let own =
+            inputs.options.bundle.iter().filter(|_| host.is_node()).flat_map(|one| offline::own_images(one));
+        own.map(|(name, _)| (ImageStage::Own, name)).collect()
+    }
+
+    /// Up to four pulls a host, one after the other in the background; each provides what other tasks wait for.
     fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
-        Ok(vec![
+        let mut tasks = vec![
             pull_control_plane_images::task(inputs),
             pull_node_images::task(inputs),
             pull_addon_images::task(inputs),
-        ])
+        ];
+        tasks.extend(inputs.options.bundle.as_ref().map(|_| import_own_images::task(inputs)));
+        Ok(tasks)
+    }
+}
+
+/// Brings the images of a stage to a host: from the bundle where there is one, else the host pulls them.
+fn bring(inputs: &Inputs, host: &Host, stage: ImageStage) -> Box<dyn Action> {
+    let images = inputs.requirements.images(host, stage);
+    match &inputs.options.bundle {
+        Some(bundle) => Box::new(Import::new(inputs, host, bundle, images)),
+        None => Box::new(Pull::new(images)),
     }
 }

@@ -16,9 +16,11 @@ impl Pull {
         Self { images }
     }
 
+    /// Those that the runtime of the host does not list.
     fn missing(&self, facts: &Facts) -> Vec<&str> {
         let there = facts.answer(&IMAGES).answered().unwrap_or_default();
-        self.images.iter().filter(|image| !there.contains(image)).map(String::as_str).collect()
+        let is_there = |image: &str| there.iter().any(|listed| listed.name == image);
+        self.images.iter().map(String::as_str).filter(|image| !is_there(image)).collect()
     }
 }
 
@@ -70,6 +72,8 @@ mod tests {
         assert_eq!(pull.check(&facts), Change::Needed(vec!["pull a/b:1".into(), "pull c/d:2".into()]));
         facts.reply(&IMAGES, "a/b:1\nsha256:123\nc/d:2");
         assert_eq!(pull.check(&facts), Change::None);
+        facts.reply(&IMAGES, "a/b:1 sha256:1\nsha256:123 sha256:1\n");
+        assert_eq!(pull.check(&facts), Change::Needed(vec!["pull c/d:2".into()]));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kk_engine::{HostWork, Retry, Task};
 
-use super::pull::Pull;
+use super::bring;
 use crate::{inputs::Inputs, requirements::ImageStage, slots};
 
 /// What may run on any node. Last: nothing waits for it before the nodes are there.
@@ -14,10 +14,9 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         .retry(Retry::times(3))
         .background();
     for (host, _) in inputs.nodes() {
-        let images = inputs.requirements.images(host, ImageStage::Addon);
         task = task.on(
             &host.name,
-            HostWork::new(vec![Box::new(Pull::new(images))])
+            HostWork::new(vec![bring(inputs, host, ImageStage::Addon)])
                 .needs(slots::node_images_slot(&host.name))
                 .provides(slots::addon_images_slot(&host.name)),
         );

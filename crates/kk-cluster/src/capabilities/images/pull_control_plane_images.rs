@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kk_engine::{HostWork, Retry, Task};
 
-use super::pull::Pull;
+use super::bring;
 use crate::{inputs::Inputs, requirements::ImageStage, slots};
 
 /// What the static pods of a control plane run. kubeadm waits for these only.
@@ -14,10 +14,9 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         .retry(Retry::times(3))
         .background();
     for (host, _) in inputs.control_planes() {
-        let images = inputs.requirements.images(host, ImageStage::ControlPlane);
         task = task.on(
             &host.name,
-            HostWork::new(vec![Box::new(Pull::new(images))])
+            HostWork::new(vec![bring(inputs, host, ImageStage::ControlPlane)])
                 .needs(slots::runtime_slot(&host.name))
                 .provides(slots::control_plane_images_slot(&host.name)),
         );

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kk_config::Role;
 use kk_engine::{HostWork, Retry, Task};
 
-use super::pull::Pull;
+use super::bring;
 use crate::{inputs::Inputs, requirements::ImageStage, slots};
 
 /// What every node runs: without these it does not become ready.
@@ -21,10 +21,9 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         } else {
             slots::runtime_slot(&host.name)
         };
-        let images = inputs.requirements.images(host, ImageStage::Node);
         task = task.on(
             &host.name,
-            HostWork::new(vec![Box::new(Pull::new(images))])
+            HostWork::new(vec![bring(inputs, host, ImageStage::Node)])
                 .needs(before)
                 .provides(slots::node_images_slot(&host.name)),
         );

@@ -34,6 +34,12 @@ impl Capability for KubeProxy {
         vec![(ImageStage::Node, inputs.images.of(Component::KubeProxy))]
     }
 
+    /// Its pods mount the kernel's modules. On a host without its own kernel the kubelet would make the directory, and
+    /// nothing would remove it.
+    fn directories(&self, spec: &Spec) -> Vec<String> {
+        if spec.kubernetes.disable_kube_proxy { Vec::new() } else { vec!["/lib/modules".to_owned()] }
+    }
+
     fn ports(&self, _spec: &Spec, host: &Host) -> Vec<Port> {
         if host.is_node() { vec![Port::tcp(10256, "kube-proxy")] } else { Vec::new() }
     }

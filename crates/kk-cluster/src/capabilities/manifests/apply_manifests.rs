@@ -51,7 +51,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
 }
 
 /// What was applied last.
-pub(super) fn note(manifest: &Manifest) -> File {
+pub(crate) fn note(manifest: &Manifest) -> File {
     File::text(format!("{NOTES}/{}.yaml", manifest.name), manifest.note.as_str()).mode(0o600)
 }
 
@@ -60,7 +60,7 @@ fn is_needed(inputs: &Inputs, manifest: &Manifest, facts: &Facts) -> bool {
     if manifest.made_by_init && !inputs.is_initialised() {
         return false;
     }
-    note(manifest).check(facts).is_needed() || !is_recorded(&inputs.state, manifest, facts)
+    note(manifest).check(facts).is_needed() || !is_recorded(&inputs.state.objects, manifest, facts)
 }
 
 /// Those with a command of their own run in the background of the one `kubectl apply` for all others.

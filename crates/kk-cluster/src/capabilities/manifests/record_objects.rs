@@ -1,12 +1,14 @@
 //! Record the objects that were applied, as the API holds them: what somebody edits or deletes later is seen by the next
 //! probe.
 
+use std::collections::BTreeMap;
+
 use kk_engine::{Action as _, Facts, HostWork, Task, actions::Command};
 use kk_util::sha256;
 
 use super::{applied_slot, apply_manifests};
 use crate::{
-    cluster_state::{ClusterState, VERSION, object_list},
+    cluster_state::{VERSION, object_list},
     host_layout::{KUBECTL, NOTES},
     inputs::Inputs,
     requirements::{Manifest, Object},
@@ -20,27 +22,34 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     let manifests = &inputs.requirements.manifests;
     // What this run applies becomes other objects.
     let is_unknown = |manifest: &&Manifest| {
-        !is_recorded(&inputs.state, manifest, facts)
+        !is_recorded(&inputs.state.objects, manifest, facts)
             || apply_manifests::note(manifest).check(facts).is_needed()
     };
     let unknown: Vec<&Manifest> = manifests.iter().filter(is_unknown).collect();
+    let record = record(&unknown)
+        .when({
+            let needed = !unknown.is_empty();
+            move |_| needed
+        })
+        .reads(|probe| probe.files.extend(manifests.iter().map(note)));
+    let work = HostWork::new(vec![Box::new(record)]).needs(applied_slot());
+    task.background().on(&inputs.api_host.name, work)
+}
+
+/// Records these.
+pub(crate) fn record(unknown: &[&Manifest]) -> Command {
     let names = unknown.iter().map(|manifest| manifest.name).collect::<Vec<_>>().join(" ");
     let variables = [("names", names.as_str()), ("notes", NOTES), ("version", VERSION)];
     let text = format!("{KUBECTL}{}", script(&variables, include_str!("record_objects.sh")));
     let objects: Vec<&Object> = unknown.iter().flat_map(|manifest| &manifest.objects).collect();
     let mut record = Command::new("record the objects that were applied", text)
         .file("objects.yaml", object_list(objects).into_bytes())
-        .when({
-            let needed = !unknown.is_empty();
-            move |_| needed
-        })
-        .reads(|probe| probe.files.extend(manifests.iter().map(note)));
-    for manifest in &unknown {
+        .reads(|probe| probe.files.extend(unknown.iter().map(|manifest| note(manifest))));
+    for manifest in unknown {
         let keys: String = manifest.objects.iter().map(|object| object.key() + "\n").collect();
         record = record.file(format!("{}.keys", manifest.name), keys.into_bytes());
     }
-    let work = HostWork::new(vec![Box::new(record)]).needs(applied_slot());
-    task.background().on(&inputs.api_host.name, work)
+    record
 }
 
 fn note(manifest: &Manifest) -> String {
@@ -48,10 +57,10 @@ fn note(manifest: &Manifest) -> String {
 }
 
 /// Whether all objects of a manifest are in the API as they were after it was applied last.
-pub(super) fn is_recorded(state: &ClusterState, manifest: &Manifest, facts: &Facts) -> bool {
+pub(crate) fn is_recorded(there: &BTreeMap<String, String>, manifest: &Manifest, facts: &Facts) -> bool {
     let line = |object: &Object| {
         let key = object.key();
-        state.objects.get(&key).map(|version| format!("{key}\t{version}\n"))
+        there.get(&key).map(|version| format!("{key}\t{version}\n"))
     };
     let Some(mut lines) = manifest.objects.iter().map(line).collect::<Option<Vec<String>>>() else {
         return false;

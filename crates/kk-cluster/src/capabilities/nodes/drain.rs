@@ -1,4 +1,4 @@
-//! Drain a node that leaves: its pods move to other nodes.
+//! Drain a node that leaves or is upgraded: its pods move to other nodes.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use kk_engine::{HostWork, Task, actions::Command};
 
 use crate::{
     host_layout::KUBECTL,
-    inputs::{Inputs, Leaving},
+    inputs::{Drain, Inputs},
     shell::script,
     slots,
 };
 
 /// Where the API is asked, one node after the other. A node whose pods cannot move takes pods again.
-pub(super) fn task(inputs: &Inputs, host: &Host, leaving: &Leaving) -> Task {
-    let seconds = leaving.drain_timeout.as_secs().to_string();
-    let force = if leaving.force { "yes" } else { "" };
+pub(super) fn task(inputs: &Inputs, host: &Host, drain: &Drain) -> Task {
+    let seconds = drain.timeout.as_secs().to_string();
+    let force = if drain.force { "yes" } else { "" };
     let variables = [("node", host.name.as_str()), ("seconds", &seconds), ("force", force)];
     let text = format!("{KUBECTL}{}", script(&variables, include_str!("drain.sh")));
-    let drain = Command::new("move its pods to other nodes", text);
+    let moves = Command::new("move its pods to other nodes", text);
     let work =
-        HostWork::new(vec![Box::new(drain)]).about(&host.name).provides(slots::drained_slot(&host.name));
+        HostWork::new(vec![Box::new(moves)]).about(&host.name).provides(slots::drained_slot(&host.name));
     Task::new(format!("drain_{}", host.name), format!("Drain {}", host.name))
-        .timeout(leaving.drain_timeout + Duration::from_mins(3))
+        .timeout(drain.timeout + Duration::from_mins(3))
         .on(&inputs.api_host.name, work)
 }
 

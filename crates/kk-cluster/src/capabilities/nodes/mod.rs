@@ -12,6 +12,7 @@ mod remove_node_files;
 mod rollout;
 mod set_labels;
 mod start_kubelet;
+pub(crate) mod turn;
 mod update_kubelet_settings;
 mod wait_for_nodes;
 
@@ -22,7 +23,7 @@ use crate::{
     BuildError,
     capability::Capability,
     findings::Findings,
-    host_layout::JOINING,
+    host_layout::{JOINING, UPGRADING},
     inputs::{Inputs, Leaving},
 };
 
@@ -35,7 +36,7 @@ impl Capability for Nodes {
     }
 
     fn asks(&self, _inputs: &Inputs, _host: &Host, probe: &mut ProbeSpec) {
-        probe.files.insert(JOINING.to_owned());
+        probe.files.extend([JOINING, UPGRADING].map(str::to_owned));
     }
 
     fn findings(&self, inputs: &Inputs, found: &mut Findings) {
@@ -64,7 +65,7 @@ impl Capability for Nodes {
         let hosts: Vec<_> = inputs.spec.nodes().into_iter().filter(|host| leaving.has(host)).collect();
         // A node that is gone for good cannot end its pods.
         let drained = hosts.iter().filter(|_| !leaving.gone);
-        let mut tasks: Vec<Task> = drained.map(|host| drain::task(inputs, host, leaving)).collect();
+        let mut tasks: Vec<Task> = drained.map(|host| drain::task(inputs, host, &leaving.drain)).collect();
         tasks.extend(hosts.iter().map(|host| delete_node::task(inputs, host, leaving)));
         tasks
     }

@@ -1,5 +1,7 @@
 //! Write the names of the hosts into /etc/hosts.
 
+use std::sync::Arc;
+
 use kk_engine::{Action, Facts, HostWork, ProbeSpec, Question, Task, actions::Block, question};
 
 use crate::inputs::Inputs;
@@ -45,12 +47,12 @@ pub(super) fn templates(facts: &Facts) -> Vec<&'static str> {
 /// file: the template holds also where user data has turned that on, which wins over any file of the host. Hosts that a
 /// command leaves as they are learn the names of new ones, too.
 pub(super) fn task(inputs: &Inputs) -> Task {
-    let block = block(inputs);
+    let block: Arc<str> = block(inputs).into();
     let mut task = Task::new("write_hosts_block", "Write /etc/hosts");
     for (host, facts) in inputs.answered() {
         let files = ["/etc/hosts"].into_iter().chain(templates(facts));
         let actions =
-            files.map(|path| Box::new(Block::new(path, BEGIN, END, block.clone())) as Box<dyn Action>);
+            files.map(|path| Box::new(Block::new(path, BEGIN, END, Arc::clone(&block))) as Box<dyn Action>);
         task = task.on(&host.name, HostWork::new(actions.collect()));
     }
     task

@@ -37,6 +37,11 @@ impl Capability for Programs {
     }
 }
 
+/// Downloads to this machine only.
+pub(crate) fn download(inputs: &Inputs) -> Vec<Task> {
+    download::tasks(inputs)
+}
+
 /// Whether this run replaces a component's programs on a host.
 pub(crate) fn changes(inputs: &Inputs, host: &Host, component: Component) -> bool {
     inputs

@@ -1,7 +1,16 @@
 # Waits by watches of the API, and shows what is not ready: its state, its last events and its last words.
 # shellcheck disable=SC2154 # absent, names of nodes that did not answer, stands before this script
+# Again until it succeeds: an API server that restarts answers nobody for a while, and then not everything.
+within_300_s() {
+    until=$(($(kk_uptime) + 300))
+    until "$@" >/dev/null 2>wait.err; do
+        [ "$(kk_uptime)" -lt $until ] || return 1
+        sleep 0.5 2>/dev/null || sleep 1
+    done
+}
+
 nodes_are_ready() {
-    kubectl wait --for=condition=Ready node "$@" --timeout=300s >/dev/null 2>wait.err && return 0
+    within_300_s kubectl wait --for=condition=Ready node "$@" --timeout=30s && return 0
     cat wait.err >&2
     kubectl get nodes "$@" >&2
     kk_fail "after 300 s these nodes are not Ready:$(kubectl get nodes "$@" --no-headers | awk '$2 !~ /^Ready/ { printf " %s", $1 }')"
@@ -9,15 +18,10 @@ nodes_are_ready() {
 
 # The kubelet shows the API its static pods. It may be late with that, and what is not there cannot be watched.
 static_pods_are_ready() { # POD...
-    until=$(($(kk_uptime) + 300))
-    until kubectl -n kube-system wait --for=condition=Ready --timeout=30s pod "$@" >/dev/null 2>wait.err; do
-        if [ "$(kk_uptime)" -ge $until ]; then
-            cat wait.err >&2
-            kubectl -n kube-system get pods "$@" -o wide >&2 || :
-            kk_fail "after 300 s not all of these pods are ready: $*"
-        fi
-        sleep 0.5 2>/dev/null || sleep 1
-    done
+    within_300_s kubectl -n kube-system wait --for=condition=Ready --timeout=30s pod "$@" && return 0
+    cat wait.err >&2
+    kubectl -n kube-system get pods "$@" -o wide >&2 || :
+    kk_fail "after 300 s not all of these pods are ready: $*"
 }
 
 selector() { # NAMESPACE KIND/NAME
@@ -31,22 +35,22 @@ present_pods() { # NAMESPACE SELECTOR
         KK_ABSENT=" $absent " awk 'index(ENVIRON["KK_ABSENT"], " " $1 " ") == 0' all.pods
 }
 
+present_are_ready() { # NAMESPACE SELECTOR AT-LEAST
+    present_pods "$1" "$2" >present &&
+        KK_LEAST=$3 awk '$3 != "True" { bad = 1 } END { exit bad || NR < ENVIRON["KK_LEAST"] }' present
+}
+
 # A rollout does not end while a node is down. Then what counts is that each of $3 pods or more on the other nodes is ready.
 rolled_out() { # NAMESPACE KIND/NAME AT-LEAST
     if [ -z "$absent" ]; then
-        kubectl -n "$1" rollout status "$2" --timeout=300s >/dev/null
+        within_300_s kubectl -n "$1" rollout status "$2" --timeout=30s
         return
     fi
-    of=$(selector "$1" "$2") || return
-    until=$(($(kk_uptime) + 300))
-    until present_pods "$1" "$of" >present && KK_LEAST=$3 awk '$3 != "True" { bad = 1 } END { exit bad || NR < ENVIRON["KK_LEAST"] }' present; do
-        [ "$(kk_uptime)" -lt $until ] || return 1
-        sleep 0.5 2>/dev/null || sleep 1
-    done
+    of=$(selector "$1" "$2") && within_300_s present_are_ready "$1" "$of" "$3"
 }
 
 pods_are_ready() { # NAMESPACE KIND/NAME AT-LEAST
-    rolled_out "$@" 2>wait.err && return 0
+    rolled_out "$@" && return 0
     cat wait.err >&2
     of=$(selector "$1" "$2") || return
     kubectl -n "$1" get pods -l "$of" -o wide >&2

@@ -82,7 +82,7 @@ mod tests {
     fn run_with(wait: &str, line: &str, absent: &str, pods: &str) -> (bool, String) {
         let directory = tempfile::tempdir().unwrap();
         let kubectl = format!(
-            "case \"$*\" in *' wait '*) {wait} ;; *'rollout status'*) exit 1 ;; *podIPs*) printf '{pods}' ;; *matchLabels*) printf 'k=v,' ;; esac"
+            "case \" $*\" in *' wait '*) {wait} ;; *'rollout status'*) exit 1 ;; *podIPs*) printf '{pods}' ;; *matchLabels*) printf 'k=v,' ;; esac"
         );
         testing::program(directory.path(), "kubectl", &kubectl);
         let library = "kk_uptime() { echo ...... >>ticks; echo $(($(wc -l <ticks) * 100)); }; kk_fail() { echo \"$*\" >&2; return 1; }";
@@ -114,10 +114,12 @@ mod tests {
     }
 
     #[test]
-    fn a_static_pod_that_the_api_shows_late_is_waited_for() {
+    fn what_the_api_shows_late_is_waited_for() {
         let (late, never) = ("[ -e seen ] || { : >seen; exit 1; }", "exit 1");
-        for (wait, ready) in [(late, true), (never, false)] {
-            assert_eq!(run_with(wait, "static_pods_are_ready kube-apiserver-a", "", "").0, ready, "{wait}");
+        for line in ["static_pods_are_ready kube-apiserver-a", "nodes_are_ready a"] {
+            for (wait, ready) in [(late, true), (never, false)] {
+                assert_eq!(run_with(wait, line, "", "").0, ready, "{line} {wait}");
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use crate::{pipelines, testing};
 
 /// Capabilities of a create that a delete does not list, and why: what they put on a host is in its record, or goes with
 /// another capability.
-const NOTHING_TO_REMOVE: [(&str, &str); 7] = [
+const NOTHING_TO_REMOVE: [(&str, &str); 8] = [
     ("programs", "files are recorded"),
     ("images", "they are the runtime's data"),
     ("control-plane", "its pods go with the runtime, its files with the node's"),
@@ -12,6 +12,7 @@ const NOTHING_TO_REMOVE: [(&str, &str); 7] = [
     ("manifests", "objects go with etcd's data"),
     ("versions", "its note goes with the node's files"),
     ("verify", "it changes nothing"),
+    ("kubesphere", "its objects go with etcd's data, its image with the runtime's"),
 ];
 
 #[test]

@@ -26,6 +26,7 @@ use crate::printer::{Printer, plan};
 
 use super::load::Input;
 use records::Records;
+pub(super) use records::timestamp;
 use trace::Trace;
 
 type Connections = BTreeMap<String, Arc<dyn Connection>>;
@@ -47,6 +48,16 @@ pub(super) struct Run<'a> {
     directory: Option<PathBuf>,
     trace: Option<Trace>,
     _lock: Option<lock::Lock>,
+}
+
+/// What the options of every run say about the session. A command adds its own.
+pub(super) fn settings(options: &RunOptions) -> Settings {
+    Settings {
+        workdir: options.workdir.clone(),
+        templates: None,
+        host_keys: options.host_key_checking.into(),
+        options: kk_cluster::Options::default(),
+    }
 }
 
 impl<'a> Run<'a> {

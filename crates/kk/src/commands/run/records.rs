@@ -94,7 +94,7 @@ fn prune(runs: &Path) {
 }
 
 /// `YYYY-MM-DDTHH:MM:SSZ`.
-pub(super) fn timestamp(time: OffsetDateTime) -> String {
+pub(in crate::commands) fn timestamp(time: OffsetDateTime) -> String {
     formatted(time, format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z"))
 }
 

@@ -80,9 +80,9 @@ impl Connection for Traced {
         self.inner.upload(upload).await
     }
 
-    async fn download(&self, path: &str, limit: u64) -> Result<Vec<u8>, Error> {
+    async fn read_part(&self, path: &str, offset: u64, most: u64) -> Result<Vec<u8>, Error> {
         self.trace.write(&format!("{}: download", self.host()), path);
-        self.inner.download(path, limit).await
+        self.inner.read_part(path, offset, most).await
     }
 
     fn stats(&self) -> Stats {

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::host_state::expect_none;
 use crate::site::Site;
 
-const SIGN: &str = include_str!("sign.sh");
+pub(super) const SIGN: &str = include_str!("sign.sh");
 
 /// They have been valid for a year, two days ago.
 const EXPIRED: &str = "'-367 days' '-2 days'";

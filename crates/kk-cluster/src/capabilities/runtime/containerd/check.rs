@@ -1,6 +1,6 @@
 //! What containerd needs of a node, and other runtimes on it.
 
-use kk_config::{Host, Spec};
+use kk_config::Host;
 use kk_connector::quote;
 use kk_engine::{Facts, ProbeSpec, Question, question};
 
@@ -13,11 +13,19 @@ const UNIT: &str = "/etc/systemd/system/containerd.service";
 /// Whether a containerd has data on the host.
 pub(crate) const DATA: Question<bool> = Question::new("runtime_data", "echo no", question::yes_or_no);
 
-pub(super) fn asks(spec: &Spec, probe: &mut ProbeSpec) {
+/// Names only: for digests ctr reads documents of every image.
+const LIST: &str = "[ ! -S /run/containerd/containerd.sock ] || ctr -n k8s.io images ls -q";
+/// The first line is a header.
+const LIST_WITH_DIGESTS: &str = "[ ! -S /run/containerd/containerd.sock ] || {
+    images=$(ctr -n k8s.io images ls) && printf '%s\n' \"$images\" | awk 'NR > 1 { print $1, $3 }'
+}";
+
+pub(super) fn asks(inputs: &Inputs, probe: &mut ProbeSpec) {
+    let spec = inputs.spec;
     probe.units.insert("docker.service".to_owned());
     probe.disks.insert(spec.registry.containerd_data_dir.clone());
     let data = quote(&spec.registry.containerd_data_dir).into_owned();
-    probe.ask(&IMAGES.with_snippet("[ ! -S /run/containerd/containerd.sock ] || ctr -n k8s.io images ls -q"));
+    probe.ask(&IMAGES.with_snippet(if inputs.options.bundle.is_some() { LIST_WITH_DIGESTS } else { LIST }));
     probe.ask(&DATA.with_snippet(format!("ls -d {data}/io.containerd.* >/dev/null && echo yes || echo no")));
 }
 

@@ -69,7 +69,7 @@ impl Capability for Containerd {
 
     fn asks(&self, inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
         if host.is_node() {
-            check::asks(inputs.spec, probe);
+            check::asks(inputs, probe);
             probe.ask(&immutable::ROOT);
         }
     }

@@ -1,0 +1,29 @@
+//! Stop renewals of certificates.
+
+use kk_engine::{HostWork, Task, actions::Command};
+
+use super::is_there;
+use crate::inputs::Inputs;
+
+/// Where it is switched off, and before a host is cleaned: a renewal would start again what is being stopped. The stamp is
+/// how systemd remembers a timer that makes up for what it missed (systemd.timer(5), Persistent=).
+const STOP: &str = "systemctl disable -q --now k8s-certs-renew.timer 2>/dev/null || :
+systemctl stop k8s-certs-renew.service 2>/dev/null || :
+rm -f /usr/local/bin/kube-scripts/k8s-certs-renew.sh /var/lib/systemd/timers/stamp-k8s-certs-renew.timer
+rm -f /etc/systemd/system/k8s-certs-renew.timer /etc/systemd/system/k8s-certs-renew.service
+rm -rf /run/k8s-certs-renew.*
+systemctl daemon-reload
+systemctl reset-failed k8s-certs-renew.service 2>/dev/null || :
+";
+
+/// What it has begun is taken up by kk: the names of what was being renewed stay.
+pub(super) fn task(inputs: &Inputs) -> Task {
+    let mut task = Task::new("stop_renewals", "Stop renewals of certificates");
+    for (host, facts) in inputs.control_planes() {
+        if is_there(facts) {
+            let stop = Command::new("stop and remove the timer k8s-certs-renew", STOP);
+            task = task.on(&host.name, HostWork::new(vec![Box::new(stop)]));
+        }
+    }
+    task
+}

@@ -1,0 +1,69 @@
+//! Whether backups work.
+
+use kk_config::Host;
+use kk_engine::{Facts, Question, question};
+
+use crate::{findings::Findings, inputs::Inputs, shell::script};
+
+/// How the last backup by the timer ended: systemd's words, one property a line.
+pub(super) const LAST: Question<Vec<String>> =
+    Question::new("etcd_backup", include_str!("last_backup.sh"), question::lines);
+
+/// The name of the newest backup on a host.
+pub(super) const NEWEST: Question<String> = Question::new("newest_backup", "", question::text);
+
+/// The question, for where the file has its backups.
+pub(super) fn newest(inputs: &Inputs) -> Question<String> {
+    let directory = &inputs.spec.etcd.backup.dir;
+    NEWEST.with_snippet(script(&[("directory", directory)], include_str!("newest_backup.sh")))
+}
+
+/// The newest backup on the hosts that answer, by the time in its name.
+pub(crate) fn newest_backup<'a>(inputs: &Inputs<'a>) -> Option<(&'a Host, String)> {
+    let of = |(host, facts): (&'a Host, &'a Facts)| {
+        let name = facts.answer(&NEWEST).answered().filter(|name| !name.is_empty())?;
+        Some((host, name))
+    };
+    inputs.etcd_hosts().into_iter().filter_map(of).max_by(|one, other| one.1.cmp(&other.1))
+}
+
+pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
+    for (host, facts) in inputs.etcd_hosts() {
+        let Some(last) = facts.answer(&LAST).answered() else { continue };
+        let result = last.iter().find_map(|line| line.strip_prefix("Result="));
+        if let Some(result) = result.filter(|result| *result != "success") {
+            found.warning(
+                host,
+                format!("the last backup of etcd failed ({result})"),
+                "see \"journalctl -u backup-etcd\" on this host; \"systemctl start backup-etcd\" makes one now",
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    #[tokio::test]
+    async fn a_backup_that_failed_is_a_warning() {
+        for (answer, warned) in [
+            (Some("ExecMainStatus=0\nResult=success\n"), false),
+            (Some("ExecMainStatus=1\nResult=exit-code\n"), true),
+            (Some("ExecMainStatus=0\nResult=timeout\n"), true),
+            (Some(""), false),
+            (None, false),
+        ] {
+            let (spec, directory) = (testing::sample("all-in-one.yaml"), tempfile::tempdir().unwrap());
+            let mut probed = testing::fresh(&spec);
+            if let Some(answer) = answer {
+                probed.facts.get_mut(&spec.hosts[0].name).unwrap().reply(&LAST, answer);
+            }
+            let session = testing::session(spec, directory.path());
+            let mut found = Findings::default();
+            findings(&session.create_inputs(&probed).await.unwrap(), &mut found);
+            assert_eq!(found.0.len(), usize::from(warned), "{answer:?} {:?}", found.0);
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! Find a backup of etcd.
+
+use std::time::Duration;
+
+use kk_config::Host;
+use kk_engine::{HostWork, Task, actions::Command};
+
+use super::{VERIFY, take_snapshot::into_slot};
+use crate::{inputs::Inputs, shell::script, slots};
+
+/// One that the host has made.
+pub(super) fn task(inputs: &Inputs, host: &Host, name: &str) -> Task {
+    let directory = inputs.spec.etcd.backup.dir.trim_end_matches('/');
+    let text = script(
+        &[("backup", &format!("{directory}/{name}"))],
+        &[VERIFY, include_str!("find_backup.sh")].concat(),
+    );
+    let find = Command::new(format!("look at {name}"), text).output(into_slot());
+    Task::new("find_backup", "Find a backup of etcd")
+        .timeout(Duration::from_mins(10))
+        .on(&host.name, HostWork::new(vec![Box::new(find)]).provides(slots::snapshot_slot().key()))
+}

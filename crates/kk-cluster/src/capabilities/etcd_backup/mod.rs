@@ -1,0 +1,98 @@
+//! Backups that the hosts of etcd make by themselves, and snapshots that a command asks for. The files stay when a cluster is
+//! deleted.
+
+mod check;
+mod fetch_snapshot;
+mod find_backup;
+mod schedule_backups;
+mod stop_backups;
+mod take_snapshot;
+
+pub(crate) use check::newest_backup;
+use std::path::PathBuf;
+pub(crate) use take_snapshot::Taken;
+
+use kk_config::{Host, Role};
+use kk_engine::{Module, ProbeSpec, Task};
+
+use crate::{
+    BuildError,
+    capabilities::etcd_restore,
+    capability::Capability,
+    findings::Findings,
+    host_layout::{ETCD_CERTS, RESTORING},
+    inputs::Inputs,
+    shell::script,
+};
+
+/// Functions that verify a snapshot.
+pub(crate) const VERIFY: &str = include_str!("verify_snapshot.sh");
+
+/// Backups of etcd.
+pub(crate) struct EtcdBackup;
+
+impl Capability for EtcdBackup {
+    fn name(&self) -> &'static str {
+        "etcd-backup"
+    }
+
+    fn asks(&self, inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
+        if host.has_role(&Role::Etcd) {
+            probe.ask(&check::LAST);
+            probe.ask(&check::newest(inputs));
+            probe.files.insert(RESTORING.into());
+        }
+    }
+
+    fn findings(&self, inputs: &Inputs, found: &mut Findings) {
+        check::findings(inputs, found);
+        etcd_restore::findings(inputs, found);
+    }
+
+    fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
+        Ok(vec![schedule_backups::task(inputs)?])
+    }
+
+    fn remove(&self, inputs: &Inputs) -> Vec<Task> {
+        vec![stop_backups::task(inputs)]
+    }
+}
+
+/// A snapshot of now, taken on a host whose member is healthy, and fetched to the directory of the cluster on this machine.
+pub(crate) fn snapshot(inputs: &Inputs, host: &Host) -> Module {
+    Module::new("etcd-backup", vec![take_snapshot::task(inputs, host), fetch_snapshot::task(inputs, host)])
+}
+
+/// A backup that a host has is fetched.
+pub(crate) fn fetch(inputs: &Inputs, host: &Host, name: &str) -> Module {
+    Module::new(
+        "etcd-backup",
+        vec![find_backup::task(inputs, host, name), fetch_snapshot::task(inputs, host)],
+    )
+}
+
+/// Where snapshots are on this machine.
+pub(crate) fn fetched(inputs: &Inputs, host: &Host, name: &str) -> PathBuf {
+    fetch_snapshot::target(&fetch_snapshot::directory(inputs), &host.name, name)
+}
+
+/// The program that makes one backup on a host.
+fn program(inputs: &Inputs, host: &Host) -> String {
+    let etcd = &inputs.spec.etcd;
+    let variables = [
+        ("directory", etcd.backup.dir.clone()),
+        ("keep", etcd.backup.keep.to_string()),
+        ("endpoint", format!("https://127.0.0.1:{}", etcd.port)),
+        ("certificate", format!("{ETCD_CERTS}/member-{}", host.name)),
+    ];
+    let variables: Vec<_> = variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    format!(
+        "#!/bin/sh\n# Written by kk.\n{}",
+        script(&variables, &[VERIFY, include_str!("backup.sh")].concat())
+    )
+}
+
+/// Where that program is.
+fn path(inputs: &Inputs) -> String {
+    format!("{}/etcd-backup.sh", inputs.spec.etcd.backup.script_dir.trim_end_matches('/'))
+}

@@ -1,0 +1,150 @@
+//! Take a snapshot of etcd.
+
+use std::{sync::Arc, time::Duration};
+
+use kk_config::Host;
+use kk_engine::{Failure, HostWork, OutputFn, Slots, Task, actions::Command};
+
+use super::program;
+use crate::{inputs::Inputs, slots};
+
+/// A snapshot on a host of etcd.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Taken {
+    /// Absolute.
+    pub(crate) path: String,
+    pub(crate) sha256: String,
+    pub(crate) bytes: u64,
+    /// Of etcd's history.
+    pub(crate) revision: u64,
+}
+
+/// By the program that makes backups, and as one of them. That of now, not the one on the host.
+pub(super) fn task(inputs: &Inputs, host: &Host) -> Task {
+    let take = Command::new("take a snapshot of etcd", "sh ./backup.sh\n")
+        .file("backup.sh", program(inputs, host).into_bytes())
+        .hint("No space left", "make room on this host, or set spec.etcd.backupDir to a larger disk")
+        .output(into_slot());
+    Task::new("take_snapshot", "Take a snapshot of etcd")
+        .timeout(Duration::from_mins(30))
+        .on(&host.name, HostWork::new(vec![Box::new(take)]).provides(slots::snapshot_slot().key()))
+}
+
+/// Reads what the scripts print of a snapshot.
+pub(super) fn into_slot() -> OutputFn {
+    Arc::new(|printed: &str, values: &Slots| {
+        let taken = read(printed).ok_or_else(|| Failure::new(format!("no snapshot: {printed}")))?;
+        values.output("etcd revision", taken.revision.to_string());
+        values.fill(&slots::snapshot_slot(), taken);
+        Ok(())
+    })
+}
+
+fn read(printed: &str) -> Option<Taken> {
+    let mut fields = printed.lines().last()?.split('\t').map(str::to_owned);
+    let (path, sha256) = (fields.next()?, fields.next()?);
+    Some(Taken { path, sha256, bytes: fields.next()?.parse().ok()?, revision: fields.next()?.parse().ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path, process::Command};
+
+    use crate::testing;
+
+    /// Runs the program with an etcd of these words in a directory. What it said, and the backups that are there.
+    fn backup(directory: &Path, save: &str, status: &str) -> (bool, String, Vec<String>) {
+        let here = directory.display().to_string();
+        testing::program(directory, "etcdctl", save);
+        testing::program(directory, "etcdutl", status);
+        let text = crate::shell::script(
+            &[
+                ("directory", &format!("{here}/backups")),
+                ("keep", "2"),
+                ("endpoint", "e"),
+                ("certificate", "c"),
+            ],
+            &[crate::capabilities::etcd_backup::VERIFY, include_str!("backup.sh")].concat(),
+        )
+        .replace("export PATH=", &format!("export PATH={here}:"));
+        let output = Command::new("sh").args(["-c", &text]).output().unwrap();
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        let mut names: Vec<String> = fs::read_dir(directory.join("backups"))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name != ".lock")
+            .collect();
+        names.sort();
+        (output.status.success(), said, names)
+    }
+
+    /// 512 bytes and their sum, as etcd does it.
+    const SAVES: &str = r#"for last; do :; done
+        case "$*" in *health*) exit ;; esac
+        head -c 512 /dev/zero >"$last"
+        /usr/bin/printf "$(sha256sum <"$last" | cut -d ' ' -f 1 | sed 's/../\\x&/g')" >>"$last""#;
+    const WHOLE: &str = "echo '{\"hash\":1,\"revision\":42,\"totalKey\":3,\"totalSize\":9}'";
+
+    #[test]
+    fn a_backup_is_verified_and_the_oldest_go() {
+        let directory = tempfile::tempdir().unwrap();
+        let backups = directory.path().join("backups");
+        fs::create_dir(&backups).unwrap();
+        for name in
+            ["snapshot-20250101T000000Z.db", "snapshot-20250102T000000Z.db", ".new.db.part", "mine.db"]
+        {
+            fs::write(backups.join(name), "old").unwrap();
+        }
+        let (ok, said, names) = backup(directory.path(), SAVES, WHOLE);
+        assert!(ok, "{said}");
+        assert_eq!(names.len(), 3, "{names:?}");
+        assert!(names.contains(&"mine.db".into()) && names.contains(&"snapshot-20250102T000000Z.db".into()));
+        let taken = super::read(&said).unwrap();
+        assert_eq!((taken.bytes, taken.revision), (544, 42));
+        assert_eq!(taken.sha256, kk_util::sha256(fs::read(taken.path).unwrap()));
+    }
+
+    #[test]
+    fn a_backup_that_fails_leaves_the_others_and_nothing_half() {
+        for (save, status) in [
+            ("echo 'no space' >&2; exit 1", WHOLE),
+            (SAVES, "echo 'sha256 of snapshot does not match' >&2; exit 1"),
+            (SAVES, "echo '{}'"),
+            (SAVES, "echo '{\"revision\":0}'"),
+            ("for last; do :; done; [ \"$last\" = health ] || echo part >\"$last\"", WHOLE),
+            ("for last; do :; done; [ \"$last\" = health ] || head -c 544 /dev/zero >\"$last\"", WHOLE),
+            ("case \"$*\" in *health*) echo 'no leader' >&2; exit 1 ;; esac; touch never", WHOLE),
+        ] {
+            let directory = tempfile::tempdir().unwrap();
+            let backups = directory.path().join("backups");
+            fs::create_dir(&backups).unwrap();
+            let kept = [
+                "snapshot-1.db",
+                "snapshot-20250101T000000Z.db",
+                "snapshot-20250102T000000Z.db",
+                "snapshot-20250103T000000Z.db",
+            ];
+            for name in kept {
+                fs::write(backups.join(name), "old").unwrap();
+            }
+            let (ok, said, names) = backup(directory.path(), save, status);
+            assert!(!ok && super::read(&said).is_none(), "{said}");
+            assert_eq!(names, kept);
+        }
+    }
+
+    #[test]
+    fn the_new_backup_stays_when_the_clock_was_set_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let backups = directory.path().join("backups");
+        fs::create_dir(&backups).unwrap();
+        for name in
+            ["snapshot-29990101T000000Z.db", "snapshot-29990102T000000Z.db", "snapshot-29990103T000000Z.db"]
+        {
+            fs::write(backups.join(name), "later").unwrap();
+        }
+        let (ok, said, names) = backup(directory.path(), SAVES, WHOLE);
+        assert!(ok && names.len() == 2, "{said} {names:?}");
+        assert!(fs::exists(super::read(&said).unwrap().path).unwrap());
+    }
+}

@@ -1,0 +1,78 @@
+//! What speaks against KubeSphere before the first change.
+
+use kk_config::{KubeSphere as Wanted, KubeVersion};
+
+use super::{
+    NAMESPACE,
+    image::Installer,
+    manifest::{DEPLOYED_BY, KK},
+    state,
+};
+use crate::{findings::Findings, inputs::Inputs};
+
+/// The minor versions of Kubernetes for which a release of KubeSphere was made: by the beginning of its version, the
+/// oldest and the newest (KubeKey 3, `cmd/kk/pkg/version/kubesphere`).
+const MADE_FOR: [(&str, u32, u32); 4] =
+    [("v3.4.1", 21, 26), ("v3.4.0", 19, 26), ("v3.3.", 19, 24), ("v3.2.", 19, 22)];
+
+pub(super) fn findings(inputs: &Inputs, wanted: &Wanted, found: &mut Findings) {
+    let hint = "name an image with a payload in it in spec.kubesphere.image (`make image-ks` builds one; see docs/kubesphere.md)";
+    match &inputs.installer {
+        Installer::None => {
+            found.error(None, "KubeSphere is asked for, and no image of ks-installer is named", hint);
+        }
+        Installer::Unusable(why) => found.error(None, format!("the image of ks-installer: {why}"), hint),
+        Installer::Archive(archive) => {
+            for (host, _) in inputs.control_planes() {
+                let arch = inputs.arch(host);
+                if !archive.architectures.contains(&arch) {
+                    let message = format!("{} has no image for {}", archive.path.display(), arch.as_str());
+                    found.error(host, message, "build the image for all architectures of the control planes");
+                }
+            }
+        }
+        Installer::Registry(_) => {}
+    }
+    if state::of(inputs).is_some_and(|state| state.is_of_others()) {
+        found.error(
+            None,
+            "KubeSphere is there, and kk has not installed it: its settings would become those of the file, and what the file does not switch on would be removed",
+            format!("to have it so: kubectl -n {NAMESPACE} annotate clusterconfiguration ks-installer {DEPLOYED_BY}={KK}; else spec.kubesphere.enabled: false leaves it alone"),
+        );
+    }
+    if let Some(version) = &wanted.version {
+        out_of_range(version, inputs.spec.kubernetes.version, found);
+    }
+}
+
+fn out_of_range(version: &str, kubernetes: KubeVersion, found: &mut Findings) {
+    let Some((_, oldest, newest)) = MADE_FOR.iter().find(|(start, ..)| version.starts_with(start)) else {
+        return;
+    };
+    if !(*oldest..=*newest).contains(&kubernetes.minor) {
+        found.warning(
+            None,
+            format!("KubeSphere {version} was made for Kubernetes v1.{oldest} to v1.{newest}, and this is {kubernetes}"),
+            "see that the payload has charts and images that work with it",
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_that_are_older_than_kubernetes_are_named() {
+        for (version, kubernetes, warned) in [
+            ("v3.4.1", "v1.36.4", true),
+            ("v3.4.1", "v1.26.15", false),
+            ("v3.4.1-stand-in", "v1.36.4", true),
+            ("v4.1.3", "v1.36.4", false),
+        ] {
+            let mut found = Findings::default();
+            out_of_range(version, kubernetes.parse().unwrap(), &mut found);
+            assert_eq!(!found.0.is_empty(), warned, "{version} {kubernetes}");
+        }
+    }
+}

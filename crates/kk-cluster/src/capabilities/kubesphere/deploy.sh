@@ -1,0 +1,34 @@
+# Applies ks-installer with the rights that its payload needs, then what it shall install.
+# shellcheck disable=SC2154 # image, wanted, monitoring, ca, certificate and key stand before this script
+apply() {
+    kubectl apply --server-side --force-conflicts --validate=false --field-manager=kk -f "$1" >/dev/null
+}
+
+# ks-installer's own program says what is in its image. It needs no network and changes nothing.
+installer() {
+    ctr -n k8s.io tasks rm -f kk-installer >/dev/null 2>&1 || :
+    ctr -n k8s.io containers rm kk-installer >/dev/null 2>&1 || :
+    timeout -k 5 120 ctr -n k8s.io run --rm "$image" kk-installer /ks-installer "$@"
+}
+
+# With --skip-pull-images nobody has pulled it yet.
+crictl inspecti -q "$image" >/dev/null 2>&1 || crictl pull "$image" >/dev/null
+about=$(installer payload verify /payload) || kk_fail "the payload in $image cannot be used"
+# "payload 1 with KubeSphere v3.4.1: …"
+there=${about#*KubeSphere }
+there=${there%%:*}
+if [ -n "$wanted" ] && [ "$wanted" != "$there" ]; then
+    kk_fail "the payload in $image has KubeSphere $there, and $wanted is asked for"
+fi
+installer payload rights >rights.yaml
+apply rights.yaml
+apply installer.yaml
+if [ -n "$monitoring" ]; then
+    printf '{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kubesphere-monitoring-system"}}' >namespace.json
+    apply namespace.json
+    kubectl -n kubesphere-monitoring-system create secret generic kube-etcd-client-certs --dry-run=client -o yaml \
+        --from-file=etcd-client-ca.crt="$ca" --from-file=etcd-client.crt="$certificate" --from-file=etcd-client.key="$key" >secret.yaml
+    apply secret.yaml
+fi
+kubectl wait --for=condition=Established --timeout=60s crd/clusterconfigurations.installer.kubesphere.io >/dev/null
+apply configuration.yaml

@@ -1,0 +1,70 @@
+//! Deploy ks-installer.
+
+use std::time::Duration;
+
+use kk_config::{KubeSphere as Wanted, Role};
+use kk_engine::{Action, Facts, HostWork, Retry, Task, actions::Command};
+
+use super::{image::Installer, manifest, state};
+use crate::{
+    capabilities::manifests::{is_recorded, note},
+    host_layout::{ETCD_CA, ETCD_CERT, ETCD_KEY, KUBECTL},
+    inputs::Inputs,
+    requirements::Manifest,
+    shell::script,
+    slots,
+};
+
+/// The operator, the rights that its payload needs, and what it shall install. What it removes is what the document has
+/// switched off.
+pub(super) fn task(inputs: &Inputs, wanted: &Wanted, manifest: &Manifest, image: &str) -> Task {
+    let task = Task::new("deploy_installer", "Deploy ks-installer")
+        .timeout(Duration::from_mins(10))
+        .retry(Retry::times(3));
+    let Some(facts) = inputs.facts(inputs.api_host) else { return task };
+    let mut actions: Vec<Box<dyn Action>> = Vec::new();
+    if is_needed(inputs, wanted, manifest, facts) {
+        let configuration = manifest::configuration(inputs, wanted).to_string();
+        let deploy = Command::new("apply ks-installer and its ClusterConfiguration", text(wanted, image))
+            .transient_on("connection refused")
+            .hint("image", "see that spec.kubesphere.image is an image of ks-installer with a payload in it")
+            .file("installer.yaml", manifest.file.clone().into_bytes())
+            .file("configuration.yaml", configuration.into_bytes());
+        actions.push(Box::new(deploy));
+    }
+    // Last: a note means that it is so.
+    actions.push(Box::new(note(manifest)));
+    let mut work = HostWork::new(actions)
+        .needs(slots::manifests_applied_slot())
+        .provides(slots::installer_applied_slot())
+        .after(slots::node_tools_slot(&inputs.api_host.name));
+    for (host, _) in inputs.nodes().into_iter().filter(|(host, _)| host.has_role(&Role::ControlPlane)) {
+        match inputs.installer {
+            Installer::Archive(_) => work = work.after(slots::installer_image_slot(&host.name)),
+            _ if inputs.options.skip_pull_images => {}
+            _ => work = work.after(slots::addon_images_slot(&host.name)),
+        }
+    }
+    task.on(&inputs.api_host.name, work)
+}
+
+/// Whether it was not applied yet, or the file or somebody else has changed it since.
+fn is_needed(inputs: &Inputs, wanted: &Wanted, manifest: &Manifest, facts: &Facts) -> bool {
+    let there = state::of(inputs).unwrap_or_default();
+    note(manifest).check(facts).is_needed()
+        || !is_recorded(&there.objects, manifest, facts)
+        || (manifest::wants_certificate(wanted) && !there.has_certificate)
+}
+
+fn text(wanted: &Wanted, image: &str) -> String {
+    let monitoring = if manifest::wants_certificate(wanted) { "yes" } else { "" };
+    let variables = [
+        ("image", image),
+        ("wanted", wanted.version.as_deref().unwrap_or_default()),
+        ("monitoring", monitoring),
+        ("ca", ETCD_CA),
+        ("certificate", ETCD_CERT),
+        ("key", ETCD_KEY),
+    ];
+    KUBECTL.to_owned() + &script(&variables, include_str!("deploy.sh"))
+}

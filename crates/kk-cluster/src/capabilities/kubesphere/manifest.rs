@@ -1,0 +1,120 @@
+//! What is applied for KubeSphere: the operator as `deploy/ks-installer` has it, with its image, and the
+//! `ClusterConfiguration` with what only kk knows.
+
+use std::fmt::Write as _;
+
+use kk_config::KubeSphere as Wanted;
+use serde_json::{Map, Value, json};
+
+use super::NAMESPACE;
+use crate::{
+    BuildError,
+    inputs::Inputs,
+    requirements::{Manifest, Object},
+    yaml,
+};
+
+/// One source for those who install without kk, too.
+const DEFINITION: &str = include_str!("../../../../../deploy/ks-installer/crd.yaml");
+const OPERATOR: &str = include_str!("../../../../../deploy/ks-installer/ks-installer.yaml");
+/// The label and the taint of control planes (Kubernetes, `cmd/kubeadm/app/constants`).
+const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
+/// Says that kk may change the object.
+pub(super) const DEPLOYED_BY: &str = "installer.kubesphere.io/deployed-by";
+pub(super) const KK: &str = "kk";
+const RIGHTS: [&str; 2] = ["ks-installer-look", "ks-installer-change"];
+
+/// The operator's objects; its file is what is applied of them. The note holds all, so that a change is one.
+pub(super) fn manifest(inputs: &Inputs, wanted: &Wanted, image: &str) -> Result<Manifest, BuildError> {
+    let (mut file, mut objects) = (String::new(), Vec::new());
+    for mut object in [DEFINITION, OPERATOR].into_iter().flat_map(documents).collect::<Result<Vec<_>, _>>()? {
+        if object["kind"] == "Deployment" {
+            place(&mut object, image, &inputs.installer.revision());
+        }
+        objects.push(name_of(&object));
+        // JSON is YAML.
+        let _ = writeln!(file, "---\n{object}");
+    }
+    let role = |name| Object::new("rbac.authorization.k8s.io/v1", "ClusterRole", "", name);
+    objects.extend(RIGHTS.map(role));
+    let configuration = configuration(inputs, wanted);
+    objects.push(name_of(&configuration));
+    let version = wanted.version.as_deref().unwrap_or("any version");
+    let note = format!("# {version}\n{file}---\n{configuration}\n");
+    Ok(Manifest { name: "kubesphere", note, file, objects, made_by_init: false, command: None })
+}
+
+/// On control planes only, where its image is: it may change everything, and other pods have no business beside it.
+fn place(deployment: &mut Value, image: &str, revision: &str) {
+    let pod = &mut deployment["spec"]["template"]["spec"];
+    pod["nodeSelector"] = json!({ CONTROL_PLANE: "" });
+    pod["tolerations"] = json!([{ "key": CONTROL_PLANE, "operator": "Exists", "effect": "NoSchedule" }]);
+    let container = &mut pod["containers"][0];
+    container["image"] = image.into();
+    container["env"] = json!([{ "name": "KS_INSTALLER_REVISION", "value": revision }]);
+}
+
+/// What the file says, and what it leaves to kk.
+pub(super) fn configuration(inputs: &Inputs, wanted: &Wanted) -> Value {
+    let mut spec = Value::Object(wanted.configuration.clone());
+    let members = inputs.spec.etcd_hosts().into_iter().map(|host| host.internal_address.to_string());
+    let members = members.collect::<Vec<_>>().join(",");
+    // The sample files of KubeSphere say so, and nobody means it.
+    if spec["etcd"]["endpointIps"] == "localhost" {
+        spec["etcd"]["endpointIps"] = Value::Null;
+    }
+    let etcd = json!({ "endpointIps": members, "port": inputs.spec.etcd.port, "tlsEnable": true });
+    for (key, value) in etcd.as_object().into_iter().flatten() {
+        set_missing(&mut spec["etcd"], key, Some(value.clone()));
+    }
+    let registry = &inputs.spec.registry;
+    let private = wanted.registry.as_ref().or(registry.private_registry.as_ref());
+    set_missing(&mut spec, "local_registry", private.map(|name| name.as_str().into()));
+    let namespace = registry.namespace_override.as_ref().filter(|_| wanted.registry.is_none());
+    set_missing(&mut spec, "namespace_override", namespace.map(|name| name.as_str().into()));
+    json!({
+        "apiVersion": "installer.kubesphere.io/v1alpha1",
+        "kind": "ClusterConfiguration",
+        "metadata": { "name": "ks-installer", "namespace": NAMESPACE, "annotations": { DEPLOYED_BY: KK } },
+        "spec": spec,
+    })
+}
+
+/// Whether Prometheus shall watch etcd, for which it needs a certificate.
+pub(super) fn wants_certificate(wanted: &Wanted) -> bool {
+    let etcd = wanted.configuration.get("etcd");
+    etcd.and_then(|etcd| etcd.get("monitoring")) == Some(&Value::Bool(true))
+}
+
+fn set_missing(into: &mut Value, key: &str, value: Option<Value>) {
+    if into.is_null() {
+        *into = Map::new().into();
+    }
+    let (Some(map), Some(value)) = (into.as_object_mut(), value) else { return };
+    let is_said = map.get(key).is_some_and(|said| !said.is_null() && said != "");
+    if !is_said {
+        map.insert(key.to_owned(), value);
+    }
+}
+
+fn documents(text: &str) -> impl Iterator<Item = Result<Value, BuildError>> {
+    text.split("\n---").map(|document| {
+        yaml::parse(document).map_err(|why| {
+            BuildError::local(
+                format!("a manifest of ks-installer in kk is broken: {why}"),
+                "please report it",
+            )
+        })
+    })
+}
+
+fn name_of(object: &Value) -> Object {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let metadata = &object["metadata"];
+    Object {
+        api_version: text(&object["apiVersion"]),
+        kind: text(&object["kind"]),
+        namespace: text(&metadata["namespace"]),
+        name: text(&metadata["name"]),
+    }
+}

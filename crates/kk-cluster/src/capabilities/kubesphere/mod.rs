@@ -1,0 +1,109 @@
+//! KubeSphere: ks-installer as an operator on the control planes, and the `ClusterConfiguration` that it works on.
+//!
+//! What is installed, changed and removed is the operator's business, and its status is the truth. Here is how it comes to the
+//! cluster, what kk fills in for it, and the wait for it.
+
+mod check;
+mod deploy_installer;
+mod image;
+mod manifest;
+mod progress;
+mod record_installer;
+mod send_image;
+mod state;
+#[cfg(test)]
+mod tests;
+mod wait_until_ready;
+
+use kk_config::{Host, InstallerImage, KubeSphere as Wanted, Role};
+use kk_engine::{ProbeSpec, Task};
+
+use crate::{
+    BuildError,
+    capability::Capability,
+    findings::Findings,
+    inputs::{Inputs, Scope},
+    requirements::ImageStage,
+    status::KubeSphereStatus,
+};
+
+pub(crate) use image::Installer;
+
+/// Its namespace.
+const NAMESPACE: &str = "kubesphere-system";
+
+/// What the file asks for.
+pub(crate) struct KubeSphere;
+
+impl Capability for KubeSphere {
+    fn name(&self) -> &'static str {
+        "kubesphere"
+    }
+
+    fn images(&self, inputs: &Inputs, host: &Host) -> Vec<(ImageStage, String)> {
+        match wanted(inputs).and_then(|wanted| wanted.image.as_ref()) {
+            Some(InstallerImage::Registry(name)) if host.has_role(&Role::ControlPlane) => {
+                vec![(ImageStage::Addon, name.to_string())]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn asks(&self, inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
+        if wanted(inputs).is_some() && host.has_role(&Role::ControlPlane) {
+            state::asks(inputs, host, probe);
+            send_image::asks(inputs, probe);
+        }
+    }
+
+    fn findings(&self, inputs: &Inputs, found: &mut Findings) {
+        if let Some(wanted) = wanted(inputs).filter(|_| is_create(inputs)) {
+            check::findings(inputs, wanted, found);
+        }
+    }
+
+    /// None without an image, which is a finding.
+    fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
+        let Some((wanted, image)) = wanted(inputs).zip(inputs.installer.name()) else {
+            return Ok(Vec::new());
+        };
+        if !is_create(inputs) {
+            return Ok(vec![send_image::task(inputs)]);
+        }
+        let manifest = manifest::manifest(inputs, wanted, &image)?;
+        Ok(vec![send_image::task(inputs), deploy_installer::task(inputs, wanted, &manifest, &image)])
+    }
+
+    /// Left out only when the probe saw all components ready, and nothing has changed since.
+    fn verify(&self, inputs: &Inputs, changes: bool) -> Vec<Task> {
+        let wanted = wanted(inputs).filter(|_| is_create(inputs));
+        let Some((wanted, image)) = wanted.zip(inputs.installer.name()) else { return Vec::new() };
+        let revision = inputs.installer.revision();
+        if !changes && state::of(inputs).is_some_and(|state| state.is_ready(&revision)) {
+            return Vec::new();
+        }
+        let Ok(manifest) = manifest::manifest(inputs, wanted, &image) else { return Vec::new() };
+        vec![wait_until_ready::task(inputs), record_installer::task(inputs, &manifest)]
+    }
+}
+
+/// What the API says of it, where the file asks for it.
+pub(crate) fn status(inputs: &Inputs) -> Option<KubeSphereStatus> {
+    wanted(inputs)?;
+    let Some(state) = state::of(inputs) else {
+        return Some(KubeSphereStatus { phase: "Unknown".into(), version: None, components: Vec::new() });
+    };
+    let phase = if state.phase().is_empty() { "Missing" } else { state.phase() };
+    let version = state.version().map(str::to_owned);
+    Some(KubeSphereStatus { phase: phase.to_owned(), version, components: state.components() })
+}
+
+/// Whether the command is about the cluster as a whole. Others, which add nodes or certificates or another version of Kubernetes,
+/// neither deploy KubeSphere nor wait for it: what ails there would keep them from their end.
+fn is_create(inputs: &Inputs) -> bool {
+    matches!(inputs.scope, Scope::All) && inputs.changes.is_none()
+}
+
+fn wanted<'a>(inputs: &Inputs<'a>) -> Option<&'a Wanted> {
+    inputs.spec.kubesphere.as_ref()
+}

@@ -1,0 +1,157 @@
+//! What the API says of KubeSphere.
+
+use std::collections::BTreeMap;
+
+use kk_config::{ControlPlaneEndpoint, Host};
+use kk_engine::{ProbeSpec, Question};
+use serde_json::Value;
+
+use super::manifest;
+use crate::{
+    cluster_state::{VERSION, object_list},
+    host_layout::ETCD_CERT,
+    inputs::Inputs,
+    shell::script,
+    status::ComponentStatus,
+};
+
+/// As one control plane shows it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct State {
+    /// Objects that kk applied, as `cluster_state` has them.
+    pub(super) objects: BTreeMap<String, String>,
+    /// The Secret for etcd holds the certificate of this host.
+    pub(super) has_certificate: bool,
+    /// Why a pod of the operator does not run.
+    pub(super) trouble: Option<String>,
+    /// The port of the console on every node.
+    pub(super) console: Option<u16>,
+    generation: i64,
+    /// kk has made the object, or its owner has given it to kk.
+    is_kks: bool,
+    status: Value,
+}
+
+pub(super) const STATE: Question<State> = Question::new("kubesphere", "echo end", State::parse);
+
+pub(super) fn asks(inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
+    let Some((wanted, image)) = super::wanted(inputs).zip(inputs.installer.name()) else { return };
+    let Ok(manifest) = manifest::manifest(inputs, wanted, &image) else { return };
+    let (objects, server) = (object_list(&manifest.objects), server(host));
+    let monitoring = if manifest::wants_certificate(wanted) { "yes" } else { "" };
+    let variables = [
+        ("objects", objects.as_str()),
+        ("version", VERSION),
+        ("server", &server),
+        ("monitoring", monitoring),
+        ("certificate", ETCD_CERT),
+    ];
+    let text = concat!(include_str!("ask.sh"), include_str!("state.sh"));
+    probe.ask(&STATE.with_snippet(script(&variables, text)));
+}
+
+/// What the control plane says at which the API is asked. `None`: it did not say.
+pub(super) fn of(inputs: &Inputs) -> Option<State> {
+    inputs.facts(inputs.api_host)?.answer(&STATE).answered()
+}
+
+/// Each control plane speaks of its own API server: the endpoint may lead to one that is down.
+pub(super) fn server(host: &Host) -> String {
+    format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT)
+}
+
+impl State {
+    /// `None`: the answer was cut off.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let mut state = Self::default();
+        for line in text.strip_suffix("end\n")?.lines() {
+            let Some((key, value)) = line.split_once('\t') else { continue };
+            match key {
+                "generation" => state.generation = value.parse().ok()?,
+                "status" if !value.is_empty() => state.status = serde_json::from_str(value).ok()?,
+                "by" => state.is_kks = value == manifest::KK,
+                "trouble" => state.trouble = Some(value.to_owned()),
+                "console" => state.console = value.parse().ok(),
+                "certificate" => state.has_certificate = true,
+                "Object" => {
+                    let (key, version) = value.split_once('\t')?;
+                    state.objects.insert(key.to_owned(), version.to_owned());
+                }
+                _ => {}
+            }
+        }
+        Some(state)
+    }
+
+    /// Whether the operator with this revision has spoken about the object as it is now.
+    pub(super) fn is_current(&self, revision: &str) -> bool {
+        self.generation > 0
+            && self.status["observedGeneration"] == self.generation
+            && self.status["revision"] == revision
+    }
+
+    /// Whether all components are as the object asks, or it asks for a plan, by the word of the operator with this revision, which
+    /// runs.
+    pub(super) fn is_ready(&self, revision: &str) -> bool {
+        self.is_current(revision) && self.trouble.is_none() && ["Ready", "Planned"].contains(&self.phase())
+    }
+
+    /// Whether somebody else has installed KubeSphere.
+    pub(super) fn is_of_others(&self) -> bool {
+        self.generation > 0 && !self.is_kks
+    }
+
+    /// `Ready`, `Installing`, `Failed`, `Invalid`, …
+    pub(super) fn phase(&self) -> &str {
+        self.status["phase"].as_str().unwrap_or_default()
+    }
+
+    /// The version that is installed, once all is well.
+    pub(super) fn version(&self) -> Option<&str> {
+        self.status["core"]["version"].as_str()
+    }
+
+    pub(super) fn components(&self) -> Vec<ComponentStatus> {
+        let component = |(name, entry): (&String, &Value)| {
+            let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
+            ComponentStatus { name: name.clone(), phase: text("phase"), message: text("message") }
+        };
+        self.status["components"].as_object().into_iter().flatten().map(component).collect()
+    }
+
+    /// What a condition says when it is not true, or warns of something.
+    pub(super) fn condition(&self, kind: &str) -> Option<&str> {
+        let conditions = self.status["conditions"].as_array()?;
+        let condition = conditions.iter().find(|condition| condition["type"] == kind)?;
+        condition["message"].as_str().filter(|message| !message.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_was_cut_off_is_none() {
+        let whole = "generation\t2\nstatus\t{\"phase\":\"Ready\",\"observedGeneration\":2,\"revision\":\"r\"}\nconsole\t30880\n\
+            trouble\tErrImagePull: no\nObject\tv1 Namespace /a\tuid 1\nend\n";
+        let state = State::parse(whole).unwrap();
+        assert!(state.is_current("r") && !state.is_current("other") && !state.is_ready("r"));
+        assert!(State::parse(&whole.replace("trouble", "x")).unwrap().is_ready("r"));
+        assert!(
+            state.is_of_others() && !State::parse("generation\t1\nby\tkk\nend\n").unwrap().is_of_others()
+        );
+        assert_eq!(state.console, Some(30880));
+        assert_eq!(state.objects["v1 Namespace /a"], "uid 1");
+        assert_eq!(State::parse(&whole[..40]), None);
+        assert_eq!(State::parse(""), None);
+        assert!(!State::parse("end\n").unwrap().is_ready(""));
+    }
+
+    #[test]
+    fn the_word_of_before_a_change_is_none() {
+        let before =
+            "generation\t3\nstatus\t{\"phase\":\"Ready\",\"observedGeneration\":2,\"revision\":\"r\"}\nend\n";
+        assert!(!State::parse(before).unwrap().is_ready("r"));
+    }
+}

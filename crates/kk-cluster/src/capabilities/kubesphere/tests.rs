@@ -1,0 +1,191 @@
+//! What a create does about KubeSphere, by what the probe has seen.
+
+use kk_config::{Overrides, Spec};
+use kk_engine::{FileFact, Plan, Severity};
+use kk_util::sha256;
+use serde_json::json;
+
+use super::{manifest, state};
+use crate::{
+    Probed, Session, cluster_state::INITIALISED, host_layout::NOTES, pipelines::create_cluster, testing,
+};
+
+/// A cluster of one host with this in `spec.kubesphere`, and this as the spec of the second document.
+fn spec(field: &str, document: &str) -> Spec {
+    let text = format!(
+        "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {{name: t}}\nspec:\n  hosts: [{{name: a, address: 192.0.2.1}}]\n  \
+         roleGroups: {{etcd: [a], control-plane: [a], worker: [a]}}\n  registry: {{privateRegistry: hub.example.com}}\n  kubesphere: {field}\n\
+         ---\nkind: ClusterConfiguration\nmetadata: {{name: ks-installer}}\nspec: {document}\n"
+    );
+    kk_config::load("test.yaml", &text, &Overrides::default())
+        .unwrap_or_else(|errors| panic!("{errors}"))
+        .spec
+}
+
+const IMAGE: &str = "{image: 'hub.example.com/ks-installer:1', version: v3.4.1}";
+
+#[tokio::test]
+async fn the_operator_gets_the_port_of_etcd() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut spec = spec(IMAGE, "{}");
+    spec.etcd.port = 12379;
+    let (session, fresh) = (testing::session(spec.clone(), directory.path()), testing::fresh(&spec));
+    let inputs = session.create_inputs(&fresh).await.unwrap();
+    let configuration = manifest::configuration(&inputs, spec.kubesphere.as_ref().unwrap());
+    assert_eq!(configuration["spec"]["etcd"]["port"], 12379);
+}
+
+/// Tasks of the module that have something to do.
+async fn tasks(session: &Session, probed: &Probed) -> Vec<String> {
+    let inputs = session.create_inputs(probed).await.unwrap();
+    let plan = Plan::new(create_cluster::pipeline(&inputs).unwrap(), &probed.facts).unwrap();
+    let of_module = plan.changes().into_iter().filter(|task| task.module == "kubesphere");
+    of_module.map(|task| task.task).collect()
+}
+
+#[tokio::test]
+async fn the_operator_gets_what_only_kk_knows() {
+    let directory = tempfile::tempdir().unwrap();
+    let (registry, localhost) =
+        ("{local_registry: mine:5000}", "{etcd: {endpointIps: localhost, port: 2479}}");
+    for (document, pointer, expected) in [
+        ("{}", "/etcd", json!({"endpointIps": "192.0.2.1", "port": 2379, "tlsEnable": true})),
+        ("{}", "/local_registry", json!("hub.example.com")),
+        (registry, "/local_registry", json!("mine:5000")),
+        (localhost, "/etcd", json!({"endpointIps": "192.0.2.1", "port": 2479, "tlsEnable": true})),
+        ("{etcd: {endpointIps: 192.0.2.7}}", "/etcd/endpointIps", json!("192.0.2.7")),
+    ] {
+        let spec = spec(IMAGE, document);
+        let (session, fresh) = (testing::session(spec.clone(), directory.path()), testing::fresh(&spec));
+        let inputs = session.create_inputs(&fresh).await.unwrap();
+        let configuration = manifest::configuration(&inputs, spec.kubesphere.as_ref().unwrap());
+        assert_eq!(configuration["spec"].pointer(pointer), Some(&expected), "{document}");
+    }
+}
+
+#[tokio::test]
+async fn an_operator_without_an_image_is_refused_before_the_first_change() {
+    let directory = tempfile::tempdir().unwrap();
+    for (field, error) in [
+        ("{enabled: true}", Some("no image of ks-installer is named")),
+        ("{}", None),
+        ("{image: ./not-there.tar}", Some("./not-there.tar cannot be read")),
+        (IMAGE, None),
+    ] {
+        let spec = spec(field, "{}");
+        let session = testing::session(spec.clone(), directory.path());
+        let findings = session.plan_create(&testing::fresh(&spec)).await.unwrap().findings;
+        let errors = findings.iter().filter(|finding| finding.severity == Severity::Error);
+        let found = errors.filter(|finding| {
+            finding.message.contains("ks-installer") || finding.message.contains("not-there")
+        });
+        assert_eq!(found.count(), usize::from(error.is_some()), "{field}: {findings:?}");
+        assert!(
+            error.is_none_or(|error| findings.iter().any(|one| one.message.contains(error))),
+            "{findings:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn only_a_create_deploys_it_and_waits_for_it() {
+    let directory = tempfile::tempdir().unwrap();
+    for field in [IMAGE, "{image: ./not-there.tar}"] {
+        let spec = spec(field, "{}");
+        let session = testing::session(spec.clone(), directory.path());
+        let mut probed = testing::fresh(&spec);
+        let failed = r#"{"phase": "Failed", "observedGeneration": 4}"#;
+        let answer = format!("generation\t4\nby\t\nstatus\t{failed}\nend\n");
+        probed.facts.get_mut("a").unwrap().reply(&state::STATE, answer);
+        let plans = [
+            session.plan_add(&probed).await.unwrap(),
+            session.plan_renew(&probed, std::collections::BTreeSet::new()).await.unwrap(),
+            session.plan_add_ons(&probed).await.unwrap(),
+        ];
+        for plan in plans {
+            let tasks: Vec<_> =
+                plan.plan.changes().into_iter().filter(|task| task.module == "kubesphere").collect();
+            assert!(tasks.is_empty(), "{tasks:?}");
+            let said = |finding: &&kk_engine::Finding| {
+                finding.message.contains("KubeSphere") || finding.message.contains("not-there")
+            };
+            assert_eq!(plan.findings.iter().find(said), None);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_kubesphere_of_somebody_else_is_not_taken_over() {
+    let directory = tempfile::tempdir().unwrap();
+    let spec = spec(IMAGE, "{}");
+    let session = testing::session(spec.clone(), directory.path());
+    for (by, refused) in [("", true), ("kk", false)] {
+        let mut probed = testing::fresh(&spec);
+        let answer = format!("generation\t4\nby\t{by}\nend\n");
+        probed.facts.get_mut("a").unwrap().reply(&state::STATE, answer);
+        let findings = session.plan_create(&probed).await.unwrap().findings;
+        let found = findings
+            .iter()
+            .any(|one| one.severity == Severity::Error && one.message.contains("kk has not installed it"));
+        assert_eq!(found, refused, "{by}");
+    }
+}
+
+#[tokio::test]
+async fn only_what_differs_is_applied_and_waited_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let asked = spec(IMAGE, "{events: {enabled: true}}");
+    let session = testing::session(asked.clone(), directory.path());
+    let mut probed = testing::fresh(&asked);
+    assert_eq!(tasks(&session, &probed).await, ["deploy_installer", "wait_until_ready", "record_installer"]);
+    // A control plane that was not asked has not said that nothing is there.
+    let phase = super::status(&session.create_inputs(&probed).await.unwrap()).unwrap().phase;
+    assert_eq!(phase, "Unknown");
+    let (manifest, revision) = {
+        let inputs = session.create_inputs(&probed).await.unwrap();
+        let image = inputs.installer.name().unwrap();
+        (
+            manifest::manifest(&inputs, asked.kubesphere.as_ref().unwrap(), &image).unwrap(),
+            inputs.installer.revision(),
+        )
+    };
+    let mut lines: Vec<String> = manifest.objects.iter().map(|object| object.key() + "\t1\n").collect();
+    lines.sort();
+    let file = |text: &str| {
+        let [kind, mode, owner] = ["file", "600", "root:root"].map(str::to_owned);
+        FileFact { sha256: sha256(text.as_bytes()), kind, mode, owner, ..FileFact::default() }
+    };
+    let answer = |phase: &str| {
+        let status = json!({"phase": phase, "observedGeneration": 4, "revision": revision});
+        let objects: Vec<String> = lines.iter().map(|line| format!("Object\t{line}")).collect();
+        format!("generation\t4\nby\tkk\nstatus\t{status}\n{}end\n", objects.concat())
+    };
+    let facts = probed.facts.get_mut("a").unwrap();
+    facts.reply(&INITIALISED, "yes");
+    for (end, text) in [("yaml", &manifest.note), ("objects", &lines.concat())] {
+        facts.files.insert(format!("{NOTES}/{}.{end}", manifest.name), file(text));
+    }
+
+    facts.reply(&state::STATE, answer("Ready"));
+    let phase = super::status(&session.create_inputs(&probed).await.unwrap()).unwrap().phase;
+    assert_eq!(phase, "Ready");
+    let again = tasks(&session, &probed).await;
+    assert!(!again.contains(&"deploy_installer".to_owned()), "{again:?}");
+    // Somebody has deleted an object, or has edited one.
+    let first = format!("Object\t{}", lines[0]);
+    for instead in [String::new(), first.replace("\t1", "\t2")] {
+        let spoilt = answer("Ready").replace(&first, &instead);
+        probed.facts.get_mut("a").unwrap().reply(&state::STATE, spoilt);
+        assert!(tasks(&session, &probed).await.contains(&"deploy_installer".to_owned()), "{instead}");
+    }
+    // The document says something else.
+    let changed = testing::session(spec(IMAGE, "{events: {enabled: false}}"), directory.path());
+    probed.facts.get_mut("a").unwrap().reply(&state::STATE, answer("Ready"));
+    assert!(tasks(&changed, &probed).await.contains(&"deploy_installer".to_owned()));
+    // A run that was killed while it waited.
+    probed.facts.get_mut("a").unwrap().reply(&state::STATE, answer("Installing"));
+    let killed = tasks(&session, &probed).await;
+    assert!(
+        killed.contains(&"wait_until_ready".to_owned()) && !killed.contains(&"deploy_installer".to_owned())
+    );
+}

@@ -1,0 +1,120 @@
+//! Wait until KubeSphere is ready.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use async_trait::async_trait;
+use kk_connector::Command;
+use kk_engine::{Action, Apply, Change, Context, Facts, Failure, HostWork, Load, Run, Task};
+use tokio::sync::mpsc;
+
+use super::{
+    progress::Progress,
+    state::{self, State},
+};
+use crate::{inputs::Inputs, shell::script, slots};
+
+/// Longer than any payload takes; components have limits of their own.
+const LIMIT: Duration = Duration::from_hours(2);
+
+/// Each step of a component is told.
+pub(super) fn task(inputs: &Inputs) -> Task {
+    let server = state::server(inputs.api_host);
+    let text = concat!(include_str!("ask.sh"), include_str!("wait.sh"));
+    let wait = Wait {
+        script: script(&[("server", &server)], text).into(),
+        revision: inputs.installer.revision(),
+        address: inputs.api_host.internal_address.to_string(),
+    };
+    let work = HostWork::new(vec![Box::new(wait)])
+        .needs(slots::installer_applied_slot())
+        .provides(slots::kubesphere_ready_slot());
+    Task::new("wait_until_ready", "Wait until KubeSphere is ready")
+        .timeout(LIMIT)
+        .on(&inputs.api_host.name, work)
+}
+
+#[derive(Clone)]
+struct Wait {
+    script: Arc<str>,
+    revision: String,
+    /// Of a node, for the console.
+    address: String,
+}
+
+impl Action for Wait {
+    fn check(&self, _facts: &Facts) -> Change {
+        Change::needed("wait until the components of KubeSphere are ready")
+    }
+
+    fn apply(&self, _facts: &Facts) -> Apply {
+        Apply::Run(Arc::new(self.clone()))
+    }
+
+    fn load(&self) -> Load {
+        Load::Wait
+    }
+}
+
+#[async_trait]
+impl Run for Wait {
+    async fn run(&self, context: Context) -> Result<(), Failure> {
+        let (lines, mut said) = mpsc::unbounded_channel();
+        let enough = context.cancel.child_token();
+        let mut command = Command::new(self.script.clone());
+        (command.timeout, command.cancel, command.lines) = (LIMIT, enough.clone(), Some(lines));
+        let looking = context.connection.run(command);
+        tokio::pin!(looking);
+        let started = Instant::now();
+        let (mut progress, mut text) = (Progress::new(&self.revision), String::new());
+        loop {
+            let line = tokio::select! {
+                output = &mut looking => return Err(ended(output)),
+                line = said.recv() => line,
+            };
+            let Some(line) = line else { return Err(ended(looking.await)) };
+            text = text + &line + "\n";
+            if line != "end" {
+                continue;
+            }
+            // One that is not understood is no answer; the next look may be.
+            let state = State::parse(&std::mem::take(&mut text)).unwrap_or_default();
+            let seen = progress.look(&state, started.elapsed());
+            seen.news.into_iter().for_each(|line| (context.note)(line));
+            if let Some(end) = seen.end {
+                enough.cancel();
+                // That it was ended is known.
+                let _ = looking.await;
+                return end.map(|()| self.tell(&context, &state));
+            }
+        }
+    }
+}
+
+impl Wait {
+    /// Leaves what the person wants to know for the end of the run.
+    fn tell(&self, context: &Context, state: &State) {
+        let count = state.components().iter().filter(|one| one.phase == "Ready").count();
+        let version = state.version().map_or_else(String::new, |version| format!("{version}, "));
+        context.slots.output("KubeSphere", format!("{version}{count} components are ready"));
+        if let Some(port) = state.console {
+            context.slots.output("console", format!("http://{}:{port} (account admin)", self.address));
+            let password = "kubectl -n kubesphere-system get secret kubesphere-secret -o jsonpath='{.data.initAdminPassword}' | base64 -d";
+            context.slots.output("password of admin", password);
+        }
+    }
+}
+
+fn ended(output: Result<kk_connector::Output, kk_connector::Error>) -> Failure {
+    match output {
+        Err(error) => error.into(),
+        Ok(output) => Failure {
+            code: Some(output.code),
+            stderr: output.stderr.lines().map(str::to_owned).collect(),
+            ..Failure::new("the wait for KubeSphere ended too early")
+        }
+        .transient(),
+    }
+}

@@ -1,0 +1,182 @@
+//! Options of `kk artifact …`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::{OutputFormat, OutputOptions};
+
+/// `kk artifact …`
+#[derive(Debug, Subcommand)]
+pub enum Artifact {
+    /// Make an offline bundle of what a manifest lists
+    Export(ArtifactExport),
+    /// Show what a bundle holds
+    Inspect(ArtifactInspect),
+    /// Read every byte of a bundle, and compare it with its index
+    Verify(ArtifactVerify),
+    /// Take what a bundle holds into the directory for downloads
+    Import(ArtifactImport),
+    /// Images of a bundle
+    #[command(subcommand)]
+    Images(ArtifactImages),
+}
+
+/// `kk artifact images …`
+#[derive(Debug, Subcommand)]
+pub enum ArtifactImages {
+    /// Push images into the private registry of a cluster's file
+    Push(ArtifactImagesPush),
+}
+
+const EXPORT_EXAMPLES: &str = "\
+Examples:
+  kk artifact export -m manifest.yaml                        write kk-bundle.tar.zst
+  kk artifact export -m manifest.yaml -o prod.tar.gz
+
+Run it again when it was interrupted: only what is missing is fetched. Who uses the bundle can ask for your
+signature (--public-key): `minisign -S -m kk-bundle.tar.zst` makes one.";
+
+/// Options of `kk artifact export`.
+#[derive(Debug, Args)]
+#[command(after_help = EXPORT_EXAMPLES)]
+pub struct ArtifactExport {
+    /// What the bundle has to hold; kk create manifest writes one
+    #[arg(short, long, value_name = "FILE")]
+    pub manifest: PathBuf,
+
+    /// File to write; .gz at its end makes it a gzip, else it is zstd
+    #[arg(short, long, value_name = "FILE", default_value = "kk-bundle.tar.zst")]
+    pub output: PathBuf,
+
+    /// Directory for downloads
+    #[arg(long, value_name = "DIR", default_value = "./kubekey")]
+    pub workdir: PathBuf,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "documented at the type")]
+    pub progress: ProgressOptions,
+}
+
+/// How progress is shown.
+#[derive(Debug, Args)]
+pub struct ProgressOptions {
+    /// Print plain lines instead of a live view (as without a terminal, or with CI set)
+    #[arg(long)]
+    pub no_progress: bool,
+
+    /// Progress for people on stderr, or events on stdout, one JSON object a line
+    #[arg(long = "format", value_name = "FORMAT", default_value = "text")]
+    pub format: OutputFormat,
+}
+
+impl From<&ProgressOptions> for OutputOptions {
+    fn from(options: &ProgressOptions) -> Self {
+        Self { no_progress: options.no_progress, output: options.format }
+    }
+}
+
+/// Options of `kk artifact inspect`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kk artifact inspect -a kk-bundle.tar.zst
+  kk artifact inspect -a kk-bundle.tar.zst --output json")]
+pub struct ArtifactInspect {
+    /// The bundle
+    #[arg(short, long, value_name = "FILE")]
+    pub artifact: PathBuf,
+
+    /// Tables for people, or one JSON document
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub output: OutputFormat,
+}
+
+/// Options of `kk artifact verify`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kk artifact verify -a kk-bundle.tar.zst
+  kk artifact verify -a kk-bundle.tar.zst --public-key minisign.pub")]
+pub struct ArtifactVerify {
+    /// The bundle
+    #[arg(short, long, value_name = "FILE")]
+    pub artifact: PathBuf,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "documented at the type")]
+    pub signature: SignatureOptions,
+
+    /// A line for people, or one JSON document
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub output: OutputFormat,
+}
+
+/// Options of `kk artifact import`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kk artifact import -a kk-bundle.tar.zst
+
+kk create cluster -a FILE does this by itself.")]
+pub struct ArtifactImport {
+    /// The bundle
+    #[arg(short, long, value_name = "FILE")]
+    pub artifact: PathBuf,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "documented at the type")]
+    pub signature: SignatureOptions,
+
+    /// Directory for downloads
+    #[arg(long, value_name = "DIR", default_value = "./kubekey")]
+    pub workdir: PathBuf,
+
+    /// A catalogue of your own, where the bundle was made with one (as spec.download.catalogue)
+    #[arg(long, value_name = "FILE")]
+    pub catalogue: Option<PathBuf>,
+}
+
+/// Who must have made a bundle.
+#[derive(Debug, Args)]
+pub struct SignatureOptions {
+    /// Refuse a bundle without a signature (FILE.minisig beside it) by the owner of this key of minisign
+    #[arg(long, value_name = "KEY-FILE")]
+    pub public_key: Option<PathBuf>,
+}
+
+const PUSH_EXAMPLES: &str = "\
+Examples:
+  kk artifact images push -f cluster.yaml -a kk-bundle.tar.zst
+  kk artifact images push -f cluster.yaml --images-dir ./images
+
+Run it again when it was interrupted: only what the registry lacks is sent.";
+
+/// Options of `kk artifact images push`.
+#[derive(Debug, Args)]
+#[command(after_help = PUSH_EXAMPLES, group(clap::ArgGroup::new("from").required(true).args(["artifact", "images_dir"])))]
+pub struct ArtifactImagesPush {
+    /// Configuration file of the cluster, or - for stdin: its spec.registry names the registry
+    #[arg(short, long, value_name = "FILE")]
+    pub filename: PathBuf,
+
+    /// The bundle with the images
+    #[arg(short, long, value_name = "FILE")]
+    pub artifact: Option<PathBuf>,
+
+    /// A directory with the images instead: an OCI image layout, such as an unpacked bundle
+    #[arg(long, value_name = "DIR", conflicts_with = "public_key")]
+    pub images_dir: Option<PathBuf>,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "documented at the type")]
+    pub signature: SignatureOptions,
+
+    /// Directory for downloads
+    #[arg(long, value_name = "DIR", default_value = "./kubekey")]
+    pub workdir: PathBuf,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "documented at the type")]
+    pub progress: ProgressOptions,
+}

@@ -1,0 +1,45 @@
+//! Options of `kk create manifest`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+const EXAMPLES: &str = "\
+Examples:
+  kk create manifest -f cluster.yaml                    what this cluster needs and nothing else
+  kk create manifest --with-kubernetes v1.35.4,v1.36.4 --arch amd64,arm64
+
+kk artifact export makes the bundle of it.";
+
+/// Options of `kk create manifest`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct CreateManifest {
+    /// Configuration file of the cluster, or - for stdin
+    #[arg(short, long, value_name = "FILE", required_unless_present = "with_kubernetes")]
+    pub filename: Option<PathBuf>,
+
+    /// Kubernetes versions, separated by commas; with -f, instead of the one in the file
+    #[arg(long, value_name = "VERSION", value_delimiter = ',')]
+    pub with_kubernetes: Vec<String>,
+
+    /// Architectures of the hosts whose entry in the file says none
+    #[arg(long, value_name = "ARCH", value_delimiter = ',', default_value = "amd64")]
+    pub arch: Vec<ArchName>,
+
+    /// File to write, or - for stdout
+    #[arg(short, long, value_name = "FILE", default_value = "manifest.yaml")]
+    pub output: PathBuf,
+
+    /// Overwrite the file if it exists
+    #[arg(short = 'y', long = "yes", visible_alias = "force")]
+    pub overwrite: bool,
+}
+
+/// An architecture of hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[expect(missing_docs, reason = "the names say all")]
+pub enum ArchName {
+    Amd64,
+    Arm64,
+}

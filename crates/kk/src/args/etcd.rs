@@ -1,0 +1,95 @@
+//! Options of `kk etcd …`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{
+    cluster::{RunOptions, directory},
+    look::LookOptions,
+};
+
+const SNAPSHOT_EXAMPLES: &str = "\
+Examples:
+  kk etcd snapshot -f cluster.yaml                  to kubekey/<cluster>/backups
+  kk etcd snapshot -f cluster.yaml --output json    its path is in the summary
+
+It is one of the backups of its host, too, and holds all objects of the cluster, its Secrets as well: keep it safe.";
+
+/// Options of `kk etcd snapshot`.
+#[derive(Debug, Args)]
+#[command(after_help = SNAPSHOT_EXAMPLES)]
+pub struct EtcdSnapshot {
+    /// Configuration file of the cluster, or - for stdin
+    #[arg(short, long, value_name = "FILE")]
+    pub filename: PathBuf,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "documented at the type")]
+    pub run: RunOptions,
+}
+
+const RESTORE_EXAMPLES: &str = "\
+Examples:
+  kk etcd restore -f cluster.yaml --snapshot kubekey/prod/backups/node1-snapshot-20260801T020000Z.db
+  kk etcd restore -f cluster.yaml                   the newest backup on the hosts
+  kk etcd restore -f cluster.yaml --dry-run         what would be done, host by host
+
+The API is away meanwhile; pods go on. What etcd had before stays in its data directory, beside member. A restore that ends
+early is run again with the same snapshot.";
+
+/// Options of `kk etcd restore`.
+#[derive(Debug, Args)]
+#[command(after_help = RESTORE_EXAMPLES)]
+pub struct EtcdRestore {
+    /// Configuration file of the cluster, or - for stdin
+    #[arg(short, long, value_name = "FILE")]
+    pub filename: PathBuf,
+
+    /// Snapshot on this machine [default: the newest backup on the hosts]
+    #[arg(long, value_name = "FILE")]
+    pub snapshot: Option<PathBuf>,
+
+    /// Directory with templates that replace the built-in ones of the same path
+    #[arg(long, value_name = "DIR", value_parser = directory)]
+    pub templates: Option<PathBuf>,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "documented at the type")]
+    pub run: RunOptions,
+}
+
+const STATUS_EXAMPLES: &str = "\
+Examples:
+  kk etcd status -f cluster.yaml                  leader, version, size and alarms of each member
+  kk etcd status -f cluster.yaml --output json
+
+The exit code is 0 when all members answer, are of one cluster and have no alarm, else 1; 4 when no host answers.";
+
+/// Options of `kk etcd status`.
+#[derive(Debug, Args)]
+#[command(after_help = STATUS_EXAMPLES)]
+pub struct EtcdStatus {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "documented at the type")]
+    pub look: LookOptions,
+}
+
+const DEFRAG_EXAMPLES: &str = "\
+Examples:
+  kk etcd defrag -f cluster.yaml -y    give back what deleted objects have left
+
+One member after the other, the leader last. A member answers nobody while it is defragmented.";
+
+/// Options of `kk etcd defrag`.
+#[derive(Debug, Args)]
+#[command(after_help = DEFRAG_EXAMPLES)]
+pub struct EtcdDefrag {
+    /// Configuration file of the cluster, or - for stdin
+    #[arg(short, long, value_name = "FILE")]
+    pub filename: PathBuf,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "documented at the type")]
+    pub run: RunOptions,
+}

@@ -1,0 +1,84 @@
+//! Options of `kk upgrade`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use kk_engine::Most;
+
+use super::cluster::{RunOptions, directory};
+
+const EXAMPLES: &str = "\
+Examples:
+  kk upgrade -f cluster.yaml                              to the version of the file
+  kk upgrade -f cluster.yaml --with-kubernetes v1.37.1    to this version; then put it into the file
+  kk upgrade -f cluster.yaml --dry-run                    the way there, and what changes
+  kk upgrade -f cluster.yaml --max-unavailable 3          three workers at once
+
+Control planes are upgraded one after the other, then workers. Each node is drained before, and takes
+pods again once it is Ready with its new version. What ends early goes on when it is run again.";
+
+/// Options of `kk upgrade`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Upgrade {
+    /// Configuration file of the cluster, or - for stdin
+    #[arg(short, long, value_name = "FILE")]
+    pub filename: PathBuf,
+
+    /// Kubernetes version, instead of the one in the file
+    #[arg(long, value_name = "VERSION")]
+    pub with_kubernetes: Option<String>,
+
+    /// How many workers are drained at once: a number, or a share of all workers like 25%
+    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = most)]
+    pub max_unavailable: Most,
+
+    /// Delete pods that nobody starts again, and after the drain timeout those that budgets keep
+    #[arg(long)]
+    pub force: bool,
+
+    /// How long the pods of a node may take to move
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub drain_timeout: u64,
+
+    /// Directory with templates that replace the built-in ones of the same path
+    #[arg(long, value_name = "DIR", value_parser = directory)]
+    pub templates: Option<PathBuf>,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "documented at the type")]
+    pub run: RunOptions,
+}
+
+fn most(text: &str) -> Result<Most, String> {
+    let wrong = || "expected a number from 1, or a share from 1% to 100%".to_owned();
+    match text.strip_suffix('%') {
+        Some(share) => share.parse().ok().filter(|share| (1..=100).contains(share)).map(Most::Percent),
+        None => text.parse().ok().filter(|hosts| *hosts > 0).map(Most::Hosts),
+    }
+    .ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_at_once_are_a_number_or_a_share() {
+        for (text, most) in [
+            ("1", Some(Most::Hosts(1))),
+            ("12", Some(Most::Hosts(12))),
+            ("25%", Some(Most::Percent(25))),
+            ("100%", Some(Most::Percent(100))),
+            ("0", None),
+            ("0%", None),
+            ("101%", None),
+            ("-1", None),
+            ("", None),
+            ("%", None),
+            ("half", None),
+        ] {
+            assert_eq!(super::most(text).ok(), most, "{text}");
+        }
+    }
+}

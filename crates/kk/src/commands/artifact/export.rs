@@ -1,0 +1,110 @@
+//! `kk artifact export`: makes a bundle of what a manifest lists.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kk_artifact::bundle::{self, ExportNews, Exported};
+use kk_artifact::{Store, StoreSettings};
+use kk_config::Manifest;
+use kk_engine::{Output, Summary};
+
+use crate::args::ArtifactExport;
+use crate::error::{self, Error};
+use crate::exit::ExitStatus;
+use crate::printer::{Printer, text};
+
+use super::super::load;
+use super::local_run::{LocalRun, Step};
+use super::{catalogue, failed};
+
+pub(super) async fn run(args: &ArtifactExport, printer: &Printer) -> Result<ExitStatus, Error> {
+    let manifest = load::manifest(&args.manifest, |warning| printer.warning(error::warning(warning)))?;
+    let run = LocalRun::start("artifact export", "bundle", printer);
+    let result = export(args, &manifest, &run).await;
+    let changed = usize::from(result.is_ok());
+    run.finish(result.map(|exported| summary(args, &exported)), changed)
+}
+
+async fn export(args: &ArtifactExport, manifest: &Manifest, run: &LocalRun<'_>) -> Result<Exported, Error> {
+    let download = &manifest.download;
+    let catalogue = catalogue(download.catalogue.as_deref(), download.mirror.as_deref())?;
+    let mut settings = StoreSettings::new(&args.workdir);
+    settings.ca_file = download.ca_file.as_ref().map(PathBuf::from);
+    let store = Arc::new(Store::new(settings).map_err(|error| failed(&[error]))?);
+    let shown = Shown::new(run);
+    let news = |news| shown.show(news);
+    let exported = bundle::export(manifest, &catalogue, &store, &args.output, &news).await;
+    let exported = exported.map_err(|errors| failed(&errors))?;
+    shown.packed(format!("write {}", args.output.display()));
+    Ok(exported)
+}
+
+/// The steps of an export, as they are shown.
+struct Shown<'a> {
+    run: &'a LocalRun<'a>,
+    step: Mutex<Step>,
+    done: AtomicU64,
+    total: AtomicU64,
+}
+
+impl<'a> Shown<'a> {
+    fn new(run: &'a LocalRun<'a>) -> Self {
+        let step = Mutex::new(run.begin("look", "Look for what is missing"));
+        Self { run, step, done: AtomicU64::new(0), total: AtomicU64::new(0) }
+    }
+
+    fn show(&self, news: ExportNews) {
+        match news {
+            ExportNews::Missing { bytes } => {
+                let what = format!("{} to fetch", text::bytes(bytes));
+                self.next(what, "fetch", "Fetch programs and images", bytes);
+            }
+            ExportNews::Packing { bytes } => {
+                let fetched = text::bytes(self.done.load(Ordering::Relaxed));
+                self.next(format!("fetch {fetched}"), "pack", "Pack the bundle", bytes);
+            }
+            ExportNews::Came { bytes } | ExportNews::Packed { bytes } => {
+                let done = self.done.fetch_add(bytes, Ordering::Relaxed) + bytes;
+                self.run.progress(self.step(), done, self.total.load(Ordering::Relaxed));
+            }
+            ExportNews::Note { message } => self.run.note(message),
+        }
+    }
+
+    /// Ends a step and begins the next, which moves so many bytes.
+    fn next(&self, change: String, name: &'static str, title: &'static str, bytes: u64) {
+        self.run.end(self.step(), change);
+        self.done.store(0, Ordering::Relaxed);
+        self.total.store(bytes, Ordering::Relaxed);
+        *self.step.lock().unwrap_or_else(PoisonError::into_inner) = self.run.begin(name, title);
+    }
+
+    fn packed(&self, change: String) {
+        self.run.end(self.step(), change);
+    }
+
+    fn step(&self) -> Step {
+        *self.step.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn summary(args: &ArtifactExport, exported: &Exported) -> Summary {
+    let file = args.output.display();
+    let output = |name: &str, value: String| Output { name: name.into(), value };
+    let parts = format!(
+        "{}, {}",
+        text::count(exported.index.programs.len(), "program"),
+        text::count(exported.index.images.len(), "image")
+    );
+    Summary {
+        message: format!("{file} is complete"),
+        nodes: Vec::new(),
+        outputs: vec![
+            output("holds", parts),
+            output("size", text::bytes(exported.size)),
+            output("fetched", text::bytes(exported.fetched)),
+        ],
+        next: None,
+    }
+}

@@ -1,0 +1,32 @@
+//! `kk artifact import`: takes what a bundle holds into the directory for downloads.
+
+use kk_artifact::bundle::Bundle;
+use kk_artifact::{Store, StoreSettings};
+
+use crate::args::ArtifactImport;
+use crate::error::Error;
+use crate::printer::{Printer, text};
+
+use super::{catalogue, failed};
+
+pub(super) async fn run(args: &ArtifactImport, printer: &Printer) -> Result<(), Error> {
+    let own = args.catalogue.as_ref().map(|path| path.display().to_string());
+    let catalogue = catalogue(own.as_deref(), None)?;
+    let mut settings = StoreSettings::new(&args.workdir);
+    settings.offline = true;
+    let import = async {
+        let bundle = Bundle::open_signed(&args.artifact, args.signature.public_key.as_deref())?;
+        let catalogue = bundle.catalogue(catalogue)?;
+        let store = Store::new(settings)?;
+        let bytes = bundle.import(&catalogue, &store).await?;
+        Ok((bundle.parts(), bytes))
+    };
+    let (parts, bytes) = import.await.map_err(|error: kk_artifact::Error| failed(&[error]))?;
+    let parts = text::count(parts, "part");
+    let what = match bytes {
+        0 => "all of it was there".to_owned(),
+        bytes => format!("{} were missing", text::bytes(bytes)),
+    };
+    printer.message(&format!("{} holds {parts} of the bundle now; {what}", args.workdir.display()));
+    Ok(())
+}

@@ -1,0 +1,109 @@
+//! A run that works on no host: its events, from the first to the last.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use kk_engine::{CONTROL, Event, EventKind, Outcome, Summary};
+use time::OffsetDateTime;
+
+use crate::error::Error;
+use crate::exit::ExitStatus;
+use crate::printer::Printer;
+
+use super::super::run::timestamp;
+
+/// A run of this machine alone.
+pub(super) struct LocalRun<'a> {
+    printer: &'a Printer,
+    module: &'static str,
+    began: Instant,
+}
+
+/// One step of it.
+#[derive(Clone, Copy)]
+pub(super) struct Step {
+    name: &'static str,
+    title: &'static str,
+    began: Instant,
+}
+
+impl<'a> LocalRun<'a> {
+    pub(super) fn start(command: &str, module: &'static str, printer: &'a Printer) -> Self {
+        let run = Self { printer, module, began: Instant::now() };
+        let time = timestamp(OffsetDateTime::now_utc());
+        run.send(EventKind::RunStarted { command: command.into(), hosts: Vec::new(), time, dry_run: false });
+        run
+    }
+
+    pub(super) fn send(&self, kind: EventKind) {
+        self.printer.event(&Event { at_ms: since(self.began), kind });
+    }
+
+    pub(super) fn note(&self, message: String) {
+        self.send(EventKind::Note { host: None, message });
+    }
+
+    pub(super) fn begin(&self, name: &'static str, title: &'static str) -> Step {
+        let (host, module) = (CONTROL.to_owned(), self.module.to_owned());
+        self.send(EventKind::TaskStarted {
+            host,
+            module,
+            task: name.into(),
+            title: title.into(),
+            attempt: 1,
+        });
+        Step { name, title, began: Instant::now() }
+    }
+
+    pub(super) fn progress(&self, step: Step, done: u64, total: u64) {
+        let (host, module) = (CONTROL.to_owned(), self.module.to_owned());
+        self.send(EventKind::Progress { host, module, task: step.name.into(), done, total });
+    }
+
+    pub(super) fn end(&self, step: Step, change: String) {
+        self.finish_step(step, Outcome::Changed { changes: vec![change] });
+    }
+
+    /// Ends a step that had nothing to do.
+    pub(super) fn end_unchanged(&self, step: Step) {
+        self.finish_step(step, Outcome::Unchanged);
+    }
+
+    fn finish_step(&self, step: Step, outcome: Outcome) {
+        self.send(EventKind::TaskFinished {
+            host: CONTROL.to_owned(),
+            module: self.module.to_owned(),
+            task: step.name.into(),
+            title: step.title.into(),
+            outcome,
+            took_ms: since(step.began),
+        });
+    }
+
+    /// Tells how the run ended, and how many changes it made.
+    pub(super) fn finish(self, result: Result<Summary, Error>, changed: usize) -> Result<ExitStatus, Error> {
+        let status = result.as_ref().map_or_else(Error::status, |_| ExitStatus::Ok);
+        match result {
+            Ok(summary) => self.send(EventKind::Summary(summary)),
+            Err(error) => {
+                for problem in error.problems() {
+                    self.send(EventKind::Error(problem));
+                }
+            }
+        }
+        self.send(EventKind::RunFinished {
+            ok: status == ExitStatus::Ok,
+            exit_code: status.code(),
+            changed,
+            round_trips: BTreeMap::new(),
+            log: None,
+            took_ms: since(self.began),
+        });
+        self.printer.check_output()?;
+        Ok(status)
+    }
+}
+
+fn since(began: Instant) -> u64 {
+    u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX)
+}

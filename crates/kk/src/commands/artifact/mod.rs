@@ -1,0 +1,53 @@
+//! `kk artifact …`: offline bundles.
+
+mod export;
+mod import;
+mod local_run;
+mod look;
+mod push_images;
+
+use kk_artifact::Catalogue;
+
+use crate::args::{Artifact, ArtifactImages, OutputOptions};
+use crate::error::{Error, Part};
+use crate::exit::ExitStatus;
+use crate::printer::Printer;
+
+pub(super) fn printer(command: &Artifact) -> Printer {
+    match command {
+        Artifact::Export(args) => Printer::new(OutputOptions::from(&args.progress)),
+        Artifact::Images(ArtifactImages::Push(args)) => Printer::new(OutputOptions::from(&args.progress)),
+        _ => Printer::plain(),
+    }
+}
+
+pub(super) async fn run(command: &Artifact, printer: &Printer) -> Result<ExitStatus, Error> {
+    match command {
+        Artifact::Export(args) => return export::run(args, printer).await,
+        Artifact::Images(ArtifactImages::Push(args)) => return push_images::run(args, printer).await,
+        Artifact::Inspect(args) => look::inspect(args, printer),
+        Artifact::Verify(args) => look::verify(args, printer),
+        Artifact::Import(args) => import::run(args, printer).await,
+    }?;
+    Ok(ExitStatus::Ok)
+}
+
+/// What is wrong with parts of a bundle, or with the bundle.
+fn failed(errors: &[kk_artifact::Error]) -> Error {
+    let part = |error: &kk_artifact::Error| Part { message: error.to_string(), hint: error.hint() };
+    Error::Parts(errors.iter().map(part).collect())
+}
+
+/// What can be downloaded, by the settings of a file.
+fn catalogue(own: Option<&str>, mirror: Option<&str>) -> Result<Catalogue, Error> {
+    let mut catalogue = Catalogue::builtin();
+    if let Some(path) = own {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Error::config(format!("cannot read the catalogue {path}: {error}"), None))?;
+        catalogue = catalogue.with_user(path, &text).map_err(|error| failed(&[error]))?;
+    }
+    match mirror {
+        Some(mirror) => catalogue.with_mirror(mirror).map_err(|error| failed(&[error])),
+        None => Ok(catalogue),
+    }
+}

@@ -1,0 +1,77 @@
+//! `kk create manifest`: the list of what an offline bundle has to hold. No host and no server is asked.
+
+use std::{collections::BTreeSet, net::Ipv4Addr, path::PathBuf};
+
+use kk_cluster::{Options, Session, Settings};
+use kk_config::{Arch, KubeVersion, Manifest, Spec};
+use kk_connector::HostKeyPolicy;
+
+use crate::args::{ArchName, CreateManifest};
+use crate::error::{self, Error};
+use crate::printer::{Printer, text};
+
+use super::{load, new_file};
+
+pub(super) async fn run(args: &CreateManifest, printer: &Printer) -> Result<(), Error> {
+    let arches = args.arch.iter().map(|name| match name {
+        ArchName::Amd64 => Arch::Amd64,
+        ArchName::Arm64 => Arch::Arm64,
+    });
+    let arches: BTreeSet<Arch> = arches.collect();
+    let mut manifest: Option<Manifest> = None;
+    for spec in specs(args, printer)? {
+        let more = session(spec)?.manifest(&arches).await?;
+        match &mut manifest {
+            Some(manifest) => manifest.add(more),
+            None => manifest = Some(more),
+        }
+    }
+    let manifest = manifest.expect("clap asks for a file or a version");
+    if args.output.as_os_str() == "-" {
+        return printer.print_stdout(&manifest.text());
+    }
+    new_file::write(&args.output, &manifest.text(), args.overwrite)?;
+    let file = args.output.display();
+    let arches = manifest.arches.iter().map(|arch| arch.as_str()).collect::<Vec<_>>().join(" and ");
+    printer.message(&format!(
+        "wrote {file}: programs and {} for hosts of {arches}\nmake the bundle with: kk artifact export -m {file}",
+        text::count(manifest.images.len(), "image"),
+    ));
+    Ok(())
+}
+
+/// One cluster for each version of Kubernetes.
+fn specs(args: &CreateManifest, printer: &Printer) -> Result<Vec<Spec>, Error> {
+    let Some(file) = &args.filename else {
+        return args.with_kubernetes.iter().map(|version| any_cluster(version)).collect();
+    };
+    let loaded = load::file(file, args.with_kubernetes.first().map(String::as_str))?;
+    for warning in &loaded.warnings {
+        printer.warning(error::warning(warning));
+    }
+    let mut specs = vec![loaded.spec];
+    for version in args.with_kubernetes.iter().skip(1) {
+        let mut spec = specs[0].clone();
+        spec.kubernetes.version = load::version(Some(version))?;
+        specs.push(spec);
+    }
+    Ok(specs)
+}
+
+/// A cluster with every default. Its one host stands for any.
+fn any_cluster(version: &str) -> Result<Spec, Error> {
+    let version: KubeVersion = load::version(Some(version))?;
+    let mut spec = Spec::all_in_one("node1", Ipv4Addr::new(192, 0, 2, 1), version).map_err(Error::Config)?;
+    spec.name = "offline".into();
+    Ok(spec)
+}
+
+fn session(spec: Spec) -> Result<Session, Error> {
+    let settings = Settings {
+        workdir: PathBuf::from("kubekey"),
+        templates: None,
+        host_keys: HostKeyPolicy::Strict,
+        options: Options::default(),
+    };
+    Ok(Session::open(spec, settings)?)
+}

@@ -1,0 +1,83 @@
+//! `kk etcd restore`: the cluster goes back to a snapshot of etcd.
+
+use kk_cluster::{Probed, Session, Settings, Snapshot};
+use kk_engine::Summary;
+
+use crate::args::EtcdRestore;
+use crate::error::Error;
+use crate::exit::ExitStatus;
+use crate::printer::Printer;
+
+use super::{
+    create_cluster::kubectl_get_nodes,
+    load,
+    rounds::{carry_out, probe},
+    run::{Run, any_answered, name_left, settings},
+};
+
+pub(super) async fn run(args: &EtcdRestore, printer: &Printer) -> Result<ExitStatus, Error> {
+    Run::check_consent(&args.run, printer)?;
+    let input = load::input(Some(&args.filename), None)?;
+    let settings = Settings { templates: args.templates.clone(), ..settings(&args.run) };
+    let (session, mut run) = Run::start("etcd restore", input, settings, &args.run, printer)?;
+    let result = restore(args, &session, &mut run).await;
+    run.finish(result).await
+}
+
+async fn restore(args: &EtcdRestore, session: &Session, run: &mut Run<'_>) -> Result<Option<Summary>, Error> {
+    let look = session.probe_for_create(run.stop_token(), |host| run.host_probed(host));
+    let probed = any_answered(run.unless_stopped(look).await?)?;
+    let snapshot = match &args.snapshot {
+        Some(path) => Snapshot::open(path)?,
+        None => match newest(session, &probed, run).await? {
+            Some(snapshot) => snapshot,
+            None => return Ok(None),
+        },
+    };
+    let send = run.unless_stopped(session.plan_send(&probed, &snapshot)).await?;
+    let verdict = run.report_findings(&send.findings);
+    let mut tasks = run.report_plan(&send.plan);
+    let restore = run.unless_stopped(session.plan_restore(&probed, &snapshot)).await?;
+    tasks.extend(run.report_plan(&restore.plan));
+    verdict?;
+    if run.is_dry_run() {
+        return name_left(&probed).map(|()| None);
+    }
+    let (cluster, file) = (&session.spec().name, snapshot.path.display());
+    let question = format!(
+        "Take cluster {cluster} back to {file} of {}? All that has happened in it since is lost.",
+        snapshot.time
+    );
+    if !run.confirm(&question, &tasks).await? {
+        return Ok(None);
+    }
+    // A damaged one is found before anything stops.
+    if let Err(error) = run.execute(send.plan).await {
+        let back = run.unless_stopped(session.plan_take_back(&probed, &snapshot)).await?;
+        run.execute(back.plan).await?;
+        return Err(error);
+    }
+    run.execute(restore.plan).await?;
+    // Hosts that took no part, and whatever else a create still finds.
+    let probed = probe(session, run).await?;
+    let rest = run.unless_stopped(session.plan_create(&probed)).await?;
+    carry_out(rest, run).await?;
+    name_left(&probed)?;
+    Ok(Some(Summary {
+        message: format!("cluster {cluster} is as in {file}"),
+        next: Some(kubectl_get_nodes(session)),
+        ..Summary::default()
+    }))
+}
+
+/// Fetches the newest backup of the hosts. `None` in a dry run.
+async fn newest(session: &Session, probed: &Probed, run: &mut Run<'_>) -> Result<Option<Snapshot>, Error> {
+    let backup = run.unless_stopped(session.newest_backup(probed)).await?;
+    run.note(&format!("the newest backup is {} of {}", backup.name, backup.host));
+    run.report_plan(&backup.fetch.plan);
+    if run.is_dry_run() {
+        return Ok(None);
+    }
+    run.execute(backup.fetch.plan).await?;
+    Ok(Some(Snapshot::open(&backup.path)?))
+}

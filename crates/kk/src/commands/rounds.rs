@@ -1,0 +1,45 @@
+//! What commands share that look at the hosts, work, and look again.
+
+use std::time::Duration;
+
+use kk_cluster::{Create, Probed, Session};
+use kk_engine::{Finding, Severity};
+
+use super::run::{Run, any_answered, refuse_without};
+use crate::error::Error;
+
+/// How often an API that does not answer is asked, with 5 seconds in between.
+const LOOKS: usize = 12;
+
+/// Warnings were shown before the first change; an error that has come up since ends the run.
+pub(super) async fn carry_out(plan: Create, run: &mut Run<'_>) -> Result<(), Error> {
+    let is_error = |finding: &&Finding| finding.severity == Severity::Error;
+    let errors: Vec<Finding> = plan.findings.iter().filter(is_error).cloned().collect();
+    let verdict = run.report_findings(&errors);
+    refuse_without(&plan.needed)?;
+    verdict?;
+    if plan.plan.changes().is_empty() {
+        return Ok(());
+    }
+    run.report_plan(&plan.plan);
+    run.execute(plan.plan).await
+}
+
+/// An API server may be just starting: its kubelet has restarted, or a run ended early.
+pub(super) async fn probe(session: &Session, run: &Run<'_>) -> Result<Probed, Error> {
+    let mut looks = 0;
+    loop {
+        let probe = session.probe_for_create(run.stop_token(), |host| run.host_probed(host));
+        let probed = any_answered(run.unless_stopped(probe).await?)?;
+        looks += 1;
+        if looks == LOOKS || session.api_answers(&probed).await? {
+            return Ok(probed);
+        }
+        run.note("the API does not answer; looking again in 5 s");
+        let pause = async {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            Ok(())
+        };
+        run.unless_stopped(pause).await?;
+    }
+}

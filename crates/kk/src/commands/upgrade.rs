@@ -1,0 +1,221 @@
+//! `kk upgrade`: a cluster that runs gets another version of Kubernetes, one turn of hosts after the other.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use kk_cluster::{Drain, Hops, Probed, Session, Settings};
+use kk_config::KubeVersion;
+use kk_engine::{Finding, Most, Plan, Summary};
+
+use crate::args::Upgrade;
+use crate::error::{Error, HostFailure};
+use crate::exit::ExitStatus;
+use crate::printer::Printer;
+
+use super::{
+    create_cluster::kubectl_get_nodes,
+    load,
+    rounds::{carry_out, probe},
+    run::{Run, refuse_without, settings},
+};
+
+pub(super) async fn run(args: &Upgrade, printer: &Printer) -> Result<ExitStatus, Error> {
+    Run::check_consent(&args.run, printer)?;
+    let input = load::input(Some(&args.filename), args.with_kubernetes.as_deref())?;
+    let settings = Settings { templates: args.templates.clone(), ..settings(&args.run) };
+    let (session, mut run) = Run::start("upgrade", input, settings, &args.run, printer)?;
+    let result = Box::pin(upgrade(args, &session, &mut run)).await;
+    run.finish(result).await
+}
+
+async fn upgrade(args: &Upgrade, session: &Session, run: &mut Run<'_>) -> Result<Option<Summary>, Error> {
+    let how = Drain { force: args.force, timeout: Duration::from_secs(args.drain_timeout) };
+    let probed = probe(session, run).await?;
+    let way = run.unless_stopped(session.hops(&probed)).await?;
+    run.note(&words(&way));
+    let first = match way.hops.first() {
+        Some(hop) => session.at_version(*hop)?,
+        None => return Ok(None),
+    };
+    let turns = batches(session, &way.turns, args.max_unavailable);
+    let Ahead { fetches, plans, findings } =
+        look_ahead(session, &first, &way, &turns, &how, &probed, run).await?;
+    let verdict = run.report_findings(&findings);
+    let tasks: Vec<_> = plans.iter().flat_map(|plan| run.report_plan(plan)).collect();
+    verdict?;
+    if run.is_dry_run() {
+        return Ok(None);
+    }
+    let (name, version) = (&session.spec().name, session.spec().kubernetes.version);
+    if !run.confirm(&format!("Upgrade cluster {name} from {} to {version}?", way.from), &tasks).await? {
+        return Ok(None);
+    }
+    // None is left half-way for want of a download.
+    for plan in fetches.into_iter().filter(|plan| !plan.changes().is_empty()) {
+        run.execute(plan).await?;
+    }
+    if !tasks.is_empty() {
+        // Kubernetes cannot go back to an older version; its objects can.
+        let snapshot = run.unless_stopped(session.plan_snapshot(&probed)).await?;
+        run.report_findings(&snapshot.findings)?;
+        run.execute(snapshot.plan).await?;
+        run.note("kk etcd restore takes the objects of the cluster back to this snapshot");
+    }
+    let mut before = session.at_version(way.from)?;
+    for hop in &way.hops {
+        let next = session.at_version(*hop)?;
+        step(&before, &next, &turns, &how, run).await?;
+        before = next;
+    }
+    // Whatever a create with this file still finds.
+    let probed = probe(session, run).await?;
+    let rest = run.unless_stopped(session.plan_create(&probed)).await?;
+    carry_out(rest, run).await?;
+    Ok(Some(Summary {
+        message: format!("cluster {name} has Kubernetes {version}"),
+        next: Some(match &args.with_kubernetes {
+            Some(_) => {
+                format!("put spec.kubernetes.version: {version} into the file: it says what the cluster is")
+            }
+            None => kubectl_get_nodes(session),
+        }),
+        ..Summary::default()
+    }))
+}
+
+/// What an upgrade is going to do, and all that speaks against it.
+struct Ahead {
+    /// The programs of each version.
+    fetches: Vec<Plan>,
+    /// The turns of the first version.
+    plans: Vec<Plan>,
+    findings: Vec<Finding>,
+}
+
+/// Looks at all of it before the first change.
+async fn look_ahead(
+    session: &Session,
+    first: &Session,
+    way: &Hops,
+    turns: &[BTreeSet<String>],
+    how: &Drain,
+    probed: &Probed,
+    run: &Run<'_>,
+) -> Result<Ahead, Error> {
+    let asking = session.upgrade_findings(probed, way, how, run.stop_token());
+    let mut found = vec![run.unless_stopped(asking).await?];
+    let (mut fetches, mut plans) = (Vec::new(), Vec::new());
+    for hop in &way.hops {
+        let at = session.at_version(*hop)?;
+        let fetch = run.unless_stopped(at.plan_fetch(probed)).await?;
+        found.push(fetch.findings);
+        fetches.push(fetch.plan);
+    }
+    for names in turns {
+        let turn = run.unless_stopped(first.plan_turn(probed, names.clone(), how)).await?;
+        refuse_without(&turn.needed)?;
+        found.push(turn.findings);
+        plans.push(turn.plan);
+    }
+    let mut findings: Vec<Finding> = Vec::new();
+    for finding in found.into_iter().flatten() {
+        if !findings.contains(&finding) {
+            findings.push(finding);
+        }
+    }
+    findings.sort_by_key(|finding| finding.severity);
+    Ok(Ahead { fetches, plans, findings })
+}
+
+/// One minor version. Each turn looks anew at what there is, so that a run after one that ended early goes on. Hosts whose
+/// turn fails are put back, and no other is begun.
+async fn step(
+    before: &Session,
+    session: &Session,
+    turns: &[BTreeSet<String>],
+    how: &Drain,
+    run: &mut Run<'_>,
+) -> Result<(), Error> {
+    let is_worker = |names: &BTreeSet<String>| {
+        let spec = session.spec();
+        !spec.control_planes().iter().any(|host| names.contains(&host.name))
+            && spec.nodes().iter().any(|host| names.contains(&host.name))
+    };
+    let mut has_add_ons = false;
+    for names in turns {
+        if is_worker(names) && !has_add_ons {
+            add_ons(session, run).await?;
+            has_add_ons = true;
+        }
+        let probed = probe(session, run).await?;
+        let turn = run.unless_stopped(session.plan_turn(&probed, names.clone(), how)).await?;
+        if let Err(error) = carry_out(turn, run).await {
+            return Err(match error {
+                Error::Tasks(failures) => put_back(before, names, failures, run).await,
+                other => other,
+            });
+        }
+    }
+    if has_add_ons { Ok(()) } else { add_ons(session, run).await }
+}
+
+/// The error of a turn that has failed, after its hosts were put back.
+async fn put_back(
+    before: &Session,
+    names: &BTreeSet<String>,
+    mut failures: Vec<HostFailure>,
+    run: &mut Run<'_>,
+) -> Error {
+    let failed = |name: &String| failures.iter().any(|failure| failure.host == *name);
+    let result = async {
+        let probed = probe(before, run).await?;
+        let names: BTreeSet<String> =
+            names.iter().filter(|name| failed(name) || before.is_in_turn(&probed, name)).cloned().collect();
+        let version = before.spec().kubernetes.version;
+        run.note(&format!("putting back to {version}: {}", join(&names)));
+        let plan = run.unless_stopped(before.plan_put_back(&probed, names.clone())).await?;
+        carry_out(plan, run).await?;
+        Ok::<_, Error>(format!("{} is back at {version} and works", join(&names)))
+    }
+    .await;
+    let state = result.unwrap_or_else(|error| {
+        let why = error.problems().into_iter().next().map_or_else(String::new, |problem| problem.message);
+        format!("{} could not be put back: {why}", join(names))
+    });
+    for HostFailure { failure, .. } in &mut failures {
+        let hint = failure.hint.take().into_iter();
+        let ways = "remove the cause and run kk upgrade again: it goes on with this host".to_owned();
+        failure.hint = Some(hint.chain([state.clone(), ways]).collect::<Vec<_>>().join("; "));
+    }
+    Error::Tasks(failures)
+}
+
+fn join(names: &BTreeSet<String>) -> String {
+    names.iter().cloned().collect::<Vec<_>>().join(", ")
+}
+
+async fn add_ons(session: &Session, run: &mut Run<'_>) -> Result<(), Error> {
+    let probed = probe(session, run).await?;
+    let plan = run.unless_stopped(session.plan_add_ons(&probed)).await?;
+    carry_out(plan, run).await
+}
+
+/// One host after the other; workers as many at once as may be away.
+fn batches(session: &Session, turns: &[String], at_once: Most) -> Vec<BTreeSet<String>> {
+    let spec = session.spec();
+    let is_worker = |name: &&String| {
+        let others = spec.control_planes().into_iter().chain(spec.etcd_hosts());
+        !others.into_iter().any(|host| host.name == **name)
+    };
+    let (workers, others): (Vec<_>, Vec<_>) = turns.iter().partition(is_worker);
+    let one = |name: &String| BTreeSet::from([name.clone()]);
+    let some = |names: &[&String]| names.iter().map(|name| (*name).clone()).collect();
+    others.into_iter().map(one).chain(workers.chunks(at_once.of(workers.len())).map(some)).collect()
+}
+
+fn words(way: &Hops) -> String {
+    if way.hops == [way.from] {
+        return format!("all nodes have {} already", way.from);
+    }
+    let versions: Vec<String> = [way.from].iter().chain(&way.hops).map(KubeVersion::to_string).collect();
+    format!("{}; turns: {}", versions.join(" -> "), way.turns.join(", "))
+}

@@ -1,0 +1,99 @@
+//! All members of etcd lose their data. A snapshot brings the objects back, also when the restore is killed in its middle;
+//! one that is damaged changes nothing. The hosts make backups by themselves.
+
+use std::{fs, os::unix::fs::PermissionsExt as _};
+
+use anyhow::{Context as _, Result, ensure};
+use rustix::process::Signal;
+
+use crate::context::Context;
+use crate::site::Site;
+use crate::{checks, cluster};
+
+pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
+    let cluster = cluster::ensure(ctx)?;
+    let site = &cluster.site;
+    hosts_make_backups(ctx, site)?;
+    members_are_well(ctx, site)?;
+
+    ctx.kubectl(site, "create configmap before --from-literal=a=b")?;
+    ctx.kk_nodes(site, &["etcd", "snapshot"])?.expect_code(0)?;
+    let snapshot = newest(site)?;
+    let mode = fs::metadata(&snapshot)?.permissions().mode() & 0o777;
+    ensure!(mode == 0o600, "{snapshot} has the mode {mode:o}");
+    ctx.kubectl(site, "create configmap after --from-literal=a=b")?;
+
+    let damaged = format!("{}/damaged.db", ctx.dir.display());
+    let whole = fs::read(&snapshot)?;
+    fs::write(&damaged, &whole[..whole.len() / 2])?;
+    let identity = checks::etcd_identity(ctx, site)?;
+    ctx.kk_nodes(site, &["etcd", "restore", "--snapshot", &damaged])?.expect_code(1)?;
+    ensure!(checks::etcd_identity(ctx, site)? == identity, "a damaged snapshot has changed etcd");
+    for host in &site.hosts {
+        let left = ctx.host(host, "find /var/lib/kubekey-restore -type f")?;
+        ensure!(left.is_empty(), "{host} still has {left}");
+    }
+
+    for host in &site.hosts {
+        ctx.host(host, "systemctl stop etcd; rm -rf /var/lib/etcd/member")?;
+    }
+    let words = ["etcd", "restore", "--snapshot", &snapshot, "-y", "--output", "json"];
+    let kill = |job: &str, task: &str| -> Result<()> {
+        let mut killed = ctx.start(job, ctx.kk_job(site, &words))?;
+        ctx.await_task(&mut killed, task)?;
+        killed.signal(Signal::KILL)?;
+        ensure!(killed.wait()?.code.is_none(), "kk had ended before it could be killed in {task}");
+        Ok(())
+    };
+    // Members may have different histories now: only a restore may go on.
+    kill("kk-killed-1", "etcd-restore/restore_members")?;
+    ctx.kk(site, "create", &[])?.expect_code(5)?.expect_said(&["a restore of etcd has begun"])?;
+    // All members have the snapshot now: a create does the rest.
+    kill("kk-killed-2", "etcd-restore/start_api_servers")?;
+    ctx.kk_ok(site, "create", &[])?;
+    checks::cluster_is_complete(ctx, site)?;
+    ctx.kubectl(site, "get configmap before")?;
+    ensure!(ctx.kubectl(site, "get configmap after").is_err(), "what came after the snapshot is there");
+    ctx.kubectl(site, "delete configmap before")?;
+    let again = ctx.kk_ok(site, "create", &[])?;
+    ensure!(again.events.finished()?.changed == 0, "a create afterwards changed something");
+
+    // Without a file it is the newest backup on the hosts.
+    ctx.kk_nodes(site, &["etcd", "restore"])?.expect_code(0)?;
+    checks::cluster_is_complete(ctx, site)?;
+    ctx.kubectl(site, "get configmap before")?;
+    ctx.kubectl(site, "delete configmap before")?;
+    Ok(())
+}
+
+/// All members answer, one leads, and none has lost anything by a defragmentation.
+fn members_are_well(ctx: &Context<'_>, site: &Site) -> Result<()> {
+    let job = ctx.kk_job(site, &["etcd", "status", "--output", "json"]);
+    let members: serde_json::Value = serde_json::from_str(&ctx.run("kk-etcd-status", job)?.ok()?)?;
+    let members = members.as_array().context("no list")?;
+    let leaders = members.iter().filter(|one| one["member"]["leader"] == true).count();
+    ensure!(members.len() == site.hosts.len() && leaders == 1, "these are the members: {members:?}");
+    ctx.kk_nodes(site, &["etcd", "defrag"])?.expect_code(0)?;
+    Ok(())
+}
+
+fn hosts_make_backups(ctx: &Context<'_>, site: &Site) -> Result<()> {
+    for host in &site.hosts {
+        ctx.host(host, "systemctl is-active backup-etcd.timer")?;
+        for _ in 0..2 {
+            ctx.host(host, "systemctl start backup-etcd.service")?;
+        }
+        let files = ctx.host(host, "stat -c %a /var/backups/kube_etcd/snapshot-*.db")?;
+        ensure!(files.lines().all(|mode| mode == "600"), "backups of {host} have the modes {files}");
+    }
+    Ok(())
+}
+
+/// The newest snapshot on this machine.
+fn newest(site: &Site) -> Result<String> {
+    let directory = site.workdir().join("lab/backups");
+    let files = fs::read_dir(&directory).with_context(|| format!("no {}", directory.display()))?;
+    let names: Result<Vec<_>, _> = files.map(|file| file.map(|file| file.path())).collect();
+    let newest = names?.into_iter().filter(|path| path.extension().is_some_and(|kind| kind == "db")).max();
+    Ok(newest.context("no snapshot on this machine")?.display().to_string())
+}

@@ -1,0 +1,232 @@
+//! One `kk create cluster` from bare hosts to KubeSphere's stand-ins: killed while it waits, run again, with a document
+//! that changes; the operator's pod dies at work; a component that fails is named, and healed. Nothing of KubeSphere itself
+//! is seen here.
+
+mod image;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::checks;
+use crate::context::Context;
+use crate::kk::KkRun;
+use crate::site::Site;
+
+const NAMESPACE: &str = "kubesphere-system";
+const VERSION: &str = "v3.4.1-stand-in";
+/// How long a change may take until the status says so.
+const PATIENCE: Duration = Duration::from_mins(3);
+/// The stand-ins are CoreDNS, whose image is on every node.
+const COREDNS: &str =
+    "-n kube-system get deployment coredns -o jsonpath={.spec.template.spec.containers[0].image}";
+
+pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
+    let archive = image::image(ctx)?;
+    let bare = Site::fresh(ctx, &ctx.dir.join("site"), 2, None)?;
+    let installer = json!({"image": archive, "version": VERSION});
+    let site = bare.variant("kubesphere", |file| file["spec"]["kubesphere"] = installer)?;
+    let scenario = Scenario { ctx, site };
+    scenario.works().inspect_err(|_| scenario.keep_log())
+}
+
+struct Scenario<'a> {
+    ctx: &'a Context<'a>,
+    /// Its file has no `ClusterConfiguration`.
+    site: Site,
+}
+
+impl Scenario<'_> {
+    fn works(&self) -> Result<()> {
+        self.installs()?;
+        self.changes()?;
+        self.heals()?;
+        self.switches_off()?;
+        self.names_what_fails()?;
+        self.uninstalls()
+    }
+
+    /// From bare hosts; `kk` is killed while it waits, and the next run goes on.
+    fn installs(&self) -> Result<()> {
+        let (ctx, site) = (self.ctx, self.with(&json!({"metrics_server": {"enabled": true}}))?);
+        let mut kk = ctx.kk_start(&site, "create", &[])?;
+        ctx.await_task(&mut kk, "kubesphere/wait_until_ready")?;
+        kk.signal(Signal::KILL)?;
+        KkRun::of(kk)?;
+        let run = ctx.kk_ok(&site, "create", &[])?;
+        let said = &run.finished.stdout;
+        ensure!(said.contains("KubeSphere: core is ready"), "core is not told of:\n{said}");
+        ensure!(said.contains(&format!("{VERSION}, 3 components are ready")), "no summary:\n{said}");
+        self.nothing_to_do(&site)?;
+        let shown = ctx.run("kk-status", ctx.kk_job(&site, &["status"]))?.ok()?;
+        ensure!(
+            shown.contains(&format!("KubeSphere {VERSION}: Ready")),
+            "kk status does not show it:\n{shown}"
+        );
+        ensure!(shown.contains("metrics-server"), "kk status shows no components:\n{shown}");
+
+        let object = self.object()?;
+        let (spec, status) = (&object["spec"], &object["status"]);
+        ensure!(status["core"]["version"] == VERSION, "no version: {status}");
+        ensure!(status["metricsServer"]["status"] == "enabled", "no entry: {status}");
+        let address = ctx.host(site.control_plane(), "hostname -I")?;
+        let member = checks::text(&spec["etcd"]["endpointIps"]);
+        ensure!(address.split_whitespace().any(|one| one == member), "etcd is at {member}, not at {address}");
+        let secret = "-n kubesphere-monitoring-system get secret kube-etcd-client-certs -o jsonpath={.data}";
+        let secret: Value = serde_json::from_str(&ctx.kubectl(&site, secret)?)?;
+        for key in ["etcd-client-ca.crt", "etcd-client.crt", "etcd-client.key"] {
+            ensure!(secret[key].is_string(), "the Secret for etcd has no {key}");
+        }
+        let log = self.log()?;
+        for line in
+            ["Start installing core", "task metrics-server status is successful", "Welcome to KubeSphere!"]
+        {
+            ensure!(log.contains(line), "the log has no line '{line}':\n{log}");
+        }
+        let file = format!(
+            "-n {NAMESPACE} exec deployment/ks-installer -- cat /kubesphere/playbooks/kubesphere_running"
+        );
+        ensure!(
+            ctx.kubectl(&site, &file)?.contains("Welcome"),
+            "the file that KubeKey waits for is not there"
+        );
+        Ok(())
+    }
+
+    /// One field of the document: one object.
+    fn changes(&self) -> Result<()> {
+        let before = self.generations()?;
+        let site = self.with(&json!({"metrics_server": {"enabled": true, "replicas": 2}}))?;
+        self.ctx.kk_ok(&site, "create", &[])?;
+        let after = self.generations()?;
+        let grown: Vec<&String> = after.keys().filter(|name| after[*name] != before[*name]).collect();
+        ensure!(grown == ["stand-in-metrics-server"], "one field changed {grown:?}: {before:?} {after:?}");
+        Ok(())
+    }
+
+    /// What somebody deletes is made again: by the operator, or by `kk` when it is the operator's own.
+    fn heals(&self) -> Result<()> {
+        let (ctx, site) = (self.ctx, &self.site);
+        ctx.kubectl(site, "-n ks-stand-in delete service stand-in-metrics-server")?;
+        ctx.until("the Service is made again", PATIENCE, || {
+            let found = ctx.kubectl(site, "-n ks-stand-in get service -o name")?;
+            Ok(found.contains("stand-in-metrics-server").then_some(()))
+        })?;
+        ctx.kubectl(site, &format!("-n {NAMESPACE} delete rolebinding ks-installer"))?;
+        let site = self.with(&json!({"metrics_server": {"enabled": true, "replicas": 2}}))?;
+        ctx.kk_ok(&site, "create", &[])?;
+        ctx.kubectl(&site, &format!("-n {NAMESPACE} get rolebinding ks-installer"))?;
+        self.nothing_to_do(&site)
+    }
+
+    /// The operator's pod dies while it removes.
+    fn switches_off(&self) -> Result<()> {
+        let (ctx, site) = (self.ctx, self.with(&json!({"metrics_server": {"enabled": false}}))?);
+        let mut kk = ctx.kk_start(&site, "create", &[])?;
+        ctx.await_task(&mut kk, "kubesphere/wait_until_ready")?;
+        let delete = format!("-n {NAMESPACE} delete pod -l app=ks-installer --grace-period=0 --force");
+        ctx.kubectl(&site, &delete)?;
+        KkRun::of(kk)?.expect_code(0)?;
+        let status = self.object()?["status"].take();
+        ensure!(status["metricsServer"].is_null(), "its entry stays: {status}");
+        let left = ctx.kubectl(&site, "get deployment,service,clusterrole -A -o name")?;
+        ensure!(!left.contains("stand-in-metrics-server"), "something is left:\n{left}");
+        ensure!(left.contains("core-stand-in"), "core went along:\n{left}");
+        Ok(())
+    }
+
+    /// The API server refuses an object: the run ends with its reason. With the cause it goes.
+    fn names_what_fails(&self) -> Result<()> {
+        let ctx = self.ctx;
+        let broken = self.with(&json!({"metrics_server": {"enabled": true, "replicas": "many"}}))?;
+        let run = ctx.kk(&broken, "create", &[])?;
+        ensure!(run.finished.code != Some(0), "kk did not fail");
+        let said = format!("{}{}", run.finished.stdout, run.finished.stderr);
+        ensure!(
+            said.contains("KubeSphere is not ready: metrics-server: "),
+            "the reason is not named:\n{said}"
+        );
+        let whole = self.with(&json!({"metrics_server": {"enabled": true}}))?;
+        ctx.kk_ok(&whole, "create", &[])?;
+        self.nothing_to_do(&whole)
+    }
+
+    /// The object goes when everything is gone, the user's objects of our kind and the namespace included.
+    fn uninstalls(&self) -> Result<()> {
+        let (ctx, site) = (self.ctx, &self.site);
+        ctx.kubectl(site, &format!("-n {NAMESPACE} delete cc ks-installer --wait=false"))?;
+        ctx.until("everything is removed", PATIENCE, || {
+            let words = "get cc -A --ignore-not-found -o name";
+            Ok(ctx.kubectl(site, words)?.trim().is_empty().then_some(()))
+        })?;
+        let left = ctx.kubectl(site, "get crd,clusterrole,namespace -o name")?;
+        ensure!(!left.contains("stand-in"), "something is left:\n{left}");
+        Ok(())
+    }
+
+    /// The site with this in its `ClusterConfiguration`, and what all have.
+    fn with(&self, more: &Value) -> Result<Site> {
+        let coredns = self.ctx.kubectl(&self.site, COREDNS).unwrap_or_default();
+        let coredns = if coredns.is_empty() { self.default_image()? } else { coredns };
+        let mut spec = json!({"stand_in": {"core": true, "image": coredns}, "etcd": {"monitoring": true}});
+        for (key, value) in more.as_object().into_iter().flatten() {
+            spec[key] = value.clone();
+        }
+        let metadata = json!({"name": "ks-installer", "labels": {"version": VERSION}});
+        let document = json!({"kind": "ClusterConfiguration", "metadata": metadata, "spec": spec});
+        let site = self.site.variant("with-document", |_| {})?;
+        let text = std::fs::read_to_string(&site.file)?;
+        std::fs::write(&site.file, format!("{text}\n---\n{document}\n"))?;
+        Ok(site)
+    }
+
+    /// The name of CoreDNS' image in a cluster of this file, before there is one.
+    fn default_image(&self) -> Result<String> {
+        let job = self.ctx.kk_job(&self.site, &["create", "cluster", "--dry-run", "--output", "json"]);
+        let said = self.ctx.run("dry-run", job)?.ok()?;
+        let word = said.split(['"', ' ']).find(|word| word.contains("/coredns:"));
+        Ok(word.context("the plan pulls no coredns")?.to_owned())
+    }
+
+    fn nothing_to_do(&self, site: &Site) -> Result<()> {
+        let run = self.ctx.kk_ok(site, "create", &[])?;
+        ensure!(run.events.finished()?.changed == 0, "a second run changes {:?}", run.events.changes());
+        Ok(())
+    }
+
+    fn object(&self) -> Result<Value> {
+        self.ctx.kubectl_json(&self.site, &format!("-n {NAMESPACE} get cc ks-installer"))
+    }
+
+    /// Generation of each Deployment of the payload.
+    fn generations(&self) -> Result<BTreeMap<String, Value>> {
+        let list = self.ctx.kubectl_json(&self.site, "-n ks-stand-in get deployments")?;
+        let of = |object: &Value| {
+            (checks::text(&object["metadata"]["name"]), object["metadata"]["generation"].clone())
+        };
+        Ok(checks::items(&list).map(of).collect())
+    }
+
+    fn log(&self) -> Result<String> {
+        self.ctx.kubectl(&self.site, &format!("-n {NAMESPACE} logs deployment/ks-installer --tail=-1"))
+    }
+
+    /// Leaves what the operator said where everything else of the run lies.
+    fn keep_log(&self) {
+        let (ctx, site) = (self.ctx, &self.site);
+        let pods = format!("-n {NAMESPACE} describe pods");
+        let object = format!("-n {NAMESPACE} get cc ks-installer -o yaml");
+        for (file, text) in [
+            ("operator.log", self.log()),
+            ("operator.txt", ctx.kubectl(site, &pods)),
+            ("object.yaml", ctx.kubectl(site, &object)),
+            ("stand-ins.txt", ctx.kubectl(site, "-n ks-stand-in describe pods")),
+        ] {
+            // The error that is on its way says more than that this could not be written.
+            let _ = std::fs::write(ctx.dir.join(file), text.unwrap_or_else(|error| format!("{error:#}")));
+        }
+    }
+}

@@ -1,0 +1,22 @@
+# A load balancer for API servers: the port 16443 of this host. Each connection goes to the next server that says it is ready.
+# shellcheck disable=SC2154 # servers stands before this script
+cat >/tmp/balance-one <<'EOF'
+#!/bin/sh
+# A first server by chance, then those after it.
+set -- $SERVERS
+shift=$(($$ % $#))
+while [ $shift -gt 0 ]; do
+    first=$1
+    shift
+    set -- "$@" "$first"
+    shift=$((shift - 1))
+done
+for server in "$@"; do
+    [ "$(curl --silent --insecure --max-time 1 "https://$server:6443/readyz")" = ok ] || continue
+    exec socat - "TCP:$server:6443,connect-timeout=1"
+done
+exit 1
+EOF
+chmod +x /tmp/balance-one
+export SERVERS="$servers"
+exec socat TCP-LISTEN:16443,reuseaddr,fork,backlog=128 EXEC:/tmp/balance-one

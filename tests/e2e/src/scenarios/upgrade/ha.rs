@@ -1,0 +1,63 @@
+//! Three control planes behind a load balancer get the next minor version of Kubernetes, and the API answers through its
+//! endpoint all the while.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::json;
+
+use super::{FROM, TO};
+use crate::checks;
+use crate::context::Context;
+use crate::report;
+use crate::site::{Site, host_entry};
+
+/// How long the API may give no answers in all, in milliseconds.
+const MOST_MISSED: u64 = 2000;
+
+pub(in super::super) fn run(ctx: &Context<'_>) -> Result<()> {
+    let versions = ["--kubernetes", FROM, "--kubernetes", TO];
+    let lab = Site::booted(ctx, &ctx.dir.join("site"), 4, None, &versions)?;
+    let mut cluster = lab.read()?;
+    let mut address = |host: &String| checks::text(&host_entry(&mut cluster, host)["address"]);
+    let (control_planes, balancer) = (&lab.hosts[..3], &lab.hosts[3]);
+    let servers: Vec<String> = control_planes.iter().map(&mut address).collect();
+    let endpoint = address(balancer);
+    let site = lab.variant("ha", |cluster| {
+        cluster["spec"]["roleGroups"] =
+            json!({"etcd": control_planes, "control-plane": control_planes, "worker": [balancer]});
+        cluster["spec"]["controlPlaneEndpoint"] =
+            json!({"domain": "api.lab.local", "address": endpoint, "port": 16443});
+    })?;
+    let balance = format!("servers='{}'\n{}", servers.join(" "), include_str!("balance.sh"));
+    let balance = ctx.on_host(balancer, &balance).limit(Duration::from_mins(30));
+    let _balancing = ctx.start("balance", balance)?;
+    ctx.kk_ok(&site, "create", &[])?;
+    checks::cluster_is_complete(ctx, &site)?;
+
+    let asking = ctx.on_host(site.control_plane(), include_str!("ask_api.sh")).limit(Duration::from_mins(15));
+    let asking = ctx.start("ask-api", asking)?;
+    let words = ["upgrade", "--with-kubernetes", TO, "-y", "--output", "json"];
+    let upgrade = ctx.run("kk-upgrade", ctx.kk_job(&site, &words).limit(Duration::from_mins(12)))?;
+    ctx.host(site.control_plane(), "touch /tmp/asked-api.stop")?;
+    let asked = asking.wait()?.ok()?;
+    ensure!(
+        upgrade.code == Some(0),
+        "the upgrade ended with {:?}: {}",
+        upgrade.code,
+        report::last_lines(&upgrade.stderr)
+    );
+    let number =
+        |name: &str| asked.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+    let (count, missed) =
+        (number("asked ").context("it did not ask")?, number("missed ").context("it did not end")?);
+    report::line(&format!("the API was asked {count} times and gave no answers for {missed} ms"));
+    ensure!(missed <= MOST_MISSED, "the API gave no answers for {missed} ms:\n{asked}");
+
+    let upgraded =
+        site.variant("upgraded", |cluster| cluster["spec"]["kubernetes"]["version"] = json!(TO))?;
+    checks::cluster_is_complete(ctx, &upgraded)?;
+    let again = ctx.kk_ok(&upgraded, "create", &[])?;
+    ensure!(again.events.finished()?.changed == 0, "a create after the upgrade changed something");
+    Ok(())
+}

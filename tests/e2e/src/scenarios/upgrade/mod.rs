@@ -1,0 +1,126 @@
+//! A cluster of one control plane and two workers gets the next minor version of Kubernetes. A Deployment with a budget
+//! answers through its Service all the while, a run that is killed is taken up, and afterwards a create with the new
+//! version finds nothing to do.
+
+pub(super) mod ha;
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::checks;
+use crate::context::Context;
+use crate::site::Site;
+
+const FROM: &str = "v1.36.4";
+const TO: &str = "v1.37.1";
+/// An address of the range of Services that nobody else gets.
+const SERVICE: &str = "10.233.0.80";
+
+pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
+    let versions = ["--kubernetes", FROM, "--kubernetes", TO];
+    let site = Site::booted(ctx, &ctx.dir.join("site"), 3, None, &versions)?;
+    ctx.kk_ok(&site, "create", &[])?;
+    let coredns = ctx.kubectl_json(&site, "-n kube-system get deployment coredns")?;
+    let image = checks::text(&coredns["spec"]["template"]["spec"]["containers"][0]["image"]);
+    let objects = include_str!("web.yaml").replace("IMAGE", &image).replace("SERVICE", SERVICE);
+    ctx.apply(&site, &objects)?;
+    ctx.kubectl(&site, "rollout status deployment web --timeout=120s")?;
+
+    ctx.kk_nodes(&site, &["upgrade", "--with-kubernetes", "v1.36.3"])?
+        .expect_code(3)?
+        .expect_said(&["v1.36.3 is older"])?;
+
+    in_the_way(ctx, &site, &image).context("what stands in the way")?;
+
+    let ask = format!("service={SERVICE}\n{}", include_str!("ask.sh"));
+    ctx.until("the Service answers", Duration::from_mins(1), || {
+        let answer =
+            ctx.host(site.control_plane(), &format!("curl --silent --max-time 5 http://{SERVICE}/health"));
+        Ok(answer.ok().filter(|answer| answer == "OK"))
+    })?;
+    let asking = ctx.on_host(site.control_plane(), &ask).limit(Duration::from_mins(12));
+    let asking = ctx.start("ask", asking)?;
+
+    // Killed in the turn of a control plane, and in that of a worker: the next run goes on.
+    for (job, task) in
+        [("kk-killed-1", "control-plane/apply_changed_settings"), ("kk-killed-2", "turn/uncordon_node2")]
+    {
+        let words = ["upgrade", "--with-kubernetes", TO, "-y", "--output", "json"];
+        let mut killed = ctx.start(job, ctx.kk_job(&site, &words))?;
+        ctx.await_task(&mut killed, task)?;
+        killed.signal(Signal::KILL)?;
+        ensure!(killed.wait()?.code.is_none(), "kk had ended before it could be killed in {task}");
+    }
+    put_back(ctx, &site)?;
+    let rest = ctx.kk_nodes(&site, &["upgrade", "--with-kubernetes", TO])?;
+    rest.expect_code(0)?;
+    let drained: Vec<String> = rest.events.changes().iter().map(ToString::to_string).collect();
+    ensure!(!drained.iter().any(|task| task.contains("drain_node1")), "node1 was drained again: {drained:?}");
+
+    ctx.host(site.control_plane(), "touch /tmp/asked.stop")?;
+    let asked = asking.wait()?.ok()?;
+    ensure!(!asked.contains("missed"), "the Service did not always answer:\n{asked}");
+    let upgraded =
+        site.variant("upgraded", |cluster| cluster["spec"]["kubernetes"]["version"] = json!(TO))?;
+    let nodes = ctx.kubectl_json(&upgraded, "get nodes")?;
+    for node in checks::items(&nodes) {
+        let name = checks::text(&node["metadata"]["name"]);
+        let version = checks::text(&node["status"]["nodeInfo"]["kubeletVersion"]);
+        ensure!(version == TO, "{name} has {version}");
+        ensure!(node["spec"]["unschedulable"] != true, "{name} takes no pods");
+    }
+    let images = ctx.kubectl(&upgraded, "get pods -A -o jsonpath='{..image}'")?;
+    ensure!(!images.contains(FROM), "something of {FROM} still runs: {images}");
+    checks::cluster_is_complete(ctx, &upgraded).context("after the upgrade")?;
+    let again = ctx.kk_ok(&upgraded, "create", &[])?;
+    ensure!(again.events.finished()?.changed == 0, "a create after the upgrade changed something");
+    Ok(())
+}
+
+/// All of it is said before the first change, at once.
+fn in_the_way(ctx: &Context<'_>, site: &Site, image: &str) -> Result<()> {
+    let objects = include_str!("in_the_way.yaml").replace("IMAGE", image);
+    ctx.apply(site, &objects)?;
+    ctx.kubectl(site, "wait --for=condition=PodScheduled pod/lonely --timeout=60s")?;
+    ctx.until("the budget knows its pods", Duration::from_mins(1), || {
+        let status = ctx.kubectl_json(site, "get poddisruptionbudget all")?;
+        Ok((status["status"]["expectedPods"] == 4 && status["status"]["currentHealthy"] == 4).then_some(()))
+    })?;
+    let words = ["upgrade", "--with-kubernetes", TO, "--dry-run"];
+    let refused = ctx.kk_nodes(site, &words)?;
+    refused.expect_code(5)?.expect_said(&["no controller starts the pod default/lonely"])?;
+    let warnings = refused.events.found("warning");
+    for expected in [
+        "the PodDisruptionBudget default/all lets no pod go: it wants all 4",
+        "the webhook dead/dead.example.org refuses what it covers: its Service default/nobody",
+    ] {
+        ensure!(warnings.iter().any(|line| line.contains(expected)), "kk did not warn of it: {warnings:?}");
+    }
+    ctx.kubectl(site, "delete pod/lonely pdb/all validatingwebhookconfiguration/dead --wait=false")?;
+    ctx.kubectl(site, "wait --for=delete pod/lonely --timeout=60s")?;
+    Ok(())
+}
+
+/// The kubelet of the last worker does not start at the new version: that node gets its old one back.
+fn put_back(ctx: &Context<'_>, site: &Site) -> Result<()> {
+    let last = site.hosts.last().context("no host")?;
+    let drop_in = "/etc/systemd/system/kubelet.service.d/90-refuse.conf";
+    let minor = TO.trim_start_matches('v').rsplit_once('.').map_or(TO, |(minor, _)| minor);
+    let refuse = format!(
+        "printf '[Service]\\nExecStartPre=/bin/sh -c \"! /usr/local/bin/kubelet --version | grep -qF v{minor}.\"\\n' >{drop_in}\nsystemctl daemon-reload"
+    );
+    ctx.host(last, &refuse)?;
+    ctx.kk_nodes(site, &["upgrade", "--with-kubernetes", TO])?
+        .expect_code(1)?
+        .expect_said(&[&format!("{last} is back at {FROM} and works")])?;
+    let node = ctx.kubectl_json(site, &format!("get node {last}"))?;
+    let version = checks::text(&node["status"]["nodeInfo"]["kubeletVersion"]);
+    ensure!(version == FROM, "{last} was put back to {version}");
+    ensure!(node["spec"]["unschedulable"].is_null(), "{last} was left cordoned");
+    checks::nodes_are_ready(ctx, site)?;
+    ctx.host(last, &format!("rm {drop_in}; systemctl daemon-reload"))?;
+    Ok(())
+}
