@@ -43,13 +43,17 @@ impl Pending {
             EventKind::RunFinished { changed, log, took_ms, .. } => {
                 shown.message = self.findings(paint, width);
                 let problems = std::mem::take(&mut self.problems);
-                if !problems.is_empty() {
+                let is_whole = problems.is_empty();
+                if !is_whole {
                     let closing = errors::closing(&problems, *changed, log.as_deref());
                     shown.message += &format!("{}\n{closing}", errors::render(&problems, paint));
                 }
-                // Findings that end the run hide no plan: it shows what else there is to do.
-                shown.data =
-                    self.dry_run.then(|| plan::render(&std::mem::take(&mut self.planned), data_paint));
+                // Findings that end the run hide no plan: it shows what else there is to do. But no plan and a
+                // problem together do not mean that nothing is to do.
+                let planned = std::mem::take(&mut self.planned);
+                if self.dry_run && (is_whole || !planned.is_empty()) {
+                    shown.data = Some(plan::render(&planned, data_paint));
+                }
                 if let Some(summary) = self.summary.take() {
                     let end = summary::End {
                         changed: *changed,
@@ -137,6 +141,21 @@ mod tests {
         let shown = finish(&mut pending, 5);
         let wanted = "error: 1 problem must be solved first\n\nnothing was changed on any host\n";
         assert_eq!((shown.message.as_str(), shown.data), (wanted, None));
+    }
+
+    #[test]
+    fn a_dry_run_without_a_plan_says_that_nothing_is_to_do_only_when_that_is_so() {
+        let dry_run = |problems: &[Problem]| {
+            let mut pending = Pending::default();
+            let (command, hosts, time) = ("create cluster".into(), Vec::new(), String::new());
+            pending.event(&EventKind::RunStarted { command, hosts, time, dry_run: true }, PLAIN, 80);
+            for problem in problems {
+                pending.event(&EventKind::Error(problem.clone()), PLAIN, 80);
+            }
+            finish(&mut pending, 0).data
+        };
+        assert_eq!(dry_run(&[]).as_deref(), Some("nothing to do\n"));
+        assert_eq!(dry_run(&[Problem::default()]), None);
     }
 
     #[test]
