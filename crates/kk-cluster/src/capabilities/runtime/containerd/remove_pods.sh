@@ -17,12 +17,22 @@ pods_below() { find "$1" -maxdepth "$2" -type d \( -name kubepods -o -name kubep
         [ -z "${path%/}" ] || pods_below "/sys/fs/cgroup/${name#name=}$path" 1
     done </proc/1/cgroup
 } >pods
-while read -r pods; do
-    for procs in $(find "$pods" -name cgroup.procs 2>/dev/null); do
-        # 0 is a process of another process namespace.
-        for pid in $(cat "$procs" 2>/dev/null); do [ "$pid" = 0 ] || kill -KILL "$pid" 2>/dev/null || :; done
-    done
-done <pods
+# Whether a process of a pod was there to be ended.
+kill_pods() {
+    killed=1
+    while read -r pods; do
+        for procs in $(find "$pods" -name cgroup.procs 2>/dev/null); do
+            # 0 is a process of another process namespace.
+            for pid in $(cat "$procs" 2>/dev/null); do
+                [ "$pid" = 0 ] || { kill -KILL "$pid" 2>/dev/null && killed=0; } || :
+            done
+        done
+    done <pods
+    return $killed
+}
+# A process may start another one while they are ended, and is there until it has ended.
+tries=25
+while kill_pods && [ $((tries -= 1)) -gt 0 ]; do sleep 0.2; done
 kubelet=$(readlink -f /var/lib/kubelet) || kubelet=/var/lib/kubelet
 KK_D=$kubelet/ awk '
     index($5, ENVIRON["KK_D"]) == 1 { print $5 }
@@ -34,4 +44,14 @@ KK_D=$kubelet/ awk '
 done
 # With systemd's driver each is a slice; those below it go with it.
 systemctl stop kubepods.slice 2>/dev/null || :
-while read -r pods; do find "$pods" -depth -type d -exec rmdir {} \; 2>/dev/null || :; done <pods
+# A cgroup stays busy for a moment after its last process.
+remove_cgroups() {
+    left=0
+    while read -r pods; do
+        find "$pods" -depth -type d -exec rmdir {} \; 2>/dev/null || :
+        [ ! -d "$pods" ] || left=1
+    done <pods
+    return $left
+}
+tries=25
+until remove_cgroups || [ $((tries -= 1)) -le 0 ]; do sleep 0.2; done
