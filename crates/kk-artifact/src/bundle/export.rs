@@ -13,9 +13,10 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::index::{BLOBS, FORMAT, LAYOUT_INDEX, blob_path};
+use super::delta::{self, Delta};
+use super::index::{BLOBS, FORMAT, LAYOUT_INDEX, NAME, blob_path};
 use super::write::{self, Source};
-use super::{BundleIndex, Contents, FilePart, ImagePart, PlatformPart, ProgramPart, unusable};
+use super::{BundleIndex, Contents, FilePart, ImagePart, PlatformPart, ProgramPart, sbom, unusable};
 use crate::oci::{self, Blobs, Fetch, Image, Registries};
 use crate::store::blocking;
 use crate::{Artifact, Catalogue, Error, Progress, ProgressState, Store};
@@ -64,12 +65,13 @@ pub struct Exported {
     pub fetched: u64,
 }
 
-/// Makes the bundle of a Manifest at `path`. Errors: everything that is wrong, as far as it is known at once.
+/// Makes the bundle of a Manifest at `path`; with a base, the delta that leads to it. Errors: everything that is wrong, as far as it is known at once.
 pub async fn export(
     manifest: &Manifest,
     catalogue: &Catalogue,
     store: &Arc<Store>,
     path: &Path,
+    base: Option<&BundleIndex>,
     news: &(dyn Fn(ExportNews) + Sync),
 ) -> Result<Exported, Vec<Error>> {
     let one = |error| vec![error];
@@ -112,8 +114,19 @@ pub async fn export(
     }
     let images: Vec<Image> = found.into_iter().map(|found| found.image).collect();
     let (index, sources) = describe(&contents, &images, store, &blobs, path).map_err(one)?;
-    news(ExportNews::Packing { bytes: index.size() });
-    let size = pack(path, &index, sources, news).await.map_err(one)?;
+    let delta = base.map(|base| Delta::between(base, index.clone()));
+    let missing: Option<BTreeSet<String>> =
+        base.map(|base| delta::missing(base, &index).map(|file| file.path.clone()).collect());
+    let is_packed = |file: &FilePart| missing.as_ref().is_none_or(|missing| missing.contains(&file.path));
+    let files: Vec<_> =
+        index.files.iter().cloned().zip(sources).filter(|(file, _)| is_packed(file)).collect();
+    let bytes = files.iter().map(|(file, _)| file.size).sum();
+    news(ExportNews::Packing { bytes });
+    let first = match &delta {
+        Some(delta) => (delta::NAME, delta.text()),
+        None => (NAME, index.text()),
+    };
+    let size = pack(path, first, files, news).await.map_err(one)?;
     Ok(Exported { index, size, fetched: fetched.load(Ordering::Relaxed) })
 }
 
@@ -194,7 +207,10 @@ fn describe(
         files.push(FilePart { path: place, size, sha256: sum.to_string() });
         sources.push(Source::File(file));
     }
-    let images = images.iter().map(image_part).collect();
+    let images: Vec<ImagePart> = images.iter().map(image_part).collect();
+    let text = sbom::document(&contents.name, &programs, &images, &files).into_bytes();
+    files.push(FilePart { path: sbom::NAME.into(), size: text.len() as u64, sha256: kk_util::sha256(&text) });
+    sources.push(Source::Text(text));
     let index = BundleIndex { format: FORMAT, name: contents.name.clone(), programs, images, files };
     // What could not be read again must not be written.
     let written = serde_json::to_vec(&index).expect("plain data");
@@ -260,16 +276,17 @@ impl BundleIndex {
 /// Packs on a thread of its own, and tells about it meanwhile.
 async fn pack(
     path: &Path,
-    index: &BundleIndex,
-    sources: Vec<Source>,
+    (name, text): (&'static str, Vec<u8>),
+    files: Vec<(FilePart, Source)>,
     news: &(dyn Fn(ExportNews) + Sync),
 ) -> Result<u64, Error> {
     let (sender, mut receiver) = mpsc::unbounded_channel();
-    let (to, index) = (path.to_owned(), index.clone());
+    let to = path.to_owned();
     let work = blocking(move || {
         // Nobody listens any more: no reason to stop.
         let wrote = |bytes| sender.send(bytes).unwrap_or_default();
-        write::write(&to, &index, &sources, &wrote)?;
+        let files: Vec<_> = files.iter().map(|(file, source)| (file, source)).collect();
+        write::write_after(&to, (name, &text), &files, &wrote)?;
         std::fs::metadata(&to).map(|data| data.len()).map_err(Error::file("look at", &to))
     });
     let report = async {

@@ -6,6 +6,7 @@ use kk_config::{Arch, ImageName};
 use semver::Version;
 use serde::{Deserialize, Serialize};
 
+use super::sbom;
 use crate::catalogue::parse_version;
 use crate::{Component, Sha256Sum};
 
@@ -91,25 +92,26 @@ pub struct FilePart {
 impl BundleIndex {
     /// Reads it and looks whether it makes sense, so that whoever holds one can rely on it. Errors say why not.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, String> {
-        #[derive(Deserialize)]
-        struct Format {
-            format: u32,
-        }
-        // The error may quote the text.
-        let unreadable = |error: serde_json::Error| {
-            format!("its index cannot be read: {}", error.to_string().replace(char::is_control, "?"))
-        };
-        let Format { format } = serde_json::from_slice(bytes).map_err(unreadable)?;
-        if format > FORMAT {
-            return Err(format!("its format is {format}, and this program knows formats up to {FORMAT}"));
-        }
-        let index: Self = serde_json::from_slice(bytes).map_err(unreadable)?;
+        check_format(bytes, FORMAT)?;
+        let index: Self = serde_json::from_slice(bytes).map_err(|error| unreadable(&error))?;
         index.check()?;
         Ok(index)
     }
 
+    /// As it stands in a bundle.
+    pub(super) fn text(&self) -> Vec<u8> {
+        let mut text = serde_json::to_vec_pretty(self).expect("plain data");
+        text.push(b'\n');
+        text
+    }
+
+    /// The SHA-256 of its text: two bundles with the same content have the same.
+    pub(super) fn identity(&self) -> String {
+        kk_util::sha256(self.text())
+    }
+
     /// Also that every text may be shown on a terminal.
-    fn check(&self) -> Result<(), String> {
+    pub(super) fn check(&self) -> Result<(), String> {
         self.check_words()?;
         let mut paths = BTreeSet::new();
         for file in &self.files {
@@ -201,6 +203,24 @@ impl ProgramPart {
     }
 }
 
+/// Refuses what a newer program has written, before anything else is read of it.
+pub(super) fn check_format(bytes: &[u8], newest: u32) -> Result<(), String> {
+    #[derive(Deserialize)]
+    struct Format {
+        format: u32,
+    }
+    let Format { format } = serde_json::from_slice(bytes).map_err(|error| unreadable(&error))?;
+    if format > newest {
+        return Err(format!("its format is {format}, and this program knows formats up to {newest}"));
+    }
+    Ok(())
+}
+
+/// The error may quote the text.
+pub(super) fn unreadable(error: &serde_json::Error) -> String {
+    format!("its index cannot be read: {}", error.to_string().replace(char::is_control, "?"))
+}
+
 /// Where the content of images is.
 pub(super) const BLOBS: &str = "blobs/sha256/";
 
@@ -217,6 +237,7 @@ fn is_path(path: &str) -> bool {
     };
     let place = path == "oci-layout"
         || path == LAYOUT_INDEX
+        || path == sbom::NAME
         || path.strip_prefix(BLOBS).is_some_and(|digits| digits.parse::<Sha256Sum>().is_ok())
         || path.strip_prefix("programs/").is_some_and(|rest| rest.split('/').count() == 4);
     place && path.len() <= LONGEST_PATH && path.split('/').all(part)

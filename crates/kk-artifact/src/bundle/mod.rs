@@ -6,6 +6,7 @@
 //! kk-bundle.json                                  the index: every part and every file, with size and SHA-256
 //! oci-layout, index.json, blobs/sha256/<digits>   an OCI image layout (image-layout.md of image-spec) of all images
 //! programs/<component>/v<version>/<arch>/<file>   programs as they are published, laid out as in a [`Store`]
+//! sbom.spdx.json                                  the same parts as an SPDX document
 //! ```
 //!
 //! The index comes first, so a bundle is read as a stream: nothing is unpacked to look at it, and nothing in it is
@@ -15,17 +16,22 @@
 
 mod compare;
 mod contents;
+mod delta;
+mod diff;
 mod export;
 mod import;
 mod index;
 mod opened;
 mod read;
+mod sbom;
 mod signature;
 #[cfg(test)]
 mod tests;
 mod write;
 
 pub use contents::Contents;
+pub use delta::merge;
+pub use diff::{Changed, Difference};
 pub use export::{ExportNews, Exported, export};
 pub use import::import;
 pub use index::{BundleIndex, FilePart, ImagePart, PlatformPart, ProgramPart};

@@ -10,7 +10,7 @@ use tar::{Archive, Entry, EntryType};
 
 use super::compare::Documents;
 use super::index::{BundleIndex, FilePart, NAME};
-use super::unusable;
+use super::{delta, unusable};
 use crate::Error;
 use crate::hashing::Hashing;
 
@@ -65,12 +65,28 @@ pub fn verify(path: &Path) -> Result<Verified, Error> {
 /// What `take` has read is verified only when this returns, or when it is called for the next file.
 pub(super) fn walk(
     path: &Path,
-    mut take: impl FnMut(&FilePart, &mut dyn Read) -> io::Result<()>,
+    take: impl FnMut(&FilePart, &mut dyn Read) -> io::Result<()>,
 ) -> Result<BundleIndex, Error> {
+    let parse = |text: &[u8]| {
+        let index = BundleIndex::parse(text)?;
+        let files = index.files.clone();
+        Ok((index, files))
+    };
+    walk_after(path, NAME, parse, take)
+}
+
+/// The same for what begins with the file `first`, of which `parse` makes something and says what has to follow it.
+pub(super) fn walk_after<T>(
+    path: &Path,
+    first: &str,
+    parse: impl FnOnce(&[u8]) -> Result<(T, Vec<FilePart>), String>,
+    mut take: impl FnMut(&FilePart, &mut dyn Read) -> io::Result<()>,
+) -> Result<T, Error> {
     let mut archive = Archive::new(unpacked(path, file(path)?)?);
     let mut entries = archive.entries().map_err(|error| unreadable(path, &error))?.raw(true);
-    let index = read_index(path, entries.next())?;
-    for file in &index.files {
+    let text = read_first(path, first, entries.next())?;
+    let (parsed, files) = parse(&text).map_err(|reason| unusable(path, reason))?;
+    for file in &files {
         let Some(entry) = entries.next() else {
             return Err(unusable(path, format!("{} is missing", file.path)));
         };
@@ -89,14 +105,31 @@ pub(super) fn walk(
     if more > 0 || end.iter().any(|byte| *byte != 0) {
         return Err(unusable(path, "something follows its last file"));
     }
-    Ok(index)
+    Ok(parsed)
 }
 
 fn read_index<R: Read>(path: &Path, entry: Option<io::Result<Entry<'_, R>>>) -> Result<BundleIndex, Error> {
+    let text = read_first(path, NAME, entry)?;
+    BundleIndex::parse(&text).map_err(|reason| unusable(path, reason))
+}
+
+/// The text of the first file, which must have this name.
+fn read_first<R: Read>(
+    path: &Path,
+    name: &str,
+    entry: Option<io::Result<Entry<'_, R>>>,
+) -> Result<Vec<u8>, Error> {
     let Some(entry) = entry else { return Err(unusable(path, "it is empty")) };
     let mut entry = entry.map_err(|error| unreadable(path, &error))?;
-    if entry.header().entry_type() != EntryType::Regular || &*entry.path_bytes() != NAME.as_bytes() {
-        return Err(unusable(path, format!("it does not begin with {NAME}: this is no bundle of kk")));
+    if entry.header().entry_type() != EntryType::Regular || &*entry.path_bytes() != name.as_bytes() {
+        let what = match &*entry.path_bytes() {
+            name if name == delta::NAME.as_bytes() => {
+                "it is a delta: kk artifact merge makes a bundle of it and its base".to_owned()
+            }
+            name if name == NAME.as_bytes() => "it is a whole bundle, no delta".to_owned(),
+            _ => format!("it does not begin with {name}: this is no bundle of kk"),
+        };
+        return Err(unusable(path, what));
     }
     if entry.size() > LARGEST_INDEX {
         return Err(unusable(path, format!("its index is larger than {} MiB", LARGEST_INDEX >> 20)));
@@ -106,7 +139,7 @@ fn read_index<R: Read>(path: &Path, entry: Option<io::Result<Entry<'_, R>>>) -> 
     if text.len() as u64 != entry.size() {
         return Err(unusable(path, "it is cut short"));
     }
-    BundleIndex::parse(&text).map_err(|reason| unusable(path, reason))
+    Ok(text)
 }
 
 fn check<R: Read>(path: &Path, entry: &Entry<'_, R>, file: &FilePart) -> Result<(), Error> {

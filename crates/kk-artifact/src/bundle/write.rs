@@ -9,7 +9,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use tar::{EntryType, Header};
 
-use super::index::{BundleIndex, NAME};
+use super::index::{BundleIndex, FilePart, NAME};
 use crate::hashing::Hashing;
 use crate::{Error, Sha256Sum};
 
@@ -23,11 +23,22 @@ pub(super) enum Source {
     Text(Vec<u8>),
 }
 
-/// Writes `index` and its files, for which `sources` are in the same order. `wrote` gets the number of bytes.
+/// Writes a bundle: `index` and its files, for which `sources` are in the same order. `wrote` gets the number of bytes.
 pub(super) fn write(
     path: &Path,
     index: &BundleIndex,
     sources: &[Source],
+    wrote: &dyn Fn(u64),
+) -> Result<(), Error> {
+    let files: Vec<_> = index.files.iter().zip(sources).collect();
+    write_after(path, (NAME, &index.text()), &files, wrote)
+}
+
+/// Writes a first file, a name and its text, and what follows it.
+pub(super) fn write_after(
+    path: &Path,
+    first: (&str, &[u8]),
+    files: &[(&FilePart, &Source)],
     wrote: &dyn Fn(u64),
 ) -> Result<(), Error> {
     let mut part = path.as_os_str().to_owned();
@@ -36,7 +47,7 @@ pub(super) fn write(
     let cannot = |error| Error::file("write", path)(error);
     let result = create(&part).map_err(cannot).and_then(|file| {
         let mut packer = Packer::new(path, file).map_err(cannot)?;
-        pack(&mut packer, path, index, sources, wrote)?;
+        pack(&mut packer, path, first, files, wrote)?;
         packer
             .finish()
             .and_then(|file| file.sync_all())
@@ -60,16 +71,14 @@ fn create(part: &Path) -> io::Result<File> {
 fn pack(
     out: &mut Packer,
     path: &Path,
-    index: &BundleIndex,
-    sources: &[Source],
+    (name, text): (&str, &[u8]),
+    files: &[(&FilePart, &Source)],
     wrote: &dyn Fn(u64),
 ) -> Result<(), Error> {
     let cannot = |error| Error::file("write", path)(error);
-    let mut text = serde_json::to_vec_pretty(index).expect("plain data");
-    text.push(b'\n');
-    begin(out, NAME, text.len() as u64).and_then(|()| out.write_all(&text)).map_err(cannot)?;
+    begin(out, name, text.len() as u64).and_then(|()| out.write_all(text)).map_err(cannot)?;
     end(out, text.len() as u64).map_err(cannot)?;
-    for (file, source) in index.files.iter().zip(sources) {
+    for (file, source) in files {
         begin(out, &file.path, file.size).map_err(cannot)?;
         let mut hashing = Hashing::new(&mut *out);
         let from = match source {

@@ -15,6 +15,10 @@ pub enum Artifact {
     Inspect(ArtifactInspect),
     /// Read every byte of a bundle, and compare it with its index
     Verify(ArtifactVerify),
+    /// Show what one bundle has and another has not
+    Diff(ArtifactDiff),
+    /// Make a bundle of an older one and the delta that leads to it
+    Merge(ArtifactMerge),
     /// Take what a bundle holds into the directory for downloads
     Import(ArtifactImport),
     /// Images of a bundle
@@ -33,6 +37,7 @@ const EXPORT_EXAMPLES: &str = "\
 Examples:
   kk artifact export -m manifest.yaml                        write kk-bundle.tar.zst
   kk artifact export -m manifest.yaml -o prod.tar.gz
+  kk artifact export -m manifest.yaml --base old.tar.zst -o delta.tar.zst
 
 Run it again when it was interrupted: only what is missing is fetched. Who uses the bundle can ask for your
 signature (--public-key): `minisign -S -m kk-bundle.tar.zst` makes one.";
@@ -48,6 +53,10 @@ pub struct ArtifactExport {
     /// File to write; .gz at its end makes it a gzip, else it is zstd
     #[arg(short, long, value_name = "FILE", default_value = "kk-bundle.tar.zst")]
     pub output: PathBuf,
+
+    /// Write only what this older bundle does not have: a delta; kk artifact merge makes a bundle of both
+    #[arg(long, value_name = "FILE")]
+    pub base: Option<PathBuf>,
 
     /// Directory for downloads
     #[arg(long, value_name = "DIR", default_value = "./kubekey")]
@@ -110,6 +119,49 @@ pub struct ArtifactVerify {
     /// A line for people, or one JSON document
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub output: OutputFormat,
+}
+
+/// Options of `kk artifact diff`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kk artifact diff --base old.tar.zst -a new.tar.zst
+  kk artifact diff --base old.tar.zst -a new.tar.zst --output json")]
+pub struct ArtifactDiff {
+    /// The older bundle
+    #[arg(long, value_name = "FILE")]
+    pub base: PathBuf,
+
+    /// The newer bundle
+    #[arg(short, long, value_name = "FILE")]
+    pub artifact: PathBuf,
+
+    /// A table for people, or one JSON document
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub output: OutputFormat,
+}
+
+/// Options of `kk artifact merge`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kk artifact merge --base old.tar.zst --delta delta.tar.zst -o new.tar.zst")]
+pub struct ArtifactMerge {
+    /// The bundle that the delta was made for
+    #[arg(long, value_name = "FILE")]
+    pub base: PathBuf,
+
+    /// The delta: kk artifact export --base wrote it
+    #[arg(long, value_name = "FILE")]
+    pub delta: PathBuf,
+
+    /// Bundle to write; .gz at its end makes it a gzip, else it is zstd
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "documented at the type")]
+    pub progress: ProgressOptions,
 }
 
 /// Options of `kk artifact import`.

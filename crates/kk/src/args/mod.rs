@@ -15,8 +15,8 @@ mod upgrade;
 mod version;
 
 pub use artifact::{
-    Artifact, ArtifactExport, ArtifactImages, ArtifactImagesPush, ArtifactImport, ArtifactInspect,
-    ArtifactVerify, ProgressOptions, SignatureOptions,
+    Artifact, ArtifactDiff, ArtifactExport, ArtifactImages, ArtifactImagesPush, ArtifactImport,
+    ArtifactInspect, ArtifactMerge, ArtifactVerify, ProgressOptions, SignatureOptions,
 };
 pub use certs::RenewCerts;
 pub use cluster::{

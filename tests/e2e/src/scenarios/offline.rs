@@ -31,8 +31,11 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     let manifest = site.dir.join("manifest.yaml");
     let words = ["create", "manifest", "-f", &text(&site.file), "-o", &text(&manifest)];
     kk(ctx, &site, &words)?.ok()?;
+    let smaller = site.dir.join("smaller.yaml");
+    fs::copy(&manifest, &smaller)?;
     let own = add_own_images(&manifest)?;
     let bundle = killed_and_made(ctx, &site, &manifest)?;
+    merged(ctx, &site, [&smaller, &manifest], &bundle)?;
     damaged(ctx, &site, &bundle)?;
     let key = signed(ctx, &site, &bundle)?;
     let walls = Walls::up(ctx, &site)?;
@@ -143,12 +146,28 @@ fn killed_and_made(ctx: &Context<'_>, site: &Site, manifest: &Path) -> Result<Pa
         fetched + before / 2 < total,
         "after three kills the export fetched {fetched} of {total} bytes again"
     );
-    // Another export of the same content is the same file.
-    let second = text(&site.dir.join("again.tar.zst"));
-    kk(ctx, site, &["artifact", "export", "-m", &from, "-o", &second, "--workdir", "stock"])?.ok()?;
-    ctx.run("compare", Job::new("cmp").args([&to, &second]))?.ok()?;
-    fs::remove_file(second)?;
     Ok(bundle)
+}
+
+/// A bundle of the first manifest and the delta from it to the second one are the bundle of the second, byte by byte.
+fn merged(ctx: &Context<'_>, site: &Site, manifests: [&Path; 2], bundle: &Path) -> Result<()> {
+    let [base, delta, whole] =
+        ["base", "delta", "merged"].map(|name| text(&site.dir.join(format!("{name}.tar.zst"))));
+    let [from, to] = manifests.map(text);
+    let export = |words: &[&str]| {
+        let words = [&["artifact", "export", "--workdir", "stock"], words].concat();
+        kk(ctx, site, &words)?.ok()
+    };
+    export(&["-m", &from, "-o", &base])?;
+    export(&["-m", &to, "--base", &base, "-o", &delta])?;
+    let [small, large] = [fs::metadata(&delta)?.len(), fs::metadata(bundle)?.len()];
+    ensure!(small < large / 10, "the delta has {small} bytes, the bundle {large}");
+    kk(ctx, site, &["artifact", "merge", "--base", &base, "--delta", &delta, "-o", &whole])?.ok()?;
+    ctx.run("compare", Job::new("cmp").args([&text(bundle), &whole]))?.ok()?;
+    let said = kk(ctx, site, &["artifact", "diff", "--base", &base, "-a", &whole])?.ok()?;
+    ensure!(said.matches("flannel-io/flannel").count() == 2, "not what was added:\n{said}");
+    [base, delta, whole].into_iter().try_for_each(fs::remove_file)?;
+    Ok(())
 }
 
 /// Bytes that were fetched until an event.

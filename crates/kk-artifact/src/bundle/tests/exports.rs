@@ -68,8 +68,19 @@ impl Site {
         store: &str,
         file: &str,
     ) -> Result<Exported, String> {
+        self.export_with(manifest, store, file, None).await
+    }
+
+    /// With a base: only what that does not have.
+    pub(super) async fn export_with(
+        &self,
+        manifest: &Manifest,
+        store: &str,
+        file: &str,
+        base: Option<&BundleIndex>,
+    ) -> Result<Exported, String> {
         let (catalogue, store) = (self.catalogue(), self.store(store, false));
-        let exported = export(manifest, &catalogue, &store, &self.file(file), &|_| {}).await;
+        let exported = export(manifest, &catalogue, &store, &self.file(file), base, &|_| {}).await;
         exported.map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
     }
 
@@ -175,7 +186,7 @@ async fn a_blob_that_is_cut_goes_on_and_a_busy_registry_is_waited_for() {
         ],
     );
     let store = site.store("store", false);
-    export(&manifest, &site.catalogue(), &store, &site.file("b.tar.zst"), &news).await.unwrap();
+    export(&manifest, &site.catalogue(), &store, &site.file("b.tar.zst"), None, &news).await.unwrap();
     let notes = notes.into_inner().unwrap();
     assert_eq!(notes.len(), 3, "{notes:?}");
     assert!(notes[1].contains("429") && notes[2].contains("502"), "{notes:?}");
@@ -276,7 +287,7 @@ fn leftovers(dir: &Path) -> Vec<PathBuf> {
     entries.filter(|path| path.extension().is_some_and(|extension| extension == "part")).collect()
 }
 
-trait WithoutPrograms {
+pub(super) trait WithoutPrograms {
     fn without_programs(self) -> Self;
 }
 

@@ -2,6 +2,7 @@
 
 mod compared;
 mod damaged;
+mod deltas;
 mod exports;
 mod registry;
 

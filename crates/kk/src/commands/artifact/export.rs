@@ -16,7 +16,7 @@ use crate::printer::{Printer, text};
 
 use super::super::load;
 use super::local_run::{LocalRun, Step};
-use super::{catalogue, failed};
+use super::{catalogue, failed, refuse_same};
 
 pub(super) async fn run(args: &ArtifactExport, printer: &Printer) -> Result<ExitStatus, Error> {
     let manifest = load::manifest(&args.manifest, |warning| printer.warning(error::warning(warning)))?;
@@ -32,9 +32,14 @@ async fn export(args: &ArtifactExport, manifest: &Manifest, run: &LocalRun<'_>) 
     let mut settings = StoreSettings::new(&args.workdir);
     settings.ca_file = download.ca_file.as_ref().map(PathBuf::from);
     let store = Arc::new(Store::new(settings).map_err(|error| failed(&[error]))?);
+    let base = args.base.as_deref().map(|base| {
+        refuse_same(&args.output, base)?;
+        bundle::index(base).map_err(|error| failed(&[error]))
+    });
+    let base = base.transpose()?;
     let shown = Shown::new(run);
     let news = |news| shown.show(news);
-    let exported = bundle::export(manifest, &catalogue, &store, &args.output, &news).await;
+    let exported = bundle::export(manifest, &catalogue, &store, &args.output, base.as_ref(), &news).await;
     let exported = exported.map_err(|errors| failed(&errors))?;
     shown.packed(format!("write {}", args.output.display()));
     Ok(exported)
@@ -91,6 +96,10 @@ impl<'a> Shown<'a> {
 
 fn summary(args: &ArtifactExport, exported: &Exported) -> Summary {
     let file = args.output.display();
+    let next = args
+        .base
+        .as_ref()
+        .map(|base| format!("kk artifact merge --base {} --delta {file} -o bundle.tar.zst", base.display()));
     let output = |name: &str, value: String| Output { name: name.into(), value };
     let parts = format!(
         "{}, {}",
@@ -105,6 +114,6 @@ fn summary(args: &ArtifactExport, exported: &Exported) -> Summary {
             output("size", text::bytes(exported.size)),
             output("fetched", text::bytes(exported.fetched)),
         ],
-        next: None,
+        next,
     }
 }

@@ -1,9 +1,9 @@
-//! `kk artifact inspect` and `kk artifact verify`: what a bundle holds, and whether it is whole.
+//! `kk artifact inspect`, `diff` and `verify`: what a bundle holds, what another one lacks, and whether it is whole.
 
-use kk_artifact::bundle::{self, BundleIndex, Verified, VerifyingKey};
+use kk_artifact::bundle::{self, BundleIndex, Difference, Verified, VerifyingKey};
 use serde_json::json;
 
-use crate::args::{ArtifactInspect, ArtifactVerify, OutputFormat};
+use crate::args::{ArtifactDiff, ArtifactInspect, ArtifactVerify, OutputFormat};
 use crate::error::Error;
 use crate::printer::{Printer, Table, text};
 
@@ -16,6 +16,28 @@ pub(super) fn inspect(args: &ArtifactInspect, printer: &Printer) -> Result<(), E
     printer.print_stdout(&match args.output {
         OutputFormat::Json => format!("{:#}\n", json!(index)),
         OutputFormat::Text => tables(&index),
+    })
+}
+
+pub(super) fn diff(args: &ArtifactDiff, printer: &Printer) -> Result<(), Error> {
+    let index = |path| bundle::index(path).map_err(|error| failed(&[error]));
+    let difference = Difference::between(&index(&args.base)?, &index(&args.artifact)?);
+    printer.print_stdout(&match args.output {
+        OutputFormat::Json => format!("{:#}\n", json!(difference)),
+        OutputFormat::Text if difference.parts.is_empty() => {
+            "both hold the same programs and images\n".into()
+        }
+        OutputFormat::Text => {
+            let mut table = Table::new(["OLD", "NEW", "PART"]);
+            let list = |versions: &[String]| match versions {
+                [] => "-".to_owned(),
+                versions => versions.join(", "),
+            };
+            for part in &difference.parts {
+                table.row([list(&part.old), list(&part.new), part.part.clone()]);
+            }
+            format!("{}\n{} only in the newer one\n", table.render(WIDEST), text::bytes(difference.bytes))
+        }
     })
 }
 

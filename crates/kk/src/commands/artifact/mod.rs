@@ -4,7 +4,10 @@ mod export;
 mod import;
 mod local_run;
 mod look;
+mod merge;
 mod push_images;
+
+use std::path::{Path, PathBuf};
 
 use kk_artifact::Catalogue;
 
@@ -16,6 +19,7 @@ use crate::printer::Printer;
 pub(super) fn printer(command: &Artifact) -> Printer {
     match command {
         Artifact::Export(args) => Printer::new(OutputOptions::from(&args.progress)),
+        Artifact::Merge(args) => Printer::new(OutputOptions::from(&args.progress)),
         Artifact::Images(ArtifactImages::Push(args)) => Printer::new(OutputOptions::from(&args.progress)),
         _ => Printer::plain(),
     }
@@ -24,9 +28,11 @@ pub(super) fn printer(command: &Artifact) -> Printer {
 pub(super) async fn run(command: &Artifact, printer: &Printer) -> Result<ExitStatus, Error> {
     match command {
         Artifact::Export(args) => return export::run(args, printer).await,
+        Artifact::Merge(args) => return merge::run(args, printer),
         Artifact::Images(ArtifactImages::Push(args)) => return push_images::run(args, printer).await,
         Artifact::Inspect(args) => look::inspect(args, printer),
         Artifact::Verify(args) => look::verify(args, printer),
+        Artifact::Diff(args) => look::diff(args, printer),
         Artifact::Import(args) => import::run(args, printer).await,
     }?;
     Ok(ExitStatus::Ok)
@@ -36,6 +42,16 @@ pub(super) async fn run(command: &Artifact, printer: &Printer) -> Result<ExitSta
 fn failed(errors: &[kk_artifact::Error]) -> Error {
     let part = |error: &kk_artifact::Error| Part { message: error.to_string(), hint: error.hint() };
     Error::Parts(errors.iter().map(part).collect())
+}
+
+/// Refuses to write over a file that is read.
+fn refuse_same(output: &Path, read: &Path) -> Result<(), Error> {
+    let is_same = |(a, b): (PathBuf, PathBuf)| a == b;
+    if output.canonicalize().ok().zip(read.canonicalize().ok()).is_some_and(is_same) {
+        let message = format!("{} cannot be read and written at once", read.display());
+        return Err(Error::config(message, Some("give another file as --output".to_owned())));
+    }
+    Ok(())
 }
 
 /// What can be downloaded, by the settings of a file.

@@ -1,0 +1,130 @@
+//! Deltas: what a bundle holds and an older one, its base, does not. Base and delta together give the bundle again, byte
+//! by byte.
+//!
+//! A delta is a tar like a bundle, but begins with `kk-delta.json`: which base it needs, and the index of the whole bundle.
+//! The files that the base does not have follow, in the order of that index.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::write::{self, Source};
+use super::{BundleIndex, FilePart, index, read, unusable};
+use crate::Error;
+
+/// The first file of a delta.
+pub(super) const NAME: &str = "kk-delta.json";
+/// The format that this program writes, and the newest that it reads.
+const FORMAT: u32 = 1;
+
+/// The head of a delta.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Delta {
+    format: u32,
+    /// The identity of the base: [`BundleIndex::identity`].
+    base: String,
+    /// The index of the whole bundle.
+    pub(super) index: BundleIndex,
+}
+
+impl Delta {
+    /// What lies between a base and a bundle.
+    pub(super) fn between(base: &BundleIndex, index: BundleIndex) -> Self {
+        Self { format: FORMAT, base: base.identity(), index }
+    }
+
+    /// As it stands in a file.
+    pub(super) fn text(&self) -> Vec<u8> {
+        let mut text = serde_json::to_vec_pretty(self).expect("plain data");
+        text.push(b'\n');
+        text
+    }
+
+    fn parse(text: &[u8]) -> Result<Self, String> {
+        index::check_format(text, FORMAT)?;
+        let delta: Self = serde_json::from_slice(text).map_err(|error| index::unreadable(&error))?;
+        delta.index.check()?;
+        Ok(delta)
+    }
+}
+
+/// The files of a bundle that a base does not have.
+pub(super) fn missing<'a>(
+    base: &'a BundleIndex,
+    index: &'a BundleIndex,
+) -> impl Iterator<Item = &'a FilePart> {
+    let there: BTreeMap<&str, &FilePart> = base.files.iter().map(|file| (file.path.as_str(), file)).collect();
+    index.files.iter().filter(move |file| there.get(file.path.as_str()) != Some(file))
+}
+
+/// Writes at `out` the bundle that a delta leads to from its base. `wrote` gets the number of bytes as they are packed.
+pub fn merge(base: &Path, delta: &Path, out: &Path, wrote: &dyn Fn(u64)) -> Result<BundleIndex, Error> {
+    let from = read::index(base)?;
+    let parts = Parts::new(out)?;
+    let take = |places: &BTreeMap<String, PathBuf>, file: &FilePart, content: &mut dyn Read| {
+        let Some(place) = places.get(&file.path) else { return Ok(()) };
+        let mut out = File::create(place)?;
+        io::copy(&mut content.take(file.size), &mut out)?;
+        out.flush()
+    };
+    let mut places = BTreeMap::new();
+    let head = |text: &[u8]| {
+        let delta = Delta::parse(text)?;
+        if delta.base != from.identity() {
+            return Err(format!("it is the difference to another bundle than {}", base.display()));
+        }
+        let missing = missing(&from, &delta.index).cloned().collect();
+        Ok((delta, missing))
+    };
+    let delta = read::walk_after(delta, NAME, head, |file, content| {
+        places.insert(file.path.clone(), parts.place(&file.path));
+        take(&places, file, content)
+    })?;
+    let mut of_base = BTreeMap::new();
+    for file in &delta.index.files {
+        if !places.contains_key(&file.path) {
+            of_base.insert(file.path.clone(), parts.place(&file.path));
+        }
+    }
+    let read = read::walk(base, |file, content| take(&of_base, file, content))?;
+    if read != from {
+        return Err(unusable(base, "it was replaced while it was read; run again"));
+    }
+    let sources: Vec<Source> =
+        delta.index.files.iter().map(|file| Source::File(parts.place(&file.path))).collect();
+    write::write(out, &delta.index, &sources, wrote)?;
+    Ok(delta.index)
+}
+
+/// A directory beside the bundle for its files. It goes when this goes; what a kill leaves of it goes with the next one.
+struct Parts(PathBuf);
+
+impl Parts {
+    fn new(out: &Path) -> Result<Self, Error> {
+        let mut dir = out.as_os_str().to_owned();
+        dir.push(".parts");
+        let dir = PathBuf::from(dir);
+        let made = match fs::remove_dir_all(&dir) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => fs::create_dir_all(&dir),
+        };
+        made.map_err(Error::file("prepare", &dir))?;
+        Ok(Self(dir))
+    }
+
+    /// Where the file with this path in the bundle is: all lie side by side.
+    fn place(&self, path: &str) -> PathBuf {
+        self.0.join(path.replace('/', ","))
+    }
+}
+
+impl Drop for Parts {
+    fn drop(&mut self) {
+        // What cannot be removed is removed by the next merge.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,83 @@
+//! [`Difference`]: what one bundle has and another has not.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::{BundleIndex, delta};
+
+/// A part that is not the same in two bundles.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Changed {
+    /// `kubeadm amd64`, or the name of an image without its tag.
+    pub part: String,
+    /// Versions, tags, or shortened digests where those are the same, that only the older one has.
+    pub old: Vec<String>,
+    /// The same, of the newer one.
+    pub new: Vec<String>,
+}
+
+/// What lies between two bundles.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// Every part that is not the same.
+    pub parts: Vec<Changed>,
+    /// Bytes of the files that only the newer one has.
+    pub bytes: u64,
+}
+
+impl Difference {
+    /// What leads from one bundle to a newer one.
+    pub fn between(old: &BundleIndex, new: &BundleIndex) -> Self {
+        let (before, after) = (contents(old), contents(new));
+        let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+        let nothing = BTreeMap::new();
+        let changed = |name: &String| {
+            let (before, after) = (before.get(name).unwrap_or(&nothing), after.get(name).unwrap_or(&nothing));
+            let (old, new) = (only(before, after), only(after, before));
+            let is_same = old.is_empty() && new.is_empty();
+            (!is_same).then(|| Changed { part: name.clone(), old, new })
+        };
+        let parts = names.into_iter().filter_map(changed).collect();
+        let bytes = delta::missing(old, new).map(|file| file.size).fold(0, u64::saturating_add);
+        Self { parts, bytes }
+    }
+}
+
+/// Of each part its versions, and of each of them the digests of its content.
+type Contents = BTreeMap<String, BTreeMap<String, Vec<String>>>;
+
+fn contents(index: &BundleIndex) -> Contents {
+    let mut contents = Contents::new();
+    for part in &index.programs {
+        let sum = index.sum(&part.path).map_or_else(String::new, |sum| sum.to_string());
+        let versions = contents.entry(format!("{} {}", part.name, part.arch)).or_default();
+        versions.entry(part.version.clone()).or_default().push(sum);
+    }
+    for part in &index.images {
+        let (name, version) = match part.name.split_once('@') {
+            Some((name, _)) => (name, ""),
+            None => part.name.rsplit_once(':').unwrap_or((&part.name, "")),
+        };
+        let platforms = part.platforms.iter().map(|platform| platform.digest.clone());
+        let digests = std::iter::once(part.digest.clone()).chain(platforms).collect();
+        contents.entry(name.to_owned()).or_default().insert(version.to_owned(), digests);
+    }
+    contents
+}
+
+/// The versions that only the first has. One that both have with other content is shown with its digest.
+fn only(one: &BTreeMap<String, Vec<String>>, other: &BTreeMap<String, Vec<String>>) -> Vec<String> {
+    let mut versions = Vec::new();
+    for (version, digests) in one {
+        let digest = || digests.first().map_or("", |digest| digest.trim_start_matches("sha256:"));
+        let short = || digest().chars().take(12).collect::<String>();
+        match other.get(version) {
+            Some(same) if same == digests => {}
+            Some(_) => versions.push(format!("{version} {}", short()).trim_start().to_owned()),
+            None if version.is_empty() => versions.push(short()),
+            None => versions.push(version.clone()),
+        }
+    }
+    versions
+}

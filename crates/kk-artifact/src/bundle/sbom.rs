@@ -1,0 +1,137 @@
+//! `sbom.spdx.json`: the programs and images of a bundle as an SPDX document, for scanners and auditors.
+//!
+//! Fields: SPDX specification 2.3, JSON. Package URLs: purl-spec, types `oci` and `generic`.
+
+use kk_config::ImageName;
+use serde_json::{Value, json};
+
+use super::{FilePart, ImagePart, ProgramPart};
+
+/// Its path in the bundle.
+pub(super) const NAME: &str = "sbom.spdx.json";
+/// The field is mandatory, and the same content has to give the same bytes.
+const CREATED: &str = "1970-01-01T00:00:00Z";
+
+/// The document of a bundle with this name and these parts. `files` has the files of all programs.
+pub(super) fn document(
+    name: &str,
+    programs: &[ProgramPart],
+    images: &[ImagePart],
+    files: &[FilePart],
+) -> String {
+    let sum = |part: &ProgramPart| files.iter().find(|file| file.path == part.path).map(|file| &file.sha256);
+    let programs = programs.iter().filter_map(|part| Some(program(part, sum(part)?)));
+    let mut packages: Vec<Value> = programs.chain(images.iter().map(image)).collect();
+    let mut described = Vec::new();
+    for (number, package) in packages.iter_mut().enumerate() {
+        let id = format!("SPDXRef-Package-{}", number + 1);
+        described.push(json!({
+            "spdxElementId": "SPDXRef-DOCUMENT", "relationshipType": "DESCRIBES", "relatedSpdxElement": id,
+        }));
+        package["SPDXID"] = json!(id);
+        package["downloadLocation"] = json!("NOASSERTION");
+        package["filesAnalyzed"] = json!(false);
+    }
+    // Two bundles with the same content are the same document.
+    let unique = kk_util::sha256(json!([name, packages]).to_string());
+    let document = json!({
+        "spdxVersion": "SPDX-2.3",
+        "dataLicense": "CC0-1.0",
+        "SPDXID": "SPDXRef-DOCUMENT",
+        "name": if name.is_empty() { "kk-bundle" } else { name },
+        "documentNamespace": format!("https://spdx.org/spdxdocs/kk-bundle-{unique}"),
+        "creationInfo": {
+            "created": CREATED,
+            "creators": [concat!("Tool: kk-", env!("CARGO_PKG_VERSION"))],
+        },
+        "packages": packages,
+        "relationships": described,
+    });
+    format!("{document:#}\n")
+}
+
+fn program(part: &ProgramPart, sha256: &str) -> Value {
+    let ProgramPart { name, version, arch, path } = part;
+    json!({
+        "name": name,
+        "versionInfo": version,
+        "packageFileName": path,
+        "primaryPackagePurpose": "APPLICATION",
+        "checksums": [{"algorithm": "SHA256", "checksumValue": sha256}],
+        "externalRefs": [purl(&format!("pkg:generic/{name}@{}?arch={arch}", escape(version)))],
+    })
+}
+
+fn image(part: &ImagePart) -> Value {
+    let mut package = json!({"name": part.name, "primaryPackagePurpose": "CONTAINER"});
+    package["versionInfo"] = json!(part.digest);
+    if let Some(digits) = part.digest.strip_prefix("sha256:") {
+        package["checksums"] = json!([{"algorithm": "SHA256", "checksumValue": digits}]);
+    }
+    if let Ok(name) = part.name.parse::<ImageName>() {
+        let repository = name.repository();
+        let last = repository.rsplit('/').next().unwrap_or(&repository);
+        let tag = name.tag.as_ref().map_or_else(String::new, |tag| format!("&tag={tag}"));
+        let url =
+            format!("pkg:oci/{last}@{}?repository_url={}{tag}", escape(&part.digest), escape(&repository));
+        package["externalRefs"] = json!([purl(&url)]);
+        if let Some(tag) = name.tag {
+            package["versionInfo"] = json!(tag);
+        }
+    }
+    package
+}
+
+fn purl(locator: &str) -> Value {
+    json!({"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": locator})
+}
+
+/// What has a meaning of its own in a package URL. Versions, digests and repositories have nothing else to escape.
+fn escape(text: &str) -> String {
+    text.replace('+', "%2B").replace(':', "%3A").replace('/', "%2F")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_is_a_package_with_its_sum_and_url() {
+        let program = ProgramPart {
+            name: "kubeadm".into(),
+            version: "1.36.4".into(),
+            arch: "arm64".into(),
+            path: "programs/kubeadm/v1.36.4/arm64/kubeadm".into(),
+        };
+        let file = FilePart { path: program.path.clone(), size: 3, sha256: "ab".repeat(32) };
+        let image = ImagePart {
+            name: "registry.k8s.io/coredns/coredns:v1.12.0".into(),
+            digest: format!("sha256:{}", "cd".repeat(32)),
+            media_type: "application/vnd.oci.image.index.v1+json".into(),
+            platforms: Vec::new(),
+        };
+        let text = document("prod", &[program], &[image], &[file]);
+        let document: Value = serde_json::from_str(&text).unwrap();
+        let packages = document["packages"].as_array().unwrap();
+        let seen: Vec<[&str; 4]> = packages
+            .iter()
+            .map(|package| {
+                let field = |pointer: &str| package.pointer(pointer).unwrap().as_str().unwrap();
+                let url = field("/externalRefs/0/referenceLocator");
+                [field("/SPDXID"), field("/versionInfo"), field("/checksums/0/checksumValue"), url]
+            })
+            .collect();
+        let (ab, cd) = ("ab".repeat(32), "cd".repeat(32));
+        let url = format!(
+            "pkg:oci/coredns@sha256%3A{cd}?repository_url=registry.k8s.io%2Fcoredns%2Fcoredns&tag=v1.12.0"
+        );
+        assert_eq!(
+            seen,
+            [
+                ["SPDXRef-Package-1", "1.36.4", &ab, "pkg:generic/kubeadm@1.36.4?arch=arm64"],
+                ["SPDXRef-Package-2", "v1.12.0", &cd, &url],
+            ]
+        );
+        assert_eq!(document["relationships"].as_array().unwrap().len(), 2);
+    }
+}
