@@ -19,6 +19,7 @@ mod logins;
 mod pipe;
 mod pool;
 mod session;
+mod silence;
 mod worker;
 
 pub use config::{HostKeyPolicy, SshConfig};

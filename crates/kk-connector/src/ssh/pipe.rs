@@ -2,13 +2,13 @@
 
 use std::{
     io::{self, Read, Write},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use rustix::event::PollFlags;
 use ssh2::Channel;
 
-use super::session::SshSession;
+use super::{session::SshSession, silence::Silence};
 use crate::{
     exchange::{Pipe, Stream},
     poll::poll_all,
@@ -20,12 +20,7 @@ pub(super) struct ChannelPipe<'a> {
     channel: Channel,
     pty: bool,
     mid_packet: bool,
-    /// How long the host may say nothing.
-    patience: Duration,
-    /// When the host last said or took something.
-    heard: Instant,
-    /// When it was last asked for a sign of life.
-    asked: Instant,
+    silence: Silence,
 }
 
 impl<'a> ChannelPipe<'a> {
@@ -42,8 +37,7 @@ impl<'a> ChannelPipe<'a> {
         // Also after a failure: a channel that blocks waits for the host's farewell when it is dropped.
         session.session.set_blocking(false);
         taken?;
-        let now = Instant::now();
-        Ok(Self { session, channel, pty, mid_packet: false, patience, heard: now, asked: now })
+        Ok(Self { session, channel, pty, mid_packet: false, silence: Silence::new(patience) })
     }
 
     /// Makes the session ready for the next command. A session that was in trouble is dropped without it.
@@ -57,16 +51,38 @@ impl<'a> ChannelPipe<'a> {
         let mut fds = [self.session.poll_fd(PollFlags::OUT)];
         Ok(!self.mid_packet && poll_all(&mut fds, Duration::ZERO)?)
     }
+
+    /// Waits until the host says something or, where that was wanted, can be sent something. Whether it said something.
+    fn listen(&mut self, timeout: Duration) -> io::Result<bool> {
+        let mut fds = [self.session.poll_fd(self.session.wanted())];
+        let ready = poll_all(&mut fds, timeout)?;
+        let said = fds[0].revents().intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR);
+        if said {
+            self.silence.end();
+        } else if !ready {
+            self.silence.go_on(timeout);
+        }
+        Ok(said)
+    }
+
+    /// Looks for the answer to a question before libssh2 reads it: it keeps answers for itself.
+    fn notice_answer(&mut self) -> io::Result<()> {
+        if self.silence.is_asked() {
+            self.listen(Duration::ZERO)?;
+        }
+        Ok(())
+    }
 }
 
 impl Pipe for ChannelPipe<'_> {
     fn read(&mut self, stream: Stream, buf: &mut [u8]) -> io::Result<usize> {
+        self.notice_answer()?;
         let n = match stream {
             Stream::Out => self.channel.read(buf),
             Stream::Err => self.channel.stderr().read(buf),
         }?;
         if n > 0 {
-            self.heard = Instant::now();
+            self.silence.end();
         } else if !self.channel.eof() {
             return Err(io::ErrorKind::WouldBlock.into());
         }
@@ -74,12 +90,13 @@ impl Pipe for ChannelPipe<'_> {
     }
 
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        self.notice_answer()?;
         let result = self.channel.write(data);
         // 0 means that the host's window is full; would-block, that a packet is stuck half-way.
         self.mid_packet = result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
         if result.as_ref().is_ok_and(|n| *n > 0) {
             // A host that does not read lets no more in than its window.
-            self.heard = Instant::now();
+            self.silence.end();
         }
         result
     }
@@ -96,21 +113,17 @@ impl Pipe for ChannelPipe<'_> {
     }
 
     fn wait(&mut self, timeout: Duration, _sending: bool) -> io::Result<()> {
-        let mut fds = [self.session.poll_fd(self.session.wanted())];
-        poll_all(&mut fds, timeout)?;
-        if fds[0].revents().intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
-            self.heard = Instant::now();
+        if self.listen(timeout)? {
             return Ok(());
         }
-        let silent = self.heard.elapsed();
-        if silent >= self.patience {
+        if let Some(silent) = self.silence.too_long() {
             let text = format!("not a sign of life for {:.0} s", silent.as_secs_f64());
             return Err(io::Error::new(io::ErrorKind::TimedOut, text));
         }
-        let pause = self.patience / 4;
-        if silent >= pause && self.asked.elapsed() >= pause && self.can_send()? {
-            self.asked = Instant::now();
+        if self.silence.is_to_ask() && self.can_send()? {
             self.session.keep_alive()?;
+            self.silence.ask();
+            self.listen(timeout)?;
         }
         Ok(())
     }
