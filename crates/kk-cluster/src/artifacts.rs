@@ -78,10 +78,13 @@ impl Artifacts {
         Ok(programs)
     }
 
-    /// The versions of Kubernetes whose programs are known.
+    /// The versions of Kubernetes whose programs can be had.
     pub(crate) fn kubernetes_versions(&self) -> Vec<KubeVersion> {
-        let known = self.catalogue.versions(Component::Kubelet, Arch::Amd64);
-        known.filter_map(|version| version.to_string().parse().ok()).collect()
+        let known =
+            || self.catalogue.versions(Component::Kubelet, Arch::Amd64).map(ToString::to_string).collect();
+        let versions: Vec<String> =
+            self.bundle.as_ref().map_or_else(known, |bundle| bundle.versions(Component::Kubelet));
+        versions.iter().filter_map(|version| version.parse().ok()).collect()
     }
 
     /// What cannot be downloaded is known before the first change.

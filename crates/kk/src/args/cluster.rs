@@ -36,13 +36,9 @@ pub struct CreateCluster {
     #[arg(long, value_name = "VERSION", num_args = 0..=1, default_missing_value = "", requires = "filename")]
     pub with_kubesphere: Option<String>,
 
-    /// Offline bundle: programs and images come from it, and nothing is downloaded
-    #[arg(short, long, value_name = "FILE")]
-    pub artifact: Option<PathBuf>,
-
-    /// Refuse a bundle without a signature (FILE.minisig beside it) by the owner of this key of minisign
-    #[arg(long, value_name = "KEY-FILE", requires = "artifact")]
-    pub public_key: Option<PathBuf>,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "documented at the type")]
+    pub bundle: BundleOptions,
 
     /// Leave it to the kubelet to pull images when a pod needs them
     #[arg(long, conflicts_with = "artifact")]
@@ -76,6 +72,18 @@ pub struct DeleteCluster {
     #[command(flatten)]
     #[expect(missing_docs, reason = "documented at the type")]
     pub run: RunOptions,
+}
+
+/// Options of the commands that bring programs and images to hosts.
+#[derive(Debug, Args)]
+pub struct BundleOptions {
+    /// Offline bundle: programs and images come from it, and nothing is downloaded
+    #[arg(short, long, value_name = "FILE")]
+    pub artifact: Option<PathBuf>,
+
+    /// Refuse a bundle without a signature (FILE.minisig beside it) by the owner of this key of minisign
+    #[arg(long, value_name = "KEY-FILE", requires = "artifact")]
+    pub public_key: Option<PathBuf>,
 }
 
 /// Options of every command that works on hosts.

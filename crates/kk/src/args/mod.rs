@@ -20,7 +20,8 @@ pub use artifact::{
 };
 pub use certs::RenewCerts;
 pub use cluster::{
-    ContainerManager, CreateCluster, DeleteCluster, HostKeyChecking, OutputFormat, OutputOptions, RunOptions,
+    BundleOptions, ContainerManager, CreateCluster, DeleteCluster, HostKeyChecking, OutputFormat,
+    OutputOptions, RunOptions,
 };
 pub use completion::{Completion, ShellName};
 pub use config_validate::ConfigValidate;

@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::cluster::{RunOptions, directory};
+use super::cluster::{BundleOptions, RunOptions, directory};
 
 const ADD_EXAMPLES: &str = "\
 Examples:
   kk add nodes -f cluster.yaml              the nodes of the file that are not in the cluster yet
   kk add nodes -f cluster.yaml --dry-run    only show what would be done, host by host
+  kk add nodes -f cluster.yaml -a kk-bundle.tar.zst
 
 The nodes that are in the cluster are left as they are; they only learn the names of the new ones.";
 
@@ -21,8 +22,12 @@ pub struct AddNodes {
     #[arg(short, long, value_name = "FILE")]
     pub filename: PathBuf,
 
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "documented at the type")]
+    pub bundle: BundleOptions,
+
     /// Leave it to the kubelet to pull images when a pod needs them
-    #[arg(long)]
+    #[arg(long, conflicts_with = "artifact")]
     pub skip_pull_images: bool,
 
     /// Directory with templates that replace the built-in ones of the same path

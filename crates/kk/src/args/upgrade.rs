@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use kk_engine::Most;
 
-use super::cluster::{RunOptions, directory};
+use super::cluster::{BundleOptions, RunOptions, directory};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -13,6 +13,7 @@ Examples:
   kk upgrade -f cluster.yaml --with-kubernetes v1.37.1    to this version; then put it into the file
   kk upgrade -f cluster.yaml --dry-run                    the way there, and what changes
   kk upgrade -f cluster.yaml --max-unavailable 3          three workers at once
+  kk upgrade -f cluster.yaml -a kk-bundle.tar.zst         programs and images from a bundle
 
 Control planes are upgraded one after the other, then workers. Each node is drained before, and takes
 pods again once it is Ready with its new version. What ends early goes on when it is run again.";
@@ -40,6 +41,10 @@ pub struct Upgrade {
     /// How long the pods of a node may take to move
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub drain_timeout: u64,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "documented at the type")]
+    pub bundle: BundleOptions,
 
     /// Directory with templates that replace the built-in ones of the same path
     #[arg(long, value_name = "DIR", value_parser = directory)]

@@ -9,6 +9,7 @@ use crate::exit::ExitStatus;
 use crate::printer::Printer;
 
 use super::{
+    bundle,
     create_cluster::{kubectl_get_nodes, node},
     load,
     run::{Run, any_answered, name_left, refuse_without, settings},
@@ -19,7 +20,11 @@ pub(super) async fn run(args: &AddNodes, printer: &Printer) -> Result<ExitStatus
     let input = load::input(Some(&args.filename), None)?;
     let settings = Settings {
         templates: args.templates.clone(),
-        options: Options { skip_pull_images: args.skip_pull_images, ..Options::default() },
+        options: Options {
+            skip_pull_images: args.skip_pull_images,
+            bundle: bundle::open(&args.bundle)?,
+            ..Options::default()
+        },
         ..settings(&args.run)
     };
     let (session, mut run) = Run::start("add nodes", input, settings, &args.run, printer)?;
@@ -28,6 +33,7 @@ pub(super) async fn run(args: &AddNodes, printer: &Printer) -> Result<ExitStatus
 }
 
 async fn add(session: &Session, run: &mut Run<'_>) -> Result<Option<Summary>, Error> {
+    bundle::take(session, run).await?;
     let probe = session.probe_for_create(run.stop_token(), |host| run.host_probed(host));
     let probed = any_answered(run.unless_stopped(probe).await?)?;
     let add = run.unless_stopped(session.plan_add(&probed)).await?;

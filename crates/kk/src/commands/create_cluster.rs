@@ -1,8 +1,5 @@
 //! `kk create cluster`: from a file to a cluster, or back to what the file says.
 
-use std::{path::PathBuf, sync::Arc};
-
-use kk_artifact::bundle::Bundle;
 use kk_cluster::{Certificates, Options, Session, Settings};
 use kk_config::{Host, Overrides, Spec};
 use kk_engine::{Node, Output, Summary};
@@ -13,7 +10,7 @@ use crate::exit::ExitStatus;
 use crate::printer::Printer;
 
 use super::{
-    load,
+    bundle, load,
     run::{Run, any_answered, name_left, refuse_without, settings},
 };
 
@@ -30,10 +27,7 @@ pub(super) async fn run(args: &CreateCluster, printer: &Printer) -> Result<ExitS
 }
 
 async fn create(session: &Session, run: &mut Run<'_>) -> Result<Option<Summary>, Error> {
-    // A dry run needs to know only what the bundle holds.
-    if !run.is_dry_run() && run.unless_stopped(session.import()).await? > 0 {
-        run.note("took what the bundle holds into the directory for downloads");
-    }
+    bundle::take(session, run).await?;
     let probe = session.probe_for_create(run.stop_token(), |host| run.host_probed(host));
     let probed = any_answered(run.unless_stopped(probe).await?)?;
     let create = run.unless_stopped(session.plan_create(&probed)).await?;
@@ -54,14 +48,13 @@ async fn create(session: &Session, run: &mut Run<'_>) -> Result<Option<Summary>,
 }
 
 fn settings_of(args: &CreateCluster) -> Result<Settings, Error> {
-    let open = |path: &PathBuf| {
-        let bundle = Bundle::open_signed(path, args.public_key.as_deref());
-        bundle.map(Arc::new).map_err(|error| Error::config(error.to_string(), error.hint()))
-    };
-    let bundle = args.artifact.as_ref().map(open).transpose()?;
     Ok(Settings {
         templates: args.templates.clone(),
-        options: Options { skip_pull_images: args.skip_pull_images, bundle, ..Options::default() },
+        options: Options {
+            skip_pull_images: args.skip_pull_images,
+            bundle: bundle::open(&args.bundle)?,
+            ..Options::default()
+        },
         ..settings(&args.run)
     })
 }

@@ -2,6 +2,7 @@
 
 mod add_nodes;
 mod artifact;
+mod bundle;
 mod completion;
 mod config_schema;
 mod config_validate;

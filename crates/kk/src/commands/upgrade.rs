@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use kk_cluster::{Drain, Hops, Probed, Session, Settings};
+use kk_cluster::{Drain, Hops, Options, Probed, Session, Settings};
 use kk_config::KubeVersion;
 use kk_engine::{Finding, Most, Plan, Summary};
 
@@ -12,6 +12,7 @@ use crate::exit::ExitStatus;
 use crate::printer::Printer;
 
 use super::{
+    bundle,
     create_cluster::kubectl_get_nodes,
     load,
     rounds::{carry_out, probe},
@@ -21,7 +22,11 @@ use super::{
 pub(super) async fn run(args: &Upgrade, printer: &Printer) -> Result<ExitStatus, Error> {
     Run::check_consent(&args.run, printer)?;
     let input = load::input(Some(&args.filename), args.with_kubernetes.as_deref())?;
-    let settings = Settings { templates: args.templates.clone(), ..settings(&args.run) };
+    let settings = Settings {
+        templates: args.templates.clone(),
+        options: Options { bundle: bundle::open(&args.bundle)?, ..Options::default() },
+        ..settings(&args.run)
+    };
     let (session, mut run) = Run::start("upgrade", input, settings, &args.run, printer)?;
     let result = Box::pin(upgrade(args, &session, &mut run)).await;
     run.finish(result).await
@@ -29,6 +34,7 @@ pub(super) async fn run(args: &Upgrade, printer: &Printer) -> Result<ExitStatus,
 
 async fn upgrade(args: &Upgrade, session: &Session, run: &mut Run<'_>) -> Result<Option<Summary>, Error> {
     let how = Drain { force: args.force, timeout: Duration::from_secs(args.drain_timeout) };
+    bundle::take(session, run).await?;
     let probed = probe(session, run).await?;
     let way = run.unless_stopped(session.hops(&probed)).await?;
     run.note(&words(&way));
@@ -84,7 +90,7 @@ async fn upgrade(args: &Upgrade, session: &Session, run: &mut Run<'_>) -> Result
 
 /// What an upgrade is going to do, and all that speaks against it.
 struct Ahead {
-    /// The programs of each version.
+    /// The programs and images of each version.
     fetches: Vec<Plan>,
     /// The turns of the first version.
     plans: Vec<Plan>,

@@ -238,6 +238,13 @@ pub(crate) const ALL: &[Scenario] = &[
         run: offline::run,
     },
     Scenario {
+        name: "upgrade-offline",
+        about: "a cluster from a bundle gets a node and the next minor version from it, and nothing goes elsewhere",
+        limit: Duration::from_mins(20),
+        in_ci: false,
+        run: offline::upgrade::run,
+    },
+    Scenario {
         name: "registry",
         about: "pushes that were killed bring the images of a bundle into a registry, and a cluster pulls them from there",
         limit: Duration::from_mins(15),

@@ -14,8 +14,8 @@ use crate::checks;
 use crate::context::Context;
 use crate::site::Site;
 
-const FROM: &str = "v1.36.4";
-const TO: &str = "v1.37.1";
+pub(super) const FROM: &str = "v1.36.4";
+pub(super) const TO: &str = "v1.37.1";
 /// An address of the range of Services that nobody else gets.
 const SERVICE: &str = "10.233.0.80";
 

@@ -1,6 +1,9 @@
 //! A cluster from a bundle: made from the lab's mirror and registry, used where nobody can reach these. Packet counters show
 //! that nobody tried.
 
+pub(super) mod upgrade;
+mod walls;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
@@ -17,15 +20,12 @@ use crate::process::Job;
 use crate::registry;
 use crate::site::Site;
 
+use self::walls::Walls;
+
 /// Exports and verifications on a busy machine.
 const LIMIT: Duration = Duration::from_mins(6);
 /// Bytes by which an export is further when it is killed.
 const MORE: u64 = 40_000_000;
-/// What may be asked of the control machine's network: the mirror and the registry are there.
-const SERVERS: &str = "-d 172.30.0.1 -p tcp -m multiport --dports 5000,8080";
-/// Anything that is not the lab.
-const ELSEWHERE: &str = "! -d 172.30.0.0/24 ! -o lo";
-
 pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     let site = Site::fresh(ctx, &ctx.dir.join("site"), 3, None)?;
     let manifest = site.dir.join("manifest.yaml");
@@ -68,8 +68,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
         let left = ctx.host(host, "find /var/lib/kubekey -type f")?;
         ensure!(left.is_empty(), "content of images is left on {host}:\n{left}");
     }
-    walls.nobody_tried()?;
-    walls.down()
+    walls.nobody_tried()
 }
 
 /// An image that the cluster does not need: the name by which hosts know it, and one of the cluster that is the same image.
@@ -227,60 +226,6 @@ fn other_version(ctx: &Context<'_>, site: &Site, bundle: &Path) -> Result<()> {
     create.expect_code(5)?.expect_said(&["coredns:v1.12.0", "is not in the bundle"])?;
     ensure!(create.events.changes().is_empty(), "the create changed something");
     Ok(())
-}
-
-/// Rules of the lab's network that let nobody reach mirror and registry, and count who tries.
-struct Walls<'a> {
-    ctx: &'a Context<'a>,
-    root: String,
-}
-
-impl<'a> Walls<'a> {
-    /// The control machine has no program for such rules; a host's is used, in the lab's network.
-    fn up(ctx: &'a Context<'a>, site: &Site) -> Result<Self> {
-        let walls = Self { ctx, root: format!("/var/lib/kk-lab/hosts/{}/root", site.control_plane()) };
-        walls.rule(&format!("-I INPUT {SERVERS} -j REJECT"))?;
-        walls.rule(&format!("-I OUTPUT {ELSEWHERE} -j REJECT"))?;
-        walls.rule(&format!("-I FORWARD {ELSEWHERE} -j REJECT"))?;
-        // The rules work, and count: this one is seen.
-        let probe = ctx.enter(&["bash", "-c", "exec 3<>/dev/tcp/172.30.0.1/5000"]);
-        ensure!(ctx.run("probe", probe)?.code != Some(0), "the registry can still be reached");
-        ensure!(walls.count()? > 0, "the rules do not count");
-        for chain in ["INPUT", "OUTPUT", "FORWARD"] {
-            walls.rule(&format!("-Z {chain}"))?;
-        }
-        ensure!(walls.count()? == 0, "the counters cannot be set back");
-        Ok(walls)
-    }
-
-    fn rule(&self, words: &str) -> Result<String> {
-        let script = format!("exec chroot {} /usr/sbin/iptables -w 10 {words}", self.root);
-        self.ctx.run("iptables", self.ctx.enter(&["sh", "-c", &script]))?.ok()
-    }
-
-    /// Packets that met one of the rules.
-    fn count(&self) -> Result<u64> {
-        let list = self.rule("-nvxL")?;
-        let met = list.lines().filter(|line| line.contains("REJECT"));
-        met.map(|line| {
-            let packets = line.split_whitespace().next().unwrap_or_default();
-            packets.parse::<u64>().with_context(|| format!("this is no counter: {line}"))
-        })
-        .sum()
-    }
-
-    fn nobody_tried(&self) -> Result<()> {
-        let tried = self.count()?;
-        ensure!(tried == 0, "{tried} packets went elsewhere than to the hosts:\n{}", self.rule("-nvxL")?);
-        Ok(())
-    }
-
-    fn down(self) -> Result<()> {
-        self.rule(&format!("-D INPUT {SERVERS} -j REJECT"))?;
-        self.rule(&format!("-D OUTPUT {ELSEWHERE} -j REJECT"))?;
-        self.rule(&format!("-D FORWARD {ELSEWHERE} -j REJECT"))?;
-        Ok(())
-    }
 }
 
 pub(super) fn text(path: &Path) -> String {

@@ -1,0 +1,61 @@
+//! A cluster from a bundle gets a node and the next minor version of Kubernetes from it, where nobody can reach mirror and
+//! registry.
+
+use anyhow::{Result, ensure};
+use serde_json::json;
+
+use super::{kk, text, walls::Walls};
+use crate::checks;
+use crate::context::Context;
+use crate::scenarios::upgrade::{FROM, TO};
+use crate::site::Site;
+
+pub(in super::super) fn run(ctx: &Context<'_>) -> Result<()> {
+    let versions = ["--kubernetes", FROM, "--kubernetes", TO];
+    let lab = Site::booted(ctx, &ctx.dir.join("site"), 3, None, &versions)?;
+    let [first, second, added] = &lab.hosts[..] else { anyhow::bail!("three hosts") };
+    let mut small = lab.variant("small", |cluster| {
+        let hosts = cluster["spec"]["hosts"].as_array_mut().into_iter();
+        hosts.for_each(|hosts| hosts.retain(|host| host["name"] != added.as_str()));
+        cluster["spec"]["roleGroups"] =
+            json!({"etcd": [first], "control-plane": [first], "worker": [second]});
+    })?;
+    small.hosts.truncate(2);
+    let bundle = text(&lab.dir.join("bundle.tar.zst"));
+    let both = format!("{FROM},{TO}");
+    let manifest = text(&lab.dir.join("manifest.yaml"));
+    kk(
+        ctx,
+        &lab,
+        &["create", "manifest", "-f", &text(&lab.file), "--with-kubernetes", &both, "-o", &manifest],
+    )?
+    .ok()?;
+    kk(ctx, &lab, &["artifact", "export", "-m", &manifest, "-o", &bundle, "--workdir", "stock"])?.ok()?;
+
+    let walls = Walls::up(ctx, &lab)?;
+    ctx.kk_ok(&small, "create", &["-a", &bundle])?;
+    // Without the bundle, an error says what cannot be reached before anything changes.
+    let refused = ctx.kk_nodes(&lab, &["upgrade", "--with-kubernetes", TO])?;
+    ensure!(refused.finished.code != Some(0), "an upgrade went without its programs");
+    ensure!(refused.events.changes().is_empty(), "an upgrade that was refused changed something");
+    // That was the try which the rules are to count; from here on there is none.
+    drop(walls);
+    let walls = Walls::up(ctx, &lab)?;
+
+    ctx.kk_nodes(&lab, &["add", "nodes", "-a", &bundle])?.expect_code(0)?;
+    checks::cluster_is_complete(ctx, &lab)?;
+    ctx.kk_nodes(&lab, &["upgrade", "--with-kubernetes", TO, "-a", &bundle])?.expect_code(0)?;
+    let upgraded = lab.variant("upgraded", |cluster| cluster["spec"]["kubernetes"]["version"] = json!(TO))?;
+    let nodes = ctx.kubectl_json(&upgraded, "get nodes")?;
+    for node in checks::items(&nodes) {
+        let name = checks::text(&node["metadata"]["name"]);
+        let version = checks::text(&node["status"]["nodeInfo"]["kubeletVersion"]);
+        ensure!(version == TO, "{name} has {version}");
+    }
+    checks::cluster_is_complete(ctx, &upgraded)?;
+    checks::service_answers_across_nodes(ctx, &upgraded)?;
+    let again = ctx.kk(&upgraded, "create", &["-a", &bundle])?;
+    again.expect_code(0)?;
+    ensure!(again.events.finished()?.changed == 0, "a create after the upgrade changed something");
+    walls.nobody_tried()
+}
