@@ -8,7 +8,8 @@ use kk_engine::{CONTROL, Facts, Module, Pipeline, Task};
 use super::create_cluster;
 use crate::{
     BuildError,
-    capabilities::{nodes::turn, programs},
+    capabilities::{images::Images, nodes::turn, programs},
+    capability::Capability,
     findings::Findings,
     inputs::{Drain, Inputs},
     slots,
@@ -135,9 +136,19 @@ pub(crate) fn turn(inputs: &Inputs, names: &BTreeSet<String>, how: &Drain) -> Re
     Ok(pipeline)
 }
 
-/// The programs of this version, fetched to this machine. Hosts are left as they are.
-pub(crate) fn fetch(inputs: &Inputs) -> Pipeline {
-    Pipeline::new(vec![Module::new("programs", programs::download(inputs))])
+/// The programs of this version, fetched to this machine, and its images, brought to the nodes: an add-on of a new version starts
+/// on all of them, before and after their turns. Nothing starts or stops. A host in whose turn an earlier run has ended may
+/// have no runtime that answers: its turn brings what it lacks.
+pub(crate) fn fetch(inputs: &Inputs) -> Result<Pipeline, BuildError> {
+    let mut pipeline = create_cluster::pipeline(inputs)?;
+    pipeline.modules.retain(|module| module.name == Images.name());
+    let in_turn: Vec<_> = inputs.nodes().into_iter().filter(|(_, facts)| turn::is_begun(facts)).collect();
+    for task in pipeline.modules.iter_mut().flat_map(|module| &mut module.tasks) {
+        task.hosts.retain(|name, _| !in_turn.iter().any(|(host, _)| host.name == *name));
+    }
+    pipeline.modules.insert(0, Module::new("programs", programs::download(inputs)));
+    // The runtimes run already.
+    Ok(pipeline.outside(inputs.spec.hosts.iter().map(|host| host.name.clone())))
 }
 
 /// What brings hosts whose turn has failed back to the version of these inputs. Their pods have moved already, or could not.
@@ -281,7 +292,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn programs_of_a_version_come_to_this_machine_before_any_turn() {
+    async fn programs_come_to_this_machine_and_images_to_the_nodes_before_any_turn() {
         let directory = tempfile::tempdir().unwrap();
         let before = testing::session(two_nodes("v1.36.4"), directory.path());
         let probed = probed(&before, Some(&(NODES.to_owned() + ANSWERED))).await;
@@ -291,7 +302,11 @@ mod tests {
         for program in ["kubeadm", "kubelet", "kubectl"] {
             position(&tasks, &format!("control download_{program}"));
         }
-        assert!(tasks.iter().all(|task| task.starts_with("control download_")), "{tasks:#?}");
+        for task in ["n1 pull_control_plane_images", "n1 pull_node_images", "n2 pull_node_images"] {
+            position(&tasks, task);
+        }
+        let travels = |task: &String| task.starts_with("control download_") || task.contains(" pull_");
+        assert!(tasks.iter().all(travels), "{tasks:#?}");
     }
 
     #[tokio::test]

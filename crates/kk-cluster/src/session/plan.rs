@@ -72,7 +72,7 @@ pub struct Delete {
     pub plan: Plan,
 }
 
-/// What `kk upgrade` fetches to this machine for one version.
+/// What `kk upgrade` fetches for one version before the first turn.
 pub struct Fetch {
     /// What cannot be fetched.
     pub findings: Vec<Finding>,
@@ -176,7 +176,7 @@ impl Session {
         Ok(found.0)
     }
 
-    /// The plan by which the programs of this version come to this machine, and those that cannot.
+    /// The plan by which the programs of this version come to this machine and its images to the nodes, and what cannot.
     ///
     /// # Errors
     /// The plan cannot be built.
@@ -185,7 +185,7 @@ impl Session {
         let inputs = self.upgrade_inputs(probed, names).await?;
         let mut findings = self.artifacts.unreachable(&inputs.programs).await;
         findings.extend(offline::missing(&inputs));
-        Ok(Fetch { findings, plan: Plan::new(upgrade::fetch(&inputs), &probed.facts)? })
+        Ok(Fetch { findings, plan: Plan::new(upgrade::fetch(&inputs)?, &probed.facts)? })
     }
 
     /// Whether the turn of a host in an upgrade has begun and not ended.
