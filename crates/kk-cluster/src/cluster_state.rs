@@ -7,6 +7,7 @@ use kk_engine::{Answer, Facts, Question, question};
 use serde_json::json;
 
 use crate::{
+    capabilities::verify::probe_service,
     requirements::{Object, Requirements, Workload},
     shell::script,
 };
@@ -110,7 +111,10 @@ pub(crate) fn api_question(host: &Host, requirements: &Requirements) -> Question
         Some(Object::new("apps/v1", kind, of.namespace, name))
     };
     let workloads: Vec<Object> = requirements.workloads().into_iter().filter_map(workload).collect();
-    let mut objects: Vec<&Object> = settings.iter().chain(&workloads).chain(requirements.objects()).collect();
+    // What an earlier verification has left.
+    let left = [probe_service()];
+    let all = settings.iter().chain(&workloads).chain(&left).chain(requirements.objects());
+    let mut objects: Vec<&Object> = all.collect();
     let mut seen = std::collections::BTreeSet::new();
     objects.retain(|object| seen.insert(object.key()));
     let objects = object_list(objects);

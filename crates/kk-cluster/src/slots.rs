@@ -216,6 +216,11 @@ pub(crate) fn pod_addresses_slot() -> Slot<String> {
     Slot::new("pod_addresses")
 }
 
+/// The node has asked them.
+pub(crate) fn pods_asked_slot(name: &str) -> SlotKey {
+    host("pods_asked", name)
+}
+
 /// The host is as it was before the cluster.
 pub(crate) fn host_restored_slot(name: &str) -> SlotKey {
     host("host_restored", name)

@@ -126,7 +126,8 @@ pub(crate) mod tests {
                 "apply_manifests",
                 "record_objects",
                 "save_kubeconfig",
-                "wait_until_ready"
+                "wait_until_ready",
+                "remove_probe_service"
             ]
         );
         assert!(tasks("n3").contains(&"join_control_plane".to_owned()));

@@ -14,8 +14,9 @@ is_again() { # part
     case " $again " in *" $1 "*) ;; *) return 1 ;; esac
 }
 # An API server that is asked to end takes no new requests, and waits for its watchers: for longer than the 30 s after which
-# the kubelet ends it. Others are asked meanwhile, and the watchers come back by themselves.
-grace=10
+# the kubelet ends it. Others are asked meanwhile, and the watchers come back by themselves. The longer nobody answers, the
+# longer they wait before they try again.
+grace=3
 pod() { # container
     crictl inspect -o go-template --template '{{.info.sandboxID}}' "$1" 2>/dev/null
 }

@@ -27,7 +27,8 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         let ask = Ask { node: host.name.clone(), service: service(inputs), hint: hint(inputs) };
         let work = HostWork::new(vec![Box::new(ask)])
             .needs(slots::pod_addresses_slot().key())
-            .needs(slots::node_tools_slot(&host.name));
+            .needs(slots::node_tools_slot(&host.name))
+            .provides(slots::pods_asked_slot(&host.name));
         task = task.on(&host.name, work);
     }
     task

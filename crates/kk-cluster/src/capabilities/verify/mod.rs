@@ -1,7 +1,11 @@
 //! Verification: "complete" means that the cluster works.
 
 mod ask_pods;
+mod new_service;
+mod remove_probe_service;
 mod wait_until_ready;
+
+pub(crate) use remove_probe_service::service as probe_service;
 
 use kk_engine::Task;
 
@@ -9,7 +13,8 @@ use crate::{
     capabilities::nodes::record_joins, capability::Capability, inputs::Inputs, requirements::Workload,
 };
 
-/// Nodes Ready, the workloads of all capabilities available, and every node reaches the pods and the Service of CoreDNS.
+/// Nodes Ready, the workloads of all capabilities available, and every node reaches the pods and the Service of CoreDNS. After
+/// a new start of an API server, also a Service that is new.
 pub(crate) struct Verify;
 
 impl Capability for Verify {
@@ -26,7 +31,12 @@ impl Capability for Verify {
         if !changes && is_ready(inputs) {
             return Vec::new();
         }
-        vec![wait_until_ready::task(inputs), ask_pods::task(inputs), record_joins::task(inputs)]
+        let mut tasks = vec![wait_until_ready::task(inputs), ask_pods::task(inputs)];
+        if inputs.is_initialised() {
+            tasks.push(remove_probe_service::task(inputs));
+        }
+        tasks.push(record_joins::task(inputs));
+        tasks
     }
 }
 
@@ -37,6 +47,7 @@ fn is_ready(inputs: &Inputs) -> bool {
         let name = path.split_once('/').map_or(*path, |(_, name)| name);
         state.is_available(&format!("{namespace}/{name}"))
     };
-    inputs.nodes().iter().all(|(host, facts)| inputs.is_ready(host) && !record_joins::is_marked(facts))
+    !state.objects.contains_key(&probe_service().key())
+        && inputs.nodes().iter().all(|(host, facts)| inputs.is_ready(host) && !record_joins::is_marked(facts))
         && inputs.requirements.workloads().iter().all(available)
 }

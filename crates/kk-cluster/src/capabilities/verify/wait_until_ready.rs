@@ -6,10 +6,23 @@ use kk_config::{Host, Role};
 use kk_connector::quote;
 use kk_engine::{HostWork, Task, actions::Command};
 
+use super::new_service;
 use crate::{actions::ForJoined, host_layout::KUBECTL, inputs::Inputs, requirements::Workload, shell, slots};
 
+/// What the script is told.
+struct Wait {
+    workloads: Vec<Workload>,
+    static_pods: Vec<&'static str>,
+    /// Names of nodes that did not answer.
+    absent: String,
+    /// The DNS domain of the cluster, and whether kube-proxy routes its Services. Nothing in a cluster that is new: nobody can
+    /// have missed anything.
+    new_service: Option<(String, bool)>,
+}
+
 /// By watches of the API, not by polling. What is not ready is shown. Prints the addresses of pods that answer.
-fn script(workloads: &[Workload], static_pods: &[&str], nodes: &[&Host], absent: &str) -> String {
+fn script(wait: &Wait, nodes: &[&Host]) -> String {
+    let Wait { workloads, static_pods, absent, new_service } = wait;
     let names: Vec<_> = nodes.iter().map(|host| quote(&host.name)).collect();
     let mut text = KUBECTL.to_owned() + &shell::script(&[("absent", absent)], include_str!("ready.sh"));
     // Where nodes have only left, the pods are what has to be ready again.
@@ -33,24 +46,33 @@ fn script(workloads: &[Workload], static_pods: &[&str], nodes: &[&Host], absent:
             let _ = writeln!(text, "addresses {namespace} {path} {port}");
         }
     }
+    if let Some((domain, routed)) = new_service {
+        text += &new_service::script(domain, *routed);
+    }
     text
 }
 
 pub(super) fn task(inputs: &Inputs) -> Task {
-    let (workloads, static_pods) = (inputs.requirements.workloads(), inputs.requirements.static_pods());
+    let kubernetes = &inputs.spec.kubernetes;
+    let new_service = || (kubernetes.dns_domain.clone(), !kubernetes.disable_kube_proxy);
     let absent = inputs.spec.nodes().into_iter().filter(|host| inputs.facts(host).is_none());
-    let absent = absent.map(|host| host.name.as_str()).collect::<Vec<_>>().join(" ");
+    let told = Wait {
+        workloads: inputs.requirements.workloads(),
+        static_pods: inputs.requirements.static_pods(),
+        absent: absent.map(|host| host.name.as_str()).collect::<Vec<_>>().join(" "),
+        new_service: inputs.is_initialised().then(new_service),
+    };
     let wait = ForJoined::new(inputs, move |nodes| {
-        Command::new(
-            "wait until nodes are Ready and their pods run",
-            script(&workloads, &static_pods, nodes, &absent),
-        )
-        .only_waits()
-        .output(Arc::new(|stdout, values| {
-            values.fill(&slots::pod_addresses_slot(), stdout.to_owned());
-            Ok(())
-        }))
-        .hint("", "look at the pods that are not ready: \"kubectl get pods -A\", \"kubectl describe pod …\"")
+        Command::new("wait until nodes are Ready and their pods run", script(&told, nodes))
+            .only_waits()
+            .output(Arc::new(|stdout, values| {
+                values.fill(&slots::pod_addresses_slot(), stdout.to_owned());
+                Ok(())
+            }))
+            .hint(
+                "",
+                "look at the pods that are not ready: \"kubectl get pods -A\", \"kubectl describe pod …\"",
+            )
     });
     let mut work = HostWork::new(vec![Box::new(wait)])
         .needs(slots::initialised_slot())
@@ -63,7 +85,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         }
     }
     Task::new("wait_until_ready", "Wait until nodes are Ready")
-        .timeout(Duration::from_mins(11))
+        .timeout(Duration::from_mins(15))
         .on(&inputs.api_host.name, work)
 }
 

@@ -1,0 +1,103 @@
+//! Whether everybody learns of new Services: part of the wait for nodes.
+
+use crate::shell;
+
+/// Behind `ready.sh`, whose functions it uses. `domain`: of the cluster's DNS. `routed`: kube-proxy routes Services.
+pub(super) fn script(domain: &str, routed: bool) -> String {
+    let variables = [("domain", domain), ("routed", if routed { "yes" } else { "" })];
+    shell::script(&variables, include_str!("new_service.sh")) + "new_service_is_known\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, process::Command};
+
+    use super::script;
+    use crate::testing;
+
+    const NOW: &str = "date -u +%Y-%m-%dT%H:%M:%SZ";
+    const KNOWN: &str = "echo '10.9.0.7      STREAM kk-verify'";
+
+    struct Outcome {
+        done: bool,
+        printed: String,
+        said: String,
+        /// What was asked of the API, a letter each: pods, create, delete.
+        asked: String,
+    }
+
+    /// Runs the script where the only API server started at the time that `started` prints, and where `getent` is these words.
+    fn run(started: &str, getent: &str, routed: bool) -> Outcome {
+        let directory = tempfile::tempdir().unwrap();
+        let program = |name: &str, text: &str| testing::program(directory.path(), name, text);
+        program(
+            "kubectl",
+            &format!(
+                "case \" $*\" in *startedAt*) {started} ;; *' create '*) cat >made.json; printf c >>asked; printf 10.9.0.7 ;; \
+                 *' delete '*) printf d >>asked ;; *podIPs*) printf p >>asked; printf 'a p1 True 10.1.0.2\\nb p2 False 10.2.0.2\\nc p3 True 10.3.0.2\\n' ;; esac"
+            ),
+        );
+        program("unshare", "for name; do :; done; server=$(head -n 1 resolv.conf); . ./getent.sh");
+        program("sleep", "exit 0");
+        fs::write(directory.path().join("getent.sh"), getent).unwrap();
+        // A clock of the test: 10 s a look.
+        let library = "kk_uptime() { echo . >>ticks; echo $(($(wc -l <ticks) * 10)); }; kk_fail() { echo \"$*\" >&2; return 1; }";
+        let ready = shell_functions();
+        let text = script("lab.local", routed);
+        let output = Command::new("sh")
+            .args(["-euc", &format!("{library}\n{ready}\n{text}")])
+            .current_dir(directory.path())
+            .env("PATH", format!("{}:/usr/bin:/bin", directory.path().display()))
+            .output()
+            .unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Outcome {
+            done: output.status.success(),
+            printed: text(output.stdout),
+            said: text(output.stderr),
+            asked: fs::read_to_string(directory.path().join("asked")).unwrap_or_default(),
+        }
+    }
+
+    fn shell_functions() -> String {
+        crate::shell::script(&[("absent", "")], include_str!("ready.sh"))
+    }
+
+    #[test]
+    fn nothing_is_made_while_all_api_servers_have_been_there_for_long() {
+        let outcome = run("echo 2026-01-01T00:00:00Z", "exit 1", true);
+        assert!(outcome.done, "{}", outcome.said);
+        assert_eq!((outcome.printed.as_str(), outcome.asked.as_str()), ("", ""));
+    }
+
+    #[test]
+    fn after_a_start_of_an_api_server_all_ready_pods_must_know_a_new_service_and_nodes_are_to_ask_it() {
+        let late = "[ -e \"late$server\" ] || { : >\"late$server\"; exit 2; }; ";
+        for (routed, printed) in [(true, "a new Service\thttp://10.9.0.7:9153/metrics\n"), (false, "")] {
+            let outcome = run(NOW, &format!("{late}{KNOWN}"), routed);
+            assert!(outcome.done, "{}", outcome.said);
+            assert_eq!((outcome.printed.as_str(), outcome.asked.as_str()), (printed, "dcp"));
+        }
+    }
+
+    #[test]
+    fn a_pod_that_never_learns_of_it_is_named_and_the_service_goes() {
+        let old = "case $name in kubernetes.*) echo 10.9.0.1 ;; *) case $server in *10.3*) exit 2 ;; esac; ";
+        let outcome = run(NOW, &format!("{old}{KNOWN} ;; esac"), true);
+        assert!(!outcome.done);
+        assert!(outcome.said.contains("pod p3 of c has learnt of no new Service"), "{}", outcome.said);
+        assert_eq!(outcome.asked, "dcpd");
+    }
+
+    #[test]
+    fn a_pod_that_answers_nothing_is_left_to_those_that_ask_pods() {
+        let outcome = run(NOW, "exit 2", true);
+        assert!(outcome.done, "{}", outcome.said);
+    }
+
+    #[test]
+    fn an_api_that_does_not_say_since_when_it_runs_is_an_error() {
+        let outcome = run("exit 1", KNOWN, true);
+        assert!(!outcome.done && outcome.said.contains("since when its servers run"), "{}", outcome.said);
+    }
+}

@@ -1,0 +1,70 @@
+# While an API server starts again, its clients wait longer after each try, up to half a minute. So long CoreDNS and kube-proxy
+# serve what they knew before, and look well. So when one has started within the last minutes, a Service is made, and
+# everybody has to know it. A task of its own removes the Service; one that a killed run has left is replaced.
+# shellcheck disable=SC2154 # domain and routed stand before this script
+api_servers() {
+    kubectl -n kube-system get pods -l component=kube-apiserver -o go-template='{{range .items}}{{range .status.containerStatuses}}{{with .state.running}}{{.startedAt}}{{"\n"}}{{end}}{{end}}{{end}}' >started
+}
+
+an_api_server_is_new() {
+    KK_SINCE=$(date -u -d "@$(($(date +%s) - 180))" +%Y-%m-%dT%H:%M:%SZ) awk '$1 >= ENVIRON["KK_SINCE"] { new = 1 } END { exit !new }' started
+}
+
+# Prints its address.
+make_service() {
+    kubectl -n kube-system delete service kk-verify --ignore-not-found >/dev/null &&
+        kubectl -n kube-system create -f - -o 'jsonpath={.spec.clusterIP}' <<'end'
+{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "kk-verify"},
+ "spec": {"selector": {"k8s-app": "kube-dns"}, "ports": [{"name": "metrics", "port": 9153}]}}
+end
+}
+
+made_service() {
+    make_service >service
+}
+
+# By the host's own resolver, in a view of the files of its own: tools that ask a certain server are not on every host.
+resolve() { # SERVER NAME
+    printf 'nameserver %s\noptions timeout:1 attempts:1\n' "$1" >resolv.conf
+    echo 'hosts: dns' >nsswitch.conf
+    # shellcheck disable=SC2016 # for the inner shell
+    unshare --mount sh -c 'mount --bind resolv.conf /etc/resolv.conf && mount --bind nsswitch.conf /etc/nsswitch.conf || exit
+        [ ! -d /run/nscd ] || mount -t tmpfs tmpfs /run/nscd || exit
+        getent ahosts "$1"' - "$2.$domain"
+}
+
+knows() { # SERVER
+    resolve "$1" kk-verify.kube-system.svc >known 2>/dev/null && grep -qF "$(cat service) " known
+}
+
+# Prints where the Service answers: what answers, a tab, and a URL. A pod that answers no question is left to those that ask
+# pods: they say from where there is no answer.
+new_service_is_known() {
+    within_300_s api_servers || {
+        cat wait.err >&2
+        kk_fail "the API does not say since when its servers run"
+    }
+    an_api_server_is_new || return 0
+    within_300_s made_service || {
+        cat wait.err >&2
+        kk_fail "a Service could not be made to see whether the nodes learn of it"
+    }
+    present_pods kube-system k8s-app=kube-dns >present || return
+    until=$(($(kk_uptime) + 120))
+    while read -r node pod is_ready address _; do
+        [ "$is_ready" = True ] || continue
+        until knows "$address"; do
+            if [ "$(kk_uptime)" -ge $until ]; then
+                resolve "$address" kubernetes.default.svc >/dev/null 2>&1 || break
+                kubectl -n kube-system delete service kk-verify --ignore-not-found >/dev/null || :
+                kk_fail "since an API server started again, pod $pod of $node has learnt of no new Service within 120 s"
+            fi
+            sleep 0.5 2>/dev/null || sleep 1
+        done
+    done <present
+    [ -z "$routed" ] || {
+        address=$(cat service)
+        case $address in *:*) address="[$address]" ;; esac
+        printf 'a new Service\thttp://%s:9153/metrics\n' "$address"
+    }
+}

@@ -1,0 +1,24 @@
+//! Remove the Service by which was seen whether nodes learn of new ones.
+
+use kk_engine::{HostWork, Task, actions::Command};
+
+use crate::{host_layout::KUBECTL, inputs::Inputs, requirements::Object, slots};
+
+/// The Service that `new_service.sh` makes. Only a killed run leaves it.
+pub(crate) fn service() -> Object {
+    Object::new("v1", "Service", "kube-system", "kk-verify")
+}
+
+/// After all nodes have asked it, also when one got no answer.
+pub(super) fn task(inputs: &Inputs) -> Task {
+    let Object { namespace, name, .. } = service();
+    let remove =
+        format!("{KUBECTL}kubectl -n {namespace} delete service {name} --ignore-not-found >/dev/null\n");
+    let remove = Command::new(format!("remove Service {name}, if it was made"), remove).only_waits();
+    let mut work = HostWork::new(vec![Box::new(remove)]).needs(slots::node_tools_slot(&inputs.api_host.name));
+    for (host, _) in inputs.nodes() {
+        work = work.after(slots::pods_asked_slot(&host.name));
+    }
+    Task::new("remove_probe_service", "Remove the Service of the verification")
+        .on(&inputs.api_host.name, work)
+}
