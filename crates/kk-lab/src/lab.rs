@@ -41,7 +41,7 @@ pub(crate) fn up(paths: &Paths, args: &Up) -> Result<()> {
     packages::install(packages::HOSTS)?;
     let settings = settings(paths, args)?;
     if !args.no_mirror && args.host.is_none() {
-        publish::build(paths, &versions, &kubernetes)?;
+        publish::build(paths, &versions, &kubernetes, &args.with)?;
     }
     prepare(args, &wanted)?;
     if !args.no_mirror && args.host.is_none() {

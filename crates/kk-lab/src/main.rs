@@ -46,7 +46,7 @@ fn dispatch(command: Command) -> Result<()> {
             let kubernetes = versions.chosen(&kubernetes)?;
             if programs.is_empty() {
                 sys::need_root()?;
-                return publish::build(&paths, &versions, &kubernetes);
+                return publish::build(&paths, &versions, &kubernetes, &[]);
             }
             for (component, directory) in programs::ensure_only(&paths, &versions, &kubernetes, &programs)? {
                 say::answer(&format!("{component}\t{}", directory.display()));

@@ -20,7 +20,7 @@ pub(crate) fn run(paths: &Paths, versions: &Versions) -> Result<()> {
     let _lab = paths::lock_lab()?;
     ensure!(!net::is_up()?, "the lab is up and serves from the cache\nhint: `kk-lab down`");
     let _build = paths.lock("build")?;
-    let all = versions.builds(&paths.data, versions.kubernetes()?)?;
+    let all = versions.builds(&paths.data, versions.kubernetes()?, &versions.on_demand())?;
     let mut kept = programs::directories(paths, versions, &all)?;
     kept.push(servers::registry_directory(paths));
     for suite in base::SUITES {

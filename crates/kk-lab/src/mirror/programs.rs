@@ -68,8 +68,8 @@ pub(crate) fn ensure_only(
     kubernetes: &[String],
     components: &[String],
 ) -> Result<Vec<(String, PathBuf)>> {
-    let all = versions.builds(&paths.data, kubernetes)?;
-    let wanted = versions.only(&all, components)?;
+    let all = versions.builds(&paths.data, kubernetes, components)?;
+    let wanted = Versions::only(&all, components);
     let to_build = missing(paths, &wanted)?;
     if !to_build.is_empty() {
         disk::ensure_free(&paths.cache, disk::for_build(), "building programs")?;
@@ -270,7 +270,7 @@ mod tests {
         let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/lab");
         let paths = Paths { cache: directory.to_owned(), data };
         let versions = Versions::load(&paths.data).unwrap();
-        let all = versions.builds(&paths.data, &versions.chosen(&[]).unwrap()).unwrap();
+        let all = versions.builds(&paths.data, &versions.chosen(&[]).unwrap(), &[]).unwrap();
         (paths, versions, all)
     }
 
@@ -294,7 +294,7 @@ mod tests {
         let (paths, versions, all) = lab(directory.path());
         let wanted = ["kubernetes".to_owned(), "etcd".to_owned()];
         let mut there = Vec::new();
-        for build in versions.only(&all, &wanted).unwrap() {
+        for build in Versions::only(&all, &wanted) {
             let made = location(&paths, &build).unwrap().directory;
             fs::create_dir_all(&made).unwrap();
             there.push((build.component, made));

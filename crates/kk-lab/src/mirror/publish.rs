@@ -39,10 +39,16 @@ pub(crate) fn catalogue_file(paths: &Paths) -> PathBuf {
     paths.mirror().join("catalogue.yaml")
 }
 
-/// Builds and publishes everything for these Kubernetes versions; nothing is done twice.
-pub(crate) fn build(paths: &Paths, versions: &Versions, kubernetes: &[String]) -> Result<()> {
-    let builds = versions.builds(&paths.data, kubernetes)?;
-    let name = format!("all-{}", kubernetes.join("-"));
+/// Builds and publishes everything for these Kubernetes versions, and these components that are built on demand; nothing is
+/// done twice.
+pub(crate) fn build(
+    paths: &Paths,
+    versions: &Versions,
+    kubernetes: &[String],
+    with: &[String],
+) -> Result<()> {
+    let builds = versions.builds(&paths.data, kubernetes, with)?;
+    let name = format!("all-{}", [kubernetes, with].concat().join("-"));
     let key = hash::of_text(&format!("{} {}", programs::key_of_all(paths, &builds)?, slice::recipe()));
     // Without the lock: who needs nothing built does not wait for another build.
     if record(paths, &name).key == key && catalogue_file(paths).exists() {

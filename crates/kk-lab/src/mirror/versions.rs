@@ -24,6 +24,9 @@ pub(crate) struct Versions {
 struct Component {
     versions: Vec<String>,
     seconds: u64,
+    /// Built only when it is asked for by name.
+    #[serde(default)]
+    on_demand: bool,
     #[serde(default)]
     cgo: bool,
     #[serde(default)]
@@ -118,25 +121,40 @@ impl Versions {
             .with_context(|| format!("versions.yaml has no version of {component}"))
     }
 
-    /// Everything to build, Kubernetes first (it takes longest) in the versions given.
-    pub(crate) fn builds(&self, data: &Path, kubernetes: &[String]) -> Result<Vec<Build>> {
+    /// Everything to build, Kubernetes first (it takes longest) in the versions given; of what is built on demand, what `with`
+    /// names. Errors: a name that is no component.
+    pub(crate) fn builds(&self, data: &Path, kubernetes: &[String], with: &[String]) -> Result<Vec<Build>> {
+        self.check_names(with)?;
         let mut builds = Vec::new();
         for version in kubernetes {
             builds.push(self.build(data, "kubernetes", version)?);
         }
-        for name in self.components.keys().filter(|name| *name != "kubernetes") {
+        let is_wanted = |(name, component): &(&String, &Component)| {
+            *name != "kubernetes" && (!component.on_demand || with.contains(name))
+        };
+        for (name, _) in self.components.iter().filter(is_wanted) {
             builds.push(self.build(data, name, self.version(name)?)?);
         }
         Ok(builds)
     }
 
-    /// Those of `builds` that are of these components. Errors: one that is no component.
-    pub(crate) fn only(&self, builds: &[Build], components: &[String]) -> Result<Vec<Build>> {
+    /// The components that are built on demand.
+    pub(crate) fn on_demand(&self) -> Vec<String> {
+        let all = self.components.iter().filter(|(_, component)| component.on_demand);
+        all.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Those of `builds` that are of these components.
+    pub(crate) fn only(builds: &[Build], components: &[String]) -> Vec<Build> {
+        builds.iter().filter(|build| components.contains(&build.component)).cloned().collect()
+    }
+
+    fn check_names(&self, components: &[String]) -> Result<()> {
         if let Some(unknown) = components.iter().find(|name| !self.components.contains_key(*name)) {
             let known: Vec<&str> = self.components.keys().map(String::as_str).collect();
             bail!("there is no component `{unknown}`\nhint: the lab builds {}", known.join(", "));
         }
-        Ok(builds.iter().filter(|build| components.contains(&build.component)).cloned().collect())
+        Ok(())
     }
 
     fn build(&self, data: &Path, name: &str, version: &str) -> Result<Build> {
@@ -193,7 +211,7 @@ mod tests {
     fn every_version_of_the_data_file_has_its_module() {
         let versions = Versions::load(&data()).unwrap();
         let all = versions.components["kubernetes"].versions.clone();
-        let builds = versions.builds(&data(), &all).unwrap();
+        let builds = versions.builds(&data(), &all, &versions.on_demand()).unwrap();
         assert_eq!(builds.len(), versions.components.len() - 1 + all.len());
         for build in builds {
             assert!(!build.ldflags.contains('{'), "{}: {}", build.component, build.ldflags);
@@ -219,11 +237,14 @@ mod tests {
     #[test]
     fn components_are_picked_by_name_and_an_unknown_one_is_named() {
         let versions = Versions::load(&data()).unwrap();
-        let all = versions.builds(&data(), &versions.chosen(&[]).unwrap()).unwrap();
-        let picked = versions.only(&all, &["etcd".into(), "kubernetes".into(), "etcd".into()]).unwrap();
+        let all = |with: &[String]| versions.builds(&data(), &versions.chosen(&[]).unwrap(), with);
+        let builds = all(&[]).unwrap();
+        let picked = Versions::only(&builds, &["etcd".into(), "kubernetes".into(), "etcd".into()]);
         let names: Vec<&str> = picked.iter().map(|build| build.component.as_str()).collect();
         assert_eq!(names, ["kubernetes", "etcd"]);
-        let error = versions.only(&all, &["etcd".into(), "etdc".into()]).unwrap_err().to_string();
+        let error = all(&["etcd".into(), "etdc".into()]).unwrap_err().to_string();
         assert!(error.contains("`etdc`") && error.contains("etcd, flannel"), "{error}");
+        let has_registry = |builds: &[Build]| builds.iter().any(|build| build.component == "registry");
+        assert!(!has_registry(&builds) && has_registry(&all(&["registry".into()]).unwrap()));
     }
 }
