@@ -16,6 +16,7 @@ pub enum Component {
     CniPlugins,
     Crictl,
     Helm,
+    Registry,
     KubeApiserver,
     KubeControllerManager,
     KubeScheduler,
@@ -76,7 +77,7 @@ const K8S: &str = "registry.k8s.io";
 const DOCKER: &str = "docker.io";
 
 #[rustfmt::skip]
-const TABLE: [Row; 17] = [
+const TABLE: [Row; 18] = [
     //       component      name           title          version
     program!(C::Kubeadm,    "kubeadm",     "kubeadm",     KUBERNETES),
     program!(C::Kubelet,    "kubelet",     "kubelet",     KUBERNETES),
@@ -87,6 +88,7 @@ const TABLE: [Row; 17] = [
     program!(C::CniPlugins, "cni-plugins", "CNI plugins", "cni"),
     program!(C::Crictl,     "crictl",      "crictl",      "crictl"),
     program!(C::Helm,       "helm",        "helm",        "helm"),
+    program!(C::Registry,   "registry",    "registry",    "docker-registry"),
     //    component                 name                       version             registry path                        tag
     image(C::KubeApiserver,         "kube-apiserver",          KUBERNETES,         K8S,     "kube-apiserver",           "v"),
     image(C::KubeControllerManager, "kube-controller-manager", KUBERNETES,         K8S,     "kube-controller-manager",  "v"),

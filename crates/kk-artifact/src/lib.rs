@@ -25,6 +25,6 @@ pub use catalogue::Catalogue;
 pub use component::Component;
 pub use error::Error;
 pub use image_archive::ImageArchive;
-pub use oci::{Layout, LayoutImage, PushImage, PushNews, Pushed, push};
+pub use oci::{Layout, LayoutImage, PushImage, PushNews, Pushed, ask_registry, push};
 pub use store::{LocalFile, Progress, ProgressState, Retry, Store, StoreSettings};
 pub use versions::{Image, Versions};

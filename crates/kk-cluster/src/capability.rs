@@ -9,6 +9,7 @@ use kk_engine::{ProbeSpec, Task};
 
 use crate::{
     BuildError,
+    capabilities::registry,
     findings::{Findings, Setting},
     inputs::{Inputs, Leaving},
     requirements::{ImageStage, Manifest, Port, ProgramStage, Ready, Recorded, Requirements},
@@ -112,5 +113,6 @@ pub(crate) fn requirements(all: &Capabilities, inputs: &Inputs) -> Result<Requir
         needed.ready.extend(capability.ready(inputs));
         needed.stays.extend(capability.stays(inputs.spec));
     }
+    needed.others = registry::recorded(inputs.spec);
     Ok(needed)
 }

@@ -35,7 +35,9 @@ mod testing;
 mod yaml;
 
 pub use capabilities::control_plane::RENEWABLE;
-pub use capabilities::{etcd::member_status::MemberDetail, etcd_restore::Snapshot};
+pub use capabilities::{
+    etcd::member_status::MemberDetail, etcd_restore::Snapshot, registry::trust_own_registry,
+};
 pub use error::BuildError;
 pub use inputs::{Drain, Leaving, Options, Probed};
 pub use session::{Backup, Certificates, Create, Delete, Fetch, Hops, Session, Settings};

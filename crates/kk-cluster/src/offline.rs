@@ -54,13 +54,21 @@ pub(crate) fn upstream(inputs: &Inputs, bundle: &Bundle, name: &str) -> Option<I
 
 /// What the hosts need and the bundle does not hold.
 pub(crate) fn missing(inputs: &Inputs) -> Vec<Finding> {
-    let finding = |part: String| Finding {
+    lacking(inputs, inputs.programs.keys().copied()).iter().map(finding).collect()
+}
+
+/// Part of [`missing`]: where nobody runs images.
+pub(crate) fn missing_programs(inputs: &Inputs) -> Vec<Finding> {
+    lacking_programs(inputs, inputs.programs.keys().copied()).iter().map(finding).collect()
+}
+
+fn finding(part: &String) -> Finding {
+    Finding {
         severity: Severity::Error,
         host: None,
         message: format!("{part} is not in the bundle"),
         hint: HINT.into(),
-    };
-    lacking(inputs, inputs.programs.keys().copied()).into_iter().map(finding).collect()
+    }
 }
 
 /// What to say of a program that no catalogue knows: all that the bundle lacks, if there is such a thing.
@@ -74,14 +82,8 @@ pub(crate) fn name_all(inputs: &Inputs, error: BuildError) -> BuildError {
 
 /// What of these programs and of the hosts' images a bundle does not hold.
 fn lacking(inputs: &Inputs, programs: impl IntoIterator<Item = (Component, Arch)>) -> BTreeSet<String> {
-    let mut missing = BTreeSet::new();
+    let mut missing = lacking_programs(inputs, programs);
     let Some(bundle) = &inputs.options.bundle else { return missing };
-    for (component, arch) in programs {
-        let version = inputs.versions.of(component);
-        if !bundle.has(component, &version, arch) {
-            missing.insert(format!("{component} v{version} for {arch}"));
-        }
-    }
     for (host, _) in inputs.nodes() {
         let arch = inputs.arch(host);
         for (_, name) in inputs.requirements.images.get(&host.name).into_iter().flatten() {
@@ -89,6 +91,21 @@ fn lacking(inputs: &Inputs, programs: impl IntoIterator<Item = (Component, Arch)
             if !there {
                 missing.insert(format!("{name} for {arch}"));
             }
+        }
+    }
+    missing
+}
+
+fn lacking_programs(
+    inputs: &Inputs,
+    programs: impl IntoIterator<Item = (Component, Arch)>,
+) -> BTreeSet<String> {
+    let mut missing = BTreeSet::new();
+    let Some(bundle) = &inputs.options.bundle else { return missing };
+    for (component, arch) in programs {
+        let version = inputs.versions.of(component);
+        if !bundle.has(component, &version, arch) {
+            missing.insert(format!("{component} v{version} for {arch}"));
         }
     }
     missing

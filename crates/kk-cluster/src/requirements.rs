@@ -207,6 +207,8 @@ pub(crate) struct Requirements {
     pub ready: Vec<Ready>,
     /// What of a host's record belongs to the runtime.
     pub stays: Vec<Recorded>,
+    /// What of a host's record is not the cluster's: no delete of it takes that.
+    pub others: Vec<Recorded>,
 }
 
 impl Requirements {

@@ -221,6 +221,21 @@ pub(crate) fn pods_asked_slot(name: &str) -> SlotKey {
     host("pods_asked", name)
 }
 
+/// This machine has the certificates of the registry.
+pub(crate) fn registry_certificates_slot() -> SlotKey {
+    cluster("registry_certificates")
+}
+
+/// The unit of the registry runs.
+pub(crate) fn registry_started_slot() -> SlotKey {
+    cluster("registry_started")
+}
+
+/// Its host has no registry any more.
+pub(crate) fn registry_removed_slot() -> SlotKey {
+    cluster("registry_removed")
+}
+
 /// The host is as it was before the cluster.
 pub(crate) fn host_restored_slot(name: &str) -> SlotKey {
     host("host_restored", name)

@@ -28,6 +28,8 @@ const EMBEDDED: &[(&str, &str)] = embedded![
     "kubelet/kubelet.service",
     "network/flannel.yaml",
     "os/limits.conf",
+    "registry/config.yml",
+    "registry/registry.service",
 ];
 
 /// A template that cannot be read, parsed or rendered.

@@ -366,7 +366,39 @@ kk_disown_all() {
         grep -E -e "$1" kk-owned.both >kk-owned.kept || :
         grep -vE -e "$1" kk-owned.both >kk-owned.all || :
     fi
-    kk_reversed kk-owned.all >kk-owned.back
+    kk_disown_lines kk-owned.all
+    # What was kept on purpose belongs to no cluster; what failed still does.
+    [ -s kk-owned.left ] || : >kk-owned.head
+    kk_keep_lines
+}
+
+# kk_disown_only PATTERN: takes back what the lines that match the extended regular expression name. All else stays, with the
+# head line.
+kk_disown_only() {
+    [ -d "$KK_STATE" ] || return 0
+    kk_state
+    grep -E -e "$1" "$KK_STATE/owned" >kk-owned.all || :
+    grep -vE -e "$1" "$KK_STATE/owned" >kk-owned.kept || :
+    : >kk-owned.head
+    kk_disown_lines kk-owned.all
+    kk_keep_lines
+}
+
+# kk_keep_lines: writes the record of what is left: the head line, what was kept, and what failed. An empty one goes.
+kk_keep_lines() {
+    if [ ! -s kk-owned.left ] && [ ! -s kk-owned.kept ]; then
+        rm -rf "$KK_STATE"
+        return
+    fi
+    (umask 077 && kk_reversed kk-owned.left | cat kk-owned.head kk-owned.kept - >"$KK_STATE/owned.new")
+    mv -f "$KK_STATE/owned.new" "$KK_STATE/owned"
+    [ ! -s kk-owned.left ] ||
+        kk_fail "$(wc -l <kk-owned.left) thing(s) could not be taken back; /etc/kubekey/owned names them"
+}
+
+# kk_disown_lines FILE: takes back what its lines name, from the last to the first. Those that fail are in kk-owned.left.
+kk_disown_lines() {
+    kk_reversed "$1" >kk-owned.back
     : >kk-owned.left
     while IFS= read -r kk_line; do
         kk_kind=${kk_line%%"$KK_TAB"*}
@@ -379,16 +411,6 @@ kk_disown_all() {
         kk_disown "$kk_kind" "${1-}" "${2-}" "${3-}" "${4-}" </dev/null || printf '%s\n' "$kk_line" >>kk-owned.left
     done <kk-owned.back
     ! command -v systemctl >/dev/null 2>&1 || systemctl daemon-reload 2>/dev/null || :
-    if [ ! -s kk-owned.left ] && [ ! -s kk-owned.kept ]; then
-        rm -rf "$KK_STATE"
-        return
-    fi
-    # What was kept on purpose belongs to no cluster; what failed still does.
-    [ -s kk-owned.left ] || : >kk-owned.head
-    (umask 077 && kk_reversed kk-owned.left | cat kk-owned.head kk-owned.kept - >"$KK_STATE/owned.new")
-    mv -f "$KK_STATE/owned.new" "$KK_STATE/owned"
-    [ ! -s kk-owned.left ] ||
-        kk_fail "$(wc -l <kk-owned.left) thing(s) could not be taken back; /etc/kubekey/owned names them"
 }
 
 # kk_reversed FILE: its lines, the last first.

@@ -262,7 +262,8 @@ fn the_name_of_this_machine_in_events_can_name_no_host() {
 #[test]
 fn what_only_kubekey_has_is_not_there_yet() {
     let cases = [
-        ("init os -f c.yaml", "`kk init`"),
+        ("init os -f c.yaml", "`kk init os`"),
+        ("init registry -f c.yaml --download-cmd x", "`--download-cmd`"),
         ("alpha create phase os", "`kk alpha`"),
         ("create cluster --with-local-storage", "`--with-local-storage`"),
         ("create cluster -f c.yaml -a x.tar.gz --with-packages", "`--with-packages`"),

@@ -17,6 +17,7 @@ pub(crate) use fetch::{Fetch, fetch_blobs, missing, resolve};
 pub use layout::{Layout, LayoutImage};
 pub use push::{PushImage, PushNews, Pushed, push};
 pub(crate) use registries::Registries;
+pub use registries::ask_registry;
 
 #[cfg(test)]
 mod tests;

@@ -147,6 +147,32 @@ impl Registries {
     }
 }
 
+/// Asks a registry, by its `host[:port]`, for the tags of an image that nobody has: whether it answers, and takes the certificate
+/// and the login of these settings. What may pass is tried for half a minute.
+///
+/// # Errors
+/// It does not.
+pub async fn ask_registry(settings: &Registry, host: &str) -> Result<(), Error> {
+    let (registry, path, tag) = (host.to_owned(), "kk/verify".to_owned(), Some("none".to_owned()));
+    let image = ImageName { registry, path, tag, digest: None };
+    let source = Registries::new(settings.clone()).target(&image)?;
+    let access = Access::pull(&source);
+    let mut failed = 0;
+    loop {
+        let tags = source.client.list_tags(&source.reference, &source.auth, None, None).await;
+        let Err(error) = tags else { return Ok(()) };
+        let Refusal { reason, kind } = access.judge(&error, failed == 0).await;
+        if kind == RefusalKind::NotFound {
+            return Ok(());
+        }
+        failed += 1;
+        let Some(time) = wait(kind, failed, FIRST_WAIT) else {
+            return Err(Error::Registry { host: host.to_owned(), reason });
+        };
+        tokio::time::sleep(time).await;
+    }
+}
+
 fn reference(image: &ImageName) -> Reference {
     let (registry, path) = (image.registry.clone(), image.path.clone());
     match (&image.digest, &image.tag) {

@@ -18,6 +18,7 @@ pub(crate) mod network;
 pub(crate) mod nodes;
 pub(crate) mod os;
 pub(crate) mod programs;
+pub(crate) mod registry;
 pub(crate) mod runtime;
 pub(crate) mod verify;
 pub(crate) mod versions;

@@ -42,7 +42,8 @@ pub(crate) fn pipeline(inputs: &Inputs) -> Pipeline {
 /// The hosts with something that kk made. It is recorded before it is made.
 pub(crate) fn scope(inputs: &Inputs) -> Scope {
     let stays = |entry: &Entry| {
-        !inputs.options.remove_runtime && inputs.requirements.stays.iter().any(|stays| stays.matches(entry))
+        let stays = inputs.requirements.stays.iter().filter(|_| !inputs.options.remove_runtime);
+        stays.chain(&inputs.requirements.others).any(|stays| stays.matches(entry))
     };
     let holds = |(_, facts): &(&Host, &Facts)| {
         facts.owned.identity().is_some() || facts.owned.entries().iter().any(|entry| !stays(entry))

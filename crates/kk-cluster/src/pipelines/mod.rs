@@ -5,6 +5,8 @@ pub(crate) mod create_cluster;
 pub(crate) mod defragment_etcd;
 pub(crate) mod delete_cluster;
 pub(crate) mod delete_nodes;
+pub(crate) mod delete_registry;
+pub(crate) mod init_registry;
 pub(crate) mod renew_certificates;
 pub(crate) mod restore_etcd;
 pub(crate) mod running_cluster;

@@ -1,6 +1,7 @@
-//! The certificates and keys of etcd, on this machine below `kubekey/<cluster>/pki`.
+//! The certificates and keys of etcd, on this machine below `kubekey/<cluster>/pki`, and those of the registry, below
+//! `kubekey/<cluster>/registry`.
 //!
-//! Owns the CA of etcd. Everything is ECDSA P-256 and valid for ten years, as with KubeKey. What is not on disk yet, or can
+//! Owns both CAs. Everything is ECDSA P-256 and valid for ten years, as with KubeKey. What is not on disk yet, or can
 //! no longer be used, is made in memory; only [`Pki::save`] writes, so a dry run leaves no trace.
 
 mod pair;
@@ -14,13 +15,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use kk_config::{Host, Secret};
+use kk_config::{Host, OwnRegistry, Secret};
 use kk_util::{create_private_directory, sha256, write_private};
 use rcgen::{CertificateParams, Issuer, KeyPair};
 
 pub(crate) use pair::Pair;
 use pair::{belong_together, read_pair, trouble};
-use params::{client_name, client_params, make_ca, member_name, member_params};
+use params::{client_name, client_params, make_ca, member_name, member_params, registry_params};
 
 use crate::{BuildError, certificates::Validity};
 
@@ -28,7 +29,7 @@ use crate::{BuildError, certificates::Validity};
 fn unusable(path: &Path, reason: &dyn std::fmt::Display) -> BuildError {
     BuildError::local(
         format!("cannot use {}: {reason}", path.display()),
-        "the directory holds the CA of etcd: restore it from a copy; remove it only when its cluster is gone",
+        "the directory holds a CA: restore it from a copy; remove it only when what it was made for is gone",
     )
 }
 
@@ -40,7 +41,10 @@ pub(crate) const ETCD_MEMBER: &str = "etcd-member";
 /// What people call the certificates with which API servers reach etcd.
 pub(crate) const ETCD_CLIENT: &str = "etcd-client";
 
-/// Certificates and keys of one cluster's etcd.
+/// The name of the registry's certificate.
+const SERVER: &str = "server";
+
+/// A CA, and the certificates that it has issued: those of a cluster's etcd, or of its registry.
 pub(crate) struct Pki {
     directory: PathBuf,
     ca: Pair,
@@ -68,6 +72,25 @@ impl Pki {
         copy: Option<Pair>,
         renew: &BTreeSet<String>,
     ) -> Result<Self, BuildError> {
+        let mut pki = Self::with_ca(directory, "etcd-ca", copy)?;
+        for host in members {
+            pki.ensure(&member_name(&host.name), renew.contains(ETCD_MEMBER), || member_params(host))?;
+        }
+        for host in clients {
+            pki.ensure(&client_name(&host.name), renew.contains(ETCD_CLIENT), || client_params(host))?;
+        }
+        Ok(pki)
+    }
+
+    /// Opens the PKI of a registry in `directory` (`…/registry`) and makes, in memory, what it lacks.
+    pub(crate) fn of_registry(directory: &Path, own: &OwnRegistry<'_>) -> Result<Self, BuildError> {
+        let mut pki = Self::with_ca(directory, "registry-ca", None)?;
+        pki.ensure(SERVER, false, || registry_params(own))?;
+        Ok(pki)
+    }
+
+    /// `name` is that of a CA that has to be made.
+    fn with_ca(directory: &Path, name: &str, copy: Option<Pair>) -> Result<Self, BuildError> {
         let saved = read_pair(directory, CA)?;
         let unsaved = if saved.is_none() { BTreeSet::from([CA.to_owned()]) } else { BTreeSet::new() };
         let is_copy = saved.is_none() && copy.is_some();
@@ -76,18 +99,11 @@ impl Pki {
                 return Err(unusable(&directory.join("ca.pem"), &"ca-key.pem is not its key"));
             }
             Some(pair) => pair,
-            None => make_ca(directory)?,
+            None => make_ca(directory, name)?,
         };
         let directory = directory.to_owned();
         let (pairs, renewed, saved) = Default::default();
-        let mut pki = Self { directory, ca, pairs, unsaved, renewed, saved, is_copy };
-        for host in members {
-            pki.ensure(&member_name(&host.name), renew.contains(ETCD_MEMBER), || member_params(host))?;
-        }
-        for host in clients {
-            pki.ensure(&client_name(&host.name), renew.contains(ETCD_CLIENT), || client_params(host))?;
-        }
-        Ok(pki)
+        Ok(Self { directory, ca, pairs, unsaved, renewed, saved, is_copy })
     }
 
     fn ensure(
@@ -124,6 +140,11 @@ impl Pki {
         Ok(Pair { cert: cert.pem(), key: Secret::new(key.serialize_pem()) })
     }
 
+    /// Where it is on this machine.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// The SHA-256 of the CA's certificate as hosts hold it.
     pub(crate) fn ca_sum(&self) -> String {
         sha256(self.ca.cert.as_bytes())
@@ -152,6 +173,11 @@ impl Pki {
     /// Certificates that are made anew although there are some, and why.
     pub(crate) fn renewed(&self) -> &BTreeMap<String, String> {
         &self.renewed
+    }
+
+    /// The pair of the registry.
+    pub(crate) fn server(&self) -> &Pair {
+        &self.pairs[SERVER]
     }
 
     /// The pair of an etcd member.

@@ -1,8 +1,8 @@
-//! What each certificate of etcd is for.
+//! What each certificate is for.
 
 use std::path::Path;
 
-use kk_config::{Host, Secret};
+use kk_config::{Host, OwnRegistry, Secret};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose,
     SanType,
@@ -23,9 +23,9 @@ pub(super) fn client_name(host: &str) -> String {
     format!("apiserver-{host}")
 }
 
-pub(super) fn make_ca(directory: &Path) -> Result<Pair, BuildError> {
+pub(super) fn make_ca(directory: &Path, name: &str) -> Result<Pair, BuildError> {
     let make = || -> Result<Pair, rcgen::Error> {
-        let mut params = params("etcd-ca", &[])?;
+        let mut params = params(name, &[])?;
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages =
             vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
@@ -61,5 +61,16 @@ pub(super) fn client_params(host: &Host) -> Result<CertificateParams, rcgen::Err
     let mut params = params(&client_name(&host.name), &[])?;
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    Ok(params)
+}
+
+pub(super) fn registry_params(own: &OwnRegistry<'_>) -> Result<CertificateParams, rcgen::Error> {
+    let mut names = vec![own.host.name.as_str(), "localhost"];
+    names.extend(Some(own.name).filter(|_| own.has_name()));
+    let mut params = params("registry", &names)?;
+    let addresses = own.addresses().into_iter().chain([std::net::Ipv4Addr::LOCALHOST.into()]);
+    params.subject_alt_names.extend(addresses.map(SanType::IpAddress));
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     Ok(params)
 }

@@ -6,7 +6,7 @@
 
 mod absent;
 mod clocks;
-mod ports;
+pub(crate) mod ports;
 mod same_machine;
 pub(crate) mod upgrade;
 

@@ -5,7 +5,7 @@ use crate::{findings::Findings, inputs::Inputs, requirements::Protocol};
 /// The kernel keeps this much of a program's name (`TASK_COMM_LEN` without its end, proc(5)).
 const COMM: usize = 15;
 
-pub(super) fn check(inputs: &Inputs, found: &mut Findings) {
+pub(crate) fn check(inputs: &Inputs, found: &mut Findings) {
     for (host, facts) in inputs.hosts() {
         for port in inputs.requirements.ports(host).iter().filter(|port| port.protocol == Protocol::Tcp) {
             let ours = port.program;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kk_artifact::Component;
 use kk_config::{Arch, Components, Manifest};
 
 use super::Session;
@@ -26,6 +27,10 @@ impl Session {
             if Components::KEYS.contains(&key) {
                 components.entry(key).or_default().insert(inputs.versions.of(*program));
             }
+        }
+        if self.spec.own_registry().is_some() {
+            let registry = Component::Registry;
+            components.entry(registry.version_key()).or_default().insert(inputs.versions.of(registry));
         }
         let names = inputs.requirements.images.values().flatten().map(|(_, name)| name);
         let images = names.filter_map(|name| inputs.images.upstream(name)).collect();

@@ -4,6 +4,7 @@ mod etcd;
 mod manifest;
 mod plan;
 mod probe;
+mod registry;
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
@@ -12,7 +13,11 @@ use kk_connector::{Connection, HostKeyPolicy, LocalConnection, SshConfig, SshCon
 use kk_engine::Owner;
 
 use crate::{
-    BuildError, Options, artifacts::Artifacts, capabilities::runtime, inputs::Leaving, kubeadm::Token,
+    BuildError, Options,
+    artifacts::Artifacts,
+    capabilities::{registry::trust_own_registry, runtime},
+    inputs::Leaving,
+    kubeadm::Token,
     owner::owner,
 };
 
@@ -47,7 +52,9 @@ impl Session {
     ///
     /// # Errors
     /// A mistake in the file, or a file of this machine that cannot be read.
-    pub fn open(spec: Spec, settings: Settings) -> Result<Self, BuildError> {
+    pub fn open(mut spec: Spec, settings: Settings) -> Result<Self, BuildError> {
+        let directory = settings.workdir.join(&spec.name);
+        trust_own_registry(&mut spec, &directory);
         runtime::check_files(&spec)?;
         let bundle = settings.options.bundle.clone();
         let artifacts = Artifacts::open(&spec, &settings.workdir, bundle)?;

@@ -112,13 +112,18 @@ impl Session {
     }
 
     pub(crate) fn delete_inputs<'a>(&'a self, probed: &'a Probed) -> Result<Inputs<'a>, BuildError> {
-        let pki = Pki::open(&self.directory().join("pki/etcd"), &[], &[], None, &BTreeSet::new())?;
-        let mut inputs = self.inputs(probed, pki, Scope::All, &delete_cluster::capabilities(&self.spec))?;
+        let mut inputs =
+            self.inputs(probed, self.no_pki()?, Scope::All, &delete_cluster::capabilities(&self.spec))?;
         inputs.scope = delete_cluster::scope(&inputs);
         Ok(inputs)
     }
 
-    fn inputs<'a>(
+    /// What this machine has of etcd's certificates, and nothing new.
+    pub(super) fn no_pki(&self) -> Result<Pki, BuildError> {
+        Pki::open(&self.directory().join("pki/etcd"), &[], &[], None, &BTreeSet::new())
+    }
+
+    pub(super) fn inputs<'a>(
         &'a self,
         probed: &'a Probed,
         pki: Pki,

@@ -63,6 +63,9 @@ pub(crate) fn manifest(doc: v1alpha2::Manifest, at: At<'_>, out: &mut Findings<'
     }
 }
 
+/// Where KubeKey's files name a version of the registry, it is this.
+const KUBEKEY_REGISTRY: &str = "2";
+
 fn components(
     doc: ManifestComponents,
     at: At<'_>,
@@ -75,6 +78,7 @@ fn components(
         ("etcd", doc.etcd),
         ("runc", doc.runc),
         ("crictl", doc.crictl),
+        ("docker-registry", doc.docker_registry),
     ];
     for (key, component) in given {
         let Some(ManifestComponent { version: one, versions }) = component else { continue };
@@ -86,6 +90,14 @@ fn components(
         let several = versions.into_iter().enumerate();
         let several = several.map(|(i, version)| (version, at.key("versions").item(i)));
         for (text, at) in one.into_iter().chain(several) {
+            if key == "docker-registry" && text == KUBEKEY_REGISTRY {
+                out.warning(
+                    at,
+                    "the registry that KubeKey calls 2 is a build of its own",
+                    "name a version such as 3.1.2",
+                );
+                continue;
+            }
             all.entry(key).or_default().extend(version(key, &text, at, out));
         }
     }
@@ -132,12 +144,8 @@ fn images(texts: &[String], at: At<'_>, out: &mut Findings<'_>) -> BTreeSet<Imag
 
 fn warn_of_parts_without_effect(spec: &v1alpha2::ManifestSpec, at: At<'_>, out: &mut Findings<'_>) {
     let of = &spec.components;
-    let components = [
-        ("docker-registry", &of.docker_registry),
-        ("harbor", &of.harbor),
-        ("docker-compose", &of.docker_compose),
-        ("calicoctl", &of.calicoctl),
-    ];
+    let components =
+        [("harbor", &of.harbor), ("docker-compose", &of.docker_compose), ("calicoctl", &of.calicoctl)];
     let hint = "the bundle is made as if the file did not have it";
     for (key, _) in components.into_iter().filter(|(_, component)| component.is_some()) {
         out.warning(

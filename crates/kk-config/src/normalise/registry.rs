@@ -29,6 +29,8 @@ pub(super) fn registry(doc: v1alpha2::Registry, at: At<'_>, out: &mut Findings<'
         at.key("containerdDataDir"),
         out,
     );
+    let data_dir = doc.registry_data_dir.unwrap_or_else(|| "/mnt/registry".to_owned());
+    syntax::check_data_folder(&data_dir, "the registry's directory", at.key("registryDataDir"), out);
     Registry {
         auths: auths(doc.auths, at.key("auths"), out),
         remote_mirrors: remote_mirrors(doc.remote_mirrors, at.key("remoteMirrors"), out),
@@ -37,6 +39,8 @@ pub(super) fn registry(doc: v1alpha2::Registry, at: At<'_>, out: &mut Findings<'
         registry_mirrors: doc.registry_mirrors,
         insecure_registries: doc.insecure_registries,
         containerd_data_dir: doc.containerd_data_dir,
+        harbor: doc.kind.is_some(),
+        data_dir,
     }
 }
 

@@ -43,6 +43,8 @@ components! {
     crictl = "crictl",
     /// Version of helm.
     helm = "helm",
+    /// Version of the registry server (distribution).
+    docker_registry = "docker-registry",
     /// Version of flannel's image.
     flannel = "flannel",
     /// Version of the image with flannel's CNI plugin.

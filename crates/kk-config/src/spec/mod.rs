@@ -27,7 +27,7 @@ pub use kubernetes::{EncryptionAlgorithm, Kubernetes, ProxyMode};
 pub use kubesphere::{InstallerImage, KubeSphere};
 pub use manifest::Manifest;
 pub use network::{FlannelBackend, Network, NetworkPlugin};
-pub use registry::{Credentials, Download, Registry, RegistryAuth};
+pub use registry::{Credentials, Download, OwnRegistry, Registry, RegistryAuth};
 pub use system::System;
 
 use std::collections::BTreeMap;
@@ -87,6 +87,12 @@ impl Spec {
     /// The control plane that runs `kubeadm init`: the first of its role group.
     pub fn first_control_plane(&self) -> &Host {
         self.control_planes().first().copied().expect("a spec without a control plane is refused")
+    }
+
+    /// The registry that kk runs for this cluster: on the first host of the group `registry`, unless a Harbor is asked for.
+    pub fn own_registry(&self) -> Option<OwnRegistry<'_>> {
+        let host = self.with_role(&Role::Registry).into_iter().next().filter(|_| !self.registry.harbor)?;
+        OwnRegistry::new(host, &self.registry)
     }
 
     /// The hosts that become Kubernetes nodes (control planes and workers), in the order of the file.

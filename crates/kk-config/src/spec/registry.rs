@@ -1,9 +1,11 @@
 //! Where images and programs come from.
 
+use super::Host;
 use crate::{ImageName, Secret};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 /// Where images come from and how registries are reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +24,75 @@ pub struct Registry {
     pub auths: BTreeMap<String, RegistryAuth>,
     /// containerd's root directory on the hosts; absolute.
     pub containerd_data_dir: String,
+    /// The file asks for a Harbor on the hosts of the group `registry`, and not for a plain registry.
+    pub harbor: bool,
+    /// Where the plain registry keeps its images; absolute.
+    pub data_dir: String,
+}
+
+/// The registry that `kk init registry` sets up on a host of the cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnRegistry<'a> {
+    /// Where it runs.
+    pub host: &'a Host,
+    /// Its name or address in names of images, without the port.
+    pub name: &'a str,
+    /// Its port.
+    pub port: u16,
+    /// `host[:port]`, as names of images begin.
+    pub address: String,
+}
+
+/// The name of a registry of a file that names none; KubeKey's.
+const DEFAULT_NAME: &str = "dockerhub.kubekey.local";
+
+impl<'a> OwnRegistry<'a> {
+    /// The registry of this host by the name of the private registry. `None`: that is an address of another host.
+    pub(crate) fn new(host: &'a Host, registry: &'a Registry) -> Option<Self> {
+        let whole = registry.private_registry.as_deref().unwrap_or(DEFAULT_NAME);
+        let address = whole.split_once('/').map_or(whole, |(address, _)| address);
+        let is_port = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let (name, port) = match address.rsplit_once(':') {
+            Some((name, port)) if is_port(port) => (name, port.parse().ok()?),
+            _ => (
+                address,
+                if registry.auths.get(address).is_some_and(|auth| auth.plain_http) { 80 } else { 443 },
+            ),
+        };
+        let own = Self { host, name, port, address: address.to_owned() };
+        let is_elsewhere = |ip: IpAddr| !own.addresses().contains(&ip);
+        let ip = name.trim_matches(['[', ']']).parse::<IpAddr>();
+        if ip.is_ok_and(is_elsewhere) { None } else { Some(own) }
+    }
+
+    /// The addresses at which its host can be reached.
+    pub fn addresses(&self) -> Vec<IpAddr> {
+        let mut all = vec![IpAddr::from(self.host.internal_address)];
+        all.extend(self.host.internal_address_v6.map(IpAddr::from));
+        all.extend(self.host.address.parse::<IpAddr>().ok());
+        all.dedup();
+        all
+    }
+
+    /// Whether it has a name that its clients have to learn.
+    pub fn has_name(&self) -> bool {
+        self.name.trim_matches(['[', ']']).parse::<IpAddr>().is_err()
+    }
+
+    /// Access to all registries, to this one also by [`OwnRegistry::reached_at`].
+    pub fn auths(&self, registry: &Registry) -> BTreeMap<String, RegistryAuth> {
+        let mut auths = registry.auths.clone();
+        auths.insert(self.reached_at(), auths.get(&self.address).cloned().unwrap_or_default());
+        auths
+    }
+
+    /// `host:port` at which this machine reaches it, whatever names it knows.
+    pub fn reached_at(&self) -> String {
+        match self.host.address.parse::<IpAddr>() {
+            Ok(IpAddr::V6(address)) => format!("[{address}]:{}", self.port),
+            _ => format!("{}:{}", self.host.address, self.port),
+        }
+    }
 }
 
 impl Registry {
@@ -74,4 +145,50 @@ pub struct Download {
     pub ca_file: Option<String>,
     /// A catalogue file of your own, which wins over the built-in one.
     pub catalogue: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Overrides, Spec, load};
+
+    fn spec(registry: &str) -> Spec {
+        let text = format!(
+            "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {{name: t}}\nspec:\n  hosts:\n  \
+             - {{name: a, address: 192.0.2.1, internalAddress: 10.0.0.1}}\n  - {{name: b, address: 192.0.2.2}}\n  \
+             roleGroups: {{etcd: [a], control-plane: [a], worker: [a], registry: [a]}}\n  registry: {registry}\n"
+        );
+        load("t.yaml", &text, &Overrides::default()).unwrap().spec
+    }
+
+    #[test]
+    fn the_registry_of_the_cluster_is_known_by_the_name_in_front_of_images() {
+        for (registry, name, port, address) in [
+            ("{}", "dockerhub.kubekey.local", 443, "dockerhub.kubekey.local"),
+            ("{privateRegistry: hub.local/team}", "hub.local", 443, "hub.local"),
+            ("{privateRegistry: 'hub.local:5000/team'}", "hub.local", 5000, "hub.local:5000"),
+            ("{privateRegistry: '10.0.0.1:5000'}", "10.0.0.1", 5000, "10.0.0.1:5000"),
+            ("{privateRegistry: 192.0.2.1}", "192.0.2.1", 443, "192.0.2.1"),
+            (
+                "{privateRegistry: hub.local, auths: {hub.local: {plainHTTP: true}}}",
+                "hub.local",
+                80,
+                "hub.local",
+            ),
+        ] {
+            let spec = spec(registry);
+            let own = spec.own_registry().unwrap();
+            assert_eq!((own.name, own.port, own.address.as_str()), (name, port, address), "{registry}");
+            assert_eq!(own.has_name(), !name.starts_with('1'), "{registry}");
+            assert_eq!(own.reached_at(), format!("192.0.2.1:{port}"));
+        }
+    }
+
+    #[test]
+    fn an_address_of_another_host_and_a_harbor_are_not_set_up() {
+        for registry in
+            ["{privateRegistry: 192.0.2.2}", "{privateRegistry: '[fd00::1]:5000'}", "{type: harbor}"]
+        {
+            assert_eq!(spec(registry).own_registry(), None, "{registry}");
+        }
+    }
 }

@@ -108,7 +108,7 @@ pub struct ManifestComponents {
     pub runc: Option<ManifestComponent>,
     /// crictl.
     pub crictl: Option<ManifestComponent>,
-    /// The registry server of KubeKey.
+    /// The registry server (distribution), for `kk init registry`.
     #[serde(rename = "docker-registry")]
     pub docker_registry: Option<ManifestComponent>,
     /// Harbor.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Registry {
-    /// The registry made on the hosts of the `registry` group; a plain one when absent.
+    /// The registry made on the host of the `registry` group; a plain one when absent, and kk makes no other.
     #[serde(rename = "type")]
     pub kind: Option<RegistryType>,
     /// Mirrors of docker.io, tried in this order.
@@ -25,7 +25,7 @@ pub struct Registry {
     pub containerd_data_dir: String,
     /// docker's root directory on the hosts; `/var/lib/docker` when absent.
     pub docker_data_dir: Option<String>,
-    /// Directory of the registry's data; `/mnt/registry` when absent.
+    /// Directory in which the registry of the group `registry` keeps its images; `/mnt/registry` when absent.
     pub registry_data_dir: Option<String>,
     /// Address of docker's bridge.
     #[serde(rename = "bridgeIP")]

@@ -123,6 +123,24 @@ fn a_directory_with_something_in_it_and_unknown_lines_stay() {
 }
 
 #[test]
+fn what_is_named_is_taken_back_and_the_rest_stays_with_its_cluster() {
+    let host = Host::new();
+    host.ok("kk_belong prod ab12; echo x >s; for f in /etc/one /etc/two; do kk_put s /opt$f 644 $ME; done; kk_dir /etc/one-more 755 $ME");
+    host.ok("kk_disown_only '^[^\t]*\t/opt/etc/one(\t|$)|^[^\t]*\t/etc/one'");
+    assert!(!host.path("opt/etc/one").exists() && !host.path("etc/one-more").exists());
+    assert!(host.path("opt/etc/two").exists());
+    let owned = host.owned();
+    assert!(
+        owned[0].starts_with("cluster prod") && owned.contains(&"made /opt/etc/two".to_owned()),
+        "{owned:?}"
+    );
+    assert!(!owned.contains(&"made /opt/etc/one".to_owned()), "{owned:?}");
+    host.ok("kk_disown_only 'etc|opt'; kk_disown_only 'nothing'");
+    assert!(!host.path("opt/etc").exists());
+    assert_eq!(host.owned().len(), 1, "the head line stays");
+}
+
+#[test]
 fn what_could_not_be_taken_back_is_kept_for_the_next_time() {
     let host = Host::new();
     host.write("etc/saved", "theirs");

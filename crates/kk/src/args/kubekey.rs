@@ -7,9 +7,9 @@ use crate::error::Error;
 /// Commands, each by the word that is unknown here, with the full name and what to do instead.
 const COMMANDS: [(&str, &str, &str); 4] = [
     (
-        "init",
-        "kk init",
-        "install packages and a registry by hand; `kk artifact images push` fills the registry",
+        "os",
+        "kk init os",
+        "install the packages of the hosts by other means; `kk create cluster` does the rest",
     ),
     ("alpha", "kk alpha", "`kk create cluster` does only what is missing, so it needs no phases"),
     ("cri", "kk cri migrate", "new clusters run containerd"),
@@ -17,7 +17,7 @@ const COMMANDS: [(&str, &str, &str); 4] = [
 ];
 
 /// Options, each with the command that had it and what to do instead.
-const OPTIONS: [(&str, &str, &str); 9] = [
+const OPTIONS: [(&str, &str, &str); 10] = [
     ("--with-local-storage", "create", "leave it out, and install a storage class when the cluster is there"),
     (
         "--with-security-enhancement",
@@ -26,6 +26,7 @@ const OPTIONS: [(&str, &str, &str); 9] = [
     ),
     ("--with-packages", "create", "leave it out, and install the packages of the hosts by other means"),
     ("--download-cmd", "create", "leave it out; spec.download.mirror names a mirror"),
+    ("--download-cmd", "init", "leave it out; spec.download.mirror names a mirror"),
     ("--skip-push-images", "create", "leave it out: only `kk artifact images push` pushes images"),
     ("--skip-install-addons", "create", "leave it out: no addons are installed"),
     ("--from-cluster", "create", "write the file by hand; `kk create config` gives one to start from"),

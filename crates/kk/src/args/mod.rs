@@ -11,6 +11,7 @@ mod etcd;
 pub mod kubekey;
 mod look;
 mod nodes;
+mod registry;
 mod upgrade;
 mod version;
 
@@ -30,6 +31,7 @@ pub use create_manifest::{ArchName, CreateManifest};
 pub use etcd::{EtcdDefrag, EtcdRestore, EtcdSnapshot, EtcdStatus};
 pub use look::{CheckExpiration, LookOptions, Status};
 pub use nodes::{AddNodes, DeleteNode};
+pub use registry::{DeleteRegistry, InitRegistry};
 pub use upgrade::Upgrade;
 pub use version::{Version, VersionFormat};
 
@@ -52,12 +54,15 @@ pub enum Command {
     /// Create a cluster, or a file that describes one
     #[command(subcommand, disable_help_subcommand = true)]
     Create(Create),
+    /// Set up what a cluster needs and is no part of
+    #[command(subcommand, disable_help_subcommand = true)]
+    Init(Init),
     /// Add nodes to a cluster
     #[command(subcommand, disable_help_subcommand = true)]
     Add(Add),
     /// Give a cluster another version of Kubernetes
     Upgrade(Upgrade),
-    /// Remove a cluster, or nodes of it
+    /// Remove a cluster, nodes of it, or its registry
     #[command(subcommand, disable_help_subcommand = true)]
     Delete(Delete),
     /// Show what a cluster looks like, and change nothing
@@ -106,6 +111,15 @@ pub enum Delete {
     /// Remove nodes from a cluster that goes on without them
     #[command(alias = "nodes")]
     Node(DeleteNode),
+    /// Remove the registry that kk has set up; its images stay unless they are to go
+    Registry(DeleteRegistry),
+}
+
+/// `kk init …`
+#[derive(Debug, Subcommand)]
+pub enum Init {
+    /// Set up a registry of images on the host of the role group registry
+    Registry(InitRegistry),
 }
 
 /// `kk certs …`

@@ -28,7 +28,7 @@ pub(super) async fn run(args: &AddNodes, printer: &Printer) -> Result<ExitStatus
         ..settings(&args.run)
     };
     let (session, mut run) = Run::start("add nodes", input, settings, &args.run, printer)?;
-    let result = add(&session, &mut run).await;
+    let result = Box::pin(add(&session, &mut run)).await;
     run.finish(result).await
 }
 

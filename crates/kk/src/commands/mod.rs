@@ -11,9 +11,11 @@ mod create_config;
 mod create_manifest;
 mod delete_cluster;
 mod delete_node;
+mod delete_registry;
 mod etcd_defrag;
 mod etcd_restore;
 mod etcd_snapshot;
+mod init_registry;
 mod load;
 mod look;
 mod new_file;
@@ -23,7 +25,7 @@ mod run;
 mod upgrade;
 mod version;
 
-use crate::args::{Add, Certs, Cli, Command, Config, Create, Delete, Etcd, OutputOptions};
+use crate::args::{Add, Certs, Cli, Command, Config, Create, Delete, Etcd, Init, OutputOptions};
 use crate::error::Error;
 use crate::exit::ExitStatus;
 use crate::printer::Printer;
@@ -41,6 +43,8 @@ pub async fn run(cli: Cli) -> ExitStatus {
 fn printer(command: &Command) -> Printer {
     match command {
         Command::Create(Create::Cluster(args)) => Printer::new(args.run.output),
+        Command::Init(Init::Registry(args)) => Printer::new(args.run.output),
+        Command::Delete(Delete::Registry(args)) => Printer::new(args.run.output),
         Command::Add(Add::Nodes(args)) => Printer::new(args.run.output),
         Command::Delete(Delete::Node(args)) => Printer::new(args.run.output),
         Command::Delete(Delete::Cluster(args)) => Printer::new(args.run.output),
@@ -60,6 +64,8 @@ fn printer(command: &Command) -> Printer {
 async fn dispatch(command: Command, printer: &Printer) -> Result<ExitStatus, Error> {
     match command {
         Command::Create(Create::Cluster(args)) => return create_cluster::run(&args, printer).await,
+        Command::Init(Init::Registry(args)) => return init_registry::run(&args, printer).await,
+        Command::Delete(Delete::Registry(args)) => return delete_registry::run(&args, printer).await,
         Command::Add(Add::Nodes(args)) => return add_nodes::run(&args, printer).await,
         Command::Delete(Delete::Cluster(args)) => return delete_cluster::run(&args, printer).await,
         Command::Delete(Delete::Node(args)) => return delete_node::run(&args, printer).await,

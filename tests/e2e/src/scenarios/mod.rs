@@ -24,6 +24,7 @@ mod ha;
 mod host_down;
 mod identity;
 mod init_fails;
+mod init_registry;
 mod kill;
 mod kill_anywhere;
 mod kubesphere;
@@ -250,6 +251,13 @@ pub(crate) const ALL: &[Scenario] = &[
         limit: Duration::from_mins(15),
         in_ci: false,
         run: registry::run,
+    },
+    Scenario {
+        name: "init-registry",
+        about: "a registry on a node serves a cluster that pulls from nowhere else, outlives it, and goes without a trace",
+        limit: Duration::from_mins(15),
+        in_ci: false,
+        run: init_registry::run,
     },
     Scenario {
         name: "host-down",

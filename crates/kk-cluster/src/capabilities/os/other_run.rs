@@ -41,7 +41,7 @@ pub(crate) fn asks(probe: &mut ProbeSpec) {
     probe.ask(&LOCK);
 }
 
-pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
+pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
     for (host, facts) in inputs.hosts() {
         let answer = facts.answer(&LOCK);
         found.unanswered(host, &answer, "whether another kk works on it");

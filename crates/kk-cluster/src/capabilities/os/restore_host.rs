@@ -4,10 +4,16 @@ use kk_engine::{HostWork, Kind, Task, actions::Command};
 
 use crate::{inputs::Inputs, requirements::Recorded, shell::script, slots};
 
-/// The last task on each host. What belongs to the runtime stays unless it is to be removed, too.
+/// The last task on each host. What belongs to the runtime stays unless it is to be removed, too; what is not the
+/// cluster's stays in any case.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let stays = if inputs.options.remove_runtime { &[][..] } else { &inputs.requirements.stays };
-    let keep = stays.iter().map(Recorded::expression).collect::<Vec<_>>().join("|");
+    let keep = stays
+        .iter()
+        .chain(&inputs.requirements.others)
+        .map(Recorded::expression)
+        .collect::<Vec<_>>()
+        .join("|");
     let mut task = Task::new("restore_host", "Restore the host");
     for (host, facts) in inputs.hosts() {
         let enforced = facts.owned.has(Kind::Saved, "/etc/selinux/config");

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kk_config::OwnRegistry;
 use kk_engine::{Action, Facts, HostWork, ProbeSpec, Question, Task, actions::Block, question};
 
 use crate::inputs::Inputs;
@@ -70,6 +71,8 @@ fn block(inputs: &Inputs) -> String {
             lines.push(format!("{address}  {}.{} {}", host.name, spec.kubernetes.cluster_name, host.name));
         }
     }
+    let registry = spec.own_registry().filter(OwnRegistry::has_name);
+    lines.extend(registry.map(|own| format!("{}  {}", own.host.internal_address, own.name)));
     lines.extend(spec.dns.node_etc_hosts.iter().cloned());
     let endpoint = &spec.control_plane_endpoint;
     if let (false, Some(address)) = (endpoint.external_dns, inputs.endpoint_address()) {

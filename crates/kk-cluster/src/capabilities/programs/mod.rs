@@ -12,7 +12,7 @@ use kk_config::Host;
 use kk_engine::{Action as _, ProbeSpec, Task};
 
 use crate::{BuildError, capability::Capability, inputs::Inputs};
-use upload_programs::UploadPrograms;
+pub(crate) use upload_programs::UploadPrograms;
 
 /// The programs that the other capabilities need.
 pub(crate) struct Programs;

@@ -21,7 +21,9 @@ use super::{catalogue, failed};
 pub(super) async fn run(args: &ArtifactImagesPush, printer: &Printer) -> Result<ExitStatus, Error> {
     let loaded = load::file(&args.filename, None)?;
     loaded.warnings.iter().for_each(|warning| printer.warning(error::warning(warning)));
-    let spec = loaded.spec;
+    let mut spec = loaded.spec;
+    let directory = args.workdir.join(&spec.name);
+    kk_cluster::trust_own_registry(&mut spec, &directory);
     let registry = spec.registry.private_registry.clone().ok_or_else(|| {
         let hint = "name the registry there as host[:port][/path]".to_owned();
         Error::config("spec.registry.privateRegistry is not set", Some(hint))
@@ -46,14 +48,25 @@ async fn push(args: &ArtifactImagesPush, spec: &Spec, run: &LocalRun<'_>) -> Res
         }
     };
     run.end_unchanged(step);
+    let settings = reached_from_here(spec);
     let images: Vec<PushImage> =
-        images.into_iter().filter_map(|image| with_target(image, &spec.registry)).collect();
+        images.into_iter().filter_map(|image| with_target(image, &settings)).collect();
     let shown = Shown::new(run);
     let news = |news| shown.show(news);
-    let pushed = kk_artifact::push(&layout, &images, &spec.registry, &news).await;
+    let pushed = kk_artifact::push(&layout, &images, &settings, &news).await;
     let pushed = pushed.map_err(|errors| failed(&errors))?;
     shown.end(&pushed);
     Ok(pushed)
+}
+
+/// A registry of kk's own is reached by the address of its host: this machine need not know its name.
+fn reached_from_here(spec: &Spec) -> Registry {
+    let mut settings = spec.registry.clone();
+    let Some(own) = spec.own_registry() else { return settings };
+    let path = settings.private_registry.as_deref().and_then(|name| name.strip_prefix(&own.address));
+    settings.private_registry = path.map(|path| own.reached_at() + path);
+    settings.auths = own.auths(&spec.registry);
+    settings
 }
 
 /// The images of a bundle, in the directory for downloads.

@@ -1,0 +1,103 @@
+//! Configure the registry: its user, certificate, passwords, settings and unit.
+
+use std::sync::Arc;
+
+use kk_config::{Credentials, OwnRegistry};
+use kk_engine::{
+    Action, HostWork, Task,
+    actions::{Directory, File, User},
+};
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+
+use super::{SETTINGS, UNIT_FILE, USER};
+use crate::{BuildError, inputs::Inputs, pki::Pki, slots};
+
+/// Work of bcrypt, as `htpasswd -B` has it: the registry verifies a password at each request.
+const COST: u32 = 5;
+
+pub(super) fn task(inputs: &Inputs, own: &OwnRegistry<'_>, pki: &Arc<Pki>) -> Result<Task, BuildError> {
+    let owner = format!("{USER}:{USER}");
+    let mut actions: Vec<Box<dyn Action>> = vec![
+        Box::new(User::new(USER)),
+        Box::new(Directory::new(&inputs.spec.registry.data_dir).mode(0o750).owner(&owner)),
+    ];
+    actions.extend(files(inputs, own, pki)?);
+    let work = HostWork::new(actions).needs(slots::registry_certificates_slot());
+    Ok(Task::new("configure_registry", "Configure the registry").on(&own.host.name, work))
+}
+
+/// The files that it reads at its start.
+pub(super) fn files(
+    inputs: &Inputs,
+    own: &OwnRegistry<'_>,
+    pki: &Pki,
+) -> Result<Vec<Box<dyn Action>>, BuildError> {
+    let owner = format!("{USER}:{USER}");
+    let place = |name: &str| format!("{SETTINGS}/{name}");
+    let auth = inputs.spec.registry.auths.get(&own.address);
+    let credentials = auth.and_then(|auth| auth.credentials.as_ref());
+    let plain = auth.is_some_and(|auth| auth.plain_http);
+    let values = json!({
+        "data_dir": json!(inputs.spec.registry.data_dir).to_string(),
+        "port": own.port,
+        "tls": !plain,
+        "auth": credentials.is_some(),
+    });
+    let settings = inputs.templates.render("registry/config.yml", &values)?;
+    let unit = inputs.templates.render(
+        "registry/registry.service",
+        &json!({"data_dir": inputs.spec.registry.data_dir, "low_port": own.port < 1024}),
+    )?;
+    let mut files: Vec<Box<dyn Action>> = vec![
+        Box::new(Directory::new(SETTINGS)),
+        Box::new(File::text(place("cluster"), format!("{}\n", inputs.spec.name))),
+        Box::new(File::text(place("ca.crt"), pki.ca_cert())),
+        Box::new(File::text(place("config.yml"), settings)),
+        Box::new(File::text(UNIT_FILE, unit)),
+    ];
+    if !plain {
+        let server = pki.server();
+        files.push(Box::new(File::text(place("tls.crt"), server.cert.clone())));
+        files.push(Box::new(File::text(place("tls.key"), server.key.expose()).mode(0o600).owner(&owner)));
+    }
+    if let Some(pair) = credentials {
+        let line = passwords(pair, pki.ca_key().expose());
+        files.push(Box::new(File::text(place("htpasswd"), line).mode(0o600).owner(&owner)));
+    }
+    Ok(files)
+}
+
+/// A line of Apache's `htpasswd`. The salt is made of what nobody else has, so that the same password gives the same file.
+fn passwords(pair: &Credentials, secret: &str) -> String {
+    let mut sum = Sha256::new();
+    for part in [secret, &pair.username, pair.password.expose()] {
+        sum.update((part.len() as u64).to_be_bytes());
+        sum.update(part);
+    }
+    let salt = sum.finalize()[..16].try_into().expect("a SHA-256 has 32 bytes");
+    let hash =
+        bcrypt::hash_with_salt(pair.password.expose(), COST, salt).expect("the cost is one of bcrypt's");
+    format!("{}:{hash}\n", pair.username)
+}
+
+#[cfg(test)]
+mod tests {
+    use kk_config::Secret;
+
+    use super::*;
+
+    #[test]
+    fn a_password_is_hashed_to_the_same_line_each_time_and_can_be_verified() {
+        let pair = |password: &str| Credentials {
+            username: "team".into(),
+            password: Secret::new(password.to_owned()),
+        };
+        let line = passwords(&pair("s3cret"), "key");
+        assert_eq!(line, passwords(&pair("s3cret"), "key"));
+        let (user, hash) = line.trim_end().split_once(':').unwrap();
+        assert_eq!(user, "team");
+        assert!(bcrypt::verify("s3cret", hash).unwrap() && !bcrypt::verify("other", hash).unwrap());
+        assert_ne!(line, passwords(&pair("s3cret"), "another key"));
+    }
+}

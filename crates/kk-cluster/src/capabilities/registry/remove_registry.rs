@@ -1,0 +1,34 @@
+//! Remove the registry.
+
+use kk_config::OwnRegistry;
+use kk_engine::{CONTROL, HostWork, Task, actions::Command};
+
+use super::{UNIT_FILE, certificates, recorded};
+use crate::{actions::RemoveLocal, inputs::Inputs, requirements::Recorded, shell::script, slots};
+
+/// Only what kk has made. Its images stay unless they are to go, and with them their directory. Its CA goes from this machine
+/// when the host is done: clients trust no other registry by it.
+pub(crate) fn tasks(inputs: &Inputs, own: &OwnRegistry<'_>, with_data: bool) -> Vec<Task> {
+    let mut remove = Task::new("remove_registry", "Remove the registry");
+    let mut forget = Task::new("forget_registry", "Remove certificates of the registry from this machine");
+    let Some(facts) = inputs.facts(own.host) else { return vec![remove, forget] };
+    let mut work = HostWork::new(vec![Box::new(RemoveLocal(vec![certificates(&inputs.directory)]))]);
+    if facts.owns(UNIT_FILE) {
+        let data = &inputs.spec.registry.data_dir;
+        let lines = recorded(inputs.spec).into_iter();
+        let lines = lines.filter(|line| with_data || *line != Recorded::Exact(data.clone()));
+        let only = lines.map(|line| line.expression()).collect::<Vec<_>>().join("|");
+        let what = if with_data {
+            format!("stop the registry and remove {data}")
+        } else {
+            "stop the registry".to_owned()
+        };
+        let variables = [("only", only.as_str()), ("data", if with_data { data } else { "" })];
+        let action = Command::new(what, script(&variables, include_str!("remove_registry.sh")));
+        let removed = HostWork::new(vec![Box::new(action)]).provides(slots::registry_removed_slot());
+        remove = remove.on(&own.host.name, removed);
+        work = work.needs(slots::registry_removed_slot());
+    }
+    forget = forget.on(CONTROL, work);
+    vec![remove, forget]
+}

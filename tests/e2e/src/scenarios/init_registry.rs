@@ -1,0 +1,121 @@
+//! `kk init registry`: a registry on a host that is a node, too, from a bundle. The cluster pulls from it and nowhere else, a
+//! delete of the cluster leaves it, and a delete of the registry leaves the host as it was.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use rustix::process::Signal;
+use serde_json::json;
+
+use super::offline::{job, kk, text};
+use crate::checks;
+use crate::context::Context;
+use crate::host_state;
+use crate::kk::KkRun;
+use crate::site::Site;
+
+/// KubeKey's name for it; nobody but kk can resolve it. Its port is 443.
+const NAME: &str = "dockerhub.kubekey.local";
+const PASSWORD: &str = "lab-registry-1";
+const OTHER_PASSWORD: &str = "lab-registry-2";
+
+pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
+    let lab = Site::booted(ctx, &ctx.dir.join("site"), 2, None, &["--with", "registry"])?;
+    let host = lab.hosts[1].clone();
+    let before = host_state::of_all(ctx, &lab.hosts)?;
+    let with = |name: &str, password: &str| {
+        lab.variant(name, |cluster| {
+            let spec = &mut cluster["spec"];
+            spec["roleGroups"]["registry"] = json!([host]);
+            let auths = json!({NAME: {"username": "lab", "password": password}});
+            spec["registry"] = json!({"privateRegistry": format!("{NAME}/lab"), "auths": auths});
+        })
+    };
+    let (site, changed) = (with("registry", PASSWORD)?, with("changed", OTHER_PASSWORD)?);
+    // The lab's own registry serves what is exported; a manifest of the file itself would ask the one that is to come.
+    let (manifest, bundle) = (text(&lab.dir.join("manifest.yaml")), text(&lab.dir.join("bundle.tar.zst")));
+    let source =
+        lab.variant("source", |cluster| cluster["spec"]["roleGroups"]["registry"] = json!([host]))?;
+    kk(ctx, &lab, &["create", "manifest", "-f", &text(&source.file), "-o", &manifest])?.ok()?;
+    kk(ctx, &lab, &["artifact", "export", "-m", &manifest, "-o", &bundle, "--workdir", "stock"])?.ok()?;
+
+    let push = |site: &Site| -> Result<KkRun> {
+        let words =
+            ["artifact", "images", "push", "-f", &text(&site.file), "-a", &bundle, "--format", "json"];
+        KkRun::of(ctx.start("push", job(ctx, site, &words))?).context("cannot push")
+    };
+    push(&site)?.expect_code(1)?;
+    ctx.kk_nodes(&lab, &["init", "registry"])?.expect_code(3)?.expect_said(&["spec.roleGroups.registry"])?;
+    // Killed when the program is there and the unit is not: the next run goes on.
+    let words = ["init", "registry", "-a", &bundle, "-y", "--output", "json"];
+    let mut killed = ctx.start("kk-killed", ctx.kk_job(&site, &words))?;
+    ctx.await_task(&mut killed, "registry/configure_registry")?;
+    killed.signal(Signal::KILL)?;
+    ensure!(killed.wait()?.code.is_none(), "kk had ended before it could be killed");
+    let init = |site: &Site| ctx.kk_nodes(site, &["init", "registry", "-a", &bundle]);
+    init(&site)?.expect_code(0)?;
+    ensure!(init(&site)?.expect_code(0)?.events.changes().is_empty(), "the second init changed something");
+    least_rights(ctx, &host)?;
+
+    push(&changed)?.expect_code(1)?.expect_said(&["it refuses the user name or the password (401)"])?;
+    push(&site)?.expect_code(0)?;
+    ensure!(push(&site)?.expect_code(0)?.events.changes().is_empty(), "the second push sent something");
+    ctx.kk_ok(&site, "create", &[])?;
+    checks::cluster_is_complete(ctx, &site)?;
+    let images = ctx.kubectl(&site, "get pods -A -o jsonpath='{.items[*].spec.containers[*].image}'")?;
+    let elsewhere: Vec<&str> =
+        images.split_whitespace().filter(|image| !image.starts_with(&format!("{NAME}/lab/"))).collect();
+    ensure!(elsewhere.is_empty(), "not from the registry: {elsewhere:?}");
+    ensure!(
+        ctx.kk(&site, "create", &[])?.expect_code(0)?.events.changes().is_empty(),
+        "the second create changed something"
+    );
+
+    // Another password reaches the registry, and then the nodes.
+    init(&changed)?.expect_code(0)?;
+    push(&site)?.expect_code(1)?;
+    ctx.kk(&changed, "create", &[])?.expect_code(0)?;
+    let image = images.split_whitespace().next().context("no pod has an image")?;
+    ctx.host(&lab.hosts[0], &format!("crictl pull {image}"))?;
+
+    // The cluster goes, the registry stays; one of another cluster is not touched.
+    ctx.kk_ok(&changed, "delete", &["--all"])?;
+    let pushed = push(&changed)?;
+    pushed.expect_code(0)?;
+    ensure!(pushed.events.changes().is_empty(), "images were lost with the cluster");
+    let other = changed.variant("other", |cluster| cluster["metadata"]["name"] = json!("other"))?;
+    let refused = ctx.kk_nodes(&other, &["delete", "registry", "--with-data"])?;
+    refused.expect_code(5)?.expect_said(&["its registry is that of the cluster lab"])?;
+    ensure!(refused.events.changes().is_empty(), "another cluster's registry was touched");
+    ctx.kk_nodes(&changed, &["delete", "registry"])?.expect_code(0)?;
+    ctx.host(
+        &host,
+        "test -d /mnt/registry/docker && ! test -e /usr/local/bin/registry && ! id registry 2>/dev/null",
+    )?;
+    init(&changed)?.expect_code(0)?;
+    ensure!(
+        push(&changed)?.expect_code(0)?.events.changes().is_empty(),
+        "images were lost with the registry"
+    );
+    ctx.kk_nodes(&changed, &["delete", "registry", "--with-data"])?.expect_code(0)?;
+    for host in &lab.hosts {
+        ctx.host(host, "rm -rf /var/backups/kube_etcd")?;
+    }
+    host_state::expect_restored(ctx, &before)?;
+    let again = ctx.kk_nodes(&changed, &["delete", "registry", "--with-data"])?;
+    ensure!(again.expect_code(0)?.events.changes().is_empty(), "the second delete changed something");
+    Ok(())
+}
+
+/// It runs as nobody else, its key is its own, and who has no password gets nothing.
+fn least_rights(ctx: &Context<'_>, host: &str) -> Result<()> {
+    ctx.until("the registry runs", Duration::from_secs(20), || {
+        Ok(ctx.host(host, "ps -o user= -C registry").ok().filter(|user| user.trim() == "registry"))
+    })?;
+    let modes = ctx.host(host, "stat -c '%a %U' /etc/registry/tls.key /etc/registry/htpasswd")?;
+    ensure!(modes.lines().all(|line| line == "600 registry"), "keys and passwords: {modes}");
+    let status = "curl -ks -o /dev/null -w '%{http_code}' https://127.0.0.1/v2/_catalog";
+    let answer = ctx.host(host, status)?;
+    ensure!(answer.trim() == "401", "without a password it answers {answer}");
+    Ok(())
+}
