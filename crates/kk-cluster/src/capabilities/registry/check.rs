@@ -3,7 +3,7 @@
 use kk_config::OwnRegistry;
 use kk_engine::{Facts, ProbeSpec, Question, question};
 
-use super::{SETTINGS, UNIT, UNIT_FILE};
+use super::{SETTINGS, UNIT, UNIT_FILE, trust};
 use crate::{capabilities::os::other_run, findings::Findings, inputs::Inputs, pki::Pki};
 
 /// bcrypt reads no more of a password.
@@ -40,6 +40,17 @@ pub(crate) fn findings(inputs: &Inputs, own: &OwnRegistry<'_>, pki: &Pki, found:
         );
     }
     let auth = inputs.spec.registry.auths.get(&own.address);
+    let trust = trust::directory(pki.directory()).display().to_string();
+    if auth.is_some_and(|auth| auth.certs_path.as_ref().is_some_and(|path| *path != trust)) {
+        found.error(
+            own.host,
+            format!(
+                "spec.registry.auths.\"{}\".certsPath names another CA than the registry will have",
+                own.address
+            ),
+            format!("leave certsPath away: kk makes a CA, and uses {trust}"),
+        );
+    }
     match auth.and_then(|auth| auth.credentials.as_ref()) {
         None => found.warning(
             own.host,
@@ -172,7 +183,10 @@ mod tests {
         let port = |facts: &mut Facts| {
             facts.ports.insert(443, "nginx".into());
         };
-        let cases: [Case<'_>; 8] = [
+        let certs =
+            "{privateRegistry: hub.local, auths: {hub.local: {username: u, password: p, certsPath: /usr}}}";
+        let cases: [Case<'_>; 9] = [
+            (certs, &plain, Severity::Error, "names another CA"),
             (&long, &plain, Severity::Error, "longer than 72 bytes"),
             (colon, &plain, Severity::Error, "has a colon"),
             ("{privateRegistry: hub.local}", &plain, Severity::Warning, "write into it"),
