@@ -6,6 +6,7 @@
 mod blobs;
 pub(crate) mod document;
 mod fetch;
+mod harbor;
 mod layout;
 mod login;
 mod push;

@@ -18,6 +18,7 @@ use tokio_util::io::ReaderStream;
 
 use super::Registries;
 use super::document::Blob;
+use super::harbor;
 use super::layout::{Document, Layout, LayoutImage, Tree};
 use super::registries::{Access, Refusal, RefusalKind, Source, retry};
 use crate::Error;
@@ -85,6 +86,11 @@ pub async fn push(
 ) -> Result<Pushed, Vec<Error>> {
     refuse_collisions(images)?;
     let registries = Registries::for_push(registry.clone());
+    if registries.is_harbor() {
+        for project in harbor::make_projects(&registries, images).await? {
+            news(PushNews::Note { message: format!("made project {project}") });
+        }
+    }
     let push =
         Push { layout, news, done: AtomicU64::new(0), sent: AtomicU64::new(0), mounted: AtomicUsize::new(0) };
     let Some((first, others)) = images.split_first() else { return Ok(Pushed::default()) };

@@ -5,12 +5,13 @@ use std::path::Path;
 use std::sync::{Mutex, Once, PoisonError};
 use std::time::Duration;
 
-use kk_config::{ImageName, Registry};
+use kk_config::{ImageName, Registry, Secret};
 use oci_client::client::{Certificate, CertificateEncoding, ClientConfig, ClientProtocol};
 use oci_client::errors::{OciDistributionError, OciEnvelope, OciErrorCode};
 use oci_client::secrets::RegistryAuth;
 use oci_client::{Client, Reference, RegistryOperation};
 
+use super::harbor;
 use super::login::{self, Logins};
 use crate::{Error, client};
 
@@ -32,6 +33,14 @@ pub(super) struct Source {
     pub(super) reference: Reference,
     /// Name and port, for messages.
     pub(super) host: String,
+}
+
+/// How the pages beside a registry are asked.
+pub(super) struct Web {
+    pub(super) client: reqwest::Client,
+    /// Scheme, name and port.
+    pub(super) base: String,
+    pub(super) login: Option<(String, Secret)>,
 }
 
 /// What a failed request means.
@@ -99,11 +108,38 @@ impl Registries {
         Ok(sources)
     }
 
-    fn source(&self, host: &str, http: bool, reference: Reference) -> Result<Source, Error> {
+    /// Whether the file says that its registry is a Harbor.
+    pub(super) fn is_harbor(&self) -> bool {
+        self.settings.harbor
+    }
+
+    /// How the pages beside a registry are asked. Errors: a certificate that cannot be used.
+    pub(super) fn web(&self, host: &str) -> Result<Web, String> {
+        let auth = self.settings.auths.get(host).cloned().unwrap_or_default();
+        let certificates = certificates(&auth)?;
+        let certificates = certificates.iter().map(|der| reqwest::Certificate::from_der(der));
+        let certificates = certificates.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
+        let client = harbor::client(certificates, auth.plain_http || self.is_insecure(host, &auth));
+        let scheme = if auth.plain_http { "http" } else { "https" };
+        Ok(Web {
+            client: client.map_err(|error| client::reason(&error))?,
+            base: format!("{scheme}://{host}"),
+            login: self.login(host).map(|(user, password)| (user.clone(), password.clone())),
+        })
+    }
+
+    fn login(&self, host: &str) -> Option<(&String, &Secret)> {
         let known = self.settings.auths.get(host).and_then(|auth| auth.credentials.as_ref());
         let login = known.map(|pair| (&pair.username, &pair.password));
-        let login = login.or_else(|| self.logins.get(host).map(|(user, password)| (user, password)));
-        let auth = match login {
+        login.or_else(|| self.logins.get(host).map(|(user, password)| (user, password)))
+    }
+
+    fn is_insecure(&self, host: &str, auth: &kk_config::RegistryAuth) -> bool {
+        auth.skip_tls_verify || self.settings.insecure_registries.iter().any(|one| one == host)
+    }
+
+    fn source(&self, host: &str, http: bool, reference: Reference) -> Result<Source, Error> {
+        let auth = match self.login(host) {
             Some((user, password)) => RegistryAuth::Basic(user.clone(), password.expose().to_owned()),
             None => RegistryAuth::Anonymous,
         };
@@ -119,12 +155,8 @@ impl Registries {
             return Ok(client.clone());
         }
         let refuse = |reason: String| Error::Registry { host: host.to_owned(), reason };
-        let mut certificates = client::native_roots();
-        if let Some(dir) = &auth.certs_path {
-            certificates.extend(own_ca(Path::new(dir)).map_err(&refuse)?);
-        }
-        let insecure =
-            auth.skip_tls_verify || self.settings.insecure_registries.iter().any(|one| one == host);
+        let certificates = certificates(&auth).map_err(&refuse)?;
+        let insecure = self.is_insecure(host, &auth);
         let config = ClientConfig {
             protocol: if http { ClientProtocol::Http } else { ClientProtocol::Https },
             // Without any certificate there is no verifier, and none is needed for plain HTTP: content is verified by
@@ -179,6 +211,15 @@ fn reference(image: &ImageName) -> Reference {
         (Some(digest), _) => Reference::with_digest(registry, path, digest.clone()),
         (None, tag) => Reference::with_tag(registry, path, tag.clone().unwrap_or_default()),
     }
+}
+
+/// Who may vouch for a registry: the roots of this machine, and its own CA.
+fn certificates(auth: &kk_config::RegistryAuth) -> Result<Vec<Vec<u8>>, String> {
+    let mut certificates = client::native_roots();
+    if let Some(dir) = &auth.certs_path {
+        certificates.extend(own_ca(Path::new(dir))?);
+    }
+    Ok(certificates)
 }
 
 /// Docker's convention for such a directory: `*.crt` is the CA, `*.cert` and `*.key` are the client's.

@@ -35,7 +35,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "spec.network.hybridnet",
     "spec.network.multusCNI",
     "spec.storage",
-    "spec.registry.type",
     "spec.registry.dockerDataDir",
     "spec.registry.bridgeIP",
     "spec.registry.namespaceRewrite",

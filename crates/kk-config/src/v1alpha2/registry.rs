@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Registry {
-    /// The registry made on the host of the `registry` group; a plain one when absent, and kk makes no other.
+    /// What kind of registry the private one is, when it is not a plain one. Into a Harbor, a push makes the projects that it lacks;
+    /// kk sets up plain ones only.
     #[serde(rename = "type")]
     pub kind: Option<RegistryType>,
     /// Mirrors of docker.io, tried in this order.
@@ -57,7 +58,7 @@ impl Default for Registry {
     }
 }
 
-/// The registry made on the hosts of the `registry` group.
+/// A kind of registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "names of products")]

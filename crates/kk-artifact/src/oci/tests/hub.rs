@@ -22,6 +22,8 @@ pub(super) struct Held {
     pub(super) requests: Vec<String>,
     /// What happens to the next requests that begin so.
     faults: HashMap<String, VecDeque<StatusCode>>,
+    /// A Harbor's projects. `None`: it is none.
+    pub(super) projects: Option<BTreeSet<String>>,
     /// The `Authorization` that it wants.
     login: Option<String>,
 }
@@ -95,6 +97,9 @@ async fn answer(
         .filter_map(|pair| pair.split_once('='))
         .collect();
     let query = |key: &str| query.get(key).map(|value| value.replace("%3A", ":").replace("%2F", "/"));
+    if let Some(code) = held.of_harbor(&method, uri.path(), query("project_name"), &body) {
+        return status(code);
+    }
     let path = uri.path().trim_start_matches("/v2/");
     if let Some((repository, reference)) = path.split_once("/manifests/") {
         held.manifest(&method, repository, reference, &headers, &body)
@@ -109,6 +114,30 @@ async fn answer(
 }
 
 impl Held {
+    /// What a Harbor answers about its projects, and to those who write into one that is not there.
+    fn of_harbor(
+        &mut self,
+        method: &Method,
+        path: &str,
+        asked: Option<String>,
+        body: &Bytes,
+    ) -> Option<StatusCode> {
+        let projects = self.projects.as_mut()?;
+        if path == "/api/v2.0/projects" {
+            let is_there = asked.is_some_and(|name| projects.contains(&name));
+            if method == Method::HEAD {
+                return Some(if is_there { StatusCode::OK } else { StatusCode::NOT_FOUND });
+            }
+            let wanted: Value = serde_json::from_slice(body).unwrap();
+            assert_eq!(wanted["metadata"]["public"], "false");
+            let is_new = projects.insert(wanted["project_name"].as_str().unwrap().to_owned());
+            return Some(if is_new { StatusCode::CREATED } else { StatusCode::CONFLICT });
+        }
+        let project = path.trim_start_matches("/v2/").split('/').next()?;
+        let is_missing = method != Method::GET && method != Method::HEAD && !projects.contains(project);
+        is_missing.then_some(StatusCode::NOT_FOUND)
+    }
+
     fn upload(
         &mut self,
         method: &Method,

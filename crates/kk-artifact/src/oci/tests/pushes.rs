@@ -136,6 +136,45 @@ async fn what_is_pushed_keeps_its_digests_and_a_second_push_sends_nothing() {
 }
 
 #[tokio::test]
+async fn a_harbor_gets_the_projects_that_it_lacks_and_a_plain_registry_is_not_asked() {
+    let site = Site::new().await;
+    site.hub.held(|held| held.projects = Some(["team".to_owned()].into()));
+    let mut registry = site.registry(None);
+    assert!(site.push_as(&registry, &|_| {}).await.is_err(), "a project is missing");
+    registry.harbor = true;
+    let notes = Mutex::new(Vec::new());
+    let news = |news| {
+        if let PushNews::Note { message } = news {
+            notes.lock().unwrap().push(message);
+        }
+    };
+    site.push_as(&registry, &news).await.unwrap();
+    assert!(site.all_is_there());
+    assert_eq!(notes.into_inner().unwrap(), ["made project other"]);
+    site.push_as(&registry, &|_| {}).await.unwrap();
+    assert_eq!(site.hub.asked(&["POST /api"]), 1, "a second push makes none");
+}
+
+#[tokio::test]
+async fn projects_that_cannot_be_made_are_all_named_before_anything_is_sent() {
+    for (code, words) in [
+        (StatusCode::UNAUTHORIZED, "it refuses the user name or the password (401)"),
+        (StatusCode::FORBIDDEN, "the user may not make it (403)"),
+        (StatusCode::INTERNAL_SERVER_ERROR, "it answers 500"),
+    ] {
+        let site = Site::new().await;
+        site.hub.held(|held| held.projects = Some([].into()));
+        site.hub.faults("POST /api", [code, code]);
+        let registry = Registry { harbor: true, ..site.registry(Some("p")) };
+        let said = site.push_as(&registry, &|_| {}).await.unwrap_err();
+        for project in ["team", "other"] {
+            assert!(said.contains(&format!("project {project}: {words}")), "{said}");
+        }
+        assert_eq!(site.hub.asked(&["PUT", "PATCH", "POST /v2"]), 0);
+    }
+}
+
+#[tokio::test]
 async fn content_of_two_names_in_one_repository_is_counted_once() {
     let site = Site::new().await;
     let registry = site.registry(None);
