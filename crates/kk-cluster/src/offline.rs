@@ -62,6 +62,25 @@ pub(crate) fn missing_programs(inputs: &Inputs) -> Vec<Finding> {
     lacking_programs(inputs, inputs.programs.keys().copied()).iter().map(finding).collect()
 }
 
+/// Programs that are neither in the bundle nor on this machine, as one warning: nothing else needs them.
+pub(crate) fn missing_to_put_back(inputs: &Inputs) -> Option<Finding> {
+    let absent =
+        inputs.programs.iter().filter(|(_, (_, files))| files.is_none()).map(|(program, _)| *program);
+    let missing: Vec<String> = lacking_programs(inputs, absent).into_iter().collect();
+    (!missing.is_empty()).then(|| cannot_put_back(&format!("not in the bundle: {}", missing.join(", "))))
+}
+
+/// The warning that says why.
+pub(crate) fn cannot_put_back(why: &str) -> Finding {
+    Finding {
+        severity: Severity::Warning,
+        host: None,
+        message: format!("a host whose turn fails cannot be put back; {why}"),
+        hint: "make the bundle with both versions: kk create manifest -f FILE --with-kubernetes OLD,NEW"
+            .into(),
+    }
+}
+
 fn finding(part: &String) -> Finding {
     Finding {
         severity: Severity::Error,
@@ -254,6 +273,22 @@ mod tests {
                 assert!(found.iter().any(|finding| finding.message.contains(part)), "{part}: {found:?}");
             }
         }
+    }
+
+    #[tokio::test]
+    async fn a_bundle_without_the_old_version_is_warned_of_and_one_with_it_is_not() {
+        let spec = testing::sample("three-nodes.yaml");
+        let wanted = manifest(&spec).await;
+        let directory = tempfile::tempdir().unwrap();
+        for (without, expected) in [(&[][..], None), (&["kubelet"], Some("kubelet v"))] {
+            let options = Options { bundle: Some(Arc::new(bundle(&wanted, without))), ..Options::default() };
+            let session = testing::session_with(spec.clone(), directory.path(), options);
+            let found = session.missing_to_put_back(&testing::fresh(&spec)).await;
+            assert_eq!(found.is_some(), expected.is_some(), "{found:?}");
+            assert!(found.is_none_or(|found| found.message.contains(expected.unwrap())));
+        }
+        let online = testing::session(spec.clone(), directory.path());
+        assert!(online.missing_to_put_back(&testing::fresh(&spec)).await.is_none());
     }
 
     /// What a create from a bundle does about images on a host whose runtime lists these.

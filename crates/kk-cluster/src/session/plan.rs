@@ -188,6 +188,16 @@ impl Session {
         Ok(Fetch { findings, plan: Plan::new(upgrade::fetch(&inputs)?, &probed.facts)? })
     }
 
+    /// What is missing of this version, from which an upgrade goes, when a turn that fails is to be put back. Only a bundle can lack
+    /// it: else it is downloaded.
+    pub async fn missing_to_put_back(&self, probed: &Probed) -> Option<Finding> {
+        let names = self.spec.hosts.iter().map(|host| host.name.clone()).collect();
+        match self.upgrade_inputs(probed, names).await {
+            Ok(inputs) => offline::missing_to_put_back(&inputs),
+            Err(error) => Some(offline::cannot_put_back(&error.to_string())),
+        }
+    }
+
     /// Whether the turn of a host in an upgrade has begun and not ended.
     pub fn is_in_turn(&self, probed: &Probed, name: &str) -> bool {
         probed.facts.get(name).is_some_and(turn::is_begun)

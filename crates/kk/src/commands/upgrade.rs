@@ -116,6 +116,11 @@ async fn look_ahead(
         found.push(fetch.findings);
         fetches.push(fetch.plan);
     }
+    if way.hops != [way.from] {
+        let before = session.at_version(way.from)?;
+        let missing = async { Ok(before.missing_to_put_back(probed).await) };
+        found.push(run.unless_stopped(missing).await?.into_iter().collect());
+    }
     for names in turns {
         let turn = run.unless_stopped(first.plan_turn(probed, names.clone(), how)).await?;
         refuse_without(&turn.needed)?;
