@@ -123,10 +123,10 @@ fn read_first<R: Read>(
     let mut entry = entry.map_err(|error| unreadable(path, &error))?;
     if entry.header().entry_type() != EntryType::Regular || &*entry.path_bytes() != name.as_bytes() {
         let what = match &*entry.path_bytes() {
-            name if name == delta::NAME.as_bytes() => {
+            found if found == delta::NAME.as_bytes() && name != delta::NAME => {
                 "it is a delta: kk artifact merge makes a bundle of it and its base".to_owned()
             }
-            name if name == NAME.as_bytes() => "it is a whole bundle, no delta".to_owned(),
+            found if found == NAME.as_bytes() && name != NAME => "it is a whole bundle, no delta".to_owned(),
             _ => format!("it does not begin with {name}: this is no bundle of kk"),
         };
         return Err(unusable(path, what));

@@ -4,6 +4,7 @@ mod compared;
 mod damaged;
 mod deltas;
 mod exports;
+mod fuzz;
 mod registry;
 
 use std::io::Write as _;
