@@ -21,7 +21,7 @@ mod versions;
 
 pub use address::Address;
 pub use artifact::{Artifact, Checksum, Sha256Sum};
-pub use catalogue::Catalogue;
+pub use catalogue::{Catalogue, merge_catalogues};
 pub use component::Component;
 pub use error::Error;
 pub use image_archive::ImageArchive;

@@ -258,6 +258,27 @@ fn the_name_of_this_machine_in_events_can_name_no_host() {
     assert!(shown.contains(&format!("`{name}` cannot name a host")), "{shown}");
 }
 
+#[test]
+fn versions_are_listed_shown_and_added() {
+    let directory = with_file("new.yaml", &format!("etcd: {{amd64: {{9.9.9: {}}}}}\n", "a".repeat(64)));
+    let ask = |line: &str| all(directory.path(), &line.split(' ').collect::<Vec<_>>());
+    for (line, code, words) in [
+        ("versions list", 0, "containerd"),
+        ("versions list crictl", 0, "1.36.0   amd64, arm64"),
+        ("versions list nothing", 2, "there is no program nothing"),
+        ("versions show v1.36.4", 0, "registry.k8s.io/kube-apiserver:v1.36.4"),
+        ("versions show v1.37.1", 0, "none: the sum published beside the file is used"),
+        ("versions show v1.20.0", 2, "is not supported"),
+        ("versions add --file new.yaml --catalogue own.yaml", 0, "own.yaml: 1 version added"),
+        ("versions add --file new.yaml --catalogue own.yaml", 0, "own.yaml: 0 versions added"),
+        ("versions list etcd --catalogue own.yaml", 0, "9.9.9    amd64"),
+        ("versions add --file missing.yaml --catalogue own.yaml", 3, "cannot read missing.yaml"),
+    ] {
+        let shown = ask(line);
+        assert!(shown.starts_with(&format!("exit {code}\n")) && shown.contains(words), "{line}: {shown}");
+    }
+}
+
 /// What people type who know KubeKey, and the words of the answer.
 #[test]
 fn what_only_kubekey_has_is_not_there_yet() {

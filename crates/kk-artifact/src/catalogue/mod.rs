@@ -6,6 +6,8 @@
 mod builtin;
 mod user;
 
+pub use user::merge_catalogues;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -150,9 +152,19 @@ impl Catalogue {
         self.entries[&component].sums.get(&arch).into_iter().flat_map(BTreeMap::keys)
     }
 
+    /// The sum of a component in a version.
+    fn sum(&self, component: Component, version: &Version, arch: Arch) -> Option<&Sha256Sum> {
+        self.entries[&component].sums.get(&arch)?.get(version)
+    }
+
+    /// Whether upstream publishes sums beside the files of a component.
+    pub fn has_published(&self, component: Component) -> bool {
+        self.entries[&component].published.is_some()
+    }
+
     /// Whether the sum of a component in a version is known.
     pub fn knows(&self, component: Component, version: &Version, arch: Arch) -> bool {
-        self.entries[&component].sums.get(&arch).is_some_and(|sums| sums.contains_key(version))
+        self.sum(component, version, arch).is_some()
     }
 
     /// Up to three known versions on each side of `version`.

@@ -5,7 +5,7 @@ use kk_config::{Components, KubeVersion, NEWEST_MINOR, OLDEST_MINOR};
 use super::*;
 use crate::Versions;
 
-const ARCHES: [Arch; 2] = [Arch::Amd64, Arch::Arm64];
+const ARCHES: [Arch; 2] = Arch::ALL;
 /// The sum of nothing.
 const SUM: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 

@@ -1,6 +1,7 @@
 //! Reads the user's own catalogue, and finds everything that is wrong with it.
 
-use std::fmt;
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
 use std::marker::PhantomData;
 
 use kk_config::{Arch, ConfigErrors, Diagnostic, Place, Severity};
@@ -55,6 +56,60 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Vec<UserSum>, ConfigErrors
     } else {
         Err(ConfigErrors { errors: reader.errors, warnings: Vec::new() })
     }
+}
+
+/// Lays the sums of one user's catalogue beside those of another: the text of both, and how many are new. Each is a name for
+/// errors and a text.
+///
+/// # Errors
+/// What cannot be read, and every version for which another sum is known already, here or in the built-in catalogue.
+pub fn merge_catalogues(
+    (old_name, old): (&str, &str),
+    (new_name, new): (&str, &str),
+) -> Result<(String, usize), ConfigErrors> {
+    let builtin = super::Catalogue::builtin();
+    let mut all: BTreeMap<(Component, Arch, Version), Sha256Sum> = BTreeMap::new();
+    let mut add = |sum: UserSum| all.insert((sum.component, sum.arch, sum.version), sum.sum);
+    for sum in parse(old_name, old)? {
+        add(sum);
+    }
+    let (before, mut errors) = (all.len(), Vec::new());
+    for UserSum { component, arch, version, sum } in parse(new_name, new)? {
+        let theirs = builtin.sum(component, &version, arch).cloned();
+        let key = (component, arch, version);
+        let known = all.get(&key).map(|sum| (old_name, sum.clone())).or(theirs.map(|sum| ("kk", sum)));
+        if let Some((name, known)) = known.filter(|(_, known)| *known != sum) {
+            let message = format!("{component} {} for {arch}: {name} has another sum, {known}", key.2);
+            let hint = Some("if yours is right, correct the catalogue by hand".to_owned());
+            errors.push(Diagnostic { severity: Severity::Error, message, hint, place: None });
+            continue;
+        }
+        all.insert(key, sum);
+    }
+    if errors.is_empty() {
+        Ok((text_of(&all), all.len() - before))
+    } else {
+        Err(ConfigErrors { errors, warnings: Vec::new() })
+    }
+}
+
+fn text_of(sums: &BTreeMap<(Component, Arch, Version), Sha256Sum>) -> String {
+    let mut text =
+        "# Checksums of programs, by architecture and version; spec.download.catalogue names this file.\n"
+            .to_owned();
+    let mut last = (None, None);
+    for ((component, arch, version), sum) in sums {
+        if last.0 != Some(component) {
+            let _ = writeln!(text, "{component}:");
+            last = (Some(component), None);
+        }
+        if last.1 != Some(arch) {
+            let _ = writeln!(text, "  {arch}:");
+            last.1 = Some(arch);
+        }
+        let _ = writeln!(text, "    {version}: {sum}");
+    }
+    text
 }
 
 struct Reader<'a> {
@@ -142,5 +197,39 @@ impl Reader<'_> {
             width: width.max(1),
             source: self.text.lines().nth(line.checked_sub(1)?)?.to_owned(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::merge_catalogues;
+
+    fn sum(digit: &str) -> String {
+        digit.repeat(64)
+    }
+
+    #[test]
+    fn new_versions_are_laid_beside_the_old_ones_once() {
+        let (a, b) = (sum("a"), sum("b"));
+        let old = format!("etcd: {{amd64: {{9.0.0: {a}}}}}");
+        let new =
+            format!("kubelet: {{arm64: {{v1.99.1: {b}}}}}\netcd: {{amd64: {{9.0.0: {a}, 9.1.0: {b}}}}}");
+        let (text, added) = merge_catalogues(("old", &old), ("new", &new)).unwrap();
+        let lines: Vec<&str> = text.lines().skip(1).collect();
+        let expected =
+            format!("kubelet:\n  arm64:\n    1.99.1: {b}\netcd:\n  amd64:\n    9.0.0: {a}\n    9.1.0: {b}");
+        assert_eq!((lines.join("\n"), added), (expected, 2));
+        assert_eq!(merge_catalogues(("both", &text), ("new", &new)).unwrap(), (text.clone(), 0));
+        assert_eq!(merge_catalogues(("none", "{}"), ("both", &text)).unwrap(), (text, 3));
+    }
+
+    #[test]
+    fn another_sum_for_a_known_version_is_refused_and_all_of_them_are_named() {
+        let old = format!("etcd: {{amd64: {{9.0.0: {}}}}}", sum("a"));
+        let new = format!("etcd: {{amd64: {{9.0.0: {0}}}}}\nrunc: {{amd64: {{1.3.6: {0}}}}}", sum("b"));
+        let errors = merge_catalogues(("old.yaml", &old), ("new.yaml", &new)).unwrap_err().errors;
+        let said: Vec<_> = errors.iter().map(|error| error.message.as_str()).collect();
+        assert!(said[0].contains("etcd 9.0.0 for amd64: old.yaml has another sum"), "{said:?}");
+        assert!(said[1].contains("runc 1.3.6 for amd64: kk has another sum") && said.len() == 2, "{said:?}");
     }
 }

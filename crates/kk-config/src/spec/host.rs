@@ -135,6 +135,9 @@ pub enum Arch {
 }
 
 impl Arch {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Amd64, Self::Arm64];
+
     /// `amd64` or `arm64`.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -14,6 +14,7 @@ mod nodes;
 mod registry;
 mod upgrade;
 mod version;
+mod versions;
 
 pub use artifact::{
     Artifact, ArtifactDiff, ArtifactExport, ArtifactImages, ArtifactImagesPush, ArtifactImport,
@@ -34,6 +35,7 @@ pub use nodes::{AddNodes, DeleteNode};
 pub use registry::{DeleteRegistry, InitRegistry};
 pub use upgrade::Upgrade;
 pub use version::{Version, VersionFormat};
+pub use versions::{AddVersions, CatalogueOptions, ListVersions, ShowVersions, Versions};
 
 use clap::{Parser, Subcommand};
 
@@ -81,6 +83,9 @@ pub enum Command {
     Config(Config),
     /// Print a completion script for a shell
     Completion(Completion),
+    /// Look at the versions that can be installed, and add some
+    #[command(subcommand, disable_help_subcommand = true)]
+    Versions(Versions),
     /// Print the version of this program and of the Kubernetes that it installs
     Version(Version),
 }

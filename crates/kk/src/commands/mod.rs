@@ -24,6 +24,7 @@ mod rounds;
 mod run;
 mod upgrade;
 mod version;
+mod versions;
 
 use crate::args::{Add, Certs, Cli, Command, Config, Create, Delete, Etcd, Init, OutputOptions};
 use crate::error::Error;
@@ -85,6 +86,7 @@ async fn dispatch(command: Command, printer: &Printer) -> Result<ExitStatus, Err
         Command::Config(Config::Validate(args)) => config_validate::run(&args, printer),
         Command::Config(Config::Schema) => config_schema::run(printer),
         Command::Completion(args) => completion::run(&args, printer),
+        Command::Versions(command) => versions::run(&command, printer),
         Command::Version(args) => version::run(&args, printer),
     }?;
     Ok(ExitStatus::Ok)
