@@ -22,7 +22,7 @@ pub(crate) use no_effect::warn_of_fields_without_effect;
 
 use crate::Overrides;
 use crate::findings::{At, Findings};
-use crate::spec::Spec;
+use crate::spec::{Role, Spec};
 use crate::v1alpha2::{API_VERSION, Cluster};
 use crate::yaml::Node;
 
@@ -67,6 +67,14 @@ pub(crate) fn normalise(
     );
     network::check_addresses(&network, &hosts, &control_plane_endpoint, at, out);
     let registry = registry::registry(doc.registry, at.key("registry"), out);
+    let hosts_of_registry = role_groups.get(&Role::Registry).is_some_and(|names| !names.is_empty());
+    if registry.harbor && hosts_of_registry {
+        out.warning(
+            at.key("registry").key("type"),
+            "kk sets up no Harbor: the hosts of the role group `registry` get none",
+            "set it up by its own installer, or leave the type away: kk init registry sets up a plain one",
+        );
+    }
     registry::check_apart(&registry.containerd_data_dir, &etcd.data_dir, at, out);
     let kubesphere = kubesphere::kubesphere(doc.kubesphere, second, overrides, at.key("kubesphere"), out);
     Spec {
