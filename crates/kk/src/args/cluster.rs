@@ -38,7 +38,7 @@ pub struct CreateCluster {
 
     #[command(flatten)]
     #[expect(missing_docs, reason = "documented at the type")]
-    pub bundle: BundleOptions,
+    pub source: SourceOptions,
 
     /// Leave it to the kubelet to pull images when a pod needs them
     #[arg(long, conflicts_with = "artifact")]
@@ -47,10 +47,6 @@ pub struct CreateCluster {
     /// Container runtime
     #[arg(long, value_name = "NAME", default_value = "containerd", hide_default_value = true)]
     pub container_manager: ContainerManager,
-
-    /// Directory with templates that replace the built-in ones of the same path
-    #[arg(long, value_name = "DIR", value_parser = directory)]
-    pub templates: Option<PathBuf>,
 
     #[command(flatten)]
     #[expect(missing_docs, reason = "documented at the type")]
@@ -74,9 +70,9 @@ pub struct DeleteCluster {
     pub run: RunOptions,
 }
 
-/// Options of the commands that bring programs and images to hosts.
+/// Where what is brought to hosts comes from.
 #[derive(Debug, Args)]
-pub struct BundleOptions {
+pub struct SourceOptions {
     /// Offline bundle: programs and images come from it, and nothing is downloaded
     #[arg(short, long, value_name = "FILE")]
     pub artifact: Option<PathBuf>,
@@ -84,6 +80,10 @@ pub struct BundleOptions {
     /// Refuse a bundle without a signature (FILE.minisig beside it) by the owner of this key of minisign
     #[arg(long, value_name = "KEY-FILE", requires = "artifact")]
     pub public_key: Option<PathBuf>,
+
+    /// Directory with templates that replace the built-in ones of the same path
+    #[arg(long, value_name = "DIR", value_parser = directory)]
+    pub templates: Option<PathBuf>,
 }
 
 /// Options of every command that works on hosts.

@@ -22,8 +22,8 @@ pub use artifact::{
 };
 pub use certs::RenewCerts;
 pub use cluster::{
-    BundleOptions, ContainerManager, CreateCluster, DeleteCluster, HostKeyChecking, OutputFormat,
-    OutputOptions, RunOptions,
+    ContainerManager, CreateCluster, DeleteCluster, HostKeyChecking, OutputFormat, OutputOptions, RunOptions,
+    SourceOptions,
 };
 pub use completion::{Completion, ShellName};
 pub use config_validate::ConfigValidate;

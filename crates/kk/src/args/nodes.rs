@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::cluster::{BundleOptions, RunOptions, directory};
+use super::cluster::{RunOptions, SourceOptions};
 
 const ADD_EXAMPLES: &str = "\
 Examples:
@@ -24,15 +24,11 @@ pub struct AddNodes {
 
     #[command(flatten)]
     #[expect(missing_docs, reason = "documented at the type")]
-    pub bundle: BundleOptions,
+    pub source: SourceOptions,
 
     /// Leave it to the kubelet to pull images when a pod needs them
     #[arg(long, conflicts_with = "artifact")]
     pub skip_pull_images: bool,
-
-    /// Directory with templates that replace the built-in ones of the same path
-    #[arg(long, value_name = "DIR", value_parser = directory)]
-    pub templates: Option<PathBuf>,
 
     #[command(flatten)]
     #[expect(missing_docs, reason = "documented at the type")]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use kk_engine::Most;
 
-use super::cluster::{BundleOptions, RunOptions, directory};
+use super::cluster::{RunOptions, SourceOptions};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -44,11 +44,7 @@ pub struct Upgrade {
 
     #[command(flatten)]
     #[expect(missing_docs, reason = "documented at the type")]
-    pub bundle: BundleOptions,
-
-    /// Directory with templates that replace the built-in ones of the same path
-    #[arg(long, value_name = "DIR", value_parser = directory)]
-    pub templates: Option<PathBuf>,
+    pub source: SourceOptions,
 
     #[command(flatten)]
     #[expect(missing_docs, reason = "documented at the type")]

@@ -19,10 +19,10 @@ pub(super) async fn run(args: &AddNodes, printer: &Printer) -> Result<ExitStatus
     Run::check_consent(&args.run, printer)?;
     let input = load::input(Some(&args.filename), None)?;
     let settings = Settings {
-        templates: args.templates.clone(),
+        templates: args.source.templates.clone(),
         options: Options {
             skip_pull_images: args.skip_pull_images,
-            bundle: bundle::open(&args.bundle)?,
+            bundle: bundle::open(&args.source)?,
             ..Options::default()
         },
         ..settings(&args.run)

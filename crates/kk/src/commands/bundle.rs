@@ -5,13 +5,13 @@ use std::{path::PathBuf, sync::Arc};
 use kk_artifact::bundle::Bundle;
 use kk_cluster::Session;
 
-use crate::args::BundleOptions;
+use crate::args::SourceOptions;
 use crate::error::Error;
 
 use super::run::Run;
 
 /// Opens it, and checks its signature where a key is named.
-pub(super) fn open(options: &BundleOptions) -> Result<Option<Arc<Bundle>>, Error> {
+pub(super) fn open(options: &SourceOptions) -> Result<Option<Arc<Bundle>>, Error> {
     let open = |path: &PathBuf| {
         let bundle = Bundle::open_signed(path, options.public_key.as_deref());
         bundle.map(Arc::new).map_err(|error| Error::config(error.to_string(), error.hint()))

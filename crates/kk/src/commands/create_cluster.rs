@@ -49,10 +49,10 @@ async fn create(session: &Session, run: &mut Run<'_>) -> Result<Option<Summary>,
 
 fn settings_of(args: &CreateCluster) -> Result<Settings, Error> {
     Ok(Settings {
-        templates: args.templates.clone(),
+        templates: args.source.templates.clone(),
         options: Options {
             skip_pull_images: args.skip_pull_images,
-            bundle: bundle::open(&args.bundle)?,
+            bundle: bundle::open(&args.source)?,
             ..Options::default()
         },
         ..settings(&args.run)

@@ -17,8 +17,8 @@ pub(super) async fn run(args: &InitRegistry, printer: &Printer) -> Result<ExitSt
     Run::check_consent(&args.run, printer)?;
     let input = load::input(Some(&args.filename), None)?;
     let settings = Settings {
-        templates: args.templates.clone(),
-        options: Options { bundle: bundle::open(&args.bundle)?, ..Options::default() },
+        templates: args.source.templates.clone(),
+        options: Options { bundle: bundle::open(&args.source)?, ..Options::default() },
         ..settings(&args.run)
     };
     let (session, mut run) = Run::start("init registry", input, settings, &args.run, printer)?;

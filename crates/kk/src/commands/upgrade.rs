@@ -23,8 +23,8 @@ pub(super) async fn run(args: &Upgrade, printer: &Printer) -> Result<ExitStatus,
     Run::check_consent(&args.run, printer)?;
     let input = load::input(Some(&args.filename), args.with_kubernetes.as_deref())?;
     let settings = Settings {
-        templates: args.templates.clone(),
-        options: Options { bundle: bundle::open(&args.bundle)?, ..Options::default() },
+        templates: args.source.templates.clone(),
+        options: Options { bundle: bundle::open(&args.source)?, ..Options::default() },
         ..settings(&args.run)
     };
     let (session, mut run) = Run::start("upgrade", input, settings, &args.run, printer)?;
