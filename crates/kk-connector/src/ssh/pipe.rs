@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, Read, Write},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rustix::event::PollFlags;
@@ -21,6 +21,8 @@ pub(super) struct ChannelPipe<'a> {
     pty: bool,
     mid_packet: bool,
     silence: Silence,
+    /// When it was last looked whether the host says something.
+    listened: Instant,
 }
 
 impl<'a> ChannelPipe<'a> {
@@ -37,7 +39,14 @@ impl<'a> ChannelPipe<'a> {
         // Also after a failure: a channel that blocks waits for the host's farewell when it is dropped.
         session.session.set_blocking(false);
         taken?;
-        Ok(Self { session, channel, pty, mid_packet: false, silence: Silence::new(patience) })
+        Ok(Self {
+            session,
+            channel,
+            pty,
+            mid_packet: false,
+            silence: Silence::new(patience),
+            listened: Instant::now(),
+        })
     }
 
     /// Makes the session ready for the next command. A session that was in trouble is dropped without it.
@@ -55,13 +64,15 @@ impl<'a> ChannelPipe<'a> {
     /// Waits until the host says something or, where that was wanted, can be sent something. Whether it said something.
     fn listen(&mut self, timeout: Duration) -> io::Result<bool> {
         let mut fds = [self.session.poll_fd(self.session.wanted())];
-        let ready = poll_all(&mut fds, timeout)?;
+        poll_all(&mut fds, timeout)?;
         let said = fds[0].revents().intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR);
         if said {
             self.silence.end();
-        } else if !ready {
-            self.silence.go_on(timeout);
+        } else {
+            // Also where the socket can take something and libssh2 has nothing to send: such a wait ends at once.
+            self.silence.go_on(self.listened.elapsed().min(timeout));
         }
+        self.listened = Instant::now();
         Ok(said)
     }
 
