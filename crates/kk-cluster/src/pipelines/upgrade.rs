@@ -307,6 +307,15 @@ mod tests {
         }
         let travels = |task: &String| task.starts_with("control download_") || task.contains(" pull_");
         assert!(tasks.iter().all(travels), "{tasks:#?}");
+
+        // In its turn a host may have no runtime.
+        let mut begun = probed;
+        begun.facts.get_mut("n2").unwrap().files.insert(UPGRADING.into(), FileFact::default());
+        let fetch =
+            testing::session(two_nodes("v1.37.1"), directory.path()).plan_fetch(&begun).await.unwrap();
+        let tasks = names(&fetch.plan.changes());
+        position(&tasks, "n1 pull_node_images");
+        assert!(!tasks.iter().any(|task| task.starts_with("n2 ")), "{tasks:#?}");
     }
 
     #[tokio::test]

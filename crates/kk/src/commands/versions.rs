@@ -12,7 +12,7 @@ use crate::args::{
 use crate::error::Error;
 use crate::printer::{Printer, Table, text};
 
-use super::{load, new_file};
+use super::{artifact, load, new_file};
 
 const WIDEST: usize = 110;
 
@@ -141,10 +141,6 @@ fn cannot_read(path: &Path, error: &io::Error) -> Error {
 }
 
 fn catalogue(options: &CatalogueOptions) -> Result<Catalogue, Error> {
-    let Some(path) = &options.catalogue else { return Ok(Catalogue::builtin()) };
-    let text = std::fs::read_to_string(path).map_err(|error| cannot_read(path, &error))?;
-    let name = path.display().to_string();
-    Catalogue::builtin()
-        .with_user(&name, &text)
-        .map_err(|error| Error::config(error.to_string(), error.hint()))
+    let own = options.catalogue.as_ref().map(|path| path.display().to_string());
+    artifact::catalogue(own.as_deref(), None)
 }

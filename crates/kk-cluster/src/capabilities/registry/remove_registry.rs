@@ -32,3 +32,37 @@ pub(crate) fn tasks(inputs: &Inputs, own: &OwnRegistry<'_>, with_data: bool) -> 
     forget = forget.on(CONTROL, work);
     vec![remove, forget]
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use crate::{shell::script, testing};
+
+    const LIBRARY: &str = "kk_disown_only() { echo \"taken back $1\"; }; kk_fail() { return 1; }";
+
+    /// Runs the script where systemctl ends so when it stops the unit, and when it is asked whether that runs.
+    fn remove(stop: u8, is_active: u8) -> (bool, String) {
+        let directory = tempfile::tempdir().unwrap();
+        let systemctl = format!(
+            "case \" $*\" in *' stop '*) exit {stop} ;; *is-active*) exit {is_active} ;; *) exit {stop} ;; esac"
+        );
+        testing::program(directory.path(), "systemctl", &systemctl);
+        let text = script(&[("only", "x"), ("data", "")], include_str!("remove_registry.sh"));
+        let output = Command::new("sh")
+            .args(["-euc", &format!("{LIBRARY}\n{text}")])
+            .current_dir(directory.path())
+            .env("PATH", format!("{}:/usr/bin:/bin", directory.path().display()))
+            .output()
+            .unwrap();
+        (output.status.success(), String::from_utf8(output.stdout).unwrap())
+    }
+
+    #[test]
+    fn a_removal_that_was_killed_is_taken_up_and_a_registry_that_does_not_stop_is_an_error() {
+        let done = (true, "taken back x\n".to_owned());
+        assert_eq!(remove(0, 3), done);
+        assert_eq!(remove(5, 3), done, "the unit is gone already");
+        assert_eq!(remove(1, 0), (false, String::new()), "it still runs");
+    }
+}

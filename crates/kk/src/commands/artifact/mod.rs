@@ -55,7 +55,7 @@ fn refuse_same(output: &Path, read: &Path) -> Result<(), Error> {
 }
 
 /// What can be downloaded, by the settings of a file.
-fn catalogue(own: Option<&str>, mirror: Option<&str>) -> Result<Catalogue, Error> {
+pub(super) fn catalogue(own: Option<&str>, mirror: Option<&str>) -> Result<Catalogue, Error> {
     let mut catalogue = Catalogue::builtin();
     if let Some(path) = own {
         let text = std::fs::read_to_string(path)
