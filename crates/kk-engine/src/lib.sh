@@ -244,9 +244,12 @@ kk_unit() {
     esac
 }
 
-# kk_user NAME [OPTION…]: a user, by useradd with these options.
+# kk_user NAME [OPTION…]: a user, by useradd with these options. One that was killed may have made the user without the group.
 kk_user() {
-    ! id "$1" >/dev/null 2>&1 || return 0
+    if id "$1" >/dev/null 2>&1; then
+        id -gn "$1" >/dev/null 2>&1 || groupadd --system --gid "$(id -g "$1")" "$1"
+        return
+    fi
     kk_record "user$KK_TAB$1"
     kk_name=$1
     shift

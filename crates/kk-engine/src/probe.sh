@@ -99,8 +99,11 @@ kk_show_ports() {
 kk_ports kk_show_ports || :
 
 kk_section users
+# Those whose group has a name: a useradd that was killed may have left the user alone.
 kk_show_users() {
-    [ $# -eq 0 ] || getent passwd "$@" 2>/dev/null || cut -d : -f 1,3 /etc/passwd
+    for kk_name; do
+        ! id -gn "$kk_name" >/dev/null 2>&1 || echo "$kk_name"
+    done
 }
 kk_users kk_show_users || :
 

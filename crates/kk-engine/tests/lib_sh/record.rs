@@ -140,6 +140,16 @@ fn what_is_named_is_taken_back_and_the_rest_stays_with_its_cluster() {
     assert_eq!(host.owned().len(), 1, "the head line stays");
 }
 
+/// As it is after a useradd that was killed.
+#[test]
+fn a_user_without_a_group_gets_one() {
+    let host = Host::new();
+    let id = "id() { case $1 in -gn) return 1 ;; -g) echo 998 ;; *) echo ok ;; esac; }; groupadd() { echo groupadd \"$@\" >&2; }";
+    let note = host.ok(&format!("{id}; kk_user etcd --system"));
+    assert!(note.contains("groupadd --system --gid 998 etcd"), "{note}");
+    assert!(!host.calls().iter().any(|call| call.starts_with("useradd")), "the user is there");
+}
+
 #[test]
 fn what_could_not_be_taken_back_is_kept_for_the_next_time() {
     let host = Host::new();

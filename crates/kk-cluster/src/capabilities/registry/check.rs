@@ -13,8 +13,16 @@ const LONGEST_PASSWORD: usize = 72;
 const CLUSTER: Question<String> =
     Question::new("registry_cluster", "cat /etc/registry/cluster 2>/dev/null || :", question::text);
 
+/// Where the registry of a host keeps its images; empty where there is none.
+const DATA: Question<String> = Question::new(
+    "registry_data",
+    r#"sed -n 's/^ *rootdirectory: "\(.*\)"$/\1/p' /etc/registry/config.yml 2>/dev/null || :"#,
+    question::text,
+);
+
 pub(crate) fn asks(probe: &mut ProbeSpec) {
     probe.ask(&CLUSTER);
+    probe.ask(&DATA);
     probe.units.insert(UNIT.to_owned());
     probe.files.insert(format!("{SETTINGS}/ca.crt"));
     other_run::asks(probe);
@@ -29,6 +37,16 @@ pub(crate) fn findings(inputs: &Inputs, own: &OwnRegistry<'_>, pki: &Pki, found:
             own.host,
             format!("{UNIT} is installed already, and not by kk"),
             "remove it first, or take a host without it",
+        );
+    }
+    found.unanswered(own.host, &facts.answer(&DATA), "where its registry keeps its images");
+    let (there, wanted) =
+        (facts.answer(&DATA).answered().unwrap_or_default(), &inputs.spec.registry.data_dir);
+    if !there.is_empty() && there != *wanted {
+        found.error(
+            own.host,
+            format!("its registry keeps its images in {there}, and the file says {wanted}"),
+            "correct spec.registry.registryDataDir; or kk delete registry with the old value, move them, and init again",
         );
     }
     let others = inputs.spec.with_role(&kk_config::Role::Registry);
@@ -185,7 +203,14 @@ mod tests {
         };
         let certs =
             "{privateRegistry: hub.local, auths: {hub.local: {username: u, password: p, certsPath: /usr}}}";
-        let cases: [Case<'_>; 9] = [
+        let moved = |facts: &mut Facts| facts.reply(&DATA, "/srv/images\n");
+        let cases: [Case<'_>; 10] = [
+            (
+                GOOD,
+                &moved,
+                Severity::Error,
+                "keeps its images in /srv/images, and the file says /mnt/registry",
+            ),
             (certs, &plain, Severity::Error, "names another CA"),
             (&long, &plain, Severity::Error, "longer than 72 bytes"),
             (colon, &plain, Severity::Error, "has a colon"),
