@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::compare::Documents;
 use super::write::{self, Source};
 use super::{BundleIndex, FilePart, index, read, unusable};
 use crate::Error;
@@ -61,7 +62,7 @@ pub(super) fn missing<'a>(
     index.files.iter().filter(move |file| there.get(file.path.as_str()) != Some(file))
 }
 
-/// Writes at `out` the bundle that a delta leads to from its base. `wrote` gets the number of bytes as they are packed.
+/// Writes at `out` the bundle that a delta leads to from its base, if its index is right. `wrote` gets the number of bytes as they are packed.
 pub fn merge(base: &Path, delta: &Path, out: &Path, wrote: &dyn Fn(u64)) -> Result<BundleIndex, Error> {
     let from = read::index(base)?;
     let parts = Parts::new(out)?;
@@ -80,7 +81,8 @@ pub fn merge(base: &Path, delta: &Path, out: &Path, wrote: &dyn Fn(u64)) -> Resu
         let missing = missing(&from, &delta.index).cloned().collect();
         Ok((delta, missing))
     };
-    let delta = read::walk_after(delta, NAME, head, |file, content| {
+    let path = delta;
+    let delta = read::walk_after(path, NAME, head, |file, content| {
         places.insert(file.path.clone(), parts.place(&file.path));
         take(&places, file, content)
     })?;
@@ -94,6 +96,7 @@ pub fn merge(base: &Path, delta: &Path, out: &Path, wrote: &dyn Fn(u64)) -> Resu
     if read != from {
         return Err(unusable(base, "it was replaced while it was read; run again"));
     }
+    parts.compare(&delta.index, path)?;
     let sources: Vec<Source> =
         delta.index.files.iter().map(|file| Source::File(parts.place(&file.path))).collect();
     write::write(out, &delta.index, &sources, wrote)?;
@@ -119,6 +122,16 @@ impl Parts {
     /// Where the file with this path in the bundle is: all lie side by side.
     fn place(&self, path: &str) -> PathBuf {
         self.0.join(path.replace('/', ","))
+    }
+
+    /// Compares the index of the delta at `path` with the documents, of which some came from the base.
+    fn compare(&self, index: &BundleIndex, path: &Path) -> Result<(), Error> {
+        let mut documents = Documents::default();
+        for file in index.files.iter().filter(|file| Documents::may_be_one(file)) {
+            let place = self.place(&file.path);
+            documents.keep(&file.path, fs::read(&place).map_err(Error::file("read", &place))?);
+        }
+        documents.compare(index).map_err(|reason| unusable(path, reason))
     }
 }
 

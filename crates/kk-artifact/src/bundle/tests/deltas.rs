@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::super::*;
 use super::exports::{Site, WithoutPrograms as _};
+use super::{entry, members, pack};
 
 const BASE: &str = "base.tar.zst";
 const DELTA: &str = "delta.tar.zst";
@@ -76,4 +77,26 @@ async fn what_does_not_belong_together_is_refused_and_leaves_nothing() {
         assert_eq!(names(&site.file("")), before, "{base} {delta}");
     }
     assert!(verify(&site.file(DELTA)).unwrap_err().to_string().contains("kk artifact merge"));
+}
+
+#[tokio::test]
+async fn a_delta_whose_index_its_documents_contradict_is_refused_and_leaves_nothing() {
+    let site = site().await;
+    let bad = "bad.tar.zst";
+    let mut tar = Vec::new();
+    for member in members(&site.file(DELTA)) {
+        let content = if member.path == "kk-delta.json" {
+            let text = String::from_utf8(member.content).unwrap();
+            text.replacen("image.index.v1+json", "image.index.v1+Json", 1).into_bytes()
+        } else {
+            member.content
+        };
+        entry(&mut tar, &member.path, member.kind, &content);
+    }
+    tar.resize(tar.len() + 1024, 0);
+    pack(&site.file(bad), &tar);
+    let before = names(&site.file(""));
+    let error = merge_in(&site, BASE, bad).unwrap_err();
+    assert!(error.contains(bad) && error.contains("its type is"), "{error}");
+    assert_eq!(names(&site.file("")), before);
 }

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Read as _;
 use std::path::{Component, Path};
 
 use arbtest::arbitrary::{Result, Unstructured};
@@ -12,29 +11,7 @@ use tokio::runtime::Runtime;
 
 use super::super::{merge, verify};
 use super::exports::{Site, WithoutPrograms as _};
-use super::{entry, pack};
-
-/// A file of a tar.
-#[derive(Clone)]
-struct Member {
-    path: String,
-    kind: u8,
-    content: Vec<u8>,
-}
-
-/// The files of a bundle or a delta.
-fn members(path: &Path) -> Vec<Member> {
-    let unpacked = zstd::stream::read::Decoder::new(fs::File::open(path).unwrap()).unwrap();
-    let mut archive = tar::Archive::new(unpacked);
-    let member = |entry: std::io::Result<tar::Entry<'_, _>>| {
-        let mut entry = entry.unwrap();
-        let path = entry.path().unwrap().display().to_string();
-        let mut content = Vec::new();
-        entry.read_to_end(&mut content).unwrap();
-        Member { path, kind: b'0', content }
-    };
-    archive.entries().unwrap().map(member).collect()
-}
+use super::{Member, entry, members, pack};
 
 /// Changes a few places of the files, their names, kinds, number or order, or of the tar that they make.
 fn changed(members: &[Member], u: &mut Unstructured<'_>) -> Result<Vec<u8>> {

@@ -7,7 +7,7 @@ mod exports;
 mod fuzz;
 mod registry;
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::Path;
 
 use super::index::{BundleIndex, FilePart};
@@ -55,4 +55,26 @@ fn pack(path: &Path, tar: &[u8]) {
     encoder.include_checksum(true).unwrap();
     encoder.write_all(tar).unwrap();
     encoder.finish().unwrap();
+}
+
+/// A file of a tar.
+#[derive(Clone)]
+struct Member {
+    path: String,
+    kind: u8,
+    content: Vec<u8>,
+}
+
+/// The files of a bundle or a delta.
+fn members(path: &Path) -> Vec<Member> {
+    let unpacked = zstd::stream::read::Decoder::new(std::fs::File::open(path).unwrap()).unwrap();
+    let mut archive = tar::Archive::new(unpacked);
+    let member = |entry: std::io::Result<tar::Entry<'_, _>>| {
+        let mut entry = entry.unwrap();
+        let path = entry.path().unwrap().display().to_string();
+        let mut content = Vec::new();
+        entry.read_to_end(&mut content).unwrap();
+        Member { path, kind: b'0', content }
+    };
+    archive.entries().unwrap().map(member).collect()
 }
