@@ -36,11 +36,14 @@ mod yaml;
 
 pub use capabilities::control_plane::RENEWABLE;
 pub use capabilities::{
-    etcd::member_status::MemberDetail, etcd_restore::Snapshot, registry::trust_own_registry,
+    ca_rotation::{Authorities, Restarts, Round},
+    etcd::member_status::MemberDetail,
+    etcd_restore::Snapshot,
+    registry::trust_own_registry,
 };
 pub use error::BuildError;
 pub use inputs::{Drain, Leaving, Options, Probed};
-pub use session::{Backup, Certificates, Create, Delete, Fetch, Hops, Session, Settings};
+pub use session::{Backup, Certificates, Create, Delete, Fetch, Hops, Rotation, Session, Settings};
 pub use status::{
     CertificateStatus, ComponentStatus, KubeSphereStatus, MemberStatus, NodeState, NodeStatus, Status,
 };

@@ -49,6 +49,26 @@ pub(crate) fn api_server_started_slot(name: &str) -> SlotKey {
     host("api_server_started", name)
 }
 
+/// The CAs of a round of a rotation are in all namespaces.
+pub(crate) fn ca_published_slot() -> SlotKey {
+    cluster("ca_published")
+}
+
+/// All workloads that a rotation restarts know both CAs.
+pub(crate) fn workloads_restarted_slot() -> SlotKey {
+    cluster("workloads_restarted")
+}
+
+/// This machine holds the new CA of etcd as the cluster's.
+pub(crate) fn rotation_saved_slot() -> SlotKey {
+    cluster("rotation_saved")
+}
+
+/// The rotation has ended on the host.
+pub(crate) fn rotation_ended_slot(name: &str) -> SlotKey {
+    host("rotation_ended", name)
+}
+
 /// What a joining node needs to trust the cluster: the PEM text of its CA.
 pub(crate) fn cluster_ca_slot() -> Slot<String> {
     Slot::new("cluster_ca")

@@ -76,6 +76,14 @@ kk_belong() {
     kk_record "cluster$KK_TAB$1$KK_TAB$2$KK_TAB$(cat "$KK_ROOT/etc/machine-id" 2>/dev/null || echo -)"
 }
 
+# kk_belong_anew NAME CA: the same for a host of this cluster whose CA was replaced.
+kk_belong_anew() {
+    kk_state
+    kk_new=$KK_STATE/owned.new
+    KK_N=$1 KK_C=$2 awk 'BEGIN { FS = OFS = "\t" } $1 == "cluster" && $2 == ENVIRON["KK_N"] { $3 = ENVIRON["KK_C"] } { print }' "$KK_STATE/owned" >"$kk_new" &&
+        chmod 600 "$kk_new" && mv -f "$kk_new" "$KK_STATE/owned" && kk_belong "$1" "$2"
+}
+
 # kk_parents PATH: makes the missing parent directories, written down from the top.
 kk_parents() {
     kk_rest=${1#/} kk_at=

@@ -3,6 +3,7 @@
 //! Families with several kinds (`network`, `runtime`) are folders of such values; only they name a kind.
 
 pub(crate) mod auto_renew;
+pub(crate) mod ca_rotation;
 pub(crate) mod control_plane;
 pub(crate) mod dns;
 pub(crate) mod etcd;

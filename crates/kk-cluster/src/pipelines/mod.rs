@@ -9,6 +9,7 @@ pub(crate) mod delete_registry;
 pub(crate) mod init_registry;
 pub(crate) mod renew_certificates;
 pub(crate) mod restore_etcd;
+pub(crate) mod rotate_ca;
 pub(crate) mod running_cluster;
 pub(crate) mod snapshot_etcd;
 pub(crate) mod upgrade;

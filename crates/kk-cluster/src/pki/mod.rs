@@ -21,7 +21,10 @@ use rcgen::{CertificateParams, Issuer, KeyPair};
 
 pub(crate) use pair::Pair;
 use pair::{belong_together, read_pair, trouble};
-use params::{client_name, client_params, make_ca, member_name, member_params, registry_params};
+use params::{
+    client_name, client_params, kubelet_name, kubelet_params, make_ca, member_name, member_params,
+    registry_params,
+};
 
 use crate::{BuildError, certificates::Validity};
 
@@ -87,6 +90,24 @@ impl Pki {
         let mut pki = Self::with_ca(directory, "registry-ca", None)?;
         pki.ensure(SERVER, false, || registry_params(own))?;
         Ok(pki)
+    }
+
+    /// Opens the PKI of a cluster's nodes in `directory`: a CA, and a certificate for the kubelet of each.
+    pub(crate) fn of_kubernetes(
+        directory: &Path,
+        own: Option<Pair>,
+        nodes: &[&Host],
+    ) -> Result<Self, BuildError> {
+        let mut pki = Self::with_ca(directory, "kubernetes", own)?;
+        for host in nodes {
+            pki.ensure(&kubelet_name(&host.name), false, || kubelet_params(&host.name))?;
+        }
+        Ok(pki)
+    }
+
+    /// Opens the CA of a front proxy in `directory`.
+    pub(crate) fn of_front_proxy(directory: &Path, own: Option<Pair>) -> Result<Self, BuildError> {
+        Self::with_ca(directory, "front-proxy-ca", own)
     }
 
     /// `name` is that of a CA that has to be made.
@@ -178,6 +199,11 @@ impl Pki {
     /// The pair of the registry.
     pub(crate) fn server(&self) -> &Pair {
         &self.pairs[SERVER]
+    }
+
+    /// The pair with which the kubelet of a node shows who it is.
+    pub(crate) fn kubelet(&self, host: &str) -> &Pair {
+        &self.pairs[&kubelet_name(host)]
     }
 
     /// The pair of an etcd member.

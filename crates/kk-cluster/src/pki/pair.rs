@@ -24,6 +24,31 @@ pub(crate) struct Pair {
     pub key: Secret,
 }
 
+impl Pair {
+    /// Why it cannot be a CA that a person has given.
+    pub(crate) fn trouble_as_ca(&self) -> Option<String> {
+        let count = self.cert.matches("-----BEGIN CERTIFICATE-----").count();
+        if count != 1 {
+            return Some(format!("it holds {count} certificates"));
+        }
+        let is_ca = |(_, pem): (_, x509_parser::pem::Pem)| Some(pem.parse_x509().ok()?.is_ca());
+        match parse_x509_pem(self.cert.as_bytes()).ok().and_then(is_ca) {
+            None => return Some("it is no certificate".to_owned()),
+            Some(false) => return Some("it is no CA".to_owned()),
+            Some(true) => {}
+        }
+        if KeyPair::from_pem(self.key.expose()).is_err() {
+            return Some("its key cannot be read".to_owned());
+        }
+        if !belong_together(self) {
+            return Some("the key is of another certificate".to_owned());
+        }
+        let now = OffsetDateTime::now_utc();
+        let validity = Validity::of_pem(self.cert.as_bytes())?;
+        (validity.age(now) != Age::Good).then(|| format!("it {}", validity.words(now)))
+    }
+}
+
 pub(super) fn read_pair(directory: &Path, name: &str) -> Result<Option<Pair>, BuildError> {
     let read = |file: String| {
         let path = directory.join(file);

@@ -23,6 +23,20 @@ pub(super) fn client_name(host: &str) -> String {
     format!("apiserver-{host}")
 }
 
+pub(super) fn kubelet_name(host: &str) -> String {
+    format!("kubelet-{host}")
+}
+
+/// As the controller manager signs them: by the node authorizer's names, and for a year. The kubelet renews it by itself.
+pub(super) fn kubelet_params(host: &str) -> Result<CertificateParams, rcgen::Error> {
+    let mut params = params(&format!("system:node:{host}"), &[])?;
+    params.distinguished_name.push(DnType::OrganizationName, "system:nodes");
+    params.not_after = OffsetDateTime::now_utc() + Duration::days(365);
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    Ok(params)
+}
+
 pub(super) fn make_ca(directory: &Path, name: &str) -> Result<Pair, BuildError> {
     let make = || -> Result<Pair, rcgen::Error> {
         let mut params = params(name, &[])?;

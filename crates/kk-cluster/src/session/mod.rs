@@ -5,6 +5,7 @@ mod manifest;
 mod plan;
 mod probe;
 mod registry;
+mod rotation;
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
@@ -23,6 +24,7 @@ use crate::{
 
 pub use etcd::Backup;
 pub use plan::{Certificates, Create, Delete, Fetch, Hops};
+pub use rotation::Rotation;
 
 /// What the command line says.
 #[derive(Clone, Debug)]

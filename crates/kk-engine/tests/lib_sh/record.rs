@@ -264,3 +264,12 @@ fn what_a_power_cut_left_of_a_file_goes_with_it() {
     host.ok("kk_disown_all");
     assert_eq!(names(&host.path("usr")), ["it.of-somebody"]);
 }
+
+#[test]
+fn a_cluster_whose_ca_was_replaced_is_named_anew_in_the_same_place() {
+    let host = Host::new();
+    host.ok("kk_belong prod ab12; echo x >s; kk_put s /etc/made 644 $ME");
+    host.ok("kk_belong_anew prod cd34; kk_belong_anew prod cd34; kk_belong prod cd34");
+    assert_eq!(host.owned(), ["cluster prod cd34 -", "made /etc/made"]);
+    assert!(host.fails("kk_belong_anew staging cd34").contains("prod"));
+}

@@ -1,4 +1,4 @@
-//! Options of `kk certs renew`.
+//! Options of `kk certs renew` and `kk certs rotate-ca`.
 
 use std::path::PathBuf;
 
@@ -27,6 +27,37 @@ pub struct RenewCerts {
     /// Configuration file of the cluster, or - for stdin
     #[arg(short, long, value_name = "FILE")]
     pub filename: PathBuf,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "documented at the type")]
+    pub run: RunOptions,
+}
+
+const ROTATE_EXAMPLES: &str = "\
+Examples:
+  kk certs rotate-ca -f cluster.yaml                    to CAs that kk makes
+  kk certs rotate-ca -f cluster.yaml --ca-dir my-cas    to your own
+  kk certs rotate-ca -f cluster.yaml --dry-run          only show what would be done, host by host
+
+Three rounds: everything trusts the old and the new CAs; everything is issued anew; the new ones alone are trusted. A run
+that ends early is run again, and goes on. Workloads restart once, before the second round, because programs read the CA
+at their start. Pods without a workload, and Jobs, have to be started again by you. Service accounts keep their keys.";
+
+/// Options of `kk certs rotate-ca`.
+#[derive(Debug, Args)]
+#[command(after_help = ROTATE_EXAMPLES)]
+pub struct RotateCa {
+    /// Configuration file of the cluster, or - for stdin
+    #[arg(short, long, value_name = "FILE")]
+    pub filename: PathBuf,
+
+    /// Directory with CAs of your own: ca.crt, front-proxy-ca.crt, etcd/ca.crt, each with its .key [default: kk makes them]
+    #[arg(long, value_name = "DIR")]
+    pub ca_dir: Option<PathBuf>,
+
+    /// Restart none of your workloads: for programs that read the CA again when its file changes
+    #[arg(long)]
+    pub keep_workloads: bool,
 
     #[command(flatten)]
     #[expect(missing_docs, reason = "documented at the type")]

@@ -20,7 +20,7 @@ pub use artifact::{
     Artifact, ArtifactDiff, ArtifactExport, ArtifactImages, ArtifactImagesPush, ArtifactImport,
     ArtifactInspect, ArtifactMerge, ArtifactVerify, ProgressOptions, SignatureOptions,
 };
-pub use certs::RenewCerts;
+pub use certs::{RenewCerts, RotateCa};
 pub use cluster::{
     ContainerManager, CreateCluster, DeleteCluster, HostKeyChecking, OutputFormat, OutputOptions, RunOptions,
     SourceOptions,
@@ -134,6 +134,8 @@ pub enum Certs {
     CheckExpiration(CheckExpiration),
     /// Make certificates anew although they have not ended yet
     Renew(RenewCerts),
+    /// Replace the CAs of the cluster, of its front proxy and of etcd
+    RotateCa(RotateCa),
 }
 
 /// `kk etcd …`

@@ -20,6 +20,7 @@ mod load;
 mod look;
 mod new_file;
 mod renew_certs;
+mod rotate_ca;
 mod rounds;
 mod run;
 mod upgrade;
@@ -50,6 +51,7 @@ fn printer(command: &Command) -> Printer {
         Command::Delete(Delete::Node(args)) => Printer::new(args.run.output),
         Command::Delete(Delete::Cluster(args)) => Printer::new(args.run.output),
         Command::Certs(Certs::Renew(args)) => Printer::new(args.run.output),
+        Command::Certs(Certs::RotateCa(args)) => Printer::new(args.run.output),
         Command::Etcd(Etcd::Snapshot(args)) => Printer::new(args.run.output),
         Command::Etcd(Etcd::Restore(args)) => Printer::new(args.run.output),
         Command::Etcd(Etcd::Defrag(args)) => Printer::new(args.run.output),
@@ -80,6 +82,7 @@ async fn dispatch(command: Command, printer: &Printer) -> Result<ExitStatus, Err
             return look::check_expiration(&args.look, printer).await;
         }
         Command::Certs(Certs::Renew(args)) => return renew_certs::run(&args, printer).await,
+        Command::Certs(Certs::RotateCa(args)) => return rotate_ca::run(&args, printer).await,
         Command::Artifact(command) => return artifact::run(&command, printer).await,
         Command::Create(Create::Config(args)) => create_config::run(&args, printer),
         Command::Create(Create::Manifest(args)) => create_manifest::run(&args, printer).await,

@@ -32,6 +32,7 @@ mod offline;
 mod real_kernel;
 mod registry;
 mod repair;
+mod rotate_ca;
 mod secrets;
 mod shell_operator;
 mod slow;
@@ -223,6 +224,13 @@ pub(crate) const ALL: &[Scenario] = &[
         limit: Duration::from_mins(12),
         in_ci: true,
         run: certificates::run,
+    },
+    Scenario {
+        name: "rotate-ca",
+        about: "three control planes get other CAs by runs that are killed in each round; the API refuses nobody who knows it",
+        limit: Duration::from_mins(20),
+        in_ci: false,
+        run: rotate_ca::run,
     },
     Scenario {
         name: "auto-renew",

@@ -85,9 +85,12 @@ fn apply(host: &Host) -> String {
     )
 }
 
+/// Writes the manifests.
+const WRITE: &str = "kubeadm init phase control-plane all --config config.yaml";
+
 fn restart(host: &Host) -> String {
     let server = format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT);
-    let variables = [("server", server.as_str()), ("node", &host.name), ("again", ""), ("manifests", "yes")];
+    let variables = [("server", server.as_str()), ("node", &host.name), ("again", ""), ("manifests", WRITE)];
     script(&variables, RESTART)
 }
 
@@ -110,7 +113,7 @@ mod tests {
         for part in ["kube-apiserver", "kube-controller-manager", "kube-scheduler"] {
             fs::write(directory.path().join(format!("{part}.yaml")), "old").unwrap();
         }
-        let (again, manifests) = if manifests { ("", "yes") } else { ("kube-scheduler", "") };
+        let (again, manifests) = if manifests { ("", super::WRITE) } else { ("kube-scheduler", "") };
         program("systemctl", &format!("echo \"$*\" >>{here}/calls; touch {here}/changed"));
         program("kubeadm", &format!("echo new >{here}/kube-scheduler.yaml; touch {here}/changed"));
         program(

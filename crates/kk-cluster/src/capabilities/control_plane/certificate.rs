@@ -6,12 +6,12 @@ use crate::shell::script;
 pub(crate) const RENEW: &str = include_str!("renew_certificates.sh");
 
 /// Makes them anew, by the names of kubeadm's phases. kubeadm keeps what is there, whatever names and dates it has.
-pub(super) fn renew(names: &[&str]) -> String {
+pub(crate) fn renew(names: &[&str]) -> String {
     script(&[("names", &names.join(" ")), ("keep", "")], RENEW)
 }
 
 /// What follows when everything reads the new ones: a run after one that was killed has nothing to take up.
-pub(super) const RENEWED: &str = "rm -rf /etc/kubernetes/kubekey/renewal\n";
+pub(crate) const RENEWED: &str = "rm -rf /etc/kubernetes/kubekey/renewal\n";
 
 #[cfg(test)]
 mod tests {

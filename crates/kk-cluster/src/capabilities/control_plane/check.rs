@@ -92,7 +92,7 @@ fn certificates(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Finding
             continue;
         }
         let hint = if is_ca {
-            "kk does not replace the CA of a running cluster: plan its rotation, or a new cluster"
+            "replace it before: kk certs rotate-ca"
         } else {
             "kk create cluster renews it in its last 30 days (a short one in its last third)"
         };

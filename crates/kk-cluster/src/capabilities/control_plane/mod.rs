@@ -112,7 +112,7 @@ impl Capability for ControlPlane {
 pub(crate) const RESTART: &str = include_str!("restart_control_plane.sh");
 
 pub(crate) use apply_changed_settings::before_joins;
-pub(crate) use certificate::RENEW;
+pub(crate) use certificate::{RENEW, RENEWED, renew};
 pub(crate) use publish_settings::are_changed as settings_are_changed;
 pub use renewal::RENEWABLE;
 

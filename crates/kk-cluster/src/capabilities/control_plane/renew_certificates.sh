@@ -30,6 +30,8 @@ for name in $names; do
     *.conf)
         rm -f "$aside/$name"
         kk_do kubeadm init phase kubeconfig "${name%.conf}" --config aside.yaml --kubeconfig-dir "$aside"
+        # kubeadm takes the first CA of the file only. While the CA is replaced, there are two.
+        sed -i "s|certificate-authority-data: .*|certificate-authority-data: $(base64 <"$pki/ca.crt" | tr -d '\n')|" "$aside/$name"
         [ "$name" != kubelet.conf ] || kubelet_credentials
         mv -f "$aside/$name" "/etc/kubernetes/$name"
         [ "$name" != kubelet.conf ] || systemctl restart kubelet.service

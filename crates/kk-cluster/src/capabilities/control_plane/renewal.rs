@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// What kubeadm makes on a control plane besides CAs, by the names of its phases; kubeconfigs end in `.conf`.
-const LEAVES: [&str; 7] = [
+pub(crate) const LEAVES: [&str; 7] = [
     "apiserver",
     "apiserver-kubelet-client",
     "front-proxy-client",

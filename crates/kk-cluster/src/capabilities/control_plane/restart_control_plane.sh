@@ -1,4 +1,4 @@
-# With $manifests, writes the manifests of the static pods; those named in $again start again in any case. Then waits until
+# With $manifests, the words of a command, writes the manifests of the static pods; those named in $again start again in any case. Then waits until
 # what runs from them is ready. Parts that stay are looked at, too: a run before this one may have been killed while it
 # waited.
 # shellcheck disable=SC2154 # server, node, again and manifests stand before this script
@@ -25,7 +25,8 @@ for part in $parts; do
     containers "$part" '' >"$part.before"
     while read -r old; do pod "$old" || :; done <"$part.before" >"$part.pods"
 done
-[ -z "$manifests" ] || kubeadm init phase control-plane all --config config.yaml
+# shellcheck disable=SC2086 # it is a list of words
+[ -z "$manifests" ] || $manifests
 # One that keeps ending is not started for up to 5 minutes. A new kubelet knows nothing of that.
 waits=
 for part in $again; do

@@ -75,7 +75,7 @@ fn certificates(inputs: &Inputs, found: &mut Findings) {
         found.warning(
             None,
             format!("the CA of etcd {}", ca.words(now)),
-            "kk does not replace the CA of a running cluster: plan its rotation, or a new cluster",
+            "replace it before: kk certs rotate-ca",
         );
     }
 }

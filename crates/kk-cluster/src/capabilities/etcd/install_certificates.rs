@@ -1,6 +1,6 @@
 //! Install certificates of etcd: each host gets its own keys and no other's.
 
-use kk_config::Role;
+use kk_config::{Host, Role};
 use kk_engine::{
     Action, HostWork, Task,
     actions::{Directory, File},
@@ -9,6 +9,7 @@ use kk_engine::{
 use crate::{
     host_layout::{ETCD_CA, ETCD_CA_KEY, ETCD_CERT, ETCD_CERTS, ETCD_KEY},
     inputs::Inputs,
+    pki::{Pair, Pki},
     slots,
 };
 
@@ -17,24 +18,7 @@ use crate::{
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("install_certificates", "Install certificates of etcd");
     for (host, _) in inputs.hosts() {
-        let mut actions: Vec<Box<dyn Action>> = Vec::new();
-        let mut pair = |cert: String, key: String, owner: &str, pair: &crate::pki::Pair| {
-            actions.push(Box::new(File::text(cert, pair.cert.clone())));
-            actions.push(Box::new(File::text(key, pair.key.expose()).mode(0o600).owner(owner)));
-        };
-        if host.has_role(&Role::Etcd) {
-            let name = format!("{ETCD_CERTS}/member-{}", host.name);
-            pair(
-                format!("{name}.pem"),
-                format!("{name}-key.pem"),
-                "etcd:etcd",
-                inputs.pki.member(&host.name),
-            );
-        }
-        if host.has_role(&Role::ControlPlane) {
-            let client = inputs.pki.client(&host.name);
-            pair(ETCD_CERT.to_owned(), ETCD_KEY.to_owned(), "root:root", client);
-        }
+        let mut actions = pairs(&inputs.pki, host);
         if actions.is_empty() {
             continue;
         }
@@ -46,4 +30,21 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         task = task.on(&host.name, HostWork::new(actions).needs(slots::etcd_certificates_slot()));
     }
     task
+}
+
+/// What a host has of its own: the pair of its member, and that of its API server.
+pub(crate) fn pairs(pki: &Pki, host: &Host) -> Vec<Box<dyn Action>> {
+    let mut actions: Vec<Box<dyn Action>> = Vec::new();
+    let mut pair = |cert: String, key: String, owner: &str, pair: &Pair| {
+        actions.push(Box::new(File::text(cert, pair.cert.clone())));
+        actions.push(Box::new(File::text(key, pair.key.expose()).mode(0o600).owner(owner)));
+    };
+    if host.has_role(&Role::Etcd) {
+        let name = format!("{ETCD_CERTS}/member-{}", host.name);
+        pair(format!("{name}.pem"), format!("{name}-key.pem"), "etcd:etcd", pki.member(&host.name));
+    }
+    if host.has_role(&Role::ControlPlane) {
+        pair(ETCD_CERT.to_owned(), ETCD_KEY.to_owned(), "root:root", pki.client(&host.name));
+    }
+    actions
 }

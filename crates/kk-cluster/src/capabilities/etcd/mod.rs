@@ -19,8 +19,10 @@ mod save_certificates;
 mod start_etcd;
 
 pub(crate) use files::{JOINED, JOINED_TEXT};
+pub(crate) use health::with_ca as health_with_ca;
 #[cfg(test)]
 pub(crate) use immutable::ENVIRONMENT;
+pub(crate) use install_certificates::pairs;
 use kk_artifact::Component;
 use kk_config::{Host, Role, Spec};
 use kk_engine::{Facts, ProbeSpec, Task};

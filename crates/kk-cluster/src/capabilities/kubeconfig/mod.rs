@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 #[cfg(test)]
 pub(crate) use {install_for_root::USABLE, install_for_user::USABLE as USABLE_BY_USER};
 
-use kk_engine::Task;
+use kk_engine::{Action, Task};
 
 use crate::{BuildError, capability::Capability, inputs::Inputs};
 
@@ -18,6 +18,11 @@ pub(crate) struct Kubeconfig;
 
 /// Root's own on a control plane.
 const ROOT: &str = "/root/.kube/config";
+
+/// Saves the one of the control plane at which the API is asked on this machine, where it was just changed.
+pub(crate) fn save_again(inputs: &Inputs) -> Box<dyn Action> {
+    Box::new(save_kubeconfig::save(inputs, true))
+}
 
 /// The file that says from which `admin.conf` the kubeconfig of this machine was made.
 fn source_sum(directory: &Path) -> PathBuf {

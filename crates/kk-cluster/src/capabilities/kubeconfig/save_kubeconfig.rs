@@ -17,25 +17,30 @@ const LIMIT: u64 = 1 << 20;
 /// `kubekey/<cluster>/kubeconfig`, with the API's address in place of the name that only the hosts know.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let host = inputs.api_host;
+    let renews = |facts| control_plane::renews(inputs, host, facts, "admin.conf");
+    let save = save(inputs, inputs.facts(host).is_some_and(renews));
+    Task::new("save_kubeconfig", "Save kubeconfig")
+        .on(&host.name, HostWork::new(vec![Box::new(save)]).needs(slots::initialised_slot()))
+}
+
+/// `is_old`: the one on the host is another one than the probe saw.
+pub(super) fn save(inputs: &Inputs, is_old: bool) -> Save {
     let endpoint = &inputs.spec.control_plane_endpoint;
     let server = match inputs.endpoint_address() {
         Some(address) if !endpoint.external_dns => format!("https://{address}:{}", endpoint.port),
         _ => format!("https://{}", inputs.endpoint()),
     };
-    let renews = |facts| control_plane::renews(inputs, host, facts, "admin.conf");
-    let save = Save {
-        is_old: inputs.facts(host).is_some_and(renews),
+    Save {
+        is_old,
         path: inputs.directory.join("kubeconfig"),
         source: super::source_sum(&inputs.directory),
         from: format!("https://{}", inputs.endpoint()),
         to: server,
-    };
-    Task::new("save_kubeconfig", "Save kubeconfig")
-        .on(&host.name, HostWork::new(vec![Box::new(save)]).needs(slots::initialised_slot()))
+    }
 }
 
 #[derive(Clone)]
-struct Save {
+pub(super) struct Save {
     /// This run makes another one on the host.
     is_old: bool,
     path: PathBuf,

@@ -18,6 +18,7 @@ mod wait_for_nodes;
 
 use kk_config::Host;
 use kk_engine::{ProbeSpec, Task};
+pub(crate) use start_kubelet::works as kubelet_works;
 
 use crate::{
     BuildError,

@@ -67,7 +67,7 @@ fn is_known(host: &Host) -> WaitUntil {
 }
 
 /// Waits until the kubelet of a node works.
-fn works(inputs: &Inputs, host: &Host) -> Command {
+pub(crate) fn works(inputs: &Inputs, host: &Host) -> Command {
     let healthz = healthz(inputs).unwrap_or_default();
     let was_ready = inputs.is_ready(host);
     let ready = if was_ready { "yes" } else { "" };

@@ -7,6 +7,7 @@ use kk_engine::{Facts, ProbeSpec, Question, question};
 
 use crate::{
     BuildError,
+    capabilities::ca_rotation,
     findings::Findings,
     host_layout::{CLUSTER_CA, ETCD_CA, KUBELET_CONF},
     inputs::Inputs,
@@ -32,6 +33,7 @@ struct Belongs {
 /// What [`of`] and the refusals read.
 pub(crate) fn asks(probe: &mut ProbeSpec) {
     probe.ask(&TOKEN);
+    ca_rotation::asks(probe);
     probe.files.extend([KUBELET_CONF, CLUSTER_CA, ETCD_CA].map(str::to_owned));
     probe.units.insert("kubelet.service".to_owned());
 }
@@ -127,6 +129,10 @@ pub(crate) fn refuse_strangers(inputs: &Inputs) -> Result<(), BuildError> {
             &format!("the file is for the cluster {}, and {}", inputs.spec.name, belong(&elsewhere)),
             "correct the addresses in the file, or delete that cluster with its own file",
         );
+    }
+    // Between two CAs hosts hold different ones, and name one or the other.
+    if of_file.iter().any(|(_, facts)| ca_rotation::is_marked(facts)) {
+        return Ok(());
     }
     let ours = inputs.pki.is_saved().then(|| inputs.pki.ca_sum());
     if let (Some(ours), name) = (ours, &inputs.spec.name)

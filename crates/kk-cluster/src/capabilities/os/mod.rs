@@ -30,6 +30,7 @@ use kk_engine::{ProbeSpec, Task};
 
 use crate::{
     BuildError,
+    capabilities::ca_rotation,
     capability::Capability,
     findings::{Findings, Setting},
     inputs::Inputs,
@@ -61,6 +62,7 @@ impl Capability for Os {
     fn findings(&self, inputs: &Inputs, found: &mut Findings) {
         identity::findings(inputs, found);
         other_run::findings(inputs, found);
+        ca_rotation::findings(inputs, found);
         check::findings(inputs, found);
     }
 

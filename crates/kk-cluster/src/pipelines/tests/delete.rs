@@ -106,8 +106,13 @@ async fn a_delete_spares_a_namesake_of_the_cluster() {
     let inputs = session.create_inputs(&fresh).await.unwrap();
     inputs.pki.save().unwrap();
     let ours = inputs.pki.ca_sum();
-    for (ca, spared) in [(ours.as_str(), false), ("another", true)] {
-        let probed = recorded(&spec, &[&format!("cluster\t{}\t{ca}\t-", spec.name)]);
+    // In the middle of a rotation of its CAs a cluster is none.
+    for (ca, rotation, spared) in
+        [(ours.as_str(), "none", false), ("another", "none", true), ("another", "2", false)]
+    {
+        let mut probed = recorded(&spec, &[&format!("cluster\t{}\t{ca}\t-", spec.name)]);
+        let facts = probed.facts.get_mut(&spec.hosts[0].name).unwrap();
+        facts.reply(&crate::capabilities::ca_rotation::STAGE, rotation);
         assert_eq!(session.plan_delete(&probed).is_err(), spared, "{ca}");
     }
 }

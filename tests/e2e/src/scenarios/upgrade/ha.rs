@@ -29,7 +29,7 @@ pub(in super::super) fn run(ctx: &Context<'_>) -> Result<()> {
         cluster["spec"]["controlPlaneEndpoint"] =
             json!({"domain": "api.lab.local", "address": endpoint, "port": 16443});
     })?;
-    let balance = format!("servers='{}'\n{}", servers.join(" "), include_str!("balance.sh"));
+    let balance = format!("servers='{}'\n{}", servers.join(" "), super::BALANCE);
     let balance = ctx.on_host(balancer, &balance).limit(Duration::from_mins(30));
     let _balancing = ctx.start("balance", balance)?;
     ctx.kk_ok(&site, "create", &[])?;

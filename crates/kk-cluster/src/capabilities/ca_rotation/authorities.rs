@@ -1,0 +1,218 @@
+//! The new CAs on this machine, in `kubekey/<cluster>/pki/rotation`, until that of etcd takes the place of the one of before.
+//! Made in memory; only [`Authorities::save`] writes.
+
+use std::{
+    collections::BTreeSet,
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use kk_config::{Secret, Spec};
+
+use crate::{
+    BuildError,
+    pki::{Pair, Pki},
+};
+
+/// The CAs of the user's own, by where they are in a directory like `/etc/kubernetes/pki`.
+const CLUSTER: &str = "ca";
+const FRONT_PROXY: &str = "front-proxy-ca";
+const ETCD: &str = "etcd/ca";
+
+/// The new CAs, and what they have issued that kubeadm does not.
+pub struct Authorities {
+    /// `kubekey/<cluster>/pki`.
+    directory: PathBuf,
+    /// That of the cluster, and the certificates of kubelets.
+    pub(super) cluster: Arc<Pki>,
+    /// That of the front proxy.
+    pub(super) front_proxy: Arc<Pki>,
+    /// That of etcd, with the certificates of members and API servers.
+    pub(super) etcd: Arc<Pki>,
+}
+
+impl Authorities {
+    /// Those of a rotation that has begun, else new ones: the user's in `own`, where it has them.
+    pub(crate) fn open(directory: &Path, spec: &Spec, own: Option<&Path>) -> Result<Self, BuildError> {
+        let place = |name: &str| directory.join("rotation").join(name);
+        let of_etcd = if is_taken(directory) { directory.join("etcd") } else { place("etcd") };
+        let read = |name| own.map(|own| read_own(own, name)).transpose().map(Option::flatten);
+        let (cluster, front_proxy, etcd) = (read(CLUSTER)?, read(FRONT_PROXY)?, read(ETCD)?);
+        if own.is_some() && cluster.is_none() && front_proxy.is_none() && etcd.is_none() {
+            return Err(BuildError::config(
+                format!("{} has no CA", own.unwrap_or(directory).display()),
+                format!(
+                    "it may have {CLUSTER}.crt, {FRONT_PROXY}.crt and {ETCD}.crt, each with its key beside it: {CLUSTER}.key"
+                ),
+            ));
+        }
+        let nothing = BTreeSet::new();
+        let opened = Self {
+            directory: directory.to_owned(),
+            cluster: Arc::new(Pki::of_kubernetes(&place("cluster"), cluster.clone(), &spec.nodes())?),
+            front_proxy: Arc::new(Pki::of_front_proxy(&place("front-proxy"), front_proxy.clone())?),
+            etcd: Arc::new(Pki::open(
+                &of_etcd,
+                &spec.etcd_hosts(),
+                &spec.control_planes(),
+                etcd.clone(),
+                &nothing,
+            )?),
+        };
+        let kinds = [(&opened.cluster, cluster), (&opened.front_proxy, front_proxy), (&opened.etcd, etcd)];
+        for (pki, own) in kinds {
+            if own.is_some_and(|own| own.cert != pki.ca_cert()) {
+                return Err(BuildError::config(
+                    format!("the rotation has begun with another CA, that in {}", pki.directory().display()),
+                    "run again without --ca-dir; when it has ended, another rotation can take yours",
+                ));
+            }
+        }
+        Ok(opened)
+    }
+
+    /// Whether the CA of etcd has taken the place of the one of before: all rounds have ended.
+    pub(super) fn are_in_use(&self) -> bool {
+        is_taken(&self.directory)
+    }
+
+    /// The SHA-256 of the certificate of the cluster's CA.
+    pub(crate) fn cluster_sum(&self) -> String {
+        self.cluster.ca_sum()
+    }
+
+    /// Where they are on this machine.
+    pub(super) fn directory(&self) -> PathBuf {
+        self.directory.join("rotation")
+    }
+
+    /// Whether a CA of etcd is one of this rotation, by its sum.
+    pub(crate) fn knows(&self, sum: &str) -> bool {
+        let before = fs::read(self.before().join("ca.pem")).ok().map(kk_util::sha256);
+        self.etcd.ca_sum() == sum || before.as_deref() == Some(sum)
+    }
+
+    pub(super) fn is_saved(&self) -> bool {
+        [&self.cluster, &self.front_proxy, &self.etcd].into_iter().all(|pki| pki.is_saved())
+    }
+
+    pub(crate) fn save(&self) -> Result<(), BuildError> {
+        [&self.cluster, &self.front_proxy, &self.etcd].into_iter().try_for_each(|pki| pki.save())
+    }
+
+    /// Puts the new CA of etcd, and what it has issued, in the place of those of before.
+    pub(super) fn take_place(&self) -> io::Result<()> {
+        let (place, new, before) =
+            (self.directory.join("etcd"), self.directory().join("etcd"), self.before());
+        if !before.exists() {
+            fs::rename(&place, &before)?;
+        }
+        // A run that was killed in between has done only the first.
+        if new.exists() { fs::rename(&new, &place) } else { Ok(()) }
+    }
+
+    fn before(&self) -> PathBuf {
+        self.directory.join("rotation/etcd-before")
+    }
+}
+
+fn is_taken(directory: &Path) -> bool {
+    let rotation = directory.join("rotation");
+    rotation.join("etcd-before").exists() && !rotation.join("etcd").exists()
+}
+
+fn read_own(directory: &Path, name: &str) -> Result<Option<Pair>, BuildError> {
+    let [cert, key] = ["crt", "key"].map(|kind| directory.join(format!("{name}.{kind}")));
+    let read = |path: &Path| match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text.trim_end().to_owned() + "\n")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(BuildError::config(
+            format!("cannot read {}: {error}", path.display()),
+            "give a file that this user can read",
+        )),
+    };
+    let pair = match (read(&cert)?, read(&key)?) {
+        (Some(cert), Some(key)) => Pair { cert, key: Secret::new(key) },
+        (None, None) => return Ok(None),
+        (Some(_), None) => return Err(missing(&key)),
+        (None, Some(_)) => return Err(missing(&cert)),
+    };
+    match pair.trouble_as_ca() {
+        None => Ok(Some(pair)),
+        Some(why) => Err(BuildError::config(
+            format!("{} cannot be a CA of the cluster: {why}", cert.display()),
+            "give one certificate of a CA with its key as PKCS#8 (BEGIN PRIVATE KEY), not encrypted",
+        )),
+    }
+}
+
+fn missing(path: &Path) -> BuildError {
+    BuildError::config(
+        format!("{} is missing", path.display()),
+        "kk needs the certificate of a CA and its key",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    fn open(directory: &Path, own: Option<&Path>) -> Result<Authorities, String> {
+        let spec = testing::sample("three-nodes.yaml");
+        Authorities::open(directory, &spec, own).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_was_begun_is_taken_up_until_it_is_in_its_place() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, spec) = (directory.path(), testing::sample("three-nodes.yaml"));
+        let nothing = BTreeSet::new();
+        let old = || Pki::open(&path.join("etcd"), &spec.etcd_hosts(), &[], None, &nothing).unwrap();
+        old().save().unwrap();
+        let before = old().ca_sum();
+        let first = open(path, None).unwrap();
+        assert!(!first.directory().exists() && !first.is_saved(), "opening writes nothing");
+        first.save().unwrap();
+        let again = open(path, None).unwrap();
+        let sums = |of: &Authorities| [&of.cluster, &of.front_proxy, &of.etcd].map(|pki| pki.ca_sum());
+        assert!(again.is_saved() && !again.are_in_use());
+        assert_eq!(sums(&again), sums(&first));
+        assert!(!sums(&first).contains(&before));
+        // Killed between the two steps, then run again.
+        fs::rename(path.join("etcd"), again.before()).unwrap();
+        let killed = open(path, None).unwrap();
+        assert!(!killed.are_in_use() && killed.knows(&before) && killed.knows(&first.etcd.ca_sum()));
+        killed.take_place().unwrap();
+        let ended = open(path, None).unwrap();
+        assert!(ended.are_in_use() && sums(&ended) == sums(&first) && old().ca_sum() == first.etcd.ca_sum());
+        ended.take_place().unwrap();
+        assert_eq!(old().ca_sum(), first.etcd.ca_sum());
+    }
+
+    #[test]
+    fn cas_of_the_users_own_are_taken_or_refused_with_the_reason() {
+        let directory = tempfile::tempdir().unwrap();
+        let (own, path) = (directory.path().join("own"), directory.path().join("pki"));
+        fs::create_dir_all(own.join("etcd")).unwrap();
+        assert!(open(&path, Some(&own)).err().unwrap().contains("has no CA"));
+        let made = open(&directory.path().join("another"), None).unwrap();
+        fs::write(own.join("ca.crt"), made.cluster.ca_cert()).unwrap();
+        assert!(open(&path, Some(&own)).err().unwrap().contains("ca.key is missing"));
+        fs::write(own.join("ca.key"), made.etcd.ca_key().expose()).unwrap();
+        assert!(open(&path, Some(&own)).err().unwrap().contains("the key is of another certificate"));
+        fs::write(own.join("ca.key"), made.cluster.ca_key().expose()).unwrap();
+        let opened = open(&path, Some(&own)).unwrap();
+        assert_eq!(opened.cluster.ca_sum(), made.cluster.ca_sum());
+        assert_ne!(opened.etcd.ca_sum(), made.etcd.ca_sum());
+        open(&path, None).unwrap().save().unwrap();
+        assert!(open(&path, Some(&own)).err().unwrap().contains("has begun with another CA"));
+        let (leaf, key) = (&made.etcd.member("node1").cert, made.etcd.member("node1").key.expose());
+        fs::write(own.join("ca.crt"), leaf).unwrap();
+        fs::write(own.join("ca.key"), key).unwrap();
+        assert!(open(&path, Some(&own)).err().unwrap().contains("it is no CA"));
+        fs::write(own.join("ca.crt"), format!("{0}{0}", made.cluster.ca_cert())).unwrap();
+        assert!(open(&path, Some(&own)).err().unwrap().contains("it holds 2 certificates"));
+    }
+}

@@ -1,0 +1,165 @@
+//! Other CAs for a cluster that runs: its own, that of the front proxy and that of etcd, in three rounds. Everything trusts both;
+//! everything is issued by the new ones; everything trusts the new ones only. No round begins before the one before it has
+//! ended on all hosts, so that at no time somebody is asked who does not know the asker.
+//!
+//! `/etc/kubekey/rotation` on a host says that a rotation has begun: there lie the CAs of before, and the last round that has
+//! ended everywhere. The new CAs are on the control machine (`authorities`).
+
+mod authorities;
+mod end_rotation;
+mod publish_ca;
+mod record_round;
+mod restart_workloads;
+mod rotate_control_planes;
+mod rotate_etcd;
+mod rotate_workers;
+mod save_authorities;
+
+use std::sync::Arc;
+
+use kk_config::Host;
+use kk_engine::{Facts, Module, ProbeSpec, Question};
+
+pub use authorities::Authorities;
+
+use crate::{findings::Findings, inputs::Inputs, shell::script};
+
+/// A part of the rotation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Round {
+    /// The old CA and the new one are trusted; the old one signs.
+    TrustBoth,
+    /// The new one signs, and all that the old one has signed is made anew.
+    Issue,
+    /// The old one is no longer trusted.
+    TrustNew,
+}
+
+impl Round {
+    /// In their order.
+    pub const ALL: [Self; 3] = [Self::TrustBoth, Self::Issue, Self::TrustNew];
+
+    /// As it stands in scripts and in the mark.
+    fn number(self) -> &'static str {
+        match self {
+            Self::TrustBoth => "1",
+            Self::Issue => "2",
+            Self::TrustNew => "3",
+        }
+    }
+}
+
+/// Which workloads restart, so that their pods know the new CA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Restarts {
+    /// All that have access to the API.
+    All,
+    /// Those that kk has made.
+    Own,
+}
+
+/// The last round that has ended on all hosts; 0 when the first has begun. `None`: there is no mark.
+pub(crate) const STAGE: Question<Option<u8>> = Question::new(
+    "ca_rotation",
+    "[ ! -e /etc/kubekey/rotation ] && echo none || cat /etc/kubekey/rotation/stage 2>/dev/null || echo 0",
+    |text| match text.trim() {
+        "none" => Some(None),
+        number => number.parse().ok().map(Some),
+    },
+);
+
+/// What is asked of every host.
+pub(crate) fn asks(probe: &mut ProbeSpec) {
+    probe.ask(&STAGE);
+}
+
+fn stage(facts: &Facts) -> Option<u8> {
+    facts.answer(&STAGE).answered().flatten()
+}
+
+/// Whether a rotation has begun on the host and not ended.
+pub(crate) fn is_marked(facts: &Facts) -> bool {
+    stage(facts).is_some()
+}
+
+/// The last round that has ended; 0 when the first has begun. A round is marked on a host when it has ended on all.
+fn ended(inputs: &Inputs) -> Option<u8> {
+    inputs.answered().into_iter().filter_map(|(_, facts)| stage(facts)).max()
+}
+
+/// Whether a rotation has begun and not ended.
+pub(crate) fn has_begun(inputs: &Inputs, authorities: &Authorities) -> bool {
+    ended(inputs).is_some() || authorities.are_in_use()
+}
+
+/// Whether a rotation has begun that this machine knows nothing of.
+pub(crate) fn has_begun_elsewhere(inputs: &Inputs, authorities: &Authorities) -> bool {
+    ended(inputs).is_some() && !authorities.directory().exists()
+}
+
+/// The rounds that are left.
+pub(crate) fn rounds(inputs: &Inputs, authorities: &Authorities) -> &'static [Round] {
+    match ended(inputs) {
+        None if authorities.are_in_use() => &[],
+        None | Some(0) => &Round::ALL,
+        Some(1) => &Round::ALL[1..],
+        Some(_) => &Round::ALL[2..],
+    }
+}
+
+/// What a rotation that has not ended stands in the way of: everything but itself.
+pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
+    for (host, facts) in inputs.answered() {
+        found.unanswered(host, &facts.answer(&STAGE), "whether its CAs are being replaced");
+        if is_marked(facts) {
+            found.error(
+                host,
+                "the replacement of the CAs has begun here and has not ended",
+                "run kk certs rotate-ca again: it goes on",
+            );
+        }
+    }
+}
+
+/// One round, on all hosts.
+pub(crate) fn module(
+    inputs: &Inputs,
+    authorities: &Arc<Authorities>,
+    round: Round,
+    restarts: Restarts,
+) -> Module {
+    let mut tasks = vec![
+        save_authorities::task(authorities),
+        rotate_etcd::task(inputs, authorities, round),
+        rotate_control_planes::task(inputs, authorities, round),
+        rotate_workers::task(inputs, authorities, round),
+    ];
+    if round != Round::Issue {
+        tasks.push(publish_ca::task(inputs, authorities, round));
+    }
+    if round == Round::TrustBoth {
+        tasks.push(restart_workloads::task(inputs, authorities, restarts));
+    }
+    if round == Round::TrustNew {
+        tasks.extend(end_rotation::tasks(inputs, authorities, round));
+    } else {
+        tasks.push(record_round::task(inputs, round));
+    }
+    Module::new("ca-rotation", tasks)
+}
+
+/// What is left when a run was killed after its last round: the old CA of etcd on this machine.
+pub(crate) fn clean_up(authorities: &Authorities) -> Module {
+    Module::new("ca-rotation", vec![end_rotation::remove(authorities)])
+}
+
+/// A script of a round, after what all of them share.
+fn text(round: Round, variables: &[(&str, &str)], parts: &[&str]) -> String {
+    let mut all = vec![("round", round.number())];
+    all.extend(variables);
+    script(&all, &[&[include_str!("rotation.sh")], parts].concat().concat())
+}
+
+fn is_worker(host: &Host) -> bool {
+    host.is_node() && !host.has_role(&kk_config::Role::ControlPlane)
+}

@@ -1,0 +1,27 @@
+# Restarts workloads whose pods know the CA of before: programs read it at their start. $value is the same for the whole
+# rotation, so that none restarts twice; with $only, those of a list of namespace/name. Those that were not available before
+# are not waited for.
+# shellcheck disable=SC2154 # value and only stand before this script
+list() {
+    kubectl get deployments,daemonsets,statefulsets -A -o go-template='{{range .items}}{{.kind}} {{.metadata.namespace}} {{.metadata.name}} {{with .spec.template.spec.automountServiceAccountToken}}{{.}}{{else}}{{if eq (printf "%v" .spec.template.spec.automountServiceAccountToken) "false"}}false{{else}}-{{end}}{{end}} {{with .spec.updateStrategy}}{{.type}}{{else}}-{{end}} {{with (index (or .spec.template.metadata.annotations .metadata) "kubekey.kubesphere.io/cluster-ca")}}{{.}}{{else}}-{{end}} {{if eq .kind "DaemonSet"}}{{.status.desiredNumberScheduled}} {{or .status.numberAvailable 0}}{{else}}{{or .spec.replicas 0}} {{or .status.availableReplicas 0}}{{end}}{{"\n"}}{{end}}'
+}
+list >workloads
+: >waits
+while read -r kind namespace name mounts strategy seen wanted available; do
+    [ "$mounts" != false ] || continue
+    case " ${only:-$namespace/$name} " in *" $namespace/$name "*) ;; *) continue ;; esac
+    if [ "$seen" != "$value" ]; then
+        kubectl -n "$namespace" patch "$kind" "$name" --type merge -p "{\"spec\":{\"template\":{\"metadata\":{\"annotations\":{\"kubekey.kubesphere.io/cluster-ca\":\"$value\"}}}}}" >/dev/null
+    fi
+    if [ "$strategy" = OnDelete ]; then
+        echo "$namespace/$name restarts when its pods are deleted"
+    elif [ "$seen" = "$value" ] || [ "$wanted" = "$available" ]; then
+        echo "$kind $namespace $name" >>waits
+    else
+        echo "$namespace/$name was not available before"
+    fi
+done <workloads
+while read -r kind namespace name; do
+    kubectl -n "$namespace" rollout status "$kind/$name" --timeout 5m >waiting 2>&1 </dev/null ||
+        kk_fail "$namespace/$name does not become available after its restart: $(tail -n 1 waiting)"
+done <waits

@@ -1,0 +1,95 @@
+//! Take the control planes through a round of the rotation.
+
+use std::{sync::Arc, time::Duration};
+
+use kk_config::{ControlPlaneEndpoint, Host};
+use kk_engine::{HostWork, Task, actions::Command};
+
+use super::{Authorities, Round, rotate_workers, text};
+use crate::{
+    capabilities::{
+        control_plane::{self, RESTART, renewal},
+        kubeconfig,
+        nodes::kubelet_works,
+    },
+    certificates,
+    host_layout::KUBECTL,
+    inputs::Inputs,
+    kubeadm,
+    shell::script,
+    slots,
+};
+
+/// One at a time, each until its API server, controller manager, scheduler and kubelet work with the CAs of this round.
+pub(super) fn task(inputs: &Inputs, authorities: &Arc<Authorities>, round: Round) -> Task {
+    let title = match round {
+        Round::TrustBoth => "Let control planes trust both CAs",
+        Round::Issue => "Issue the certificates of control planes anew",
+        Round::TrustNew => "Let control planes trust the new CAs only",
+    };
+    let mut task = Task::new("rotate_control_planes", title).concurrency(1);
+    for (host, facts) in inputs.control_planes() {
+        let there = certificates::of(facts);
+        let names = renewal::LEAVES.into_iter().filter(|name| there.contains_key(*name)).collect::<Vec<_>>();
+        let describe = format!("{}, and restart it", describe(round));
+        let rotate = Command::new(describe, control_plane(host, round, &names))
+            .file("config.yaml", kubeadm::phase_documents(inputs, host).into_bytes())
+            .file("ca.new", authorities.cluster.ca_cert().as_bytes())
+            .file("ca.key", authorities.cluster.ca_key().expose().as_bytes())
+            .file("front-proxy-ca.new", authorities.front_proxy.ca_cert().as_bytes())
+            .file("front-proxy-ca.key", authorities.front_proxy.ca_key().expose().as_bytes())
+            .hint("does not become ready", "see \"crictl ps -a\" and \"journalctl -u kubelet\" on the host");
+        let mut work = HostWork::new(vec![
+            Box::new(rotate),
+            Box::new(rotate_workers::kubelet(authorities, host, round)),
+            Box::new(kubelet_works(inputs, host)),
+        ])
+        .provides(slots::settings_applied_slot(&host.name));
+        if host.name == inputs.api_host.name {
+            work.actions.push(kubeconfig::save_again(inputs));
+        }
+        let of_etcd = inputs.hosts().into_iter().filter(|(host, _)| rotate_workers::asks_etcd(host));
+        for (host, _) in of_etcd {
+            work = work.needs(slots::etcd_healthy_slot(&host.name));
+        }
+        task = task.on(&host.name, work);
+    }
+    task.timeout(Duration::from_mins(8))
+}
+
+fn control_plane(host: &Host, round: Round, names: &[&str]) -> String {
+    let server = format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT);
+    let again = "kube-apiserver kube-controller-manager kube-scheduler";
+    let restart = script(
+        &[("server", &server), ("node", &host.name), ("again", again), ("manifests", "edit_manifest")],
+        RESTART,
+    );
+    let renew = if round == Round::Issue { control_plane::renew(names) } else { String::new() };
+    let end = match round {
+        Round::TrustBoth => "",
+        Round::Issue => control_plane::RENEWED,
+        Round::TrustNew => {
+            "rm -f \"$pki/signing-ca.crt\"\n[ ! -e /etc/systemd/system/k8s-certs-renew.timer ] || systemctl start k8s-certs-renew.timer\n"
+        }
+    };
+    text(
+        round,
+        &[("user", &host.user)],
+        &[
+            KUBECTL,
+            include_str!("rotate_control_plane.sh"),
+            &renew,
+            include_str!("restart_with_cas.sh"),
+            &restart,
+            end,
+        ],
+    )
+}
+
+fn describe(round: Round) -> &'static str {
+    match round {
+        Round::TrustBoth => "let the control plane trust both CAs",
+        Round::Issue => "issue all certificates of the control plane by the new CAs",
+        Round::TrustNew => "let the control plane trust the new CAs only",
+    }
+}
