@@ -163,3 +163,72 @@ fn text(round: Round, variables: &[(&str, &str)], parts: &[&str]) -> String {
 fn is_worker(host: &Host) -> bool {
     host.is_node() && !host.has_role(&kk_config::Role::ControlPlane)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path, process::Command};
+
+    use super::{Round, text};
+    use crate::testing;
+
+    /// Runs parts of a round below a directory that stands for the host's; gives what they print.
+    fn run(directory: &Path, round: Round, parts: &[&str]) -> String {
+        let here = directory.display().to_string();
+        let script = text(round, &[("user", "root")], parts)
+            .replace("/etc/", &format!("{here}/etc/"))
+            .replace("/root", &format!("{here}/root"));
+        let output = Command::new("sh")
+            .args(["-euc", &script])
+            .current_dir(directory)
+            .env("PATH", format!("{here}:/usr/bin:/bin"))
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn host(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let directory = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = directory.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        directory
+    }
+
+    #[test]
+    fn the_ca_that_signs_comes_first_in_every_round() {
+        let host = host(&[("etc/kubekey/rotation/ca.old", "old\n"), ("ca.new", "new\n")]);
+        let trusted = Round::ALL.map(|round| run(host.path(), round, &["trusted ca\n"]));
+        assert_eq!(trusted, ["old\nnew\n", "new\nold\n", "new\n"]);
+    }
+
+    #[test]
+    fn copies_of_the_kubeconfig_follow_it_and_keep_what_was_added() {
+        let conf = |ca: &str, certificate: &str| {
+            format!("    certificate-authority-data: {ca}\n    client-certificate-data: {certificate}\n")
+        };
+        let added = "    client-certificate-data: of-another-cluster\n";
+        let host = host(&[
+            ("etc/kubekey/rotation/admin.conf.2", &conf("b2xkCg==", "before")),
+            ("etc/kubernetes/admin.conf", &conf("b2xkCg==", "after")),
+            ("etc/kubernetes/manifests/kube-controller-manager.yaml", "- --cluster-signing-cert-file=x\n"),
+            ("root/.kube/config", &(conf("b2xkCg==", "before") + added)),
+            ("ca.crt", "new\nold\n"),
+        ]);
+        testing::program(host.path(), "getent", "exit 0");
+        let parts = [include_str!("restart_with_cas.sh"), "edit_manifest\n"];
+        run(host.path(), Round::Issue, &parts);
+        let read = |path: &str| fs::read_to_string(host.path().join(path)).unwrap();
+        let both = crate::encoding::base64(b"new\nold\n");
+        assert_eq!(read("etc/kubernetes/admin.conf"), conf(&both, "after"));
+        assert_eq!(read("root/.kube/config"), conf(&both, "after") + added);
+        let manifest = "etc/kubernetes/manifests/kube-controller-manager.yaml";
+        assert!(read(manifest).contains("/signing-ca.crt\n"));
+        fs::write(host.path().join("etc/kubekey/rotation/admin.conf.3"), "").unwrap();
+        run(host.path(), Round::TrustNew, &parts);
+        assert!(read(manifest).ends_with("/etc/kubernetes/pki/ca.crt\n"));
+        assert_eq!(fs::read_dir(host.path().join("etc/kubernetes/manifests")).unwrap().count(), 1);
+    }
+}
