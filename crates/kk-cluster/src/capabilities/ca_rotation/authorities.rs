@@ -142,7 +142,7 @@ fn read_own(directory: &Path, name: &str) -> Result<Option<Pair>, BuildError> {
         None => Ok(Some(pair)),
         Some(why) => Err(BuildError::config(
             format!("{} cannot be a CA of the cluster: {why}", cert.display()),
-            "give one certificate of a CA with its key as PKCS#8 (BEGIN PRIVATE KEY), not encrypted",
+            "give one certificate of a CA that is valid for more than a year, with its key as PKCS#8 (BEGIN PRIVATE KEY), not encrypted",
         )),
     }
 }
@@ -208,6 +208,13 @@ mod tests {
         assert_ne!(opened.etcd.ca_sum(), made.etcd.ca_sum());
         open(&path, None).unwrap().save().unwrap();
         assert!(open(&path, Some(&own)).err().unwrap().contains("has begun with another CA"));
+        let mut short = rcgen::CertificateParams::new(Vec::new()).unwrap();
+        short.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        short.not_after = time::OffsetDateTime::now_utc() + time::Duration::days(365);
+        let pair = rcgen::KeyPair::generate().unwrap();
+        fs::write(own.join("ca.crt"), short.self_signed(&pair).unwrap().pem()).unwrap();
+        fs::write(own.join("ca.key"), pair.serialize_pem()).unwrap();
+        assert!(open(&path, Some(&own)).err().unwrap().contains("it expires on"));
         let (leaf, key) = (&made.etcd.member("node1").cert, made.etcd.member("node1").key.expose());
         fs::write(own.join("ca.crt"), leaf).unwrap();
         fs::write(own.join("ca.key"), key).unwrap();

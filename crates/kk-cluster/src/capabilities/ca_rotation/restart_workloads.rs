@@ -30,7 +30,7 @@ pub(super) fn task(inputs: &Inputs, authorities: &Arc<Authorities>, restarts: Re
     .output(Arc::new(|printed: &str, slots: &Slots| {
         let lines: Vec<&str> = printed.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         if !lines.is_empty() {
-            slots.output("not waited for", lines.join("; "));
+            slots.output("workloads", lines.join("; "));
         }
         Ok::<(), Failure>(())
     }));

@@ -1,6 +1,6 @@
 # Restarts workloads whose pods know the CA of before: programs read it at their start. $value is the same for the whole
 # rotation, so that none restarts twice; with $only, those of a list of namespace/name. Those that were not available before
-# are not waited for.
+# are not waited for. Prints what a person has to look at.
 # shellcheck disable=SC2154 # value and only stand before this script
 list() {
     kubectl get deployments,daemonsets,statefulsets -A -o go-template='{{range .items}}{{.kind}} {{.metadata.namespace}} {{.metadata.name}} {{with .spec.template.spec.automountServiceAccountToken}}{{.}}{{else}}{{if eq (printf "%v" .spec.template.spec.automountServiceAccountToken) "false"}}false{{else}}-{{end}}{{end}} {{with .spec.updateStrategy}}{{.type}}{{else}}-{{end}} {{with (index (or .spec.template.metadata.annotations .metadata) "kubekey.kubesphere.io/cluster-ca")}}{{.}}{{else}}-{{end}} {{if eq .kind "DaemonSet"}}{{.status.desiredNumberScheduled}} {{or .status.numberAvailable 0}}{{else}}{{or .spec.replicas 0}} {{or .status.availableReplicas 0}}{{end}}{{"\n"}}{{end}}'
@@ -18,10 +18,11 @@ while read -r kind namespace name mounts strategy seen wanted available; do
     elif [ "$seen" = "$value" ] || [ "$wanted" = "$available" ]; then
         echo "$kind $namespace $name" >>waits
     else
-        echo "$namespace/$name was not available before"
+        echo "$namespace/$name was not available before, and was not waited for"
     fi
 done <workloads
 while read -r kind namespace name; do
     kubectl -n "$namespace" rollout status "$kind/$name" --timeout 5m >waiting 2>&1 </dev/null ||
         kk_fail "$namespace/$name does not become available after its restart: $(tail -n 1 waiting)"
 done <waits
+kubectl get pods -A --field-selector status.phase=Running -o go-template='{{range .items}}{{$pod := .}}{{if not .metadata.ownerReferences}}{{.metadata.namespace}}/{{.metadata.name}} is a pod without a workload{{"\n"}}{{end}}{{range .metadata.ownerReferences}}{{if eq .kind "Job"}}{{$pod.metadata.namespace}}/{{$pod.metadata.name}} is a pod of a Job{{"\n"}}{{end}}{{end}}{{end}}'
