@@ -62,7 +62,8 @@ pub(super) fn missing<'a>(
     index.files.iter().filter(move |file| there.get(file.path.as_str()) != Some(file))
 }
 
-/// Writes at `out` the bundle that a delta leads to from its base, if its index is right. `wrote` gets the number of bytes as they are packed.
+/// Writes at `out` the bundle that a delta leads to from its base, if its index is right. `wrote` gets the number of bytes as
+/// they are packed.
 pub fn merge(base: &Path, delta: &Path, out: &Path, wrote: &dyn Fn(u64)) -> Result<BundleIndex, Error> {
     let from = read::index(base)?;
     let parts = Parts::new(out)?;

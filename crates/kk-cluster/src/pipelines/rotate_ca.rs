@@ -30,7 +30,7 @@ pub(crate) fn findings(inputs: &Inputs, authorities: &Authorities, found: &mut F
     if ca_rotation::has_begun_elsewhere(inputs, authorities) {
         found.error(
             None,
-            "a rotation has begun, and its new CAs are not on this machine",
+            "a rotation has begun, and its new CAs are not on this machine, or not all of them",
             format!("run where it has begun, or copy {} from there", inputs.directory.join("pki").display()),
         );
     }
@@ -38,7 +38,7 @@ pub(crate) fn findings(inputs: &Inputs, authorities: &Authorities, found: &mut F
         found.error(
             host,
             "it does not answer, and would not know the new CAs",
-            "bring it back, or let it go: kk delete node --gone",
+            "bring it back; one that is gone for good leaves the cluster before a rotation (kk delete node --gone), and the file while one is under way",
         );
     }
     for (host, facts) in inputs.answered() {

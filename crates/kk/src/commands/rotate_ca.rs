@@ -53,11 +53,18 @@ async fn rotate(args: &RotateCa, session: &Session, run: &mut Run<'_>) -> Result
         return Ok(None);
     }
     let cluster = &session.spec().name;
-    let question = format!(
-        "Replace the CAs of cluster {cluster}? Control planes restart one at a time, in each of {} rounds{}.",
-        rotation.rounds.len(),
-        if args.keep_workloads { "" } else { "; workloads restart once" }
-    );
+    let question = match (rotation.rounds.len(), args.keep_workloads) {
+        (0, _) => format!("Remove the old CAs of cluster {cluster} from this machine?"),
+        (1 | 2, _) => {
+            format!("Go on with the new CAs of cluster {cluster}? Control planes restart one at a time.")
+        }
+        (_, true) => format!(
+            "Replace the CAs of cluster {cluster}? Control planes restart one at a time, three times."
+        ),
+        (_, false) => format!(
+            "Replace the CAs of cluster {cluster}? Control planes restart one at a time, three times, and workloads once."
+        ),
+    };
     if !run.confirm(&question, &tasks).await? {
         return Ok(None);
     }
@@ -70,7 +77,7 @@ async fn rotate(args: &RotateCa, session: &Session, run: &mut Run<'_>) -> Result
     if rotation.rounds.is_empty() {
         run.execute(session.plan_clean_up(&probed, &authorities)?).await?;
     }
-    // What noticed that its objects or files changed, and whether the cluster works.
+    // Records what has changed, and verifies that the cluster works.
     let rest = run.unless_stopped(session.plan_create(&probed)).await?;
     carry_out(rest, run).await?;
     Ok(Some(Summary {

@@ -10,6 +10,7 @@ mod api_sick;
 mod auto_renew;
 mod bad_input;
 mod bad_setting;
+mod balanced;
 mod bastion;
 mod certificates;
 mod create;

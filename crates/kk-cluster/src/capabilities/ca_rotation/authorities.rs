@@ -93,6 +93,11 @@ impl Authorities {
         self.etcd.ca_sum() == sum || before.as_deref() == Some(sum)
     }
 
+    /// Whether this machine holds all CAs of the rotation: what a host trusts already must not be made anew.
+    pub(super) fn are_on_disk(&self) -> bool {
+        [&self.cluster, &self.front_proxy, &self.etcd].into_iter().all(|pki| Pki::has_ca(pki.directory()))
+    }
+
     pub(super) fn is_saved(&self) -> bool {
         [&self.cluster, &self.front_proxy, &self.etcd].into_iter().all(|pki| pki.is_saved())
     }
@@ -179,6 +184,12 @@ mod tests {
         let sums = |of: &Authorities| [&of.cluster, &of.front_proxy, &of.etcd].map(|pki| pki.ca_sum());
         assert!(again.is_saved() && !again.are_in_use());
         assert_eq!(sums(&again), sums(&first));
+        let lost = again.front_proxy.directory().join("ca.pem");
+        let kept = fs::read(&lost).unwrap();
+        fs::remove_file(&lost).unwrap();
+        assert!(!open(path, None).unwrap().are_on_disk(), "one is lost");
+        fs::write(&lost, kept).unwrap();
+        assert!(open(path, None).unwrap().are_on_disk());
         assert!(!sums(&first).contains(&before));
         // Killed between the two steps, then run again.
         fs::rename(path.join("etcd"), again.before()).unwrap();

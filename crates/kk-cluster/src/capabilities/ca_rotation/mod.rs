@@ -92,9 +92,9 @@ pub(crate) fn has_begun(inputs: &Inputs, authorities: &Authorities) -> bool {
     ended(inputs).is_some() || authorities.are_in_use()
 }
 
-/// Whether a rotation has begun that this machine knows nothing of.
+/// Whether a rotation has begun with CAs that are not all on this machine.
 pub(crate) fn has_begun_elsewhere(inputs: &Inputs, authorities: &Authorities) -> bool {
-    ended(inputs).is_some() && !authorities.directory().exists()
+    ended(inputs).is_some() && !authorities.are_on_disk()
 }
 
 /// The rounds that are left.

@@ -13,7 +13,8 @@ pub(super) fn task(inputs: &Inputs, authorities: &Arc<Authorities>, restarts: Re
         let workloads = inputs.requirements.workloads();
         let name = |path: &str| path.split_once('/').map_or(path, |(_, name)| name).to_owned();
         let names = workloads.iter().map(|one| format!("{}/{}", one.namespace, name(one.path)));
-        names.chain(["kube-system/kube-proxy".to_owned()]).collect::<Vec<_>>().join(" ")
+        // It comes with the cluster, too, and is waited for elsewhere.
+        names.chain(["kubesphere-system/ks-installer".to_owned()]).collect::<Vec<_>>().join(" ")
     };
     let only = if restarts == Restarts::All { String::new() } else { own() };
     let sum = authorities.cluster.ca_sum();

@@ -24,7 +24,7 @@ pub(super) fn task(inputs: &Inputs, authorities: &Arc<Authorities>, round: Round
         Round::Issue => "Give etcd its new certificates",
         Round::TrustNew => "Let etcd trust the new CA only",
     };
-    // One that a killed run has left in the middle of a restart is not taken for one that can be spared.
+    // A killed run may have left one in the middle of a restart: while it is away, a restart of another may cost the quorum.
     let members = inputs.etcd_hosts().into_iter();
     let sick = members.filter(|(_, facts)| etcd::is_healthy(facts) != Some(true));
     let turn = Turn::one_by_one("etcd").order(sick.map(|(host, _)| host.name.clone()));

@@ -6,11 +6,12 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::json;
 
+use super::super::balanced;
 use super::{FROM, TO};
 use crate::checks;
 use crate::context::Context;
 use crate::report;
-use crate::site::{Site, host_entry};
+use crate::site::Site;
 
 /// How long the API may give no answers in all, in milliseconds.
 const MOST_MISSED: u64 = 2000;
@@ -18,20 +19,7 @@ const MOST_MISSED: u64 = 2000;
 pub(in super::super) fn run(ctx: &Context<'_>) -> Result<()> {
     let versions = ["--kubernetes", FROM, "--kubernetes", TO];
     let lab = Site::booted(ctx, &ctx.dir.join("site"), 4, None, &versions)?;
-    let mut cluster = lab.read()?;
-    let mut address = |host: &String| checks::text(&host_entry(&mut cluster, host)["address"]);
-    let (control_planes, balancer) = (&lab.hosts[..3], &lab.hosts[3]);
-    let servers: Vec<String> = control_planes.iter().map(&mut address).collect();
-    let endpoint = address(balancer);
-    let site = lab.variant("ha", |cluster| {
-        cluster["spec"]["roleGroups"] =
-            json!({"etcd": control_planes, "control-plane": control_planes, "worker": [balancer]});
-        cluster["spec"]["controlPlaneEndpoint"] =
-            json!({"domain": "api.lab.local", "address": endpoint, "port": 16443});
-    })?;
-    let balance = format!("servers='{}'\n{}", servers.join(" "), super::BALANCE);
-    let balance = ctx.on_host(balancer, &balance).limit(Duration::from_mins(30));
-    let _balancing = ctx.start("balance", balance)?;
+    let (site, _balancing) = balanced::site(ctx, &lab)?;
     ctx.kk_ok(&site, "create", &[])?;
     checks::cluster_is_complete(ctx, &site)?;
 

@@ -14,8 +14,6 @@ use crate::checks;
 use crate::context::Context;
 use crate::site::Site;
 
-/// A load balancer for API servers.
-pub(super) const BALANCE: &str = include_str!("balance.sh");
 pub(super) const FROM: &str = "v1.36.4";
 pub(super) const TO: &str = "v1.37.1";
 /// An address of the range of Services that nobody else gets.
