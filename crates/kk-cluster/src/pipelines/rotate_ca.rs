@@ -86,7 +86,7 @@ pub(crate) fn findings(inputs: &Inputs, authorities: &Authorities, found: &mut F
 /// A rotation takes one part away after the other: all must be well before.
 fn health(inputs: &Inputs, found: &mut Findings) {
     for (host, _) in
-        inputs.etcd_hosts().into_iter().filter(|(_, facts)| etcd::is_healthy(facts) == Some(false))
+        inputs.etcd_hosts().into_iter().filter(|(_, facts)| etcd::is_healthy(facts) != Some(true))
     {
         found.error(
             host,

@@ -89,8 +89,8 @@ impl Authorities {
 
     /// Whether a CA of etcd is one of this rotation, by its sum.
     pub(crate) fn knows(&self, sum: &str) -> bool {
-        let before = fs::read(self.before().join("ca.pem")).ok().map(kk_util::sha256);
-        self.etcd.ca_sum() == sum || before.as_deref() == Some(sum)
+        let cluster = self.directory.parent().unwrap_or(&self.directory);
+        self.etcd.ca_sum() == sum || super::etcd_cas(cluster).contains(sum)
     }
 
     /// Whether this machine holds all CAs of the rotation: what a host trusts already must not be made anew.
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn what_was_begun_is_taken_up_until_it_is_in_its_place() {
         let directory = tempfile::tempdir().unwrap();
-        let (path, spec) = (directory.path(), testing::sample("three-nodes.yaml"));
+        let (path, spec) = (&directory.path().join("pki"), testing::sample("three-nodes.yaml"));
         let nothing = BTreeSet::new();
         let old = || Pki::open(&path.join("etcd"), &spec.etcd_hosts(), &[], None, &nothing).unwrap();
         old().save().unwrap();

@@ -15,7 +15,7 @@ mod rotate_etcd;
 mod rotate_workers;
 mod save_authorities;
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use kk_config::Host;
 use kk_engine::{Facts, Module, ProbeSpec, Question};
@@ -67,6 +67,14 @@ pub(crate) const STAGE: Question<Option<u8>> = Question::new(
         number => number.parse().ok().map(Some),
     },
 );
+
+/// The SHA-256 of the other CA of etcd, old or new, of a rotation that has begun on this machine. `directory` is
+/// `kubekey/<cluster>`.
+pub(crate) fn etcd_cas(directory: &Path) -> BTreeSet<String> {
+    let rotation = directory.join("pki/rotation");
+    let read = |name| std::fs::read(rotation.join(name).join("ca.pem")).ok();
+    ["etcd", "etcd-before"].into_iter().filter_map(read).map(kk_util::sha256).collect()
+}
 
 /// What is asked of every host.
 pub(crate) fn asks(probe: &mut ProbeSpec) {

@@ -1,6 +1,6 @@
-# With $manifests, the words of a command, writes the manifests of the static pods; those named in $again start again in any case. Then waits until
-# what runs from them is ready. Parts that stay are looked at, too: a run before this one may have been killed while it
-# waited.
+# With $manifests, the words of a command, writes the manifests of the static pods; those named in $again start again in
+# any case. Then waits until what runs from them is ready. Parts that stay are looked at, too: a run before this one may
+# have been killed while it waited.
 # shellcheck disable=SC2154 # server, node, again and manifests stand before this script
 parts='kube-apiserver kube-controller-manager kube-scheduler'
 directory=/etc/kubernetes/manifests

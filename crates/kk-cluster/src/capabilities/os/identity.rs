@@ -130,13 +130,11 @@ pub(crate) fn refuse_strangers(inputs: &Inputs) -> Result<(), BuildError> {
             "correct the addresses in the file, or delete that cluster with its own file",
         );
     }
-    // Between two CAs hosts hold different ones, and name one or the other.
-    if of_file.iter().any(|(_, facts)| ca_rotation::is_marked(facts)) {
-        return Ok(());
-    }
-    let ours = inputs.pki.is_saved().then(|| inputs.pki.ca_sum());
-    if let (Some(ours), name) = (ours, &inputs.spec.name)
-        && let Some(names) = names(&|facts| of(facts).etcd_ca.is_some_and(|ca| ca != ours))
+    // Between two CAs hosts name one or the other: both are on the machine where the rotation has begun.
+    let mut ours = ca_rotation::etcd_cas(&inputs.directory);
+    ours.insert(inputs.pki.ca_sum());
+    if let (true, name) = (inputs.pki.is_saved(), &inputs.spec.name)
+        && let Some(names) = names(&|facts| of(facts).etcd_ca.is_some_and(|ca| !ours.contains(&ca)))
     {
         return refuse(
             &format!(
@@ -149,8 +147,9 @@ pub(crate) fn refuse_strangers(inputs: &Inputs) -> Result<(), BuildError> {
     one_cluster(&of_file)
 }
 
-/// The certificates of the hosts are those of one cluster.
+/// The certificates of the hosts are those of one cluster. In the middle of a rotation a host holds two.
 fn one_cluster(of_file: &[(&Host, &Facts)]) -> Result<(), BuildError> {
+    let of_file: Vec<_> = of_file.iter().filter(|(_, facts)| !ca_rotation::is_marked(facts)).collect();
     let kinds: [fn(&Facts) -> Option<String>; 2] =
         [|facts| of(facts).etcd_ca, |facts| Some(facts.files.get(CLUSTER_CA)?.sha256.clone())];
     for ca in kinds {
@@ -160,7 +159,7 @@ fn one_cluster(of_file: &[(&Host, &Facts)]) -> Result<(), BuildError> {
                 let ca = ca(facts)?;
                 Some(format!("{} (CA {})", host.name, ca.get(..8).unwrap_or(&ca)))
             };
-            let hosts: Vec<String> = of_file.iter().filter_map(named).collect();
+            let hosts: Vec<String> = of_file.iter().copied().filter_map(named).collect();
             return refuse(
                 &format!("the hosts hold certificates of {} clusters: {}", there.len(), hosts.join(", ")),
                 "correct the addresses, or delete each cluster with a file that names its hosts only",

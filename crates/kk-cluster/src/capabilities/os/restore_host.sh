@@ -1,6 +1,6 @@
 # Restores what the record says, from its last line to the first; lines that match $keep stay.
 # shellcheck disable=SC2154 # keep and enforce stand before this script
-# That of a rotation of CAs, which is no longer one.
+# The mark of a rotation of CAs goes with its cluster, also where the rest of the record stays.
 rm -rf /etc/kubekey/rotation
 if [ -n "$keep" ]; then kk_disown_all "$keep"; else kk_disown_all; fi
 # SELinux' file is back by itself; what the kernel does now is not.

@@ -106,10 +106,17 @@ async fn a_delete_spares_a_namesake_of_the_cluster() {
     let inputs = session.create_inputs(&fresh).await.unwrap();
     inputs.pki.save().unwrap();
     let ours = inputs.pki.ca_sum();
-    // In the middle of a rotation of its CAs a cluster is none.
-    for (ca, rotation, spared) in
-        [(ours.as_str(), "none", false), ("another", "none", true), ("another", "2", false)]
-    {
+    // In the middle of a rotation of CAs its other CA is known, too, and nobody else's.
+    let rotation = inputs.directory.join("pki/rotation/etcd-before");
+    std::fs::create_dir_all(&rotation).unwrap();
+    std::fs::write(rotation.join("ca.pem"), "before").unwrap();
+    let before = kk_util::sha256("before");
+    for (ca, rotation, spared) in [
+        (ours.as_str(), "none", false),
+        ("another", "none", true),
+        ("another", "2", true),
+        (&before, "2", false),
+    ] {
         let mut probed = recorded(&spec, &[&format!("cluster\t{}\t{ca}\t-", spec.name)]);
         let facts = probed.facts.get_mut(&spec.hosts[0].name).unwrap();
         facts.reply(&crate::capabilities::ca_rotation::STAGE, rotation);
