@@ -39,9 +39,10 @@ Examples:
   kk certs rotate-ca -f cluster.yaml --ca-dir my-cas    to your own
   kk certs rotate-ca -f cluster.yaml --dry-run          only show what would be done, host by host
 
-Three rounds: everything trusts the old and the new CAs; everything is issued anew; the new ones alone are trusted. A run
-that ends early is run again, and goes on. Workloads restart once, before the second round, because programs read the CA
-at their start. Pods without a workload, and of Jobs, are named: start those again yourself. Service accounts keep their keys.";
+Three rounds: everything trusts the old and the new CAs; everything is issued anew; the new ones
+alone are trusted. A run that ends early is run again, and goes on. Workloads restart once, before
+the second round, because programs read the CA at their start. Pods without a workload, and of
+Jobs, are named: start those again yourself. Service accounts keep their keys.";
 
 /// Options of `kk certs rotate-ca`.
 #[derive(Debug, Args)]
