@@ -93,10 +93,12 @@ mod tests {
 
     const CRICTL: &str = r#"
         for last; do :; done
+        part=${last#io.kubernetes.pod.name=} part=${part%-node?}
         case "$*" in
-        *stop*) echo "stop $last" >>HERE/calls; touch HERE/stopped ;;
-        *inspect*) ;;
-        *"ps -a"*) if [ -e HERE/stopped ]; then echo new; else echo old; fi ;;
+        pods*) echo "pod-$part" ;;
+        inspectp*) echo uid ;;
+        *rmp*) echo "anew ${last#pod-}" >>HERE/calls; touch HERE/stopped ;;
+        *"ps -a"*) [ ! -e "HERE/kubernetes/manifests/$part.yaml" ] || if [ -e HERE/stopped ]; then echo new; else echo old; fi ;;
         esac"#;
 
     /// A time so many seconds from now.
@@ -211,7 +213,7 @@ mod tests {
             let (ok, said) = host.renew("apiserver", days).await;
             assert!(ok && said.contains("renewed: apiserver\n"), "{said}");
             assert_eq!(host.read("kubernetes/pki/apiserver.crt"), "new");
-            assert_eq!(host.read("calls"), "created\nstop old", "{days}");
+            assert_eq!(host.read("calls"), "created\nanew kube-apiserver", "{days}");
             assert_eq!(
                 (host.read("lease"), host.read("run/kubekey.lock")),
                 Default::default(),
@@ -241,8 +243,20 @@ mod tests {
         host.lease("node1", "2020-01-02T03:04:05.000000Z");
         let (ok, said) = host.renew("", "").await;
         assert!(ok && said.contains("renewed: scheduler.conf"), "{said}");
-        assert_eq!(host.read("calls"), "replaced\nstop old");
+        assert_eq!(host.read("calls"), "replaced\nanew kube-scheduler");
         assert!(!host.path("kubernetes/kubekey/renewal").exists());
+    }
+
+    #[tokio::test]
+    async fn a_manifest_that_was_away_when_the_host_lost_its_power_comes_back() {
+        let host = Host::new();
+        fs::create_dir_all(host.path("kubernetes/kubekey/manifests")).unwrap();
+        let manifest = "kubernetes/manifests/kube-apiserver.yaml";
+        fs::rename(host.path(manifest), host.path("kubernetes/kubekey/manifests/kube-apiserver.yaml"))
+            .unwrap();
+        let (ok, said) = host.renew("apiserver", "31").await;
+        assert!(ok, "{said}");
+        assert_eq!(host.read(manifest), "manifest");
     }
 
     /// Days that are left, what is the matter, what it says, and whether it renews.
@@ -293,11 +307,11 @@ mod tests {
         for days in ["1", "200"] {
             let (ok, said) = host.renew("apiserver", days).await;
             assert!(!ok && said.contains("copies of admin.conf cannot be written"), "{said}");
-            assert_eq!(host.read("calls"), "created\nstop old");
+            assert_eq!(host.read("calls"), "created\nanew kube-apiserver");
         }
         fs::remove_file(host.path("chown")).unwrap();
         assert!(host.renew("apiserver", "200").await.0);
-        assert_eq!(host.read("calls"), "created\nstop old");
+        assert_eq!(host.read("calls"), "created\nanew kube-apiserver");
         assert!(!host.path("kubernetes/kubekey/renewal").exists());
     }
 

@@ -4,6 +4,14 @@
 # shellcheck disable=SC2154,SC2034 # user, init, seconds and deadline stand before this script; the scripts after it read the rest
 note=/etc/kubernetes/kubekey/cluster.yaml aside=/etc/kubernetes/kubekey/renewal
 leaves='apiserver apiserver-kubelet-client front-proxy-client admin.conf super-admin.conf controller-manager.conf scheduler.conf'
+# The manifest of a static pod that was to start anew when the host lost its power.
+for manifest in kube-apiserver kube-controller-manager kube-scheduler; do
+    manifest=/etc/kubernetes/manifests/$manifest.yaml staged=/etc/kubernetes/kubekey/manifests/${manifest##*/}
+    if [ ! -e "$manifest" ] && [ -e "$staged" ]; then
+        cp -p "$staged" "${manifest%/*}/.${manifest##*/}"
+        mv -f "${manifest%/*}/.${manifest##*/}" "$manifest"
+    fi
+done
 [ -e "$note" ] || kk_fail "the settings of this control plane are not noted: kk create cluster did not come to its end"
 { printf '%s' "$init" && cat "$note"; } >config.yaml
 kk_do kubeadm certs check-expiration --config config.yaml >expirations

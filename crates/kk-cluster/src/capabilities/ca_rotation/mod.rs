@@ -226,7 +226,8 @@ mod tests {
             ("ca.crt", "new\nold\n"),
         ]);
         testing::program(host.path(), "getent", "exit 0");
-        let parts = [include_str!("restart_with_cas.sh"), "edit_manifest\n"];
+        let parts =
+            [include_str!("restart_with_cas.sh"), "staged=/etc/kubernetes/manifests\n", "edit_manifest\n"];
         run(host.path(), Round::Issue, &parts);
         let read = |path: &str| fs::read_to_string(host.path().join(path)).unwrap();
         let both = crate::encoding::base64(b"new\nold\n");

@@ -18,8 +18,8 @@ for home in /root "$(getent passwd "$user" | cut -d : -f 6)"; do
     [ ! -f "$home/.kube/config" ] || follow "$home/.kube/config"
 done
 edit_manifest() {
-    manifest=/etc/kubernetes/manifests/kube-controller-manager.yaml signing=$pki/signing-ca.crt
+    manifest=$staged/kube-controller-manager.yaml signing=$pki/signing-ca.crt
     [ "$round" != 3 ] || signing=$pki/ca.crt
-    sed "s|--cluster-signing-cert-file=.*|--cluster-signing-cert-file=$signing|" $manifest >manager.yaml
-    cmp -s manager.yaml $manifest || place manager.yaml $manifest 600
+    sed "s|--cluster-signing-cert-file=.*|--cluster-signing-cert-file=$signing|" "$manifest" >manager.yaml
+    cat manager.yaml >"$manifest"
 }

@@ -1,6 +1,6 @@
 //! Take the control planes through a round of the rotation.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use kk_config::{ControlPlaneEndpoint, Host};
 use kk_engine::{HostWork, Task, actions::Command};
@@ -55,7 +55,7 @@ pub(super) fn task(inputs: &Inputs, authorities: &Arc<Authorities>, round: Round
         }
         task = task.on(&host.name, work);
     }
-    task.timeout(Duration::from_mins(8))
+    task
 }
 
 fn control_plane(host: &Host, round: Round, names: &[&str]) -> String {

@@ -6,7 +6,7 @@ use kk_engine::{Action, Facts, HostWork, SlotKey, Task, actions::Command};
 use super::{
     RESTART,
     certificate::{RENEWED, renew},
-    manifests::{self, MANIFESTS, Manifests, RECORD},
+    manifests::{self, MANIFESTS, Manifests, RECORD, WRITE},
     note::{note, only_members_are_changed, path},
 };
 use crate::{host_layout::KUBECTL, inputs::Inputs, kubeadm, shell::script, slots};
@@ -85,9 +85,6 @@ fn apply(host: &Host) -> String {
     )
 }
 
-/// Writes the manifests.
-const WRITE: &str = "kubeadm init phase control-plane all --config config.yaml";
-
 fn restart(host: &Host) -> String {
     let server = format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT);
     let variables = [("server", server.as_str()), ("node", &host.name), ("again", ""), ("manifests", WRITE)];
@@ -98,58 +95,105 @@ fn restart(host: &Host) -> String {
 mod tests {
     use std::{fs, process::Command};
 
-    use super::RESTART;
+    use super::{RESTART, WRITE};
     use crate::{shell::script, testing};
 
     const OLD_IS_READY: &str = "echo 'true containerd://old'";
+
+    /// A part has its old container until its manifest is away; then the scheduler has what these words say.
+    const CRICTL: &str = r#"
+        cd HERE
+        for last; do :; done
+        part=${last#io.kubernetes.pod.name=} part=${part%-node1}
+        case "$*" in
+        logs*) echo 'unknown flag: --x'; exit ;;
+        inspectp*) echo "uid-${last#pod-}"; exit ;;
+        *rmp*) ls "pods/uid-${last#pod-}" manifests >>removed 2>&1; exit ;;
+        stop*) exit ;;
+        pods*) echo "pod-$part"; exit ;;
+        esac
+        if [ ! -e $part.noticed ]; then case "$*" in *exited*) ;; *) echo old ;; esac; exit; fi
+        [ -e manifests/$part.yaml ] || exit 0
+        SCHEDULER"#;
 
     /// Runs the script with a runtime and an API of these words below a directory that stands for the host's. Before it,
     /// all parts run in container "old". The scheduler gets another manifest, or is to start again with the one it has.
     /// Whether it succeeds, what it says, and how often it looks.
     fn restart_with(manifests: bool, crictl: &str, pod: &str, api_pod: &str) -> (bool, String, usize) {
-        let directory = tempfile::tempdir().unwrap();
-        let here = directory.path().display().to_string();
-        let program = |name: &str, text: &str| testing::program(directory.path(), name, text);
-        for part in ["kube-apiserver", "kube-controller-manager", "kube-scheduler"] {
-            fs::write(directory.path().join(format!("{part}.yaml")), "old").unwrap();
+        let host = Host::new(crictl, pod, api_pod);
+        let (ok, said) = host.run(manifests);
+        (ok, said, host.read("ticks").lines().count())
+    }
+
+    struct Host(tempfile::TempDir);
+
+    impl Host {
+        fn new(crictl: &str, pod: &str, api_pod: &str) -> Self {
+            let host = Self(tempfile::tempdir().unwrap());
+            fs::create_dir_all(host.path("manifests")).unwrap();
+            for part in ["kube-apiserver", "kube-controller-manager", "kube-scheduler"] {
+                fs::write(host.path(&format!("manifests/{part}.yaml")), "old\n").unwrap();
+                fs::create_dir_all(host.path(&format!("pods/uid-{part}"))).unwrap();
+            }
+            host.program(
+                "unshare",
+                "for word; do staged=$last; last=$word; done; echo new >\"$staged/kube-scheduler.yaml\"",
+            );
+            host.program("crictl", &CRICTL.replace("SCHEDULER", crictl));
+            host.program(
+                "kubectl",
+                &format!("case \"$*\" in *scheduler*) {pod} ;; *apiserver*) {api_pod} ;; *manager*) {OLD_IS_READY} ;; esac"),
+            );
+            // The kubelet: it notices what is away, and forgets the pod a moment later.
+            host.program(
+                "sleep",
+                "cd HERE; for part in kube-apiserver kube-controller-manager kube-scheduler; do
+                    [ -e manifests/$part.yaml ] || { [ ! -e $part.noticed ] || rm -rf pods/uid-$part; touch $part.noticed; }
+                done",
+            );
+            host
         }
-        let (again, manifests) = if manifests { ("", super::WRITE) } else { ("kube-scheduler", "") };
-        program("systemctl", &format!("echo \"$*\" >>{here}/calls; touch {here}/changed"));
-        program("kubeadm", &format!("echo new >{here}/kube-scheduler.yaml; touch {here}/changed"));
-        program(
-            "crictl",
-            &format!(
-                "for last; do :; done\ncase \"$*\" in *inspect*) echo \"pod-${{last%-again}}\"; exit ;; *stop*) echo \"$*\" >>{here}/calls; touch {here}/changed; exit ;; esac\n[ -e {here}/changed ] || {{ echo old; exit; }}\ncase \"$*\" in *scheduler*) ;; logs*) echo 'unknown flag: --x'; exit ;; *) echo old; exit ;; esac\n{crictl}"
-            ),
-        );
-        program(
-            "kubectl",
-            &format!(
-                "case \"$*\" in *scheduler*) {pod} ;; *apiserver*) {api_pod} ;; *manager*) {OLD_IS_READY} ;; esac"
-            ),
-        );
-        program("sleep", "exit 0");
-        let text = script(
-            &[
+
+        fn path(&self, name: &str) -> std::path::PathBuf {
+            self.0.path().join(name)
+        }
+
+        fn read(&self, name: &str) -> String {
+            fs::read_to_string(self.path(name)).unwrap_or_default()
+        }
+
+        fn program(&self, name: &str, text: &str) {
+            testing::program(
+                self.0.path(),
+                name,
+                &text.replace("HERE", &self.path("").display().to_string()),
+            );
+        }
+
+        fn run(&self, manifests: bool) -> (bool, String) {
+            let here = self.0.path().display().to_string();
+            let (again, manifests) = if manifests { ("", WRITE) } else { ("kube-scheduler", "") };
+            let variables = [
                 ("server", "https://192.0.2.1:6443"),
                 ("node", "node1"),
                 ("again", again),
                 ("manifests", manifests),
-            ],
-            RESTART,
-        )
-        .replace("/etc/kubernetes/manifests", &here);
-        // A clock of the test: a second a look.
-        let library =
-            "kk_uptime() { echo . >>ticks; wc -l <ticks; }; kk_fail() { echo \"$*\" >&2; return 1; }";
-        let output = Command::new("sh")
-            .args(["-euc", &format!("{library}\n{text}")])
-            .current_dir(directory.path())
-            .env("PATH", format!("{here}:/usr/bin:/bin"))
-            .output()
-            .unwrap();
-        let looks = fs::read_to_string(directory.path().join("ticks")).unwrap().lines().count();
-        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned(), looks)
+            ];
+            let text = script(&variables, RESTART)
+                .replace("/etc/kubernetes/kubekey", &format!("{here}/kubekey"))
+                .replace("/etc/kubernetes", &here)
+                .replace("/var/lib/kubelet", &here);
+            // A clock of the test: a second a look.
+            let library =
+                "kk_uptime() { echo . >>ticks; wc -l <ticks; }; kk_fail() { echo \"$*\" >&2; return 1; }";
+            let output = Command::new("sh")
+                .args(["-euc", &format!("{library}\n{text}")])
+                .current_dir(self.0.path())
+                .env("PATH", format!("{here}:/usr/bin:/bin"))
+                .output()
+                .unwrap();
+            (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+        }
     }
 
     /// The same for another manifest.
@@ -190,10 +234,60 @@ mod tests {
         assert!(!ok && said.contains("kube-scheduler does not become ready with these settings"), "{said}");
     }
 
+    /// Else the kubelet starts the new pod late, and continues the pauses that the old one had.
     #[test]
-    fn the_pod_of_before_does_not_count_when_its_container_starts_once_more() {
-        let (ok, said, _) = restart("echo old-again", "echo 'true containerd://old-again'");
-        assert!(!ok && said.contains("kube-scheduler does not become ready"), "{said}");
+    fn the_manifest_comes_when_the_kubelet_has_forgotten_the_pod_and_its_sandboxes_are_removed() {
+        let host = Host::new("echo new", "echo 'true containerd://new'", OLD_IS_READY);
+        let (ok, said) = host.run(true);
+        assert!(ok, "{said}");
+        let there = host.read("removed");
+        assert!(there.contains("No such file") && there.contains("kube-apiserver.yaml"), "{there}");
+        assert!(!there.contains("kube-scheduler.yaml"), "{there}");
+        assert_eq!(host.read("manifests/kube-scheduler.yaml"), "new\n");
+        assert!(!host.path("kubekey/manifests").exists() && !host.path("kube-apiserver.noticed").exists());
+    }
+
+    #[test]
+    fn a_pod_that_the_kubelet_does_not_end_is_an_error_and_its_manifest_is_not_lost() {
+        let host = Host::new("echo new", "echo 'true containerd://new'", OLD_IS_READY);
+        host.program("sleep", "exit 0");
+        let (ok, said) = host.run(true);
+        assert!(!ok && said.contains("the kubelet has not ended the pod of kube-scheduler"), "{said}");
+        assert_eq!(
+            (host.read("manifests/kube-scheduler.yaml").as_str(), host.read("removed").as_str()),
+            ("new\n", "")
+        );
+    }
+
+    /// Its host had no power in that moment.
+    #[test]
+    fn a_manifest_that_was_away_when_a_run_ended_comes_back() {
+        let host = Host::new("echo new", "echo 'true containerd://new'", OLD_IS_READY);
+        fs::create_dir_all(host.path("kubekey/manifests")).unwrap();
+        fs::rename(
+            host.path("manifests/kube-scheduler.yaml"),
+            host.path("kubekey/manifests/kube-scheduler.yaml"),
+        )
+        .unwrap();
+        let (ok, said) = host.run(false);
+        assert!(ok, "{said}");
+        assert_eq!(host.read("manifests/kube-scheduler.yaml"), "old\n");
+        fs::remove_file(host.path("manifests/kube-scheduler.yaml")).unwrap();
+        let (ok, said) = host.run(false);
+        assert!(!ok && said.contains("kube-scheduler.yaml is not there"), "{said}");
+    }
+
+    /// The kubelet starts it only after minutes.
+    #[test]
+    fn a_part_that_does_not_run_starts_anew_though_it_has_its_manifest() {
+        let host = Host::new("echo new", "echo 'true containerd://new'", OLD_IS_READY);
+        host.program("unshare", "exit 0");
+        let crictl = CRICTL
+            .replace("SCHEDULER", "echo new")
+            .replace("*exited*) ;;", "*exited*) ;; *running*scheduler*) ;;");
+        host.program("crictl", &crictl);
+        let (ok, said) = host.run(true);
+        assert!(ok && host.path("kube-scheduler.noticed").exists(), "{said}");
     }
 
     #[test]

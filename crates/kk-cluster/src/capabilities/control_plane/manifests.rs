@@ -5,6 +5,9 @@ use kk_engine::{Question, question};
 
 use crate::inputs::Inputs;
 
+/// The function of `restart_control_plane.sh` that writes them.
+pub(super) const WRITE: &str = "write_by_kubeadm";
+
 /// The file with their sums lies beside the notes. It is written when what runs from them is ready.
 pub(super) const RECORD: &str = "\
 mkdir -p /etc/kubernetes/kubekey

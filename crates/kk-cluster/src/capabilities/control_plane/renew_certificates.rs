@@ -1,7 +1,5 @@
 //! Renew certificates and kubeconfigs of control planes that run.
 
-use std::time::Duration;
-
 use kk_config::{ControlPlaneEndpoint, Host};
 use kk_engine::{
     Action, HostWork, Task,
@@ -11,6 +9,7 @@ use kk_engine::{
 use super::{
     RESTART,
     certificate::{RENEWED, renew},
+    manifests::{self, WRITE},
     renewal::{self, Renewed, kubeconfig},
 };
 use crate::{host_layout::KUBECTL, inputs::Inputs, kubeadm, shell::script, slots};
@@ -27,7 +26,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         // The kubelet starts the static pods again; for that it needs no credentials.
         let mut actions: Vec<Box<dyn Action>> = vec![Box::new(Unit::started("kubelet.service"))];
         actions.push(Box::new(
-            Command::new(describe(&renewed), text(host, &renewed))
+            Command::new(describe(&renewed), text(host, &renewed, manifests::differ(inputs, host)))
                 .file("config.yaml", kubeadm::phase_documents(inputs, host).into_bytes())
                 .hint(
                     "does not become ready",
@@ -43,18 +42,21 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         }
         task = task.on(&host.name, work);
     }
-    task.timeout(Duration::from_mins(6))
+    task
 }
 
 fn describe(renewed: &[Renewed]) -> String {
     format!("renew {}", renewed.iter().map(|renewed| renewed.name).collect::<Vec<_>>().join(", "))
 }
 
-fn text(host: &Host, renewed: &[Renewed]) -> String {
+/// `differ`: its manifests do, so that the pods that start again get those of kubeadm.
+fn text(host: &Host, renewed: &[Renewed], differ: bool) -> String {
     let names: Vec<&str> = renewed.iter().map(|renewed| renewed.name).collect();
     let server = format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT);
+    let manifests = if differ { WRITE } else { "" };
+    let again = readers(&names);
     let variables =
-        [("server", server.as_str()), ("node", &host.name), ("again", &readers(&names)), ("manifests", "")];
+        [("server", server.as_str()), ("node", &host.name), ("again", &again), ("manifests", manifests)];
     format!("{KUBECTL}{}{}{RENEWED}", renew(&names), script(&variables, RESTART))
 }
 

@@ -16,8 +16,9 @@ use crate::{
     slots,
 };
 
-/// A node hears of new endpoints a moment after the pods are ready.
-const PATIENCE: Duration = Duration::from_mins(2);
+/// A node hears of new endpoints a moment after the pods are ready, but not while kube-proxy waits before it asks an API
+/// server again that has restarted: see `new_service.sh`.
+const PATIENCE: Duration = Duration::from_mins(5);
 
 /// One round trip a node, all nodes at once.
 pub(super) fn task(inputs: &Inputs) -> Task {

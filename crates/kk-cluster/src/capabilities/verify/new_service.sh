@@ -1,6 +1,7 @@
-# While an API server starts again, its clients wait longer after each try, up to half a minute. So long CoreDNS and kube-proxy
-# serve what they knew before, and look well. So when one has started within the last minutes, a Service is made, and
-# everybody has to know it. A task of its own removes the Service; one that a killed run has left is replaced.
+# While an API server starts again, its clients wait longer after each try: up to a minute, and as long at once where it has
+# started more than once within two minutes. So long CoreDNS and kube-proxy serve what they knew before, and look well. So
+# when one has started within the last minutes, a Service is made, and everybody has to know it: within 300 s, because one
+# that has failed once more after a minute is in order. A task of its own removes the Service; one that a killed run has left is replaced.
 # shellcheck disable=SC2154 # domain and routed stand before this script
 api_servers() {
     kubectl -n kube-system get pods -l component=kube-apiserver -o go-template='{{range .items}}{{range .status.containerStatuses}}{{with .state.running}}{{.startedAt}}{{"\n"}}{{end}}{{end}}{{end}}' >started
@@ -50,14 +51,14 @@ new_service_is_known() {
         kk_fail "a Service could not be made to see whether the nodes learn of it"
     }
     present_pods kube-system k8s-app=kube-dns >present || return
-    until=$(($(kk_uptime) + 120))
+    until=$(($(kk_uptime) + 300))
     while read -r node pod is_ready address _; do
         [ "$is_ready" = True ] || continue
         until knows "$address"; do
             if [ "$(kk_uptime)" -ge $until ]; then
                 resolve "$address" kubernetes.default.svc >/dev/null 2>&1 || break
                 kubectl -n kube-system delete service kk-verify --ignore-not-found >/dev/null || :
-                kk_fail "since an API server started again, pod $pod of $node has learnt of no new Service within 120 s"
+                kk_fail "since an API server started again, pod $pod of $node has learnt of no new Service within 300 s"
             fi
             sleep 0.5 2>/dev/null || sleep 1
         done
