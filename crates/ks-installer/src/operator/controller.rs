@@ -12,6 +12,7 @@ use tokio::time::{Interval, interval_at, sleep};
 use super::announce::Announcer;
 use super::board::Board;
 use super::hooks::Wake;
+use super::written::{self, Written};
 use super::{events, status};
 use crate::api::{Api, ApiError, Id};
 use crate::engine::{Engine, Goal, Suspects};
@@ -41,6 +42,7 @@ pub(super) struct Controller {
     pub(super) announcer: Announcer,
     pub(super) resync: Duration,
     pub(super) revision: Option<String>,
+    pub(super) written: Written,
 }
 
 impl Controller {
@@ -122,6 +124,8 @@ impl Controller {
 
     /// Brings everything to what the object says now. `false`: it could not be asked or written.
     async fn turn(&self, suspects: &Suspects, more: &mut UnboundedReceiver<Suspects>) -> bool {
+        // What the turn before has asked for is there.
+        drop(self.written.current().await);
         let object = match self.api.get(&self.id).await {
             Ok(Some(object)) => object,
             Ok(None) => return true,
@@ -153,11 +157,8 @@ impl Controller {
         let spec = spec::effective(&object["spec"], &object["status"]);
         let was_ready =
             object["status"]["phase"] == "Ready" && object["status"]["observedGeneration"] == generation;
-        let writer = Writer {
-            controller: self,
-            current: tokio::sync::Mutex::new(object["status"].clone()),
-            uid: &object["metadata"]["uid"],
-        };
+        let writer = Writer { controller: self, uid: &object["metadata"]["uid"] };
+        object["status"].clone_into(&mut *self.written.current().await);
         if is_wrong {
             self.announcer.incomplete();
         } else if spec["mode"] == "Plan" && !is_deleted {
@@ -232,8 +233,6 @@ impl Controller {
 /// Writes the status of one turn.
 struct Writer<'a> {
     controller: &'a Controller,
-    /// As it was written last.
-    current: tokio::sync::Mutex<Value>,
     uid: &'a Value,
 }
 
@@ -256,20 +255,22 @@ impl Writer<'_> {
 
     /// Writes the status, if it is another one.
     async fn write(&self) -> Result<(), ApiError> {
-        let Controller { api, board, engine, id, announcer, revision, .. } = self.controller;
+        let Controller { api, board, engine, id, announcer, revision, written, .. } = self.controller;
         let state = board.state();
-        let mut current = self.current.lock().await;
+        let current = written.current().await;
         let wanted = status::status(&current, &state, &engine.renderer().payload, revision.as_deref());
         if wanted["phase"] != "Ready" && wanted["phase"] != current["phase"] {
             announcer.incomplete();
         }
         if let Some(patch) = status::merge_patch(&current, &wanted) {
-            match api.merge(id, "status", &json!({ "status": patch })).await {
-                // Deleted without us.
-                Err(ApiError::Refused { code: 404, .. }) => {}
-                other => drop(other?),
+            let (api, id) = (api.clone(), id.clone());
+            let change = json!({ "status": patch });
+            let request = async move { api.merge(&id, "status", &change).await };
+            match written::write(current, wanted, request).await {
+                // Deleted without us; or the operator ends.
+                Some(Err(ApiError::Refused { code: 404, .. })) | None => {}
+                Some(written) => drop(written?),
             }
-            *current = wanted;
         }
         events::write(api, id, self.uid, board.take_events()).await;
         Ok(())

@@ -9,6 +9,7 @@ mod controller;
 mod events;
 mod hooks;
 mod status;
+mod written;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -100,6 +101,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
             announcer: announce::Announcer { print: print.clone(), file: options.running_file },
             resync: options.resync,
             revision: options.revision,
+            written: written::Written::default(),
         };
         controller.run().await;
     };

@@ -1,0 +1,64 @@
+//! The status as it was written last.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+/// What is written is the difference from what is there. Whoever writes is dropped when the work is done or the object changes,
+/// but the API server still does what it was asked for: a request comes to its end, and only then the next difference is made.
+#[derive(Default)]
+pub(super) struct Written(Arc<Mutex<Value>>);
+
+impl Written {
+    /// The status, when no request is under way.
+    pub(super) async fn current(&self) -> OwnedMutexGuard<Value> {
+        self.0.clone().lock_owned().await
+    }
+}
+
+/// Runs the request that makes `wanted` of what is there. `None`: the runtime ends.
+pub(super) async fn write<T, E>(
+    mut current: OwnedMutexGuard<Value>,
+    wanted: Value,
+    request: impl Future<Output = Result<T, E>> + Send + 'static,
+) -> Option<Result<T, E>>
+where
+    T: Send + 'static,
+    E: Send + 'static,
+{
+    let work = async move {
+        let answer = request.await;
+        // One that has failed may have been done: everything is written the next time.
+        *current = if answer.is_ok() { wanted } else { Value::Null };
+        drop(current);
+        answer
+    };
+    tokio::spawn(work).await.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_next_difference_is_made_from_what_a_dropped_writer_has_asked_for() {
+        for (answer, known) in [(Ok(()), Value::from("Installing")), (Err(()), Value::Null)] {
+            let written = Written::default();
+            let (begun, begins) = tokio::sync::oneshot::channel();
+            let request = async move {
+                begun.send(()).unwrap();
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                answer
+            };
+            tokio::select! {
+                _ = write(written.current().await, "Installing".into(), request) => panic!("it was to be dropped"),
+                _ = begins => {}
+            }
+            assert_eq!(*written.current().await, known);
+        }
+    }
+}
