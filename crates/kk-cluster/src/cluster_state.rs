@@ -37,6 +37,8 @@ pub(crate) struct Node {
     pub ready: bool,
     /// When its kubelet last reported that, as the API writes times. For 40 s after a loss of power it is still `ready`.
     pub reported: String,
+    /// Its addresses of type `InternalIP`, one of each family.
+    pub addresses: Vec<String>,
     /// The kubelet's version: `v1.36.4`.
     pub version: String,
     /// Labels.
@@ -133,11 +135,14 @@ impl ApiAnswer {
             let fields: Vec<&str> = line.split('\t').collect();
             match fields.as_slice() {
                 ["Node", name, ready, version, labels, taints, reported @ ..] => {
-                    let reported = reported.first().copied().unwrap_or_default().to_owned();
-                    api.nodes.insert(
-                        (*name).to_owned(),
-                        Node { reported, ..node(ready, version, labels, taints) },
-                    );
+                    let text = |at: usize| reported.get(at).copied().unwrap_or_default();
+                    let addresses = text(1).split_whitespace().map(str::to_owned).collect();
+                    let node = Node {
+                        reported: text(0).to_owned(),
+                        addresses,
+                        ..node(ready, version, labels, taints)
+                    };
+                    api.nodes.insert((*name).to_owned(), node);
                 }
                 ["Deployment" | "DaemonSet", name, wanted, ready] => {
                     let number = |text: &str| text.parse().unwrap_or(0);
@@ -228,7 +233,7 @@ mod tests {
     use super::*;
     use crate::{requirements::Ready, testing};
 
-    const ANSWER: &str = "Node\tnode1\tTrue\tv1.36.4\tkubernetes.io/os=linux a= \tx=y:NoSchedule z:NoExecute \t2026-01-02T03:04:05Z\n\
+    const ANSWER: &str = "Node\tnode1\tTrue\tv1.36.4\tkubernetes.io/os=linux a= \tx=y:NoSchedule z:NoExecute \t2026-01-02T03:04:05Z\t192.0.2.1 2001:db8::1 \n\
         Deployment\tkube-system/coredns\t2\t1\nDaemonSet\tkube-flannel/kube-flannel-ds\t3\t3\n\
         ConfigMap\tkube-system/kubeadm-config\t\nConfigMap\tkube-public/cluster-info\t\nend\n";
 
@@ -271,6 +276,7 @@ mod tests {
         assert_eq!(state.nodes["node1"].labels["a"], "");
         assert_eq!(state.nodes["node1"].taints, ["x=y:NoSchedule", "z:NoExecute"]);
         assert_eq!(state.nodes["node1"].reported, "2026-01-02T03:04:05Z");
+        assert_eq!(state.nodes["node1"].addresses, ["192.0.2.1", "2001:db8::1"]);
         assert!(!state.is_available("kube-system/coredns"));
         assert!(state.is_available("kube-flannel/kube-flannel-ds"));
     }

@@ -27,6 +27,9 @@ pub(crate) const JOINING: &str = "/etc/kubernetes/kubekey/joining";
 /// The node was cordoned for its turn in an upgrade, and the turn has not ended.
 pub(crate) const UPGRADING: &str = "/etc/kubernetes/kubekey/upgrading";
 
+/// The node has got another address, and what works with the one of before may still run.
+pub(crate) const MOVING: &str = "/etc/kubernetes/kubekey/moving";
+
 /// A restore of etcd has begun on this host, and has not ended.
 pub(crate) const RESTORING: &str = "/etc/etcd-restoring";
 

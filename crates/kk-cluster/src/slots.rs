@@ -191,6 +191,11 @@ pub(crate) fn left_slot(name: &str) -> SlotKey {
     host("left", name)
 }
 
+/// What runs on a node that has moved works with its new address.
+pub(crate) fn moved_slot(name: &str) -> SlotKey {
+    host("moved", name)
+}
+
 /// The API lists all nodes.
 pub(crate) fn nodes_registered_slot() -> SlotKey {
     cluster("nodes_registered")

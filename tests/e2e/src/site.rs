@@ -82,6 +82,13 @@ pub(crate) fn host_entry<'a>(cluster: &'a mut Value, name: &str) -> &'a mut Valu
     hosts.into_iter().find(|host| host["name"] == name).expect("the lab's file names all its hosts")
 }
 
+/// Leaves only these hosts in a cluster file.
+pub(crate) fn keep_hosts(cluster: &mut Value, names: &[&String]) {
+    if let Some(hosts) = cluster["spec"]["hosts"].as_array_mut() {
+        hosts.retain(|host| names.iter().any(|name| host["name"] == name.as_str()));
+    }
+}
+
 /// All files in a directory and the directories in it; none where it is not there.
 pub(crate) fn files_below(directory: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::checks;
 use crate::context::Context;
 use crate::kk::KkRun;
-use crate::site::{Site, host_entry};
+use crate::site::{Site, host_entry, keep_hosts};
 
 pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     let lab = Site::fresh(ctx, &ctx.dir.join("site"), 4, None)?;
@@ -86,13 +86,6 @@ fn status(ctx: &Context<'_>, site: &Site) -> Result<(Option<i32>, Value)> {
     let run = ctx.run("kk-status", ctx.kk_job(site, &["status", "--output", "json"]))?;
     let status = serde_json::from_str(&run.stdout).context("kk status printed no JSON")?;
     Ok((run.code, status))
-}
-
-/// Leaves only these hosts in a cluster file.
-pub(super) fn keep_hosts(cluster: &mut Value, names: &[&String]) {
-    if let Some(hosts) = cluster["spec"]["hosts"].as_array_mut() {
-        hosts.retain(|host| names.iter().any(|name| host["name"] == name.as_str()));
-    }
 }
 
 fn api_answers_by_its_own_address(ctx: &Context<'_>, site: &Site, host: &str) -> Result<()> {

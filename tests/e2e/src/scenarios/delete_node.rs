@@ -4,11 +4,10 @@
 use anyhow::{Result, bail, ensure};
 use serde_json::json;
 
-use super::add_nodes::keep_hosts;
 use crate::checks;
 use crate::context::Context;
 use crate::host_state;
-use crate::site::{Site, host_entry};
+use crate::site::{Site, host_entry, keep_hosts};
 
 /// A pod that nobody starts again.
 const LONELY: &str = "{apiVersion: v1, kind: Pod, metadata: {name: lonely}, spec: {nodeName: NODE, \

@@ -5,10 +5,9 @@ use anyhow::{Result, bail, ensure};
 use rustix::process::Signal;
 use serde_json::json;
 
-use super::add_nodes::keep_hosts;
 use crate::checks;
 use crate::context::Context;
-use crate::site::Site;
+use crate::site::{Site, keep_hosts};
 
 pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     let lab = Site::fresh(ctx, &ctx.dir.join("site"), 4, None)?;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::suite::Scenario;
 
 mod add_nodes;
+mod address;
 mod again;
 mod api_sick;
 mod auto_renew;
@@ -162,6 +163,13 @@ pub(crate) const ALL: &[Scenario] = &[
         limit: Duration::from_mins(10),
         in_ci: true,
         run: delete_node::run,
+    },
+    Scenario {
+        name: "address",
+        about: "a worker with another address is moved; a control plane is refused",
+        limit: Duration::from_mins(8),
+        in_ci: true,
+        run: address::run,
     },
     Scenario {
         name: "etcd-restore",

@@ -61,6 +61,22 @@ pub(super) fn settings(inputs: &Inputs) -> Vec<Setting> {
     }
     settings.extend(inputs.nodes().into_iter().filter_map(|(host, _)| role(inputs, host)));
     settings
+        .extend(inputs.control_planes().into_iter().filter_map(|(host, facts)| address(inputs, host, facts)));
+    settings
+}
+
+/// Certificates, kubeconfigs, balancers and the other control planes know a control plane by its address.
+fn address(inputs: &Inputs, host: &Host, facts: &Facts) -> Option<Setting> {
+    const FLAG: &str = "advertise-address";
+    let is_own = inputs.spec.kubernetes.apiserver_args.contains_key(FLAG);
+    let there = facts.answer(&SETTINGS).answered()?.remove(FLAG).filter(|_| !is_own)?;
+    Some(Setting {
+        host: Some(host.name.clone()),
+        what: "API server is at",
+        field: "its internalAddress (a control plane moves by kk delete node and kk add nodes)",
+        there: Some(there),
+        wanted: host.internal_address.to_string(),
+    })
 }
 
 /// A node joins with its role: a worker has no control plane, and a control plane keeps its own.

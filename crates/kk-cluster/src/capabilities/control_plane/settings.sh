@@ -15,6 +15,6 @@ for file in $manifests/kube-apiserver.yaml $manifests/kube-controller-manager.ya
     [ ! -e "$file" ] || set -- "$@" "$file"
 done
 [ $# -eq 0 ] || sed -nE \
-    -e 's/^ *- --(cluster-cidr|service-cluster-ip-range|etcd-servers)=/\1\t/p' \
+    -e 's/^ *- --(cluster-cidr|service-cluster-ip-range|etcd-servers|advertise-address)=/\1\t/p' \
     -e 's/^ *(server|clusterDomain): +/\1\t/p' \
     -e 's/^ *image: .*kube-apiserver:/version\t/p' "$@"

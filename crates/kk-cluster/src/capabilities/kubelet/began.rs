@@ -4,8 +4,10 @@ use kk_engine::{Question, question};
 
 /// In UTC by the host's clock, in the form of the API's times, which the kubelet writes by the same clock. Nothing while none
 /// runs. 3 s early: figures are cut to seconds, and a clock may be set a little after boot.
-pub(crate) const BEGAN: Question<String> =
-    Question::new("kubelet_began", include_str!("began.sh"), question::text);
+pub(crate) const BEGAN: Question<String> = Question::new("kubelet_began", PRINT_BEGAN, question::text);
+
+/// The script that prints it.
+pub(crate) const PRINT_BEGAN: &str = include_str!("began.sh");
 
 #[cfg(test)]
 mod tests {

@@ -22,7 +22,7 @@ use crate::{
     requirements::{Port, ProgramStage},
 };
 
-pub(crate) use began::BEGAN;
+pub(crate) use began::{BEGAN, PRINT_BEGAN};
 pub(crate) use cgroup_driver::CGROUP_DRIVER;
 pub(crate) use credentials::CREDENTIALS;
 pub(crate) use files::{RESTARTS_AFTER, files};

@@ -5,7 +5,10 @@ mod check;
 mod close_for_joins;
 mod delete_node;
 mod drain;
+mod finish_moves;
 mod join_worker;
+mod mark_moves;
+mod moves;
 mod pause_for_services;
 pub(crate) mod record_joins;
 mod remove_node_files;
@@ -18,13 +21,14 @@ mod wait_for_nodes;
 
 use kk_config::Host;
 use kk_engine::{ProbeSpec, Task};
+pub(crate) use moves::moving;
 pub(crate) use start_kubelet::works as kubelet_works;
 
 use crate::{
     BuildError,
     capability::Capability,
     findings::Findings,
-    host_layout::{JOINING, UPGRADING},
+    host_layout::{JOINING, MOVING, UPGRADING},
     inputs::{Inputs, Leaving},
 };
 
@@ -37,20 +41,23 @@ impl Capability for Nodes {
     }
 
     fn asks(&self, _inputs: &Inputs, _host: &Host, probe: &mut ProbeSpec) {
-        probe.files.extend([JOINING, UPGRADING].map(str::to_owned));
+        probe.files.extend([JOINING, MOVING, UPGRADING].map(str::to_owned));
     }
 
     fn findings(&self, inputs: &Inputs, found: &mut Findings) {
         check::findings(inputs, found);
+        moves::findings(inputs, found);
     }
 
     /// Labels and taints are there before the first pods come; those that others gave stay.
     fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
         let rollout = rollout::of_kubelets(inputs)?;
         let mut tasks = vec![
+            mark_moves::task(inputs),
             join_worker::task(inputs),
             update_kubelet_settings::task(inputs, &rollout)?,
             start_kubelet::task(inputs, &rollout)?,
+            finish_moves::task(inputs),
             wait_for_nodes::task(inputs),
             pause_for_services::task(inputs),
             set_labels::task(inputs),

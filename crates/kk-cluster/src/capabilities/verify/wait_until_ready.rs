@@ -7,7 +7,10 @@ use kk_connector::quote;
 use kk_engine::{HostWork, Task, actions::Command};
 
 use super::new_service;
-use crate::{actions::ForJoined, host_layout::KUBECTL, inputs::Inputs, requirements::Workload, shell, slots};
+use crate::{
+    actions::ForJoined, capabilities::nodes, host_layout::KUBECTL, inputs::Inputs, requirements::Workload,
+    shell, slots,
+};
 
 /// What the script is told.
 struct Wait {
@@ -83,6 +86,9 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         if inputs.has_joined(host) {
             work = work.after(slots::kubelet_works_slot(&host.name));
         }
+    }
+    for host in nodes::moving(inputs) {
+        work = work.after(slots::moved_slot(&host.name));
     }
     Task::new("wait_until_ready", "Wait until nodes are Ready")
         .timeout(Duration::from_mins(15))

@@ -102,3 +102,20 @@ async fn a_role_and_where_etcd_keeps_its_data_stay_as_they_are() {
     let what = "its role is a worker, the file says a control plane";
     assert_eq!(findings(facts).await, [(Severity::Error, what.to_owned())]);
 }
+
+#[tokio::test]
+async fn a_control_plane_keeps_its_address_unless_the_flag_is_the_files_own() {
+    let mut facts = well();
+    for (address, refused) in [("192.168.0.1", false), ("192.168.0.9", true)] {
+        facts.reply(
+            &SETTINGS,
+            format!("advertise-address\t{address}\netcd-servers\thttps://192.168.0.1:2379\n"),
+        );
+        let what = "its API server is at 192.168.0.9, the file says 192.168.0.1";
+        let wanted = if refused { vec![(Severity::Error, what.to_owned())] } else { vec![] };
+        assert_eq!(findings(facts.clone()).await, wanted);
+    }
+    let mut spec = spec();
+    spec.kubernetes.apiserver_args.insert("advertise-address".into(), "192.168.0.9".into());
+    assert_eq!(findings_of(&spec, facts).await, []);
+}

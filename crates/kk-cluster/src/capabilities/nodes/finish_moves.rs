@@ -1,0 +1,30 @@
+//! Finish the moves of nodes: restart what works with the address of before.
+
+use std::time::Duration;
+
+use kk_config::Host;
+use kk_engine::{HostWork, Task, actions::Command};
+
+use super::moves;
+use crate::{capabilities::kubelet, host_layout::MOVING, inputs::Inputs, shell::script, slots};
+
+/// Their kubelets run with the new address. The mark goes last.
+pub(super) fn task(inputs: &Inputs) -> Task {
+    let mut task = Task::new("finish_moves", "Finish the moves of nodes").timeout(Duration::from_mins(8));
+    for host in moves::moving(inputs) {
+        let restart = Command::new("restart the pods in the network of the node", restart(host))
+            .hint("", "see \"crictl pods\" and \"journalctl -u kubelet\" on the host");
+        let done = Command::new("record that the node has moved", format!("rm -f {MOVING}"));
+        let work = HostWork::new(vec![Box::new(restart), Box::new(done)])
+            .needs(slots::kubelet_works_slot(&host.name))
+            .provides(slots::moved_slot(&host.name));
+        task = task.on(&host.name, work);
+    }
+    task
+}
+
+pub(super) fn restart(host: &Host) -> String {
+    let address = host.internal_address.to_string();
+    let began = format!("began() {{\n{}\n}}\n", kubelet::PRINT_BEGAN);
+    began + &script(&[("node", &host.name), ("address", &address)], include_str!("restart_pods.sh"))
+}

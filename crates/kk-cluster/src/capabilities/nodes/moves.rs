@@ -1,0 +1,147 @@
+//! Workers that have got another address: which they are, and what is said about them.
+
+use kk_config::{Host, Role};
+
+use crate::{findings::Findings, host_layout::MOVING, inputs::Inputs};
+
+/// The address that the cluster knows, where the file names another.
+fn address_of_before<'a>(inputs: &'a Inputs, host: &Host) -> Option<&'a str> {
+    let addresses = &inputs.state.nodes.get(&host.name)?.addresses;
+    let now = host.internal_address.to_string();
+    let is_other = inputs.has_joined(host) && !addresses.contains(&now);
+    addresses.first().map(String::as_str).filter(|_| is_other)
+}
+
+fn is_worker(host: &Host) -> bool {
+    !host.has_role(&Role::ControlPlane) && !host.has_role(&Role::Etcd)
+}
+
+/// The workers that are to move, or whose move a run has begun that did not come to its end.
+pub(crate) fn moving<'a>(inputs: &Inputs<'a>) -> Vec<&'a Host> {
+    let is_marked = |host: &Host| inputs.facts(host).is_some_and(|facts| facts.files.contains_key(MOVING));
+    let nodes = inputs.nodes().into_iter().map(|(host, _)| host);
+    nodes
+        .filter(|host| is_worker(host) && (is_marked(host) || address_of_before(inputs, host).is_some()))
+        .collect()
+}
+
+/// Control planes and members of etcd are refused elsewhere: `immutable.rs` of these.
+pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
+    for host in moving(inputs) {
+        if let Some(before) = address_of_before(inputs, host) {
+            found.adapted(
+                host,
+                format!("moves from {before} to {}", host.internal_address),
+                "its kubelet and the pods in its network start again",
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, process::Command};
+
+    use kk_engine::{FileFact, Finding};
+
+    use crate::{
+        capabilities::kubelet::PRINT_BEGAN,
+        cluster_state::API,
+        host_layout::MOVING,
+        pipelines::{
+            add_nodes::tests::{ANSWERED, probed, spec},
+            create_cluster,
+        },
+        precheck::precheck,
+        testing,
+    };
+
+    /// What is said about moves, and the tasks of a create, where the cluster knows these addresses of n1 and n2.
+    async fn plan(n1: &str, n2: &str, marked: bool) -> (Vec<Finding>, Vec<String>) {
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec(), directory.path());
+        let node = |name: &str, addresses: &str| format!("Node\t{name}\tTrue\tv1.36.4\t\t\t\t{addresses}\n");
+        let mut probed = probed(&session, None).await;
+        let api = node("n1", n1) + &node("n2", n2) + ANSWERED;
+        probed.facts.get_mut("n1").unwrap().reply(&API, api);
+        if marked {
+            probed.facts.get_mut("n2").unwrap().files.insert(MOVING.into(), FileFact::default());
+        }
+        let inputs = session.create_inputs(&probed).await.unwrap();
+        let found = precheck(&create_cluster::capabilities(&spec()), &inputs);
+        let pipeline = create_cluster::pipeline(&inputs).unwrap();
+        let tasks = pipeline.modules.iter().flat_map(|module| &module.tasks);
+        let moves = ["mark_moves", "finish_moves"];
+        let works = tasks.filter(|task| moves.contains(&&*task.name)).flat_map(|task| {
+            task.hosts
+                .iter()
+                .filter(|(_, work)| !work.actions.is_empty())
+                .map(|(host, _)| format!("{} {host}", task.name))
+        });
+        (found.into_iter().filter(|finding| finding.message.contains("move")).collect(), works.collect())
+    }
+
+    #[tokio::test]
+    async fn a_worker_at_another_address_is_named_marked_and_gets_new_pods() {
+        let all = ["mark_moves n2", "finish_moves n2"];
+        let (found, tasks) = plan("192.0.2.1 ", "192.0.2.77 2001:db8::1 ", false).await;
+        assert_eq!(tasks, all);
+        let [one] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!(one.message, "moves from 192.0.2.77 to 192.0.2.2");
+        // A run was killed when the kubelet had reported it.
+        let (found, tasks) = plan("192.0.2.1 ", "192.0.2.2 ", true).await;
+        assert_eq!((found.len(), tasks), (0, all.map(str::to_owned).to_vec()));
+        for same in ["192.0.2.2 2001:db8::1 ", "2001:db8::1 192.0.2.2 ", ""] {
+            let (found, tasks) = plan("192.0.2.1 ", same, false).await;
+            assert_eq!((found.len(), tasks.len()), (0, 0), "{same}");
+        }
+    }
+
+    /// Runs the script of n2 on a host whose kubelet began at 12:00, whose Node has these addresses, and where these sandboxes
+    /// run before and after it stops some: whether it succeeds, what it says, and which it stops.
+    fn restart(addresses: &str, before: &str, after: &str) -> (bool, String, String) {
+        let directory = tempfile::tempdir().unwrap();
+        let program = |name: &str, text: &str| testing::program(directory.path(), name, text);
+        program("kubectl", &format!("echo ' {addresses} '"));
+        program(
+            "crictl",
+            &format!(
+                "for last; do :; done; case \"$*\" in *stopp*) echo $last >>stopped.log ;; *inspectp*) echo \"$last\" | tr _ ' ' ;; \
+                 *) if [ -e stopped.log ]; then printf '{after}'; else printf '{before}'; fi ;; esac"
+            ),
+        );
+        program("sleep", "exit 0");
+        // A clock of the test: 10 s a look.
+        let library = "kk_uptime() { echo . >>ticks; echo $(($(wc -l <ticks) * 10)); }; kk_fail() { echo \"$*\" >&2; return 1; }";
+        let host = &spec().hosts[1];
+        let text =
+            super::super::finish_moves::restart(host).replace(PRINT_BEGAN, "echo 2026-01-02T12:00:00Z");
+        let output = Command::new("sh")
+            .args(["-euc", &format!("{library}\n{text}")])
+            .current_dir(directory.path())
+            .env("PATH", format!("{}:/usr/bin:/bin", directory.path().display()))
+            .output()
+            .unwrap();
+        let stopped = fs::read_to_string(directory.path().join("stopped.log")).unwrap_or_default();
+        (output.status.success(), String::from_utf8(output.stderr).unwrap(), stopped)
+    }
+
+    #[test]
+    fn only_pods_older_than_the_kubelet_start_again_and_are_waited_for() {
+        let pod = |name: &str, hour: u32| format!("2026-01-02T{hour}:00:00.5Z_{name}_x\\n");
+        let (new, old) = (pod("new", 13), pod("old", 11));
+        let (ok, said, stopped) =
+            restart("192.0.2.2", &(new.clone() + &old), &(new.clone() + &pod("back", 14)));
+        assert!(ok, "{said}");
+        assert_eq!(stopped, "old\n");
+        for after in [new.clone(), new.clone() + &old] {
+            let (ok, said, _) = restart("192.0.2.2", &(new.clone() + &old), &after);
+            assert!(!ok && said.contains("the pods in the network of n2 are not back"), "{said}");
+        }
+        let (ok, said, stopped) = restart("192.0.2.77 192.0.2.22", &old, &new);
+        assert!(!ok && said.contains("the kubelet of n2 has not reported the address 192.0.2.2"), "{said}");
+        assert_eq!(stopped, "");
+        let (ok, said, stopped) = restart("192.0.2.2", &new, &new);
+        assert!(ok && stopped.is_empty(), "{said}");
+    }
+}

@@ -1,0 +1,41 @@
+# Pods in the network of a node work with the address that it had when they started: flannel, Calico and kube-proxy do. What
+# is older than the kubelet loses its sandbox, and the kubelet starts it again in a new one.
+# shellcheck disable=SC2154 # node and address stand before this script, and the function began
+export KUBECACHEDIR="$PWD/cache" TZ=UTC
+has_address() {
+    kubectl --kubeconfig /etc/kubernetes/kubelet.conf --request-timeout 5s get node "$node" \
+        -o 'jsonpath= {range .status.addresses[*]}{.address} {end}' >addresses 2>&1 && grep -qF -- " $address " addresses
+}
+# Those that run: when they were made, and what they are. One may have gone since it was listed.
+in_network_of_node() {
+    crictl pods -q --state ready >all || return
+    while read -r pod; do
+        crictl inspectp -o go-template --template \
+            '{{if eq .status.linux.namespaces.options.network "NODE"}}{{.status.createdAt}} {{.status.id}} {{.status.metadata.name}}{{end}}' "$pod" 2>/dev/null || :
+    done <all | grep . >pods || :
+}
+# Prints those that were made before the kubelet began.
+old() {
+    in_network_of_node && KK_SINCE=$since awk '$1 < ENVIRON["KK_SINCE"] { print $2 }' pods
+}
+are_back() {
+    old >left && [ ! -s left ] && [ "$(wc -l <pods)" -ge "$wanted" ]
+}
+until=$(($(kk_uptime) + 300))
+wait_until() { # FUNCTION WORDS
+    until "$1"; do
+        [ "$(kk_uptime)" -lt $until ] || {
+            tail -n 10 addresses pods >&2 || :
+            kk_fail "$2 within 300 s"
+        }
+        sleep 0.5 2>/dev/null || sleep 1
+    done
+}
+wait_until has_address "the kubelet of $node has not reported the address $address"
+since=$(began)
+old >stopped
+wanted=$(wc -l <pods)
+while read -r pod; do
+    crictl --timeout 60s stopp "$pod" >/dev/null
+done <stopped
+wait_until are_back "the pods in the network of $node are not back"
