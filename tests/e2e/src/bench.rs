@@ -62,7 +62,8 @@ impl Figure {
         )
     }
 
-    fn row(&self) -> String {
+    /// The line of the table.
+    pub(crate) fn row(&self) -> String {
         let verdict = if self.is_reached() { "yes" } else { "no" };
         let Self { name, value, unit, beside, .. } = self;
         format!("| {name} | {value:.2} {unit} | {beside} | {} | {verdict} |\n", self.goal())
@@ -74,8 +75,9 @@ pub(crate) fn run(tools: &Tools, only: &[String], repeat: u8, table: Option<&Pat
     let unknown: Vec<&String> = only.iter().filter(|name| !BENCHES.contains(&name.as_str())).collect();
     ensure!(
         unknown.is_empty(),
-        "no bench is called {unknown:?}; there are: {}, {}, {}",
+        "no bench is called {unknown:?}; there are: {}, {}, {}, {}",
         BENCHES.join(", "),
+        crate::bench_day_two::NAME,
         crate::bench_shell_operator::NAME,
         crate::fleet::NAME
     );
@@ -154,15 +156,29 @@ fn by_hand(ctx: &Context<'_>, site: &Site) -> Result<f64> {
         job = job.env(name, value);
     }
     let said = ctx.run("by-hand", job)?.ok()?;
+    by_hand_seconds(&said)
+}
+
+/// What the clock of a hand-written script says.
+pub(crate) fn by_hand_seconds(said: &str) -> Result<f64> {
     let seconds = said.lines().find_map(|line| line.strip_prefix("SECONDS "));
     seconds.context("the script printed no line `SECONDS`")?.trim().parse().context("seconds are a number")
+}
+
+/// What every hand-written script needs to know about the hosts.
+pub(crate) fn hosts_of(cluster: &Value) -> Result<Vec<(&'static str, String)>> {
+    let hosts: Vec<&Value> = cluster["spec"]["hosts"].as_array().into_iter().flatten().collect();
+    let of_hosts = |field: &str| hosts.iter().map(|host| text(&host[field])).collect::<Vec<_>>().join(" ");
+    Ok(vec![
+        ("NAMES", of_hosts("name")),
+        ("IPS", of_hosts("address")),
+        ("KEY", text(&hosts.first().context("there are hosts")?["privateKeyPath"])),
+    ])
 }
 
 /// What the script needs to know, out of the cluster file that `kk` gets.
 fn by_hand_settings(cluster: &Value) -> Result<Vec<(&'static str, String)>> {
     let spec = &cluster["spec"];
-    let hosts: Vec<&Value> = spec["hosts"].as_array().into_iter().flatten().collect();
-    let of_hosts = |field: &str| hosts.iter().map(|host| text(&host[field])).collect::<Vec<_>>().join(" ");
     let catalogue = PathBuf::from(text(&spec["download"]["catalogue"]));
     let mirror = catalogue.parent().context("the mirror's catalogue lies in its directory")?;
     let (registry, access) = spec["registry"]["auths"]
@@ -171,10 +187,8 @@ fn by_hand_settings(cluster: &Value) -> Result<Vec<(&'static str, String)>> {
         .context("the lab has a registry")?;
     let version = |value: &Value| text(value).trim_start_matches('v').to_owned();
     let component = |name: &str| version(&spec["components"][name]);
-    Ok(vec![
-        ("NAMES", of_hosts("name")),
-        ("IPS", of_hosts("address")),
-        ("KEY", text(&hosts.first().context("there are hosts")?["privateKeyPath"])),
+    let mut settings = hosts_of(cluster)?;
+    settings.extend([
         ("MIRROR", mirror.display().to_string()),
         ("REGISTRY", registry.clone()),
         ("CA", format!("{}/ca.crt", text(&access["certsPath"]))),
@@ -188,10 +202,12 @@ fn by_hand_settings(cluster: &Value) -> Result<Vec<(&'static str, String)>> {
         ("FLANNEL", component("flannel")),
         ("PLUGIN", component("flannelCniPlugin")),
         ("PAUSE", component("pause")),
-    ])
+    ]);
+    Ok(settings)
 }
 
-fn median(values: &[f64]) -> f64 {
+/// The one in the middle.
+pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted[sorted.len() / 2]

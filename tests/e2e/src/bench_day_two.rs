@@ -1,0 +1,123 @@
+//! The bench `day2`: how long changes of a cluster that runs take, beside what they cost by hand.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::json;
+
+use crate::bench::{Figure, Table, by_hand_seconds, hosts_of, median, write_table};
+use crate::checks;
+use crate::context::{Context, Tools};
+use crate::report::line;
+use crate::site::{Site, files_below, keep_hosts};
+
+/// As it is called on the command line.
+pub(crate) const NAME: &str = "day2";
+
+const RENEW_BY_HAND: &str = include_str!("../../../benches/renew_3_by_hand.sh");
+const TABLE: Table = Table {
+    begin: "<!-- figures of day two: written by `make bench` -->",
+    end: "<!-- end of figures of day two -->",
+};
+
+/// Measures, prints a line a figure, and writes the table. True: every goal is reached.
+pub(crate) fn run(tools: &Tools, repeat: u8, table: Option<&Path>) -> Result<bool> {
+    let shared = RefCell::new(None);
+    let limit = Duration::from_mins(20 + 15 * u64::from(repeat));
+    let ctx = Context::new(tools, NAME, limit, &shared)?;
+    let mut samples: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for round in 1..=repeat {
+        measure(&ctx, round, &mut samples)?;
+    }
+    let figures = figures(&samples);
+    for figure in &figures {
+        line(&figure.line());
+    }
+    if let Some(file) = table {
+        write_table(file, &TABLE, &figures.iter().map(Figure::row).collect::<String>())?;
+    }
+    Ok(figures.iter().all(Figure::is_reached))
+}
+
+/// One round: three hosts of four make a cluster, and the fourth, a worker, comes and goes.
+fn measure(ctx: &Context<'_>, round: u8, samples: &mut BTreeMap<&'static str, Vec<f64>>) -> Result<()> {
+    let mut keep = |name: &'static str, value: Duration| {
+        line(&format!("round {round}: {name} {:.2}", value.as_secs_f64()));
+        samples.entry(name).or_default().push(value.as_secs_f64());
+    };
+    let lab = Site::fresh(ctx, &ctx.dir.join("site"), 4, None)?;
+    let [first, second, third, fourth] = &lab.hosts[..] else { bail!("four hosts") };
+    let of = |name: &str, workers: &[&String]| -> Result<Site> {
+        let members = [first, second, third];
+        let all: Vec<&String> = [&[first], workers].concat();
+        let mut site = lab.variant(name, |cluster| {
+            keep_hosts(cluster, &all);
+            cluster["spec"]["roleGroups"] =
+                json!({"etcd": members, "control-plane": [first], "worker": workers});
+        })?;
+        site.hosts = all.into_iter().cloned().collect();
+        Ok(site)
+    };
+    let (three, four) = (of("three", &[second, third])?, of("four", &[second, third, fourth])?);
+    ctx.kk_ok(&three, "create", &[])?;
+
+    keep("status_3", ctx.run("kk-status", ctx.kk_job(&three, &["status", "--output", "json"]))?.took);
+
+    let add = ctx.kk_nodes(&four, &["add", "nodes"])?;
+    add.expect_code(0)?;
+    checks::cluster_is_complete(ctx, &four)?;
+    keep("add_worker", add.finished.took);
+    let delete = ctx.kk_nodes(&four, &["delete", "node", fourth])?;
+    delete.expect_code(0)?;
+    keep("delete_worker", delete.finished.took);
+    checks::cluster_is_complete(ctx, &three)?;
+
+    let renew = ctx.kk_nodes(&three, &["certs", "renew"])?;
+    renew.expect_code(0)?;
+    keep("renew_3", renew.finished.took);
+    checks::cluster_is_complete(ctx, &three)?;
+    keep("renew_3_by_hand", renew_by_hand(ctx, &three)?);
+
+    ctx.kk_ok(&three, "create", &[])?;
+    ctx.kk_nodes(&three, &["etcd", "snapshot"])?.expect_code(0)?;
+    let snapshots = files_below(&three.workdir());
+    let snapshot = snapshots.iter().find(|file| file.extension().is_some_and(|extension| extension == "db"));
+    let snapshot = snapshot.context("there is a snapshot")?.display().to_string();
+    let restore = ctx.kk_nodes(&three, &["etcd", "restore", "--snapshot", &snapshot])?;
+    restore.expect_code(0)?;
+    keep("restore_3", restore.finished.took);
+    checks::cluster_is_complete(ctx, &three)
+}
+
+fn renew_by_hand(ctx: &Context<'_>, site: &Site) -> Result<Duration> {
+    let directory = ctx.dir.join("by-hand");
+    fs::create_dir_all(&directory)?;
+    fs::write(directory.join("renew.sh"), RENEW_BY_HAND)?;
+    let mut job = ctx.enter(&["bash"]).args([directory.join("renew.sh")]).limit(Duration::from_mins(5));
+    for (name, value) in hosts_of(&site.read()?)? {
+        job = job.env(name, value);
+    }
+    let said = ctx.run("renew-by-hand", job)?.ok()?;
+    Ok(Duration::from_secs_f64(by_hand_seconds(&said)?))
+}
+
+fn figures(samples: &BTreeMap<&'static str, Vec<f64>>) -> Vec<Figure> {
+    let value = |name: &str| samples.get(name).map(|values| median(values));
+    let hand = value("renew_3_by_hand");
+    let beside = hand.map_or_else(|| "-".to_owned(), |hand| format!("by_hand:{hand:.2}"));
+    let all: [(&str, String, Option<f64>); 5] = [
+        ("add_worker", "-".to_owned(), Some(8.0)),
+        ("delete_worker", "-".to_owned(), Some(5.0)),
+        ("renew_3", beside, hand.map(|hand| hand * 1.2)),
+        ("restore_3", "-".to_owned(), Some(20.0)),
+        ("status_3", "-".to_owned(), Some(1.0)),
+    ];
+    let figure = |(name, beside, goal): (&str, String, Option<f64>)| {
+        Some(Figure { name: name.to_owned(), value: value(name)?, unit: "s", beside, goal })
+    };
+    all.into_iter().filter_map(figure).collect()
+}
