@@ -9,7 +9,7 @@
 # shellcheck disable=SC2154,SC2034 # server, node, again and manifests stand before this script
 parts='kube-apiserver kube-controller-manager kube-scheduler'
 directory=/etc/kubernetes/manifests staged=/etc/kubernetes/kubekey/manifests
-# Several hosts of a cluster in a cluster have containers of these names: a pod of this node is asked for.
+# Control planes of other clusters may run here as pods, with containers of the same names: only the pod of this node counts.
 containers() { # part, state (empty: all)
     crictl ps -a -q ${2:+--state "$2"} --name "^$1\$" --label "io.kubernetes.pod.name=$1-$node"
 }

@@ -21,21 +21,24 @@ old() {
 are_back() {
     old >left && [ ! -s left ] && [ "$(wc -l <pods)" -ge "$wanted" ]
 }
-until=$(($(kk_uptime) + 300))
-wait_until() { # FUNCTION WORDS
-    until "$1"; do
-        [ "$(kk_uptime)" -lt $until ] || {
-            tail -n 10 addresses pods >&2 || :
-            kk_fail "$2 within 300 s"
-        }
-        sleep 0.5 2>/dev/null || sleep 1
-    done
+pause() {
+    sleep 0.5 2>/dev/null || sleep 1
 }
-wait_until has_address "the kubelet of $node has not reported the address $address"
+# The kubelet, which has reported since it began, tells pods the address that the API has for its node. That of a cloud may
+# stay another.
+until=$(($(kk_uptime) + 30))
+until has_address || [ "$(kk_uptime)" -ge $until ]; do pause; done
 since=$(began)
 old >stopped
 wanted=$(wc -l <pods)
 while read -r pod; do
     crictl --timeout 60s stopp "$pod" >/dev/null
 done <stopped
-wait_until are_back "the pods in the network of $node are not back"
+until=$(($(kk_uptime) + 300))
+until are_back; do
+    [ "$(kk_uptime)" -lt $until ] || {
+        cat pods >&2
+        kk_fail "the pods in the network of $node are not back within 300 s"
+    }
+    pause
+done
