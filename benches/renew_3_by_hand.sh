@@ -1,6 +1,6 @@
 #!/bin/bash
-# The least that new certificates can cost: for a cluster of kk-lab with one control plane and etcd on three hosts, written by
-# hand, without a single check before. What kk renews, this renews: all that kubeadm has made on the control plane, and the
+# New certificates for a cluster of kk-lab with one control plane and etcd on three hosts, as somebody does it who knows how:
+# written by hand, without a single check before. What kk renews, this renews: all that kubeadm has made on the control plane, and the
 # certificates of etcd's members, which start again one after the other. `make bench` sets the variables:
 #   NAMES IPS   of the hosts, separated by spaces, the control plane first
 #   KEY         private key of root on the hosts
@@ -40,6 +40,9 @@ kubeadm certs renew all >/dev/null
 cd /etc/kubernetes/manifests
 mkdir -p ../away
 mv kube-apiserver.yaml kube-controller-manager.yaml kube-scheduler.yaml ../away
+# An API server that is asked to end waits for its watchers, for 30 s.
+sleep 1
+crictl stop --timeout 1 "$(crictl ps -q --name kube-apiserver)" >/dev/null 2>&1 || true
 # As the documentation of Kubernetes has it: until the kubelet has ended them.
 until [ -z "$(crictl ps -q --name 'kube-(apiserver|controller-manager|scheduler)')" ]; do sleep 0.2; done
 mv ../away/* .

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     io::Write as _,
     path::Path,
-    process::{Command, Stdio},
+    process::{Command, Output, Stdio},
 };
 
 use kk_config::Spec;
@@ -53,6 +53,12 @@ pub(crate) fn program(directory: &Path, name: &str, text: &str) {
         .unwrap();
     writer.stdin.take().unwrap().write_all(format!("#!/bin/sh\n{text}\n").as_bytes()).unwrap();
     assert!(writer.wait().unwrap().success());
+}
+
+/// Runs a script in this directory as on a host, with the programs of this directory before the machine's.
+pub(crate) fn run_script(directory: &Path, text: &str) -> Output {
+    let path = format!("{}:/usr/bin:/bin", directory.display());
+    Command::new("sh").args(["-euc", text]).current_dir(directory).env("PATH", path).output().unwrap()
 }
 
 /// A certificate, PEM, that is valid for `total` days and has `left` of them left.

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::json;
 
 use crate::bench::{Figure, Table, by_hand_seconds, hosts_of, median, write_table};
@@ -65,7 +65,9 @@ fn measure(ctx: &Context<'_>, round: u8, samples: &mut BTreeMap<&'static str, Ve
     let (three, four) = (of("three", &[second, third])?, of("four", &[second, third, fourth])?);
     ctx.kk_ok(&three, "create", &[])?;
 
-    keep("status_3", ctx.run("kk-status", ctx.kk_job(&three, &["status", "--output", "json"]))?.took);
+    let status = ctx.run("kk-status", ctx.kk_job(&three, &["status", "--output", "json"]))?;
+    ensure!(status.code == Some(0), "kk status ended with {:?}", status.code);
+    keep("status_3", status.took);
 
     let add = ctx.kk_nodes(&four, &["add", "nodes"])?;
     add.expect_code(0)?;

@@ -98,7 +98,7 @@ impl Action for Join {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::Path, process::Command};
+    use std::{fs, path::Path};
 
     use crate::{shell::script, testing};
 
@@ -112,12 +112,8 @@ mod tests {
         let text = script(&[("ignored", "A,B")], include_str!("join.sh"))
             .replace("/etc/kubernetes", &here)
             .replace("/var/lib/kubelet", &here);
-        let status = Command::new("sh")
-            .args(["-euc", &format!("kk_uptime() {{ cut -d . -f 1 /proc/uptime; }}\n{text}")])
-            .current_dir(directory)
-            .env("PATH", format!("{here}:/usr/bin:/bin"))
-            .output()
-            .unwrap();
+        let status =
+            testing::run_script(directory, &format!("kk_uptime() {{ cut -d . -f 1 /proc/uptime; }}\n{text}"));
         let calls = fs::read_to_string(directory.join("calls")).unwrap();
         (status.status.success(), calls + &String::from_utf8_lossy(&status.stderr))
     }

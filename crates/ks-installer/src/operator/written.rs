@@ -48,6 +48,7 @@ mod tests {
     async fn the_next_difference_is_made_from_what_a_dropped_writer_has_asked_for() {
         for (answer, known) in [(Ok(()), Value::from("Installing")), (Err(()), Value::Null)] {
             let written = Written::default();
+            *written.current().await = "Ready".into();
             let (begun, begins) = tokio::sync::oneshot::channel();
             let request = async move {
                 begun.send(()).unwrap();

@@ -174,7 +174,7 @@ fn is_worker(host: &Host) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::Path, process::Command};
+    use std::{fs, path::Path};
 
     use super::{Round, text};
     use crate::testing;
@@ -185,12 +185,7 @@ mod tests {
         let script = text(round, &[("user", "root")], parts)
             .replace("/etc/", &format!("{here}/etc/"))
             .replace("/root", &format!("{here}/root"));
-        let output = Command::new("sh")
-            .args(["-euc", &script])
-            .current_dir(directory)
-            .env("PATH", format!("{here}:/usr/bin:/bin"))
-            .output()
-            .unwrap();
+        let output = testing::run_script(directory, &script);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }

@@ -93,7 +93,7 @@ fn restart(host: &Host) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, process::Command};
+    use std::fs;
 
     use super::{RESTART, WRITE};
     use crate::{shell::script, testing};
@@ -139,6 +139,7 @@ mod tests {
                 "unshare",
                 "for word; do staged=$last; last=$word; done; echo new >\"$staged/kube-scheduler.yaml\"",
             );
+            host.program("systemctl", "echo \"$*\" >>HERE/units");
             host.program("crictl", &CRICTL.replace("SCHEDULER", crictl));
             host.program(
                 "kubectl",
@@ -186,12 +187,7 @@ mod tests {
             // A clock of the test: a second a look.
             let library =
                 "kk_uptime() { echo . >>ticks; wc -l <ticks; }; kk_fail() { echo \"$*\" >&2; return 1; }";
-            let output = Command::new("sh")
-                .args(["-euc", &format!("{library}\n{text}")])
-                .current_dir(self.0.path())
-                .env("PATH", format!("{here}:/usr/bin:/bin"))
-                .output()
-                .unwrap();
+            let output = testing::run_script(self.0.path(), &format!("{library}\n{text}"));
             (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
         }
     }
@@ -244,6 +240,7 @@ mod tests {
         assert!(there.contains("No such file") && there.contains("kube-apiserver.yaml"), "{there}");
         assert!(!there.contains("kube-scheduler.yaml"), "{there}");
         assert_eq!(host.read("manifests/kube-scheduler.yaml"), "new\n");
+        assert_eq!(host.read("units"), "start kubelet.service\n");
         assert!(!host.path("kubekey/manifests").exists() && !host.path("kube-apiserver.noticed").exists());
     }
 

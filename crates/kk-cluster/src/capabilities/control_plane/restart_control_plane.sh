@@ -112,6 +112,8 @@ for part in $parts; do
     [ -e "$staged/$part.yaml" ] || kk_fail "$directory/$part.yaml is not there; kk create cluster writes it again"
     ! is_one_of "$part" "$again" && cmp -s "$staged/$part.yaml" "$directory/$part.yaml" || changed="$changed $part"
 done
+# The kubelet does the rest.
+[ -z "$changed" ] || systemctl start kubelet.service
 # The API server first: the others are nothing without it, and stay as they are where it does not become ready.
 if is_one_of kube-apiserver "$changed"; then restart kube-apiserver; fi
 wait_for kube-apiserver

@@ -77,6 +77,12 @@ impl Capability for Dns {
     }
 }
 
+/// Whether this CoreDNS knows `disable` in `cache`: from 1.10.0 on (coredns/coredns#5540). One before does not start with it.
+fn can_except_from_cache(version: &str) -> bool {
+    let mut numbers = version.split('.').map_while(|number| number.parse::<u32>().ok());
+    (numbers.next(), numbers.next()) >= (Some(1), Some(10))
+}
+
 /// Whether CoreDNS on this node would forward to itself. With systemd-resolved kubeadm gives pods its list of real servers.
 fn loops(inputs: &Inputs, facts: &Facts) -> bool {
     let is_local =
@@ -101,8 +107,32 @@ fn values(inputs: &Inputs) -> serde_json::Value {
         "dns_domain": inputs.spec.kubernetes.dns_domain,
         "dns_address": inputs.spec.network.dns_service_address(),
         "forward": forward,
+        "cluster_is_cached": !can_except_from_cache(&inputs.versions.of(Component::Coredns)),
         "additional": dns.coredns_additional_configs.lines().collect::<Vec<_>>(),
         "replicas": inputs.spec.nodes().len().min(2),
         "image": inputs.images.of(Component::Coredns),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Dns;
+    use crate::{capability::Capability as _, testing};
+
+    #[tokio::test]
+    async fn names_of_the_cluster_are_not_cached_where_coredns_can_do_that() {
+        for (pinned, excepted) in [(None, true), (Some("v1.10.0"), true), (Some("v1.9.3"), false)] {
+            let mut spec = testing::sample("all-in-one.yaml");
+            spec.kubernetes.dns_domain = "lab.local".into();
+            spec.components.coredns = pinned.map(str::to_owned);
+            let (probed, directory) = (testing::fresh(&spec), tempfile::tempdir().unwrap());
+            let session = testing::session(spec, directory.path());
+            let inputs = session.create_inputs(&probed).await.unwrap();
+            let text = Dns.manifests(&inputs).unwrap().remove(0).file;
+            for line in ["disable success lab.local\n", "disable denial lab.local\n"] {
+                assert_eq!(text.contains(line), excepted, "{pinned:?}: {text}");
+            }
+            assert_eq!(text.contains("        cache 30\n"), !excepted, "{pinned:?}: {text}");
+        }
+    }
 }

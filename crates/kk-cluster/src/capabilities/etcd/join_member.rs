@@ -141,7 +141,7 @@ pub(super) fn with_members_at(inputs: &Inputs, at: &Host, host: &Host, text: &st
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::Path, process::Command};
+    use std::{fs, path::Path};
 
     use kk_engine::{FileFact, UnitFact};
 
@@ -178,12 +178,7 @@ mod tests {
             ("data", &data),
         ];
         let text = script(&variables, text);
-        let output = Command::new("sh")
-            .args(["-euc", &format!("{library}{text}")])
-            .current_dir(directory)
-            .env("PATH", format!("{here}:/usr/bin:/bin"))
-            .output()
-            .unwrap();
+        let output = testing::run_script(directory, &format!("{library}{text}"));
         fs::write(directory.join("printed"), output.stdout).unwrap();
         output.status.success()
     }

@@ -47,7 +47,7 @@ pub(super) fn task(inputs: &Inputs, snapshot: &Snapshot) -> Task {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::Path, process::Command};
+    use std::{fs, path::Path};
 
     use crate::testing;
 
@@ -65,12 +65,7 @@ mod tests {
             ("data", data.as_str()),
         ];
         let text = crate::shell::script(&variables, include_str!("restore_member.sh"));
-        let output = Command::new("sh")
-            .args(["-euc", &text])
-            .current_dir(directory)
-            .env("PATH", format!("{here}:/usr/bin:/bin"))
-            .output()
-            .unwrap();
+        let output = testing::run_script(directory, &text);
         output.status.success()
     }
 

@@ -28,7 +28,7 @@ pub(super) fn task(inputs: &Inputs, host: &Host, drain: &Drain) -> Task {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, process::Command};
+    use std::fs;
 
     use crate::{shell::script, testing};
 
@@ -38,12 +38,10 @@ mod tests {
         let kubectl = format!("echo \"$*\" >>calls\ncase $1 in get) {get} ;; drain) {drain} ;; esac");
         testing::program(directory.path(), "kubectl", &kubectl);
         let text = script(&[("node", "n4"), ("seconds", "9"), ("force", force)], include_str!("drain.sh"));
-        let output = Command::new("sh")
-            .args(["-euc", &format!("kk_fail() {{ echo \"$*\" >&2; exit 1; }}\n{text}")])
-            .current_dir(directory.path())
-            .env("PATH", format!("{}:/usr/bin:/bin", directory.path().display()))
-            .output()
-            .unwrap();
+        let output = testing::run_script(
+            directory.path(),
+            &format!("kk_fail() {{ echo \"$*\" >&2; exit 1; }}\n{text}"),
+        );
         let said = String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or_default().to_owned();
         let calls = fs::read_to_string(directory.path().join("calls")).unwrap();
         (output.status.success(), said, calls.lines().map(str::to_owned).collect())

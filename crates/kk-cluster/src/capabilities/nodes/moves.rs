@@ -44,7 +44,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, process::Command};
+    use std::fs;
 
     use kk_engine::{FileFact, Finding};
 
@@ -120,12 +120,7 @@ mod tests {
         let host = &spec().hosts[1];
         let text =
             super::super::finish_moves::restart(host).replace(PRINT_BEGAN, "echo 2026-01-02T12:00:00Z");
-        let output = Command::new("sh")
-            .args(["-euc", &format!("{library}\n{text}")])
-            .current_dir(directory.path())
-            .env("PATH", format!("{}:/usr/bin:/bin", directory.path().display()))
-            .output()
-            .unwrap();
+        let output = testing::run_script(directory.path(), &format!("{library}\n{text}"));
         let stopped = fs::read_to_string(directory.path().join("stopped.log")).unwrap_or_default();
         (output.status.success(), String::from_utf8(output.stderr).unwrap(), stopped)
     }

@@ -107,7 +107,6 @@ mod tests {
     /// Runs the script against a kubelet that answers and began 1000 s ago, and an API with this report on its node.
     fn works(ready: &str, status: &str, seconds_ago: u32) -> bool {
         let directory = tempfile::tempdir().unwrap();
-        let here = directory.path().display().to_string();
         let program = |name: &str, text: &str| testing::program(directory.path(), name, text);
         let report =
             format!("echo \"{status} $(date -u -d '-{seconds_ago} seconds' +%Y-%m-%dT%H:%M:%SZ) because\"");
@@ -122,12 +121,7 @@ mod tests {
         let variables = [("node", "node1"), ("healthz", "http://127.0.0.1:10248"), ("ready", ready)];
         let library = "kk_uptime() { echo 2000; }\nkk_fail() { echo \"$*\" >&2; exit 1; }";
         let text = script(&variables, include_str!("kubelet_works.sh"));
-        let status = Command::new("sh")
-            .args(["-euc", &format!("{library}\n{text}")])
-            .current_dir(directory.path())
-            .env("PATH", format!("{here}:/usr/bin:/bin"))
-            .output()
-            .unwrap();
+        let status = testing::run_script(directory.path(), &format!("{library}\n{text}"));
         status.status.success()
     }
 

@@ -35,8 +35,6 @@ pub(crate) fn tasks(inputs: &Inputs, own: &OwnRegistry<'_>, with_data: bool) -> 
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-
     use crate::{shell::script, testing};
 
     const LIBRARY: &str = "kk_disown_only() { echo \"taken back $1\"; }; kk_fail() { return 1; }";
@@ -49,12 +47,7 @@ mod tests {
         );
         testing::program(directory.path(), "systemctl", &systemctl);
         let text = script(&[("only", "x"), ("data", "")], include_str!("remove_registry.sh"));
-        let output = Command::new("sh")
-            .args(["-euc", &format!("{LIBRARY}\n{text}")])
-            .current_dir(directory.path())
-            .env("PATH", format!("{}:/usr/bin:/bin", directory.path().display()))
-            .output()
-            .unwrap();
+        let output = testing::run_script(directory.path(), &format!("{LIBRARY}\n{text}"));
         (output.status.success(), String::from_utf8(output.stdout).unwrap())
     }
 

@@ -109,7 +109,7 @@ impl Action for Ask {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, process::Command};
+    use std::fs;
 
     use crate::{shell::script, testing};
 
@@ -126,12 +126,7 @@ mod tests {
         // A clock of the test: a second a look.
         let library =
             "kk_uptime() { echo . >>ticks; wc -l <ticks; }; kk_fail() { echo \"$*\" >&2; return 1; }";
-        let output = Command::new("sh")
-            .args(["-euc", &format!("{library}\n{text}")])
-            .current_dir(directory.path())
-            .env("PATH", format!("{}:/usr/bin:/bin", directory.path().display()))
-            .output()
-            .unwrap();
+        let output = testing::run_script(directory.path(), &format!("{library}\n{text}"));
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         (output.status.success(), said.lines().last().unwrap_or_default().to_owned())
     }

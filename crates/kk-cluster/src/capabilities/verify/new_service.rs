@@ -10,7 +10,7 @@ pub(super) fn script(domain: &str, routed: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, process::Command};
+    use std::fs;
 
     use super::script;
     use crate::testing;
@@ -44,12 +44,7 @@ mod tests {
         let library = "kk_uptime() { echo . >>ticks; echo $(($(wc -l <ticks) * 10)); }; kk_fail() { echo \"$*\" >&2; return 1; }";
         let ready = shell_functions();
         let text = script("lab.local", routed);
-        let output = Command::new("sh")
-            .args(["-euc", &format!("{library}\n{ready}\n{text}")])
-            .current_dir(directory.path())
-            .env("PATH", format!("{}:/usr/bin:/bin", directory.path().display()))
-            .output()
-            .unwrap();
+        let output = testing::run_script(directory.path(), &format!("{library}\n{ready}\n{text}"));
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         Outcome {
             done: output.status.success(),

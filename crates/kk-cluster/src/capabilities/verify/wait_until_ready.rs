@@ -97,8 +97,6 @@ pub(super) fn task(inputs: &Inputs) -> Task {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-
     use crate::{shell::script, testing};
 
     /// Runs a line of `ready.sh` with these pods in the API: whether it succeeds, and what it prints.
@@ -115,12 +113,7 @@ mod tests {
         testing::program(directory.path(), "kubectl", &kubectl);
         let library = "kk_uptime() { echo ...... >>ticks; echo $(($(wc -l <ticks) * 100)); }; kk_fail() { echo \"$*\" >&2; return 1; }";
         let text = script(&[("absent", absent)], include_str!("ready.sh"));
-        let output = Command::new("sh")
-            .args(["-euc", &format!("{library}\n{text}\n{line}")])
-            .current_dir(directory.path())
-            .env("PATH", format!("{}:/usr/bin:/bin", directory.path().display()))
-            .output()
-            .unwrap();
+        let output = testing::run_script(directory.path(), &format!("{library}\n{text}\n{line}"));
         (output.status.success(), String::from_utf8(output.stdout).unwrap())
     }
 
