@@ -109,6 +109,21 @@ pub(crate) fn native_roots() -> Vec<Vec<u8>> {
     found.iter().filter(|one| usable(one)).map(|one| one.to_vec()).collect()
 }
 
+/// A client for requests with a password, which a redirect must not take to another server.
+pub(crate) fn without_redirects(
+    certificates: Vec<reqwest::Certificate>,
+    insecure: bool,
+) -> reqwest::Result<Client> {
+    Client::builder()
+        .user_agent(USER_AGENT)
+        .connect_timeout(CONNECT_TIMEOUT)
+        .timeout(READ_TIMEOUT)
+        .redirect(redirect::Policy::none())
+        .tls_certs_only(certificates)
+        .tls_danger_accept_invalid_certs(insecure)
+        .build()
+}
+
 /// Follows redirects as browsers do, but not from TLS to plain HTTP: that would take its worth from a published sum.
 fn never_to_plain_http() -> redirect::Policy {
     redirect::Policy::custom(|attempt| {

@@ -124,9 +124,9 @@ fn an_all_in_one_needs_no_file() {
 
 #[test]
 fn every_shipped_sample_loads_without_warnings() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config-samples");
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config-samples");
     let mut samples = 0;
-    for entry in std::fs::read_dir(folder).unwrap() {
+    for entry in std::fs::read_dir(directory).unwrap() {
         let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
         assert_eq!(loaded(&text).warnings, []);
         samples += 1;

@@ -7,8 +7,8 @@ use std::path::Path;
 const SENTINEL: &str = "SENTINEL";
 
 fn text(name: &str) -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/manifests");
-    std::fs::read_to_string(folder.join(name)).expect("the file is in the checkout")
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/manifests");
+    std::fs::read_to_string(directory.join(name)).expect("the file is in the checkout")
 }
 
 #[test]

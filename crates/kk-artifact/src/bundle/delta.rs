@@ -16,8 +16,6 @@ use super::write::{self, Source};
 use super::{BundleIndex, FilePart, index, read, unusable};
 use crate::Error;
 
-/// The first file of a delta.
-pub(super) const NAME: &str = "kk-delta.json";
 /// The format that this program writes, and the newest that it reads.
 const FORMAT: u32 = 1;
 
@@ -83,7 +81,7 @@ pub fn merge(base: &Path, delta: &Path, out: &Path, wrote: &dyn Fn(u64)) -> Resu
         Ok((delta, missing))
     };
     let path = delta;
-    let delta = read::walk_after(path, NAME, head, |file, content| {
+    let delta = read::walk_after(path, index::DELTA_NAME, head, |file, content| {
         places.insert(file.path.clone(), parts.place(&file.path));
         take(&places, file, content)
     })?;

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::delta::{self, Delta};
-use super::index::{BLOBS, FORMAT, LAYOUT_INDEX, NAME, blob_path};
+use super::index::{BLOBS, DELTA_NAME, FORMAT, LAYOUT_INDEX, NAME, blob_path};
 use super::write::{self, Source};
 use super::{BundleIndex, Contents, FilePart, ImagePart, PlatformPart, ProgramPart, sbom, unusable};
 use crate::oci::{self, Blobs, Fetch, Image, Registries};
@@ -123,7 +123,7 @@ pub async fn export(
     let bytes = files.iter().map(|(file, _)| file.size).sum();
     news(ExportNews::Packing { bytes });
     let first = match &delta {
-        Some(delta) => (delta::NAME, delta.text()),
+        Some(delta) => (DELTA_NAME, delta.text()),
         None => (NAME, index.text()),
     };
     let size = pack(path, first, files, news).await.map_err(one)?;

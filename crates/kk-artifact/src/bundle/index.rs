@@ -12,6 +12,8 @@ use crate::{Component, Sha256Sum};
 
 /// The name of the index in the bundle.
 pub(super) const NAME: &str = "kk-bundle.json";
+/// The first file of a delta.
+pub(super) const DELTA_NAME: &str = "kk-delta.json";
 /// The index of the image layout.
 pub(super) const LAYOUT_INDEX: &str = "index.json";
 /// The format that this program writes, and the newest that it reads.

@@ -9,8 +9,8 @@ use flate2::read::MultiGzDecoder;
 use tar::{Archive, Entry, EntryType};
 
 use super::compare::Documents;
-use super::index::{BundleIndex, FilePart, NAME};
-use super::{delta, unusable};
+use super::index::{BundleIndex, DELTA_NAME, FilePart, NAME};
+use super::unusable;
 use crate::Error;
 use crate::hashing::Hashing;
 
@@ -123,7 +123,7 @@ fn read_first<R: Read>(
     let mut entry = entry.map_err(|error| unreadable(path, &error))?;
     if entry.header().entry_type() != EntryType::Regular || &*entry.path_bytes() != name.as_bytes() {
         let what = match &*entry.path_bytes() {
-            found if found == delta::NAME.as_bytes() && name != delta::NAME => {
+            found if found == DELTA_NAME.as_bytes() && name != DELTA_NAME => {
                 "it is a delta: kk artifact merge makes a bundle of it and its base".to_owned()
             }
             found if found == NAME.as_bytes() && name != NAME => "it is a whole bundle, no delta".to_owned(),

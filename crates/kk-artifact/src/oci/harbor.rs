@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use reqwest::{Client, StatusCode, header, redirect};
+use reqwest::{StatusCode, header};
 use serde_json::json;
 
 use super::push::PushImage;
@@ -70,16 +70,4 @@ fn refused(status: StatusCode) -> String {
         }
         status => format!("it answers {}", status.as_u16()),
     }
-}
-
-/// A client that follows nobody elsewhere: it has a password with it.
-pub(super) fn client(certificates: Vec<reqwest::Certificate>, insecure: bool) -> reqwest::Result<Client> {
-    Client::builder()
-        .user_agent(client::USER_AGENT)
-        .connect_timeout(client::CONNECT_TIMEOUT)
-        .timeout(client::READ_TIMEOUT)
-        .redirect(redirect::Policy::none())
-        .tls_certs_only(certificates)
-        .tls_danger_accept_invalid_certs(insecure)
-        .build()
 }

@@ -11,7 +11,6 @@ use oci_client::errors::{OciDistributionError, OciEnvelope, OciErrorCode};
 use oci_client::secrets::RegistryAuth;
 use oci_client::{Client, Reference, RegistryOperation};
 
-use super::harbor;
 use super::login::{self, Logins};
 use crate::{Error, client};
 
@@ -119,7 +118,8 @@ impl Registries {
         let certificates = certificates(&auth)?;
         let certificates = certificates.iter().map(|der| reqwest::Certificate::from_der(der));
         let certificates = certificates.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
-        let client = harbor::client(certificates, auth.plain_http || self.is_insecure(host, &auth));
+        let client =
+            client::without_redirects(certificates, auth.plain_http || self.is_insecure(host, &auth));
         let scheme = if auth.plain_http { "http" } else { "https" };
         Ok(Web {
             client: client.map_err(|error| client::reason(&error))?,

@@ -58,7 +58,7 @@ fn listed(text: &str, file: &str) -> Option<Sha256Sum> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// The name of the file that a line of `sha256sum` is about, without its folder.
+/// The name of the file that a line of `sha256sum` is about, without its directory.
 fn name(line: &str) -> Option<&str> {
     line.split_whitespace().nth(1)?.trim_start_matches('*').rsplit('/').next()
 }

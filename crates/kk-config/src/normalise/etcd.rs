@@ -27,8 +27,13 @@ pub(super) fn etcd(doc: v1alpha2::Etcd, at: At<'_>, out: &mut Findings<'_>) -> E
         out.error(at.key("type"), format!("etcd of type `{kind}` is not supported yet"), hint);
     }
     check_ports(&doc, at, out);
-    syntax::check_data_folder(&doc.data_dir, "etcd's data directory", at.key("dataDir"), out);
-    syntax::check_data_folder(&doc.backup_dir, "the directory of etcd's backups", at.key("backupDir"), out);
+    syntax::check_data_directory(&doc.data_dir, "etcd's data directory", at.key("dataDir"), out);
+    syntax::check_data_directory(
+        &doc.backup_dir,
+        "the directory of etcd's backups",
+        at.key("backupDir"),
+        out,
+    );
     if !syntax::is_absolute_path(&doc.backup_script) || !syntax::is_one_word(&doc.backup_script) {
         let message = format!("`{}` cannot be the directory of the backup script", doc.backup_script);
         out.error(at.key("backupScript"), message, syntax::ABSOLUTE_PATH);

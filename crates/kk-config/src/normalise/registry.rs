@@ -23,14 +23,14 @@ pub(super) fn registry(doc: v1alpha2::Registry, at: At<'_>, out: &mut Findings<'
         check_registry(name, false, at.key("insecureRegistries").item(i), out);
     }
     check_mirrors(&doc.registry_mirrors, at.key("registryMirrors"), out);
-    syntax::check_data_folder(
+    syntax::check_data_directory(
         &doc.containerd_data_dir,
         "containerd's directory",
         at.key("containerdDataDir"),
         out,
     );
     let data_dir = doc.registry_data_dir.unwrap_or_else(|| "/mnt/registry".to_owned());
-    syntax::check_data_folder(&data_dir, "the registry's directory", at.key("registryDataDir"), out);
+    syntax::check_data_directory(&data_dir, "the registry's directory", at.key("registryDataDir"), out);
     Registry {
         auths: auths(doc.auths, at.key("auths"), out),
         remote_mirrors: remote_mirrors(doc.remote_mirrors, at.key("remoteMirrors"), out),
@@ -44,14 +44,14 @@ pub(super) fn registry(doc: v1alpha2::Registry, at: At<'_>, out: &mut Findings<'
     }
 }
 
-/// containerd's folder goes with the runtime, and all that is in it.
+/// containerd's directory goes with the runtime, and all that is in it.
 pub(super) fn check_apart(containerd: &str, etcd: &str, spec: At<'_>, out: &mut Findings<'_>) {
     let (one, two) = (Path::new(containerd), Path::new(etcd));
-    let usable = syntax::is_data_folder(containerd) && syntax::is_data_folder(etcd);
+    let usable = syntax::is_data_directory(containerd) && syntax::is_data_directory(etcd);
     if usable && (one.starts_with(two) || two.starts_with(one)) {
         let message =
-            format!("the folders of containerd (`{containerd}`) and etcd (`{etcd}`) lie in each other");
-        out.error(spec.key("etcd").key("dataDir"), message, "give each a folder of its own");
+            format!("the directories of containerd (`{containerd}`) and etcd (`{etcd}`) lie in each other");
+        out.error(spec.key("etcd").key("dataDir"), message, "give each a directory of its own");
     }
 }
 

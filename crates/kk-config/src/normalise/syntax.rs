@@ -9,9 +9,9 @@ pub(super) const DNS_NAME: &str =
     "use small letters, digits, `-` and `.`, each part beginning and ending with a letter or digit";
 pub(super) const ABSOLUTE_PATH: &str = "give an absolute path without `..`, below the root directory";
 
-/// Folders that hold other things, too (Filesystem Hierarchy Standard; Kubernetes' own): a data folder gets another
+/// Directories that hold other things, too (Filesystem Hierarchy Standard; Kubernetes' own): a data directory gets another
 /// owner and mode, and is emptied in the end.
-const SHARED_FOLDERS: &[&str] = &[
+const SHARED_DIRECTORIES: &[&str] = &[
     "/bin",
     "/boot",
     "/dev",
@@ -138,21 +138,21 @@ pub(super) fn url_problem(text: &str) -> Option<&'static str> {
 }
 
 /// Compared by components: `/var/` is `/var`.
-fn is_shared_folder(path: &str) -> bool {
-    SHARED_FOLDERS.iter().any(|folder| Path::new(folder) == Path::new(path))
+fn is_shared_directory(path: &str) -> bool {
+    SHARED_DIRECTORIES.iter().any(|directory| Path::new(directory) == Path::new(path))
 }
 
-/// A folder for data of one program alone.
-pub(super) fn is_data_folder(path: &str) -> bool {
-    is_absolute_path(path) && !is_shared_folder(path)
+/// A directory for data of one program alone.
+pub(super) fn is_data_directory(path: &str) -> bool {
+    is_absolute_path(path) && !is_shared_directory(path)
 }
 
-/// Reports a path that cannot be a folder for data of one program alone.
-pub(super) fn check_data_folder(path: &str, what: &str, at: At<'_>, out: &mut Findings<'_>) {
+/// Reports a path that cannot be a directory for data of one program alone.
+pub(super) fn check_data_directory(path: &str, what: &str, at: At<'_>, out: &mut Findings<'_>) {
     if !is_absolute_path(path) {
         out.error(at, format!("`{path}` cannot be {what}"), ABSOLUTE_PATH);
-    } else if is_shared_folder(path) {
-        let hint = format!("give a folder for this alone, such as {}/data", path.trim_end_matches('/'));
+    } else if is_shared_directory(path) {
+        let hint = format!("give a directory for this alone, such as {}/data", path.trim_end_matches('/'));
         out.error(at, format!("`{path}` holds other things, too: it cannot be {what}"), hint);
     }
 }
@@ -183,8 +183,10 @@ mod tests {
 
     #[test]
     fn paths() {
-        assert!(is_data_folder("/var/lib/etcd") && is_data_folder("/data"));
-        assert!(!is_data_folder("/var/") && !is_data_folder("/usr//local/.") && !is_data_folder("/"));
+        assert!(is_data_directory("/var/lib/etcd") && is_data_directory("/data"));
+        assert!(
+            !is_data_directory("/var/") && !is_data_directory("/usr//local/.") && !is_data_directory("/")
+        );
         for good in ["/var/lib/etcd", "/data", "/data/"] {
             assert!(is_absolute_path(good), "{good}");
         }

@@ -8,7 +8,7 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, 
 use crate::sys::files::{write_secret, write_whole};
 use crate::sys::{net, paths};
 
-/// Folder that holds `ca.crt` and nothing else, as a cluster file's `certsPath` wants it.
+/// Directory that holds `ca.crt` and nothing else, as a cluster file's `certsPath` wants it.
 pub(crate) fn ca_directory() -> PathBuf {
     paths::state("ca")
 }

@@ -77,7 +77,7 @@ impl Image {
 pub(crate) struct Build {
     pub(crate) component: String,
     pub(crate) version: String,
-    /// Folder with go.mod and go.sum.
+    /// Directory with go.mod and go.sum.
     pub(crate) module: PathBuf,
     pub(crate) seconds: u64,
     pub(crate) cgo: bool,

@@ -12,6 +12,7 @@ use shell_operator::webhook::certificates::{Bundle, self_signed};
 
 use crate::control_plane::{free_port, shared};
 use crate::operator::{Operator, Setup};
+use crate::proxy::{Fault, Proxy};
 use crate::recorded::{fixtures, normalise};
 
 /// Flags of an operator outside the cluster that has `namespace` for itself, and the port of its admission server.
@@ -124,6 +125,28 @@ fn hooks_get_the_reviews_that_the_original_gave_them() {
     for text in &recorded {
         assert!(rest.any(|now| now == text), "missing, or too early: {text}\n{now:#?}");
     }
+}
+
+/// As the roles of the original's examples allow it: to list, to create and to update, and not to get.
+#[test]
+fn a_configuration_is_kept_by_who_may_list_and_not_get() {
+    let plane = shared();
+    let proxy = Proxy::start(plane);
+    proxy.disturb(
+        "GET /apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/",
+        Fault::Status(403),
+    );
+    let (setup, _) = setup("lists");
+    let setup = setup.flag("--webhook-self-signed").flag(&format!("--kube-server={}", proxy.url()));
+    let operator = setup.hook("check", &checks("lists"), ALLOW).start();
+    wait_for_log(&operator, "ValidatingWebhookConfiguration lists-hooks is created");
+    plane.kubectl(
+        "patch validatingwebhookconfiguration lists-hooks --type json -p '[{\"op\": \"remove\", \"path\": \"/webhooks/0\"}]'",
+    );
+    wait_for_log(&operator, "ValidatingWebhookConfiguration lists-hooks is brought up to date");
+    let names = "get validatingwebhookconfiguration lists-hooks -o jsonpath='{.webhooks[*].name}'";
+    assert_eq!(plane.kubectl(names), "check.lists.example.org");
+    assert!(proxy.requests("fieldSelector=metadata.name%3Dlists-hooks") > 0, "it was got, not listed");
 }
 
 /// A hook of the shell library: objects of the old version are read, and written, as the new one.

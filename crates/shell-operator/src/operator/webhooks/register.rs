@@ -80,7 +80,7 @@ impl Webhooks {
     ) -> Result<(), String> {
         let mut wanted = wanted;
         wanted["metadata"]["annotations"] = json!({ OWNER: self.owner() });
-        let Some(mut current) = self.api.get(&format!("{collection}/{name}")).await? else {
+        let Some(mut current) = self.api.find(collection, name).await? else {
             self.api.send(Method::POST, collection, &wanted).await?;
             tracing::info!("{kind} {name} is created");
             return Ok(());
@@ -109,7 +109,7 @@ impl Webhooks {
         let mut missing = Vec::new();
         for crd in self.conversions().crds() {
             let path = format!("{DEFINITIONS}/{crd}");
-            let Some(mut current) = self.api.get(&path).await? else {
+            let Some(mut current) = self.api.find(DEFINITIONS, crd).await? else {
                 missing.push(crd.clone());
                 continue;
             };
