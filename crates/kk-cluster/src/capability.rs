@@ -1,7 +1,7 @@
 //! A capability of a cluster: everything that kk knows about one subject, as one value.
 //!
 //! Pipelines are lists of capabilities. Probe, precheck, downloads, pulls, verification and delete are loops over them,
-//! so a new capability is a folder and a line in a list.
+//! so a new capability is a directory and a line in a list.
 
 use kk_artifact::Component;
 use kk_config::{Host, Spec};
@@ -17,7 +17,7 @@ use crate::{
 
 /// One subject: etcd, the runtime, a network plugin. Every method has a default, so a capability says only what it has.
 pub(crate) trait Capability: Sync {
-    /// The name of its folder and of its module in plan and log.
+    /// The name of its directory and of its module in plan and log.
     fn name(&self) -> &'static str;
 
     /// Why this run leaves it out, when a setting does so.

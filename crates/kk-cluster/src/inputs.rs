@@ -217,6 +217,12 @@ impl<'a> Inputs<'a> {
         host.arch.or_else(probed).unwrap_or(Arch::Amd64)
     }
 
+    /// Whether this command may give members of etcd and control planes another address: a create may. One that does something
+    /// else to them expects them where they were.
+    pub(crate) fn may_move(&self) -> bool {
+        self.changes.is_none() && self.renew.is_empty()
+    }
+
     /// Whether any node that answered is so.
     pub(crate) fn any_node(&self, is: impl Fn(&Facts) -> bool) -> bool {
         self.spec.nodes().iter().filter_map(|host| self.facts(host)).any(is)

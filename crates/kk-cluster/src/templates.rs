@@ -1,4 +1,4 @@
-//! Everything that is rendered onto hosts: embedded files of `templates/`, overridable by a folder of the user's.
+//! Everything that is rendered onto hosts: embedded files of `templates/`, overridable by a directory of the user's.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -35,7 +35,7 @@ const EMBEDDED: &[(&str, &str)] = embedded![
 /// A template that cannot be read, parsed or rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum TemplateError {
-    /// A file of the user's folder cannot be read.
+    /// A file of the user's directory cannot be read.
     #[error("cannot read the template {path}: {reason}")]
     Read {
         /// The file.
@@ -46,7 +46,7 @@ pub enum TemplateError {
     /// A template is not well-formed, or names a value that does not exist.
     #[error("template {name}: {reason}")]
     Render {
-        /// Path below the templates folder.
+        /// Path below the templates directory.
         name: String,
         /// Where and why.
         reason: String,
@@ -59,12 +59,12 @@ pub struct Templates {
 }
 
 impl Templates {
-    /// The embedded templates; those that exist under the same name in `folder` stand in for them.
-    pub fn new(folder: Option<&Path>) -> Result<Self, TemplateError> {
+    /// The embedded templates; those that exist under the same name in `directory` stand in for them.
+    pub fn new(directory: Option<&Path>) -> Result<Self, TemplateError> {
         let mut texts: BTreeMap<&str, String> =
             EMBEDDED.iter().map(|(name, text)| (*name, (*text).to_owned())).collect();
         for (name, text) in &mut texts {
-            let Some(path) = folder.map(|folder| folder.join(name)) else { continue };
+            let Some(path) = directory.map(|directory| directory.join(name)) else { continue };
             match std::fs::read_to_string(&path) {
                 Ok(own) => *text = own,
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
@@ -112,11 +112,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_of_the_users_folder_wins() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join("containerd")).unwrap();
-        std::fs::write(folder.path().join("containerd/crictl.yaml"), "timeout: {{ seconds }}\n").unwrap();
-        let templates = Templates::new(Some(folder.path())).unwrap();
+    fn a_file_of_the_users_directory_wins() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("containerd")).unwrap();
+        std::fs::write(directory.path().join("containerd/crictl.yaml"), "timeout: {{ seconds }}\n").unwrap();
+        let templates = Templates::new(Some(directory.path())).unwrap();
         assert_eq!(
             templates.render("containerd/crictl.yaml", &json!({"seconds": 3})).unwrap(),
             "timeout: 3\n"
@@ -132,9 +132,9 @@ mod tests {
 
     #[test]
     fn a_broken_template_of_the_user_is_refused_at_once() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join("os")).unwrap();
-        std::fs::write(folder.path().join("os/limits.conf"), "{% if %}").unwrap();
-        assert!(Templates::new(Some(folder.path())).is_err());
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("os")).unwrap();
+        std::fs::write(directory.path().join("os/limits.conf"), "{% if %}").unwrap();
+        assert!(Templates::new(Some(directory.path())).is_err());
     }
 }

@@ -46,7 +46,7 @@ impl Pipeline {
 
 /// One capability: its tasks in order. A skipped module has no tasks.
 pub struct Module {
-    /// Short name and folder: `etcd`.
+    /// Short name and directory: `etcd`.
     pub name: &'static str,
     /// The tasks, in lane order.
     pub tasks: Vec<Task>,

@@ -1,6 +1,6 @@
-//! The capabilities: one folder a subject, one value for it, one file a task; the file's name is the task's.
+//! The capabilities: one directory a subject, one value for it, one file a task; the file's name is the task's.
 //!
-//! Families with several kinds (`network`, `runtime`) are folders of such values; only they name a kind.
+//! Families with several kinds (`network`, `runtime`) are directories of such values; only they name a kind.
 
 pub(crate) mod auto_renew;
 pub(crate) mod ca_rotation;

@@ -176,8 +176,8 @@ mod tests {
             key("word-2"),
             key("word-4"),
         );
-        let folder = tempfile::tempdir().unwrap();
-        let secrets = testing::session(testing::spec(&text), folder.path()).secrets();
+        let directory = tempfile::tempdir().unwrap();
+        let secrets = testing::session(testing::spec(&text), directory.path()).secrets();
         // The last is "u:word-5" in Base64, as it stands in hosts.toml.
         for secret in ["word-1", "word-2", "word-3", "word-4", "word-5", "dTp3b3JkLTU="] {
             assert!(secrets.iter().any(|known| known.expose().contains(secret)), "{secret}");

@@ -14,9 +14,11 @@ use crate::{
     BuildError, Probed,
     capabilities::{
         control_plane,
+        kubesphere::KubeSphere,
         nodes::{record_joins, turn},
         os::{identity, other_run},
     },
+    capability::Capability,
     certificates::{self, Validity},
     findings::Findings,
     inputs::{Drain, Inputs, Leaving, Scope, api_host},
@@ -166,12 +168,14 @@ impl Session {
         cancel: &CancellationToken,
     ) -> Result<Vec<Finding>, BuildError> {
         let inputs = self.create_inputs(probed).await?;
+        let mut found = Findings::default();
+        // It is deployed after the last turn, which is too late to refuse it.
+        KubeSphere.findings(&inputs, &mut found);
         // Why it cannot be asked is said with the first turn.
         if way.hops == [way.from] || !inputs.state.answered {
-            return Ok(Vec::new());
+            return Ok(found.0);
         }
         let asked = self.probe(precheck::upgrade::specs(&inputs), cancel, |_| {}).await;
-        let mut found = Findings::default();
         precheck::upgrade::findings(&inputs, &asked, self.spec.kubernetes.version, how, &mut found);
         Ok(found.0)
     }

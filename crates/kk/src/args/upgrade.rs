@@ -30,6 +30,10 @@ pub struct Upgrade {
     #[arg(long, value_name = "VERSION")]
     pub with_kubernetes: Option<String>,
 
+    /// Install or change KubeSphere, too; a version must be the one of the payload in spec.kubesphere.image
+    #[arg(long, value_name = "VERSION", num_args = 0..=1, default_missing_value = "")]
+    pub with_kubesphere: Option<String>,
+
     /// How many workers are drained at once: a number, or a share of all workers like 25%
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = most)]
     pub max_unavailable: Most,

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use kk_cluster::{Drain, Hops, Options, Probed, Session, Settings};
-use kk_config::KubeVersion;
+use kk_config::{KubeVersion, Overrides};
 use kk_engine::{Finding, Most, Plan, Summary};
 
 use crate::args::Upgrade;
@@ -21,7 +21,11 @@ use super::{
 
 pub(super) async fn run(args: &Upgrade, printer: &Printer) -> Result<ExitStatus, Error> {
     Run::check_consent(&args.run, printer)?;
-    let input = load::input(Some(&args.filename), args.with_kubernetes.as_deref())?;
+    let overrides = Overrides {
+        kubernetes_version: args.with_kubernetes.clone(),
+        kubesphere_version: args.with_kubesphere.clone(),
+    };
+    let input = load::input_with(Some(&args.filename), &overrides)?;
     let settings = Settings {
         templates: args.source.templates.clone(),
         options: Options { bundle: bundle::open(&args.source)?, ..Options::default() },

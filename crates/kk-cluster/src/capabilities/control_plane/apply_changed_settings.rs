@@ -256,6 +256,53 @@ mod tests {
         );
     }
 
+    /// The kubelet would not end it.
+    #[test]
+    fn without_the_api_a_part_starts_anew_while_the_kubelet_is_stopped() {
+        let host = Host::new("echo new", OLD_IS_READY, "echo 'true containerd://new'");
+        host.program(
+            "unshare",
+            "for word; do staged=$last; last=$word; done; echo new >\"$staged/kube-apiserver.yaml\"",
+        );
+        host.program(
+            "systemctl",
+            "cd HERE; echo \"$*\" >>units; case $1 in stop) touch kube-apiserver.noticed ;; esac",
+        );
+        let pods = "*scheduler*|*manager*) echo 'true containerd://old' ;; *) echo 'true containerd://new'";
+        host.program(
+            "kubectl",
+            &format!("case \"$*\" in *readyz*) [ -e HERE/kube-apiserver.noticed ] ;; {pods} ;; esac"),
+        );
+        // Nobody else takes the pod away.
+        host.program("sleep", "exit 0");
+        let (ok, said) = host.run(true);
+        assert!(ok, "{said}");
+        assert_eq!(
+            host.read("units"),
+            "start kubelet.service\nstop kubelet.service\nstart kubelet.service\n"
+        );
+        assert!(host.read("removed").contains("uid-kube-apiserver"), "{}", host.read("removed"));
+        assert_eq!(host.read("manifests/kube-apiserver.yaml"), "new\n");
+    }
+
+    #[test]
+    fn without_room_for_a_manifest_the_kubelet_goes_on_with_that_of_before() {
+        let host = Host::new("echo new", OLD_IS_READY, OLD_IS_READY);
+        host.program(
+            "unshare",
+            "for word; do staged=$last; last=$word; done; echo new >\"$staged/kube-apiserver.yaml\"",
+        );
+        host.program("kubectl", "exit 1");
+        host.program("cp", "case \"$*\" in */.kube-*) exit 1 ;; *) exec /bin/cp \"$@\" ;; esac");
+        let (ok, said) = host.run(true);
+        assert!(!ok, "{said}");
+        assert_eq!(
+            host.read("units"),
+            "start kubelet.service\nstop kubelet.service\nstart kubelet.service\n"
+        );
+        assert_eq!(host.read("manifests/kube-apiserver.yaml"), "old\n");
+    }
+
     /// Its host had no power in that moment.
     #[test]
     fn a_manifest_that_was_away_when_a_run_ended_comes_back() {

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kk_config::{Host, Role};
 use kk_engine::{Facts, Question};
 
+use super::moves;
 use crate::{findings::Setting, host_layout::KUBELET_CONF, inputs::Inputs, kubeadm};
 
 /// Settings by name: flags of the control plane as kubeadm has written them, the API's address in the administrator's
@@ -54,29 +55,15 @@ pub(super) fn settings(inputs: &Inputs) -> Vec<Setting> {
         setting("server", "API is at", "spec.controlPlaneEndpoint", format!("https://{}", inputs.endpoint())),
     ];
     let etcd = kubeadm::etcd_endpoints(spec);
-    // Members that are new in the file join.
-    let stays = |there: BTreeSet<String>| there.iter().all(|member| etcd.contains(member));
+    // Members that are new in the file join, and others move.
+    let moving = moves::etcd_of_before(inputs);
+    let is_known = |member: &String| etcd.contains(member) || moving.contains(member);
+    let stays = |there: BTreeSet<String>| there.iter().all(is_known);
     if !inputs.facts(inputs.api_host).and_then(etcd_servers).is_some_and(stays) {
         settings.push(setting("etcd-servers", "etcd is at", ETCD_MEMBERS, etcd.join(",")));
     }
     settings.extend(inputs.nodes().into_iter().filter_map(|(host, _)| role(inputs, host)));
     settings
-        .extend(inputs.control_planes().into_iter().filter_map(|(host, facts)| address(inputs, host, facts)));
-    settings
-}
-
-/// Certificates, kubeconfigs, balancers and the other control planes know a control plane by its address.
-fn address(inputs: &Inputs, host: &Host, facts: &Facts) -> Option<Setting> {
-    const FLAG: &str = "advertise-address";
-    let is_own = inputs.spec.kubernetes.apiserver_args.contains_key(FLAG);
-    let there = facts.answer(&SETTINGS).answered()?.remove(FLAG).filter(|_| !is_own)?;
-    Some(Setting {
-        host: Some(host.name.clone()),
-        what: "API server is at",
-        field: "its internalAddress (a control plane moves by kk delete node and kk add nodes)",
-        there: Some(there),
-        wanted: host.internal_address.to_string(),
-    })
 }
 
 /// A node joins with its role: a worker has no control plane, and a control plane keeps its own.

@@ -7,6 +7,7 @@ mod immutable;
 mod init_control_plane;
 mod join_control_plane;
 mod manifests;
+pub(crate) mod moves;
 mod note;
 mod open_for_joins;
 mod publish_settings;
@@ -23,7 +24,7 @@ use kk_engine::{Facts, ProbeSpec, Task};
 
 use crate::{
     BuildError,
-    capabilities::manifests::objects_of,
+    capabilities::{etcd, manifests::objects_of, nodes},
     capability::Capability,
     cluster_state,
     findings::{Findings, Setting},
@@ -73,6 +74,7 @@ impl Capability for ControlPlane {
 
     fn findings(&self, inputs: &Inputs, found: &mut Findings) {
         check::findings(inputs, found);
+        moves::findings(inputs, found);
     }
 
     fn immutable(&self, inputs: &Inputs) -> Vec<Setting> {
@@ -97,13 +99,15 @@ impl Capability for ControlPlane {
 
     fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
         Ok(vec![
-            renew_certificates::task(inputs),
+            nodes::mark_moves::task(inputs),
+            renew_certificates::task(inputs)?,
             init_control_plane::task(inputs),
             publish_settings::task(inputs),
             open_for_joins::task(inputs),
             share_certificates::task(inputs),
             join_control_plane::task(inputs),
             apply_changed_settings::task(inputs),
+            etcd::moves::forget(inputs, &before_joins(inputs)),
         ])
     }
 }

@@ -10,23 +10,26 @@ use super::{
     RESTART,
     certificate::{RENEWED, renew},
     manifests::{self, WRITE},
+    moves,
     renewal::{self, Renewed, kubeconfig},
 };
-use crate::{host_layout::KUBECTL, inputs::Inputs, kubeadm, shell::script, slots};
+use crate::{BuildError, host_layout::KUBECTL, inputs::Inputs, kubeadm, shell::script, slots};
 
 /// One control plane at a time, each until what reads the new files is ready with them. Before anything asks the API: with
 /// an expired certificate it answers nobody.
-pub(super) fn task(inputs: &Inputs) -> Task {
+pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     let mut task = Task::new("renew_certificates", "Renew certificates").concurrency(1);
     for (host, facts) in inputs.control_planes() {
         let renewed = renewal::of(inputs, host, facts);
         if renewed.is_empty() {
             continue;
         }
+        let differ = manifests::differ(inputs, host) || moves::why(inputs, host, facts).is_some();
         // The kubelet starts the static pods again; for that it needs no credentials.
         let mut actions: Vec<Box<dyn Action>> = vec![Box::new(Unit::started("kubelet.service"))];
+        actions.extend(moves::follow(inputs, host, facts)?);
         actions.push(Box::new(
-            Command::new(describe(&renewed), text(host, &renewed, manifests::differ(inputs, host)))
+            Command::new(describe(&renewed), text(host, &renewed, differ))
                 .file("config.yaml", kubeadm::phase_documents(inputs, host).into_bytes())
                 .hint(
                     "does not become ready",
@@ -42,7 +45,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         }
         task = task.on(&host.name, work);
     }
-    task
+    Ok(task)
 }
 
 fn describe(renewed: &[Renewed]) -> String {

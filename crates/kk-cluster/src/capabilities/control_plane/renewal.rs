@@ -4,7 +4,7 @@ use kk_config::Host;
 use kk_engine::{Facts, Question, question};
 use time::OffsetDateTime;
 
-use super::note::is_changed;
+use super::{moves, note::is_changed};
 use crate::{
     capabilities::kubelet::CREDENTIALS,
     certificates::{self, Age, CERTIFICATES, Certificate, Validity},
@@ -63,6 +63,8 @@ pub(crate) fn of(inputs: &Inputs, host: &Host, facts: &Facts) -> Vec<Renewed> {
     let mut renewed = Vec::new();
     for name in LEAVES {
         let why = trouble(inputs, host, name, there.get(name));
+        let moves = if name == "apiserver" { moves::why(inputs, host, facts) } else { None };
+        let why = why.or(moves);
         let begun =
             begun.iter().any(|begun| begun == name) && !(name == "apiserver" && is_changed(inputs, host));
         let asked = inputs.renew.contains(name) && there.contains_key(name);
@@ -239,6 +241,26 @@ mod tests {
             assert_eq!(found.len(), usize::from(!why.is_empty()), "{name} {head} {left}: {found:?}");
             assert!(found.iter().all(|found| found.starts_with(&format!("{name} {why}"))), "{found:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn an_api_server_that_moves_or_cannot_reach_etcd_any_more_is_made_anew() {
+        use crate::capabilities::{control_plane::SETTINGS, etcd::ENVIRONMENT};
+        let first = testing::sample("three-nodes.yaml").first_control_plane().internal_address;
+        let at = |address: &str, etcd: &str| {
+            format!("advertise-address\t{address}\netcd-servers\thttps://{etcd}:2379\n")
+        };
+        let own = first.to_string();
+        let stays = renewed(|facts| facts.reply(&SETTINGS, at(&own, &own))).await;
+        assert_eq!(stays, [""; 0]);
+        let moves = renewed(|facts| facts.reply(&SETTINGS, at("192.0.2.9", &own))).await;
+        assert_eq!(moves, ["apiserver is for 192.0.2.9"]);
+        let stranded = renewed(|facts| {
+            facts.reply(&SETTINGS, at(&own, "192.0.2.9"));
+            let peer = "ETCD_INITIAL_ADVERTISE_PEER_URLS=https://192.0.2.9:2380\nMEMBER=yes\n";
+            facts.reply(&ENVIRONMENT, format!("ETCD_DATA_DIR=/var/lib/etcd\n{peer}"));
+        });
+        assert_eq!(stranded.await, ["apiserver is that of an API server that looks for etcd where it was"]);
     }
 
     #[tokio::test]

@@ -40,8 +40,27 @@ is_gone() { # part
 }
 # The kubelet, too, may wait for a minute before it asks the API again, and then learns of its own new pod: see new_service.sh.
 until=$(($(kk_uptime) + 300))
+bring() { # part
+    while read -r pod; do
+        crictl --timeout 60s rmp -f "$pod" >/dev/null 2>&1 || :
+    done <"$1.pods"
+    cp -p "$staged/$1.yaml" "$directory/.$1.yaml" && mv -f "$directory/.$1.yaml" "$directory/$1.yaml"
+}
+# A kubelet that was started when no API answered does not know which pods are wanted, and ends none. It goes on, also when there
+# is no room for the manifest: then with that of before.
+without_kubelet() { # part
+    systemctl stop kubelet.service
+    brought=yes
+    bring "$1" || brought=
+    systemctl start kubelet.service
+    [ -n "$brought" ]
+}
 start_anew() { # part
     crictl pods -q --label "io.kubernetes.pod.name=$1-$node" >"$1.pods"
+    if ! answers; then
+        without_kubelet "$1"
+        return
+    fi
     while read -r pod; do
         crictl inspectp -o go-template --template '{{index .status.labels "io.kubernetes.pod.uid"}}' "$pod" || :
     done <"$1.pods" >"$1.uids"
@@ -55,11 +74,8 @@ start_anew() { # part
         [ "$1" != kube-apiserver ] || hasten_api_server
         sleep 0.2 2>/dev/null || sleep 1
     done
-    while [ -n "$has_ended" ] && read -r pod; do
-        crictl --timeout 60s rmp -f "$pod" >/dev/null 2>&1 || :
-    done <"$1.pods"
-    cp -p "$staged/$1.yaml" "$directory/.$1.yaml"
-    mv -f "$directory/.$1.yaml" "$directory/$1.yaml"
+    [ -n "$has_ended" ] || : >"$1.pods"
+    bring "$1"
     [ -n "$has_ended" ] || kk_fail "the kubelet has not ended the pod of $1 within 300 s"
 }
 # A shell of its own ends what it has begun: nobody would bring a manifest that is away.

@@ -7,14 +7,14 @@ use kk_connector::quote;
 use kk_engine::{ProbeSpec, Question, question};
 use time::OffsetDateTime;
 
-use super::immutable::ENVIRONMENT;
+use super::{immutable::ENVIRONMENT, moves};
 use crate::{certificates::Age, findings::Findings, host_layout::ETCD_CA, inputs::Inputs};
 
 /// Whether a member has data on the host.
 pub(crate) const DATA: Question<bool> = Question::new("etcd_data", "echo no", question::yes_or_no);
 
 pub(super) fn asks(spec: &Spec, probe: &mut ProbeSpec) {
-    probe.files.insert(ETCD_CA.to_owned());
+    probe.files.extend([ETCD_CA, moves::MARK].map(str::to_owned));
     probe.disks.insert(spec.etcd.data_dir.clone());
     let data = quote(&spec.etcd.data_dir).into_owned();
     probe.ask(&ENVIRONMENT);

@@ -1,8 +1,11 @@
 //! Configure etcd: its environment file and its unit.
 
-use kk_engine::{Action, HostWork, Task, actions::Directory};
+use kk_engine::{
+    Action, HostWork, Task,
+    actions::{Directory, File},
+};
 
-use super::{files::files, is_active};
+use super::{files::files, is_active, moves};
 use crate::{BuildError, inputs::Inputs, slots};
 
 /// All members are named in each file. A member that runs gets its changes in its turn.
@@ -11,6 +14,11 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     for (host, facts) in inputs.etcd_hosts() {
         let data = Directory::new(&inputs.spec.etcd.data_dir).mode(0o700).owner("etcd:etcd");
         let mut actions: Vec<Box<dyn Action>> = vec![Box::new(data)];
+        // Before the files forget it.
+        if let Some(from) = moves::from(inputs, host, facts) {
+            let lines: String = from.into_iter().map(|address| address + "\n").collect();
+            actions.push(Box::new(File::text(moves::MARK, lines)));
+        }
         if !is_active(facts) {
             actions.extend(files(inputs, host, facts)?);
         }

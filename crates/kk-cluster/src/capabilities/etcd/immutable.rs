@@ -1,11 +1,12 @@
-//! What a running cluster cannot change about etcd: where its data is, its name and its peer address, which the members
-//! have agreed on. Read on every member, because each has its own.
+//! What a running cluster cannot change about etcd: where its data is, its name and its port for peers, on which the members
+//! have agreed. Read on every member, because each has its own.
 
 use std::collections::BTreeMap;
 
 use kk_config::Host;
 use kk_engine::{Facts, Question};
 
+use super::moves;
 use crate::{findings::Setting, inputs::Inputs};
 
 /// What the environment file of a member says, and `MEMBER` when that member has data. Nothing where it is not there.
@@ -35,15 +36,16 @@ fn of_member(inputs: &Inputs, host: &Host, facts: &Facts) -> Vec<Setting> {
         there: there.get(name).cloned(),
         wanted,
     };
-    let peer = format!("https://{}:{}", host.internal_address, etcd.peer_port);
-    vec![
+    let mut settings = vec![
         setting("ETCD_DATA_DIR", "etcd keeps its data in", "spec.etcd.dataDir", etcd.data_dir.clone()),
-        setting(
-            "ETCD_INITIAL_ADVERTISE_PEER_URLS",
-            "etcd is for its peers at",
-            "spec.etcd.peerPort and the host's internalAddress",
-            peer,
-        ),
         setting("ETCD_NAME", "etcd is called", "the host's name", format!("etcd-{}", host.name)),
-    ]
+    ];
+    // Its address may move, its port may not.
+    let moves = moves::from(inputs, host, facts).is_some() && moves::address(inputs, facts).is_some();
+    if !moves {
+        let peer = format!("https://{}:{}", host.internal_address, etcd.peer_port);
+        let field = "spec.etcd.peerPort";
+        settings.push(setting("ETCD_INITIAL_ADVERTISE_PEER_URLS", "etcd is for its peers at", field, peer));
+    }
+    settings
 }

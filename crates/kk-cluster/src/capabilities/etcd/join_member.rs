@@ -124,10 +124,15 @@ pub(super) fn with_members(inputs: &Inputs, host: &Host, text: &str) -> String {
 
 /// The same, run on the host `at`, with the certificate of its member.
 pub(super) fn with_members_at(inputs: &Inputs, at: &Host, host: &Host, text: &str) -> String {
-    let etcd = &inputs.spec.etcd;
     let others = healthy(inputs).into_iter().filter(|other| other.name != host.name);
     let endpoints: Vec<_> =
-        others.map(|other| format!("https://{}:{}", other.internal_address, etcd.port)).collect();
+        others.map(|other| format!("https://{}:{}", other.internal_address, inputs.spec.etcd.port)).collect();
+    with_list(inputs, &endpoints, at, host, text)
+}
+
+/// The same, asking these members.
+pub(super) fn with_list(inputs: &Inputs, endpoints: &[String], at: &Host, host: &Host, text: &str) -> String {
+    let etcd = &inputs.spec.etcd;
     let variables = [
         ("endpoints", endpoints.join(",")),
         ("certificate", format!("{ETCD_CERTS}/member-{}", at.name)),
@@ -155,6 +160,7 @@ mod tests {
         *'member remove'*) echo remove >>calls; sed -i "/^$last, /d" list ;;
         *'member add'*) echo add >>calls; echo "9, unstarted, , $last, , true" >>list ;;
         *'member promote'*) echo promote >>calls; sed -i "/^$last, /s/true$/false/" list ;;
+        *'member update'*) echo update >>calls; sed -i "/^3, /s|https://c.old:2380|$last|" list ;;
         esac"#;
     const OTHERS: &str = "1, started, etcd-a, https://a:2380, https://a:2379, false\n2, started, etcd-b, https://b:2380, https://b:2379, false\n";
     const MEMBER: &str = "3, started, etcd-c, https://c:2380, https://c:2379, false\n";
@@ -229,6 +235,18 @@ mod tests {
             let directory = with(own);
             assert_eq!(run(directory.path(), &promote), done, "{own}");
             assert_eq!(read(&directory, "calls"), calls, "{own}");
+        }
+    }
+
+    #[test]
+    fn a_member_with_another_address_keeps_its_identity_and_one_that_nobody_knows_is_an_error() {
+        let step = include_str!("members.sh").to_owned() + include_str!("move_member.sh");
+        let old = MEMBER.replace("https://c:2380", "https://c.old:2380");
+        for (own, calls, done) in [(old.as_str(), "update\n", true), (MEMBER, "", true), ("", "", false)] {
+            let directory = with(own);
+            assert_eq!(run(directory.path(), &step), done, "{own}");
+            assert_eq!(read(&directory, "calls"), calls, "{own}");
+            assert_eq!(read(&directory, "list").contains(MEMBER), done, "{own}");
         }
     }
 

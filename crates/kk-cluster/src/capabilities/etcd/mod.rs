@@ -10,6 +10,7 @@ mod install_certificates;
 mod join_member;
 pub(crate) mod member_status;
 pub(crate) mod membership;
+pub(crate) mod moves;
 mod quorum;
 mod remove_certificates;
 mod remove_etcd;
@@ -77,6 +78,7 @@ impl Capability for Etcd {
     fn findings(&self, inputs: &Inputs, found: &mut Findings) {
         check::findings(inputs, found);
         join_member::findings(inputs, found);
+        moves::findings(inputs, found);
         quorum::findings(inputs, found);
     }
 

@@ -12,7 +12,7 @@ use kk_engine::{
 use super::{
     files::{files, joined},
     health::{self, is_healthy},
-    is_active, join_member, membership,
+    is_active, join_member, membership, moves,
 };
 use crate::{BuildError, capabilities::programs, inputs::Inputs, slots};
 
@@ -39,13 +39,20 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
         let stays = is_active(facts) && !unit.check(facts).is_needed();
         let wait = wait(inputs, host).done_by(move |facts| stays && is_healthy(facts));
         // A member whose turn does not come must start with its old settings.
-        let mut actions = if is_active(facts) { files(inputs, host, facts)? } else { Vec::new() };
+        let mut actions: Vec<Box<dyn Action>> = Vec::new();
+        let is_moving = moves::from(inputs, host, facts).is_some();
+        let tell = |is_running| if is_moving { moves::tell(inputs, host, is_running) } else { None };
+        actions.extend(tell(false).map(|tell| Box::new(tell) as Box<dyn Action>));
+        if is_active(facts) {
+            actions.extend(files(inputs, host, facts)?);
+        }
         actions.push(Box::new(unit));
         if one_by_one && membership::has_quorum(inputs) && !is_healthy(facts) {
             actions.push(Box::new(join_member::promote(inputs, host)));
             task = task.timeout(join_member::COPIES * 2);
         }
         actions.push(Box::new(wait));
+        actions.extend(tell(true).map(|tell| Box::new(tell) as Box<dyn Action>));
         actions.push(Box::new(joined()));
         let mut work = HostWork::new(actions).provides(slots::etcd_healthy_slot(&host.name));
         let together = hosts.iter().filter(|(member, _)| !one_by_one || member.name == host.name);

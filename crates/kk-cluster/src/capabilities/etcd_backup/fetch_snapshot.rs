@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::Write as _,
+    io::{self, Read as _, Seek as _, Write as _},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -52,6 +52,26 @@ impl Action for Fetch {
     }
 }
 
+/// An empty file. What a run that was killed has left goes.
+fn new_file(path: &Path) -> io::Result<fs::File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => kk_util::open_private(path),
+    }
+}
+
+/// Of all that is in the file, not only of what this run has written.
+fn sha256_of(file: &mut fs::File) -> io::Result<String> {
+    let (mut sum, mut buffer) = (Sha256::new(), vec![0; 1 << 20]);
+    file.rewind()?;
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(kk_util::hex(sum.finalize())),
+            count => sum.update(&buffer[..count]),
+        }
+    }
+}
+
 #[async_trait]
 impl Run for Fetch {
     async fn run(&self, context: Context) -> Result<(), Failure> {
@@ -64,22 +84,22 @@ impl Run for Fetch {
         };
         kk_util::create_private_directory(&self.directory).map_err(|error| cannot("write", &error))?;
         let aside = self.directory.join(".new.db");
-        let mut file = kk_util::open_private(&aside).map_err(|error| cannot("write", &error))?;
-        let (mut sum, mut done) = (Sha256::new(), 0);
+        let mut file = new_file(&aside).map_err(|error| cannot("write", &error))?;
+        let mut done = 0;
         while done < taken.bytes {
             let part = context.connection.read_part(&taken.path, done, PART).await?;
             if part.is_empty() {
                 break;
             }
             file.write_all(&part).map_err(|error| cannot("write", &error))?;
-            sum.update(&part);
             done += part.len() as u64;
             (context.progress)(done, taken.bytes);
         }
-        if kk_util::hex(sum.finalize()) != taken.sha256 {
+        file.sync_all().map_err(|error| cannot("write", &error))?;
+        let sum = sha256_of(&mut file).map_err(|error| cannot("read", &error))?;
+        if sum != taken.sha256 {
             return Err(cannot("fetch", &"what came is not what the host has; run again"));
         }
-        file.sync_all().map_err(|error| cannot("write", &error))?;
         fs::rename(&aside, &target).map_err(|error| cannot("write", &error))?;
         fs::File::open(&self.directory)
             .and_then(|directory| directory.sync_all())
@@ -90,5 +110,23 @@ impl Run for Fetch {
 
     fn transfers(&self) -> bool {
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_run_has_left_is_no_part_of_the_next_snapshot() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(".new.db");
+        new_file(&path).unwrap().write_all(b"half of another").unwrap();
+        let mut file = new_file(&path).unwrap();
+        file.write_all(b"whole").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"whole");
+        assert_eq!(sha256_of(&mut file).unwrap(), kk_util::sha256(b"whole"));
+        fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b" and more").unwrap();
+        assert_eq!(sha256_of(&mut file).unwrap(), kk_util::sha256(b"whole and more"));
     }
 }

@@ -98,8 +98,8 @@ pub(crate) fn status(inputs: &Inputs) -> Option<KubeSphereStatus> {
     Some(KubeSphereStatus { phase: phase.to_owned(), version, components: state.components() })
 }
 
-/// Whether the command is about the cluster as a whole. Others, which add nodes or certificates or another version of Kubernetes,
-/// neither deploy KubeSphere nor wait for it: what ails there would keep them from their end.
+/// Whether the command is about the cluster as a whole. Others, which add nodes or certificates, and the turns of an upgrade
+/// neither deploy KubeSphere nor wait for it: what ails there would keep them from their end. An upgrade ends with a create.
 fn is_create(inputs: &Inputs) -> bool {
     matches!(inputs.scope, Scope::All) && inputs.changes.is_none()
 }

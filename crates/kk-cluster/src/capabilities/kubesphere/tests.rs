@@ -88,6 +88,32 @@ async fn an_operator_without_an_image_is_refused_before_the_first_change() {
 }
 
 #[tokio::test]
+async fn an_upgrade_refuses_it_before_its_first_turn() {
+    let directory = tempfile::tempdir().unwrap();
+    for (field, by, error) in [
+        ("{image: ./not-there.tar}", "kk", Some("./not-there.tar cannot be read")),
+        ("{enabled: true}", "kk", Some("no image of ks-installer is named")),
+        (IMAGE, "", Some("kk has not installed it")),
+        (IMAGE, "kk", None),
+    ] {
+        let spec = spec(field, "{}");
+        let session = testing::session(spec.clone(), directory.path());
+        let mut probed = testing::fresh(&spec);
+        let answer = format!("generation\t4\nby\t{by}\nend\n");
+        probed.facts.get_mut("a").unwrap().reply(&state::STATE, answer);
+        let version = spec.kubernetes.version;
+        let way = crate::Hops { from: version, hops: vec![version], turns: Vec::new() };
+        let how = crate::Drain { force: false, timeout: std::time::Duration::ZERO };
+        let never = tokio_util::sync::CancellationToken::new();
+        let findings = session.upgrade_findings(&probed, &way, &how, &never).await.unwrap();
+        let errors: Vec<_> = findings.iter().filter(|one| one.severity == Severity::Error).collect();
+        assert_eq!(errors.is_empty(), error.is_none(), "{field}: {errors:?}");
+        let said = |error: &str| errors.iter().any(|one| one.message.contains(error));
+        assert!(error.is_none_or(said), "{field}: {errors:?}");
+    }
+}
+
+#[tokio::test]
 async fn only_a_create_deploys_it_and_waits_for_it() {
     let directory = tempfile::tempdir().unwrap();
     for field in [IMAGE, "{image: ./not-there.tar}"] {

@@ -1,4 +1,4 @@
-//! Network plugins, a folder each. Outside of this folder a plugin is what [`capability`] returns.
+//! Network plugins, a directory each. Outside of this directory a plugin is what [`capability`] returns.
 
 mod flannel;
 mod none;

@@ -6,7 +6,7 @@ use super::moves;
 use crate::{host_layout::MOVING, inputs::Inputs};
 
 /// When the kubelet has reported the new address, nothing else shows that pods still have the old one.
-pub(super) fn task(inputs: &Inputs) -> Task {
+pub(crate) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("mark_moves", "Mark nodes that move");
     for host in moves::moving(inputs) {
         task = task.on(&host.name, HostWork::new(vec![Box::new(File::text(MOVING, ""))]));

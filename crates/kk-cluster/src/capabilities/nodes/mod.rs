@@ -7,7 +7,7 @@ mod delete_node;
 mod drain;
 mod finish_moves;
 mod join_worker;
-mod mark_moves;
+pub(crate) mod mark_moves;
 mod moves;
 mod pause_for_services;
 pub(crate) mod record_joins;
@@ -53,7 +53,6 @@ impl Capability for Nodes {
     fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
         let rollout = rollout::of_kubelets(inputs)?;
         let mut tasks = vec![
-            mark_moves::task(inputs),
             join_worker::task(inputs),
             update_kubelet_settings::task(inputs, &rollout)?,
             start_kubelet::task(inputs, &rollout)?,

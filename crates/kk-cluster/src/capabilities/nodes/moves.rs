@@ -1,37 +1,58 @@
-//! Workers that have got another address: which they are, and what is said about them.
+//! Nodes that have got another address: which they are, and what is said about them.
 
 use kk_config::{Host, Role};
 use kk_engine::actions::any_needed;
 
-use crate::{capabilities::kubelet, findings::Findings, host_layout::MOVING, inputs::Inputs};
+use crate::{
+    capabilities::{control_plane, etcd, kubelet},
+    findings::Findings,
+    host_layout::MOVING,
+    inputs::Inputs,
+};
 
 /// The address that the cluster knows, where the file names another and the kubelet does not have it yet. A cloud may show
 /// addresses of its own for a node that is where it was.
 fn address_of_before<'a>(inputs: &'a Inputs, host: &Host) -> Option<&'a str> {
     let addresses = &inputs.state.nodes.get(&host.name)?.addresses;
     let now = host.internal_address.to_string();
-    let is_new = |facts| kubelet::files(inputs, host).is_ok_and(|files| any_needed(&files, facts));
-    let is_other =
-        inputs.has_joined(host) && !addresses.contains(&now) && inputs.facts(host).is_some_and(is_new);
+    let is_other = inputs.has_joined(host) && !addresses.contains(&now) && has_new_flags(inputs, host);
     addresses.first().map(String::as_str).filter(|_| is_other)
 }
 
-fn is_worker(host: &Host) -> bool {
-    !host.has_role(&Role::ControlPlane) && !host.has_role(&Role::Etcd)
+fn has_new_flags(inputs: &Inputs, host: &Host) -> bool {
+    let are_new = |facts| kubelet::files(inputs, host).is_ok_and(|files| any_needed(&files, facts));
+    inputs.facts(host).is_some_and(are_new)
 }
 
-/// The workers that are to move, or whose move a run has begun that did not come to its end.
+/// Whether the name of the API leads to a control plane that moves. Pods in the network of a node have the names of its
+/// `/etc/hosts` from their start, on all nodes.
+fn api_moves(inputs: &Inputs) -> bool {
+    inputs.control_planes().into_iter().any(|(host, facts)| {
+        inputs.endpoint_address() == Some(host.internal_address)
+            && control_plane::moves::from(inputs, host, facts).is_some()
+    })
+}
+
+/// The nodes that are to move, or whose move a run has begun that did not come to its end; all, when the API moves.
 pub(crate) fn moving<'a>(inputs: &Inputs<'a>) -> Vec<&'a Host> {
-    let is_marked = |host: &Host| inputs.facts(host).is_some_and(|facts| facts.files.contains_key(MOVING));
-    let nodes = inputs.nodes().into_iter().map(|(host, _)| host);
-    nodes
-        .filter(|host| is_worker(host) && (is_marked(host) || address_of_before(inputs, host).is_some()))
-        .collect()
+    let api_moves = api_moves(inputs);
+    // Without the API nobody says where a node was.
+    let any_moves = api_moves || !etcd::moves::all(inputs).is_empty();
+    let is_to_move = |(host, facts): &(&Host, &kk_engine::Facts)| {
+        facts.files.contains_key(MOVING)
+            || inputs.has_joined(host)
+                && (api_moves
+                    || address_of_before(inputs, host).is_some()
+                    || control_plane::moves::from(inputs, host, facts).is_some()
+                    || any_moves && !inputs.state.answered && has_new_flags(inputs, host))
+    };
+    inputs.nodes().into_iter().filter(is_to_move).map(|(host, _)| host).collect()
 }
 
-/// Control planes and members of etcd are refused elsewhere: `immutable.rs` of these.
+/// Control planes and members of etcd say so themselves.
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
-    for host in moving(inputs) {
+    let is_worker = |host: &&Host| !host.has_role(&Role::ControlPlane) && !host.has_role(&Role::Etcd);
+    for host in moving(inputs).into_iter().filter(is_worker) {
         if let Some(before) = address_of_before(inputs, host) {
             found.adapted(
                 host,
@@ -104,7 +125,17 @@ mod tests {
     /// Runs the script of n2 on a host whose kubelet began at 12:00, whose Node has these addresses, and where these sandboxes
     /// run before and after it stops some: whether it succeeds, what it says, and which it stops.
     fn restart(addresses: &str, before: &str, after: &str) -> (bool, String, String) {
+        restart_since("", addresses, before, after)
+    }
+
+    /// The same where the host was marked at this time.
+    fn restart_since(marked: &str, addresses: &str, before: &str, after: &str) -> (bool, String, String) {
         let directory = tempfile::tempdir().unwrap();
+        let mark = directory.path().join("mark");
+        if !marked.is_empty() {
+            let touch = std::process::Command::new("touch").args(["-d", marked]).arg(&mark).status();
+            assert!(touch.unwrap().success());
+        }
         let program = |name: &str, text: &str| testing::program(directory.path(), name, text);
         program("kubectl", &format!("echo ' {addresses} '"));
         program(
@@ -120,6 +151,7 @@ mod tests {
         let host = &spec().hosts[1];
         let text =
             super::super::finish_moves::restart(host).replace(PRINT_BEGAN, "echo 2026-01-02T12:00:00Z");
+        let text = text.replace(MOVING, &mark.display().to_string());
         let output = testing::run_script(directory.path(), &format!("{library}\n{text}"));
         let stopped = fs::read_to_string(directory.path().join("stopped.log")).unwrap_or_default();
         (output.status.success(), String::from_utf8(output.stderr).unwrap(), stopped)
@@ -142,5 +174,25 @@ mod tests {
         assert!(ok && stopped == "old\n", "{said}");
         let (ok, said, stopped) = restart("192.0.2.2", &new, &new);
         assert!(ok && stopped.is_empty(), "{said}");
+    }
+
+    /// The other nodes of a cluster whose API has moved: their kubelets go on.
+    #[test]
+    fn pods_older_than_the_mark_start_again_and_static_ones_do_not() {
+        let pod =
+            |name: &str, hour: u32, source: &str| format!("2026-01-02T{hour}:00:00.5Z_{name}_x{source}\\n");
+        let (proxy, static_pod, back) = (pod("proxy", 13, ""), pod("api", 13, "_file"), pod("back", 15, ""));
+        for (marked, wanted) in [("2026-01-02T14:00:00Z", "proxy\n"), ("2026-01-02T11:00:00Z", ""), ("", "")]
+        {
+            let after = if wanted.is_empty() { &proxy } else { &back };
+            let (ok, said, stopped) = restart_since(
+                marked,
+                "192.0.2.2",
+                &(proxy.clone() + &static_pod),
+                &(after.clone() + &static_pod),
+            );
+            assert!(ok, "{said}");
+            assert_eq!(stopped, wanted, "{marked}");
+        }
     }
 }

@@ -1,6 +1,7 @@
-# Pods in the network of a node work with the address that it had when they started: flannel, Calico and kube-proxy do. What
-# is older than the kubelet loses its sandbox, and the kubelet starts it again in a new one.
-# shellcheck disable=SC2154 # node and address stand before this script, and the function began
+# Pods in the network of a node work with the address that it had when they started, and with the names of its /etc/hosts of
+# then: flannel, Calico and kube-proxy do. What is older than the kubelet, or than the mark of the move, loses its sandbox, and the
+# kubelet starts it again in a new one. Static pods stay: the parts of a control plane have moved before.
+# shellcheck disable=SC2154 # node, address and mark stand before this script, and the function began
 export KUBECACHEDIR="$PWD/cache" TZ=UTC
 has_address() {
     kubectl --kubeconfig /etc/kubernetes/kubelet.conf --request-timeout 5s get node "$node" \
@@ -11,8 +12,8 @@ in_network_of_node() {
     crictl pods -q --state ready >all || return
     while read -r pod; do
         crictl inspectp -o go-template --template \
-            '{{if eq .status.linux.namespaces.options.network "NODE"}}{{.status.createdAt}} {{.status.id}} {{.status.metadata.name}}{{end}}' "$pod" 2>/dev/null || :
-    done <all | grep . >pods || :
+            '{{if eq .status.linux.namespaces.options.network "NODE"}}{{.status.createdAt}} {{.status.id}} {{.status.metadata.name}} {{index .status.annotations "kubernetes.io/config.source"}}{{end}}' "$pod" 2>/dev/null || :
+    done <all | awk 'NF && $4 != "file"' >pods
 }
 # Prints those that were made before the kubelet began.
 old() {
@@ -28,7 +29,7 @@ pause() {
 # stay another.
 until=$(($(kk_uptime) + 30))
 until has_address || [ "$(kk_uptime)" -ge $until ]; do pause; done
-since=$(began)
+since=$({ began; [ ! -e "$mark" ] || date -r "$mark" +%Y-%m-%dT%H:%M:%SZ; } | sort | tail -n 1)
 old >stopped
 wanted=$(wc -l <pods)
 while read -r pod; do

@@ -141,9 +141,9 @@ mod tests {
     #[tokio::test]
     async fn a_host_that_did_not_join_is_left_out() {
         let spec = testing::sample("three-nodes.yaml");
-        let (facts, folder) = (testing::fresh(&spec), tempfile::tempdir().unwrap());
+        let (facts, directory) = (testing::fresh(&spec), tempfile::tempdir().unwrap());
         let names: Vec<String> = spec.nodes().iter().map(|host| host.name.clone()).collect();
-        let session = testing::session(spec, folder.path());
+        let session = testing::session(spec, directory.path());
         let inputs = session.create_inputs(&facts).await.unwrap();
         for task in [task(&inputs), wait_for_nodes::task(&inputs)] {
             let text = scripts(&inputs, task, &names[2]);
@@ -155,13 +155,13 @@ mod tests {
     async fn a_control_plane_whose_join_was_killed_gets_its_marks() {
         let spec = testing::sample("three-nodes.yaml");
         let first = spec.first_control_plane().name.clone();
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let mut facts = testing::fresh(&spec);
         let file = FileFact { sha256: "same".into(), ..FileFact::default() };
         for path in ["/etc/kubernetes/kubelet.conf", "/etc/kubernetes/pki/ca.crt"] {
             facts.facts.get_mut(&first).unwrap().files.insert(path.into(), file.clone());
         }
-        let session = testing::session(spec, folder.path());
+        let session = testing::session(spec, directory.path());
         let mark = "node-role.kubernetes.io/control-plane";
         for (label, taint, marked, tainted) in [
             ("x", "", false, false),

@@ -1,4 +1,4 @@
-//! Container runtimes. Outside of this folder a runtime is what these functions return.
+//! Container runtimes. Outside of this directory a runtime is what these functions return.
 
 mod containerd;
 

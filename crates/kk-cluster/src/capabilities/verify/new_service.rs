@@ -16,24 +16,30 @@ mod tests {
     use crate::testing;
 
     const NOW: &str = "date -u +%Y-%m-%dT%H:%M:%SZ";
-    const KNOWN: &str = "echo '10.9.0.7      STREAM kk-verify'";
+    const KNOWN: &str = "case $name in *kube-system*) echo '10.9.0.7      STREAM kk-verify' ;; *) echo '10.9.0.8      STREAM kk-verify' ;; esac";
 
     struct Outcome {
         done: bool,
         printed: String,
         said: String,
-        /// What was asked of the API, a letter each: pods, create, delete.
+        /// What was asked of the API, a letter each: pods, create and delete of the Service, new and removed namespace.
         asked: String,
     }
 
     /// Runs the script where the only API server started at the time that `started` prints, and where `getent` is these words.
     fn run(started: &str, getent: &str, routed: bool) -> Outcome {
+        run_with(started, getent, routed, "printf 10.9.0.8")
+    }
+
+    /// `namespace`: what a new namespace with its Service is answered with.
+    fn run_with(started: &str, getent: &str, routed: bool, namespace: &str) -> Outcome {
         let directory = tempfile::tempdir().unwrap();
         let program = |name: &str, text: &str| testing::program(directory.path(), name, text);
         program(
             "kubectl",
             &format!(
-                "case \" $*\" in *startedAt*) {started} ;; *' create '*) cat >made.json; printf c >>asked; printf 10.9.0.7 ;; \
+                "case \" $*\" in *startedAt*) {started} ;; *kube-system' create '*) cat >made.json; printf c >>asked; printf 10.9.0.7 ;; \
+                 *' create '*) cat >made.json; printf n >>asked; {namespace} ;; *' delete namespace '*) printf r >>asked ;; \
                  *' delete '*) printf d >>asked ;; *podIPs*) printf p >>asked; printf 'a p1 True 10.1.0.2\\nb p2 False 10.2.0.2\\nc p3 True 10.3.0.2\\n' ;; esac"
             ),
         );
@@ -71,7 +77,7 @@ mod tests {
         for (routed, printed) in [(true, "a new Service\thttp://10.9.0.7:9153/metrics\n"), (false, "")] {
             let outcome = run(NOW, &format!("{late}{KNOWN}"), routed);
             assert!(outcome.done, "{}", outcome.said);
-            assert_eq!((outcome.printed.as_str(), outcome.asked.as_str()), (printed, "dcp"));
+            assert_eq!((outcome.printed.as_str(), outcome.asked.as_str()), (printed, "dcrnp"));
         }
     }
 
@@ -81,7 +87,23 @@ mod tests {
         let outcome = run(NOW, &format!("{old}{KNOWN} ;; esac"), true);
         assert!(!outcome.done);
         assert!(outcome.said.contains("pod p3 of c has learnt of no new Service"), "{}", outcome.said);
-        assert_eq!(outcome.asked, "dcpd");
+        assert_eq!(outcome.asked, "dcrnprd");
+    }
+
+    /// CoreDNS knows no name in a namespace that it has not heard of.
+    #[test]
+    fn a_pod_that_never_learns_of_a_new_namespace_is_named_and_one_that_cannot_be_made_is_not_asked_for() {
+        let old = "case $name in *kk-verify.kk-verify.*) exit 2 ;; kubernetes.*) echo 10.9.0.1 ;; *) echo '10.9.0.7   STREAM kk-verify' ;; esac";
+        let outcome = run(NOW, old, true);
+        assert!(
+            !outcome.done && outcome.said.contains("pod p1 of a has learnt of no new Service"),
+            "{}",
+            outcome.said
+        );
+        for refused in ["exit 1", "echo refused >&2; exit 1"] {
+            let outcome = run_with(NOW, old, true, refused);
+            assert!(outcome.done, "{}", outcome.said);
+        }
     }
 
     #[test]

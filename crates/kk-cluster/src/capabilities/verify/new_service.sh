@@ -24,6 +24,18 @@ made_service() {
     make_service >service
 }
 
+# CoreDNS watches namespaces, too, and learns of them again in its own time. One that still goes, for what keeps it, is not
+# waited for.
+make_namespace() {
+    kubectl delete namespace kk-verify --ignore-not-found --timeout=20s >/dev/null &&
+        kubectl create -f - -o 'jsonpath={.spec.clusterIP}' <<'end'
+{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kk-verify"}}
+---
+{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "kk-verify", "namespace": "kk-verify"},
+ "spec": {"ports": [{"name": "metrics", "port": 9153}]}}
+end
+}
+
 # By the host's own resolver, in a view of the files of its own: tools that ask a certain server are not on every host.
 resolve() { # SERVER NAME
     printf 'nameserver %s\noptions timeout:1 attempts:1\n' "$1" >resolv.conf
@@ -35,7 +47,8 @@ resolve() { # SERVER NAME
 }
 
 knows() { # SERVER
-    resolve "$1" kk-verify.kube-system.svc >known 2>/dev/null && grep -qF "$(cat service) " known
+    resolve "$1" kk-verify.kube-system.svc >known 2>/dev/null && grep -qF "$(cat service) " known || return 1
+    [ ! -s namespace ] || { resolve "$1" kk-verify.kk-verify.svc >known 2>/dev/null && grep -qF "$(cat namespace) " known; }
 }
 
 # Prints where the Service answers: what answers, a tab, and a URL. A pod that answers no question is left to those that ask
@@ -50,6 +63,7 @@ new_service_is_known() {
         cat wait.err >&2
         kk_fail "a Service could not be made to see whether the nodes learn of it"
     }
+    make_namespace >namespace 2>/dev/null || : >namespace
     present_pods kube-system k8s-app=kube-dns >present || return
     until=$(($(kk_uptime) + 300))
     while read -r node pod is_ready address _; do
@@ -57,6 +71,7 @@ new_service_is_known() {
         until knows "$address"; do
             if [ "$(kk_uptime)" -ge $until ]; then
                 resolve "$address" kubernetes.default.svc >/dev/null 2>&1 || break
+                kubectl delete namespace kk-verify --ignore-not-found --wait=false >/dev/null || :
                 kubectl -n kube-system delete service kk-verify --ignore-not-found >/dev/null || :
                 kk_fail "since an API server started again, pod $pod of $node has learnt of no new Service within 300 s"
             fi

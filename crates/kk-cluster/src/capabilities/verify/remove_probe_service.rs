@@ -1,4 +1,4 @@
-//! Remove the Service by which was seen whether nodes learn of new ones.
+//! Remove the Service by which was seen whether nodes learn of new ones, and the namespace with another one.
 
 use kk_engine::{HostWork, Task, actions::Command};
 
@@ -12,8 +12,11 @@ pub(crate) fn service() -> Object {
 /// After all nodes have asked it, also when one got no answer.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let Object { namespace, name, .. } = service();
-    let remove =
-        format!("{KUBECTL}kubectl -n {namespace} delete service {name} --ignore-not-found >/dev/null\n");
+    // The Service is the last to go: the probe asks for it, and a run that finds it removes both. Nobody waits for a namespace.
+    let remove = format!(
+        "{KUBECTL}kubectl delete namespace {name} --ignore-not-found --wait=false >/dev/null\n\
+         kubectl -n {namespace} delete service {name} --ignore-not-found >/dev/null\n"
+    );
     let remove = Command::new(format!("remove Service {name}, if it was made"), remove).only_waits();
     let mut work = HostWork::new(vec![Box::new(remove)]).needs(slots::node_tools_slot(&inputs.api_host.name));
     for (host, _) in inputs.nodes() {

@@ -36,13 +36,24 @@ impl Capability for Versions {
                 );
             }
         }
-        let Some(recorded) = of_cluster(&inputs.presence, inputs.api_host, inputs.spec) else { return };
-        for (name, there) in recorded.steps_back(&inputs.versions) {
+        let recorded = of_cluster(&inputs.presence, inputs.api_host, inputs.spec);
+        let there = recorded
+            .is_none()
+            .then(|| recorded::before_upgrade(&inputs.presence, inputs.api_host, inputs.spec));
+        for (name, there) in
+            recorded.iter().chain(there.flatten().iter()).flat_map(|noted| noted.steps_back(&inputs.versions))
+        {
+            let wanted = inputs.spec.kubernetes.version;
             found.error(
                 None,
-                format!("the cluster has {name} {there}, the file says an older one"),
-                format!("take {name} out of spec.components: its data cannot go back"),
+                format!(
+                    "the cluster has {name} {there}, this file with Kubernetes {wanted} leads to an older one"
+                ),
+                format!("name {name} {there} or a newer one in spec.components: its data cannot go back"),
             );
+        }
+        if recorded.is_none() {
+            return;
         }
         let defaults = Chosen::for_kubernetes(inputs.spec.kubernetes.version, &inputs.spec.components);
         let chosen = Recorded::of(&inputs.versions);

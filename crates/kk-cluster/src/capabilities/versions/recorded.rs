@@ -48,9 +48,17 @@ impl Recorded {
         lines.map(pair).collect::<Option<_>>().map(Self)
     }
 
+    fn minor(&self) -> Option<(u32, u32)> {
+        let version = self.0.get("kubernetes")?.parse::<KubeVersion>().ok()?;
+        Some((version.major, version.minor))
+    }
+
     fn is_for(&self, kubernetes: KubeVersion) -> bool {
-        let version = self.0.get("kubernetes").and_then(|version| version.parse::<KubeVersion>().ok());
-        version.is_some_and(|version| (version.major, version.minor) == (kubernetes.major, kubernetes.minor))
+        self.minor() == Some((kubernetes.major, kubernetes.minor))
+    }
+
+    fn is_before(&self, kubernetes: KubeVersion) -> bool {
+        self.minor().is_some_and(|minor| minor < (kubernetes.major, kubernetes.minor))
     }
 
     /// The pins of the file, and the versions of the cluster where it pins none.
@@ -96,12 +104,26 @@ pub(crate) fn of_cluster<'a>(
     api_host: &Host,
     spec: &Spec,
 ) -> Option<Recorded> {
+    notes(presence, api_host, spec).into_iter().find(|recorded| recorded.is_for(spec.kubernetes.version))
+}
+
+/// The note of a cluster that an upgrade takes to a newer minor version of Kubernetes. Not of one in which hosts are put back
+/// to an older: there the note may be ahead of them.
+pub(super) fn before_upgrade<'a>(
+    presence: &BTreeMap<&'a str, Presence<'a>>,
+    api_host: &Host,
+    spec: &Spec,
+) -> Option<Recorded> {
+    let notes = notes(presence, api_host, spec);
+    notes.into_iter().find(|recorded| recorded.is_before(spec.kubernetes.version))
+}
+
+fn notes<'a>(presence: &BTreeMap<&'a str, Presence<'a>>, api_host: &Host, spec: &Spec) -> Vec<Recorded> {
     let note = |host: &Host| match presence.get(host.name.as_str()) {
         Some(Presence::Probed(facts)) => facts.answer(&RECORDED).answered(),
         _ => None,
     };
-    let hosts = std::iter::once(api_host).chain(spec.control_planes());
-    hosts.filter_map(note).find(|recorded| recorded.is_for(spec.kubernetes.version))
+    std::iter::once(api_host).chain(spec.control_planes()).filter_map(note).collect()
 }
 
 #[cfg(test)]

@@ -10,8 +10,8 @@ async fn three_fresh_hosts_get_everything() {
 
 #[tokio::test]
 async fn every_sample_can_be_planned() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config-samples");
-    for entry in std::fs::read_dir(folder).unwrap() {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config-samples");
+    for entry in std::fs::read_dir(directory).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let plan = plan_of(testing::sample(&name), |_| {}).await;
         assert!(plan.contains("kubeadm init"), "{name}");

@@ -12,9 +12,9 @@ async fn documents(version: &str) -> String {
          apiserverCertExtraSans: [api.example.org]\n"
     );
     let spec = testing::spec(&text);
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let facts = testing::fresh(&spec);
-    let session = testing::session(spec, folder.path());
+    let session = testing::session(spec, directory.path());
     let inputs = session.create_inputs(&facts).await.unwrap();
     let token = kubeadm::Token { id: "abcdef".into(), secret: kk_config::Secret::new("0123456789abcdef") };
     let [first, second] = [&inputs.spec.hosts[0], &inputs.spec.hosts[1]];
@@ -44,9 +44,9 @@ async fn kube_proxy_masquerades_all_in_every_mode() {
             _ => kk_config::ProxyMode::Iptables,
         };
         spec.kubernetes.masquerade_all = true;
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let facts = testing::fresh(&spec);
-        let session = testing::session(spec, folder.path());
+        let session = testing::session(spec, directory.path());
         let text = kubeadm::kube_proxy_documents(&session.create_inputs(&facts).await.unwrap());
         let (_, after) = text.split_once(&format!("\n{section}\n")).unwrap();
         assert!(after.starts_with("  masqueradeAll: true"), "{mode}: {text}");

@@ -13,14 +13,14 @@ use crate::{Probed, pipelines, testing};
 
 /// The plan of a create on these hosts: a line a task and host, the changes behind it.
 async fn plan_of(spec: kk_config::Spec, spoil: impl Fn(&mut kk_engine::Facts)) -> String {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let mut probed = testing::fresh(&spec);
     probed.facts.values_mut().for_each(spoil);
-    let session = testing::session(spec, folder.path());
+    let session = testing::session(spec, directory.path());
     let inputs = session.create_inputs(&probed).await.unwrap();
     let plan = Plan::new(pipelines::create_cluster::pipeline(&inputs).unwrap(), &probed.facts).unwrap();
     let text = serde_json::to_string_pretty(&plan.changes()).unwrap();
-    text.replace(&folder.path().display().to_string(), "<workdir>")
+    text.replace(&directory.path().display().to_string(), "<workdir>")
 }
 
 /// Fresh hosts on which all have this record.

@@ -98,21 +98,34 @@ async fn a_role_and_where_etcd_keeps_its_data_stay_as_they_are() {
         change(&mut spec);
         assert_eq!(findings_of(&spec, facts.clone()).await, [(Severity::Error, (*what).to_owned())]);
     }
+    let mut moving = facts.clone();
+    moving.reply(
+        &crate::capabilities::etcd::ENVIRONMENT,
+        "ETCD_DATA_DIR=/var/lib/etcd\nETCD_INITIAL_ADVERTISE_PEER_URLS=https://192.168.0.1:2380\nETCD_NAME=etcd-node1\nMEMBER=yes\nMOVES_FROM=192.168.0.9\n",
+    );
+    let mut spec = spec();
+    spec.etcd.peer_port = 2480;
+    let what =
+        "its etcd is for its peers at https://192.168.0.1:2380, the file says https://192.168.0.1:2480";
+    assert!(
+        findings_of(&spec, moving).await.contains(&(Severity::Error, what.to_owned())),
+        "in the middle of a move"
+    );
     facts.files.remove("/etc/kubernetes/pki/ca.key");
     let what = "its role is a worker, the file says a control plane";
     assert_eq!(findings(facts).await, [(Severity::Error, what.to_owned())]);
 }
 
 #[tokio::test]
-async fn a_control_plane_keeps_its_address_unless_the_flag_is_the_files_own() {
+async fn a_control_plane_moves_unless_the_flag_is_the_files_own() {
     let mut facts = well();
-    for (address, refused) in [("192.168.0.1", false), ("192.168.0.9", true)] {
+    for (address, moves) in [("192.168.0.1", false), ("192.168.0.9", true)] {
         facts.reply(
             &SETTINGS,
             format!("advertise-address\t{address}\netcd-servers\thttps://192.168.0.1:2379\n"),
         );
-        let what = "its API server is at 192.168.0.9, the file says 192.168.0.1";
-        let wanted = if refused { vec![(Severity::Error, what.to_owned())] } else { vec![] };
+        let what = "the control plane moves from 192.168.0.9 to 192.168.0.1";
+        let wanted = if moves { vec![(Severity::Adapted, what.to_owned())] } else { vec![] };
         assert_eq!(findings(facts.clone()).await, wanted);
     }
     let mut spec = spec();

@@ -1,4 +1,4 @@
-//! One run at a time in the folder of a cluster: two would undo each other's work on the hosts.
+//! One run at a time in the directory of a cluster: two would undo each other's work on the hosts.
 //!
 //! The lock is the kernel's, so it ends with its process, however that ends. The file names the process.
 
@@ -20,16 +20,16 @@ pub(super) struct Lock {
 
 impl Lock {
     /// Takes the lock of `kubekey/<cluster>`, which is made where it is missing.
-    pub(super) fn take(folder: &Path) -> Result<Self, Error> {
-        let path = folder.join(".lock");
+    pub(super) fn take(directory: &Path) -> Result<Self, Error> {
+        let path = directory.join(".lock");
         let failed = |error| Error::workdir(&path, error);
-        create_private_directory(folder).map_err(failed)?;
+        create_private_directory(directory).map_err(failed)?;
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let mut file = options.open(&path).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => name_holder(&mut file).map_err(failed)?,
-            Err(TryLockError::WouldBlock) => return Err(taken(folder, &mut file)),
+            Err(TryLockError::WouldBlock) => return Err(taken(directory, &mut file)),
             // There are file systems without locks, and no reason to refuse them.
             Err(TryLockError::Error(_)) => {}
         }
@@ -42,12 +42,12 @@ fn name_holder(file: &mut File) -> io::Result<()> {
     writeln!(file, "{}", std::process::id())
 }
 
-fn taken(folder: &Path, file: &mut File) -> Error {
+fn taken(directory: &Path, file: &mut File) -> Error {
     let mut process = String::new();
     // Without the number the message still says what matters.
     let _ = file.read_to_string(&mut process);
     Error::Other {
-        doing: format!("begin in {}", folder.display()),
+        doing: format!("begin in {}", directory.display()),
         cause: format!("another kk works there (process {})", process.trim()),
         hint: Some("wait until it has ended, or end it with Ctrl-C".into()),
     }

@@ -1,0 +1,77 @@
+//! Control planes that have got another address, or whose etcd has.
+
+use kk_config::Host;
+use kk_engine::{Action, Facts, actions::Command};
+
+use super::immutable::{SETTINGS, etcd_servers};
+use crate::{
+    BuildError,
+    capabilities::{etcd, kubelet},
+    findings::Findings,
+    inputs::Inputs,
+    shell::script,
+};
+
+/// The flag of the API server with its address.
+const FLAG: &str = "advertise-address";
+
+/// The address of the API server of a host, where the file names another.
+pub(crate) fn from(inputs: &Inputs, host: &Host, facts: &Facts) -> Option<String> {
+    if inputs.spec.kubernetes.apiserver_args.contains_key(FLAG) {
+        return None;
+    }
+    let there = facts.answer(&SETTINGS).answered()?.remove(FLAG)?;
+    (there != host.internal_address.to_string()).then_some(there)
+}
+
+/// Whether an API server looks for etcd where one of its members was.
+fn looks_for_etcd_of_before(inputs: &Inputs, facts: &Facts) -> bool {
+    etcd_servers(facts).is_some_and(|servers| etcd_of_before(inputs).iter().any(|one| servers.contains(one)))
+}
+
+/// Where members of etcd were that move.
+pub(super) fn etcd_of_before(inputs: &Inputs) -> Vec<String> {
+    let of = |from: String| format!("https://{from}:{}", inputs.spec.etcd.port);
+    etcd::moves::all(inputs).into_iter().flat_map(|(_, from)| from).map(of).collect()
+}
+
+/// Why the API server of a host has to be made anew before the API can be asked for anything.
+pub(super) fn why(inputs: &Inputs, host: &Host, facts: &Facts) -> Option<String> {
+    let moved = from(inputs, host, facts).map(|from| format!("is for {from}"));
+    let stranded = !inputs.state.answered && looks_for_etcd_of_before(inputs, facts);
+    moved.or_else(|| stranded.then(|| "is that of an API server that looks for etcd where it was".to_owned()))
+}
+
+/// Lets the kubelet of the host move before the parts of the control plane, so that it gives their pods the new address. It asks
+/// the API server beside it (kubeadm's feature `ControlPlaneKubeletLocalMode`).
+pub(super) fn follow(
+    inputs: &Inputs,
+    host: &Host,
+    facts: &Facts,
+) -> Result<Vec<Box<dyn Action>>, BuildError> {
+    let Some(from) = from(inputs, host, facts) else { return Ok(Vec::new()) };
+    let to = host.internal_address.to_string();
+    let variables = [("from", from.replace('.', r"\.")), ("to", to)];
+    let variables: Vec<_> = variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let text = script(&variables, include_str!("follow_api_server.sh"));
+    let mut actions = kubelet::files(inputs, host)?;
+    actions.push(Box::new(Command::new("let the kubelet ask the API server at its new address", text)));
+    Ok(actions)
+}
+
+pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
+    for (host, facts) in inputs.control_planes() {
+        let Some(from) = from(inputs, host, facts) else { continue };
+        let to = host.internal_address;
+        if inputs.may_move() {
+            let hint = "its parts start again, one control plane after the other";
+            found.adapted(host, format!("the control plane moves from {from} to {to}"), hint);
+        } else {
+            found.error(
+                host,
+                format!("the control plane is at {from}, the file says {to}"),
+                etcd::moves::FIRST,
+            );
+        }
+    }
+}
