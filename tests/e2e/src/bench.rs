@@ -177,7 +177,7 @@ pub(crate) fn hosts_of(cluster: &Value) -> Result<Vec<(&'static str, String)>> {
 }
 
 /// What the script needs to know, out of the cluster file that `kk` gets.
-fn by_hand_settings(cluster: &Value) -> Result<Vec<(&'static str, String)>> {
+pub(crate) fn by_hand_settings(cluster: &Value) -> Result<Vec<(&'static str, String)>> {
     let spec = &cluster["spec"];
     let catalogue = PathBuf::from(text(&spec["download"]["catalogue"]));
     let mirror = catalogue.parent().context("the mirror's catalogue lies in its directory")?;

@@ -9,16 +9,18 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::json;
 
-use crate::bench::{Figure, Table, by_hand_seconds, hosts_of, median, write_table};
+use crate::bench::{Figure, Table, by_hand_seconds, by_hand_settings, hosts_of, median, write_table};
 use crate::checks;
 use crate::context::{Context, Tools};
 use crate::report::line;
+use crate::scenarios::{FROM, TO};
 use crate::site::{Site, files_below, keep_hosts};
 
 /// As it is called on the command line.
 pub(crate) const NAME: &str = "day2";
 
 const RENEW_BY_HAND: &str = include_str!("../../../benches/renew_3_by_hand.sh");
+const UPGRADE_BY_HAND: &str = include_str!("../../../benches/upgrade_3_by_hand.sh");
 const TABLE: Table = Table {
     begin: "<!-- figures of day two: written by `make bench` -->",
     end: "<!-- end of figures of day two -->",
@@ -27,12 +29,13 @@ const TABLE: Table = Table {
 /// Measures, prints a line a figure, and writes the table. True: every goal is reached.
 pub(crate) fn run(tools: &Tools, repeat: u8, table: Option<&Path>) -> Result<bool> {
     let shared = RefCell::new(None);
-    let limit = Duration::from_mins(20 + 15 * u64::from(repeat));
+    let limit = Duration::from_mins(60 + 15 * u64::from(repeat));
     let ctx = Context::new(tools, NAME, limit, &shared)?;
     let mut samples: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for round in 1..=repeat {
         measure(&ctx, round, &mut samples)?;
     }
+    upgrade(&ctx, &mut samples)?;
     let figures = figures(&samples);
     for figure in &figures {
         line(&figure.line());
@@ -96,27 +99,67 @@ fn measure(ctx: &Context<'_>, round: u8, samples: &mut BTreeMap<&'static str, Ve
 }
 
 fn renew_by_hand(ctx: &Context<'_>, site: &Site) -> Result<Duration> {
-    let directory = ctx.dir.join("by-hand");
-    fs::create_dir_all(&directory)?;
-    fs::write(directory.join("renew.sh"), RENEW_BY_HAND)?;
-    let mut job = ctx.enter(&["bash"]).args([directory.join("renew.sh")]).limit(Duration::from_mins(5));
-    for (name, value) in hosts_of(&site.read()?)? {
+    by_hand(ctx, "renew", RENEW_BY_HAND, hosts_of(&site.read()?)?)
+}
+
+/// Once: by kk, and by hand on another cluster of the same kind.
+fn upgrade(ctx: &Context<'_>, samples: &mut BTreeMap<&'static str, Vec<f64>>) -> Result<()> {
+    let cluster = || -> Result<Site> {
+        let versions = ["--kubernetes", FROM, "--kubernetes", TO];
+        let site = Site::booted(ctx, &ctx.dir.join("site"), 3, None, &versions)?;
+        ctx.kk_ok(&site, "create", &[])?;
+        Ok(site)
+    };
+    let site = cluster()?;
+    let words = ["upgrade", "--with-kubernetes", TO, "-y", "--output", "json"];
+    let upgrade = ctx.run("kk-upgrade", ctx.kk_job(&site, &words).limit(Duration::from_mins(10)))?;
+    let took = upgrade.took;
+    upgrade.ok()?;
+    checks::cluster_is_complete(ctx, &site)?;
+    let site = cluster()?;
+    let mut settings = by_hand_settings(&site.read()?)?;
+    settings.retain(|(name, _)| ["NAMES", "IPS", "KEY", "MIRROR"].contains(name));
+    settings.push(("KUBERNETES", TO.trim_start_matches('v').to_owned()));
+    let hand = by_hand(ctx, "upgrade", UPGRADE_BY_HAND, settings)?;
+    checks::cluster_is_complete(ctx, &site)?;
+    for (name, value) in [("upgrade_3", took), ("upgrade_3_by_hand", hand)] {
+        line(&format!("{name} {:.2}", value.as_secs_f64()));
+        samples.entry(name).or_default().push(value.as_secs_f64());
+    }
+    Ok(())
+}
+
+/// Runs a hand-written script on the hosts; gives what its clock says.
+fn by_hand(
+    ctx: &Context<'_>,
+    name: &str,
+    script: &str,
+    settings: Vec<(&'static str, String)>,
+) -> Result<Duration> {
+    let file = ctx.dir.join(format!("{name}-by-hand.sh"));
+    fs::write(&file, script)?;
+    let mut job = ctx.enter(&["bash"]).args([file]).limit(Duration::from_mins(10));
+    for (name, value) in settings {
         job = job.env(name, value);
     }
-    let said = ctx.run("renew-by-hand", job)?.ok()?;
+    let said = ctx.run(&format!("{name}-by-hand"), job)?.ok()?;
     Ok(Duration::from_secs_f64(by_hand_seconds(&said)?))
 }
 
 fn figures(samples: &BTreeMap<&'static str, Vec<f64>>) -> Vec<Figure> {
     let value = |name: &str| samples.get(name).map(|values| median(values));
-    let hand = value("renew_3_by_hand");
-    let beside = hand.map_or_else(|| "-".to_owned(), |hand| format!("by_hand:{hand:.2}"));
-    let all: [(&str, String, Option<f64>); 5] = [
+    let hands = |name: &str| {
+        let hand = value(&format!("{name}_by_hand"));
+        (hand.map_or_else(|| "-".to_owned(), |hand| format!("by_hand:{hand:.2}")), hand)
+    };
+    let ((renew, renew_hand), (upgrade, upgrade_hand)) = (hands("renew_3"), hands("upgrade_3"));
+    let all: [(&str, String, Option<f64>); 6] = [
         ("add_worker", "-".to_owned(), Some(8.0)),
         ("delete_worker", "-".to_owned(), Some(5.0)),
-        ("renew_3", beside, hand.map(|hand| hand * 1.2)),
+        ("renew_3", renew, renew_hand.map(|hand| hand * 1.2)),
         ("restore_3", "-".to_owned(), Some(20.0)),
         ("status_3", "-".to_owned(), Some(1.0)),
+        ("upgrade_3", upgrade, upgrade_hand.map(|hand| hand * 1.15)),
     ];
     let figure = |(name, beside, goal): (&str, String, Option<f64>)| {
         Some(Figure { name: name.to_owned(), value: value(name)?, unit: "s", beside, goal })

@@ -37,7 +37,8 @@ systemctl list-units --all --plain --no-legend --no-pager --type=service,socket,
   awk '{print "unit " $1 "\t" $2 " " $3}'
 sysctl -a 2>/dev/null | sed "s/^\([^ ]*\) = \(.*\)/sysctl \1$tab\2/"
 hostname | sed "s/^/hostname$tab/"
-ip -o link | awk '{print "link " $2 "\t" $3}'
+# `host0@if4`: 4 is the number of the other end outside of this host, and another one after each boot.
+ip -o link | awk '{sub(/@if[0-9]+:$/, ":", $2); print "link " $2 "\t" $3}'
 ip -o addr | awk '{print "address " $2 " " $4 "\t"}'
 ip route show table all | sed "s/^/route /; s/\$/$tab/"
 ip rule | sed "s/^/rule /; s/\$/$tab/"

@@ -85,6 +85,18 @@ impl Registry {
         whole.map(|file| Ok((file.clone(), fs::metadata(&file)?.modified()?))).collect()
     }
 
+    /// Errors: there is no blob, or one is not what its digest says.
+    pub(crate) fn expect_whole(&self, ctx: &Context<'_>) -> Result<()> {
+        let script = "for blob in sha256/*/*; do
+                          [ ! -e $blob/data ] || [ \"$(sha256sum <$blob/data)\" = \"${blob##*/}  -\" ] || echo $blob
+                      done";
+        let blobs = self.storage.join("docker/registry/v2/blobs");
+        ensure!(!self.blobs()?.is_empty(), "the registry holds nothing");
+        let damaged = ctx.run("verify", Job::new("sh").args(["-euc", script]).directory(&blobs))?.ok()?;
+        ensure!(damaged.is_empty(), "blobs of the registry are damaged:\n{damaged}");
+        Ok(())
+    }
+
     /// Where it is, for a cluster file.
     pub(crate) fn address() -> String {
         format!("172.30.0.1:{PORT}")

@@ -45,7 +45,7 @@ pub(crate) struct Options {
 pub(crate) fn list() {
     for scenario in ALL {
         let only = if scenario.in_ci { "" } else { " (only when named)" };
-        line(&format!("{:<14} {}{only}", scenario.name, scenario.about));
+        line(&format!("{:<18} {}{only}", scenario.name, scenario.about));
     }
 }
 

@@ -1,5 +1,6 @@
-//! A worker has got another address: create moves it, also when a run is killed in the middle. A control plane with another
-//! address is refused before the first change.
+//! Hosts have got other addresses, and create moves them, also when a run is killed in the middle: a worker; the only control plane,
+//! which is the only member of etcd, so that no API answers before. Other commands refuse that first. With three control planes
+//! that are members of etcd, one after the other moves, and the data is there all the while.
 
 use anyhow::{Result, bail, ensure};
 use rustix::process::Signal;
@@ -23,14 +24,8 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     ctx.await_task(&mut killed, "nodes/finish_moves")?;
     killed.signal(Signal::KILL)?;
     drop(killed.wait()?);
-    ctx.kk_ok(&after, "create", &[])?;
-    checks::cluster_is_complete(ctx, &after)?;
+    is_moved(ctx, &before, &after, third)?;
     checks::service_answers_across_nodes(ctx, &after)?;
-    let (old, new) = (address(&before, third)?, address(&after, third)?);
-    let known = ctx.kubectl(&after, "get nodes,pods -A -o wide")?;
-    ensure!(known.contains(&new) && !known.contains(&old), "somebody knows {third} at {old}:\n{known}");
-    let flannel = ctx.kubectl(&after, &format!("get node {third} -o yaml"))?;
-    ensure!(!flannel.contains(&old), "flannel knows {third} at {old}");
     ensure!(
         of_hosts(&checks::invocations(ctx, &after)?, &[first, second]) == others,
         "a unit of a node that has not moved was restarted"
@@ -40,12 +35,74 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     for (pod, count) in checks::restarts(ctx, &after)?.iter().filter(|(pod, _)| static_pod(pod)) {
         ensure!(restarts.get(pod) == Some(count), "{pod} was restarted");
     }
-    let again = ctx.kk_ok(&after, "create", &[])?;
-    ensure!(again.events.finished()?.changed == 0, "a create afterwards changed something");
+    the_control_plane_moves(ctx, &after)
+}
 
-    let wrong = moved(ctx, &after, first)?;
-    let refused = ctx.kk(&wrong, "create", &[])?;
-    refused.expect_code(5)?.expect_said(&[first, "its API server is at", "kk delete node"])?;
+/// Nothing of etcd or the API works until it is moved.
+fn the_control_plane_moves(ctx: &Context<'_>, before: &Site) -> Result<()> {
+    let first = before.control_plane().to_owned();
+    ctx.kubectl(before, "create configmap kept --from-literal=a=b")?;
+    let identity = checks::etcd_identity(ctx, before)?;
+    let after = moved(ctx, before, &first)?;
+    ctx.kk_nodes(&after, &["certs", "renew"])?
+        .expect_code(5)?
+        .expect_said(&["kk create cluster moves it"])?;
+    let words = ["create", "cluster", "-y", "--output", "json"];
+    for (job, task) in [
+        ("kk-killed-1", "etcd/start_etcd"),
+        ("kk-killed-2", "control-plane/renew_certificates"),
+        ("kk-killed-3", "nodes/finish_moves"),
+    ] {
+        let mut killed = ctx.start(job, ctx.kk_job(&after, &words))?;
+        ctx.await_task(&mut killed, task)?;
+        killed.signal(Signal::KILL)?;
+        ensure!(killed.wait()?.code.is_none(), "kk had ended before it could be killed in {task}");
+    }
+    is_moved(ctx, before, &after, &first)?;
+    checks::service_answers_across_nodes(ctx, &after)?;
+    ensure!(checks::etcd_identity(ctx, &after)? == identity, "etcd is another one");
+    ctx.kubectl(&after, "delete configmap kept")?;
+    Ok(())
+}
+
+/// Three control planes, each a member of etcd.
+pub(super) fn run_ha(ctx: &Context<'_>) -> Result<()> {
+    let lab = Site::fresh(ctx, &ctx.dir.join("site"), 4, None)?;
+    let [first, second, third, worker] = &lab.hosts[..] else { bail!("four hosts") };
+    let mut site = lab.variant("before", |cluster| {
+        let three = json!([first, second, third]);
+        cluster["spec"]["roleGroups"] = json!({"etcd": three, "control-plane": three, "worker": [worker]});
+    })?;
+    ctx.kk_ok(&site, "create", &[])?;
+    ctx.kubectl(&site, "create configmap kept --from-literal=a=b")?;
+    let identity = checks::etcd_identity(ctx, &site)?;
+    for host in [third, first] {
+        let after = moved(ctx, &site, host)?;
+        is_moved(ctx, &site, &after, host)?;
+        ensure!(checks::etcd_identity(ctx, &after)? == identity, "etcd is another one");
+        ctx.kubectl(&after, "get configmap kept")?;
+        site = after;
+    }
+    Ok(())
+}
+
+/// One create does it, everything works, and nobody knows the old address.
+fn is_moved(ctx: &Context<'_>, before: &Site, after: &Site, host: &str) -> Result<()> {
+    ctx.kk_ok(after, "create", &[])?;
+    checks::cluster_is_complete(ctx, after)?;
+    let old = address(before, host)?;
+    let known = ctx.kubectl(after, "get nodes,pods,endpointslices -A -o yaml")?;
+    ensure!(!known.contains(&old), "the API knows {host} at {old}:\n{known}");
+    for one in &after.hosts {
+        // What etcd began with (/etc/etcd-initial.env) it never reads again.
+        let files = "/etc/hosts /etc/etcd.env /etc/etcd-moving /etc/kubernetes /var/lib/kubelet/config.yaml /etc/systemd/system";
+        // Settings of before are kept beside those that were applied.
+        let find = format!("grep -rlwF --exclude=*.replaced {old} {files} 2>/dev/null || true");
+        let left = ctx.host(one, &find)?;
+        ensure!(left.is_empty(), "{one} knows {host} at {old}: {left}");
+    }
+    let again = ctx.kk_ok(after, "create", &[])?;
+    ensure!(again.events.finished()?.changed == 0, "a create afterwards changed something");
     Ok(())
 }
 
@@ -58,18 +115,16 @@ fn address(site: &Site, host: &str) -> Result<String> {
     Ok(checks::text(&host_entry(&mut site.read()?, host)["address"]))
 }
 
-/// Gives a host another address in the same network, and none of before. A control plane keeps the one of before, too.
+/// Gives a host another address in the same network, and none of before.
 fn moved(ctx: &Context<'_>, site: &Site, host: &str) -> Result<Site> {
     let old = address(site, host)?;
     let Some((network, number)) = old.rsplit_once('.') else { bail!("{old} is no address") };
     let new = format!("{network}.{}", number.parse::<u8>()? + 40);
-    let keeps = host == site.control_plane();
-    let remove = if keeps { String::new() } else { format!("ip addr del {old}/$prefix dev $card") };
     ctx.host(
         host,
         &format!(
             "set -e; line=$(ip -o -4 addr show to {old}); card=$(echo $line | cut -d ' ' -f 2); \
-             prefix=$(echo $line | sed 's|.* inet [^/]*/\\([0-9]*\\) .*|\\1|'); ip addr add {new}/$prefix dev $card; {remove}"
+             prefix=$(echo $line | sed 's|.* inet [^/]*/\\([0-9]*\\) .*|\\1|'); ip addr add {new}/$prefix dev $card; ip addr del {old}/$prefix dev $card"
         ),
     )?;
     site.variant(&format!("{host}-moved"), |cluster| {

@@ -14,14 +14,15 @@ mod bad_setting;
 mod balanced;
 mod bastion;
 mod certificates;
+mod certs;
 mod create;
 mod ctrl_c;
 mod damage;
 mod delete;
-mod delete_node;
+mod delete_nodes;
 mod edits;
+mod etcd_backup;
 mod etcd_members;
-mod etcd_restore;
 mod ha;
 mod host_down;
 mod identity;
@@ -34,14 +35,18 @@ mod offline;
 mod real_kernel;
 mod registry;
 mod repair;
+mod restore;
 mod rotate_ca;
 mod secrets;
 mod shell_operator;
 mod slow;
+mod status;
 mod sudo;
 mod two_networks;
 mod upgrade;
 mod variants;
+
+pub(crate) use upgrade::{FROM, TO};
 
 /// All of them. Limits are several times what each takes on two cores.
 pub(crate) const ALL: &[Scenario] = &[
@@ -74,11 +79,25 @@ pub(crate) const ALL: &[Scenario] = &[
         run: damage::run_some,
     },
     Scenario {
-        name: "kubesphere",
-        about: "one create brings up KubeSphere's stand-ins; killed, changed, healed, switched off, and failing",
-        limit: Duration::from_mins(10),
-        in_ci: false,
-        run: kubesphere::run,
+        name: "status",
+        about: "kk status writes nothing, and its exit code and words tell drift and hosts that do not answer",
+        limit: Duration::from_mins(6),
+        in_ci: true,
+        run: status::run,
+    },
+    Scenario {
+        name: "certs",
+        about: "kk certs shows all certificates and renews one or all, also when it is killed",
+        limit: Duration::from_mins(8),
+        in_ci: true,
+        run: certs::run,
+    },
+    Scenario {
+        name: "etcd-backup",
+        about: "backups of etcd are whole or not there: killed, with a full disk, moved by an edit, rotated",
+        limit: Duration::from_mins(8),
+        in_ci: true,
+        run: etcd_backup::run,
     },
     Scenario {
         name: "shell-operator",
@@ -158,25 +177,32 @@ pub(crate) const ALL: &[Scenario] = &[
         run: add_nodes::run,
     },
     Scenario {
-        name: "delete-node",
+        name: "delete-nodes",
         about: "a worker and a control plane leave a cluster that goes on, and their hosts are as before",
         limit: Duration::from_mins(10),
         in_ci: true,
-        run: delete_node::run,
+        run: delete_nodes::run,
     },
     Scenario {
         name: "address",
-        about: "a worker with another address is moved; a control plane is refused",
-        limit: Duration::from_mins(8),
+        about: "a worker, and a control plane with the only member of etcd, get other addresses; also when kk is killed",
+        limit: Duration::from_mins(15),
         in_ci: true,
         run: address::run,
     },
     Scenario {
-        name: "etcd-restore",
+        name: "address-ha",
+        about: "two of three control planes that are members of etcd get other addresses, one after the other",
+        limit: Duration::from_mins(15),
+        in_ci: false,
+        run: address::run_ha,
+    },
+    Scenario {
+        name: "restore",
         about: "etcd that has lost all its data comes back from a snapshot, also when the restore is killed",
         limit: Duration::from_mins(8),
         in_ci: false,
-        run: etcd_restore::run,
+        run: restore::run,
     },
     Scenario {
         name: "etcd-members",
@@ -221,6 +247,13 @@ pub(crate) const ALL: &[Scenario] = &[
         run: upgrade::run,
     },
     Scenario {
+        name: "upgrade-fails",
+        about: "a node whose kubelet does not start at the new version is put back, and no other is begun",
+        limit: Duration::from_mins(35),
+        in_ci: false,
+        run: upgrade::fails::run,
+    },
+    Scenario {
         name: "upgrade-ha",
         about: "three control planes behind a load balancer get the next minor version, and the API answers all the while",
         limit: Duration::from_mins(25),
@@ -256,11 +289,18 @@ pub(crate) const ALL: &[Scenario] = &[
         run: offline::run,
     },
     Scenario {
-        name: "upgrade-offline",
-        about: "a cluster from a bundle gets a node and the next minor version from it, and nothing goes elsewhere",
+        name: "delta",
+        about: "a cluster from a bundle gets a node from it, and by a delta the next minor version; nothing goes elsewhere",
         limit: Duration::from_mins(20),
         in_ci: false,
-        run: offline::upgrade::run,
+        run: offline::delta::run,
+    },
+    Scenario {
+        name: "offline-kills",
+        about: "exports and pushes that are killed at fifty random moments end as one that nobody killed",
+        limit: Duration::from_mins(30),
+        in_ci: false,
+        run: offline::kills::run,
     },
     Scenario {
         name: "registry",
@@ -275,6 +315,27 @@ pub(crate) const ALL: &[Scenario] = &[
         limit: Duration::from_mins(15),
         in_ci: false,
         run: init_registry::run,
+    },
+    Scenario {
+        name: "kubesphere",
+        about: "one create brings up KubeSphere's stand-ins; killed, changed, healed, and removed",
+        limit: Duration::from_mins(12),
+        in_ci: false,
+        run: kubesphere::run,
+    },
+    Scenario {
+        name: "kubesphere-toggle",
+        about: "a component is switched off and on again; nothing of it is left, and nothing else is touched",
+        limit: Duration::from_mins(15),
+        in_ci: false,
+        run: kubesphere::toggle::run,
+    },
+    Scenario {
+        name: "kubesphere-faults",
+        about: "what goes wrong with the installer is named and healed; its pod is killed at thirty random moments",
+        limit: Duration::from_mins(20),
+        in_ci: false,
+        run: kubesphere::faults::run,
     },
     Scenario {
         name: "host-down",

@@ -42,7 +42,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
 }
 
 /// Lets a file use the private registry and nothing else for images.
-fn uses(cluster: &mut Value, password: &str) {
+pub(super) fn uses(cluster: &mut Value, password: &str) {
     let registry = &mut cluster["spec"]["registry"];
     let mut auth =
         registry["auths"].as_object().and_then(|auths| auths.values().next().cloned()).unwrap_or_default();

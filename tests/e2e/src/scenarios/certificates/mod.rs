@@ -1,11 +1,10 @@
 //! Certificates near and after the end of their time: one with 59 days left is a warning and nothing else; when those of the
 //! API server, of etcd, of administrators, controllers and kubelets have all expired, one create mends them, and no pod of
-//! the cluster restarts. `kk certs renew` makes those anew that nothing is wrong with.
+//! the cluster restarts.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
-use rustix::process::Signal;
 
 use crate::checks;
 use crate::context::Context;
@@ -48,7 +47,7 @@ rm /tmp/client.pem /tmp/client.crt
 ";
 
 /// Fails with the name of a certificate that is not valid for another 300 days.
-const VALID: &str = "
+pub(super) const VALID: &str = "
 check() { openssl x509 -noout -checkend 25920000 >/dev/null || { echo \"$1 is not valid\" >&2; exit 1; }; }
 for file in /etc/kubernetes/pki/*.crt /etc/ssl/etcd/ssl/*.pem /var/lib/kubelet/pki/kubelet-client-current.pem /var/lib/kubelet/pki/kubelet.crt; do
     case $file in *-key.pem) continue ;; esac
@@ -59,53 +58,11 @@ for file in /etc/kubernetes/*.conf /root/.kube/config; do
 done
 ";
 
-/// A line for each certificate that `kk certs renew` knows: its file and its fingerprint.
-const FINGERPRINTS: &str = "
-print() { echo \"$1 $(openssl x509 -noout -fingerprint -sha256)\"; }
-pki=/etc/kubernetes/pki etcd=/etc/ssl/etcd/ssl
-for file in $pki/apiserver.crt $pki/apiserver-kubelet-client.crt $pki/front-proxy-client.crt $etcd/member-node1.pem $etcd/apiserver-etcd-client.pem; do
-    print $file <$file
-done
-for file in /etc/kubernetes/admin.conf /etc/kubernetes/super-admin.conf /etc/kubernetes/controller-manager.conf /etc/kubernetes/scheduler.conf /root/.kube/config; do
-    sed -n 's/^ *client-certificate-data: *//p' $file | base64 -d | print $file
-done
-";
-
 pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     let site = Site::fresh(ctx, &ctx.dir.join("site"), 2, None)?;
     ctx.kk_ok(&site, "create", &[])?;
     one_ends_before_long(ctx, &site).context("a certificate with 59 days left")?;
-    all_have_expired(ctx, &site).context("certificates that have expired")?;
-    good_ones_are_renewed(ctx, &site).context("certificates that are renewed by hand")
-}
-
-fn good_ones_are_renewed(ctx: &Context<'_>, site: &Site) -> Result<()> {
-    let of = |text: &str| text.lines().map(str::to_owned).collect::<BTreeSet<String>>();
-    let [before, pods_before] =
-        [ctx.host(site.control_plane(), FINGERPRINTS)?, format!("{:?}", pods(ctx, site)?)];
-    ctx.kk_nodes(site, &["certs", "renew", "scheduler.conf"])?.expect_code(0)?;
-    let one = ctx.host(site.control_plane(), FINGERPRINTS)?;
-    let others: Vec<_> = of(&one).difference(&of(&before)).cloned().collect();
-    ensure!(matches!(&others[..], [one] if one.contains("scheduler.conf")), "these are new: {others:?}");
-
-    // Killed in the middle: the next run goes on.
-    let words = ["certs", "renew", "-y", "--output", "json"];
-    let mut killed = ctx.start("kk-renew-killed", ctx.kk_job(site, &words))?;
-    ctx.await_task(&mut killed, "control-plane/renew_certificates")?;
-    killed.signal(Signal::KILL)?;
-    ensure!(killed.wait()?.code.is_none(), "kk had ended before it could be killed");
-    ctx.kk_nodes(site, &["certs", "renew"])?.expect_code(0)?;
-    let all = ctx.host(site.control_plane(), FINGERPRINTS)?;
-    let kept: Vec<_> = of(&all).intersection(&of(&one)).cloned().collect();
-    expect_none(ctx, "it is not new", &kept)?;
-
-    ctx.host(site.control_plane(), VALID)?;
-    checks::cluster_is_complete(ctx, site)?;
-    let pods_after = format!("{:?}", pods(ctx, site)?);
-    ensure!(pods_before == pods_after, "pods restarted: {pods_before} -> {pods_after}");
-    let again = ctx.kk_ok(site, "create", &[])?;
-    let changes: Vec<String> = again.events.changes().iter().map(ToString::to_string).collect();
-    expect_none(ctx, "create still has something to do", &changes)
+    all_have_expired(ctx, &site).context("certificates that have expired")
 }
 
 fn one_ends_before_long(ctx: &Context<'_>, site: &Site) -> Result<()> {
@@ -150,7 +107,7 @@ fn all_have_expired(ctx: &Context<'_>, site: &Site) -> Result<()> {
 }
 
 /// Restarts of all pods but those of the control plane, which read new certificates at their start.
-fn pods(ctx: &Context<'_>, site: &Site) -> Result<BTreeMap<String, u64>> {
+pub(super) fn pods(ctx: &Context<'_>, site: &Site) -> Result<BTreeMap<String, u64>> {
     let mut restarts = checks::restarts(ctx, site)?;
     let of_control_plane = ["kube-apiserver-", "kube-controller-manager-", "kube-scheduler-"];
     restarts.retain(|pod, _| !of_control_plane.iter().any(|name| pod.starts_with(name)));

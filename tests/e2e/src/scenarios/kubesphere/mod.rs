@@ -1,8 +1,9 @@
 //! One `kk create cluster` from bare hosts to KubeSphere's stand-ins: killed while it waits, run again, with a document
-//! that changes; the operator's pod dies at work; a component that fails is named, and healed. Nothing of KubeSphere itself
-//! is seen here.
+//! that changes. Nothing of KubeSphere itself is seen here.
 
+pub(super) mod faults;
 mod image;
+pub(super) mod toggle;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,30 +26,31 @@ const COREDNS: &str =
     "-n kube-system get deployment coredns -o jsonpath={.spec.template.spec.containers[0].image}";
 
 pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
+    with_installer(ctx, |lab| {
+        lab.installs()?;
+        lab.changes()?;
+        lab.heals()?;
+        lab.uninstalls()
+    })
+}
+
+/// On fresh hosts, with a file that asks for the installer. What the operator said is kept when it fails.
+fn with_installer(ctx: &Context<'_>, run: impl FnOnce(&Lab<'_>) -> Result<()>) -> Result<()> {
     let archive = image::image(ctx)?;
     let bare = Site::fresh(ctx, &ctx.dir.join("site"), 2, None)?;
     let installer = json!({"image": archive, "version": VERSION});
     let site = bare.variant("kubesphere", |file| file["spec"]["kubesphere"] = installer)?;
-    let scenario = Scenario { ctx, site };
-    scenario.works().inspect_err(|_| scenario.keep_log())
+    let lab = Lab { ctx, site };
+    run(&lab).inspect_err(|_| lab.keep_log())
 }
 
-struct Scenario<'a> {
+struct Lab<'a> {
     ctx: &'a Context<'a>,
     /// Its file has no `ClusterConfiguration`.
     site: Site,
 }
 
-impl Scenario<'_> {
-    fn works(&self) -> Result<()> {
-        self.installs()?;
-        self.changes()?;
-        self.heals()?;
-        self.switches_off()?;
-        self.names_what_fails()?;
-        self.uninstalls()
-    }
-
+impl Lab<'_> {
     /// From bare hosts; `kk` is killed while it waits, and the next run goes on.
     fn installs(&self) -> Result<()> {
         let (ctx, site) = (self.ctx, self.with(&json!({"metrics_server": {"enabled": true}}))?);
@@ -120,38 +122,6 @@ impl Scenario<'_> {
         ctx.kk_ok(&site, "create", &[])?;
         ctx.kubectl(&site, &format!("-n {NAMESPACE} get rolebinding ks-installer"))?;
         self.nothing_to_do(&site)
-    }
-
-    /// The operator's pod dies while it removes.
-    fn switches_off(&self) -> Result<()> {
-        let (ctx, site) = (self.ctx, self.with(&json!({"metrics_server": {"enabled": false}}))?);
-        let mut kk = ctx.kk_start(&site, "create", &[])?;
-        ctx.await_task(&mut kk, "kubesphere/wait_until_ready")?;
-        let delete = format!("-n {NAMESPACE} delete pod -l app=ks-installer --grace-period=0 --force");
-        ctx.kubectl(&site, &delete)?;
-        KkRun::of(kk)?.expect_code(0)?;
-        let status = self.object()?["status"].take();
-        ensure!(status["metricsServer"].is_null(), "its entry stays: {status}");
-        let left = ctx.kubectl(&site, "get deployment,service,clusterrole -A -o name")?;
-        ensure!(!left.contains("stand-in-metrics-server"), "something is left:\n{left}");
-        ensure!(left.contains("core-stand-in"), "core went along:\n{left}");
-        Ok(())
-    }
-
-    /// The API server refuses an object: the run ends with its reason. With the cause it goes.
-    fn names_what_fails(&self) -> Result<()> {
-        let ctx = self.ctx;
-        let broken = self.with(&json!({"metrics_server": {"enabled": true, "replicas": "many"}}))?;
-        let run = ctx.kk(&broken, "create", &[])?;
-        ensure!(run.finished.code != Some(0), "kk did not fail");
-        let said = format!("{}{}", run.finished.stdout, run.finished.stderr);
-        ensure!(
-            said.contains("KubeSphere is not ready: metrics-server: "),
-            "the reason is not named:\n{said}"
-        );
-        let whole = self.with(&json!({"metrics_server": {"enabled": true}}))?;
-        ctx.kk_ok(&whole, "create", &[])?;
-        self.nothing_to_do(&whole)
     }
 
     /// The object goes when everything is gone, the user's objects of our kind and the namespace included.

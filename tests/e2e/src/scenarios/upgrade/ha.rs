@@ -4,10 +4,9 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use serde_json::json;
 
 use super::super::balanced;
-use super::{FROM, TO};
+use super::{FROM, TO, is_upgraded};
 use crate::checks;
 use crate::context::Context;
 use crate::report;
@@ -42,10 +41,5 @@ pub(in super::super) fn run(ctx: &Context<'_>) -> Result<()> {
     report::line(&format!("the API was asked {count} times and gave no answers for {missed} ms"));
     ensure!(missed <= MOST_MISSED, "the API gave no answers for {missed} ms:\n{asked}");
 
-    let upgraded =
-        site.variant("upgraded", |cluster| cluster["spec"]["kubernetes"]["version"] = json!(TO))?;
-    checks::cluster_is_complete(ctx, &upgraded)?;
-    let again = ctx.kk_ok(&upgraded, "create", &[])?;
-    ensure!(again.events.finished()?.changed == 0, "a create after the upgrade changed something");
-    Ok(())
+    is_upgraded(ctx, &site)
 }

@@ -2,6 +2,7 @@
 //! answers through its Service all the while, a run that is killed is taken up, and afterwards a create with the new
 //! version finds nothing to do.
 
+pub(super) mod fails;
 pub(super) mod ha;
 
 use std::time::Duration;
@@ -14,8 +15,8 @@ use crate::checks;
 use crate::context::Context;
 use crate::site::Site;
 
-pub(super) const FROM: &str = "v1.36.4";
-pub(super) const TO: &str = "v1.37.1";
+pub(crate) const FROM: &str = "v1.36.4";
+pub(crate) const TO: &str = "v1.37.1";
 /// An address of the range of Services that nobody else gets.
 const SERVICE: &str = "10.233.0.80";
 
@@ -54,7 +55,6 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
         killed.signal(Signal::KILL)?;
         ensure!(killed.wait()?.code.is_none(), "kk had ended before it could be killed in {task}");
     }
-    put_back(ctx, &site)?;
     let rest = ctx.kk_nodes(&site, &["upgrade", "--with-kubernetes", TO])?;
     rest.expect_code(0)?;
     let drained: Vec<String> = rest.events.changes().iter().map(ToString::to_string).collect();
@@ -63,6 +63,12 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     ctx.host(site.control_plane(), "touch /tmp/asked.stop")?;
     let asked = asking.wait()?.ok()?;
     ensure!(!asked.contains("missed"), "the Service did not always answer:\n{asked}");
+    is_upgraded(ctx, &site)
+}
+
+/// Every node has the new version and takes pods, nothing of the old one runs, and a create with the new version finds nothing
+/// to do.
+fn is_upgraded(ctx: &Context<'_>, site: &Site) -> Result<()> {
     let upgraded =
         site.variant("upgraded", |cluster| cluster["spec"]["kubernetes"]["version"] = json!(TO))?;
     let nodes = ctx.kubectl_json(&upgraded, "get nodes")?;
@@ -101,26 +107,5 @@ fn in_the_way(ctx: &Context<'_>, site: &Site, image: &str) -> Result<()> {
     }
     ctx.kubectl(site, "delete pod/lonely pdb/all validatingwebhookconfiguration/dead --wait=false")?;
     ctx.kubectl(site, "wait --for=delete pod/lonely --timeout=60s")?;
-    Ok(())
-}
-
-/// The kubelet of the last worker does not start at the new version: that node gets its old one back.
-fn put_back(ctx: &Context<'_>, site: &Site) -> Result<()> {
-    let last = site.hosts.last().context("no host")?;
-    let drop_in = "/etc/systemd/system/kubelet.service.d/90-refuse.conf";
-    let minor = TO.trim_start_matches('v').rsplit_once('.').map_or(TO, |(minor, _)| minor);
-    let refuse = format!(
-        "printf '[Service]\\nExecStartPre=/bin/sh -c \"! /usr/local/bin/kubelet --version | grep -qF v{minor}.\"\\n' >{drop_in}\nsystemctl daemon-reload"
-    );
-    ctx.host(last, &refuse)?;
-    ctx.kk_nodes(site, &["upgrade", "--with-kubernetes", TO])?
-        .expect_code(1)?
-        .expect_said(&[&format!("{last} is back at {FROM} and works")])?;
-    let node = ctx.kubectl_json(site, &format!("get node {last}"))?;
-    let version = checks::text(&node["status"]["nodeInfo"]["kubeletVersion"]);
-    ensure!(version == FROM, "{last} was put back to {version}");
-    ensure!(node["spec"]["unschedulable"].is_null(), "{last} was left cordoned");
-    checks::nodes_are_ready(ctx, site)?;
-    ctx.host(last, &format!("rm {drop_in}; systemctl daemon-reload"))?;
     Ok(())
 }

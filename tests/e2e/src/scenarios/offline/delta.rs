@@ -1,5 +1,5 @@
-//! A cluster from a bundle gets a node and the next minor version of Kubernetes from it, where nobody can reach mirror and
-//! registry.
+//! A cluster from a bundle gets a node from it, and the next minor version of Kubernetes from a delta that is merged with it, where
+//! nobody can reach mirror and registry.
 
 use anyhow::{Result, ensure};
 use serde_json::json;
@@ -21,16 +21,19 @@ pub(in super::super) fn run(ctx: &Context<'_>) -> Result<()> {
             json!({"etcd": [first], "control-plane": [first], "worker": [second]});
     })?;
     small.hosts.truncate(2);
-    let bundle = text(&lab.dir.join("bundle.tar.zst"));
+    let [bundle, delta, merged] =
+        ["bundle", "delta", "merged"].map(|name| text(&lab.dir.join(format!("{name}.tar.zst"))));
     let both = format!("{FROM},{TO}");
-    let manifest = text(&lab.dir.join("manifest.yaml"));
-    kk(
-        ctx,
-        &lab,
-        &["create", "manifest", "-f", &text(&lab.file), "--with-kubernetes", &both, "-o", &manifest],
-    )?
-    .ok()?;
-    kk(ctx, &lab, &["artifact", "export", "-m", &manifest, "-o", &bundle, "--workdir", "stock"])?.ok()?;
+    for (name, versions, more) in
+        [("from", FROM, vec!["-o", &bundle]), ("both", both.as_str(), vec!["--base", &bundle, "-o", &delta])]
+    {
+        let manifest = text(&lab.dir.join(format!("{name}.yaml")));
+        let words =
+            ["create", "manifest", "-f", &text(&lab.file), "--with-kubernetes", versions, "-o", &manifest];
+        kk(ctx, &lab, &words)?.ok()?;
+        let words = ["artifact", "export", "-m", &manifest, "--workdir", "stock"];
+        kk(ctx, &lab, &[&words[..], &more].concat())?.ok()?;
+    }
 
     let walls = Walls::up(ctx, &lab)?;
     ctx.kk_ok(&small, "create", &["-a", &bundle])?;
@@ -44,7 +47,13 @@ pub(in super::super) fn run(ctx: &Context<'_>) -> Result<()> {
 
     ctx.kk_nodes(&lab, &["add", "nodes", "-a", &bundle])?.expect_code(0)?;
     checks::cluster_is_complete(ctx, &lab)?;
-    ctx.kk_nodes(&lab, &["upgrade", "--with-kubernetes", TO, "-a", &bundle])?.expect_code(0)?;
+    // The bundle alone has only the version that is there.
+    let words = ["upgrade", "--with-kubernetes", TO, "-a"];
+    let refused = ctx.kk_nodes(&lab, &[&words[..], &[bundle.as_str()]].concat())?;
+    refused.expect_code(5)?.expect_said(&["is not in the bundle"])?;
+    ensure!(refused.events.changes().is_empty(), "an upgrade that was refused changed something");
+    kk(ctx, &lab, &["artifact", "merge", "--base", &bundle, "--delta", &delta, "-o", &merged])?.ok()?;
+    ctx.kk_nodes(&lab, &[&words[..], &[merged.as_str()]].concat())?.expect_code(0)?;
     let upgraded = lab.variant("upgraded", |cluster| cluster["spec"]["kubernetes"]["version"] = json!(TO))?;
     let nodes = ctx.kubectl_json(&upgraded, "get nodes")?;
     for node in checks::items(&nodes) {
@@ -54,7 +63,7 @@ pub(in super::super) fn run(ctx: &Context<'_>) -> Result<()> {
     }
     checks::cluster_is_complete(ctx, &upgraded)?;
     checks::service_answers_across_nodes(ctx, &upgraded)?;
-    let again = ctx.kk(&upgraded, "create", &["-a", &bundle])?;
+    let again = ctx.kk(&upgraded, "create", &["-a", &merged])?;
     again.expect_code(0)?;
     ensure!(again.events.finished()?.changed == 0, "a create after the upgrade changed something");
     walls.nobody_tried()

@@ -1,0 +1,120 @@
+//! What goes wrong with an installer at work: an object that is refused, an image that nobody has, an API that is away for half a
+//! minute, an operator that is killed at random moments. Each is named where it stays, and healed when its cause is gone.
+
+use std::collections::BTreeSet;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher as _;
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::json;
+
+use super::{Lab, NAMESPACE, PATIENCE, VERSION, with_installer};
+use crate::checks;
+use crate::context::Context;
+
+/// How often the operator's pod is killed.
+const KILLS: u32 = 30;
+
+pub(in super::super) fn run(ctx: &Context<'_>) -> Result<()> {
+    with_installer(ctx, |lab| {
+        ctx.kk_ok(&lab.switched(true)?, "create", &[])?;
+        lab.names_what_is_refused().context("an object that is refused")?;
+        lab.names_an_image_that_nobody_has().context("an image that nobody has")?;
+        lab.waits_for_the_api().context("an API that is away")?;
+        lab.outlives_its_end().context("an operator that is killed")?;
+        lab.nothing_to_do(&lab.switched(true)?)
+    })
+}
+
+impl Lab<'_> {
+    fn names_what_is_refused(&self) -> Result<()> {
+        let broken = self.with(&json!({"metrics_server": {"enabled": true, "replicas": "many"}}))?;
+        self.fails(&broken, &["KubeSphere is not ready: metrics-server: "])
+    }
+
+    fn names_an_image_that_nobody_has(&self) -> Result<()> {
+        let image = "docker.io/library/nobody-has-this:1";
+        let right = self.object()?["spec"]["stand_in"]["image"].take();
+        let stand_in = json!({"core": true, "image": image});
+        let broken = self.with(&json!({"metrics_server": {"enabled": true}, "stand_in": stand_in}))?;
+        self.fails(&broken, &["KubeSphere is not ready: ", "nobody-has-this"])?;
+        ensure!(self.object()?["spec"]["stand_in"]["image"] == right, "the file put right did not arrive");
+        Ok(())
+    }
+
+    /// A create with this file fails and says why; one with the right file heals it.
+    fn fails(&self, broken: &crate::site::Site, words: &[&str]) -> Result<()> {
+        let run = self.ctx.kk(broken, "create", &[])?;
+        ensure!(run.finished.code == Some(1), "kk ended with {:?}", run.finished.code);
+        run.expect_said(words)?;
+        self.ctx.kk_ok(&self.switched(true)?, "create", &[])?;
+        Ok(())
+    }
+
+    /// A change that is made just before it goes arrives when it is back.
+    fn waits_for_the_api(&self) -> Result<()> {
+        let (ctx, site) = (self.ctx, &self.site);
+        self.patch(&json!({"metrics_server": {"enabled": true, "replicas": 2}}))?;
+        ctx.host(
+            site.control_plane(),
+            "pkill -STOP -x kube-apiserver; sleep 30; pkill -CONT -x kube-apiserver",
+        )?;
+        ctx.until("the change arrives", PATIENCE, || {
+            let words = "-n ks-stand-in get deployment stand-in-metrics-server -o jsonpath={.spec.replicas}";
+            Ok(ctx.kubectl(site, words).is_ok_and(|replicas| replicas.trim() == "2").then_some(()))
+        })?;
+        self.patch(&json!({"metrics_server": {"enabled": true, "replicas": 1}}))?;
+        self.becomes_ready()
+    }
+
+    /// While a component comes and goes, at any moment. At the end there is what was there before.
+    fn outlives_its_end(&self) -> Result<()> {
+        let before = self.objects()?;
+        for number in 0..KILLS {
+            self.patch(&json!({"metrics_server": {"enabled": number % 2 == 1}}))?;
+            sleep(Duration::from_millis(RandomState::new().hash_one(number) % 4000));
+            let delete = format!("-n {NAMESPACE} delete pod -l app=ks-installer --grace-period=0 --force");
+            self.ctx.kubectl(&self.site, &delete)?;
+        }
+        self.patch(&json!({"metrics_server": {"enabled": true}}))?;
+        self.becomes_ready()?;
+        let after = self.objects()?;
+        let differ: Vec<_> = before.symmetric_difference(&after).collect();
+        ensure!(differ.is_empty(), "after {KILLS} kills there is something else: {differ:?}");
+        Ok(())
+    }
+
+    fn patch(&self, spec: &serde_json::Value) -> Result<()> {
+        let patch = json!({"spec": spec}).to_string();
+        let words = format!("-n {NAMESPACE} patch cc ks-installer --type merge -p '{patch}'");
+        self.ctx.kubectl(&self.site, &words).map(drop)
+    }
+
+    /// The status speaks of what the object says now, and all of it is ready.
+    fn becomes_ready(&self) -> Result<()> {
+        let mut last = String::new();
+        let found = self.ctx.until("KubeSphere is ready", PATIENCE, || {
+            let Ok(object) = self.object() else { return Ok(None) };
+            let status = &object["status"];
+            last = format!("{status:#}");
+            let is_seen = status["observedGeneration"] == object["metadata"]["generation"];
+            Ok((is_seen && status["core"]["version"] == VERSION).then_some(()))
+        });
+        found.with_context(|| format!("its status was last: {last}"))
+    }
+
+    /// Names of everything that the payload makes.
+    fn objects(&self) -> Result<BTreeSet<String>> {
+        let of_namespace = "-n ks-stand-in get deployments,services,serviceaccounts,configmaps,secrets";
+        let mut names = BTreeSet::new();
+        for words in [of_namespace, "get clusterroles,clusterrolebindings,crds,namespaces"] {
+            let list = self.ctx.kubectl_json(&self.site, words)?;
+            names.extend(checks::items(&list).map(|object| {
+                format!("{} {}", checks::text(&object["kind"]), checks::text(&object["metadata"]["name"]))
+            }));
+        }
+        Ok(names)
+    }
+}
