@@ -1,4 +1,4 @@
-//! The programs of a cluster: which versions, where they come from, and which of them are on this machine already.
+//! The programs of a cluster: which versions, where they come from, and which of them are on the control machine already.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},

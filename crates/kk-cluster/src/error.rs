@@ -15,7 +15,7 @@ pub enum BuildError {
         /// What to do.
         hint: Option<String>,
     },
-    /// A file of this machine cannot be used.
+    /// A file of the control machine cannot be used.
     #[error("{what}")]
     Local {
         /// What is wrong.
@@ -42,7 +42,7 @@ impl BuildError {
         Self::Config { what: what.into(), hint: Some(hint.into()) }
     }
 
-    /// A file of this machine that cannot be used.
+    /// A file of the control machine that cannot be used.
     pub(crate) fn local(what: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Local { what: what.into(), hint: Some(hint.into()) }
     }

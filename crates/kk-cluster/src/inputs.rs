@@ -138,7 +138,7 @@ pub(crate) struct Inputs<'a> {
     pub options: Options,
     /// The field of the file that only this command can change in a running cluster.
     pub changes: Option<&'static str>,
-    /// Certificates that are made anew although nothing is wrong with them, by name.
+    /// Certificates that are renewed although nothing is wrong with them, by name.
     pub renew: BTreeSet<String>,
     /// Where ks-installer comes from.
     pub installer: Installer,
@@ -146,7 +146,7 @@ pub(crate) struct Inputs<'a> {
     pub token: Token,
     /// The id of this run's owner, by which hosts are locked.
     pub owner: String,
-    /// `kubekey/<cluster>` on this machine.
+    /// `kubekey/<cluster>` on the control machine.
     pub directory: PathBuf,
     /// Downloads.
     pub store: Arc<Store>,
@@ -280,7 +280,7 @@ impl<'a> Inputs<'a> {
         let can_work = |facts: &Facts| {
             host.has_role(&Role::ControlPlane) || facts.answer(&CREDENTIALS).answered() != Some(false)
         };
-        // The kubeconfig of a control plane's kubelet may be lost: it is made anew where the CA is.
+        // The kubeconfig of a control plane's kubelet may be lost: it is renewed where the CA is.
         let joined = |facts: &Facts| {
             facts.files.contains_key(KUBELET_CONF)
                 || host.has_role(&Role::ControlPlane) && facts.answer(&INITIALISED).answered() == Some(true)

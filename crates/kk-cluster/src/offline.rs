@@ -62,7 +62,7 @@ pub(crate) fn missing_programs(inputs: &Inputs) -> Vec<Finding> {
     lacking_programs(inputs, inputs.programs.keys().copied()).iter().map(finding).collect()
 }
 
-/// Programs that are neither in the bundle nor on this machine, as one warning: nothing else needs them.
+/// Programs that are neither in the bundle nor on the control machine, as one warning: nothing else needs them.
 pub(crate) fn missing_to_put_back(inputs: &Inputs) -> Option<Finding> {
     let absent =
         inputs.programs.iter().filter(|(_, (_, files))| files.is_none()).map(|(program, _)| *program);

@@ -1,4 +1,4 @@
-//! On whose behalf this machine works on hosts: the directory of a cluster on it. The next run in the same directory may
+//! On whose behalf the control machine works on hosts: the directory of a cluster on it. The next run in the same directory may
 //! go on at once where one was killed, because there only one runs at a time.
 
 use std::{env, fs, path::Path};

@@ -14,7 +14,7 @@ fn host(name: &str, host: &str) -> SlotKey {
     Slot::<()>::of_host(name, host).key()
 }
 
-/// The verified files of a component for an architecture, on this machine.
+/// The verified files of a component for an architecture, on the control machine.
 pub(crate) fn fetched_slot(component: Component, arch: Arch) -> Slot<Vec<LocalFile>> {
     Slot::new(&format!("program {} {}", component.name(), arch.as_str()))
 }
@@ -59,7 +59,7 @@ pub(crate) fn workloads_restarted_slot() -> SlotKey {
     cluster("workloads_restarted")
 }
 
-/// This machine holds the new CA of etcd as the cluster's.
+/// The control machine holds the new CA of etcd as the cluster's.
 pub(crate) fn rotation_saved_slot() -> SlotKey {
     cluster("rotation_saved")
 }
@@ -115,7 +115,7 @@ pub(crate) fn addon_images_slot(name: &str) -> SlotKey {
     host("addon_images", name)
 }
 
-/// etcd's certificates are on this machine's disk: keys that a host holds must not be lost with this process.
+/// etcd's certificates are on the control machine's disk: keys that a host holds must not be lost with this process.
 pub(crate) fn etcd_certificates_slot() -> SlotKey {
     cluster("etcd_certificates")
 }
@@ -221,7 +221,7 @@ pub(crate) fn manifests_applied_slot() -> SlotKey {
     cluster("manifests_applied")
 }
 
-/// The image of ks-installer from this machine is on the host.
+/// The image of ks-installer from the control machine is on the host.
 pub(crate) fn installer_image_slot(name: &str) -> SlotKey {
     host("installer_image", name)
 }
@@ -246,7 +246,7 @@ pub(crate) fn pods_asked_slot(name: &str) -> SlotKey {
     host("pods_asked", name)
 }
 
-/// This machine has the certificates of the registry.
+/// The control machine has the certificates of the registry.
 pub(crate) fn registry_certificates_slot() -> SlotKey {
     cluster("registry_certificates")
 }

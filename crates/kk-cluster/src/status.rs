@@ -85,7 +85,7 @@ pub struct CertificateStatus {
     pub ends: Option<String>,
     /// Days that are left; negative when it has expired.
     pub days: Option<i64>,
-    /// Whether a create makes it anew.
+    /// Whether a create renews it.
     pub due: bool,
 }
 
@@ -180,7 +180,7 @@ pub(crate) fn certificates(inputs: &Inputs) -> Vec<CertificateStatus> {
         for (name, certificate) in certificates::of(facts) {
             all.push(status(host, name, certificate.validity));
         }
-        // What hosts hold of etcd's is what this machine has saved; where it differs, a create writes it.
+        // What hosts hold of etcd's is what the control machine has saved; where it differs, a create writes it.
         let (member, client) = (inputs.pki.saved_member(&host.name), inputs.pki.saved_client(&host.name));
         for (name, saved) in [(ETCD_MEMBER, member), (ETCD_CLIENT, client)] {
             all.extend(saved.map(|pem| status(host, name.into(), Validity::of_pem(pem.as_bytes()))));

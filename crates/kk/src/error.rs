@@ -48,7 +48,7 @@ pub enum Error {
     },
     /// Parts of a bundle cannot be had, or a bundle cannot be used.
     Parts(Vec<Part>),
-    /// Anything else: files of this machine, defects of this program.
+    /// Anything else: files of the control machine, defects of this program.
     Other {
         /// What could not be done, fit for "failed to …".
         doing: String,
@@ -80,7 +80,7 @@ pub struct HostFailure {
 }
 
 impl Error {
-    /// A failure on this machine.
+    /// A failure on the control machine.
     #[expect(clippy::needless_pass_by_value, reason = "callers do not need the error any more")]
     pub fn other(doing: impl Into<String>, cause: impl ToString) -> Self {
         Self::Other { doing: doing.into(), cause: cause.to_string(), hint: None }

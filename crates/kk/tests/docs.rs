@@ -1,6 +1,6 @@
 //! Pages that repeat what the code says, held to it.
 //!
-//! `UPDATE_DOCS=1 cargo test -p kk --test docs` writes the tables of docs/configuration.md and docs/cli.md anew.
+//! `UPDATE_DOCS=1 cargo test -p kk --test docs` writes the tables of docs/configuration.md and docs/cli.md again.
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 

@@ -215,7 +215,7 @@ impl Fetch<'_> {
         retry(&Access::pull(source), &note, pull).await
     }
 
-    /// Fetches a blob: resumed, tried again, verified. Patience begins anew whenever more of it has come.
+    /// Fetches a blob: resumed, tried again, verified. Patience starts again whenever more of it has come.
     async fn blob(&self, name: &ImageName, source: &Source, blob: &Blob) -> Result<(), Error> {
         let part = self.blobs.part(&blob.sum);
         let (mut failed, mut largest) = (0, 0);

@@ -68,7 +68,7 @@ impl<R: Fn(ProgressState) + Sync> Download<'_, R> {
         loop {
             let part = self.read_part().await?;
             if part.size > largest {
-                // It gets forward, so patience begins anew.
+                // It gets forward, so patience starts again.
                 largest = part.size;
                 tries = Tries::new(self.retry);
             }

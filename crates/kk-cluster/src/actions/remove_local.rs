@@ -1,4 +1,4 @@
-//! The action that removes files and directories of this machine.
+//! The action that removes files and directories of the control machine.
 
 use std::{path::PathBuf, sync::Arc};
 

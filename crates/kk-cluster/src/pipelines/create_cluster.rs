@@ -56,7 +56,7 @@ pub(crate) fn pipeline(inputs: &Inputs) -> Result<Pipeline, BuildError> {
     Ok(Pipeline::new(modules).outside(inputs.outside().map(|host| host.name.clone())))
 }
 
-/// Whether a task has something to do on a host. What this machine does for itself changes no cluster.
+/// Whether a task has something to do on a host. What the control machine does for itself changes no cluster.
 pub(super) fn has_changes(inputs: &Inputs, task: &Task) -> bool {
     let of_host = |(name, work): (&String, &HostWork)| match inputs.presence.get(name.as_str()) {
         Some(Presence::Probed(facts)) => work.actions.iter().any(|action| action.check(facts).is_needed()),

@@ -25,7 +25,7 @@ pub(crate) fn pipeline(inputs: &Inputs, leaving: &Leaving) -> Pipeline {
     Pipeline::new(modules).outside(inputs.outside().map(|host| host.name.clone()))
 }
 
-/// Nothing is removed from a host before the cluster has let it go, and this machine keeps what is the cluster's.
+/// Nothing is removed from a host before the cluster has let it go, and the control machine keeps what is the cluster's.
 fn after_leaving(inputs: &Inputs, mut task: Task, leaving: &Leaving) -> Task {
     task.hosts.retain(|host, _| host != CONTROL);
     let leaves = |host: &&Host| leaving.has(host) && (host.is_node() || host.has_role(&Role::Etcd));

@@ -30,7 +30,7 @@ pub(crate) fn findings(inputs: &Inputs, authorities: &Authorities, found: &mut F
     if ca_rotation::has_begun_elsewhere(inputs, authorities) {
         found.error(
             None,
-            "a rotation has begun, and its new CAs are not on this machine, or not all of them",
+            "a rotation has begun, and its new CAs are not on the control machine, or not all of them",
             format!("run where it has begun, or copy {} from there", inputs.directory.join("pki").display()),
         );
     }
@@ -79,7 +79,7 @@ pub(crate) fn findings(inputs: &Inputs, authorities: &Authorities, found: &mut F
     found.warning(
         None,
         "kubeconfigs and client certificates that were handed out end with the old CA",
-        "hand out new ones afterwards; kk renews those on the hosts and on this machine",
+        "hand out new ones afterwards; kk renews those on the hosts and on the control machine",
     );
 }
 
@@ -98,7 +98,7 @@ fn health(inputs: &Inputs, found: &mut Findings) {
         found.error(
             host,
             "its node is not Ready",
-            "kk create cluster mends it; see journalctl -u kubelet on the host",
+            "kk create cluster repairs it; see journalctl -u kubelet on the host",
         );
     }
 }
@@ -124,7 +124,7 @@ mod tests {
     use crate::{capabilities::ca_rotation::STAGE, testing};
 
     /// What is said, and which rounds are left, on hosts of a cluster that runs and answer so. `saved`: the new CAs are on
-    /// this machine.
+    /// the control machine.
     async fn asked(saved: bool, spoil: impl Fn(&str, &mut Facts)) -> (Vec<String>, usize) {
         let (spec, directory) = (testing::sample("three-nodes.yaml"), tempfile::tempdir().unwrap());
         let session = testing::session(spec.clone(), directory.path());
@@ -163,7 +163,7 @@ mod tests {
     #[tokio::test]
     async fn what_has_begun_elsewhere_or_is_of_another_cluster_is_refused() {
         let (said, _) = asked(false, |_, facts| facts.reply(&STAGE, "1")).await;
-        assert!(said[0].contains("its new CAs are not on this machine"), "{said:?}");
+        assert!(said[0].contains("its new CAs are not on the control machine"), "{said:?}");
         let (said, _) = asked(true, |_, facts| {
             facts.reply(&STAGE, "1");
             facts.owned = vec!["cluster\tanother\tsum\t-".to_owned()].into();

@@ -136,7 +136,7 @@ pub(crate) fn turn(inputs: &Inputs, names: &BTreeSet<String>, how: &Drain) -> Re
     Ok(pipeline)
 }
 
-/// The programs of this version, fetched to this machine, and its images, brought to the nodes: an add-on of a new version starts
+/// The programs of this version, fetched to the control machine, and its images, brought to the nodes: an add-on of a new version starts
 /// on all of them, before and after their turns. Nothing starts or stops. A host in whose turn an earlier run has ended may
 /// have no runtime that answers: its turn brings what it lacks.
 pub(crate) fn fetch(inputs: &Inputs) -> Result<Pipeline, BuildError> {

@@ -1,4 +1,4 @@
-//! The certificates and keys of etcd, on this machine below `kubekey/<cluster>/pki`, and those of the registry, below
+//! The certificates and keys of etcd, on the control machine below `kubekey/<cluster>/pki`, and those of the registry, below
 //! `kubekey/<cluster>/registry`.
 //!
 //! Owns both CAs. Everything is ECDSA P-256 and valid for ten years, as with KubeKey. What is not on disk yet, or can
@@ -67,7 +67,7 @@ impl Pki {
     /// Opens the PKI in `directory` (`…/pki/etcd`) and makes, in memory, what it lacks for these hosts.
     ///
     /// `members` get a server and peer certificate, `clients` (the control planes) one for the API server. `copy` is the CA
-    /// as hosts keep it, for a machine that has none. `renew` may name [`ETCD_MEMBER`] and [`ETCD_CLIENT`]: those are made anew.
+    /// as hosts keep it, for a machine that has none. `renew` may name [`ETCD_MEMBER`] and [`ETCD_CLIENT`]: those are renewed.
     pub(crate) fn open(
         directory: &Path,
         members: &[&Host],
@@ -161,7 +161,7 @@ impl Pki {
         Ok(Pair { cert: cert.pem(), key: Secret::new(key.serialize_pem()) })
     }
 
-    /// Where it is on this machine.
+    /// Where it is on the control machine.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
@@ -181,7 +181,7 @@ impl Pki {
         &self.ca.key
     }
 
-    /// Whether the CA is that of the hosts, because this machine had none.
+    /// Whether the CA is that of the hosts, because the control machine had none.
     pub(crate) fn is_copy(&self) -> bool {
         self.is_copy
     }
@@ -191,7 +191,7 @@ impl Pki {
         Validity::of_pem(self.ca.cert.as_bytes())
     }
 
-    /// Certificates that are made anew although there are some, and why.
+    /// Certificates that are renewed although there are some, and why.
     pub(crate) fn renewed(&self) -> &BTreeMap<String, String> {
         &self.renewed
     }
@@ -216,7 +216,7 @@ impl Pki {
         &self.pairs[&client_name(host)]
     }
 
-    /// The certificate of a member as it is on disk, also when it is made anew.
+    /// The certificate of a member as it is on disk, also when it is renewed.
     pub(crate) fn saved_member(&self, host: &str) -> Option<&str> {
         self.saved.get(&member_name(host)).map(String::as_str)
     }

@@ -1,4 +1,4 @@
-//! The clocks of the hosts, against each other and against this machine's.
+//! The clocks of the hosts, against each other and against the control machine's.
 
 use crate::{findings::Findings, inputs::Inputs};
 
@@ -11,7 +11,7 @@ const CLOCK_SKEW_MS: i64 = 30_000;
 /// What is made here is not valid on hosts whose clocks are further behind than this, or no longer, in milliseconds.
 const OWN_SKEW_MS: i64 = 10 * 60 * 1000;
 
-/// Compares the hosts' clocks with the middle one of them, and that one with this machine's, which may differ more.
+/// Compares the hosts' clocks with the middle one of them, and that one with the control machine's, which may differ more.
 pub(super) fn check(inputs: &Inputs, found: &mut Findings) {
     let hosts = inputs.hosts();
     let mut skews: Vec<(i64, i64)> =
@@ -22,7 +22,7 @@ pub(super) fn check(inputs: &Inputs, found: &mut Findings) {
         let way = if middle > 0 { "behind" } else { "ahead of" };
         found.error(
             None,
-            format!("this machine's clock is {} s {way} the hosts'", middle.unsigned_abs() / 1000),
+            format!("the control machine's clock is {} s {way} the hosts'", middle.unsigned_abs() / 1000),
             "set it right: certificates that are made here would not be valid there",
         );
     }

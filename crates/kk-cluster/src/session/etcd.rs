@@ -31,7 +31,7 @@ pub struct Backup {
     pub host: String,
     /// Its name there; the time in it is UTC.
     pub name: String,
-    /// Where it is on this machine once it was fetched.
+    /// Where it is on the control machine once it was fetched.
     pub path: PathBuf,
     /// What was noticed, and how it is fetched.
     pub fetch: Delete,
@@ -65,7 +65,7 @@ impl Session {
         plan(found, defragment_etcd::pipeline(&inputs, order), probed)
     }
 
-    /// The plan by which a snapshot of etcd is taken and fetched to this machine.
+    /// The plan by which a snapshot of etcd is taken and fetched to the control machine.
     ///
     /// # Errors
     /// A host belongs to another cluster or to another run, or the plan cannot be built.
@@ -86,7 +86,7 @@ impl Session {
             let directory = &inputs.spec.etcd.backup.dir;
             BuildError::config(
                 format!("no host of etcd that answers has a backup in {directory}"),
-                "name a snapshot on this machine: --snapshot FILE",
+                "name a snapshot on the control machine: --snapshot FILE",
             )
         })?;
         let pipeline = Pipeline::new(vec![etcd_backup::fetch(&inputs, host, &name)]);
@@ -118,7 +118,7 @@ impl Session {
         plan(Findings::default(), restore_etcd::take_back(&inputs, snapshot), probed)
     }
 
-    /// The plan by which etcd begins anew with a snapshot that its members have.
+    /// The plan by which etcd starts again with a snapshot that its members have.
     ///
     /// # Errors
     /// As [`Session::plan_snapshot`].
@@ -136,7 +136,7 @@ impl Session {
 }
 
 impl Snapshot {
-    /// Reads a file of this machine.
+    /// Reads a file of the control machine.
     ///
     /// # Errors
     /// It cannot be read.

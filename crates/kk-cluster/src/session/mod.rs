@@ -1,4 +1,4 @@
-//! One command from its file to its plan: what is on this machine, the connections to the hosts, one probe of each.
+//! One command from its file to its plan: what is on the control machine, the connections to the hosts, one probe of each.
 
 mod etcd;
 mod manifest;
@@ -50,10 +50,10 @@ pub struct Session {
 }
 
 impl Session {
-    /// Reads what the file names on this machine. No network, no host.
+    /// Reads what the file names on the control machine. No network, no host.
     ///
     /// # Errors
-    /// A mistake in the file, or a file of this machine that cannot be read.
+    /// A mistake in the file, or a file of the control machine that cannot be read.
     pub fn open(mut spec: Spec, settings: Settings) -> Result<Self, BuildError> {
         let directory = settings.workdir.join(&spec.name);
         trust_own_registry(&mut spec, &directory);

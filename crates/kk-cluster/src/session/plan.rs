@@ -109,7 +109,7 @@ impl Session {
         self.plan_within(self.create_inputs(probed).await?, probed, add_nodes::scope).await
     }
 
-    /// The plan by which certificates with these names are made anew on all hosts of a cluster that runs, and what speaks
+    /// The plan by which certificates with these names are renewed on all hosts of a cluster that runs, and what speaks
     /// against it.
     ///
     /// # Errors
@@ -180,7 +180,7 @@ impl Session {
         Ok(found.0)
     }
 
-    /// The plan by which the programs of this version come to this machine and its images to the nodes, and what cannot.
+    /// The plan by which the programs of this version come to the control machine and its images to the nodes, and what cannot.
     ///
     /// # Errors
     /// The plan cannot be built.

@@ -118,7 +118,7 @@ impl Session {
         Ok(inputs)
     }
 
-    /// What this machine has of etcd's certificates, and nothing new.
+    /// What the control machine has of etcd's certificates, and nothing new.
     pub(super) fn no_pki(&self) -> Result<Pki, BuildError> {
         Pki::open(&self.directory().join("pki/etcd"), &[], &[], None, &BTreeSet::new())
     }

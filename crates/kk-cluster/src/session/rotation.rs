@@ -19,7 +19,7 @@ use crate::{
 pub struct Rotation {
     /// A run before this one has begun it.
     pub has_begun: bool,
-    /// The rounds that are left. Without one, only this machine has to be cleaned up.
+    /// The rounds that are left. Without one, only the control machine has to be cleaned up.
     pub rounds: &'static [Round],
     /// What speaks against it.
     pub findings: Vec<Finding>,
@@ -70,7 +70,7 @@ impl Session {
         Ok(Plan::new(rotate_ca::pipeline(&inputs, authorities, round, restarts), &probed.facts)?)
     }
 
-    /// The plan by which this machine forgets the CAs of before, when a run was killed at its very end.
+    /// The plan by which the control machine forgets the CAs of before, when a run was killed at its very end.
     ///
     /// # Errors
     /// The plan cannot be built.

@@ -23,6 +23,6 @@ pub struct KubeSphere {
 pub enum InstallerImage {
     /// In a registry.
     Registry(ImageName),
-    /// An archive on this machine.
+    /// An archive on the control machine.
     Archive(PathBuf),
 }

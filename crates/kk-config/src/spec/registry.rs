@@ -86,7 +86,7 @@ impl<'a> OwnRegistry<'a> {
         auths
     }
 
-    /// `host:port` at which this machine reaches it, whatever names it knows.
+    /// `host:port` at which the control machine reaches it, whatever names it knows.
     pub fn reached_at(&self) -> String {
         match self.host.address.parse::<IpAddr>() {
             Ok(IpAddr::V6(address)) => format!("[{address}]:{}", self.port),

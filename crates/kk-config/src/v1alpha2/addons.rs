@@ -76,7 +76,7 @@ pub struct KubeSphere {
     pub enabled: Option<bool>,
     /// Version that the payload must have, like `v3.4.1`; without it, the payload's.
     pub version: Option<String>,
-    /// Image of ks-installer with a payload in it: its full name in a registry, or an archive of it on this machine
+    /// Image of ks-installer with a payload in it: its full name in a registry, or an archive of it on the control machine
     /// (a path that begins with `/` or `.`).
     pub image: Option<String>,
     /// Registry from which the components' images are pulled; without it, `spec.registry.privateRegistry`.

@@ -72,7 +72,7 @@ pub struct Repository {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Iso {
-    /// A file of this machine.
+    /// A file of the control machine.
     pub local_path: Option<String>,
     /// Its address.
     pub url: Option<String>,

@@ -94,7 +94,7 @@ fn everything_that_was_made_or_replaced_is_taken_back() {
         host.ok("kk_disown_all");
         host.write("proc/swaps", &swaps);
         let mut after = host.picture();
-        // The block's file is written anew, so its time differs; and a setting's file is no file.
+        // The block's file is rewritten, so its time differs; and a setting's file is no file.
         for name in ["etc/hosts", "etc/fstab", "proc/swaps", "proc/sys/net/ipv4/ip_forward"] {
             let (was, is) = (&before[&host.path(name)], after.get_mut(&host.path(name)).unwrap());
             assert_eq!(was.split_once(" }").unwrap().1, is.split_once(" }").unwrap().1, "{name}");

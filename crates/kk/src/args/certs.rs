@@ -20,7 +20,7 @@ create cluster does that in the last 30 days.";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct RenewCerts {
-    /// What to make anew, by its name in `kk certs check-expiration` [default: all]
+    /// What to renew, by its name in `kk certs check-expiration` [default: all]
     #[arg(value_name = "NAME", value_parser = PossibleValuesParser::new(kk_cluster::RENEWABLE))]
     pub names: Vec<String>,
 
@@ -39,7 +39,7 @@ Examples:
   kk certs rotate-ca -f cluster.yaml --ca-dir my-cas    to your own
   kk certs rotate-ca -f cluster.yaml --dry-run          only show what would be done, host by host
 
-Three rounds: everything trusts the old and the new CAs; everything is issued anew; the new ones
+Three rounds: everything trusts the old and the new CAs; everything is issued again; the new ones
 alone are trusted. A run that ends early is run again, and goes on. Workloads restart once, before
 the second round, because programs read the CA at their start. Pods without a workload, and of
 Jobs, are named: start those again yourself. Service accounts keep their keys.";

@@ -46,7 +46,7 @@ pub struct EtcdRestore {
     #[arg(short, long, value_name = "FILE")]
     pub filename: PathBuf,
 
-    /// Snapshot on this machine [default: the newest backup on the hosts]
+    /// Snapshot on the control machine [default: the newest backup on the hosts]
     #[arg(long, value_name = "FILE")]
     pub snapshot: Option<PathBuf>,
 
@@ -79,7 +79,7 @@ const DEFRAG_EXAMPLES: &str = "\
 Examples:
   kk etcd defrag -f cluster.yaml -y    give back what deleted objects have left
 
-One member after the other, the leader last. A member answers nobody while it is defragmented.";
+One member after the other, the leader last. A member answers no request while it is defragmented.";
 
 /// Options of `kk etcd defrag`.
 #[derive(Debug, Args)]

@@ -132,7 +132,7 @@ pub enum Init {
 pub enum Certs {
     /// Show until when the certificates on the hosts are valid
     CheckExpiration(CheckExpiration),
-    /// Make certificates anew although they have not ended yet
+    /// Renew certificates before they end
     Renew(RenewCerts),
     /// Replace the CAs of the cluster, of its front proxy and of etcd
     RotateCa(RotateCa),
@@ -143,7 +143,7 @@ pub enum Certs {
 pub enum Etcd {
     /// Show what the members of etcd are like, and change nothing
     Status(EtcdStatus),
-    /// Take a snapshot of etcd, and fetch it to this machine
+    /// Take a snapshot of etcd, and fetch it to the control machine
     Snapshot(EtcdSnapshot),
     /// Take the cluster back to a snapshot of etcd
     Restore(EtcdRestore),

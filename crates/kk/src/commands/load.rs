@@ -122,7 +122,7 @@ fn all_in_one(kubernetes: Option<&str>) -> Result<Spec, Error> {
     Spec::all_in_one(hostname.trim(), address, version(kubernetes)?).map_err(Error::Config)
 }
 
-/// The address that this machine uses towards others: the kernel's choice of source for its default route.
+/// The address that the control machine uses towards others: the kernel's choice of source for its default route.
 fn own_address() -> Option<Ipv4Addr> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
     socket.connect(ELSEWHERE).ok()?;

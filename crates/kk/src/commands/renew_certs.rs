@@ -1,4 +1,4 @@
-//! `kk certs renew`: certificates of a cluster that runs are made anew, and who uses them gets the new ones.
+//! `kk certs renew`: certificates of a cluster that runs are renewed, and who uses them gets the new ones.
 
 use kk_cluster::{RENEWABLE, Session};
 use kk_engine::{Output, Summary};

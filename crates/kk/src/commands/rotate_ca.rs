@@ -54,7 +54,7 @@ async fn rotate(args: &RotateCa, session: &Session, run: &mut Run<'_>) -> Result
     }
     let cluster = &session.spec().name;
     let question = match (rotation.rounds.len(), args.keep_workloads) {
-        (0, _) => format!("Remove the old CAs of cluster {cluster} from this machine?"),
+        (0, _) => format!("Remove the old CAs of cluster {cluster} from the control machine?"),
         (1 | 2, _) => {
             format!("Go on with the new CAs of cluster {cluster}? Control planes restart one at a time.")
         }

@@ -141,7 +141,7 @@ async fn look_ahead(
     Ok(Ahead { fetches, plans, findings })
 }
 
-/// One minor version. Each turn looks anew at what there is, so that a run after one that ended early goes on. Hosts whose
+/// One minor version. Each turn looks again at what there is, so that a run after one that ended early goes on. Hosts whose
 /// turn fails are put back, and no other is begun.
 async fn step(
     before: &Session,

@@ -1,4 +1,4 @@
-//! `kk certs check-expiration` shows what is on the hosts, and `kk certs renew` makes anew what nothing is wrong with: one by its
+//! `kk certs check-expiration` shows what is on the hosts, and `kk certs renew` renews what nothing is wrong with: one by its
 //! name, then all, by a run that is killed and one that goes on. No pod but those of the control plane restarts.
 
 use std::collections::BTreeSet;

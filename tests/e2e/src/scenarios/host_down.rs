@@ -1,5 +1,5 @@
-//! A host has no power: a worker, then one that runs etcd, then the first control plane of three. What can be mended is
-//! mended, the host is named, and no advice is given to destroy what is healthy.
+//! A host has no power: a worker, then one that runs etcd, then the first control plane of three. What can be repaired is
+//! repaired, the host is named, and no advice is given to destroy what is healthy.
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::json;

@@ -66,7 +66,7 @@ pub(crate) const ALL: &[Scenario] = &[
     },
     Scenario {
         name: "repair",
-        about: "create mends exactly what was broken, on exactly the hosts where it was",
+        about: "create repairs exactly what was broken, on exactly the hosts where it was",
         limit: Duration::from_mins(5),
         in_ci: true,
         run: repair::run,
@@ -262,7 +262,7 @@ pub(crate) const ALL: &[Scenario] = &[
     },
     Scenario {
         name: "certificates",
-        about: "certificates that end before long are named; when all have expired, one create mends the cluster",
+        about: "certificates that end before long are named; when all have expired, one create repairs the cluster",
         limit: Duration::from_mins(12),
         in_ci: true,
         run: certificates::run,

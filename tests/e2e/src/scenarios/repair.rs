@@ -1,4 +1,4 @@
-//! Four things are broken or changed on a running cluster; create mends exactly these, on exactly these hosts,
+//! Four things are broken or changed on a running cluster; create repairs exactly these, on exactly these hosts,
 //! and restarts nothing that need not.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,13 +34,13 @@ const EXPECTED: &[(&str, &[&str])] = &[
 
 pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     let site = cluster::ensure(ctx)?.site;
-    mend(ctx, &site)?;
+    repair(ctx, &site)?;
     // The shared cluster goes back to what its own file says.
     ctx.kk_ok(&site, "create", &[]).context("back to the file without maxPods")?;
     checks::nodes_are_ready(ctx, &site)
 }
 
-fn mend(ctx: &Context<'_>, site: &Site) -> Result<()> {
+fn repair(ctx: &Context<'_>, site: &Site) -> Result<()> {
     let sum = |host: &str, path: &str| ctx.host(host, &format!("sha256sum {path}"));
     let (plugin, config) = (sum("node1", CNI_PLUGIN)?, sum("node2", CONTAINERD)?);
     let before = (checks::invocations(ctx, site)?, checks::restarts(ctx, site)?);

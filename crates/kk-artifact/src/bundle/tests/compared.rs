@@ -58,7 +58,7 @@ impl Parts {
         *bytes = value.to_string().into_bytes();
     }
 
-    /// Edits the index of the image, and lets all that names it name it anew.
+    /// Edits the index of the image, and lets all that names it name it again.
     fn edit_index(&mut self, what: impl FnOnce(&mut Value)) {
         let digest = self.index.images[0].digest.clone();
         let digest = self.edit(&digest, what);

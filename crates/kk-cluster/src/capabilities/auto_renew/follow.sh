@@ -1,4 +1,4 @@
-# follow: copies of the administrator's kubeconfig that were as it was are written anew, after the rest of what was renewed is
+# follow: copies of the administrator's kubeconfig that were as it was are rewritten, after the rest of what was renewed is
 # read. One that cannot be written is tried again by the next run, and is no reason to renew and restart anything again.
 # shellcheck disable=SC2154 # aside stands in the script after this one
 follow() {

@@ -97,7 +97,7 @@ mod tests {
         case "$*" in
         pods*) echo "pod-$part" ;;
         inspectp*) echo uid ;;
-        *rmp*) echo "anew ${last#pod-}" >>HERE/calls; touch HERE/stopped ;;
+        *rmp*) echo "again ${last#pod-}" >>HERE/calls; touch HERE/stopped ;;
         *"ps -a"*) [ ! -e "HERE/kubernetes/manifests/$part.yaml" ] || if [ -e HERE/stopped ]; then echo new; else echo old; fi ;;
         esac"#;
 

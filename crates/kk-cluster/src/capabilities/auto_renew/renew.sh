@@ -4,7 +4,7 @@
 # shellcheck disable=SC2154,SC2034 # user, init, seconds and deadline stand before this script; the scripts after it read the rest
 note=/etc/kubernetes/kubekey/cluster.yaml aside=/etc/kubernetes/kubekey/renewal
 leaves='apiserver apiserver-kubelet-client front-proxy-client admin.conf super-admin.conf controller-manager.conf scheduler.conf'
-# The manifest of a static pod that was to start anew when the host lost its power.
+# The manifest of a static pod that was to start again when the host lost its power.
 for manifest in kube-apiserver kube-controller-manager kube-scheduler; do
     manifest=/etc/kubernetes/manifests/$manifest.yaml staged=/etc/kubernetes/kubekey/manifests/${manifest##*/}
     if [ ! -e "$manifest" ] && [ -e "$staged" ]; then
@@ -27,7 +27,7 @@ for name in $leaves; do
     if [ -z "$end" ]; then
         # Before Kubernetes 1.29 there was no super-admin.conf, and only the first control plane has it.
         [ "$name" != super-admin.conf ] || continue
-        kk_fail "kubeadm does not say until when $name is valid; kk create cluster mends it: $(grep -F "$name" expirations)"
+        kk_fail "kubeadm does not say until when $name is valid; kk create cluster repairs it: $(grep -F "$name" expirations)"
     fi
     if [ -z "$soonest" ] || [ "$end" -lt "$soonest" ]; then soonest=$end; fi
     [ $((end - now)) -ge "$seconds" ] || due="$due $name"

@@ -1,4 +1,4 @@
-//! The new CAs on this machine, in `kubekey/<cluster>/pki/rotation`, until that of etcd takes the place of the one of before.
+//! The new CAs on the control machine, in `kubekey/<cluster>/pki/rotation`, until that of etcd takes the place of the one of before.
 //! Made in memory; only [`Authorities::save`] writes.
 
 use std::{
@@ -82,7 +82,7 @@ impl Authorities {
         self.cluster.ca_sum()
     }
 
-    /// Where they are on this machine.
+    /// Where they are on the control machine.
     pub(super) fn directory(&self) -> PathBuf {
         self.directory.join("rotation")
     }
@@ -93,7 +93,7 @@ impl Authorities {
         self.etcd.ca_sum() == sum || super::etcd_cas(cluster).contains(sum)
     }
 
-    /// Whether this machine holds all CAs of the rotation: what a host trusts already must not be made anew.
+    /// Whether the control machine holds all CAs of the rotation: what a host trusts already must not be made again.
     pub(super) fn are_on_disk(&self) -> bool {
         [&self.cluster, &self.front_proxy, &self.etcd].into_iter().all(|pki| Pki::has_ca(pki.directory()))
     }

@@ -11,8 +11,8 @@ use kk_engine::{
 use super::{Authorities, Round, record_round::all_of};
 use crate::{actions::RemoveLocal, inputs::Inputs, slots};
 
-/// First this machine takes the new CA of etcd for its own, then each host names it in its record and loses the mark, and last
-/// the old one goes from this machine. A run that is killed in between goes on there.
+/// First the control machine takes the new CA of etcd for its own, then each host names it in its record and loses the mark, and last
+/// the old one goes from the control machine. A run that is killed in between goes on there.
 pub(super) fn tasks(inputs: &Inputs, authorities: &Arc<Authorities>, round: Round) -> Vec<Task> {
     let mut work =
         HostWork::new(vec![Box::new(TakePlace(authorities.clone()))]).provides(slots::rotation_saved_slot());
@@ -20,7 +20,7 @@ pub(super) fn tasks(inputs: &Inputs, authorities: &Arc<Authorities>, round: Roun
     let take = Task::new("take_new_ca", "Take the new CA of etcd for the cluster's").on(CONTROL, work);
     let mut end = Task::new("end_rotation", "End the rotation");
     let mut remove = remove(authorities);
-    let last = remove.hosts.get_mut(CONTROL).expect("it is for this machine");
+    let last = remove.hosts.get_mut(CONTROL).expect("it is for the control machine");
     for (host, _) in inputs.hosts() {
         let text = format!(
             "kk_belong_anew {} {}\nrm -rf /etc/kubekey/rotation\n",
@@ -36,10 +36,10 @@ pub(super) fn tasks(inputs: &Inputs, authorities: &Arc<Authorities>, round: Roun
     vec![take, end, remove]
 }
 
-/// Removes the old CA from this machine, and what only the rotation needed.
+/// Removes the old CA from the control machine, and what only the rotation needed.
 pub(super) fn remove(authorities: &Authorities) -> Task {
     let work = HostWork::new(vec![Box::new(RemoveLocal(vec![authorities.directory()]))]);
-    Task::new("remove_old_ca", "Remove the old CAs from this machine").on(CONTROL, work)
+    Task::new("remove_old_ca", "Remove the old CAs from the control machine").on(CONTROL, work)
 }
 
 struct TakePlace(Arc<Authorities>);

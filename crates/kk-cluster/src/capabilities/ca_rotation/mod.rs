@@ -29,7 +29,7 @@ use crate::{findings::Findings, inputs::Inputs, shell::script};
 pub enum Round {
     /// The old CA and the new one are trusted; the old one signs.
     TrustBoth,
-    /// The new one signs, and all that the old one has signed is made anew.
+    /// The new one signs, and all that the old one has signed is renewed.
     Issue,
     /// The old one is no longer trusted.
     TrustNew,
@@ -68,7 +68,7 @@ pub(crate) const STAGE: Question<Option<u8>> = Question::new(
     },
 );
 
-/// The SHA-256 of the other CA of etcd, old or new, of a rotation that has begun on this machine. `directory` is
+/// The SHA-256 of the other CA of etcd, old or new, of a rotation that has begun on the control machine. `directory` is
 /// `kubekey/<cluster>`.
 pub(crate) fn etcd_cas(directory: &Path) -> BTreeSet<String> {
     let rotation = directory.join("pki/rotation");
@@ -100,7 +100,7 @@ pub(crate) fn has_begun(inputs: &Inputs, authorities: &Authorities) -> bool {
     ended(inputs).is_some() || authorities.are_in_use()
 }
 
-/// Whether a rotation has begun with CAs that are not all on this machine.
+/// Whether a rotation has begun with CAs that are not all on the control machine.
 pub(crate) fn has_begun_elsewhere(inputs: &Inputs, authorities: &Authorities) -> bool {
     ended(inputs).is_some() && !authorities.are_on_disk()
 }
@@ -156,7 +156,7 @@ pub(crate) fn module(
     Module::new("ca-rotation", tasks)
 }
 
-/// What is left when a run was killed after its last round: the old CA of etcd on this machine.
+/// What is left when a run was killed after its last round: the old CA of etcd on the control machine.
 pub(crate) fn clean_up(authorities: &Authorities) -> Module {
     Module::new("ca-rotation", vec![end_rotation::remove(authorities)])
 }

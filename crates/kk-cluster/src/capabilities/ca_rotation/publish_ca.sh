@@ -17,7 +17,7 @@ done
 kubectl -n kube-public get configmap cluster-info --ignore-not-found -o yaml >joining
 if [ -s joining ]; then
     AUTHORITY=$(base64 <ca.crt | tr -d '\n') awk '
-        # Replaced whatever was changed meanwhile: its signatures are made anew.
+        # Replaced whatever was changed meanwhile: its signatures are renewed.
         /^  resourceVersion:/ { next }
         /^ *certificate-authority-data:/ { sub(/:.*/, ": " ENVIRON["AUTHORITY"]) }
         { print }' joining | kubectl replace -f - >/dev/null

@@ -23,7 +23,7 @@ use crate::{
 pub(super) fn task(inputs: &Inputs, authorities: &Arc<Authorities>, round: Round) -> Task {
     let title = match round {
         Round::TrustBoth => "Let control planes trust both CAs",
-        Round::Issue => "Issue the certificates of control planes anew",
+        Round::Issue => "Issue the certificates of control planes again",
         Round::TrustNew => "Let control planes trust the new CAs only",
     };
     let mut task = Task::new("rotate_control_planes", title).concurrency(1);

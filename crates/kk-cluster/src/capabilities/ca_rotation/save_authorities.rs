@@ -1,4 +1,4 @@
-//! Save the new CAs on this machine.
+//! Save the new CAs on the control machine.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::slots;
 pub(super) fn task(authorities: &Arc<Authorities>) -> Task {
     let work =
         HostWork::new(vec![Box::new(Save(authorities.clone()))]).provides(slots::etcd_certificates_slot());
-    Task::new("save_authorities", "Save the new CAs on this machine").on(CONTROL, work)
+    Task::new("save_authorities", "Save the new CAs on the control machine").on(CONTROL, work)
 }
 
 struct Save(Arc<Authorities>);

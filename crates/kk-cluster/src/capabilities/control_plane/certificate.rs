@@ -1,11 +1,11 @@
-//! Certificates and kubeconfigs of a control plane that are made anew.
+//! Certificates and kubeconfigs of a control plane that are renewed.
 
 use crate::shell::script;
 
-/// Makes anew what `names` lists; with `keep` not empty, for the names for which the certificates are now.
+/// Makes again what `names` lists; with `keep` not empty, for the names for which the certificates are now.
 pub(crate) const RENEW: &str = include_str!("renew_certificates.sh");
 
-/// Makes them anew, by the names of kubeadm's phases. kubeadm keeps what is there, whatever names and dates it has.
+/// Makes them again, by the names of kubeadm's phases. kubeadm keeps what is there, whatever names and dates it has.
 pub(crate) fn renew(names: &[&str]) -> String {
     script(&[("names", &names.join(" ")), ("keep", "")], RENEW)
 }

@@ -80,7 +80,7 @@ fn api(inputs: &Inputs, found: &mut Findings) {
 fn certificates(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
     let renewed = renewal::of(inputs, host, facts);
     for one in &renewed {
-        found.adapted(host, format!("{} {}", one.name, one.why), "it is made anew");
+        found.adapted(host, format!("{} {}", one.name, one.why), "it is renewed");
     }
     let now = OffsetDateTime::now_utc();
     for (name, certificate) in certificates::of(facts) {

@@ -120,7 +120,7 @@ pub(crate) use certificate::{RENEW, RENEWED, renew};
 pub(crate) use publish_settings::are_changed as settings_are_changed;
 pub use renewal::RENEWABLE;
 
-/// Whether this run makes a kubeconfig of a control plane anew, by its name: `admin.conf`.
+/// Whether this run makes a kubeconfig of a control plane again, by its name: `admin.conf`.
 pub(crate) fn renews(inputs: &Inputs, host: &Host, facts: &Facts, name: &str) -> bool {
     host.has_role(&Role::ControlPlane)
         && renewal::of(inputs, host, facts).iter().any(|renewed| renewed.name == name)

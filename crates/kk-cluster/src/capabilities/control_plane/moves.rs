@@ -35,7 +35,7 @@ pub(super) fn etcd_of_before(inputs: &Inputs) -> Vec<String> {
     etcd::moves::all(inputs).into_iter().flat_map(|(_, from)| from).map(of).collect()
 }
 
-/// Why the API server of a host has to be made anew before the API can be asked for anything.
+/// Why the API server of a host has to be made again before the API can be asked for anything.
 pub(super) fn why(inputs: &Inputs, host: &Host, facts: &Facts) -> Option<String> {
     let moved = from(inputs, host, facts).map(|from| format!("is for {from}"));
     let stranded = !inputs.state.answered && looks_for_etcd_of_before(inputs, facts);

@@ -1,4 +1,4 @@
-# Makes $names anew, certificates and kubeconfigs. Each is made aside and then renamed, so that there is always one. Their
+# Makes $names again, certificates and kubeconfigs. Each is made aside and then renamed, so that there is always one. Their
 # names stay in the directory until it is removed: a key without its certificate, and a program that has not read the new
 # one, are taken up by the next run. With $keep, certificates are for the names for which they are now.
 # shellcheck disable=SC2154,SC2086 # names and keep stand before this script; names is a list of words

@@ -1,4 +1,4 @@
-//! Which certificates and kubeconfigs of a control plane are made anew, and why.
+//! Which certificates and kubeconfigs of a control plane are renewed, and why.
 
 use kk_config::Host;
 use kk_engine::{Facts, Question, question};
@@ -40,7 +40,7 @@ pub(super) fn kubeconfig(name: &str) -> Option<&str> {
 pub(crate) const BEGUN: Question<Vec<String>> =
     Question::new("renewal", "cat /etc/kubernetes/kubekey/renewal/names 2>/dev/null || :", question::lines);
 
-/// Something that is made anew.
+/// Something that is renewed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Renewed {
     /// Its name.
@@ -49,7 +49,7 @@ pub(crate) struct Renewed {
     pub why: String,
 }
 
-/// What this run makes anew on a control plane that went through `kubeadm init` or a join.
+/// What this run makes again on a control plane that went through `kubeadm init` or a join.
 pub(crate) fn of(inputs: &Inputs, host: &Host, facts: &Facts) -> Vec<Renewed> {
     let is_initialised = facts.answer(&INITIALISED).answered() == Some(true);
     let certificates = facts.answer(&CERTIFICATES).answered();
@@ -160,7 +160,7 @@ mod tests {
         text + "end\n"
     }
 
-    /// What is made anew on a control plane that answers so.
+    /// What is renewed on a control plane that answers so.
     async fn renewed(spoil: impl Fn(&mut Facts)) -> Vec<String> {
         let words = |inputs: &Inputs, host: &Host, facts: &Facts| {
             of(inputs, host, facts).into_iter().map(|one| format!("{} {}", one.name, one.why)).collect()

@@ -1,4 +1,4 @@
-//! Share the cluster's CAs with further control planes, through this machine's memory only.
+//! Share the cluster's CAs with further control planes, through the control machine's memory only.
 
 use std::sync::Arc;
 

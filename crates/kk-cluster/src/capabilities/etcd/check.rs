@@ -37,7 +37,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     } else if cas.first().is_some_and(|ca| *ca != inputs.pki.ca_sum()) {
         found.error(
             None,
-            "the CA of the etcd on these hosts is not on this machine",
+            "the CA of the etcd on these hosts is not on the control machine",
             format!(
                 "run where the cluster was created, or copy its directory kubekey/{}/pki from there; to start again, delete the cluster first",
                 inputs.spec.name
@@ -58,18 +58,18 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     }
 }
 
-/// What hosts hold is what this machine holds: it is written where it differs.
+/// What hosts hold is what the control machine holds: it is written where it differs.
 fn certificates(inputs: &Inputs, found: &mut Findings) {
     let (pki, now) = (&inputs.pki, OffsetDateTime::now_utc());
     if pki.is_copy() {
         found.adapted(
             None,
-            "this machine has no CA of the cluster's etcd",
+            "the control machine has no CA of the cluster's etcd",
             "it is copied from a host of etcd",
         );
     }
     for (name, why) in pki.renewed() {
-        found.adapted(None, format!("etcd's certificate {name} {why}"), "it is made anew");
+        found.adapted(None, format!("etcd's certificate {name} {why}"), "it is renewed");
     }
     if let Some(ca) = pki.ca_validity().filter(|ca| ca.age(now) != Age::Good) {
         found.warning(

@@ -1,4 +1,4 @@
-//! Remove certificates of etcd from this machine.
+//! Remove certificates of etcd from the control machine.
 
 use kk_engine::{CONTROL, HostWork, Task};
 
@@ -6,7 +6,7 @@ use crate::{actions::RemoveLocal, inputs::Inputs, slots};
 
 /// Only when every host is done: a host that is left over needs them for the next attempt.
 pub(super) fn task(inputs: &Inputs) -> Task {
-    let task = Task::new("remove_certificates", "Remove certificates of etcd from this machine");
+    let task = Task::new("remove_certificates", "Remove certificates of etcd from the control machine");
     if !inputs.all_answered() {
         return task;
     }

@@ -1,4 +1,4 @@
-//! Save certificates of etcd on this machine.
+//! Save certificates of etcd on the control machine.
 
 use std::sync::Arc;
 

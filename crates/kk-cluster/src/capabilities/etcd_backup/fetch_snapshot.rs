@@ -1,4 +1,4 @@
-//! Fetch the snapshot to this machine.
+//! Fetch the snapshot to the control machine.
 
 use std::{
     fs,
@@ -26,7 +26,7 @@ pub(super) fn task(inputs: &Inputs, host: &Host) -> Task {
         .on(&host.name, HostWork::new(vec![Box::new(fetch)]).needs(slots::snapshot_slot().key()))
 }
 
-/// Where snapshots are on this machine.
+/// Where snapshots are on the control machine.
 pub(super) fn directory(inputs: &Inputs) -> PathBuf {
     inputs.directory.join("backups")
 }
@@ -38,7 +38,7 @@ pub(super) fn target(directory: &Path, host: &str, name: &str) -> PathBuf {
 
 #[derive(Clone)]
 struct Fetch {
-    /// On this machine.
+    /// On the control machine.
     directory: PathBuf,
 }
 

@@ -58,7 +58,7 @@ impl Capability for EtcdBackup {
     }
 }
 
-/// A snapshot of now, taken on a host whose member is healthy, and fetched to the directory of the cluster on this machine.
+/// A snapshot of now, taken on a host whose member is healthy, and fetched to the directory of the cluster on the control machine.
 pub(crate) fn snapshot(inputs: &Inputs, host: &Host) -> Module {
     Module::new("etcd-backup", vec![take_snapshot::task(inputs, host), fetch_snapshot::task(inputs, host)])
 }
@@ -71,7 +71,7 @@ pub(crate) fn fetch(inputs: &Inputs, host: &Host, name: &str) -> Module {
     )
 }
 
-/// Where snapshots are on this machine.
+/// Where snapshots are on the control machine.
 pub(crate) fn fetched(inputs: &Inputs, host: &Host, name: &str) -> PathBuf {
     fetch_snapshot::target(&fetch_snapshot::directory(inputs), &host.name, name)
 }

@@ -1,4 +1,4 @@
-//! etcd anew, from a snapshot: every member that answers begins with it, as one new cluster of etcd. Others join that later,
+//! etcd again, from a snapshot: every member that answers begins with it, as one new cluster of etcd. Others join that later,
 //! by a create.
 //!
 //! A mark on the hosts of etcd says that a restore has begun and not ended: nothing else may be done then, because some
@@ -26,7 +26,7 @@ use crate::{
     slots,
 };
 
-/// A snapshot on this machine.
+/// A snapshot on the control machine.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// The file.

@@ -45,7 +45,7 @@ impl Capability for Images {
         if let Some(own) = own.filter(|own| !is_known(own) && inputs.options.bundle.is_none()) {
             found.warning(
                 own.host,
-                format!("images come from the registry {}, whose CA is not on this machine", own.address),
+                format!("images come from the registry {}, whose CA is not on the control machine", own.address),
                 "kk init registry sets it up; where that was done elsewhere, copy the directory registry of the cluster from there",
             );
         }

@@ -1,4 +1,4 @@
-//! The administrator's kubeconfig: for root and the user who logs in on the control planes, and for the person at this machine.
+//! The administrator's kubeconfig: for root and the user who logs in on the control planes, and for the person at the control machine.
 
 mod install_for_root;
 mod install_for_user;
@@ -19,12 +19,12 @@ pub(crate) struct Kubeconfig;
 /// Root's own on a control plane.
 const ROOT: &str = "/root/.kube/config";
 
-/// Saves the one of the control plane at which the API is asked on this machine, where it was just changed.
+/// Saves the one of the control plane at which the API is asked on the control machine, where it was just changed.
 pub(crate) fn save_again(inputs: &Inputs) -> Box<dyn Action> {
     Box::new(save_kubeconfig::save(inputs, true))
 }
 
-/// The file that says from which `admin.conf` the kubeconfig of this machine was made.
+/// The file that says from which `admin.conf` the kubeconfig of the control machine was made.
 fn source_sum(directory: &Path) -> PathBuf {
     directory.join(".kubeconfig.source")
 }

@@ -1,4 +1,4 @@
-//! Remove the kubeconfig from this machine. The records of runs stay.
+//! Remove the kubeconfig from the control machine. The records of runs stay.
 
 use kk_engine::{CONTROL, HostWork, Task};
 
@@ -6,7 +6,7 @@ use crate::{actions::RemoveLocal, inputs::Inputs, slots};
 
 /// Only when every host is done.
 pub(super) fn task(inputs: &Inputs) -> Task {
-    let task = Task::new("remove_kubeconfig", "Remove the kubeconfig from this machine");
+    let task = Task::new("remove_kubeconfig", "Remove the kubeconfig from the control machine");
     if !inputs.all_answered() {
         return task;
     }

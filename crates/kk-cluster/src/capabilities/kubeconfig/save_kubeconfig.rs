@@ -1,4 +1,4 @@
-//! Save the kubeconfig on this machine.
+//! Save the kubeconfig on the control machine.
 
 use std::{
     path::{Path, PathBuf},

@@ -74,7 +74,7 @@ fn certificates(host: &Host, facts: &Facts, found: &mut Findings) {
         found.adapted(
             host,
             format!("the kubelet's server certificate {}", server.words(now)),
-            "it is made anew",
+            "it is renewed",
         );
     }
 }

@@ -5,7 +5,7 @@ use time::OffsetDateTime;
 
 use crate::certificates::{self, Age, Validity};
 
-/// Its validity, when it is to be made anew.
+/// Its validity, when it is to be made again.
 pub(crate) fn due(facts: &Facts) -> Option<Validity> {
     let server = certificates::of(facts).get("kubelet-server")?.validity?;
     matches!(server.age(OffsetDateTime::now_utc()), Age::Due | Age::Expired).then_some(server)

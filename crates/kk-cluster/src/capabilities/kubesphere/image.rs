@@ -6,7 +6,7 @@ use kk_artifact::ImageArchive;
 use kk_config::{InstallerImage, Spec};
 use kk_util::sha256;
 
-/// The image of ks-installer, as far as this machine can know it.
+/// The image of ks-installer, as far as the control machine can know it.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Installer {
     /// Nobody asks for one, or the file names none.
@@ -21,7 +21,7 @@ pub(crate) enum Installer {
 }
 
 impl Installer {
-    /// Reads what the file names on this machine.
+    /// Reads what the file names on the control machine.
     pub(crate) fn of(spec: &Spec) -> Self {
         match spec.kubesphere.as_ref().and_then(|wanted| wanted.image.as_ref()) {
             None => Self::None,

@@ -118,7 +118,7 @@ impl Progress {
         let lasting = failures.iter().filter(|(name, _)| now.saturating_sub(self.failing[*name]) >= LASTING);
         let lasting: Vec<String> = lasting.map(|(name, why)| format!("{name}: {why}")).collect();
         if !lasting.is_empty() {
-            let hint = "mend the cause; ks-installer tries again by itself, and kk create cluster waits for it again. Its log: kubectl -n kubesphere-system logs deployment/ks-installer";
+            let hint = "fix the cause; ks-installer tries again by itself, and kk create cluster waits for it again. Its log: kubectl -n kubesphere-system logs deployment/ks-installer";
             return Some(Failure::new(format!("KubeSphere is not ready: {}", lasting.join("; "))).hint(hint));
         }
         (now.saturating_sub(self.heard) >= SILENCE).then(|| {

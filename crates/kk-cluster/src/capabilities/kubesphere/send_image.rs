@@ -30,7 +30,7 @@ pub(super) fn asks(inputs: &Inputs, probe: &mut ProbeSpec) {
     }
 }
 
-/// From the archive on this machine to all control planes: the operator may move from one to another.
+/// From the archive on the control machine to all control planes: the operator may move from one to another.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("send_image", "Send the image of ks-installer")
         .timeout(Duration::from_mins(30))

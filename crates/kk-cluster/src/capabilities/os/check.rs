@@ -157,13 +157,13 @@ fn adaptations(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings
     if rewritten && write_hosts_block::templates(facts).is_empty() {
         found.warning(
             host,
-            "cloud-init writes /etc/hosts anew at each boot, and its template is not found",
+            "cloud-init rewrites /etc/hosts at each boot, and its template is not found",
             "set `manage_etc_hosts: false` in the host's cloud-config: without its lines a node does not find the API",
         );
     } else if rewritten {
         found.adapted(
             host,
-            "cloud-init writes /etc/hosts anew at each boot",
+            "cloud-init rewrites /etc/hosts at each boot",
             "the lines of the cluster are put into its template, too, and removed by delete",
         );
     }

@@ -5,7 +5,7 @@ use kk_engine::{HostWork, Task, actions::ClusterIdentity};
 use crate::{inputs::Inputs, slots};
 
 /// Before anything else is changed there, so that a delete with another cluster's file is refused. The CA must be on
-/// this machine's disk first: a host that names a lost one could not be used again.
+/// the control machine's disk first: a host that names a lost one could not be used again.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("record_identity", "Record the cluster");
     for (host, _) in inputs.hosts() {

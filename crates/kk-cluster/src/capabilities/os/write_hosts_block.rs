@@ -12,7 +12,7 @@ const BEGIN: &str = "# kubekey hosts BEGIN";
 /// Last line of the block.
 const END: &str = "# kubekey hosts END";
 
-/// Whether cloud-init writes /etc/hosts anew at each boot. Its own header says so, whoever has configured it.
+/// Whether cloud-init rewrites /etc/hosts at each boot. Its own header says so, whoever has configured it.
 pub(crate) const REWRITTEN: Question<bool> = Question::new(
     "hosts_rewritten",
     "if grep -qs manage_etc_hosts /etc/hosts || grep -qsE '^ *manage_etc_hosts: *([Tt]rue|template)' /etc/cloud/cloud.cfg \

@@ -1,4 +1,4 @@
-//! Download programs to this machine.
+//! Download programs to the control machine.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Programs: downloaded once to this machine, then uploaded to the hosts that lack them.
+//! Programs: downloaded once to the control machine, then uploaded to the hosts that lack them.
 
 mod download;
 mod fetch;
@@ -37,7 +37,7 @@ impl Capability for Programs {
     }
 }
 
-/// Downloads to this machine only.
+/// Downloads to the control machine only.
 pub(crate) fn download(inputs: &Inputs) -> Vec<Task> {
     download::tasks(inputs)
 }

@@ -1,4 +1,4 @@
-//! Ask the registry from this machine, as a push would.
+//! Ask the registry from the control machine, as a push would.
 
 use std::{
     path::{Path, PathBuf},
@@ -15,7 +15,7 @@ use crate::slots;
 
 /// With its CA and the user of the file: so that a certificate or a password which does not fit is seen now.
 ///
-/// `cluster`: the directory of the cluster on this machine. The plan may have been made before there was a CA.
+/// `cluster`: the directory of the cluster on the control machine. The plan may have been made before there was a CA.
 pub(super) fn task(spec: &Spec, own: &OwnRegistry<'_>, cluster: &Path) -> Task {
     let settings = Registry { auths: own.auths(&spec.registry), ..spec.registry.clone() };
     let ask =
@@ -53,7 +53,7 @@ impl Run for Ask {
         auth.certs_path.get_or_insert_with(|| self.trust.display().to_string());
         kk_artifact::ask_registry(&settings, &self.address).await.map_err(|error| {
             Failure::new(error.to_string()).hint(
-                "see \"journalctl -u registry\" on its host, and whether a firewall keeps this machine away",
+                "see \"journalctl -u registry\" on its host, and whether a firewall keeps the control machine away",
             )
         })
     }

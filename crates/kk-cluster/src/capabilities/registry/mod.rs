@@ -65,7 +65,7 @@ impl Capability for Registry {
     }
 }
 
-/// Where its certificates are on this machine. `directory`: that of the cluster.
+/// Where its certificates are on the control machine. `directory`: that of the cluster.
 pub(crate) fn certificates(directory: &Path) -> std::path::PathBuf {
     directory.join("registry")
 }

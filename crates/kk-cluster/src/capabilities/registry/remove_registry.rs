@@ -6,11 +6,11 @@ use kk_engine::{CONTROL, HostWork, Task, actions::Command};
 use super::{UNIT_FILE, certificates, recorded};
 use crate::{actions::RemoveLocal, inputs::Inputs, requirements::Recorded, shell::script, slots};
 
-/// Only what kk has made. Its images stay unless they are to go, and with them their directory. Its CA goes from this machine
+/// Only what kk has made. Its images stay unless they are to go, and with them their directory. Its CA goes from the control machine
 /// when the host is done: clients trust no other registry by it.
 pub(crate) fn tasks(inputs: &Inputs, own: &OwnRegistry<'_>, with_data: bool) -> Vec<Task> {
     let mut remove = Task::new("remove_registry", "Remove the registry");
-    let mut forget = Task::new("forget_registry", "Remove certificates of the registry from this machine");
+    let mut forget = Task::new("forget_registry", "Remove certificates of the registry from the control machine");
     let Some(facts) = inputs.facts(own.host) else { return vec![remove, forget] };
     let mut work = HostWork::new(vec![Box::new(RemoveLocal(vec![certificates(&inputs.directory)]))]);
     if facts.owns(UNIT_FILE) {

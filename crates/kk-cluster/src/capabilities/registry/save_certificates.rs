@@ -1,4 +1,4 @@
-//! Save certificates of the registry on this machine.
+//! Save certificates of the registry on the control machine.
 
 use std::sync::Arc;
 

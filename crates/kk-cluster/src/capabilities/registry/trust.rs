@@ -1,4 +1,4 @@
-//! What makes this machine and the nodes trust the registry.
+//! What makes the control machine and the nodes trust the registry.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ pub(super) fn directory(certificates: &Path) -> PathBuf {
 }
 
 /// Names the CA that [`kk init registry`](super) has made, where the file names no certificates for its registry. The nodes get
-/// it, and pushes of this machine use it. `directory`: that of the cluster in the working directory.
+/// it, and pushes of the control machine use it. `directory`: that of the cluster in the working directory.
 pub fn trust_own_registry(spec: &mut Spec, cluster: &Path) {
     let Some(address) = spec.own_registry().map(|own| own.address) else { return };
     let trust = directory(&super::certificates(cluster));

@@ -25,7 +25,7 @@ pub(crate) fn is_active(facts: &Facts) -> bool {
     containerd::is_active(facts)
 }
 
-/// Reads every file of this machine that it needs, so that a wrong path is known before the first change.
+/// Reads every file of the control machine that it needs, so that a wrong path is known before the first change.
 pub(crate) fn check_files(spec: &Spec) -> Result<(), BuildError> {
     containerd::check_files(spec)
 }

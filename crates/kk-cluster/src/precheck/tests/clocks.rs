@@ -9,8 +9,8 @@ use crate::{pipelines::create_cluster::capabilities, precheck::precheck, testing
 async fn a_wrong_clock_of_this_machine_is_an_error() {
     for (skew, found) in [
         (9 * 60_000, None),
-        (-11 * 60_000, Some("this machine's clock is 660 s ahead of the hosts'")),
-        (3_600_000, Some("this machine's clock is 3600 s behind the hosts'")),
+        (-11 * 60_000, Some("the control machine's clock is 660 s ahead of the hosts'")),
+        (3_600_000, Some("the control machine's clock is 3600 s behind the hosts'")),
     ] {
         let found: Vec<_> = found.iter().map(|what| (Severity::Error, (*what).to_owned())).collect();
         assert_eq!(findings(Facts { clock_skew_ms: skew, ..well() }).await, found);

@@ -39,7 +39,7 @@ async fn each_trouble_is_found_with_its_weight() {
         (
             |f| f.reply(&REWRITTEN, "yes\n"),
             Severity::Warning,
-            "cloud-init writes /etc/hosts anew at each boot, and its template is not found",
+            "cloud-init rewrites /etc/hosts at each boot, and its template is not found",
         ),
         (
             |f| {
@@ -47,7 +47,7 @@ async fn each_trouble_is_found_with_its_weight() {
                 f.files.insert("/etc/cloud/templates/hosts.debian.tmpl".into(), FileFact::default());
             },
             Severity::Adapted,
-            "cloud-init writes /etc/hosts anew at each boot",
+            "cloud-init rewrites /etc/hosts at each boot",
         ),
         (|f| f.reply(&UNITS, "dev-zram0.swap\n"), Severity::Adapted, "swap is on (dev-zram0.swap)"),
         (|f| _ = f.ports.insert(6443, "nginx".into()), Severity::Error, "port 6443 is taken by nginx"),

@@ -33,7 +33,7 @@ async fn findings_of(spec: &Spec, facts: Facts) -> Vec<(Severity, String)> {
     findings_with(spec, |_| facts).await
 }
 
-/// `facts` gets the SHA-256 of the CA of etcd that this machine holds.
+/// `facts` gets the SHA-256 of the CA of etcd that the control machine holds.
 async fn findings_with(spec: &Spec, facts: impl FnOnce(&str) -> Facts) -> Vec<(Severity, String)> {
     let directory = tempfile::tempdir().unwrap();
     let session = testing::session(spec.clone(), directory.path());

@@ -80,7 +80,7 @@ fn deprecated(inputs: &Inputs, asked: &Probed, target: KubeVersion, found: &mut 
         let (major, minor) = api.removed;
         found.warning(
             None,
-            format!("somebody asks for {}, which Kubernetes {major}.{minor} does not have any more", api.name),
+            format!("clients ask for {}, which Kubernetes {major}.{minor} does not have any more", api.name),
             "let the clients use a newer version of this API; the audit log marks their requests with k8s.io/deprecated",
         );
     }

@@ -59,7 +59,7 @@ async fn all_that_stands_in_the_way_is_said_at_once() {
         let wanted = [
             (
                 Severity::Warning,
-                "somebody asks for things of g.io/v1beta1, which Kubernetes 1.37 does not have",
+                "clients ask for things of g.io/v1beta1, which Kubernetes 1.37 does not have",
             ),
             (Severity::Warning, "the webhook c/dead refuses what it covers: its Service d/dead"),
             (Severity::Warning, "the PodDisruptionBudget d/all lets no pod go: it wants all 2"),

@@ -59,7 +59,7 @@ async fn push(args: &ArtifactImagesPush, spec: &Spec, run: &LocalRun<'_>) -> Res
     Ok(pushed)
 }
 
-/// A registry of kk's own is reached by the address of its host: this machine need not know its name.
+/// A registry of kk's own is reached by the address of its host: the control machine need not know its name.
 fn reached_from_here(spec: &Spec) -> Registry {
     let mut settings = spec.registry.clone();
     let Some(own) = spec.own_registry() else { return settings };

@@ -1,6 +1,6 @@
 //! What all commands that work on hosts have in common: from their first event to their exit code.
 //!
-//! [`Run`] owns the events of the command, its records on this machine and its reaction to signals.
+//! [`Run`] owns the events of the command, its records on the control machine and its reaction to signals.
 
 mod lock;
 mod records;

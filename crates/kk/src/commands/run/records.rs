@@ -1,4 +1,4 @@
-//! What a run leaves on this machine: a directory with journal, log and, with `--debug`, the trace.
+//! What a run leaves on the control machine: a directory with journal, log and, with `--debug`, the trace.
 
 use std::{
     fs::{self, DirBuilder},

@@ -19,10 +19,10 @@ pub(super) struct Case {
     pub(super) name: &'static str,
     /// What is wrong in the cluster file; the directory is the site's.
     pub(super) edit: fn(&mut Value, &Path) -> Result<()>,
-    /// The host that `breaks` and `mends` run on, as shell text.
+    /// The host that `breaks` and `repairs` run on, as shell text.
     pub(super) host: &'static str,
     pub(super) breaks: &'static str,
-    pub(super) mends: &'static str,
+    pub(super) repairs: &'static str,
     pub(super) args: &'static [&'static str],
     pub(super) code: i32,
     /// Words in what `kk` says.
@@ -39,7 +39,7 @@ const RIGHT: Case = Case {
     edit: |_, _| Ok(()),
     host: "node2",
     breaks: "",
-    mends: "",
+    repairs: "",
     args: &[],
     code: CONNECTION,
     says: &[],
@@ -82,7 +82,7 @@ pub(super) const ALL: &[Case] = &[
     Case {
         name: "connection-refused",
         breaks: "systemctl stop ssh.socket ssh.service 2>/dev/null || systemctl stop ssh.service",
-        mends: "systemctl start ssh.service",
+        repairs: "systemctl start ssh.service",
         says: &["node2", "refused"],
         ..RIGHT
     },
@@ -103,7 +103,7 @@ pub(super) const ALL: &[Case] = &[
             Ok(())
         },
         breaks: "iptables -I INPUT -p tcp --dport 22 -j DROP",
-        mends: "iptables -D INPUT -p tcp --dport 22 -j DROP",
+        repairs: "iptables -D INPUT -p tcp --dport 22 -j DROP",
         says: &["node2", "no answer within 3 s"],
         ..RIGHT
     },
@@ -115,7 +115,7 @@ pub(super) const ALL: &[Case] = &[
             Ok(())
         },
         breaks: "systemd-run --quiet --collect --unit e2e-silent socat TCP-LISTEN:2222,fork,reuseaddr EXEC:'sleep 600'; sleep 0.5",
-        mends: "systemctl stop e2e-silent",
+        repairs: "systemctl stop e2e-silent",
         says: &["node2", "no answer within 3 s"],
         ..RIGHT
     },
@@ -162,7 +162,7 @@ pub(super) const ALL: &[Case] = &[
     Case {
         name: "changed-host-key",
         breaks: "mkdir /root/keys; mv /etc/ssh/ssh_host_* /root/keys/; ssh-keygen -q -A; systemctl restart ssh",
-        mends: "rm /etc/ssh/ssh_host_*; mv /root/keys/* /etc/ssh/; rmdir /root/keys; systemctl restart ssh",
+        repairs: "rm /etc/ssh/ssh_host_*; mv /root/keys/* /etc/ssh/; rmdir /root/keys; systemctl restart ssh",
         says: &["node2", "host key", "changed", "known_hosts"],
         ..RIGHT
     },
@@ -189,7 +189,7 @@ pub(super) const ALL: &[Case] = &[
     Case {
         name: "port-in-use",
         breaks: "systemd-run --quiet --collect --unit e2e-port socat TCP-LISTEN:10250,fork,reuseaddr OPEN:/dev/null; sleep 0.5",
-        mends: "systemctl stop e2e-port",
+        repairs: "systemctl stop e2e-port",
         code: PRECHECK,
         says: &["node2", "10250", "socat"],
         ..RIGHT
@@ -199,7 +199,7 @@ pub(super) const ALL: &[Case] = &[
     Case {
         name: "clock-skew",
         breaks: "printf '#!/bin/sh\\nexec /usr/bin/date -d \"+1 minute\" \"$@\"\\n' >/usr/local/bin/date; chmod +x /usr/local/bin/date",
-        mends: "rm /usr/local/bin/date",
+        repairs: "rm /usr/local/bin/date",
         code: PRECHECK,
         says: &["node2", "clock", "ahead of", "chrony"],
         ..RIGHT
@@ -207,7 +207,7 @@ pub(super) const ALL: &[Case] = &[
     Case {
         name: "missing-tool",
         breaks: "mv /usr/sbin/conntrack /usr/sbin/conntrack.away",
-        mends: "mv /usr/sbin/conntrack.away /usr/sbin/conntrack",
+        repairs: "mv /usr/sbin/conntrack.away /usr/sbin/conntrack",
         code: PRECHECK,
         says: &["node2", "conntrack"],
         ..RIGHT
@@ -220,7 +220,7 @@ pub(super) const ALL: &[Case] = &[
         },
         breaks: "mv /usr/sbin/conntrack /usr/sbin/conntrack.away
             systemd-run --quiet --collect --unit e2e-port socat TCP-LISTEN:10250,fork,reuseaddr OPEN:/dev/null; sleep 0.5",
-        mends: "systemctl stop e2e-port; mv /usr/sbin/conntrack.away /usr/sbin/conntrack",
+        repairs: "systemctl stop e2e-port; mv /usr/sbin/conntrack.away /usr/sbin/conntrack",
         code: PRECHECK,
         says: &["node3", "arm64", "node2", "conntrack", "10250"],
         ..RIGHT
@@ -228,7 +228,7 @@ pub(super) const ALL: &[Case] = &[
     Case {
         name: "leftover-of-another-cluster",
         breaks: "mkdir -p /etc/kubernetes/pki; echo 'another CA' >/etc/kubernetes/pki/ca.crt; touch /etc/kubernetes/kubelet.conf",
-        mends: "rm -r /etc/kubernetes",
+        repairs: "rm -r /etc/kubernetes",
         code: PRECHECK,
         says: &["node2", "has joined a cluster", "holds the CA of that cluster"],
         ..RIGHT
@@ -236,7 +236,7 @@ pub(super) const ALL: &[Case] = &[
     Case {
         name: "etcd-data-of-another-cluster",
         breaks: "mkdir -p /var/lib/etcd/member/snap; touch /var/lib/etcd/member/snap/db",
-        mends: "rm -r /var/lib/etcd/member",
+        repairs: "rm -r /var/lib/etcd/member",
         code: PRECHECK,
         says: &["node2", "/var/lib/etcd", "another etcd"],
         ..RIGHT
@@ -244,7 +244,7 @@ pub(super) const ALL: &[Case] = &[
     Case {
         name: "full-disk",
         breaks: "mkdir -p /usr/local/bin; mount -t tmpfs -o size=8m tmpfs /usr/local/bin",
-        mends: "umount /usr/local/bin",
+        repairs: "umount /usr/local/bin",
         code: PRECHECK,
         says: &["node2", "free", "/usr/local/bin"],
         ..RIGHT

@@ -58,9 +58,9 @@ fn one(ctx: &Context<'_>, site: &Site, case: &Case, before: &BTreeMap<String, Ho
     let run = broken.and_then(|_| ctx.kk(&wrong, "create", case.args));
     // Whatever went wrong: the next case begins with hosts that are well.
     fs::write(&known_hosts, known)?;
-    let mended = ctx.host(case.host, case.mends).context("cannot repair the host");
+    let repaired = ctx.host(case.host, case.repairs).context("cannot repair the host");
     let run = run?;
-    mended?;
+    repaired?;
     run.expect_code(case.code)?.expect_said(case.says)?;
     ensure!(run.finished.took < PATIENCE, "kk took {:?} to say it", run.finished.took);
     nothing_partial(&site.workdir())?;

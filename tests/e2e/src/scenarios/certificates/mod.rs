@@ -1,5 +1,5 @@
 //! Certificates near and after the end of their time: one with 59 days left is a warning and nothing else; when those of the
-//! API server, of etcd, of administrators, controllers and kubelets have all expired, one create mends them, and no pod of
+//! API server, of etcd, of administrators, controllers and kubelets have all expired, one create repairs them, and no pod of
 //! the cluster restarts.
 
 use std::collections::BTreeMap;

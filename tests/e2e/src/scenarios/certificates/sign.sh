@@ -1,7 +1,7 @@
 # Functions that give certificates of a cluster another time in which they are valid. Keys, subjects and names stay; the CA
 # of the cluster signs.
 
-# sign CERT KEY CA CAKEY BEGIN END: CERT anew, valid from BEGIN to END (as `date -d` reads them).
+# sign CERT KEY CA CAKEY BEGIN END: CERT again, valid from BEGIN to END (as `date -d` reads them).
 sign() {
     work=$(mktemp -d)
     printf '%s\n' '[ca]' 'default_ca = x' '[x]' "database = $work/index" "new_certs_dir = $work" 'default_md = sha256' \
@@ -18,7 +18,7 @@ sign() {
     rm -r "$work"
 }
 
-# sign_kubeconfig FILE BEGIN END: the client certificate in FILE anew.
+# sign_kubeconfig FILE BEGIN END: the client certificate in FILE again.
 sign_kubeconfig() {
     data() { sed -n "s/^ *$1: *//p" "$file"; }
     file=$1

@@ -27,7 +27,7 @@ pub(in super::super) fn run(ctx: &Context<'_>) -> Result<()> {
                 after.iter().all(|uid| !before.contains(uid)),
                 "it was not removed: {before:?} -> {after:?}"
             );
-            ensure!(uids(lab, "core-stand-in")? == core, "another component was made anew");
+            ensure!(uids(lab, "core-stand-in")? == core, "another component was made again");
         }
         lab.nothing_to_do(&lab.switched(true)?)
     })

@@ -33,7 +33,7 @@ mod tests {
             fs::create_dir_all(data.join(made)).unwrap();
             fs::write(data.join(made).join("file"), "").unwrap();
         }
-        // Nothing of this machine's is stopped, ended, unmounted or emptied.
+        // Nothing of the control machine's is stopped, ended, unmounted or emptied.
         let harmless = "systemctl() { :; }\npkill() { :; }\numount() { :; }\nxargs() { :; }\n";
         let text = script(data.to_str().unwrap()).replace("empty /run/containerd", "");
         let status = Command::new("sh").args(["-euc", &format!("{harmless}{text}")]).status().unwrap();
