@@ -177,3 +177,36 @@ pub async fn serve(
         ended = until_stopped(server, &handle, &stop) => ended.map_err(failed),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::post;
+    use futures::stream;
+    use tower::ServiceExt;
+
+    use super::*;
+
+    /// Takes one request at a time, with ten bytes.
+    fn router() -> Router {
+        let limits = axum::middleware::from_fn_with_state(Limits::new(1, 10), limit);
+        Router::new().route("/", post(async |body: String| body)).layer(limits)
+    }
+
+    async fn status(router: &Router, body: Body) -> StatusCode {
+        router.clone().oneshot(Request::post("/").body(body).unwrap()).await.unwrap().status()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_too_large_too_slow_or_too_much_is_refused() {
+        let router = router();
+        assert_eq!(status(&router, "0123456789".into()).await, StatusCode::OK);
+        assert_eq!(status(&router, "01234567890".into()).await, StatusCode::PAYLOAD_TOO_LARGE);
+        let never = Body::from_stream(stream::pending::<io::Result<&str>>());
+        let (slow, second) = tokio::join!(status(&router, never), async {
+            tokio::task::yield_now().await;
+            status(&router, "0".into()).await
+        });
+        assert_eq!((slow, second), (StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS));
+        assert_eq!(status(&router, "0".into()).await, StatusCode::OK, "the turn is free again");
+    }
+}

@@ -245,6 +245,7 @@ fn events_wait_until_all_bindings_were_handed_over() {
     let plane = shared();
     plane.kubectl("create ns waits");
     let config = "configVersion: v1\nkubernetes:\n\
+        - {name: early, kind: ConfigMap, queue: own, executeHookOnSynchronization: false, nameSelector: {matchNames: [x]}, namespace: {nameSelector: {matchNames: [waits]}}}\n\
         - {name: bad, kind: Secret, namespace: {nameSelector: {matchNames: [waits]}}}\n\
         - {name: good, kind: ConfigMap, queue: own, nameSelector: {matchNames: [x]}, namespace: {nameSelector: {matchNames: [waits]}}}";
     let body =
@@ -256,9 +257,11 @@ fn events_wait_until_all_bindings_were_handed_over() {
     assert!(operator.all_contexts("h").iter().all(|context| context["binding"] == "bad"));
     assert!(operator.get("/readyz").is_err(), "not ready while a run at start fails");
     std::fs::write(operator.out().join("go"), "").unwrap();
-    operator.wait_for("the other binding", |operator| {
-        operator.all_contexts("h").iter().any(|context| context["binding"] == "good")
-    });
+    for binding in ["good", "early"] {
+        operator.wait_for("the other bindings", |operator| {
+            operator.all_contexts("h").iter().any(|context| context["binding"] == binding)
+        });
+    }
 }
 
 /// The kind exists in one version of its group only, and that is not the one that the API server prefers. The operator is
