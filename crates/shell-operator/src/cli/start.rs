@@ -3,13 +3,14 @@
 use anyhow::Context;
 use shell_operator::cluster;
 use shell_operator::flags::Flags;
+use shell_operator::hook;
 use shell_operator::operator::Operator;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Runs the operator until it gets SIGINT or SIGTERM.
+/// Runs the operator until it gets SIGINT or SIGTERM. A second one ends it at once, with its hooks.
 pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
     super::print(&format!("shell-operator {}", env!("CARGO_PKG_VERSION")));
     let layer = flags.log_layer();
@@ -30,15 +31,22 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
     })
 }
 
+#[expect(clippy::exit, reason = "whoever sends a second signal waits for nothing any more")]
 fn stop_on_signal(stop: CancellationToken) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate()).context("cannot catch SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot catch SIGINT")?;
     tokio::spawn(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
+        let mut signal = async || {
+            tokio::select! {
+                _ = terminate.recv() => SignalKind::terminate(),
+                _ = interrupt.recv() => SignalKind::interrupt(),
+            }
+        };
+        signal().await;
         stop.cancel();
+        let second = signal().await;
+        hook::kill_all();
+        std::process::exit(128 + second.as_raw_value());
     });
     Ok(())
 }

@@ -58,7 +58,11 @@ impl Handler for Arc<Core> {
     async fn handle(&self, queue: &Queue, task: Task) -> Outcome {
         let Some((state, _token)) = self.hooks.begin(&task) else { return Outcome::Done(Vec::new()) };
         let outcome = match &task.work {
-            Work::EnableKubernetesBindings => self.enable_kubernetes(&state).await,
+            Work::EnableKubernetesBindings => tokio::select! {
+                // The API server may not answer.
+                () = self.stop.cancelled() => Outcome::Stopped,
+                outcome = self.enable_kubernetes(&state) => outcome,
+            },
             Work::EnableScheduleBindings => {
                 self.enable_schedules(&state);
                 Outcome::Done(Vec::new())

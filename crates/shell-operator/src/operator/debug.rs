@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
@@ -25,6 +26,9 @@ use super::debug_text;
 use crate::context;
 use crate::duration;
 use crate::queue::{QueueDump, dump};
+
+/// Time for the answers to questions that are open when the operator ends.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// The socket, whose file is removed with this value, and the port beside it.
 pub(super) struct Socket {
@@ -77,7 +81,14 @@ impl Socket {
         };
         let on_socket =
             axum::serve(listener, router.clone()).with_graceful_shutdown(stop.clone().cancelled_owned());
-        tokio::try_join!(on_socket.into_future(), on_port).map(drop)
+        let time_is_up = async {
+            stop.cancelled().await;
+            tokio::time::sleep(GRACE).await;
+        };
+        tokio::select! {
+            served = async { tokio::try_join!(on_socket.into_future(), on_port) } => served.map(drop),
+            () = time_is_up => Ok(()),
+        }
     }
 }
 

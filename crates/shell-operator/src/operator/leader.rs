@@ -53,7 +53,7 @@ impl Election {
     /// Waits until this replica may act, and returns since when; `None` when `stop` is cancelled before.
     pub(super) async fn acquire(&self, stop: &CancellationToken) -> Option<Instant> {
         let (mut seen, mut told) = (None, false);
-        loop {
+        while !stop.is_cancelled() {
             let sent = Instant::now();
             match self.try_acquire(&mut seen).await {
                 Ok(true) => {
@@ -72,6 +72,7 @@ impl Election {
                 () = tokio::time::sleep(RENEW) => {}
             }
         }
+        None
     }
 
     /// Renews until `stop` is cancelled: `true`. `false` when the Lease was lost. It was acquired at `last`.

@@ -14,10 +14,10 @@ use super::webhooks::Webhooks;
 use crate::hook::{self, Loader};
 use crate::queue;
 
-/// How long what is no hook may take when the operator ends.
+/// How long what is left may take when no hook runs any more.
 const MARGIN: Duration = Duration::from_secs(5);
 
-/// How long they may take when the Lease is lost; see `leader` for the sum of the times.
+/// How long all of it may take when the Lease is lost; see `leader` for the sum of the times.
 const LOST_END: Duration = Duration::from_secs(3);
 
 impl Core {
@@ -54,20 +54,21 @@ impl Core {
         ended
     }
 
-    /// Lets running hooks come to their end; when the time for that is nearly over, they are told to end.
+    /// Lets running hooks come to their end; when the time for that is nearly over, they are told to end, and killed when
+    /// it is over.
     async fn wait_for_the_end(&self) -> Result<(), StartError> {
         let time = self.settings.shutdown_timeout;
+        let grace = time.min(hook::GRACE);
         let end_hooks = async {
-            tokio::time::sleep(time.saturating_sub(hook::GRACE)).await;
+            tokio::time::sleep(time.saturating_sub(grace)).await;
             self.runner.end_hooks.cancel();
-            tokio::time::sleep(time.min(hook::GRACE) + MARGIN).await;
+            tokio::time::sleep(grace).await;
+            hook::kill_all();
+            tokio::time::sleep(MARGIN).await;
         };
         tokio::select! {
             () = self.tasks.wait() => Ok(()),
-            () = end_hooks => {
-                hook::kill_all();
-                Err(StartError::Unfinished(time + MARGIN))
-            }
+            () = end_hooks => Err(StartError::Unfinished(time + MARGIN)),
         }
     }
 

@@ -63,7 +63,12 @@ impl Reloader {
                 continue;
             }
             tried = seen;
-            failed_at = (!self.reload().await).then(Instant::now);
+            let reloaded = tokio::select! {
+                // A hook may take long to answer.
+                () = self.core.stop.cancelled() => return,
+                reloaded = self.reload() => reloaded,
+            };
+            failed_at = (!reloaded).then(Instant::now);
         }
     }
 

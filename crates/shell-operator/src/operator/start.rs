@@ -103,7 +103,12 @@ pub(super) async fn start(mut builder: Builder) -> Result<Handle, StartError> {
     tracing::info!("Initialize hooks manager. Search for and load all hooks.");
     let loader = loader(&settings)?;
     let mut hooks = match &loader {
-        Some(loader) => loader.load(&[]).await?,
+        Some(loader) => tokio::select! {
+            biased;
+            // A hook may take long to answer. Without hooks the operator begins and ends.
+            () = stop.cancelled() => Vec::new(),
+            found = loader.load(&[]) => found?,
+        },
         None => Vec::new(),
     };
     hooks.append(&mut functions);

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::control_plane::shared;
-use crate::operator::Setup;
+use crate::operator::{Operator, Setup};
+use crate::proxy::{Fault, Proxy};
 
 #[test]
 fn the_end_of_the_operator_is_the_end_of_a_running_hook() {
@@ -39,6 +40,8 @@ fn the_end_of_the_operator_lets_a_running_hook_finish_and_gives_the_lease_back()
     // Whoever is in the middle of a request does not hold up the end.
     let mut request = std::net::TcpStream::connect(("127.0.0.1", operator.port())).unwrap();
     std::io::Write::write_all(&mut request, b"GET /metrics HT").unwrap();
+    let mut question = std::os::unix::net::UnixStream::connect(operator.socket()).unwrap();
+    std::io::Write::write_all(&mut question, b"GET /queue/list HT").unwrap();
     let go = operator.out().join("go");
     let helper = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_secs(3));
@@ -51,4 +54,84 @@ fn the_end_of_the_operator_lets_a_running_hook_finish_and_gives_the_lease_back()
     plane.kubectl("-n finish get cm done");
     let holder = "-n finish get lease shell-operator -o jsonpath='{.spec.holderIdentity}'";
     assert_eq!(plane.kubectl(holder), "", "the next replica can act at once");
+}
+
+/// SIGTERM and SIGKILL come within the time that the operator has; with SIGKILL the hook has ended, and the Lease is free.
+#[test]
+fn a_hook_that_does_not_want_to_end_is_killed_when_the_time_is_over() {
+    let plane = shared();
+    plane.kubectl("create ns stubborn");
+    let body = "trap '' TERM\nkeep\nwhile :; do sleep 1; done";
+    let mut operator = Setup::new(plane)
+        .flag("--shutdown-timeout=1s")
+        .flag("--leader-election")
+        .flag("--namespace=stubborn")
+        .hook("h", "configVersion: v1\nonStartup: 1", body)
+        .start();
+    operator.wait_for("the run", |operator| !operator.contexts("h").is_empty());
+    assert_eq!(operator.stop().0, Some(0), "{}", operator.log());
+    let holder = "-n stubborn get lease shell-operator -o jsonpath='{.spec.holderIdentity}'";
+    assert_eq!(plane.kubectl(holder), "");
+}
+
+/// Prints no configuration, and says that it was asked.
+fn silent(setup: &Setup) -> String {
+    format!("#!/bin/bash\ntouch {}/asked\nsleep 1000\n", setup.out().display())
+}
+
+fn ends_when_asked(mut operator: Operator) {
+    operator.wait_for("the question", |operator| operator.out().join("asked").exists());
+    crate::operator::signal(operator.pid(), "TERM");
+    assert_eq!(operator.wait_for_end(), Some(0), "{}", operator.log());
+}
+
+#[test]
+fn the_end_does_not_wait_for_a_configuration() {
+    let setup = Setup::new(shared());
+    let text = silent(&setup);
+    ends_when_asked(setup.program("h", &text).start());
+}
+
+#[test]
+fn the_end_does_not_wait_for_a_configuration_that_a_reload_asks_for() {
+    let setup = Setup::new(shared()).flag("--hooks-reload");
+    let text = silent(&setup);
+    let operator = setup.hook("h", "configVersion: v1\nonStartup: 1", "keep").start();
+    operator.wait_ready();
+    crate::operator::write_program(&operator.hooks_dir().join("new"), &text);
+    ends_when_asked(operator);
+}
+
+#[test]
+fn the_end_does_not_wait_for_an_api_server_that_does_not_answer() {
+    let plane = shared();
+    let proxy = Proxy::start(plane);
+    proxy.disturb("GET /api", Fault::Held);
+    let mut operator = Setup::new(plane)
+        .flag(&format!("--kube-server={}", proxy.url()))
+        .hook("h", "configVersion: v1\nkubernetes: [{kind: Pod}]", "keep")
+        .start();
+    operator.wait_for("the question", |_| proxy.requests("GET /api") > 0);
+    crate::operator::signal(operator.pid(), "TERM");
+    assert_eq!(operator.wait_for_end(), Some(0), "{}", operator.log());
+    proxy.disturb_no_more();
+}
+
+/// A first signal lets the hook go on; nobody at a terminal wants to wait then.
+#[test]
+fn a_second_signal_ends_everything_at_once() {
+    let body = "trap '' TERM\nsleep 1000 &\necho $! > $OUT/child\nwait";
+    let mut operator = Setup::new(shared())
+        .flag("--shutdown-timeout=10m")
+        .hook("h", "configVersion: v1\nonStartup: 1", body)
+        .start();
+    operator.wait_for("the run", |operator| operator.file("child").ends_with('\n'));
+    crate::operator::signal(operator.pid(), "TERM");
+    operator.wait_for("the first signal", |operator| operator.log().contains("Shutdown begins"));
+    crate::operator::signal(operator.pid(), "INT");
+    assert_eq!(operator.wait_for_end(), Some(128 + 2), "{}", operator.log());
+    let stat = format!("/proc/{}/stat", operator.file("child").trim());
+    operator.wait_for("the end of its child", |_| {
+        std::fs::read_to_string(&stat).map_or(true, |text| text.contains(") Z "))
+    });
 }
