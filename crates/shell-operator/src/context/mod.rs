@@ -81,7 +81,7 @@ pub enum Event {
 }
 
 /// Kind, namespace and name of an object.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Identity {
     /// Kind, as the object says it.
     pub kind: String,
@@ -105,19 +105,23 @@ impl BindingContext {
 }
 
 #[doc(hidden)]
-/// Makes one change of all those of one object in one binding; everything else stays, in order.
-pub fn one_change_per_object(contexts: Vec<BindingContext>) -> Vec<BindingContext> {
-    let mut known: HashMap<(Arc<str>, String, String), usize> = HashMap::new();
+/// Makes one change of all those of one object in one binding, and one of all times of a schedule; everything else stays,
+/// in order.
+pub fn one_of_a_kind(contexts: Vec<BindingContext>) -> Vec<BindingContext> {
+    let mut known: HashMap<(Arc<str>, Option<Arc<Identity>>), usize> = HashMap::new();
     let mut kept: Vec<Option<BindingContext>> = Vec::with_capacity(contexts.len());
     for mut context in contexts {
-        if let Event::Object { change, identity, .. } = &mut context.event {
-            let key = (context.binding.clone(), identity.namespace.clone(), identity.name.clone());
-            if let Some(place) = known.insert(key, kept.len())
-                && let Some(BindingContext { event: Event::Object { change: earlier, .. }, .. }) =
-                    kept[place].take()
-            {
-                *change = earlier.followed_by(*change);
-            }
+        let object = match &context.event {
+            Event::Object { identity, .. } => Some(Some(identity.clone())),
+            Event::Schedule => Some(None),
+            _ => None,
+        };
+        let place = object.and_then(|object| known.insert((context.binding.clone(), object), kept.len()));
+        let earlier = place.and_then(|place| kept[place].take()).map(|earlier| earlier.event);
+        if let (Event::Object { change, .. }, Some(Event::Object { change: earlier, .. })) =
+            (&mut context.event, earlier)
+        {
+            *change = earlier.followed_by(*change);
         }
         kept.push(Some(context));
     }

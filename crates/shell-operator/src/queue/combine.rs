@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::{BindingType, LONG, Run, Task, Work};
-use crate::context::{BindingContext, collapse_groups, one_change_per_object};
+use crate::context::{BindingContext, collapse_groups, one_of_a_kind};
 
-/// Contexts of one waiting run after which changes of the same object become one.
+/// Contexts of one run after which changes of the same object become one, and times of the same schedule.
 const MOST_CONTEXTS: usize = 10_000;
 
 /// Adds to the first task the runs of the same hook that follow it directly, and removes those.
@@ -28,6 +28,10 @@ pub(super) fn combine_head(tasks: &mut VecDeque<Task>) {
         }
     }
     first.contexts = collapse_groups(std::mem::take(&mut first.contexts));
+    // A run that fails gets here before each attempt.
+    if first.contexts.len() > MOST_CONTEXTS {
+        first.contexts = one_of_a_kind(std::mem::take(&mut first.contexts));
+    }
 }
 
 /// Adds a task at the end of the queue. When the queue is long, the plain runs of each hook become one, and what arrives
@@ -69,7 +73,7 @@ fn merge(into: &mut Task, task: Task) {
     for context in new.contexts {
         push_collapsed(&mut run.contexts, context);
         if run.contexts.len() % MOST_CONTEXTS == 0 {
-            run.contexts = one_change_per_object(std::mem::take(&mut run.contexts));
+            run.contexts = one_of_a_kind(std::mem::take(&mut run.contexts));
         }
     }
 }

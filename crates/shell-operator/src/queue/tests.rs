@@ -12,6 +12,17 @@ use crate::config::WatchEvent;
 use crate::context::{Event, Identity, Item};
 use crate::limiter::Limiter;
 
+/// A change of an object, of which there is no other.
+fn change() -> Event {
+    static OBJECTS: AtomicUsize = AtomicUsize::new(0);
+    change_of(&format!("o{}", OBJECTS.fetch_add(1, Ordering::Relaxed)), WatchEvent::Modified)
+}
+
+fn change_of(name: &str, change: WatchEvent) -> Event {
+    let identity = Arc::new(Identity { name: name.to_owned(), ..Identity::default() });
+    Event::Object { change, item: Item::default(), identity }
+}
+
 /// The one name of a hook that all its tasks have.
 fn hook(name: &str) -> Arc<str> {
     static NAMES: Mutex<Vec<Arc<str>>> = Mutex::new(Vec::new());
@@ -45,7 +56,7 @@ fn task(text: &str) -> Task {
         })
     };
     let work = match kind {
-        "e" => run(BindingType::Kubernetes, context(Event::Schedule, "e"), vec![]),
+        "e" => run(BindingType::Kubernetes, context(change(), "e"), vec![]),
         "c" => run(BindingType::Schedule, context(Event::Schedule, "c"), vec![]),
         "s" => run(BindingType::Kubernetes, context(Event::Synchronization, "s"), vec![7]),
         "k" => Work::EnableKubernetesBindings,
@@ -128,26 +139,42 @@ async fn two_hooks_on_the_same_objects_catch_up_in_a_run_each() {
     assert_eq!(work_off(queue).await.len(), 3);
 }
 
+/// A change of one of 10 objects: the first ten make them.
+fn change_task(number: u32) -> Task {
+    let change = if number < 10 { WatchEvent::Added } else { WatchEvent::Modified };
+    let mut task = task("a");
+    let Work::Run(run) = &mut task.work else { panic!() };
+    run.contexts[0].event = change_of(&format!("o{}", number % 10), change);
+    task
+}
+
 #[test]
 fn a_queue_that_is_far_behind_keeps_one_change_an_object() {
     let queue = Queue::new("q");
     queue.push([task("slow")]);
-    let change = |number: u32| {
-        let name = format!("o{}", number % 10);
-        let identity = Arc::new(Identity { name, ..Identity::default() });
-        let change = if number < 10 { WatchEvent::Added } else { WatchEvent::Modified };
-        let mut task = task("a");
-        let Work::Run(run) = &mut task.work else { panic!() };
-        run.contexts[0].event = Event::Object { change, item: Item::default(), identity };
-        task
-    };
-    queue.push((0..100_000).map(change));
+    queue.push((0..100_000).map(change_task));
     assert!(queue.contexts() < 10_100, "{}", queue.contexts());
     let state = queue.lock();
     let Event::Object { change, identity, .. } = &state.tasks[1].run().unwrap().contexts[0].event else {
         panic!()
     };
     assert_eq!((*change, &*identity.name), (WatchEvent::Added, "o0"));
+}
+
+/// What arrives between two attempts is added to the run that failed.
+#[rstest]
+#[case::changes(change_task)]
+#[case::schedules(|_| task("a:c"))]
+fn a_run_that_fails_for_long_keeps_one_context_of_a_kind(#[case] task: fn(u32) -> Task) {
+    let mut tasks = VecDeque::from([task(0)]);
+    for attempt in 0..10 {
+        for number in 0..9_000 {
+            combine::push(&mut tasks, task(attempt * 9_000 + number));
+        }
+        combine::combine_head(&mut tasks);
+    }
+    let contexts = tasks[0].run().unwrap().contexts.len();
+    assert!(tasks.len() == 1 && contexts < 20_000, "{} tasks, {contexts} contexts", tasks.len());
 }
 
 #[rstest]
