@@ -1,8 +1,8 @@
 //! Which files of the hooks directory are hooks.
 //!
 //! A file that may be executed is one, unless its name or its directory's name starts with a dot, it lies in a
-//! directory `lib`, or it ends in `.yaml`, `.json`, `.md` or `.txt`. `ConfigMap` volumes work: their files are links
-//! to files in a hidden directory.
+//! directory `lib` or `lost+found`, which is at the top of many volumes, or it ends in `.yaml`, `.json`, `.md` or `.txt`.
+//! `ConfigMap` volumes work: their files are links to files in a hidden directory.
 
 use std::fs;
 use std::io;
@@ -36,8 +36,10 @@ fn walk(dir: &Path, found: &mut Found) -> io::Result<()> {
             continue;
         }
         if entry.file_type()?.is_dir() {
-            if name != "lib" {
-                walk(&path, found)?;
+            if !["lib", "lost+found"].contains(&name.as_str()) {
+                let named =
+                    |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+                walk(&path, found).map_err(named)?;
             }
         } else {
             look_at(path, &name, found);
@@ -61,7 +63,8 @@ fn look_at(path: PathBuf, name: &str, found: &mut Found) {
              defaultMode: 0755)",
             path.display()
         )),
-        Ok(_) => found.hooks.push(path),
+        Ok(meta) if meta.is_file() => found.hooks.push(path),
+        Ok(_) => found.warnings.push(format!("{}: it is no file", path.display())),
         Err(error) => found.warnings.push(format!("{}: {error}", path.display())),
     }
 }
@@ -126,6 +129,21 @@ mod tests {
         let found = discover(dir.path()).unwrap();
         assert_eq!(found.hooks, [dir.path().join("hook.sh")]);
         assert!(found.warnings[0].contains("defaultMode"));
+    }
+
+    /// Nothing that only looks like a file may be opened: a pipe would be waited for.
+    #[test]
+    fn what_is_no_file_is_no_hook() {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), "hook with a space.sh", 0o755);
+        write(dir.path(), "lost+found/hook", 0o755);
+        let pipe = dir.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").args(["-m", "755"]).arg(&pipe).status();
+        assert!(made.unwrap().success());
+        std::os::unix::fs::symlink("loop", dir.path().join("loop")).unwrap();
+        let found = discover(dir.path()).unwrap();
+        assert_eq!(found.hooks, [dir.path().join("hook with a space.sh")]);
+        assert_eq!(found.warnings.len(), 2, "{:?}", found.warnings);
     }
 
     #[test]

@@ -98,4 +98,11 @@ mod tests {
         drop(files);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 5, "those of the other run are kept");
     }
+
+    /// A name of a file has 255 bytes at most, a path 4096.
+    #[test]
+    fn a_hook_may_have_a_long_path() {
+        let dir = tempfile::tempdir().unwrap();
+        RunFiles::create(dir.path(), &"directory/".repeat(100), false).unwrap();
+    }
 }

@@ -92,10 +92,13 @@ impl std::fmt::Debug for Body {
     }
 }
 
+/// Most characters of a hook's name in the name of a file, which has 255 bytes at most.
+const LONGEST_NAME: usize = 150;
+
 /// The hook's name with everything but letters and digits turned into `-`, for file names.
 #[doc(hidden)]
 pub fn safe_name(name: &str) -> String {
-    name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(LONGEST_NAME).collect()
 }
 
 #[cfg(test)]
