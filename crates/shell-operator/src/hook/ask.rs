@@ -1,15 +1,21 @@
 //! Asking a hook for its configuration: `--config`.
 
 use std::ffi::OsStr;
+use std::io;
 use std::path::Path;
-use std::process::Stdio;
+use std::pin::pin;
+use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use tokio::process::Command;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::{Child, Command};
 
 use super::children;
-use super::process::old_hooks_dir;
+use super::process::{AFTER_END, old_hooks_dir};
 use super::start_error::explain;
+
+/// Most that a hook may print, in bytes: a configuration with its files of jq has some KiB.
+const LARGEST: usize = 4 << 20;
 
 /// How long a hook may take to print its configuration.
 #[derive(Clone, Copy)]
@@ -34,7 +40,7 @@ pub(super) async fn ask_for_config(
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let (child, entry) = children::spawn(&mut command).map_err(|error| explain(path, &error))?;
+    let (mut child, entry) = children::spawn(&mut command).map_err(|error| explain(path, &error))?;
     let slow = async {
         tokio::time::sleep(time.expected).await;
         tracing::warn!(hook = path.display().to_string(), "--config takes longer than {:?}", time.expected);
@@ -42,7 +48,7 @@ pub(super) async fn ask_for_config(
     };
     let answer = async {
         tokio::select! {
-            output = child.wait_with_output() => output,
+            output = output_of(&mut child) => output,
             never = slow => never,
         }
     };
@@ -63,6 +69,41 @@ pub(super) async fn ask_for_config(
     }
 }
 
+/// What the program prints until it ends. Children that it leaves may hold its output open for longer.
+async fn output_of(child: &mut Child) -> io::Result<Output> {
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let (out, err) = (child.stdout.take(), child.stderr.take());
+    let status = {
+        let mut read = pin!(async {
+            tokio::try_join!(read_all(out, &mut stdout), read_all(err, &mut stderr)).map(drop)
+        });
+        tokio::select! {
+            read = &mut read => {
+                read?;
+                child.wait().await?
+            }
+            status = child.wait() => {
+                if let Ok(read) = tokio::time::timeout(AFTER_END, read).await {
+                    read?;
+                }
+                status?
+            }
+        }
+    };
+    Ok(Output { status, stdout, stderr })
+}
+
+async fn read_all(pipe: Option<impl AsyncRead + Unpin>, into: &mut Vec<u8>) -> io::Result<()> {
+    let Some(mut pipe) = pipe else { return Ok(()) };
+    while pipe.read_buf(into).await? > 0 {
+        if into.len() > LARGEST {
+            let text = format!("it printed more than {} MiB for --config", LARGEST >> 20);
+            return Err(io::Error::other(text));
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,5 +120,9 @@ mod tests {
         assert_eq!(slow.as_deref(), Ok("configVersion: v1\n"));
         let hangs = ask("#!/bin/sh\nsleep 100\n", Duration::from_millis(200)).await;
         assert_eq!(hangs.unwrap_err(), "it did not answer --config within 200ms");
+        let leaves = ask("#!/bin/sh\nsleep 1000 &\necho configVersion: v1\n", Duration::from_mins(1)).await;
+        assert_eq!(leaves.as_deref(), Ok("configVersion: v1\n"), "its child holds the output open");
+        let endless = ask("#!/bin/sh\nexec yes\n", Duration::from_mins(1)).await.unwrap_err();
+        assert!(endless.contains("printed more than"), "{endless}");
     }
 }

@@ -17,7 +17,7 @@ use crate::metrics::RunUsage;
 /// Time between SIGTERM and SIGKILL.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
 /// How long output is read after the program has ended: children it left behind may hold the pipe open.
-const AFTER_END: Duration = Duration::from_secs(1);
+pub(super) const AFTER_END: Duration = Duration::from_secs(1);
 
 /// Where hooks written for the first releases find the directory with all hooks.
 const OLD_HOOKS_DIR: &str = "WORKING_DIR";
