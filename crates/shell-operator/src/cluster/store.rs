@@ -86,7 +86,7 @@ pub(super) fn digest(
         let result = view.filter.as_ref()?.filter_result(value.clone());
         let result = result.unwrap_or_else(|error| {
             let object = format!("{} {namespace}/{name}", resource.kind);
-            report(DigestError { object, why: error.to_string() });
+            report(DigestError { object, why: error.about(&resource.kind) });
             b"null".to_vec()
         });
         Some(Arc::from(result))
@@ -358,5 +358,21 @@ mod tests {
         digest(raw, &resource(), &views, |error| reports.push(error.to_string())).unwrap();
         assert_eq!(reports.len(), 1);
         assert!(reports[0].contains("ConfigMap /a"));
+    }
+
+    /// What a filter complains of is often a value.
+    #[test]
+    fn a_filter_that_fails_tells_nothing_of_a_secret() {
+        let secret = Resource { kind: "Secret".into(), ..resource() };
+        let views = [view(Some("error(.data.password)"), false)];
+        let raw = br#"{"metadata":{"name":"a","resourceVersion":"1"},"data":{"password":"aHVudGVyMg=="}}"#;
+        let report = |resource: &Resource| {
+            let mut reports = Vec::new();
+            digest(raw, resource, &views, |error| reports.push(error.to_string())).unwrap();
+            reports.concat()
+        };
+        assert!(report(&resource()).contains("aHVudGVyMg"));
+        let text = report(&secret);
+        assert!(text.contains("Secret /a") && !text.contains("aHVudGVyMg"), "{text}");
     }
 }

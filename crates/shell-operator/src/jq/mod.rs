@@ -46,9 +46,24 @@ pub enum JqError {
     /// The program raised an error on this input.
     #[error("jqFilter failed: {0}")]
     Run(String),
+    /// The program was ended: it takes too much.
+    #[error("jqFilter failed: {0}")]
+    Ended(&'static str),
     /// The result has no JSON form.
     #[error("jqFilter result: {0}")]
     Result(#[from] json::WriteError),
+}
+
+impl JqError {
+    /// What may be told of it when the input was an object of this kind: errors name values.
+    pub fn about(&self, kind: &str) -> String {
+        match self {
+            Self::Run(_) if kind == "Secret" => {
+                "jqFilter failed; why is not shown, because it may be a part of the Secret".to_owned()
+            }
+            error => error.to_string(),
+        }
+    }
 }
 
 impl Filter {
@@ -100,14 +115,14 @@ impl Filter {
                 // `halt` ends the program quietly; it must not end the operator.
                 Err(exception) => match exception.get_err() {
                     Ok(error) => {
-                        let why = budget::exceeded().map_or_else(|| error.to_string(), str::to_owned);
-                        return Err(JqError::Run(why));
+                        let ended = budget::exceeded().map(JqError::Ended);
+                        return Err(ended.unwrap_or_else(|| JqError::Run(error.to_string())));
                     }
                     Err(_halt) => break,
                 },
             }
         }
-        budget::exceeded().map_or(Ok(results), |why| Err(JqError::Run(why.to_owned())))
+        budget::exceeded().map_or(Ok(results), |why| Err(JqError::Ended(why)))
     }
 
     /// The `filterResult` of a hook: `null` for no result, the value for one, an array for several.
@@ -299,7 +314,7 @@ mod tests {
     #[case::caught("[try last(range(1e18)) catch 1, 2]")]
     #[case::caught_again_and_again("def f: try error catch f; f")]
     fn what_does_not_end_is_ended(#[case] filter: &str) {
-        assert!(matches!(apply(filter, "null"), Err(JqError::Run(_))));
+        assert!(matches!(apply(filter, "null"), Err(JqError::Run(_) | JqError::Ended(_))));
     }
 
     #[test]

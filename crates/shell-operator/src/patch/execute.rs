@@ -135,7 +135,7 @@ impl Patcher {
     }
 
     async fn jq_patch(&self, target: &Target, filter: &Filter) -> Result<(), Failure> {
-        self.update(target, |current| run_filter(filter, current).map_err(Failure::Other)).await
+        self.update(target, |current| run_filter(filter, current, &target.kind).map_err(Failure::Other)).await
     }
 
     /// Reads the object, changes it and writes it back; again when somebody else was faster.
@@ -257,9 +257,9 @@ impl Target {
 }
 
 /// What `filter` makes of `object`: one object.
-fn run_filter(filter: &Filter, object: &Value) -> Result<Value, String> {
+fn run_filter(filter: &Filter, object: &Value, kind: &str) -> Result<Value, String> {
     let input = json::parse(object.to_string().as_bytes()).map_err(|error| error.to_string())?;
-    let results = filter.run(input).map_err(|error| error.to_string())?;
+    let results = filter.run(input).map_err(|error| error.about(kind))?;
     let [result] = results.as_slice() else {
         return Err(format!("the jqFilter must have one result, but it has {}", results.len()));
     };
