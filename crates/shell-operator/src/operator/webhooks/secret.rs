@@ -4,7 +4,7 @@
 //! then does the server show the new certificate, so that no request fails meanwhile.
 
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::Duration;
 
@@ -47,8 +47,7 @@ impl Webhooks {
     async fn put_own_certificates(&self, server: &mut WebhookServer) -> Result<Bundle, String> {
         let bundle = self.own_certificates(&server.service).await?;
         let dir = self.core.settings.tmp_dir.join(format!("certificates-{}", server.service));
-        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir);
-        made.map_err(|error| format!("cannot make {}: {error}", dir.display()))?;
+        private_dir(&dir)?;
         server.ca = dir.join("ca.crt");
         // Certificate and key are one file, so that they change together.
         server.tls.certificate = dir.join("tls.pem");
@@ -157,6 +156,22 @@ fn read(secret: &Value) -> Option<Bundle> {
     Some(Bundle { ca: text("ca.crt")?, certificate: text("tls.crt")?, key: text("tls.key")? })
 }
 
+/// Makes a directory that nobody else can write to or read. One that is there already may have been made by anybody.
+fn private_dir(dir: &Path) -> Result<(), String> {
+    let cannot = |error| format!("cannot make {}: {error}", dir.display());
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(cannot)?;
+    let found = std::fs::symlink_metadata(dir).map_err(cannot)?;
+    let own =
+        found.is_dir() && found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o777 == 0o700;
+    if own {
+        return Ok(());
+    }
+    Err(format!(
+        "{} is no directory of this user alone, keys are not put there\nhint: remove it, or give the operator another --tmp-dir",
+        dir.display()
+    ))
+}
+
 /// Replaces a file at once, so that nobody reads half of it.
 fn write_secret(path: &Path, text: &str) -> Result<(), String> {
     let unfinished = path.with_extension("new");
@@ -167,4 +182,27 @@ fn write_secret(path: &Path, text: &str) -> Result<(), String> {
         std::fs::rename(&unfinished, path)
     };
     write().map_err(|error| format!("cannot write {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn keys_are_put_only_where_nobody_else_can_read_or_write() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = |name: &str| dir.path().join(name);
+        private_dir(&place("own")).unwrap();
+        private_dir(&place("own")).unwrap();
+        symlink(place("own"), place("link")).unwrap();
+        fs::create_dir(place("open")).unwrap();
+        fs::set_permissions(place("open"), fs::Permissions::from_mode(0o755)).unwrap();
+        for name in ["link", "open"] {
+            let why = private_dir(&place(name)).unwrap_err();
+            assert!(why.contains("keys are not put there"), "{why}");
+        }
+    }
 }
