@@ -95,6 +95,11 @@ pub(super) fn is_expired(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 410)
 }
 
+/// Whether the error says that the resource does not know the verb.
+pub(super) fn is_not_allowed(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 405)
+}
+
 /// Whether the error says that there is no such resource or object.
 pub(crate) fn is_not_found(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)

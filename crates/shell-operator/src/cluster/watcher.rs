@@ -192,7 +192,8 @@ impl Watcher {
         };
         let body = match self.client.request_stream(request).await {
             Ok(body) => body,
-            Err(error) if api::is_expired(&error) => return End::Expired,
+            // What can only be listed is listed again and again.
+            Err(error) if api::is_expired(&error) || api::is_not_allowed(&error) => return End::Expired,
             Err(error) => return End::Broken(api::explain(&error)),
         };
         self.read_lines(body, version, list_again, pause).await

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{config, create, last_state};
 use crate::control_plane::{ControlPlane, shared};
 use crate::operator::{Operator, Setup, run_program};
-use crate::proxy::Proxy;
+use crate::proxy::{Fault, Proxy};
 
 #[test]
 fn the_api_server_may_go_and_come_back_and_etcd_may_be_compacted() {
@@ -108,6 +108,27 @@ fn a_resynchronization_period_finds_what_the_watch_missed() {
         operator.all_contexts("h").iter().filter(|context| context.get("watchEvent").is_some()).count();
     assert_eq!(events, 3, "what did not change is no event, however often it is listed");
     assert_eq!(operator.contexts("without").len(), 1, "only the period helps");
+}
+
+/// Such kinds have no watch: metrics of pods, for instance.
+#[test]
+fn a_kind_that_can_only_be_listed_is_listed_again_and_again() {
+    let plane = shared();
+    plane.kubectl("create ns no-watch");
+    create(plane, "no-watch", "a", "1");
+    let proxy = Proxy::start(plane);
+    proxy.disturb("watch=1", Fault::Status(405));
+    let server = format!("--kube-server={}", proxy.url());
+    let operator = Setup::new(plane)
+        .flag(&server)
+        .flag("--kube-client-qps=0")
+        .hook("h", &config("no-watch"), "keep")
+        .start();
+    operator.wait_for("the state at start", |operator| last_state(operator) == "1");
+    create(plane, "no-watch", "b", "2");
+    operator.wait_for("the new object", |operator| last_state(operator) == "1,2");
+    plane.kubectl("-n no-watch delete cm a");
+    operator.wait_for("the end of an object", |operator| last_state(operator) == "2");
 }
 
 #[test]
