@@ -12,7 +12,7 @@ use super::monitor::Sink;
 use super::prune::Needs;
 use super::reader::Pace;
 use super::store::{self, View, ViewChange};
-use super::watch::{State, Sync, Watch};
+use super::watch::{ListState, State, Watch};
 use crate::config::WatchEvent;
 use crate::metrics::OperatorMetrics;
 
@@ -46,7 +46,7 @@ impl Intake {
 
     /// Ends a list, which has been taken whole: what it did not have is gone. The first one makes the watch ready.
     pub(super) fn end_list(&self) {
-        let first = *self.watch.sync.borrow() != Sync::Ready;
+        let first = *self.watch.listed.borrow() != ListState::Ready;
         let mut state = self.watch.lock();
         let gone = state.store.end_list(&self.watch.selection().resource.kind);
         self.deliver(&state, &gone);
@@ -54,7 +54,7 @@ impl Intake {
             let count = state.store.len();
             state.subscribers.iter().for_each(|subscriber| subscriber.monitor.count_first_list(count));
             self.announce(&mut state);
-            self.watch.sync.send_replace(Sync::Ready);
+            self.watch.listed.send_replace(ListState::Ready);
         }
     }
 
@@ -90,7 +90,7 @@ impl Intake {
             Some(WatchEvent::Deleted) => state.store.delete(digest, &resource.kind),
             _ => state.store.put(digest, &resource.kind),
         };
-        let first_list = event.is_none() && *self.watch.sync.borrow() != Sync::Ready;
+        let first_list = event.is_none() && *self.watch.listed.borrow() != ListState::Ready;
         if !first_list {
             self.deliver(&state, &changes);
         }

@@ -42,4 +42,4 @@ pub use monitor::{Change, Delivery, Monitor, Sink};
 #[doc(hidden)]
 pub use resources::{FindError, Resource, Resources};
 #[doc(hidden)]
-pub use watch::{Selection, Sync, Watch};
+pub use watch::{ListState, Selection, Watch};

@@ -30,7 +30,7 @@ pub struct Selection {
 
 /// How far a watch has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Sync {
+pub enum ListState {
     /// The first list is not there yet.
     Pending,
     /// The first list failed, for this reason; it is tried again.
@@ -44,7 +44,7 @@ pub struct Watch {
     id: u64,
     selection: Selection,
     state: Mutex<State>,
-    pub(super) sync: tokio::sync::watch::Sender<Sync>,
+    pub(super) listed: tokio::sync::watch::Sender<ListState>,
     period: Option<Duration>,
     stop: CancellationToken,
 }
@@ -67,9 +67,9 @@ pub(super) struct Subscriber {
 impl Watch {
     pub(super) fn new(selection: Selection, period: Option<Duration>, stop: CancellationToken) -> Arc<Self> {
         static IDS: AtomicU64 = AtomicU64::new(0);
-        let (sync, _) = tokio::sync::watch::channel(Sync::Pending);
+        let (listed, _) = tokio::sync::watch::channel(ListState::Pending);
         let id = IDS.fetch_add(1, Ordering::Relaxed);
-        Arc::new(Self { id, selection, state: Mutex::default(), sync, period, stop })
+        Arc::new(Self { id, selection, state: Mutex::default(), listed, period, stop })
     }
 
     /// Different for each watch.
@@ -128,7 +128,7 @@ impl Watch {
             }
         };
         monitor.add_source(Source { watch: self.clone(), view });
-        let ready = *self.sync.borrow() == Sync::Ready;
+        let ready = *self.listed.borrow() == ListState::Ready;
         if announce && ready {
             let changes = state.store.announce(view, WatchEvent::Added, &self.selection.resource.kind);
             let deliveries = changes.iter().filter_map(|change| monitor.offer(self.id, change));
@@ -160,19 +160,19 @@ impl Watch {
     }
 
     /// Waits for the end of the first list, good or bad, or of the watch.
-    pub async fn settled(&self) -> Sync {
-        let mut receiver = self.sync.subscribe();
+    pub async fn settled(&self) -> ListState {
+        let mut receiver = self.listed.subscribe();
         tokio::select! {
-            settled = receiver.wait_for(|sync| *sync != Sync::Pending) => {
-                settled.map_or(Sync::Pending, |sync| sync.clone())
+            settled = receiver.wait_for(|listed| *listed != ListState::Pending) => {
+                settled.map_or(ListState::Pending, |listed| listed.clone())
             }
-            () = self.stop.cancelled() => Sync::Pending,
+            () = self.stop.cancelled() => ListState::Pending,
         }
     }
 
     /// Whether all objects are known.
     pub(super) fn is_ready(&self) -> bool {
-        *self.sync.borrow() == Sync::Ready
+        *self.listed.borrow() == ListState::Ready
     }
 
     /// Ends the watch.

@@ -16,7 +16,7 @@ use super::intake::Intake;
 use super::monitor::Sink;
 use super::reader::Pace;
 use super::scan::ItemScanner;
-use super::watch::{Sync, Watch};
+use super::watch::{ListState, Watch};
 use crate::config::WatchEvent;
 use crate::metrics::OperatorMetrics;
 
@@ -127,11 +127,11 @@ impl Watcher {
 
     fn list_failed(&self, reason: &str) {
         tracing::error!(error = reason, "cannot list {}, trying again", self.watch.what());
-        self.watch.sync.send_if_modified(|sync| {
-            if *sync == Sync::Ready {
+        self.watch.listed.send_if_modified(|listed| {
+            if *listed == ListState::Ready {
                 return false;
             }
-            *sync = Sync::Failed(reason.to_owned());
+            *listed = ListState::Failed(reason.to_owned());
             true
         });
     }

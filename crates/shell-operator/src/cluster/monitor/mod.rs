@@ -9,14 +9,14 @@ use super::counts::Counts;
 use super::held::Held;
 use super::namespaces::Notice;
 use super::store::{Store, ViewChange};
-use super::{Sync, Watch};
+use super::{ListState, Watch};
 use crate::config::{ConfigVersion, KubernetesBinding, NamespaceSelector, WatchEvent};
 use crate::context::{BindingContext, Event, Identity, Item};
 use crate::metrics::{EventTimes, OperatorMetrics};
 use crate::queue::{BindingType, Run, Task, Work};
 
 /// Takes the changes that hooks are to be run for. Called with locks held: must not block.
-pub trait Sink: Send + std::marker::Sync + 'static {
+pub trait Sink: Send + Sync + 'static {
     /// Changes of one object, for all bindings that it reaches, in the order of hook and binding names.
     fn deliver(&self, deliveries: Vec<Delivery>);
 }
@@ -324,7 +324,7 @@ impl Monitor {
     /// Waits until all objects are known, or until one of the watches has failed: then the reason.
     pub async fn settled(&self) -> Result<(), String> {
         for source in self.sources() {
-            if let Sync::Failed(reason) = source.watch.settled().await {
+            if let ListState::Failed(reason) = source.watch.settled().await {
                 return Err(reason);
             }
         }
