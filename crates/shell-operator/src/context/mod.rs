@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 
 use crate::config::WatchEvent;
 #[doc(hidden)]
-pub use write::{Snapshots, items_text, write};
+pub use write::{Snapshots, item_text, write};
 
 /// An object as hooks see it: canonical JSON texts, shared with the store they come from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -151,21 +151,25 @@ fn write_snapshots(
     out.write_all(b"}")
 }
 
-/// The text of a snapshot: a JSON list.
-pub fn items_text(items: &[Item]) -> Vec<u8> {
+/// The text of an object at this position of a list, with the comma before it.
+pub fn item_text(position: usize, item: &Item) -> Vec<u8> {
     let mut text = Vec::new();
-    write_items(&mut text, items).expect("writing to memory does not fail");
+    write_item(&mut text, position, item).expect("writing to memory does not fail");
     text
 }
 
 fn write_items(out: &mut impl Write, items: &[Item]) -> io::Result<()> {
     out.write_all(b"[")?;
     for (position, item) in items.iter().enumerate() {
-        out.write_all(if position > 0 { b",{" } else { b"{" })?;
-        write_fields(out, item, false)?;
-        out.write_all(b"}")?;
+        write_item(out, position, item)?;
     }
     out.write_all(b"]")
+}
+
+fn write_item(out: &mut impl Write, position: usize, item: &Item) -> io::Result<()> {
+    out.write_all(if position > 0 { b",{" } else { b"{" })?;
+    write_fields(out, item, false)?;
+    out.write_all(b"}")
 }
 
 fn write_fields(out: &mut impl Write, item: &Item, mut comma: bool) -> io::Result<()> {

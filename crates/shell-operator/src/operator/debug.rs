@@ -3,26 +3,31 @@
 //! The file's permissions protect it. Nothing protects a port, so there is one only for who asks for it.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::future::IntoFuture;
 use std::io;
+use std::iter::once;
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use axum::body::Body;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Form, Router};
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use futures::stream;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, UnixListener};
 
 use super::active::HookState;
 use super::core::Core;
 use super::debug_text;
+use crate::cluster::Monitor;
 use crate::context;
 use crate::duration;
 use crate::queue::{QueueDump, dump};
@@ -158,51 +163,53 @@ async fn queues(
     }
 }
 
-async fn hooks(State(operator): State<Arc<Core>>, Path(path): Path<String>) -> Answer {
+async fn hooks(
+    State(operator): State<Arc<Core>>,
+    Path(path): Path<String>,
+) -> Result<Response, (StatusCode, String)> {
     let (path, format) = split_format(&path);
     if path == "list" {
         let hooks = operator.hooks.get();
         let names: Vec<&str> = hooks.keys().map(|name| &**name).collect();
-        return render(&json!(names), format, |_| names.join("\n") + "\n");
+        return render(&json!(names), format, |_| names.join("\n") + "\n").map(IntoResponse::into_response);
     }
     let name = path.strip_suffix("/snapshots").ok_or_else(|| unknown(path))?;
     let hooks = operator.hooks.get();
     let state = hooks.get(name);
     let state = state.ok_or_else(|| (StatusCode::BAD_REQUEST, format!("there is no hook '{name}'\n")))?;
-    let text = snapshots(state).map_err(internal)?;
+    let pieces = snapshots(state);
     if format == "json" {
-        return Ok(text + "\n");
+        return Ok(Body::from_stream(stream::iter(pieces.map(Ok::<_, Infallible>))).into_response());
     }
     let format = format.to_owned();
     let rendered = tokio::task::spawn_blocking(move || {
-        let value: Value = serde_json::from_str(&text).map_err(internal)?;
+        let text: Vec<u8> = pieces.flatten().collect();
+        let value: Value = serde_json::from_slice(&text).map_err(internal)?;
         drop(text);
         render(&value, &format, |value| format!("{value:#}\n"))
     });
-    rendered.await.map_err(internal)?
+    rendered.await.map_err(internal)?.map(IntoResponse::into_response)
 }
 
 fn internal(error: impl std::fmt::Display) -> (StatusCode, String) {
     (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n"))
 }
 
-/// What the bindings of a hook know, as JSON. The objects are text already and stay so: an operator with little memory
-/// left must not end because somebody looks at it.
-fn snapshots(state: &HookState) -> serde_json::Result<String> {
-    #[derive(Serialize)]
-    struct Binding {
-        operations: Value,
-        snapshot: Box<RawValue>,
-    }
-    let mut bindings = BTreeMap::new();
-    for monitor in &state.monitors {
+/// What the bindings of a hook know, as JSON in pieces. The objects are text already, and are never put together: an operator
+/// with little memory left must not end because somebody looks at it.
+fn snapshots(state: &HookState) -> impl Iterator<Item = Vec<u8>> + Send + use<> {
+    let by_name = |monitor: &Arc<Monitor>| (monitor.binding.name.clone(), monitor.clone());
+    let monitors: BTreeMap<String, Arc<Monitor>> = state.monitors.iter().map(by_name).collect();
+    let bindings = monitors.into_iter().enumerate().flat_map(|(position, (name, monitor))| {
         let (since_start, since_last) = monitor.counts();
-        let items = context::items_text(&monitor.snapshot());
-        let snapshot = RawValue::from_string(String::from_utf8(items).unwrap_or_default())?;
         let operations = json!({ "sinceLastExecution": since_last, "sinceStart": since_start });
-        bindings.insert(monitor.binding.name.as_str(), Binding { operations, snapshot });
-    }
-    serde_json::to_string(&bindings)
+        let comma = if position > 0 { "," } else { "" };
+        let begin = format!("{comma}{}:{{\"operations\":{operations},\"snapshot\":[", json!(name));
+        let items = monitor.snapshot().into_iter().enumerate();
+        let items = items.map(|(position, item)| context::item_text(position, &item));
+        once(begin.into_bytes()).chain(items).chain(once(b"]}".to_vec()))
+    });
+    once(b"{".to_vec()).chain(bindings).chain(once(b"}\n".to_vec()))
 }
 
 async fn config(State(operator): State<Arc<Core>>, Path(what): Path<String>) -> Answer {
