@@ -1,8 +1,8 @@
 //! One of several replicas acts: the one that holds a Lease.
 //!
-//! The holder renews every 2 s. 10 s after it sent the last good renewal it ends, and 3 s later its hooks are killed.
-//! Others take over when the Lease has not changed for 15 s by their own clock, so that nothing runs twice, whatever the
-//! clocks of the machines say.
+//! The holder renews every 2 s, also while running hooks come to their end. 10 s after it sent the last good renewal it ends,
+//! and 3 s later its hooks are killed. Others take over when the Lease has not changed for 15 s by their own clock, so that
+//! nothing runs twice, whatever the clocks of the machines say.
 
 use std::time::{Duration, Instant};
 
@@ -75,14 +75,11 @@ impl Election {
         None
     }
 
-    /// Renews until `stop` is cancelled: `true`. `false` when the Lease was lost. It was acquired at `last`.
-    pub(super) async fn keep(&self, mut last: Instant, stop: &CancellationToken) -> bool {
+    /// Renews the Lease, which was acquired at `last`, until it is lost.
+    pub(super) async fn keep(&self, mut last: Instant) {
         while last.elapsed() < GIVE_UP {
             let left = || GIVE_UP.saturating_sub(last.elapsed());
-            tokio::select! {
-                () = stop.cancelled() => return true,
-                () = tokio::time::sleep(RENEW.min(left())) => {}
-            }
+            tokio::time::sleep(RENEW.min(left())).await;
             // It counts from when it was sent: the API server may have written it at once and answered late.
             let sent = Instant::now();
             match tokio::time::timeout(left(), self.renew()).await {
@@ -93,16 +90,20 @@ impl Election {
             }
         }
         tracing::error!("the Lease {} is lost, this replica ends", self.path());
-        false
     }
 
     /// Lets the next replica act at once. To be called when nothing of this one runs any more.
     pub(super) async fn release(&self) {
-        let Ok(Some(mut lease)) = self.api.get(&self.path()).await else { return };
-        if lease["spec"]["holderIdentity"] == self.identity.as_str() {
+        // Twice: a renewal that was on its way may come between.
+        for _ in 0..2 {
+            let Ok(Some(mut lease)) = self.api.get(&self.path()).await else { return };
+            if lease["spec"]["holderIdentity"] != self.identity.as_str() {
+                return;
+            }
             lease["spec"]["holderIdentity"] = "".into();
-            if let Err(error) = self.api.send(Method::PUT, &self.path(), &lease).await {
-                tracing::warn!(error, "cannot give the Lease back");
+            match self.api.send(Method::PUT, &self.path(), &lease).await {
+                Ok(()) => return,
+                Err(error) => tracing::warn!(error, "cannot give the Lease back"),
             }
         }
     }

@@ -28,30 +28,36 @@ impl Core {
         loader: Option<Loader>,
     ) -> Result<(), StartError> {
         self.start_endpoints(socket, loader);
-        let election = self.settings.lease.clone().map(|lease| Election::new(self.api.clone(), lease));
-        let mut lost = false;
-        match &election {
-            None => self.act(),
-            Some(election) => {
-                if let Some(since) = election.acquire(&self.stop).await {
-                    self.act();
-                    lost = !election.keep(since, &self.stop).await;
-                    self.runner.lease_lost.store(lost, Ordering::SeqCst);
-                    self.stop.cancel();
+        let Some(lease) = self.settings.lease.clone() else {
+            self.act();
+            return self.end().await;
+        };
+        let election = Election::new(self.api.clone(), lease);
+        let Some(since) = election.acquire(&self.stop).await else { return self.end().await };
+        self.act();
+        // The Lease is kept until nothing runs any more: hooks may need longer for their end than it lasts.
+        tokio::select! {
+            ended = self.end() => {
+                if ended.is_ok() {
+                    let _ = tokio::time::timeout(MARGIN, election.release()).await;
                 }
+                ended
+            }
+            () = election.keep(since) => {
+                self.runner.lease_lost.store(true, Ordering::SeqCst);
+                self.stop.cancel();
+                self.tasks.close();
+                self.end_now().await
             }
         }
+    }
+
+    /// Waits until the operator is to end, and for what runs then.
+    async fn end(&self) -> Result<(), StartError> {
         self.stop.cancelled().await;
         tracing::info!("Shutdown begins.");
         self.tasks.close();
-        if lost {
-            return self.end_now().await;
-        }
-        let ended = self.wait_for_the_end().await;
-        if let (Some(election), true) = (election, ended.is_ok()) {
-            election.release().await;
-        }
-        ended
+        self.wait_for_the_end().await
     }
 
     /// Lets running hooks come to their end; when the time for that is nearly over, they are told to end, and killed when

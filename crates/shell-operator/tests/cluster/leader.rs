@@ -64,6 +64,26 @@ fn one_acts_and_another_takes_over_when_it_is_gone() {
     });
 }
 
+/// The hook needs longer for its end than a Lease lasts that nobody renews.
+#[test]
+fn nobody_takes_over_while_a_hook_comes_to_its_end() {
+    shared().kubectl("create ns long-end");
+    let body = "keep\nuntil [ -e $OUT/go ]; do sleep 0.1; done";
+    let replica = || {
+        setup("long-end").flag("--shutdown-timeout=10m").hook("h", "configVersion: v1\nonStartup: 1", body)
+    };
+    let mut first = replica().start();
+    first.wait_for("the run", |operator| runs(operator) == 1);
+    let second = replica().start();
+    second.wait_for("the message", |operator| operator.log().contains("another replica is the leader"));
+    signal(first.pid(), "TERM");
+    std::thread::sleep(Duration::from_secs(20));
+    assert_eq!(runs(&second), 0, "both run the hook");
+    std::fs::write(first.out().join("go"), "").unwrap();
+    assert_eq!(first.wait_for_end(), Some(0), "{}", first.log());
+    second.wait_for("the run", |operator| runs(operator) == 1);
+}
+
 #[test]
 fn a_leader_that_is_cut_off_has_ended_with_its_hooks_before_another_acts() {
     shared().kubectl("create ns cut-off");
