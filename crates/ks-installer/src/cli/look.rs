@@ -94,8 +94,7 @@ fn read(file: &Path, payload: &Payload) -> anyhow::Result<Value> {
     let object = found.with_context(|| format!("{} has no ClusterConfiguration", file.display()))?;
     let mut spec = object["spec"].clone();
     spec::migrate(&mut spec);
-    let known: Vec<String> = payload.components().values().flat_map(|one| one.inputs.clone()).collect();
-    let problems = spec::check(&spec, &known);
+    let problems = spec::check(&spec, &payload.known_paths());
     for key in &problems.unknown {
         eprint(&format!("warning: nothing reads {key}"));
     }

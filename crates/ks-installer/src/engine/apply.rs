@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::inventory::{Entry, Inventory, Origin};
 use super::pass::Progress;
-use super::{AT_ONCE, Engine, Failure, Reason};
+use super::{AT_ONCE, Engine, Failure, Reason, Rendered};
 use crate::api::{Api, ApiError, Id, contains, differences, digest};
 use crate::payload::Component;
 use crate::render::{COMPONENT_LABEL, Class, class_of};
@@ -47,17 +47,17 @@ impl Engine {
     ) -> Result<(), Failure> {
         let (name, hash) = (&component.name, self.renderer.hash(component, spec));
         let mut inventory = self.inventories.get(name).unwrap_or_default();
-        if inventory.ready && inventory.hash == hash && !suspect {
+        let unchanged = inventory.ready && inventory.hash == hash && !inventory.is_due();
+        if unchanged && !suspect {
             return Ok(());
         }
-        let unchanged = inventory.ready && inventory.hash == hash;
         // What an earlier pass has done before it was ended is not known.
         let interrupted = !inventory.ready;
         if !unchanged {
             progress.starts();
         }
         self.check_requirements(component, spec).await?;
-        let objects = self.objects(component, spec, &hash, false).await?;
+        let Rendered { objects, due, .. } = self.objects(component, spec, &hash, false).await?;
         if !unchanged && inventory.ready {
             // Killed from here on, the next run must write everything, even when the spec is the old one again.
             inventory.ready = false;
@@ -72,7 +72,7 @@ impl Engine {
             return Ok(());
         }
         self.prune(component, &mut inventory, &objects).await?;
-        self.inventories.save(name, Inventory { hash, ready: true, ..inventory }).await
+        self.inventories.save(name, Inventory { hash, ready: true, due, ..inventory }).await
     }
 
     /// Enters objects that are not in the inventory, before they are touched. Those of somebody else are refused.

@@ -1,31 +1,44 @@
-//! Passwords and certificates: made once, kept in a Secret, so that each rendering gives the same objects.
+//! Passwords and certificates: made once, kept in a Secret, so that each rendering gives the same objects. They are made anew when
+//! the spec asks for it (`rotate`), certificates also near their end.
+
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use serde_json::{Map, Value, json};
+use time::OffsetDateTime;
 
 use super::{Engine, Failure, Reason};
 use crate::api::Id;
 use crate::payload::{Component, Generated};
 
+/// How long a certificate is valid.
+pub(super) const LIFE: Duration = Duration::from_hours(365 * 24);
+/// So long before its end it is made anew: an installer that was away for some days comes in time.
+const BEFORE_ITS_END: i64 = 30 * 24 * 3600;
+/// A clock of a node may be slow.
+const BEFORE_NOW: Duration = Duration::from_hours(1);
+/// Annotation of the Secret: what the spec said when a value was made anew on request.
+const ROTATED: &str = "rotated.installer.kubesphere.io";
 const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
 impl Engine {
-    /// The values that a component's templates see as `generated`. What is missing is made and kept, unless nothing may be
-    /// changed.
+    /// The values that a component's templates see as `generated`. What is missing, near its end, or asked for is made and kept,
+    /// unless nothing may be changed.
     pub(super) async fn generated(
         &self,
         component: &Component,
+        spec: &Value,
         dry_run: bool,
     ) -> Result<Map<String, Value>, Failure> {
         if component.generated.is_empty() {
             return Ok(Map::new());
         }
         let id = self.generated_id(&component.name);
-        let secret = self.api.get(&id).await.map_err(Failure::at(&id))?;
+        let mut secret = self.api.get(&id).await.map_err(Failure::at(&id))?.unwrap_or_default();
         let mut values = Map::new();
-        if let Some(Value::Object(data)) = secret.map(|mut secret| secret["data"].take()) {
+        if let Value::Object(data) = secret["data"].take() {
             for (name, text) in data {
                 let value = STANDARD.decode(text.as_str().unwrap_or_default()).ok();
                 let value = value.and_then(|bytes| serde_json::from_slice(&bytes).ok());
@@ -34,13 +47,20 @@ impl Engine {
                 values.insert(name.clone(), value.ok_or_else(broken)?);
             }
         }
-        let missing: Vec<_> =
-            component.generated.iter().filter(|one| !values.contains_key(&one.name)).collect();
-        if missing.is_empty() {
+        let asked = annotations(component, spec);
+        let is_asked = |one: &Generated| {
+            let key = format!("{ROTATED}/{}", one.name);
+            asked.get(&key).is_some_and(|word| secret["metadata"]["annotations"][&key] != *word)
+        };
+        let is_due = |value: &Value| due(value).is_some_and(|due| due <= now());
+        let stays =
+            |one: &Generated| values.get(&one.name).is_some_and(|value| !is_due(value)) && !is_asked(one);
+        let wanted: Vec<_> = component.generated.iter().filter(|one| !stays(one)).collect();
+        if wanted.is_empty() {
             return Ok(values);
         }
-        for one in missing {
-            let value = make(one)
+        for one in wanted {
+            let value = make(one, self.certificate_life, values.get(&one.name))
                 .map_err(|why| Failure::new(Reason::RenderFailed, format!("{}: {why}", one.name)))?;
             values.insert(one.name.clone(), value);
         }
@@ -52,7 +72,7 @@ impl Engine {
             let secret = json!({
                 "apiVersion": "v1",
                 "kind": "Secret",
-                "metadata": { "name": id.name, "namespace": id.namespace },
+                "metadata": { "name": id.name, "namespace": id.namespace, "annotations": asked },
                 "data": data,
             });
             self.api.apply(&secret, false).await.map_err(Failure::at(&id))?;
@@ -69,13 +89,39 @@ impl Engine {
 
 /// Values as good as those that are kept, for looking at what would be rendered.
 pub fn examples(component: &Component) -> Result<Map<String, Value>, String> {
-    component.generated.iter().map(|one| Ok((one.name.clone(), make(one)?))).collect()
+    component.generated.iter().map(|one| Ok((one.name.clone(), make(one, LIFE, None)?))).collect()
 }
 
-fn make(one: &Generated) -> Result<Value, String> {
+/// When the first of these values has to be made anew.
+pub(super) fn first_due(values: &Map<String, Value>) -> Option<i64> {
+    values.values().filter_map(due).min()
+}
+
+/// Seconds since 1970.
+pub(super) fn now() -> i64 {
+    OffsetDateTime::now_utc().unix_timestamp()
+}
+
+/// When a value has to be made anew. Certificates of older versions of this program have no end.
+fn due(value: &Value) -> Option<i64> {
+    Some(value["until"].as_i64()? - BEFORE_ITS_END)
+}
+
+/// What the spec asks to be made anew, as it is noted on the Secret.
+fn annotations(component: &Component, spec: &Value) -> Map<String, Value> {
+    let asked = spec["rotate"][&component.name].as_object();
+    asked.into_iter().flatten().map(|(name, word)| (format!("{ROTATED}/{name}"), text(word))).collect()
+}
+
+fn text(word: &Value) -> Value {
+    word.as_str().map_or_else(|| word.to_string(), str::to_owned).into()
+}
+
+/// `old` is what it replaces.
+fn make(one: &Generated, life: Duration, old: Option<&Value>) -> Result<Value, String> {
     match (one.password, &one.certificate) {
         (Some(length), None) => password(length).map(Value::from),
-        (None, Some(names)) => certificate(names),
+        (None, Some(names)) => certificate(names, life, old),
         _ => Err("it needs either 'password' or 'certificate'".to_owned()),
     }
 }
@@ -93,21 +139,34 @@ fn password(length: usize) -> Result<String, String> {
     Ok(text)
 }
 
-/// A certificate by an authority whose key nobody keeps.
-fn certificate(names: &[String]) -> Result<Value, String> {
+/// A certificate by an authority whose key nobody keeps. `ca` also holds the authority of before: until all have the new
+/// certificate, some answer with the old one.
+fn certificate(names: &[String], life: Duration, old: Option<&Value>) -> Result<Value, String> {
     let text = |error: rcgen::Error| error.to_string();
+    let begin = OffsetDateTime::now_utc();
+    let end = begin + life;
     let mut ca = CertificateParams::default();
+    (ca.not_before, ca.not_after) = (begin - BEFORE_NOW, end);
     ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     ca.distinguished_name.push(DnType::CommonName, "ks-installer");
     let ca_key = KeyPair::generate().map_err(text)?;
     let ca_cert = ca.self_signed(&ca_key).map_err(text)?;
     let mut params = CertificateParams::new(names.to_vec()).map_err(text)?;
+    (params.not_before, params.not_after) = (begin - BEFORE_NOW, end);
     if let Some(name) = names.first() {
         params.distinguished_name.push(DnType::CommonName, name.as_str());
     }
     let key = KeyPair::generate().map_err(text)?;
     let cert = params.signed_by(&key, &Issuer::new(ca, ca_key)).map_err(text)?;
-    Ok(json!({ "ca": ca_cert.pem(), "cert": cert.pem(), "key": key.serialize_pem() }))
+    let cas = ca_cert.pem() + old.map_or("", newest_authority);
+    Ok(json!({ "ca": cas, "cert": cert.pem(), "key": key.serialize_pem(), "until": end.unix_timestamp() }))
+}
+
+/// The first authority of a value, which signed its certificate.
+fn newest_authority(value: &Value) -> &str {
+    const END: &str = "-----END CERTIFICATE-----\n";
+    let cas = value["ca"].as_str().unwrap_or_default();
+    cas.find(END).and_then(|at| cas.get(..at + END.len())).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -125,11 +184,32 @@ mod tests {
 
     #[test]
     fn a_certificate_comes_with_its_authority_and_key() {
-        let made = certificate(&["a.b.svc".to_owned()]).unwrap();
+        let made = certificate(&["a.b.svc".to_owned()], LIFE, None).unwrap();
         for (part, start) in
             [("ca", "-----BEGIN CERT"), ("cert", "-----BEGIN CERT"), ("key", "-----BEGIN PRIV")]
         {
             assert!(made[part].as_str().unwrap().starts_with(start), "{made}");
+        }
+    }
+
+    #[test]
+    fn the_authority_of_before_stays_beside_the_new_one_and_older_ones_go() {
+        let make = |old| certificate(&["a.b.svc".to_owned()], LIFE, old).unwrap();
+        let first = make(None);
+        let second = make(Some(&first));
+        let third = make(Some(&second));
+        let ca = |value: &Value| value["ca"].as_str().unwrap().to_owned();
+        assert!(ca(&second).ends_with(&ca(&first)) && ca(&second).len() > ca(&first).len());
+        assert_eq!(ca(&third).matches("BEGIN").count(), 2);
+        assert!(ca(&third).ends_with(newest_authority(&second)));
+    }
+
+    #[test]
+    fn a_certificate_is_due_a_month_before_its_end() {
+        let days = |days: u64| Duration::from_hours(days * 24);
+        for (life, is_due) in [(days(29), true), (days(31), false), (LIFE, false)] {
+            let made = certificate(&["a".to_owned()], life, None).unwrap();
+            assert_eq!(due(&made).unwrap() <= now(), is_due, "{life:?}");
         }
     }
 }

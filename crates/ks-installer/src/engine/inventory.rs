@@ -26,6 +26,9 @@ pub struct Inventory {
     pub hash: String,
     /// Whether everything was applied, ready and pruned.
     pub ready: bool,
+    /// When something that was generated for it has to be made anew, in seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<i64>,
     /// Its objects.
     pub objects: Vec<Entry>,
 }
@@ -61,6 +64,11 @@ impl Inventory {
     /// The entry of an object.
     pub fn find(&self, id: &Id) -> Option<&Entry> {
         self.objects.iter().find(|entry| entry.id == *id)
+    }
+
+    /// Whether something of it has to be made anew by now.
+    pub(super) fn is_due(&self) -> bool {
+        self.due.is_some_and(|due| due <= super::generated::now())
     }
 
     pub(super) fn find_mut(&mut self, id: &Id) -> Option<&mut Entry> {

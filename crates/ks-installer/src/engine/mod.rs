@@ -19,6 +19,7 @@ mod wait;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -37,8 +38,15 @@ use crate::render::Renderer;
 /// Objects of one component that are written at once.
 const AT_ONCE: usize = 8;
 
-/// A hash, and the objects that were rendered for it.
-type Rendered = (String, Arc<Vec<Value>>);
+/// What was rendered.
+#[derive(Clone)]
+struct Rendered {
+    /// For this hash.
+    hash: String,
+    objects: Arc<Vec<Value>>,
+    /// When something in them has to be made anew.
+    due: Option<i64>,
+}
 
 /// Brings components to what a spec asks for.
 pub struct Engine {
@@ -46,7 +54,8 @@ pub struct Engine {
     renderer: Renderer,
     inventories: Inventories,
     backoff: Backoff,
-    /// Objects by component, with the hash they were rendered for.
+    certificate_life: Duration,
+    /// By component.
     rendered: Mutex<BTreeMap<String, Rendered>>,
 }
 
@@ -54,13 +63,27 @@ impl Engine {
     /// An engine that keeps its inventories in `namespace`. Reads those that are there.
     pub async fn open(api: Arc<Api>, renderer: Renderer, namespace: &str) -> Result<Self, Failure> {
         let inventories = Inventories::load(api.clone(), namespace).await?;
-        Ok(Self { api, renderer, inventories, backoff: Backoff::default(), rendered: Mutex::default() })
+        Ok(Self {
+            api,
+            renderer,
+            inventories,
+            backoff: Backoff::default(),
+            certificate_life: generated::LIFE,
+            rendered: Mutex::default(),
+        })
     }
 
     /// The same with other pauses after failures.
     #[must_use]
     pub fn with_backoff(mut self, backoff: Backoff) -> Self {
         self.backoff = backoff;
+        self
+    }
+
+    /// The same with certificates that are valid for another time.
+    #[must_use]
+    pub fn with_certificate_life(mut self, life: Duration) -> Self {
+        self.certificate_life = life;
         self
     }
 
@@ -79,28 +102,31 @@ impl Engine {
         self.backoff.forget();
     }
 
-    /// The objects of a component; rendered once for the same inputs.
+    /// The objects of a component; rendered once for the same inputs, until something in them is due.
     async fn objects(
         &self,
         component: &Component,
         spec: &Value,
         hash: &str,
         dry_run: bool,
-    ) -> Result<Arc<Vec<Value>>, Failure> {
+    ) -> Result<Rendered, Failure> {
         let known =
             self.rendered.lock().unwrap_or_else(PoisonError::into_inner).get(&component.name).cloned();
-        if let Some((_, objects)) = known.filter(|(known, _)| known == hash) {
-            return Ok(objects);
+        let is_as_it_was =
+            |known: &Rendered| known.hash == hash && known.due.is_none_or(|due| due > generated::now());
+        if let Some(known) = known.filter(is_as_it_was) {
+            return Ok(known);
         }
-        let generated = self.generated(component, dry_run).await?;
+        let generated = self.generated(component, spec, dry_run).await?;
         let inputs = crate::render::Inputs { spec, generated: &generated };
         let objects = self.renderer.objects(component, inputs).await;
-        let objects =
-            Arc::new(objects.map_err(|error| Failure::new(Reason::RenderFailed, error.to_string()))?);
+        let objects = objects.map_err(|error| Failure::new(Reason::RenderFailed, error.to_string()))?;
+        let due = generated::first_due(&generated);
+        let now = Rendered { hash: hash.to_owned(), objects: Arc::new(objects), due };
         if !dry_run {
             let mut rendered = self.rendered.lock().unwrap_or_else(PoisonError::into_inner);
-            rendered.insert(component.name.clone(), (hash.to_owned(), objects.clone()));
+            rendered.insert(component.name.clone(), now.clone());
         }
-        Ok(objects)
+        Ok(now)
     }
 }

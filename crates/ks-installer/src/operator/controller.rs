@@ -137,8 +137,7 @@ impl Controller {
         };
         let is_deleted = !object["metadata"]["deletionTimestamp"].is_null();
         let generation = object["metadata"]["generation"].as_i64().unwrap_or(0);
-        let known = self.engine.renderer().payload.components().values();
-        let known: Vec<String> = known.flat_map(|component| component.inputs.clone()).collect();
+        let known = self.engine.renderer().payload.known_paths();
         let problems =
             if is_deleted { spec::Problems::default() } else { spec::check(&object["spec"], &known) };
         let is_wrong = !problems.wrong.is_empty();

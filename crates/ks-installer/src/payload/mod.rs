@@ -100,6 +100,15 @@ impl Payload {
         &self.components
     }
 
+    /// Paths of the spec that something reads, besides those that are everybody's.
+    pub fn known_paths(&self) -> Vec<String> {
+        let of = |(name, component): (&String, &Component)| {
+            let rotated = component.generated.iter().map(|one| format!("rotate.{name}.{}", one.name));
+            component.inputs.iter().cloned().chain(rotated).collect::<Vec<_>>()
+        };
+        self.components.iter().flat_map(of).collect()
+    }
+
     /// Names of the files below `directory`, in order. A file's own name finds that file.
     pub fn parts(&self, directory: &str) -> Vec<String> {
         let inside = format!("{}/", directory.trim_end_matches('/'));

@@ -68,6 +68,10 @@ impl Renderer {
         add(&self.kubernetes);
         add(&canonical(&slice(spec, &component.inputs)).to_string());
         add(&canonical(&Registry::inputs(spec)).to_string());
+        let rotate = &spec["rotate"][&component.name];
+        if !component.generated.is_empty() && !rotate.is_null() {
+            add(&canonical(rotate).to_string());
+        }
         for source in &component.sources {
             for (part, sum) in self.payload.sums(source.directory()) {
                 add(part);

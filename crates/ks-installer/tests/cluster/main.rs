@@ -9,6 +9,7 @@ mod control_plane;
 mod programs;
 
 mod audit;
+mod certificates;
 mod charts;
 mod etcd;
 mod faults;

@@ -310,6 +310,28 @@ async fn a_plan_says_what_would_change_and_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_unknown_key_is_a_warning_and_keeps_nothing_from_its_end() {
+    let lab = Lab::new("op-unknown", &FILES);
+    configure(
+        &lab,
+        "{maps: {enabled: true, own: 1}, monitorin: {enabled: true}, etcd: {prot: 1}, rotate: {map: {a: b}}}",
+    );
+    let running = Running::start(&lab, false);
+    let status = ready(&lab, &running).await;
+    let valid = condition(&status, "SpecValid");
+    assert_eq!((valid["status"].clone(), valid["reason"].clone()), ("True".into(), "UnknownKeys".into()));
+    let message = valid["message"].as_str().unwrap();
+    for key in ["spec.monitorin", "spec.etcd.prot", "spec.rotate.map"] {
+        assert!(message.contains(key), "{key}: {message}");
+    }
+    assert!(!message.contains("own"), "what a component reads is known: {message}");
+    configure(&lab, "{maps: {enabled: true}}");
+    let status = ready(&lab, &running).await;
+    assert_eq!(condition(&status, "SpecValid")["reason"], "AsExpected");
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_old_spec_gets_the_names_of_today_in_place() {
     let lab = Lab::new("op-old", &FILES);
     configure(&lab, "{maps: {enabled: true}, console: {port: 30881}, networkpolicy: {enabled: false}}");
