@@ -9,7 +9,7 @@ mod schema;
 use serde_json::Value;
 
 pub use migrate::migrate;
-pub use schema::{Problems, check};
+pub use schema::{Problems, check, switches};
 
 /// The spec with defaults for what it does not say. They are not written back: a spec stays as short as its author made it.
 pub fn effective(spec: &Value, status: &Value) -> Value {

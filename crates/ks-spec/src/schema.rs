@@ -24,6 +24,25 @@ pub fn check(spec: &Value, known: &[String]) -> Problems {
     problems
 }
 
+/// Paths of the settings that switch a component on. Network policies are a setting of another component.
+pub fn switches() -> Vec<String> {
+    let mut found = Vec::new();
+    collect(schema(), "", &mut found);
+    found.retain(|path| path != "network.networkpolicy.enabled");
+    found
+}
+
+fn collect(schema: &Value, path: &str, found: &mut Vec<String>) {
+    for (key, inner) in schema["properties"].as_object().into_iter().flatten() {
+        let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        if key == "enabled" {
+            found.push(path);
+        } else {
+            collect(inner, &path, found);
+        }
+    }
+}
+
 /// Whether one path leads through the other.
 fn is_along(path: &str, other: &str) -> bool {
     let inside = |outer: &str, inner: &str| inner == outer || inner.starts_with(&format!("{outer}."));

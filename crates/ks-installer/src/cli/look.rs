@@ -9,7 +9,7 @@ use clap::Args;
 use ks_installer::api::Api;
 use ks_installer::engine::{Engine, desired, examples};
 use ks_installer::payload::Payload;
-use ks_installer::render::{Inputs, Renderer, images_of};
+use ks_installer::render::{Inputs, Nodes, Renderer, images_of};
 use ks_installer::spec;
 use serde_json::Value;
 use shell_operator::yaml::{self, Dialect};
@@ -45,7 +45,10 @@ pub(super) async fn plan(args: PlanArgs) -> anyhow::Result<()> {
     let spec = read(&args.file, &payload)?;
     let api = Arc::new(Api::connect(&args.cluster.client()).await?);
     let kubernetes = api.version().await?;
-    let renderer = Renderer { payload: Arc::new(payload), helm: args.payload.helm, kubernetes };
+    let nodes = api.nodes(Nodes::MANY).await?;
+    let renderer =
+        Renderer { payload: Arc::new(payload), helm: args.payload.helm, kubernetes, nodes: Nodes::default() };
+    renderer.nodes.set(nodes);
     let engine = Engine::open(api, renderer, &args.cluster.namespace).await?;
     let plan = engine.plan(&spec).await;
     for (component, changes) in &plan {
@@ -63,9 +66,13 @@ pub(super) async fn plan(args: PlanArgs) -> anyhow::Result<()> {
 pub(super) async fn images(args: ImagesArgs) -> anyhow::Result<()> {
     let payload = Arc::new(Payload::open(&args.payload.payload).context("cannot use the payload")?);
     let spec = read(&args.file, &payload)?;
-    let renderer =
-        Renderer { payload: payload.clone(), helm: args.payload.helm, kubernetes: args.kube_version };
-    let desired = desired(&payload, &spec);
+    let renderer = Renderer {
+        payload: payload.clone(),
+        helm: args.payload.helm,
+        kubernetes: args.kube_version,
+        nodes: Nodes::default(),
+    };
+    let desired = desired(&payload, &spec, &renderer.kubernetes);
     if let Some((_, failure)) = desired.refused.first_key_value() {
         bail!("{failure}");
     }

@@ -4,15 +4,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Subcommand;
-use ks_installer::payload::{Payload, build};
-use ks_installer::render::Renderer;
+use ks_installer::payload::{Payload, build, build_from};
+use ks_installer::render::{Nodes, Renderer};
 use ks_installer::rights;
 
 use super::{PayloadArgs, print};
 
 #[derive(Subcommand)]
 pub(super) enum PayloadCommand {
-    /// Write index.yaml, with the SHA-256 of each file, into a directory with components/
+    /// Write index.yaml, with the SHA-256 of each file, into a directory with components/, or make one of a release
     Build {
         /// The directory
         dir: PathBuf,
@@ -20,8 +20,11 @@ pub(super) enum PayloadCommand {
         #[arg(long, value_name = "VERSION")]
         version: String,
         /// Version of KubeSphere in it, like v3.4.1
-        #[arg(long, value_name = "VERSION")]
-        kubesphere: String,
+        #[arg(long, value_name = "VERSION", required_unless_present = "from")]
+        kubesphere: Option<String>,
+        /// Unpacked release of ks-installer 3.4.1: the directory is made of it, with definitions of this program
+        #[arg(long, value_name = "DIR", conflicts_with = "kubesphere")]
+        from: Option<PathBuf>,
     },
     /// Print the ClusterRoles that the operator needs for a payload: one to look, one to change
     Rights {
@@ -40,13 +43,17 @@ pub(super) enum PayloadCommand {
 
 pub(super) async fn run(command: PayloadCommand) -> anyhow::Result<()> {
     let payload = match command {
-        PayloadCommand::Build { dir, version, kubesphere } => build(&dir, &version, &kubesphere)?,
+        PayloadCommand::Build { dir, version, from: Some(from), .. } => build_from(&from, &dir, &version)?,
+        PayloadCommand::Build { dir, version, kubesphere, .. } => {
+            build(&dir, &version, &kubesphere.unwrap_or_default())?
+        }
         PayloadCommand::Verify { dir } => Payload::open(&dir)?,
         PayloadCommand::Rights { payload, kube_version } => {
             let renderer = Renderer {
                 payload: Arc::new(Payload::open(&payload.payload)?),
                 helm: payload.helm,
                 kubernetes: kube_version,
+                nodes: Nodes::default(),
             };
             for role in rights::roles(&renderer).await? {
                 // JSON is YAML.

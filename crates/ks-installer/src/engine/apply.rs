@@ -65,7 +65,7 @@ impl Engine {
         }
         self.enter(component, &mut inventory, &objects).await?;
         let look = Look { suspect, interrupted };
-        let written = self.write(component, &mut inventory, &objects, look).await?;
+        let written = self.write(component, &mut inventory, &objects, look, progress).await?;
         // Also of what is as it was written: a look is there to find what does not work any more.
         self.wait_ready(component, &objects, progress).await?;
         if unchanged && !written {
@@ -108,11 +108,17 @@ impl Engine {
         inventory: &mut Inventory,
         objects: &[Value],
         look: Look,
+        progress: &Progress<'_>,
     ) -> Result<bool, Failure> {
-        let mut written = false;
+        let (mut written, mut before) = (false, 0);
         for of_class in objects.chunk_by(|a, b| class_of(a) == class_of(b)) {
             let steps: Vec<Step> =
                 of_class.iter().filter_map(|object| step(component, inventory, object, look)).collect();
+            // Whoever calls a webhook is refused until its pods answer; custom resources that come after it would be.
+            if steps.iter().any(|step| is_webhook(&step.entry.id)) {
+                self.wait_ready(component, &objects[..before], progress).await?;
+            }
+            before += of_class.len();
             let mut results =
                 stream::iter(steps).map(|step| self.write_one(component, step)).buffer_unordered(AT_ONCE);
             let mut failure = None;
@@ -246,6 +252,10 @@ async fn is_as_wanted(api: &Api, entry: &Entry, live: &Value, object: &Value) ->
         labels.map(|labels| labels.remove(COMPONENT_LABEL));
     }
     Ok(contains(live, &object))
+}
+
+fn is_webhook(id: &Id) -> bool {
+    id.kind.ends_with("WebhookConfiguration")
 }
 
 /// Kinds that hold nothing that a new one would not have.

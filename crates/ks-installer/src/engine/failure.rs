@@ -35,6 +35,10 @@ pub enum Reason {
     DependencyDisabled,
     /// Something that is switched on depends on it.
     StillNeeded,
+    /// It cannot be in this cluster, or with this spec.
+    NotSupported,
+    /// The payload does not have it.
+    NoDefinition,
 }
 
 impl Reason {
@@ -51,6 +55,8 @@ impl Reason {
             Self::FinalizerStuck => "FinalizerStuck",
             Self::DependencyDisabled => "DependencyDisabled",
             Self::StillNeeded => "StillNeeded",
+            Self::NotSupported => "NotSupported",
+            Self::NoDefinition => "NoDefinition",
         }
     }
 }

@@ -31,9 +31,9 @@ pub use inventory::{Entry, Inventories, Inventory, Origin};
 pub use pass::{Goal, Phase, Report, Suspects};
 pub use plan::Change;
 
-use crate::api::Api;
+use crate::api::{Api, ApiError};
 use crate::payload::Component;
-use crate::render::Renderer;
+use crate::render::{Nodes, Renderer};
 
 /// Objects of one component that are written at once.
 const AT_ONCE: usize = 8;
@@ -95,6 +95,15 @@ impl Engine {
     /// What can be installed.
     pub fn renderer(&self) -> &Renderer {
         &self.renderer
+    }
+
+    /// Looks how many nodes there are, where templates ask for it.
+    pub async fn count_nodes(&self) -> Result<(), ApiError> {
+        let mut components = self.renderer.payload.components().values();
+        if components.any(|component| !component.variables.is_empty()) {
+            self.renderer.nodes.set(self.api.nodes(Nodes::MANY).await?);
+        }
+        Ok(())
     }
 
     /// Failures before a change of the spec say nothing about what comes after it.

@@ -103,7 +103,7 @@ impl Engine {
     ) {
         let payload = &self.renderer.payload;
         let (spec, desired) = match goal {
-            Goal::Have(spec) => (spec, desired(payload, spec)),
+            Goal::Have(spec) => (spec, desired(payload, spec, &self.renderer.kubernetes)),
             Goal::Remove(spec) => (spec, Desired::default()),
         };
         let mut names: BTreeSet<String> = self.inventories.names().into_iter().collect();

@@ -36,7 +36,7 @@ impl fmt::Display for Change {
 impl Engine {
     /// All changes that `spec` would cause, by component.
     pub async fn plan(&self, spec: &Value) -> Vec<(String, Vec<Change>)> {
-        let desired = desired(&self.renderer.payload, spec);
+        let desired = desired(&self.renderer.payload, spec, &self.renderer.kubernetes);
         let mut plan = Vec::new();
         for (name, failure) in &desired.refused {
             plan.push((name.clone(), vec![Change::Unknown(failure.message.clone())]));

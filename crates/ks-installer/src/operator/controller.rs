@@ -154,6 +154,9 @@ impl Controller {
             state.removing = is_deleted;
         });
         let spec = spec::effective(&object["spec"], &object["status"]);
+        if let Err(error) = self.engine.count_nodes().await {
+            return self.failed("cannot count the nodes for", &error);
+        }
         let was_ready =
             object["status"]["phase"] == "Ready" && object["status"]["observedGeneration"] == generation;
         let writer = Writer { controller: self, uid: &object["metadata"]["uid"] };

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::api::{Api, Id};
 use crate::engine::{Backoff, Engine};
 use crate::payload::Payload;
-use crate::render::Renderer;
+use crate::render::{Nodes, Renderer};
 
 /// API version of the object that is watched.
 pub const API_VERSION: &str = "installer.kubesphere.io/v1alpha1";
@@ -118,7 +118,8 @@ async fn open(api: Arc<Api>, options: Opening, print: Print) -> Engine {
     loop {
         let error = match api.version().await {
             Ok(kubernetes) => {
-                let renderer = Renderer { payload: payload.clone(), helm: helm.clone(), kubernetes };
+                let (payload, helm, nodes) = (payload.clone(), helm.clone(), Nodes::default());
+                let renderer = Renderer { payload, helm, kubernetes, nodes };
                 match Engine::open(api.clone(), renderer, &namespace).await {
                     Ok(engine) => return engine,
                     Err(failure) => failure.to_string(),

@@ -1,8 +1,10 @@
 //! The definition of a component: `components/<name>.yaml`.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::expression::Expression;
 
@@ -26,6 +28,9 @@ pub struct Component {
     /// Paths of the spec that its templates may read. Nothing else is there for them: so nothing is forgotten here.
     #[serde(default)]
     pub inputs: Vec<String>,
+    /// Files of variables, for templates of an Ansible role: with them the inputs' first keys are names at the top, too.
+    #[serde(default)]
+    pub variables: Vec<String>,
     /// Namespace of objects that name none.
     pub namespace: Option<String>,
     /// Passwords and certificates that are made once.
@@ -34,8 +39,14 @@ pub struct Component {
     /// What must be in the cluster before.
     #[serde(default)]
     pub requires: Vec<Requirement>,
+    /// Specs and clusters for which it cannot be.
+    #[serde(default)]
+    pub refused: Vec<Refusal>,
     /// Where its objects come from.
     pub sources: Vec<Source>,
+    /// What is changed in them.
+    #[serde(default)]
+    pub overlay: Vec<Overlay>,
     /// Objects that are made once and then left as they are, because each rendering makes other ones.
     #[serde(default)]
     pub keep: Vec<Kept>,
@@ -63,6 +74,12 @@ pub enum Source {
     Manifests {
         /// Where.
         manifests: String,
+        /// They are no templates, whatever is in them.
+        #[serde(default)]
+        plain: bool,
+        /// Names of files that are left out; one `*` stands for any text.
+        #[serde(default)]
+        except: Vec<String>,
         /// Only then.
         when: Option<Expression>,
     },
@@ -75,9 +92,39 @@ pub enum Source {
         /// Template of its values.
         #[serde(default)]
         values: String,
+        /// File with a template of values, below those of `values`.
+        #[serde(rename = "valuesFrom")]
+        values_from: Option<String>,
         /// Only then.
         when: Option<Expression>,
     },
+}
+
+/// A spec or a cluster for which a component cannot be.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Refusal {
+    /// An expression on `spec`, `cluster.version` and `cluster.minor`.
+    pub when: Expression,
+    /// Why, and what to do.
+    pub why: String,
+}
+
+/// A change of objects that sources give.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Overlay {
+    /// Their kind.
+    pub kind: String,
+    /// Their name; empty for all of the kind.
+    #[serde(default)]
+    pub name: String,
+    /// They are left out.
+    #[serde(default)]
+    pub omit: bool,
+    /// Values by path, like `/webhooks/*/clientConfig/caBundle`; texts are templates, null takes away.
+    #[serde(default)]
+    pub set: BTreeMap<String, Value>,
 }
 
 /// A value that is made once and kept in a Secret: one of both kinds.
@@ -156,6 +203,12 @@ impl Component {
         self.enabled.is_when_needed()
     }
 
+    /// All files and directories of the payload that it names.
+    pub fn files(&self) -> Vec<&str> {
+        let sources = self.sources.iter().flat_map(|source| [Some(source.directory()), source.values_from()]);
+        sources.flatten().chain(self.variables.iter().map(String::as_str)).collect()
+    }
+
     /// How long it may take to be ready.
     pub fn time_to_ready(&self) -> Duration {
         Duration::from_secs(self.ready_within_seconds)
@@ -172,6 +225,14 @@ impl Source {
         match self {
             Self::Manifests { manifests, .. } => manifests,
             Self::Chart { chart, .. } => chart,
+        }
+    }
+
+    /// Where more values of a chart are.
+    fn values_from(&self) -> Option<&str> {
+        match self {
+            Self::Manifests { .. } => None,
+            Self::Chart { values_from, .. } => values_from.as_deref(),
         }
     }
 

@@ -23,6 +23,13 @@ impl Expression {
         self.0 == WHEN_NEEDED
     }
 
+    /// Whether it asks about a value, by its path.
+    pub fn mentions(&self, path: &str) -> bool {
+        let is_end =
+            |rest: &str| !rest.starts_with(|next: char| next.is_alphanumeric() || "._".contains(next));
+        self.0.match_indices(path).any(|(at, found)| is_end(&self.0[at + found.len()..]))
+    }
+
     fn wrong(&self, error: &minijinja::Error) -> String {
         format!("the condition '{}' cannot be used: {error}", self.0)
     }

@@ -7,13 +7,15 @@
 mod component;
 mod expression;
 mod index;
+mod release;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-pub use component::{Component, Generated, Kept, ReadyRule, Remove, Requirement, Source};
+pub use component::{Component, Generated, Kept, Overlay, ReadyRule, Refusal, Remove, Requirement, Source};
 pub use expression::{Expression, WHEN_NEEDED};
 pub use index::{Index, build};
+pub use release::build_from;
 
 /// A payload whose index and definitions were read and verified.
 #[derive(Debug)]
@@ -58,6 +60,9 @@ pub enum PayloadError {
         /// Which of both.
         what: &'static str,
     },
+    /// No payload can be made of a release.
+    #[error("{0}")]
+    Release(String),
     /// A definition cannot be used.
     #[error("{part}: {why}")]
     Definition {
@@ -150,10 +155,8 @@ impl Payload {
             if self.reaches(name, name) {
                 return Err(wrong(format!("'{name}' depends on itself, by way of its dependencies")));
             }
-            for source in &component.sources {
-                if self.parts(source.directory()).is_empty() {
-                    return Err(wrong(format!("there is no file below '{}'", source.directory())));
-                }
+            if let Some(part) = component.files().into_iter().find(|part| self.parts(part).is_empty()) {
+                return Err(wrong(format!("there is no file below '{part}'")));
             }
         }
         Ok(())

@@ -6,11 +6,15 @@
 mod helm;
 mod images;
 mod objects;
+mod overlay;
 mod slice;
 mod template;
+mod text;
+mod variables;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -30,6 +34,32 @@ pub struct Renderer {
     pub helm: PathBuf,
     /// Version of Kubernetes, like `v1.36.4`.
     pub kubernetes: String,
+    /// Nodes of the cluster, as far as templates ask for their number.
+    pub nodes: Nodes,
+}
+
+/// The number of nodes, up to three: some templates make fewer replicas for fewer.
+#[derive(Clone, Debug)]
+pub struct Nodes(Arc<AtomicUsize>);
+
+impl Nodes {
+    /// From this number on it makes no difference.
+    pub const MANY: usize = 3;
+
+    /// Notes how many there are now.
+    pub fn set(&self, count: usize) {
+        self.0.store(count.min(Self::MANY), Ordering::Relaxed);
+    }
+
+    fn get(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Default for Nodes {
+    fn default() -> Self {
+        Self(Arc::new(AtomicUsize::new(1)))
+    }
 }
 
 /// Why a component could not be rendered.
@@ -72,11 +102,12 @@ impl Renderer {
         if !component.generated.is_empty() && !rotate.is_null() {
             add(&canonical(rotate).to_string());
         }
-        for source in &component.sources {
-            for (part, sum) in self.payload.sums(source.directory()) {
-                add(part);
-                add(sum);
-            }
+        for (part, sum) in component.files().into_iter().flat_map(|part| self.payload.sums(part)) {
+            add(part);
+            add(sum);
+        }
+        if !component.variables.is_empty() {
+            add(&self.nodes.get().to_string());
         }
         kk_util::hex(&hash.finalize()[..16])
     }
@@ -106,12 +137,7 @@ impl Renderer {
         every: bool,
     ) -> Result<Vec<Value>, RenderError> {
         let registry = Registry::of(inputs.spec);
-        let context = json!({
-            "spec": slice(inputs.spec, &component.inputs),
-            "generated": inputs.generated,
-            "cluster": { "version": self.kubernetes },
-            "namespace": component.namespace,
-        });
+        let context = self.context(component, &inputs, &registry)?;
         let mut objects = Vec::new();
         for source in &component.sources {
             let wrong = |why| RenderError::Template { part: source.directory().to_owned(), why };
@@ -121,17 +147,28 @@ impl Renderer {
                 continue;
             }
             match source {
-                Source::Manifests { manifests, .. } => {
+                Source::Manifests { manifests, plain, except, .. } => {
                     for part in self.payload.parts(manifests) {
-                        let text = self.payload.text(&part)?;
+                        let name = part.rsplit('/').next().unwrap_or_default();
+                        if except.iter().any(|pattern| fits(pattern, name)) {
+                            continue;
+                        }
+                        let mut text = self.payload.text(&part)?;
                         let wrong = |why| RenderError::Template { part: part.clone(), why };
-                        let text = template::render(&text, &context, &registry).map_err(wrong)?;
+                        if !plain {
+                            text = template::render(&text, &context, &registry).map_err(wrong)?;
+                        }
                         objects.extend(objects::read(&text).map_err(wrong)?);
                     }
                 }
-                Source::Chart { chart, release, values, .. } => {
+                Source::Chart { chart, release, values, values_from, .. } => {
                     let path = self.payload.chart(chart)?;
-                    let values = template::render(values, &context, &registry).map_err(wrong)?;
+                    let mut values = template::render(values, &context, &registry).map_err(wrong)?;
+                    if let Some(part) = values_from {
+                        let wrong = |why| RenderError::Template { part: part.clone(), why };
+                        let below = template::render(&self.payload.text(part)?, &context, &registry);
+                        values = merged(&below.map_err(wrong)?, &values).map_err(wrong)?;
+                    }
                     let namespace = component.namespace.as_deref().unwrap_or("default");
                     let chart = helm::Chart { path: &path, release, namespace, values };
                     let text = helm::template(&self.helm, &chart, &self.kubernetes).await.map_err(wrong)?;
@@ -139,26 +176,83 @@ impl Renderer {
                 }
             }
         }
+        let wrong = |why| RenderError::Template { part: format!("component {}", component.name), why };
+        overlay::apply(&mut objects, &component.overlay, &context, &registry).map_err(wrong)?;
         let cluster_wide = objects::cluster_wide(&objects);
         for object in &mut objects {
-            objects::complete(object, component, &registry, &cluster_wide).map_err(|why| {
-                RenderError::Template { part: format!("component {}", component.name), why }
-            })?;
+            objects::complete(object, component, &registry, &cluster_wide).map_err(wrong)?;
         }
         objects.sort_by_key(class_of);
         // Two sources may stand for each other.
         let twice = if every { Ok(()) } else { objects::check_twice(&objects) };
-        twice.map_err(|why| RenderError::Template { part: format!("component {}", component.name), why })?;
+        twice.map_err(wrong)?;
         Ok(objects)
+    }
+
+    /// What the templates of a component see.
+    fn context(
+        &self,
+        component: &Component,
+        inputs: &Inputs<'_>,
+        registry: &Registry,
+    ) -> Result<Value, RenderError> {
+        let mut context = Map::new();
+        context.insert("spec".to_owned(), slice(inputs.spec, &component.inputs));
+        context.insert("generated".to_owned(), inputs.generated.clone().into());
+        context.insert("cluster".to_owned(), json!({ "version": self.kubernetes }));
+        context.insert("namespace".to_owned(), json!(component.namespace));
+        if !component.variables.is_empty() {
+            let read = |part: &String| Ok((part.clone(), self.payload.text(part)?));
+            let files = component.variables.iter().map(read).collect::<Result<Vec<_>, PayloadError>>()?;
+            let facts = variables::Facts { kubernetes: &self.kubernetes, nodes: self.nodes.get() };
+            variables::add(&mut context, &files, facts, registry)
+                .map_err(|(part, why)| RenderError::Template { part, why })?;
+        }
+        Ok(Value::Object(context))
     }
 
     /// Images that a component names besides those in its objects.
     pub fn extra_images(&self, component: &Component, spec: &Value) -> Result<Vec<String>, RenderError> {
-        let (registry, context) = (Registry::of(spec), json!({ "spec": slice(spec, &component.inputs) }));
+        let registry = Registry::of(spec);
+        let generated = Map::new();
+        let context = self.context(component, &Inputs { spec, generated: &generated }, &registry)?;
         let wrong = |why| RenderError::Template { part: format!("images of {}", component.name), why };
         let render = |text: &String| template::render(text, &context, &registry).map_err(wrong);
         let images = component.images.iter().map(render).collect::<Result<Vec<_>, _>>()?;
         Ok(images.iter().map(|image| registry.rewrite(image)).collect())
+    }
+}
+
+/// Whether a name is what a pattern with one `*`, or none, says.
+fn fits(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((start, end)) => {
+            name.strip_prefix(start).is_some_and(|rest| rest.len() >= end.len() && rest.ends_with(end))
+        }
+    }
+}
+
+/// Values of a chart with other ones over them, as helm merges several files.
+fn merged(below: &str, above: &str) -> Result<String, String> {
+    let read = |yaml: &str| -> Result<Value, String> {
+        Ok(text::documents(yaml)?.into_iter().next().unwrap_or_default())
+    };
+    let mut values = read(below)?;
+    lay(&mut values, read(above)?);
+    // JSON is YAML.
+    Ok(values.to_string())
+}
+
+fn lay(below: &mut Value, above: Value) {
+    match (below, above) {
+        (_, Value::Null) => {}
+        (Value::Object(below), Value::Object(above)) => {
+            for (key, value) in above {
+                lay(below.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (below, above) => *below = above,
     }
 }
 

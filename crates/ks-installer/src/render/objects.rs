@@ -3,9 +3,8 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use shell_operator::yaml::{self, Dialect};
 
-use super::Registry;
+use super::{Registry, text as yaml};
 use crate::api::Id;
 use crate::payload::Component;
 
@@ -87,8 +86,8 @@ pub(super) fn cluster_wide(objects: &[Value]) -> Vec<String> {
 /// The objects in a rendered text; lists are taken apart.
 pub(super) fn read(text: &str) -> Result<Vec<Value>, String> {
     let mut objects = Vec::new();
-    for document in yaml::documents(text, Dialect::Text)? {
-        match document.to_json(Dialect::Text)? {
+    for document in yaml::documents(text)? {
+        match document {
             Value::Null => {}
             Value::Object(mut map) if map.get("kind").is_some_and(|kind| kind == "List") => {
                 let items = map.remove("items").unwrap_or_default();

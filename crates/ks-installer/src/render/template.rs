@@ -1,11 +1,16 @@
 //! Templates of manifests and values: Jinja, as minijinja knows it.
 
 use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 use serde_json::Value;
 
+use sha2::{Digest, Sha256};
+
 use super::Registry;
+
+/// Bytes that SHA-256 works on at once (RFC 2104 pads keys to it).
+const BLOCK: usize = 64;
 
 /// The text with its template parts replaced. `image('name')` gives the name in the user's registry.
 pub(super) fn render(text: &str, context: &Value, registry: &Registry) -> Result<String, String> {
@@ -15,6 +20,8 @@ pub(super) fn render(text: &str, context: &Value, registry: &Registry) -> Result
     environment.set_keep_trailing_newline(true);
     environment.set_trim_blocks(true);
     environment.set_lstrip_blocks(true);
+    super::variables::extend(&mut environment);
+    environment.add_filter("jwt", |payload: String, secret: String| token(&payload, &secret));
     environment.add_filter("b64encode", |text: String| STANDARD.encode(text));
     let registry = registry.clone();
     environment.add_function("image", move |name: String| registry.rewrite(&name));
@@ -22,4 +29,59 @@ pub(super) fn render(text: &str, context: &Value, registry: &Registry) -> Result
         let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
         format!("{error}{cause}")
     })
+}
+
+/// A token (RFC 7519) that holds `payload`, signed by HS256.
+fn token(payload: &str, secret: &str) -> String {
+    let [header, payload] =
+        [r#"{"alg":"HS256","typ":"JWT"}"#, payload].map(|part| URL_SAFE_NO_PAD.encode(part));
+    let text = format!("{header}.{payload}");
+    let signature = URL_SAFE_NO_PAD.encode(hmac(secret.as_bytes(), text.as_bytes()));
+    format!("{text}.{signature}")
+}
+
+fn hmac(secret: &[u8], text: &[u8]) -> [u8; 32] {
+    let mut key = [0; BLOCK];
+    if secret.len() > BLOCK {
+        key[..32].copy_from_slice(&Sha256::digest(secret));
+    } else {
+        key[..secret.len()].copy_from_slice(secret);
+    }
+    let padded = |byte: u8| key.map(|of_key| of_key ^ byte);
+    let inner = Sha256::new().chain_update(padded(0x36)).chain_update(text).finalize();
+    Sha256::new().chain_update(padded(0x5c)).chain_update(inner).finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// The first values are those of RFC 4231, test cases 2 and 6.
+    #[test]
+    fn signatures_are_those_of_the_standard() {
+        let long = [0xaa; 131];
+        for (secret, text, expected) in [
+            (
+                &b"Jefe"[..],
+                "what do ya want for nothing?",
+                "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843",
+            ),
+            (
+                &long,
+                "Test Using Larger Than Block-Size Key - Hash Key First",
+                "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54",
+            ),
+        ] {
+            assert_eq!(kk_util::hex(&hmac(secret, text.as_bytes())), expected);
+        }
+    }
+
+    #[test]
+    fn a_token_has_three_parts_and_no_padding() {
+        let text = render("{{ '{}' | jwt('secret') }}", &json!({}), &Registry::default()).unwrap();
+        assert_eq!(text.split('.').map(str::len).collect::<Vec<_>>(), [36, 3, 43]);
+        assert!(!text.contains('='), "{text}");
+    }
 }

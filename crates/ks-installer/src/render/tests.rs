@@ -16,7 +16,10 @@ fn renderer(manifest: &str, kubernetes: &str) -> (TempDir, Renderer) {
         fs::write(dir.path().join(path), text).unwrap();
     }
     let payload = Arc::new(payload::build(dir.path(), "1", "v3.4.1").unwrap());
-    (dir, Renderer { payload, helm: "helm".into(), kubernetes: kubernetes.to_owned() })
+    (
+        dir,
+        Renderer { payload, helm: "helm".into(), kubernetes: kubernetes.to_owned(), nodes: Nodes::default() },
+    )
 }
 
 async fn objects(manifest: &str, spec: &Value) -> Result<Vec<Value>, String> {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use ks_installer::api::Api;
 use ks_installer::engine::{Backoff, Engine, Goal, Inventory, Phase, Report, Suspects};
 use ks_installer::payload;
-use ks_installer::render::Renderer;
+use ks_installer::render::{Nodes, Renderer};
 use serde_json::Value;
 use shell_operator::cluster::{ClientSettings, install_crypto_provider};
 use tempfile::TempDir;
@@ -110,6 +110,7 @@ impl Lab {
             payload: Arc::new(payload::Payload::open(self.payload.path()).unwrap()),
             helm: programs::find("helm-", "helm"),
             kubernetes: api.version().await.unwrap(),
+            nodes: Nodes::default(),
         };
         let engine = Engine::open(api, renderer, &self.name).await.unwrap();
         engine.with_backoff(Backoff::new(Duration::from_millis(50), Duration::from_millis(500)))

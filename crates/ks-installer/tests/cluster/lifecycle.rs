@@ -4,7 +4,7 @@ use ks_installer::engine::Phase;
 use serde_json::json;
 
 use crate::audit;
-use crate::lab::{Lab, entries, pass};
+use crate::lab::{Lab, Told, entries, pass, pass_until};
 
 const MAPS: &str = "\
 enabled: spec.maps.enabled
@@ -135,3 +135,33 @@ async fn a_component_that_a_newer_payload_does_not_have_is_removed() {
 }
 
 const OTHER: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: o}}\n";
+
+/// Nobody here starts pods.
+#[tokio::test]
+async fn a_webhook_is_registered_when_its_pods_answer() {
+    let component = "enabled: 'true'\nnamespace: NS\nreadyWithinSeconds: 1\nsources: [{manifests: manifests/hook.yaml}]\n";
+    let objects = "\
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: hook}, spec: {selector: {matchLabels: {a: b}}, \
+ template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: NS}
+webhooks:
+- name: hook.example.com
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  clientConfig: {service: {namespace: NS, name: hook}}
+  rules: [{apiGroups: [NS.example.com], apiVersions: [v1], operations: [CREATE], resources: [none]}]
+";
+    let lab = Lab::new("hook-late", &[("components/hook.yaml", component), ("manifests/hook.yaml", objects)]);
+    let (engine, told, spec) = (lab.engine().await, Told::default(), json!({}));
+    pass_until(&engine, &spec, &told, "a wait", |told| told.failure("hook").is_some()).await;
+    assert!(lab.has("deployment/hook") && !lab.has("validatingwebhookconfiguration/hook-late"));
+    let status = "{\"observedGeneration\":1,\"replicas\":1,\"updatedReplicas\":1,\"readyReplicas\":1,\"availableReplicas\":1}";
+    lab.kubectl(&format!(
+        "patch deployment hook --subresource=status --type=merge -p '{{\"status\":{status}}}'"
+    ));
+    pass(&engine, &spec, &[]).await;
+    assert!(lab.has("validatingwebhookconfiguration/hook-late"));
+}

@@ -1,0 +1,213 @@
+//! `payload build --from`: a payload of somebody else's release. The definitions are ours; of the release only what they name
+//! is copied, below `release/`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{Component, Payload, PayloadError, build};
+
+/// Where parts of the release lie in the payload.
+const PARTS: &str = "release/";
+
+macro_rules! files {
+    ($version:literal: $($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../../definitions/", $version, "/", $name)))),*]
+    };
+}
+
+/// A release for which there are definitions.
+struct Release {
+    /// Version of KubeSphere in it.
+    kubesphere: &'static str,
+    /// What is unpacked.
+    is: &'static str,
+    /// A file by which it is known, and a text in it.
+    known_by: (&'static str, &'static str),
+    /// Where its first directory lies below `release/`.
+    root: &'static str,
+    /// Definitions, and manifests of our own.
+    files: &'static [(&'static str, &'static str)],
+}
+
+const RELEASES: [Release; 2] = [
+    Release {
+        kubesphere: "v3.4.1",
+        is: "the source of ks-installer at its tag v3.4.1, the directory with roles/ in it",
+        known_by: ("roles/download/defaults/main.yml", "v3.4.1"),
+        root: "",
+        files: files!["v3.4.1":
+            "components/alerting.yaml",
+            "components/core.yaml",
+            "components/gatekeeper.yaml",
+            "components/metrics-server.yaml",
+            "components/monitoring.yaml",
+            "components/multicluster.yaml",
+            "components/namespaces.yaml",
+            "components/openldap.yaml",
+            "components/prometheus-operator.yaml",
+            "components/redis.yaml",
+            "components/topology.yaml",
+            "own/core-variables.yaml",
+            "own/core.yaml",
+            "own/gatekeeper.yaml",
+            "own/metrics-server.yaml",
+            "own/monitoring-variables.yaml",
+            "own/namespaces.yaml",
+            "own/prometheus-operator.yaml",
+            "own/redis.yaml",
+        ],
+    },
+    Release {
+        kubesphere: "v4.1.3",
+        is: "the chart ks-core of KubeSphere v4.1.3, the directory with Chart.yaml in it",
+        known_by: ("Chart.yaml", "v4.1.3"),
+        root: "ks-core/",
+        files: files!["v4.1.3":
+            "components/core.yaml",
+            "components/namespaces.yaml",
+            "own/core.yaml",
+            "own/namespaces.yaml",
+        ],
+    },
+];
+
+/// Makes the payload `dir`, which is not there yet, of the unpacked release in `from`.
+pub fn build_from(from: &Path, dir: &Path, version: &str) -> Result<Payload, PayloadError> {
+    let release = known(from)?;
+    if dir.exists() {
+        return Err(PayloadError::Release(format!(
+            "{} is there already\nhint: name a directory that is not there yet",
+            dir.display()
+        )));
+    }
+    let mut name = dir.file_name().unwrap_or_default().to_owned();
+    name.push(".unfinished");
+    let unfinished = dir.with_file_name(name);
+    let made = fill(release, from, &unfinished)
+        .and_then(|()| build(&unfinished, version, release.kubesphere).map(drop))
+        .and_then(|()| fs::rename(&unfinished, dir).map_err(|error| unreadable(dir, &error)));
+    if made.is_err() {
+        // The error that is on its way says more than that this could not be removed.
+        let _ = fs::remove_dir_all(&unfinished);
+    }
+    made.and_then(|()| Payload::open(dir))
+}
+
+fn known(from: &Path) -> Result<&'static Release, PayloadError> {
+    let is_known = |release: &&Release| {
+        let (path, word) = release.known_by;
+        fs::read_to_string(from.join(path)).is_ok_and(|text| text.contains(word))
+    };
+    RELEASES.iter().find(is_known).ok_or_else(|| {
+        let known: Vec<&str> = RELEASES.iter().map(|release| release.is).collect();
+        PayloadError::Release(format!(
+            "{} is no release for which there are definitions\nhint: name {}",
+            from.display(),
+            known.join("; or ")
+        ))
+    })
+}
+
+fn fill(release: &Release, from: &Path, dir: &Path) -> Result<(), PayloadError> {
+    // Of a run that was killed.
+    if dir.exists() {
+        fs::remove_dir_all(dir).map_err(|error| unreadable(dir, &error))?;
+    }
+    let mut parts = BTreeSet::new();
+    for (name, text) in release.files {
+        write(&dir.join(name), text.as_bytes())?;
+        if let Some(component) = name.strip_prefix("components/") {
+            let component = Component::parse(component.trim_end_matches(".yaml"), text)
+                .map_err(|why| PayloadError::Definition { part: (*name).to_owned(), why })?;
+            parts.extend(component.files().into_iter().map(str::to_owned));
+        }
+    }
+    for part in parts.iter().filter_map(|part| part.strip_prefix(PARTS)) {
+        let inside = format!("{part}/");
+        let inside = inside.strip_prefix(release.root).unwrap_or(&inside).trim_end_matches('/');
+        copy(&from.join(inside), &dir.join(PARTS).join(part))?;
+    }
+    Ok(())
+}
+
+/// Files and directories; links lead out of a release.
+fn copy(from: &Path, to: &Path) -> Result<(), PayloadError> {
+    let kind = fs::symlink_metadata(from).map_err(|error| unreadable(from, &error))?.file_type();
+    if kind.is_file() {
+        return write(to, &fs::read(from).map_err(|error| unreadable(from, &error))?);
+    }
+    if !kind.is_dir() {
+        return Err(PayloadError::Release(format!("{} is no plain file", from.display())));
+    }
+    let entries = fs::read_dir(from).map_err(|error| unreadable(from, &error))?;
+    for entry in entries {
+        let entry = entry.map_err(|error| unreadable(from, &error))?;
+        if entry.file_name() != ".git" {
+            copy(&entry.path(), &to.join(entry.file_name()))?;
+        }
+    }
+    Ok(())
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), PayloadError> {
+    let parent = path.parent().map_or_else(PathBuf::new, Path::to_owned);
+    let written = fs::create_dir_all(&parent).and_then(|()| fs::write(path, bytes));
+    written.map_err(|error| PayloadError::Release(format!("cannot write {}: {error}", path.display())))
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> PayloadError {
+    PayloadError::Release(format!("cannot read {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// A directory with an empty file, or a chart, for everything that the definitions name.
+    fn release(leave_out: &str) -> TempDir {
+        let dir = TempDir::new().unwrap();
+        let release = &RELEASES[0];
+        for (name, text) in release.files.iter().filter(|(name, _)| name.starts_with("components/")) {
+            for part in Component::parse(name, text).unwrap().files() {
+                let Some(part) = part.strip_prefix(PARTS).filter(|part| *part != leave_out) else { continue };
+                let is_file = part.rsplit('/').next().is_some_and(|name| name.contains(".y"));
+                let path = if is_file { dir.path().join(part) } else { dir.path().join(part).join("x.yaml") };
+                write(&path, b"{}").unwrap();
+            }
+        }
+        write(&dir.path().join("roles/none/of/it.yaml"), b"{}").unwrap();
+        write(&dir.path().join(release.known_by.0), release.known_by.1.as_bytes()).unwrap();
+        dir
+    }
+
+    #[test]
+    fn only_what_definitions_name_is_copied() {
+        let (from, to) = (release(""), TempDir::new().unwrap());
+        let payload = build_from(from.path(), &to.path().join("payload"), "1").unwrap();
+        assert_eq!(payload.kubesphere(), "v3.4.1");
+        assert!(payload.components().len() >= 11);
+        assert_eq!(payload.parts("release/roles/none"), [""; 0]);
+        let names = |component: &Component| {
+            component.files().iter().map(|part| (*part).to_owned()).collect::<Vec<_>>()
+        };
+        for part in payload.components().values().flat_map(names) {
+            assert!(!payload.parts(&part).is_empty(), "{part}");
+        }
+        let again = build_from(from.path(), &to.path().join("payload"), "1").unwrap_err().to_string();
+        assert!(again.contains("is there already"), "{again}");
+    }
+
+    #[test]
+    fn what_is_no_release_is_refused_and_nothing_is_left() {
+        let to = TempDir::new().unwrap();
+        let chart = "roles/ks-core/ks-core/files/ks-core";
+        for (from, expected) in [(TempDir::new().unwrap(), "no release for which"), (release(chart), chart)] {
+            let error = build_from(from.path(), &to.path().join("payload"), "1").unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+            assert_eq!(fs::read_dir(to.path()).unwrap().count(), 0);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! YAML as helm and kubectl read it, which take more than the specification allows.
+
+use serde_json::Value;
+use shell_operator::yaml::{self, Dialect, Node};
+
+/// What the parser says of a text in quotes that goes on in a line which is indented no further than its key.
+const NOT_INDENTED: &str = "invalid indentation in multiline quoted scalar";
+
+/// All documents of a text. Generators of definitions wrote texts in quotes whose lines are not indented enough. What such a line begins
+/// with means nothing, so that it can be indented.
+pub(super) fn documents(text: &str) -> Result<Vec<Value>, String> {
+    let nodes = match yaml::documents(text, Dialect::Text) {
+        Err(why) if why.contains(NOT_INDENTED) => {
+            // Each by itself: the parser tells one line at a time, and reads from the start again.
+            let all: Result<Vec<_>, _> = split(text).into_iter().map(indented).collect();
+            all?.into_iter().flatten().collect()
+        }
+        other => other?,
+    };
+    nodes.iter().map(|node| node.to_json(Dialect::Text)).collect()
+}
+
+fn indented(mut lines: Vec<String>) -> Result<Vec<Node>, String> {
+    for _ in 0..=lines.len() {
+        match yaml::documents(&lines.concat(), Dialect::Text) {
+            Err(why) if why.contains(NOT_INDENTED) => {
+                match line_of(&why).and_then(|line| lines.get_mut(line)) {
+                    Some(line) => line.insert(0, ' '),
+                    None => return Err(why),
+                }
+            }
+            other => return other,
+        }
+    }
+    Err(NOT_INDENTED.to_owned())
+}
+
+/// The index of the line that the parser names.
+fn line_of(why: &str) -> Option<usize> {
+    let number = why.split("line ").nth(1)?.split(|c: char| !c.is_ascii_digit()).next()?;
+    number.parse::<usize>().ok()?.checked_sub(1)
+}
+
+/// The lines of each document.
+fn split(text: &str) -> Vec<Vec<String>> {
+    let mut documents = vec![Vec::new()];
+    for line in text.split_inclusive('\n') {
+        let is_start = line
+            .strip_prefix("---")
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace));
+        if is_start {
+            documents.push(Vec::new());
+        }
+        documents.last_mut().into_iter().for_each(|lines| lines.push(line.to_owned()));
+    }
+    documents
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn texts_in_quotes_may_go_on_where_their_key_begins() {
+        let text = "\
+a:
+  b: 'one
+  two ''three'': four
+  five'
+  c: |
+    d: 'six
+    seven
+---
+e: \"eight
+nine\"
+";
+        let expected = [
+            json!({"a": {"b": "one two 'three': four five", "c": "d: 'six\nseven\n"}}),
+            json!({"e": "eight nine"}),
+        ];
+        assert_eq!(documents(text).unwrap(), expected);
+    }
+
+    #[test]
+    fn what_is_wrong_otherwise_stays_wrong() {
+        for text in ["a: 'one\n", "a: 'one\nb: two'\nc: [\n", "a: b: c\n"] {
+            assert!(documents(text).is_err(), "{text}");
+        }
+    }
+}
