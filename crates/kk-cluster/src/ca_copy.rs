@@ -33,7 +33,10 @@ pub(crate) async fn read(
     let read = async |path: &str| {
         let cannot = |why: &dyn std::fmt::Display| {
             BuildError::local(
-                format!("the control machine has no CA of etcd, and cannot read {path} of {}: {why}", host.name),
+                format!(
+                    "the control machine has no CA of etcd, and cannot read {path} of {}: {why}",
+                    host.name
+                ),
                 "run again when the host can be reached; or copy kubekey/<cluster>/pki from the machine that made the cluster",
             )
         };

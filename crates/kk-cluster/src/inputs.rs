@@ -18,6 +18,7 @@ use crate::{
     capabilities::{
         kubelet::{BEGAN, CGROUP_DRIVER, CREDENTIALS},
         kubesphere::Installer,
+        nodes::PODS_KNOWN,
     },
     cluster_state::{ClusterState, INITIALISED},
     host_layout::{CLUSTER_CA, KUBELET_CONF},
@@ -290,12 +291,14 @@ impl<'a> Inputs<'a> {
             && ca(host) == ca(self.api_host)
     }
 
-    /// Whether the API's word on a node is older than its kubelet: the host was without power a moment ago.
+    /// Whether the API's word on a node or its pods is older than its kubelet: the host was without power a moment ago.
     pub(crate) fn is_outdated(&self, host: &Host) -> bool {
-        let began = self.facts(host).and_then(|facts| facts.answer(&BEGAN).answered()).unwrap_or_default();
+        let Some(facts) = self.facts(host) else { return false };
+        let began = facts.answer(&BEGAN).answered().unwrap_or_default();
         let reported =
             self.state.nodes.get(&host.name).map(|node| node.reported.as_str()).unwrap_or_default();
-        !began.is_empty() && !reported.is_empty() && *reported < *began
+        let node = !began.is_empty() && !reported.is_empty() && *reported < *began;
+        node || facts.answer(&PODS_KNOWN).answered() == Some(false)
     }
 
     /// Whether the node is Ready, and not only was so before its kubelet began.

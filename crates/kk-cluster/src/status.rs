@@ -53,7 +53,7 @@ pub struct NodeStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeState {
-    /// The API takes it for Ready.
+    /// The API takes it for Ready, by a report of the kubelet that runs.
     Ready,
     /// The API does not.
     NotReady,
@@ -144,7 +144,7 @@ fn node(inputs: &Inputs, host: &Host) -> NodeStatus {
         _ if inputs.facts(host).is_none() => NodeState::Silent,
         _ if !inputs.state.answered => NodeState::Unknown,
         None => NodeState::Missing,
-        Some(node) if node.ready => NodeState::Ready,
+        Some(_) if inputs.is_ready(host) => NodeState::Ready,
         Some(_) => NodeState::NotReady,
     };
     NodeStatus {

@@ -19,25 +19,35 @@ impl SampleStyle {
     /// All samples.
     pub const ALL: [Self; 4] = [Self::AllInOne, Self::ThreeNodes, Self::HighAvailability, Self::Offline];
 
-    fn text(self) -> &'static str {
+    /// The name of its file, and its text.
+    fn file(self) -> (&'static str, &'static str) {
         match self {
-            Self::AllInOne => include_str!("../../../config-samples/all-in-one.yaml"),
-            Self::ThreeNodes => include_str!("../../../config-samples/three-nodes.yaml"),
-            Self::HighAvailability => include_str!("../../../config-samples/ha.yaml"),
-            Self::Offline => include_str!("../../../config-samples/offline.yaml"),
+            Self::AllInOne => ("all-in-one.yaml", include_str!("../../../config-samples/all-in-one.yaml")),
+            Self::ThreeNodes => {
+                ("three-nodes.yaml", include_str!("../../../config-samples/three-nodes.yaml"))
+            }
+            Self::HighAvailability => ("ha.yaml", include_str!("../../../config-samples/ha.yaml")),
+            Self::Offline => ("offline.yaml", include_str!("../../../config-samples/offline.yaml")),
         }
     }
 }
 
-/// The commented text of a sample with this cluster name and version.
+/// The commented text of a sample with this cluster name and version, for a file of this name.
 ///
 /// Errors when the name or the version could not be used.
-pub fn sample(name: &str, version: KubeVersion, style: SampleStyle) -> Result<String, ConfigErrors> {
-    let text = style.text().replacen("\n  name: sample\n", &format!("\n  name: {name}\n"), 1).replacen(
+pub fn sample(
+    name: &str,
+    version: KubeVersion,
+    style: SampleStyle,
+    file: &str,
+) -> Result<String, ConfigErrors> {
+    let (own, text) = style.file();
+    let text = text.replacen("\n  name: sample\n", &format!("\n  name: {name}\n"), 1).replacen(
         &format!("version: {DEFAULT_KUBERNETES_VERSION}"),
         &format!("version: {version}"),
         1,
     );
+    let text = text.replace(&format!(" -f {own}"), &format!(" -f {file}"));
     load("sample", &text, &Overrides::default())?;
     Ok(text)
 }
@@ -50,7 +60,11 @@ mod tests {
     fn every_sample_loads_without_warnings_and_carries_name_and_version() {
         let version: KubeVersion = "v1.37.1".parse().unwrap();
         for style in SampleStyle::ALL {
-            let text = sample("mine", version, style).unwrap();
+            let text = sample("mine", version, style, "mine.yaml").unwrap();
+            assert!(
+                text.lines().all(|line| !line.contains(" -f ") || line.contains(" -f mine.yaml")),
+                "{text}"
+            );
             let loaded = load("sample", &text, &Overrides::default()).unwrap();
             assert_eq!(loaded.warnings, [], "{style:?}");
             assert_eq!(
@@ -63,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_name_that_cannot_be_used_is_an_error() {
-        let error = sample("My Cluster", KubeVersion::default(), SampleStyle::AllInOne).unwrap_err();
+        let error = sample("My Cluster", KubeVersion::default(), SampleStyle::AllInOne, "-").unwrap_err();
         assert!(error.to_string().contains("`My Cluster` cannot name a cluster"), "{error}");
     }
 }

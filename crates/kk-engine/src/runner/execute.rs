@@ -60,7 +60,9 @@ pub(super) async fn execute(
 fn done(shared: &Shared, works: &[usize], position: Position) -> Position {
     let index = works[position.work];
     let work = &shared.plan.works[index];
-    shared.tracker.changed();
+    if load_at(shared, works, position) != Load::Wait {
+        shared.tracker.changed();
+    }
     if position.operation + 1 < work.operations.len() {
         return Position { operation: position.operation + 1, ..position };
     }

@@ -26,6 +26,19 @@ async fn adjacent_scripts_of_a_lane_are_one_round_trip_in_order() {
 }
 
 #[tokio::test]
+async fn what_only_waits_is_no_change() {
+    let host = ShellHost::new("a");
+    let wait = actions::WaitUntil::new("it is there", "true");
+    let command = actions::Command::new("wait for it", "true").only_waits();
+    let actions: Vec<Box<dyn Action>> = vec![Box::new(wait), Box::new(command)];
+    let tasks =
+        vec![Task::new("wait", "").on("a", HostWork::new(actions)), Task::new("one", "").on("a", log("one"))];
+    let ran = run(tasks, &[&host], Options::default()).await;
+    assert!(ran.report.ok);
+    assert_eq!(ran.report.changed, 1);
+}
+
+#[tokio::test]
 async fn a_task_is_told_when_it_begins_and_ends_and_not_at_the_end_of_the_round_trip() {
     let host = ShellHost::new("a");
     let tasks = vec![

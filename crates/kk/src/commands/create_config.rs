@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use kk_config::SampleStyle;
+use kk_connector::quote;
 
 use crate::args::{CreateConfig, Style};
 use crate::error::Error;
@@ -13,8 +14,9 @@ use super::{load, new_file};
 
 pub(super) fn run(args: &CreateConfig, printer: &Printer) -> Result<(), Error> {
     let version = load::version(args.with_kubernetes.as_deref())?;
-    let text = kk_config::sample(&args.name, version, style(args.style)).map_err(Error::Config)?;
     let path = args.filename.clone().unwrap_or_else(|| PathBuf::from(format!("config-{}.yaml", args.name)));
+    let text = kk_config::sample(&args.name, version, style(args.style), &quote(&path.to_string_lossy()))
+        .map_err(Error::Config)?;
     if path.as_os_str() == "-" {
         return printer.print_stdout(&text);
     }

@@ -213,7 +213,7 @@ mod tests {
             let (ok, said) = host.renew("apiserver", days).await;
             assert!(ok && said.contains("renewed: apiserver\n"), "{said}");
             assert_eq!(host.read("kubernetes/pki/apiserver.crt"), "new");
-            assert_eq!(host.read("calls"), "created\nanew kube-apiserver", "{days}");
+            assert_eq!(host.read("calls"), "created\nagain kube-apiserver", "{days}");
             assert_eq!(
                 (host.read("lease"), host.read("run/kubekey.lock")),
                 Default::default(),
@@ -243,7 +243,7 @@ mod tests {
         host.lease("node1", "2020-01-02T03:04:05.000000Z");
         let (ok, said) = host.renew("", "").await;
         assert!(ok && said.contains("renewed: scheduler.conf"), "{said}");
-        assert_eq!(host.read("calls"), "replaced\nanew kube-scheduler");
+        assert_eq!(host.read("calls"), "replaced\nagain kube-scheduler");
         assert!(!host.path("kubernetes/kubekey/renewal").exists());
     }
 
@@ -307,11 +307,11 @@ mod tests {
         for days in ["1", "200"] {
             let (ok, said) = host.renew("apiserver", days).await;
             assert!(!ok && said.contains("copies of admin.conf cannot be written"), "{said}");
-            assert_eq!(host.read("calls"), "created\nanew kube-apiserver");
+            assert_eq!(host.read("calls"), "created\nagain kube-apiserver");
         }
         fs::remove_file(host.path("chown")).unwrap();
         assert!(host.renew("apiserver", "200").await.0);
-        assert_eq!(host.read("calls"), "created\nanew kube-apiserver");
+        assert_eq!(host.read("calls"), "created\nagain kube-apiserver");
         assert!(!host.path("kubernetes/kubekey/renewal").exists());
     }
 

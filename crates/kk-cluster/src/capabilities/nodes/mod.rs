@@ -10,6 +10,7 @@ mod join_worker;
 pub(crate) mod mark_moves;
 mod moves;
 mod pause_for_services;
+mod pods_known;
 pub(crate) mod record_joins;
 mod remove_node_files;
 mod rollout;
@@ -22,6 +23,7 @@ mod wait_for_nodes;
 use kk_config::Host;
 use kk_engine::{ProbeSpec, Task};
 pub(crate) use moves::moving;
+pub(crate) use pods_known::PODS_KNOWN;
 pub(crate) use start_kubelet::works as kubelet_works;
 
 use crate::{
@@ -40,8 +42,11 @@ impl Capability for Nodes {
         "nodes"
     }
 
-    fn asks(&self, _inputs: &Inputs, _host: &Host, probe: &mut ProbeSpec) {
+    fn asks(&self, _inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
         probe.files.extend([JOINING, MOVING, UPGRADING].map(str::to_owned));
+        if host.is_node() {
+            probe.ask(&pods_known::question(host));
+        }
     }
 
     fn findings(&self, inputs: &Inputs, found: &mut Findings) {

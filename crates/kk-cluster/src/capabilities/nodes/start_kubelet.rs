@@ -5,10 +5,10 @@ use std::time::Duration;
 use kk_config::Host;
 use kk_engine::{
     Action, HostWork, Task,
-    actions::{Command, Unit, WaitUntil},
+    actions::{Command, Unit},
 };
 
-use super::rollout;
+use super::{pods_known, rollout};
 use crate::{
     BuildError,
     capabilities::{control_plane, kubelet, runtime},
@@ -44,7 +44,7 @@ pub(super) fn task(inputs: &Inputs, rollout: &Rollout) -> Result<Task, BuildErro
         actions.push(Box::new(unit));
         actions.push(Box::new(works(inputs, host).when(move |_| starts)));
         if inputs.is_registered(host) && (inputs.is_outdated(host) || !runtime::is_active(facts)) {
-            actions.push(Box::new(is_known(host)));
+            actions.push(Box::new(pods_known::wait(host)));
         }
         let mut work = HostWork::new(actions)
             .needs(slots::joined_slot(&host.name))
@@ -57,13 +57,6 @@ pub(super) fn task(inputs: &Inputs, rollout: &Rollout) -> Result<Task, BuildErro
         task = task.on(&host.name, rollout.shows_first(host, work));
     }
     Ok(rollout.in_turns(task))
-}
-
-/// Waits until what the API says about the pods of a node is true again.
-fn is_known(host: &Host) -> WaitUntil {
-    let condition = script(&[("node", &host.name)], include_str!("is_known.sh"));
-    WaitUntil::new("the API knows which pods run", condition)
-        .hint("", "see \"journalctl -u kubelet\" on the host")
 }
 
 /// Waits until the kubelet of a node works.
@@ -100,8 +93,6 @@ fn healthz(inputs: &Inputs) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, process::Command};
-
     use crate::{capabilities::kubelet, cluster_state::API, shell::script, testing};
 
     /// Runs the script against a kubelet that answers and began 1000 s ago, and an API with this report on its node.
@@ -136,36 +127,6 @@ mod tests {
     fn a_node_that_was_not_ready_must_only_report() {
         for (status, seconds_ago, enough) in [("True", 1, true), ("False", 1, true), ("False", 6000, false)] {
             assert_eq!(works("", status, seconds_ago), enough, "{status} {seconds_ago}");
-        }
-    }
-
-    /// Whether what the API says is true, on a node whose kubelet began 1000 s ago and on which these containers run.
-    fn is_known(renewed_seconds_ago: u32, ready: &str, running: &str) -> bool {
-        let directory = tempfile::tempdir().unwrap();
-        let here = directory.path().display().to_string();
-        let program = |name: &str, text: &str| testing::program(directory.path(), name, text);
-        fs::write(directory.path().join("uptime"), "2000.5 7\n").unwrap();
-        let renewed = format!("date -u -d '-{renewed_seconds_ago} seconds' +%Y-%m-%dT%H:%M:%S.000000Z");
-        program("kubectl", &format!("case \"$*\" in *lease*) {renewed} ;; *) printf '{ready}' ;; esac"));
-        program("systemctl", "echo ExecMainStartTimestampMonotonic=1000000000");
-        program("crictl", &format!("printf '{running}'"));
-        let text = script(&[("node", "node1")], include_str!("is_known.sh"))
-            .replace("/proc/uptime", &format!("{here}/uptime"));
-        let mut command = Command::new("sh");
-        command.args(["-euc", &text]).current_dir(directory.path());
-        command.env("PATH", format!("{here}:/usr/bin:/bin")).output().unwrap().status.success()
-    }
-
-    #[test]
-    fn what_the_api_says_is_true_when_all_that_it_takes_for_ready_runs() {
-        for (renewed, ready, running, known) in [
-            (1, "", "", true),
-            (1, "containerd://b\\n", "a\\nb\\n", true),
-            (1, "containerd://b\\ncontainerd://c\\n", "a\\nb\\n", false),
-            (1, "containerd://b\\n", "", false),
-            (6000, "", "", false),
-        ] {
-            assert_eq!(is_known(renewed, ready, running), known, "{renewed} {ready} {running}");
         }
     }
 

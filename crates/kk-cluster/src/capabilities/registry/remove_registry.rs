@@ -10,7 +10,8 @@ use crate::{actions::RemoveLocal, inputs::Inputs, requirements::Recorded, shell:
 /// when the host is done: clients trust no other registry by it.
 pub(crate) fn tasks(inputs: &Inputs, own: &OwnRegistry<'_>, with_data: bool) -> Vec<Task> {
     let mut remove = Task::new("remove_registry", "Remove the registry");
-    let mut forget = Task::new("forget_registry", "Remove certificates of the registry from the control machine");
+    let mut forget =
+        Task::new("forget_registry", "Remove certificates of the registry from the control machine");
     let Some(facts) = inputs.facts(own.host) else { return vec![remove, forget] };
     let mut work = HostWork::new(vec![Box::new(RemoveLocal(vec![certificates(&inputs.directory)]))]);
     if facts.owns(UNIT_FILE) {

@@ -46,7 +46,8 @@ async fn an_etcd_whose_ca_is_elsewhere_is_left_alone() {
             let file = FileFact { sha256: ca.into(), ..FileFact::default() };
             Facts { files: [("/etc/ssl/etcd/ssl/ca.pem".to_owned(), file)].into(), ..well() }
         };
-        let wanted = (Severity::Error, "the CA of the etcd on these hosts is not on the control machine".to_owned());
+        let wanted =
+            (Severity::Error, "the CA of the etcd on these hosts is not on the control machine".to_owned());
         assert_eq!(findings_with(&spec(), facts).await, if refused { vec![wanted] } else { Vec::new() });
     }
 }

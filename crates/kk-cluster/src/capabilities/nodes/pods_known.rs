@@ -1,0 +1,93 @@
+//! Whether what the API says about the pods of a node is true of the containers that run on it.
+
+use kk_config::Host;
+use kk_engine::{Question, actions::WaitUntil, question};
+
+use crate::shell::script;
+
+/// "No" after a boot, as long as the API speaks of the containers of before. "Yes" for a kubelet that runs longer than that.
+pub(crate) const PODS_KNOWN: Question<bool> = Question::new("pods_known", "echo yes", question::yes_or_no);
+
+/// The question for this node.
+pub(super) fn question(host: &Host) -> Question<bool> {
+    PODS_KNOWN.with_snippet(script(&[("pods_known", &condition(host))], include_str!("after_boot.sh")))
+}
+
+/// Waits until it is true again.
+pub(super) fn wait(host: &Host) -> WaitUntil {
+    WaitUntil::new("the API knows which pods run", condition(host))
+        .hint("", "see \"journalctl -u kubelet\" on the host")
+}
+
+fn condition(host: &Host) -> String {
+    script(&[("node", &host.name)], include_str!("pods_known.sh"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs,
+        process::{Command, Output},
+    };
+
+    use super::*;
+    use crate::testing;
+
+    /// Runs the script on a node that has been up for 2000 s, where systemd says this, the API has heard of the kubelet so many
+    /// seconds ago and takes these containers for ready, and these run.
+    fn run(text: &str, systemd: &str, renewed_seconds_ago: u32, ready: &str, running: &str) -> Output {
+        let directory = tempfile::tempdir().unwrap();
+        let here = directory.path().display().to_string();
+        let program = |name: &str, text: &str| testing::program(directory.path(), name, text);
+        fs::write(directory.path().join("uptime"), "2000.5 7\n").unwrap();
+        let renewed = format!("date -u -d '-{renewed_seconds_ago} seconds' +%Y-%m-%dT%H:%M:%S.000000Z");
+        program("kubectl", &format!("case \"$*\" in *lease*) {renewed} ;; *) printf '{ready}' ;; esac"));
+        program("systemctl", systemd);
+        program("crictl", &format!("printf '{running}'"));
+        let text = text.replace("/proc/uptime", &format!("{here}/uptime"));
+        let mut command = Command::new("sh");
+        command.args(["-euc", &text]).current_dir(directory.path());
+        command.env("PATH", format!("{here}:/usr/bin:/bin")).output().unwrap()
+    }
+
+    #[test]
+    fn what_the_api_says_is_true_when_all_that_it_takes_for_ready_runs() {
+        let host = &testing::sample("three-nodes.yaml").hosts[0];
+        for (renewed, ready, running, known) in [
+            (1, "", "", true),
+            (1, "containerd://b\\n", "a\\nb\\n", true),
+            (1, "containerd://b\\ncontainerd://c\\n", "a\\nb\\n", false),
+            (1, "containerd://b\\n", "", false),
+            (6000, "", "", false),
+        ] {
+            let systemd = "echo ExecMainStartTimestampMonotonic=1000000000";
+            let output = run(&condition(host), systemd, renewed, ready, running);
+            assert_eq!(output.status.success(), known, "{renewed} {ready} {running}");
+        }
+    }
+
+    #[test]
+    fn only_a_kubelet_that_the_boot_has_started_a_moment_ago_is_asked_about() {
+        let host = &testing::sample("three-nodes.yaml").hosts[0];
+        let mut probe = kk_engine::ProbeSpec::default();
+        probe.ask(&question(host));
+        let snippet = &probe.questions["pods_known"].snippet;
+        // The state, when the kubelet began and when the boot was over, in seconds; whether the containers of before are gone.
+        for (state, began, booted, gone, known) in [
+            ("active", 1990, 1995, true, "no\n"),
+            ("active", 1990, 1995, false, "yes\n"),
+            ("active", 1990, 0, true, "no\n"),
+            ("active", 1990, 1980, true, "yes\n"),
+            ("active", 1800, 1995, true, "yes\n"),
+            ("inactive", 1990, 1995, true, "yes\n"),
+        ] {
+            let systemd = format!(
+                "case \"$*\" in *ActiveState*) printf 'ActiveState={state}\\nExecMainStartTimestampMonotonic={began}000000\\n' ;; *kubelet*) echo ExecMainStartTimestampMonotonic={began}000000 ;; *) echo FinishTimestampMonotonic={booted}000000 ;; esac"
+            );
+            let running = if gone { "a\\n" } else { "a\\nb\\n" };
+            let output = run(snippet, &systemd, 1, "containerd://b\\n", running);
+            let printed = String::from_utf8(output.stdout).unwrap();
+            assert_eq!(printed, known, "{state} {began} {booted} {gone}");
+        }
+    }
+}
