@@ -118,6 +118,13 @@ impl Component {
         Self::all().filter(|component| matches!(component.kind(), Kind::Program { .. }))
     }
 
+    /// Those parts of every cluster whose version is not that of Kubernetes.
+    pub fn versioned() -> impl Iterator<Item = Self> {
+        let others = [C::Helm, C::Registry];
+        Self::all()
+            .filter(move |component| component.version_key() != KUBERNETES && !others.contains(component))
+    }
+
     /// The name in catalogues and in the store, such as `cni-plugins`.
     pub fn name(self) -> &'static str {
         self.row().name
@@ -174,6 +181,15 @@ mod tests {
             TABLE.len(),
             "the last variant has the last row"
         );
+    }
+
+    #[test]
+    fn parts_with_a_version_of_their_own_are_found_by_their_keys() {
+        let names: Vec<_> = Component::versioned().map(Component::name).collect();
+        assert!(names.contains(&"etcd") && names.contains(&"coredns"), "{names:?}");
+        for other in ["kubelet", "kube-proxy", "registry", "helm"] {
+            assert!(!names.contains(&other), "{other}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::findings::{At, Findings};
 use crate::normalise::{normalise, warn_of_fields_without_effect};
 use crate::v1alpha2::{self, Cluster};
 use crate::yaml::{self, Document};
-use crate::{ConfigErrors, Diagnostic, KubeVersion, Role, Spec, reader, schema};
+use crate::{Components, ConfigErrors, Diagnostic, KubeVersion, Role, Spec, reader, schema};
 use std::net::Ipv4Addr;
 
 /// Name of the cluster of [`Spec::all_in_one`].
@@ -17,6 +17,8 @@ pub struct Overrides {
     pub kubernetes_version: Option<String>,
     /// `--with-kubesphere`, with an empty text where no version is given.
     pub kubesphere_version: Option<String>,
+    /// `--with-etcd` and its like.
+    pub components: Components,
 }
 
 /// A configuration that can be used.

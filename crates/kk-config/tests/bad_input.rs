@@ -1,6 +1,6 @@
 //! Every file of `tests/cases/` is loaded and what the user would see is compared with a reviewed snapshot.
 
-use kk_config::{Overrides, load};
+use kk_config::{Components, Overrides, load};
 use std::path::Path;
 
 /// Stands for every secret in the cases.
@@ -47,6 +47,23 @@ fn a_version_from_the_command_line_wins_and_is_checked() {
     let error = with("v2").unwrap_err().to_string();
     assert!(
         error.starts_with("error: `v2` given on the command line is not a Kubernetes version"),
+        "{error}"
+    );
+}
+
+#[test]
+fn versions_of_components_from_the_command_line_win_and_are_checked() {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases/version-1.36.yaml"))
+        .unwrap();
+    let with = |version: &str| {
+        let components = Components { etcd: Some(version.to_owned()), ..Components::default() };
+        let kubernetes_version = Some("1.36.4".to_owned());
+        load("file", &text, &Overrides { kubernetes_version, components, ..Overrides::default() })
+    };
+    assert_eq!(with("v3.6.2").unwrap().spec.components.etcd.as_deref(), Some("3.6.2"));
+    let error = with("newest").unwrap_err().to_string();
+    assert!(
+        error.starts_with("error: `newest` given on the command line is not a version of etcd"),
         "{error}"
     );
 }

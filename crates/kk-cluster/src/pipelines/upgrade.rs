@@ -2,13 +2,19 @@
 
 use std::collections::BTreeSet;
 
+use kk_artifact::Component;
 use kk_config::{Host, KubeVersion, Role};
-use kk_engine::{CONTROL, Facts, Module, Pipeline, Task};
+use kk_engine::{CONTROL, Facts, Module, Pipeline, Plan, Task};
 
 use super::create_cluster;
 use crate::{
     BuildError,
-    capabilities::{images::Images, nodes::turn, programs},
+    capabilities::{
+        images::Images,
+        nodes::{drain, turn},
+        programs,
+        versions::of_any_version,
+    },
     capability::Capability,
     findings::Findings,
     inputs::{Drain, Inputs},
@@ -84,6 +90,27 @@ pub(crate) fn order<'a>(inputs: &Inputs<'a>) -> Vec<&'a Host> {
     let mut hosts: Vec<_> = inputs.spec.hosts.iter().filter(|host| inputs.facts(host).is_some()).collect();
     hosts.sort_by_key(rank);
     hosts
+}
+
+/// What gets another version than the cluster has, but for Kubernetes, as `etcd 3.6.12 -> 3.6.14`.
+pub(crate) fn other_components(inputs: &Inputs) -> Vec<String> {
+    let recorded = of_any_version(&inputs.presence, inputs.api_host, inputs.spec).unwrap_or_default();
+    let images = || inputs.requirements.images.values().flatten().map(|(_, name)| name);
+    let is_used = |component: &Component| match inputs.versions.image(*component) {
+        Some(_) => images().any(|name| *name == inputs.images.of(*component)),
+        None => inputs.wanted_programs().iter().any(|(program, _)| program == component),
+    };
+    let step = |component: Component| {
+        let (there, wanted) = (recorded.of_component(component)?, inputs.versions.of(component));
+        (there != wanted).then(|| format!("{component} {there} -> {wanted}"))
+    };
+    Component::versioned().filter(is_used).filter_map(step).collect()
+}
+
+/// The nodes that the turns of a plan drain.
+pub(crate) fn drained(plan: &Plan) -> impl Iterator<Item = String> {
+    let tasks = plan.changes().into_iter();
+    tasks.filter_map(|task| task.task.strip_prefix(drain::TASK).map(str::to_owned))
 }
 
 /// What must be so before a cluster is upgraded, beyond what a create asks for.

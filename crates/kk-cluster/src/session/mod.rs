@@ -6,10 +6,11 @@ mod plan;
 mod probe;
 mod registry;
 mod rotation;
+mod upgrade;
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
-use kk_config::{Host, KubeVersion, PrivateKey, Secret, Spec};
+use kk_config::{Host, PrivateKey, Secret, Spec};
 use kk_connector::{Connection, HostKeyPolicy, LocalConnection, SshConfig, SshConnection};
 use kk_engine::Owner;
 
@@ -23,8 +24,9 @@ use crate::{
 };
 
 pub use etcd::Backup;
-pub use plan::{Certificates, Create, Delete, Fetch, Hops};
+pub use plan::{Certificates, Create, Delete};
 pub use rotation::Rotation;
+pub use upgrade::{Fetch, Hops};
 
 /// What the command line says.
 #[derive(Clone, Debug)]
@@ -136,13 +138,11 @@ impl Session {
 }
 
 impl Session {
-    /// The same cluster with another version of Kubernetes.
+    /// The same hosts, where the file says something else.
     ///
     /// # Errors
     /// As [`Session::open`].
-    pub fn at_version(&self, version: KubeVersion) -> Result<Self, BuildError> {
-        let mut spec = self.spec.clone();
-        spec.kubernetes.version = version;
+    fn with_spec(&self, spec: Spec) -> Result<Self, BuildError> {
         Ok(Self {
             artifacts: Artifacts::open(&spec, &self.settings.workdir, self.settings.options.bundle.clone())?,
             connections: self.connections.clone(),

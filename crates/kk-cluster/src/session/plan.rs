@@ -5,26 +5,23 @@ use std::{
     path::Path,
 };
 
-use kk_config::{Host, KubeVersion};
+use kk_config::Host;
 use kk_engine::{Failure, Finding, Pipeline, Plan};
-use tokio_util::sync::CancellationToken;
 
 use super::Session;
 use crate::{
     BuildError, Probed,
     capabilities::{
         control_plane,
-        kubesphere::KubeSphere,
-        nodes::{record_joins, turn},
+        nodes::record_joins,
         os::{identity, other_run},
     },
-    capability::Capability,
     certificates::{self, Validity},
     findings::Findings,
-    inputs::{Drain, Inputs, Leaving, Scope, api_host},
+    inputs::{Inputs, Leaving, Scope, api_host},
     offline,
     pipelines::{
-        add_nodes, create_cluster, delete_cluster, delete_nodes, renew_certificates, running_cluster, upgrade,
+        add_nodes, create_cluster, delete_cluster, delete_nodes, renew_certificates, running_cluster,
     },
     precheck,
     status::{self, CertificateStatus, Status},
@@ -72,24 +69,6 @@ pub struct Delete {
     pub findings: Vec<Finding>,
     /// What is to be done.
     pub plan: Plan,
-}
-
-/// What `kk upgrade` fetches for one version before the first turn.
-pub struct Fetch {
-    /// What cannot be fetched.
-    pub findings: Vec<Finding>,
-    /// What is to be done.
-    pub plan: Plan,
-}
-
-/// The way of a cluster to another version of Kubernetes.
-pub struct Hops {
-    /// The oldest version of its nodes.
-    pub from: KubeVersion,
-    /// One minor version after the other; the last is the file's.
-    pub hops: Vec<KubeVersion>,
-    /// Its hosts in the order of their turns.
-    pub turns: Vec<String>,
 }
 
 impl Session {
@@ -143,139 +122,12 @@ impl Session {
         Ok(self.create_inputs(probed).await?.state.answered)
     }
 
-    /// The versions through which the cluster goes to the file's.
-    ///
-    /// # Errors
-    /// The version is older than the cluster's, or a version in between is not known.
-    pub async fn hops(&self, probed: &Probed) -> Result<Hops, BuildError> {
-        let inputs = self.create_inputs(probed).await?;
-        let target = self.spec.kubernetes.version;
-        let from = upgrade::oldest(&inputs)?.unwrap_or(target);
-        let hops = upgrade::hops(from, target, &self.artifacts.kubernetes_versions())?;
-        let turns = upgrade::order(&inputs).into_iter().map(|host| host.name.clone()).collect();
-        Ok(Hops { from, hops, turns })
-    }
-
-    /// What the cluster itself says against an upgrade, in a round of its own: nothing where nothing is to be done.
-    ///
-    /// # Errors
-    /// As [`Session::plan_create`].
-    pub async fn upgrade_findings(
-        &self,
-        probed: &Probed,
-        way: &Hops,
-        how: &Drain,
-        cancel: &CancellationToken,
-    ) -> Result<Vec<Finding>, BuildError> {
-        let inputs = self.create_inputs(probed).await?;
-        let mut found = Findings::default();
-        // It is deployed after the last turn, which is too late to refuse it.
-        KubeSphere.findings(&inputs, &mut found);
-        // Why it cannot be asked is said with the first turn.
-        if way.hops == [way.from] || !inputs.state.answered {
-            return Ok(found.0);
-        }
-        let asked = self.probe(precheck::upgrade::specs(&inputs), cancel, |_| {}).await;
-        precheck::upgrade::findings(&inputs, &asked, self.spec.kubernetes.version, how, &mut found);
-        Ok(found.0)
-    }
-
-    /// The plan by which the programs of this version come to the control machine and its images to the nodes, and what cannot.
-    ///
-    /// # Errors
-    /// The plan cannot be built.
-    pub async fn plan_fetch(&self, probed: &Probed) -> Result<Fetch, BuildError> {
-        let names = self.spec.hosts.iter().map(|host| host.name.clone()).collect();
-        let inputs = self.upgrade_inputs(probed, names).await?;
-        let mut findings = self.artifacts.unreachable(&inputs.programs).await;
-        findings.extend(offline::missing(&inputs));
-        Ok(Fetch { findings, plan: Plan::new(upgrade::fetch(&inputs)?, &probed.facts)? })
-    }
-
-    /// What is missing of this version, from which an upgrade goes, when a turn that fails is to be put back. Only a bundle can lack
-    /// it: else it is downloaded.
-    pub async fn missing_to_put_back(&self, probed: &Probed) -> Option<Finding> {
-        let names = self.spec.hosts.iter().map(|host| host.name.clone()).collect();
-        match self.upgrade_inputs(probed, names).await {
-            Ok(inputs) => offline::missing_to_put_back(&inputs),
-            Err(error) => Some(offline::cannot_put_back(&error.to_string())),
-        }
-    }
-
-    /// Whether the turn of a host in an upgrade has begun and not ended.
-    pub fn is_in_turn(&self, probed: &Probed, name: &str) -> bool {
-        probed.facts.get(name).is_some_and(turn::is_begun)
-    }
-
-    /// The plan of the turn of some hosts, with which they get the file's version.
-    ///
-    /// # Errors
-    /// The plan cannot be built.
-    pub async fn plan_turn(
-        &self,
-        probed: &Probed,
-        names: BTreeSet<String>,
-        how: &Drain,
-    ) -> Result<Create, BuildError> {
-        let inputs = self.upgrade_inputs(probed, names.clone()).await?;
-        let pipeline = upgrade::turn(&inputs, &names, how)?;
-        self.plan_upgrade(inputs, probed, pipeline).await
-    }
-
-    /// The plan by which hosts whose turn has failed get this version again, and take pods.
-    ///
-    /// # Errors
-    /// The plan cannot be built.
-    pub async fn plan_put_back(
-        &self,
-        probed: &Probed,
-        names: BTreeSet<String>,
-    ) -> Result<Create, BuildError> {
-        let inputs = self.upgrade_inputs(probed, names).await?;
-        let pipeline = upgrade::put_back(&inputs)?;
-        self.plan_of(inputs, Findings::default(), probed, pipeline).await
-    }
-
-    /// The plan by which a cluster whose control planes all have the file's version gets its add-ons.
-    ///
-    /// # Errors
-    /// The plan cannot be built.
-    pub async fn plan_add_ons(&self, probed: &Probed) -> Result<Create, BuildError> {
-        let inputs = self.upgrade_inputs(probed, BTreeSet::new()).await?;
-        let pipeline = create_cluster::pipeline(&inputs)?;
-        self.plan_upgrade(inputs, probed, pipeline).await
-    }
-
-    async fn upgrade_inputs<'a>(
-        &'a self,
-        probed: &'a Probed,
-        names: BTreeSet<String>,
-    ) -> Result<Inputs<'a>, BuildError> {
-        let mut inputs = self.create_inputs(probed).await?;
-        inputs.changes = Some(control_plane::VERSION);
-        inputs.scope = Scope::Hosts(names);
-        let wanted = inputs.wanted_programs();
-        inputs.programs.retain(|program, _| wanted.contains(program));
-        Ok(inputs)
-    }
-
-    async fn plan_upgrade(
-        &self,
-        inputs: Inputs<'_>,
-        probed: &Probed,
-        pipeline: Pipeline,
-    ) -> Result<Create, BuildError> {
-        let mut found = Findings::default();
-        upgrade::findings(&inputs, &mut found);
-        Box::pin(self.plan_of(inputs, found, probed, pipeline)).await
-    }
-
     async fn plan(&self, inputs: Inputs<'_>, found: Findings, probed: &Probed) -> Result<Create, BuildError> {
         let pipeline = create_cluster::pipeline(&inputs)?;
         Box::pin(self.plan_of(inputs, found, probed, pipeline)).await
     }
 
-    async fn plan_of(
+    pub(super) async fn plan_of(
         &self,
         inputs: Inputs<'_>,
         found: Findings,

@@ -6,6 +6,7 @@ use std::{
 };
 
 use futures::future::join_all;
+use kk_artifact::Versions;
 use kk_config::Host;
 use kk_engine::{Facts, ProbeSpec};
 use tokio_util::sync::CancellationToken;
@@ -130,14 +131,9 @@ impl Session {
         scope: Scope,
         capabilities: &Capabilities,
     ) -> Result<Inputs<'a>, BuildError> {
-        let present = probed.facts.iter().map(|(host, facts)| (host.as_str(), Presence::Probed(facts)));
-        let absent = probed.failures.iter().map(|(host, why)| (host.as_str(), Presence::Absent(why)));
-        let presence = present.chain(absent).collect();
+        let presence = presence(probed);
         let (api_host, state) = api_host(self.spec.control_planes(), &presence);
-        let versions = match of_cluster(&presence, api_host, &self.spec) {
-            Some(recorded) => self.artifacts.choose(&self.spec, &recorded.behind(&self.spec.components))?,
-            None => self.artifacts.versions.clone(),
-        };
+        let versions = self.versions(&presence, api_host)?;
         let mut inputs = Inputs {
             spec: &self.spec,
             presence,
@@ -163,4 +159,23 @@ impl Session {
         inputs.requirements = requirements(capabilities, &inputs)?;
         Ok(inputs)
     }
+
+    /// Pins win over the versions that the cluster has, and those over the defaults.
+    pub(super) fn versions<'a>(
+        &self,
+        presence: &BTreeMap<&'a str, Presence<'a>>,
+        api_host: &Host,
+    ) -> Result<Versions, BuildError> {
+        match of_cluster(presence, api_host, &self.spec) {
+            Some(recorded) => self.artifacts.choose(&self.spec, &recorded.behind(&self.spec.components)),
+            None => Ok(self.artifacts.versions.clone()),
+        }
+    }
+}
+
+/// Which hosts answered, and what.
+pub(super) fn presence(probed: &Probed) -> BTreeMap<&str, Presence<'_>> {
+    let present = probed.facts.iter().map(|(host, facts)| (host.as_str(), Presence::Probed(facts)));
+    let absent = probed.failures.iter().map(|(host, why)| (host.as_str(), Presence::Absent(why)));
+    present.chain(absent).collect()
 }

@@ -88,7 +88,7 @@ pub(crate) fn normalise(
         dns: system::dns(doc.dns, at.key("dns"), out),
         registry,
         download: registry::download(doc.download, at.key("download"), out),
-        components: registry::components(doc.components, at.key("components"), out),
+        components: registry::components(doc.components, &overrides.components, at.key("components"), out),
         kubesphere,
         role_groups,
     }

@@ -170,13 +170,23 @@ pub(super) fn download(mut download: Download, at: At<'_>, out: &mut Findings<'_
     download
 }
 
-pub(super) fn components(mut components: Components, at: At<'_>, out: &mut Findings<'_>) -> Components {
-    for (key, version) in components.iter_mut() {
-        let Some(text) = version.take() else { continue };
+/// The versions of the file; those of the command line win.
+pub(super) fn components(
+    mut components: Components,
+    given: &Components,
+    at: At<'_>,
+    out: &mut Findings<'_>,
+) -> Components {
+    for ((key, version), (_, given)) in components.iter_mut().zip(given.iter()) {
+        let (text, origin, at) = match (given, version.take()) {
+            (Some(text), _) => (text.to_owned(), " given on the command line", At::nowhere()),
+            (None, Some(text)) => (text, "", at.key(key)),
+            (None, None) => continue,
+        };
         *version = self::version(&text);
         if version.is_none() {
-            let message = format!("`{text}` is not a version of {key}");
-            out.error(at.key(key), message, "give it as it was released, such as 1.2.3");
+            let message = format!("`{text}`{origin} is not a version of {key}");
+            out.error(at, message, "give it as it was released, such as 1.2.3");
         }
     }
     components

@@ -19,6 +19,7 @@ pub(super) async fn run(args: &CreateCluster, printer: &Printer) -> Result<ExitS
     let overrides = Overrides {
         kubernetes_version: args.with_kubernetes.clone(),
         kubesphere_version: args.with_kubesphere.clone(),
+        ..Overrides::default()
     };
     let input = load::input_with(args.filename.as_deref(), &overrides)?;
     let (session, mut run) = Run::start("create cluster", input, settings_of(args)?, &args.run, printer)?;

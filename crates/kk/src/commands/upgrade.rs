@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
+use kk_artifact::Component;
 use kk_cluster::{Drain, Hops, Options, Probed, Session, Settings};
 use kk_config::{KubeVersion, Overrides};
 use kk_engine::{Finding, Most, Plan, Summary};
@@ -24,7 +25,9 @@ pub(super) async fn run(args: &Upgrade, printer: &Printer) -> Result<ExitStatus,
     let overrides = Overrides {
         kubernetes_version: args.with_kubernetes.clone(),
         kubesphere_version: args.with_kubesphere.clone(),
+        components: args.components.given(),
     };
+    refuse_held_and_named(args)?;
     let input = load::input_with(Some(&args.filename), &overrides)?;
     let settings = Settings {
         templates: args.source.templates.clone(),
@@ -36,12 +39,28 @@ pub(super) async fn run(args: &Upgrade, printer: &Printer) -> Result<ExitStatus,
     run.finish(result).await
 }
 
+/// One of both is a mistake.
+fn refuse_held_and_named(args: &Upgrade) -> Result<(), Error> {
+    let given = args.components.given();
+    let is_named =
+        |held: &&Component| given.iter().any(|(key, pin)| key == held.version_key() && pin.is_some());
+    match args.components.held().iter().find(is_named) {
+        None => Ok(()),
+        Some(both) => Err(Error::Usage {
+            message: format!("{both} is held, and --with-{both} names a version of it"),
+            hint: "give one of both".into(),
+        }),
+    }
+}
+
 async fn upgrade(args: &Upgrade, session: &Session, run: &mut Run<'_>) -> Result<Option<Summary>, Error> {
     let how = Drain { force: args.force, timeout: Duration::from_secs(args.drain_timeout) };
     bundle::take(session, run).await?;
     let probed = probe(session, run).await?;
+    let file = session;
+    let session = &file.hold(&probed, &args.components.held())?;
     let way = run.unless_stopped(session.hops(&probed)).await?;
-    run.note(&words(&way));
+    run.note(&words(&way, session, &args.components.held()));
     let first = match way.hops.first() {
         Some(hop) => session.at_version(*hop)?,
         None => return Ok(None),
@@ -56,7 +75,11 @@ async fn upgrade(args: &Upgrade, session: &Session, run: &mut Run<'_>) -> Result
         return Ok(None);
     }
     let (name, version) = (&session.spec().name, session.spec().kubernetes.version);
-    if !run.confirm(&format!("Upgrade cluster {name} from {} to {version}?", way.from), &tasks).await? {
+    let steps = match &way.components[..] {
+        steps @ [_, ..] if way.hops == [way.from] => steps.join(", "),
+        _ => format!("{} -> {version}", way.from),
+    };
+    if !run.confirm(&format!("Upgrade cluster {name} ({steps})?"), &tasks).await? {
         return Ok(None);
     }
     // None is left half-way for want of a download.
@@ -70,7 +93,7 @@ async fn upgrade(args: &Upgrade, session: &Session, run: &mut Run<'_>) -> Result
         run.execute(snapshot.plan).await?;
         run.note("kk etcd restore takes the objects of the cluster back to this snapshot");
     }
-    let mut before = session.at_version(way.from)?;
+    let mut before = session.to_put_back(&probed, way.from, &first)?;
     for hop in &way.hops {
         let next = session.at_version(*hop)?;
         step(&before, &next, &turns, &how, run).await?;
@@ -82,14 +105,32 @@ async fn upgrade(args: &Upgrade, session: &Session, run: &mut Run<'_>) -> Result
     carry_out(rest, run).await?;
     Ok(Some(Summary {
         message: format!("cluster {name} has Kubernetes {version}"),
-        next: Some(match &args.with_kubernetes {
-            Some(_) => {
-                format!("put spec.kubernetes.version: {version} into the file: it says what the cluster is")
-            }
-            None => kubectl_get_nodes(session),
+        next: Some(match &lines_for_the_file(args, file, session)[..] {
+            [] => kubectl_get_nodes(session),
+            lines => format!("put {} into the file: it says what the cluster is", lines.join(" and ")),
         }),
         ..Summary::default()
     }))
+}
+
+/// What the file has to say, so that a create with it changes nothing, and an upgrade later on goes on from here.
+fn lines_for_the_file(args: &Upgrade, file: &Session, session: &Session) -> Vec<String> {
+    let version = args.with_kubernetes.as_ref().map(|_| session.spec().kubernetes.version);
+    let kubernetes = version.map(|version| format!("spec.kubernetes.version: {version}"));
+    let given = args.components.given();
+    let given = given.iter().filter_map(|(key, pin)| pin.map(|_| key));
+    let differs = |component: &Component| {
+        let pin = |session: &Session| {
+            let mut pins = session.spec().components.iter();
+            pins.find(|(key, _)| *key == component.version_key())?.1.map(str::to_owned)
+        };
+        pin(file).is_some() && pin(file) != pin(session)
+    };
+    let held = args.components.held().into_iter().filter(differs).map(Component::version_key);
+    let keys: BTreeSet<&str> = given.chain(held).collect();
+    let pins = session.spec().components.iter().filter(|(key, _)| keys.contains(key));
+    let pins = pins.filter_map(|(key, pin)| Some(format!("spec.components.{key}: {}", pin?)));
+    kubernetes.into_iter().chain(pins).collect()
 }
 
 /// What an upgrade is going to do, and all that speaks against it.
@@ -111,9 +152,7 @@ async fn look_ahead(
     probed: &Probed,
     run: &Run<'_>,
 ) -> Result<Ahead, Error> {
-    let asking = session.upgrade_findings(probed, way, how, run.stop_token());
-    let mut found = vec![run.unless_stopped(asking).await?];
-    let (mut fetches, mut plans) = (Vec::new(), Vec::new());
+    let (mut found, mut fetches, mut plans) = (Vec::new(), Vec::new(), Vec::new());
     for hop in &way.hops {
         let at = session.at_version(*hop)?;
         let fetch = run.unless_stopped(at.plan_fetch(probed)).await?;
@@ -121,7 +160,7 @@ async fn look_ahead(
         fetches.push(fetch.plan);
     }
     if way.hops != [way.from] {
-        let before = session.at_version(way.from)?;
+        let before = session.to_put_back(probed, way.from, first)?;
         let missing = async { Ok(before.missing_to_put_back(probed).await) };
         found.push(run.unless_stopped(missing).await?.into_iter().collect());
     }
@@ -131,6 +170,8 @@ async fn look_ahead(
         found.push(turn.findings);
         plans.push(turn.plan);
     }
+    let asking = session.upgrade_findings(probed, way, &plans, how, run.stop_token());
+    found.insert(0, run.unless_stopped(asking).await?);
     let mut findings: Vec<Finding> = Vec::new();
     for finding in found.into_iter().flatten() {
         if !findings.contains(&finding) {
@@ -227,10 +268,25 @@ fn batches(session: &Session, turns: &[String], at_once: Most) -> Vec<BTreeSet<S
     others.into_iter().map(one).chain(workers.chunks(at_once.of(workers.len())).map(some)).collect()
 }
 
-fn words(way: &Hops) -> String {
-    if way.hops == [way.from] {
-        return format!("all nodes have {} already", way.from);
-    }
+fn words(way: &Hops, session: &Session, held: &[Component]) -> String {
     let versions: Vec<String> = [way.from].iter().chain(&way.hops).map(KubeVersion::to_string).collect();
-    format!("{}; turns: {}", versions.join(" -> "), way.turns.join(", "))
+    let kubernetes = if way.hops == [way.from] {
+        format!("all nodes have {} already", way.from)
+    } else {
+        versions.join(" -> ")
+    };
+    let pinned = |component: &Component| {
+        let (_, pin) = session.spec().components.iter().find(|(key, _)| *key == component.version_key())?;
+        Some(format!("{component} {} held", pin?))
+    };
+    let turns = || format!("turns: {}", way.turns.join(", "));
+    let turns = (way.hops != [way.from] || !way.components.is_empty()).then(turns);
+    let held = held.iter().filter_map(pinned);
+    [kubernetes]
+        .into_iter()
+        .chain(way.components.iter().cloned())
+        .chain(held)
+        .chain(turns)
+        .collect::<Vec<_>>()
+        .join("; ")
 }

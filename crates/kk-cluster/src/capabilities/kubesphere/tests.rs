@@ -102,10 +102,11 @@ async fn an_upgrade_refuses_it_before_its_first_turn() {
         let answer = format!("generation\t4\nby\t{by}\nend\n");
         probed.facts.get_mut("a").unwrap().reply(&state::STATE, answer);
         let version = spec.kubernetes.version;
-        let way = crate::Hops { from: version, hops: vec![version], turns: Vec::new() };
+        let way =
+            crate::Hops { from: version, hops: vec![version], turns: Vec::new(), components: Vec::new() };
         let how = crate::Drain { force: false, timeout: std::time::Duration::ZERO };
         let never = tokio_util::sync::CancellationToken::new();
-        let findings = session.upgrade_findings(&probed, &way, &how, &never).await.unwrap();
+        let findings = session.upgrade_findings(&probed, &way, &[], &how, &never).await.unwrap();
         let errors: Vec<_> = findings.iter().filter(|one| one.severity == Severity::Error).collect();
         assert_eq!(errors.is_empty(), error.is_none(), "{field}: {errors:?}");
         let said = |error: &str| errors.iter().any(|one| one.message.contains(error));

@@ -4,7 +4,7 @@
 mod check;
 mod close_for_joins;
 mod delete_node;
-mod drain;
+pub(crate) mod drain;
 mod finish_moves;
 mod join_worker;
 pub(crate) mod mark_moves;

@@ -72,6 +72,11 @@ impl Recorded {
         pinned
     }
 
+    /// The version of a component.
+    pub(crate) fn of_component(&self, component: Component) -> Option<&str> {
+        self.0.get(component.version_key()).map(String::as_str)
+    }
+
     /// Components with another version there, with both.
     pub(super) fn others(&self, versions: &Versions) -> Vec<String> {
         let wanted = Self::of(versions);
@@ -85,16 +90,21 @@ impl Recorded {
 
     /// Components that keep data and would go back to an older minor version: name and version of the cluster.
     pub(super) fn steps_back(&self, versions: &Versions) -> Vec<(&'static str, String)> {
-        let minor = |version: &str| {
-            let mut numbers = version.split('.').map_while(|number| number.parse::<u32>().ok());
-            Some((numbers.next()?, numbers.next()?))
-        };
         let back = |component: Component| {
-            let there = self.0.get(component.version_key())?;
-            (minor(&versions.of(component))? < minor(there)?).then(|| (component.name(), there.clone()))
+            let there = self.of_component(component)?;
+            is_older_minor(&versions.of(component), there).then(|| (component.name(), there.to_owned()))
         };
         [Component::Etcd, Component::Containerd].into_iter().filter_map(back).collect()
     }
+}
+
+/// Whether a version is of an older minor version than another; false where one of them cannot be read.
+pub(crate) fn is_older_minor(version: &str, other: &str) -> bool {
+    let minor = |version: &str| {
+        let mut numbers = version.split('.').map_while(|number| number.parse::<u32>().ok());
+        Some((numbers.next()?, numbers.next()?))
+    };
+    minor(version).zip(minor(other)).is_some_and(|(version, other)| version < other)
 }
 
 /// The note of the cluster, when it is for the same minor version of Kubernetes: of the control plane at which the API is
@@ -105,6 +115,15 @@ pub(crate) fn of_cluster<'a>(
     spec: &Spec,
 ) -> Option<Recorded> {
     notes(presence, api_host, spec).into_iter().find(|recorded| recorded.is_for(spec.kubernetes.version))
+}
+
+/// The note of the cluster, whatever its version of Kubernetes is.
+pub(crate) fn of_any_version<'a>(
+    presence: &BTreeMap<&'a str, Presence<'a>>,
+    api_host: &Host,
+    spec: &Spec,
+) -> Option<Recorded> {
+    notes(presence, api_host, spec).into_iter().next()
 }
 
 /// The note of a cluster that an upgrade takes to a newer minor version of Kubernetes. Not of one in which hosts are put back

@@ -5,6 +5,7 @@ mod delete;
 mod documents;
 mod joined;
 mod modules;
+mod upgrade;
 mod versions;
 
 use kk_engine::Plan;

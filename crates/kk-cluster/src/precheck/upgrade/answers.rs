@@ -13,7 +13,7 @@ pub(super) const OBJECTS: Question<Objects> =
 
 /// Deprecated APIs that were asked for at one API server.
 pub(super) const DEPRECATED: Question<Vec<Deprecated>> =
-    Question::new("deprecated_apis", "echo end", deprecated).within(Duration::from_secs(30));
+    Question::new("deprecated_apis", "echo end", deprecated).within(Duration::from_mins(1));
 
 pub(super) fn objects_question(host: &Host) -> Question<Objects> {
     OBJECTS.with_snippet(script(&[("server", &server(host))], include_str!("ask_objects.sh")))
@@ -56,6 +56,8 @@ pub(super) struct Deprecated {
     pub name: String,
     /// The version of Kubernetes in which it is gone.
     pub removed: (u32, u32),
+    /// Who has written objects by it.
+    pub writers: Vec<String>,
 }
 
 impl Objects {
@@ -84,7 +86,15 @@ impl Objects {
 /// which it goes stays.
 fn deprecated(text: &str) -> Option<Vec<Deprecated>> {
     let mut found = Vec::new();
-    for line in text.strip_suffix("end\n")?.lines() {
+    let lines = || text.strip_suffix("end\n").map(str::lines);
+    let writers = |name: &str| {
+        let of = |line: &str| match line.split('\t').collect::<Vec<_>>()[..] {
+            ["Manager", api, manager] if api == name => Some(manager.to_owned()),
+            _ => None,
+        };
+        Some(lines()?.filter_map(of).collect())
+    };
+    for line in lines()?.filter(|line| !line.starts_with("Manager\t")) {
         let label = |name: &str| {
             let (_, rest) = line.split_once(&format!("{name}=\""))?;
             rest.split_once('"').map(|(value, _)| value)
@@ -95,7 +105,8 @@ fn deprecated(text: &str) -> Option<Vec<Deprecated>> {
         let Some((major, minor)) = removed.split_once('.') else { continue };
         let slash = if group.is_empty() { "" } else { "/" };
         let name = format!("{resource} of {group}{slash}{version}");
-        found.push(Deprecated { name, removed: (major.parse().ok()?, minor.parse().ok()?) });
+        let writers = writers(&name)?;
+        found.push(Deprecated { name, removed: (major.parse().ok()?, minor.parse().ok()?), writers });
     }
     Some(found)
 }
@@ -107,14 +118,54 @@ mod tests {
     #[test]
     fn the_metric_names_what_is_asked_for_and_when_it_goes() {
         let text = "apiserver_requested_deprecated_apis{group=\"\",removed_release=\"\",resource=\"componentstatuses\",subresource=\"\",version=\"v1\"} 1\n\
-            apiserver_requested_deprecated_apis{group=\"flowcontrol.apiserver.k8s.io\",removed_release=\"1.32\",resource=\"flowschemas\",subresource=\"status\",version=\"v1beta3\"} 1\nend\n";
+            apiserver_requested_deprecated_apis{group=\"flowcontrol.apiserver.k8s.io\",removed_release=\"1.32\",resource=\"flowschemas\",subresource=\"status\",version=\"v1beta3\"} 1\n\
+            Manager\tflowschemas of flowcontrol.apiserver.k8s.io/v1beta3\thelm\n\
+            Manager\tthings of flowcontrol.apiserver.k8s.io/v1beta3\tsomebody\nend\n";
         let gone = Deprecated {
             name: "flowschemas of flowcontrol.apiserver.k8s.io/v1beta3".into(),
             removed: (1, 32),
+            writers: vec!["helm".into()],
         };
         assert_eq!(deprecated(text), Some(vec![gone]));
         assert_eq!(deprecated("end\n"), Some(Vec::new()));
         assert_eq!(deprecated(text.strip_suffix("end\n").unwrap()), None, "it was cut off");
+    }
+
+    #[test]
+    fn who_writes_objects_by_an_api_that_goes_is_read_from_the_objects() {
+        let directory = tempfile::tempdir().unwrap();
+        let field = |manager: &str, version: &str| {
+            format!(
+                r#"{{"manager":"{manager}","operation":"Update","apiVersion":"g.io/{version}","fieldsV1":{{}}}}"#
+            )
+        };
+        let objects =
+            [field("helm", "v1beta1"), field("controller", "v1"), field("helm", "v1beta1")].join(",");
+        let metric = |removed: &str, version: &str| {
+            format!(
+                r#"apiserver_requested_deprecated_apis{{group="g.io",removed_release="{removed}",resource="things",subresource="",version="{version}"}} 1"#
+            )
+        };
+        let kubectl = format!(
+            "echo \"$*\" >>calls\ncase $* in */metrics) echo '{}'; echo '{}' ;; *) echo '{objects}' ;; esac",
+            metric("1.37", "v1beta1"),
+            metric("", "v1alpha1"),
+        );
+        crate::testing::program(directory.path(), "kubectl", &kubectl);
+        let text = script(&[("server", "https://n1:6443")], include_str!("ask_deprecated.sh"));
+        let output = crate::testing::run_script(directory.path(), &text);
+        let printed = String::from_utf8(output.stdout).unwrap();
+        let wanted = Deprecated {
+            name: "things of g.io/v1beta1".into(),
+            removed: (1, 37),
+            writers: vec!["helm".into()],
+        };
+        assert_eq!(deprecated(&printed), Some(vec![wanted]), "{printed}");
+        let calls = std::fs::read_to_string(directory.path().join("calls")).unwrap();
+        assert!(
+            calls.lines().count() == 2 && calls.contains("/apis/g.io/v1beta1/things?limit=500"),
+            "{calls}"
+        );
     }
 
     #[test]

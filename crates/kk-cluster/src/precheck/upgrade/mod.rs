@@ -2,14 +2,13 @@
 
 mod answers;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kk_config::{Host, KubeVersion};
 use kk_engine::{Facts, ProbeSpec};
 
 use crate::{
     Probed,
-    capabilities::nodes::turn,
     findings::Findings,
     inputs::{Drain, Inputs},
 };
@@ -28,11 +27,12 @@ pub(crate) fn specs<'a>(inputs: &Inputs<'a>) -> Vec<(&'a Host, ProbeSpec)> {
     inputs.control_planes().into_iter().map(spec).collect()
 }
 
-/// All at once, before the first change. `asked` is what they answered.
+/// All at once, before the first change. `asked` is what they answered, `drained` the nodes whose pods move.
 pub(crate) fn findings(
     inputs: &Inputs,
     asked: &Probed,
     target: KubeVersion,
+    drained: &BTreeSet<String>,
     how: &Drain,
     found: &mut Findings,
 ) {
@@ -47,26 +47,14 @@ pub(crate) fn findings(
     found.unanswered(inputs.api_host, &answer, "what may keep nodes from being drained");
     let Some(objects) = answer.answered() else { return };
     webhooks(&objects, found);
-    let drained: BTreeSet<&str> = inputs
-        .nodes()
-        .into_iter()
-        .filter(|(host, facts)| turn::drains(inputs, host, facts) && has_turn(inputs, host, facts, target))
-        .map(|(host, _)| host.name.as_str())
-        .collect();
     if !drained.is_empty() {
         budgets(&objects.budgets, how, found);
-        lonely(&objects, &drained, how, found);
+        lonely(&objects, drained, how, found);
     }
 }
 
-/// Whether a node is drained: not so when its turn to the last version is over.
-fn has_turn(inputs: &Inputs, host: &Host, facts: &Facts, target: KubeVersion) -> bool {
-    let version = inputs.state.nodes.get(&host.name).map(|node| node.version.as_str());
-    turn::is_begun(facts) || version != Some(target.to_string().as_str())
-}
-
 fn deprecated(inputs: &Inputs, asked: &Probed, target: KubeVersion, found: &mut Findings) {
-    let mut gone = BTreeSet::new();
+    let mut gone: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
     for (host, _) in inputs.control_planes() {
         let Some(facts) = asked.facts.get(&host.name) else { continue };
         let Some(apis) = facts.answer(&DEPRECATED).answered() else {
@@ -74,13 +62,22 @@ fn deprecated(inputs: &Inputs, asked: &Probed, target: KubeVersion, found: &mut 
             found.warning(host, "it did not say which deprecated APIs are in use", "");
             continue;
         };
-        gone.extend(apis);
+        for api in apis {
+            gone.entry((api.removed, api.name)).or_default().extend(api.writers);
+        }
     }
-    for api in gone.into_iter().filter(|api| api.removed <= (target.major, target.minor)) {
-        let (major, minor) = api.removed;
+    let is_gone = |version: (u32, u32)| version <= (target.major, target.minor);
+    for ((removed, api), writers) in gone.into_iter().filter(|((removed, _), _)| is_gone(*removed)) {
+        let (major, minor) = removed;
+        let writers = Vec::from_iter(writers).join(", ");
+        let written = if writers.is_empty() {
+            String::new()
+        } else {
+            format!("; objects were written by it by {writers}")
+        };
         found.warning(
             None,
-            format!("clients ask for {}, which Kubernetes {major}.{minor} does not have any more", api.name),
+            format!("clients ask for {api}, which Kubernetes {major}.{minor} does not have any more{written}"),
             "let the clients use a newer version of this API; the audit log marks their requests with k8s.io/deprecated",
         );
     }
@@ -127,8 +124,8 @@ fn budgets(budgets: &[Budget], how: &Drain, found: &mut Findings) {
     }
 }
 
-fn lonely(objects: &Objects, drained: &BTreeSet<&str>, how: &Drain, found: &mut Findings) {
-    for (pod, node) in objects.lonely.iter().filter(|(_, node)| drained.contains(node.as_str())) {
+fn lonely(objects: &Objects, drained: &BTreeSet<String>, how: &Drain, found: &mut Findings) {
+    for (pod, node) in objects.lonely.iter().filter(|(_, node)| drained.contains(node)) {
         let message = format!("no controller starts the pod {pod} on {node} again");
         if how.force {
             found.warning(None, message, "with --force it is deleted when its node is drained");

@@ -1,0 +1,169 @@
+//! The way of an upgrade: minor versions that follow each other, and components that get or keep a version.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use kk_artifact::Component;
+use kk_config::{KubeVersion, NEWEST_MINOR, OLDEST_MINOR, Spec};
+use kk_engine::{FileFact, Finding, Plan, Severity};
+
+use crate::{
+    Drain, Probed, Session,
+    capabilities::versions::RECORDED,
+    pipelines::{
+        add_nodes::tests::{ANSWERED, probed, spec},
+        create_cluster, upgrade,
+    },
+    precheck, testing,
+};
+
+fn version(text: &str) -> KubeVersion {
+    text.parse().unwrap()
+}
+
+/// A control plane with etcd and a worker, at this version of Kubernetes.
+fn two_nodes(version: KubeVersion) -> Spec {
+    let mut spec = spec();
+    spec.hosts.truncate(2);
+    spec.kubernetes.version = version;
+    spec
+}
+
+/// The two nodes, which have been brought to what this session says, with lines of their note on versions.
+async fn running(session: &Session, note: &str) -> Probed {
+    let version = session.spec().kubernetes.version;
+    let nodes = ["n1", "n2"].map(|name| format!("Node\t{name}\tTrue\t{version}\t\t\t\n")).concat();
+    let mut probed = probed(session, Some(&(nodes + ANSWERED))).await;
+    let note = format!("kubernetes: \"{version}\"\n{note}");
+    let n1 = probed.facts.get_mut("n1").unwrap();
+    n1.reply(&RECORDED, note);
+    n1.owned = vec!["made\t/etc/etcd.env"].into();
+    n1.files.insert("/etc/kubernetes/pki/ca.key".into(), FileFact::default());
+    probed
+}
+
+/// What is done in the turn of a host, and what speaks against it. Nothing is looked for in the network.
+async fn turn(session: &Session, probed: &Probed, host: &str) -> (Vec<String>, Vec<Finding>) {
+    let names = BTreeSet::from([host.to_owned()]);
+    let inputs = session.upgrade_inputs(probed, names.clone()).await.unwrap();
+    let how = Drain { force: false, timeout: Duration::from_mins(1) };
+    let plan = Plan::new(upgrade::turn(&inputs, &names, &how).unwrap(), &probed.facts).unwrap();
+    let found = precheck::precheck(&create_cluster::capabilities(session.spec()), &inputs);
+    let errors = found.into_iter().filter(|finding| finding.severity == Severity::Error).collect();
+    (plan.changes().into_iter().map(|task| format!("{} {}", task.host, task.task)).collect(), errors)
+}
+
+fn in_order(tasks: &[String], wanted: &[String]) -> bool {
+    let position = |task: &String| tasks.iter().position(|one| one == task);
+    let positions: Option<Vec<_>> = wanted.iter().map(position).collect();
+    positions.is_some_and(|positions| positions.is_sorted())
+}
+
+#[tokio::test]
+async fn two_minor_versions_are_two_rounds_of_complete_turns() {
+    let directory = tempfile::tempdir().unwrap();
+    for minor in OLDEST_MINOR..=NEWEST_MINOR - 2 {
+        let of = |minor| KubeVersion { major: 1, minor, patch: 0 };
+        let mut before = testing::session(two_nodes(of(minor)), directory.path());
+        let target = testing::session(two_nodes(of(minor + 2)), directory.path());
+        let way = target.hops(&running(&before, "").await).await.unwrap();
+        let minors: Vec<_> = way.hops.iter().map(|hop| hop.minor).collect();
+        assert_eq!((minors, way.turns), (vec![minor + 1, minor + 2], vec!["n1".into(), "n2".into()]));
+        for hop in way.hops {
+            let there = running(&before, "").await;
+            let next = target.at_version(hop).unwrap();
+            for (host, own) in [("n1", &["publish_settings", "apply_changed_settings"][..]), ("n2", &[])] {
+                let (tasks, errors) = turn(&next, &there, host).await;
+                assert!(errors.is_empty(), "{hop} {host}: {errors:?}");
+                let begin = [format!("{host} drain_{host}")];
+                let own = own.iter().chain(&["start_kubelet"]).map(|task| format!("{host} {task}"));
+                let end = [format!("{host} uncordon_{host}"), format!("{host} end_turn_{host}")];
+                let wanted: Vec<_> = begin.into_iter().chain(own).chain(end).collect();
+                assert!(in_order(&tasks, &wanted), "{hop} {host}: no {wanted:?} in {tasks:#?}");
+                let of_other = |task: &&String| {
+                    let other = if host == "n1" { "n2 " } else { "n1 start_" };
+                    task.starts_with(other) && !task.ends_with("write_hosts_block")
+                };
+                assert_eq!(tasks.iter().find(of_other), None, "{hop} {host}");
+            }
+            let inputs = next.upgrade_inputs(&there, BTreeSet::new()).await.unwrap();
+            let add_ons = Plan::new(create_cluster::pipeline(&inputs).unwrap(), &there.facts).unwrap();
+            let add_ons: Vec<_> = add_ons.changes().into_iter().map(|task| task.task).collect();
+            assert!(add_ons.contains(&"apply_manifests".to_owned()), "{hop}: {add_ons:?}");
+            before = next;
+        }
+    }
+}
+
+const NOTE: &str = "etcd: \"3.6.12\"\ncontainerd: \"2.3.2\"\n";
+
+#[tokio::test]
+async fn a_held_component_keeps_the_version_of_the_cluster_and_others_get_theirs() {
+    let directory = tempfile::tempdir().unwrap();
+    let before = testing::session(two_nodes(version("v1.36.4")), directory.path());
+    let probed = running(&before, NOTE).await;
+    let mut spec = two_nodes(version("v1.37.1"));
+    // Also where the file wants another one.
+    spec.components.etcd = Some("3.6.14".to_owned());
+    let session = testing::session(spec, directory.path());
+    let steps = async |held: &[Component]| {
+        let session = session.hold(&probed, held).unwrap();
+        let inputs = session.create_inputs(&probed).await.unwrap();
+        (inputs.versions.of(Component::Etcd), session.hops(&probed).await.unwrap().components)
+    };
+    let (etcd, components) = steps(&[]).await;
+    assert_eq!(etcd, "3.6.14");
+    assert_eq!(components, ["etcd 3.6.12 -> 3.6.14", "containerd 2.3.2 -> 2.3.4"]);
+    let (etcd, components) = steps(&[Component::Etcd]).await;
+    assert_eq!((etcd.as_str(), &components[..]), ("3.6.12", &["containerd 2.3.2 -> 2.3.4".to_owned()][..]));
+    let held = session.hold(&probed, &[Component::Etcd]).unwrap();
+    let (tasks, errors) = turn(&held, &probed, "n1").await;
+    assert!(errors.is_empty() && tasks.contains(&"n1 start_kubelet".to_owned()), "{errors:?} {tasks:?}");
+
+    let silent = running(&before, "").await;
+    let error = session.hold(&silent, &[Component::Etcd]).map(drop).unwrap_err().to_string();
+    assert!(error.contains("etcd cannot be held"), "{error}");
+}
+
+#[tokio::test]
+async fn a_component_gets_another_version_in_a_turn_and_an_older_minor_version_never() {
+    let directory = tempfile::tempdir().unwrap();
+    let before = testing::session(two_nodes(version("v1.36.4")), directory.path());
+    let probed = running(&before, NOTE).await;
+    for (etcd, refused) in [("3.6.14", false), ("3.5.33", true)] {
+        let mut spec = two_nodes(version("v1.36.4"));
+        spec.components.etcd = Some(etcd.to_owned());
+        let session = testing::session(spec, directory.path());
+        let way = session.hops(&probed).await.unwrap();
+        assert_eq!(way.hops, [way.from]);
+        assert_eq!(way.components, [format!("etcd 3.6.12 -> {etcd}")]);
+        let (tasks, errors) = turn(&session, &probed, "n1").await;
+        let wanted = ["n1 drain_n1", "n1 start_etcd", "n1 uncordon_n1"].map(str::to_owned);
+        assert!(in_order(&tasks, &wanted), "{tasks:#?}");
+        let is_refused = errors.iter().any(|error| error.message.starts_with("the cluster has etcd 3.6.12"));
+        assert_eq!((is_refused, errors.len()), (refused, usize::from(refused)), "{errors:?}");
+    }
+}
+
+/// What the command line names is what has failed.
+#[tokio::test]
+async fn hosts_are_put_back_to_what_the_cluster_had_but_for_etcd_whose_data_cannot_go_back() {
+    let directory = tempfile::tempdir().unwrap();
+    for (from, note, pinned, wanted) in [
+        ("v1.36.4", NOTE, "3.6.14", ("3.6.12", "2.3.2")),
+        ("v1.34.9", "etcd: \"3.5.32\"\ncontainerd: \"2.3.2\"\n", "3.6.14", ("3.6.14", "2.3.2")),
+        ("v1.34.9", "etcd: \"3.5.32\"\ncontainerd: \"2.3.2\"\n", "3.5.33", ("3.5.32", "2.3.2")),
+    ] {
+        let before = testing::session(two_nodes(version(from)), directory.path());
+        let probed = running(&before, note).await;
+        let mut spec = two_nodes(version(from));
+        spec.kubernetes.version.minor += 1;
+        spec.components.etcd = Some(pinned.to_owned());
+        spec.components.containerd = Some("2.3.4".to_owned());
+        let next = testing::session(spec, directory.path());
+        let before = next.to_put_back(&probed, version(from), &next).unwrap();
+        let inputs = before.create_inputs(&probed).await.unwrap();
+        let versions = (inputs.versions.of(Component::Etcd), inputs.versions.of(Component::Containerd));
+        assert_eq!((versions.0.as_str(), versions.1.as_str()), wanted, "{from} {pinned}");
+        assert_eq!(inputs.versions.kubernetes, version(from));
+    }
+}
