@@ -51,6 +51,12 @@ pub(super) fn check_kubelet(settings: &Map<String, Value>, at: At<'_>, out: &mut
     }
 }
 
+/// The feature gates among the settings of the kubelet.
+pub(super) fn kubelet_gates(settings: &Map<String, Value>) -> impl Iterator<Item = &str> {
+    let gates = settings.get("featureGates").and_then(Value::as_object);
+    gates.into_iter().flat_map(Map::keys).map(String::as_str)
+}
+
 /// Checks the settings of kube-proxy.
 pub(super) fn check_kube_proxy(settings: &Map<String, Value>, at: At<'_>, out: &mut Findings<'_>) {
     warn_of_unknown(settings, KUBE_PROXY, "kube-proxy", at, out);

@@ -1,6 +1,6 @@
 //! `spec.kubernetes`.
 
-use super::{components, syntax};
+use super::{components, removed, syntax};
 use crate::Overrides;
 use crate::findings::{At, Findings};
 use crate::spec::{EncryptionAlgorithm, Kubernetes, ProxyMode};
@@ -14,7 +14,7 @@ const CA_VALIDITY: u64 = 87_600 * 3600;
 const LEAF_VALIDITY: u64 = 8_760 * 3600;
 
 pub(super) fn kubernetes(
-    doc: v1alpha2::Kubernetes,
+    mut doc: v1alpha2::Kubernetes,
     overrides: &Overrides,
     at: At<'_>,
     out: &mut Findings<'_>,
@@ -31,6 +31,7 @@ pub(super) fn kubernetes(
     }
     components::check_kubelet(&doc.kubelet_configuration, at.key("kubeletConfiguration"), out);
     components::check_kube_proxy(&doc.kube_proxy_configuration, at.key("kubeProxyConfiguration"), out);
+    removed::check(&mut doc, version, at, out);
     refuse_blanks(&doc.kubelet_args, at.key("kubeletArgs"), out);
     let certificate_seconds = check_validity(&doc, version, at, out);
     Kubernetes {

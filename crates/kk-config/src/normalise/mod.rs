@@ -13,6 +13,7 @@ mod manifest;
 mod network;
 mod no_effect;
 mod registry;
+mod removed;
 mod roles;
 mod syntax;
 mod system;
