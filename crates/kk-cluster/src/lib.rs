@@ -44,7 +44,7 @@ pub use capabilities::{
 pub use error::BuildError;
 pub use inputs::{Drain, Leaving, Options, Probed};
 pub use session::{
-    Backup, Certificates, Create, Delete, Fetch, Hops, Rotation, Session, Settings,
+    Backup, Certificates, Comparison, Create, Delete, Fetch, Hops, Rotation, Session, Settings,
 };
 pub use status::{
     CertificateStatus, ComponentStatus, KubeSphereStatus, MemberStatus, NodeState, NodeStatus, Status,

@@ -1,14 +1,9 @@
 //! Plans about etcd's data.
 
-use std::{
-    fs::File,
-    io::{self, Read as _},
-    path::{Path, PathBuf},
-    time::SystemTime,
-};
+use std::path::PathBuf;
 
-use kk_engine::{Pipeline, Plan, ProbeSpec};
-use sha2::{Digest as _, Sha256};
+use kk_config::Role;
+use kk_engine::{Finding, Pipeline, Plan, ProbeSpec};
 use tokio_util::sync::CancellationToken;
 
 use super::{Delete, Session};
@@ -17,7 +12,7 @@ use crate::{
     capabilities::{
         etcd::member_status::{self, MemberDetail},
         etcd_backup::{self, newest_backup},
-        etcd_restore::Snapshot,
+        etcd_restore::{Snapshot, compare},
         os::{identity, other_run},
     },
     findings::Findings,
@@ -37,7 +32,51 @@ pub struct Backup {
     pub fetch: Delete,
 }
 
+/// How a snapshot differs from the cluster that goes back to it.
+pub struct Comparison {
+    /// What the person should know first.
+    pub findings: Vec<Finding>,
+    /// What is lost, for a question.
+    pub loss: String,
+}
+
 impl Session {
+    /// Compares a snapshot with what is there, in a round of its own. With `force` another cluster is no error.
+    ///
+    /// # Errors
+    /// As [`Session::plan_snapshot`].
+    pub async fn compare(
+        &self,
+        probed: &Probed,
+        snapshot: &Snapshot,
+        force: bool,
+        cancel: &CancellationToken,
+    ) -> Result<Comparison, BuildError> {
+        let inputs = self.etcd_inputs(probed).await?;
+        let mut specs = Vec::new();
+        for (host, _) in inputs.hosts() {
+            let mut spec = ProbeSpec::default();
+            if host.has_role(&Role::Etcd) {
+                spec.ask(&member_status::question(&self.spec, host));
+            }
+            if host.name == inputs.api_host.name && inputs.state.answered {
+                spec.ask(&compare::uid_question(host));
+            }
+            specs.push((host, spec));
+        }
+        specs.retain(|(_, spec)| !spec.questions.is_empty());
+        let asked = self.probe(specs, cancel, |_| {}).await;
+        let uid =
+            asked.facts.get(&inputs.api_host.name).and_then(|facts| facts.answer(&compare::UID).answered());
+        let uid = uid.filter(|uid| !uid.is_empty());
+        let members =
+            asked.facts.values().filter_map(|facts| facts.answer(&member_status::STATUS).answered());
+        let revision = members.map(|member| member.revision).max();
+        let mut found = Findings::default();
+        compare::findings(&inputs, snapshot, uid.as_deref(), revision, force, &mut found);
+        Ok(Comparison { findings: found.0, loss: compare::loss(snapshot, revision) })
+    }
+
     /// Asks the members of etcd what they are like.
     pub async fn probe_etcd(&self, cancel: &CancellationToken) -> Probed {
         let spec = |host| {
@@ -135,76 +174,6 @@ impl Session {
     }
 }
 
-impl Snapshot {
-    /// Reads a file of the control machine.
-    ///
-    /// # Errors
-    /// It cannot be read.
-    pub fn open(path: &Path) -> Result<Self, BuildError> {
-        let cannot = |error: io::Error| {
-            BuildError::config(
-                format!("cannot read the snapshot {}: {error}", path.display()),
-                "give a file that kk etcd snapshot or etcdctl snapshot save has written",
-            )
-        };
-        let mut file = File::open(path).map_err(cannot)?;
-        let written = file.metadata().and_then(|data| data.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
-        let (mut sum, mut part) = (Sha256::new(), vec![0; 1 << 20]);
-        loop {
-            let length = file.read(&mut part).map_err(cannot)?;
-            if length == 0 {
-                break;
-            }
-            sum.update(&part[..length]);
-        }
-        let written = time::OffsetDateTime::from(written)
-            .replace_nanosecond(0)
-            .unwrap_or(time::OffsetDateTime::UNIX_EPOCH);
-        let time = written.format(&time::format_description::well_known::Rfc3339).unwrap_or_default();
-        let time = taken_at(path).unwrap_or_else(|| format!("a file written at {time}"));
-        Ok(Self { path: path.to_owned(), sha256: kk_util::hex(sum.finalize()), time })
-    }
-}
-
-/// The time in the name of a backup: `…snapshot-20260801T020000Z.db`. That of the file is when it was copied.
-fn taken_at(path: &Path) -> Option<String> {
-    let name = path.file_stem()?.to_str()?;
-    let (_, time) = name.rsplit_once("snapshot-")?;
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let (day, rest) = time.split_at_checked(8)?;
-    let clock = rest.strip_prefix('T')?.strip_suffix('Z')?;
-    (digits(day) && digits(clock) && clock.len() == 6).then(|| {
-        format!(
-            "{}-{}-{} {}:{}:{} UTC",
-            &day[..4],
-            &day[4..6],
-            &day[6..],
-            &clock[..2],
-            &clock[2..4],
-            &clock[4..]
-        )
-    })
-}
-
 fn plan(found: Findings, pipeline: Pipeline, probed: &Probed) -> Result<Delete, BuildError> {
     Ok(Delete { findings: found.0, plan: Plan::new(pipeline, &probed.facts)? })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_time_of_a_backup_is_in_its_name() {
-        for (name, time) in [
-            ("node1-snapshot-20260801T020059Z.db", Some("2026-08-01 02:00:59 UTC")),
-            ("/a/snapshot-20260801T020059Z.db", Some("2026-08-01 02:00:59 UTC")),
-            ("snapshot.db", None),
-            ("snapshot-2026.db", None),
-            ("snapshot-20260801T0200Z.db", None),
-            ("mine.db", None),
-        ] {
-            assert_eq!(taken_at(Path::new(name)).as_deref(), time, "{name}");
-        }
-    }
 }

@@ -23,7 +23,7 @@ use crate::{
     owner::owner,
 };
 
-pub use etcd::Backup;
+pub use etcd::{Backup, Comparison};
 pub use plan::{Certificates, Create, Delete};
 pub use rotation::Rotation;
 pub use upgrade::{Fetch, Hops};

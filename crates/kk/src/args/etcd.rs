@@ -50,6 +50,10 @@ pub struct EtcdRestore {
     #[arg(long, value_name = "FILE")]
     pub snapshot: Option<PathBuf>,
 
+    /// Restore it also where it is of another cluster
+    #[arg(long)]
+    pub force: bool,
+
     /// Directory with templates that replace the built-in ones of the same path
     #[arg(long, value_name = "DIR", value_parser = directory)]
     pub templates: Option<PathBuf>,

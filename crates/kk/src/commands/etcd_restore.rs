@@ -35,7 +35,9 @@ async fn restore(args: &EtcdRestore, session: &Session, run: &mut Run<'_>) -> Re
         },
     };
     let send = run.unless_stopped(session.plan_send(&probed, &snapshot)).await?;
-    let verdict = run.report_findings(&send.findings);
+    let comparing = session.compare(&probed, &snapshot, args.force, run.stop_token());
+    let comparison = run.unless_stopped(comparing).await?;
+    let verdict = run.report_findings(&[send.findings, comparison.findings].concat());
     let mut tasks = run.report_plan(&send.plan);
     let restore = run.unless_stopped(session.plan_restore(&probed, &snapshot)).await?;
     tasks.extend(run.report_plan(&restore.plan));
@@ -45,8 +47,8 @@ async fn restore(args: &EtcdRestore, session: &Session, run: &mut Run<'_>) -> Re
     }
     let (cluster, file) = (&session.spec().name, snapshot.path.display());
     let question = format!(
-        "Take cluster {cluster} back to {file} of {}? All that has happened in it since is lost.",
-        snapshot.time
+        "Take cluster {cluster} back to {file} of {} ({})? All that has happened in it since is lost.",
+        snapshot.time, comparison.loss
     );
     if !run.confirm(&question, &tasks).await? {
         return Ok(None);

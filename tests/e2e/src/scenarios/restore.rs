@@ -1,5 +1,5 @@
 //! All members of etcd lose their data. A snapshot brings the objects back, also when the restore is killed in its middle;
-//! one that is damaged changes nothing.
+//! one that is damaged or of another cluster changes nothing.
 
 use std::fs;
 
@@ -9,6 +9,12 @@ use rustix::process::Signal;
 use crate::context::Context;
 use crate::site::Site;
 use crate::{checks, cluster};
+
+/// Of a cluster whose namespace kube-system has another UID.
+const OTHER: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../crates/kk-cluster/src/capabilities/etcd_restore/content/snapshot.db"
+);
 
 pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     let cluster = cluster::ensure(ctx)?;
@@ -24,10 +30,16 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     let whole = fs::read(&snapshot)?;
     fs::write(&damaged, &whole[..whole.len() / 2])?;
     let identity = checks::etcd_identity(ctx, site)?;
-    ctx.kk_nodes(site, &["etcd", "restore", "--snapshot", &damaged])?.expect_code(1)?;
-    ensure!(checks::etcd_identity(ctx, site)? == identity, "a damaged snapshot has changed etcd");
+    ctx.kk_nodes(site, &["etcd", "restore", "--snapshot", &damaged])?
+        .expect_code(3)?
+        .expect_said(&["it is cut off or damaged"])?;
+    ctx.kk_nodes(site, &["etcd", "restore", "--snapshot", OTHER])?
+        .expect_code(5)?
+        .expect_said(&["the snapshot is of another cluster"])?;
+    ensure!(checks::etcd_identity(ctx, site)? == identity, "a snapshot that was refused has changed etcd");
     for host in &site.hosts {
-        let left = ctx.host(host, "find /var/lib/kubekey-restore -type f")?;
+        let left =
+            ctx.host(host, "[ ! -e /var/lib/kubekey-restore ] || find /var/lib/kubekey-restore -type f")?;
         ensure!(left.is_empty(), "{host} still has {left}");
     }
 

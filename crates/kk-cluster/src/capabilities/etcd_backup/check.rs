@@ -10,7 +10,7 @@ pub(super) const LAST: Question<Vec<String>> =
     Question::new("etcd_backup", include_str!("last_backup.sh"), question::lines);
 
 /// The name of the newest backup on a host.
-pub(super) const NEWEST: Question<String> = Question::new("newest_backup", "", question::text);
+pub(crate) const NEWEST: Question<String> = Question::new("newest_backup", "", question::text);
 
 /// The question, for where the file has its backups.
 pub(super) fn newest(inputs: &Inputs) -> Question<String> {

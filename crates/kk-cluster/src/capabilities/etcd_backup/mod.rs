@@ -8,6 +8,8 @@ mod schedule_backups;
 mod stop_backups;
 mod take_snapshot;
 
+#[cfg(test)]
+pub(crate) use check::NEWEST;
 pub(crate) use check::newest_backup;
 use std::path::PathBuf;
 pub(crate) use take_snapshot::Taken;

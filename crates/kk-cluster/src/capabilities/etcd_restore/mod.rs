@@ -5,7 +5,10 @@
 //! members may have the data of before. Running the restore again ends it.
 
 mod check_snapshot;
+pub(crate) mod compare;
+mod content;
 mod end_restore;
+mod open_snapshot;
 mod remove_snapshot;
 mod restore_members;
 mod send_snapshot;
@@ -16,8 +19,11 @@ mod stop_members;
 
 use std::path::PathBuf;
 
+pub(crate) use content::Content;
 use kk_config::Host;
 use kk_engine::{Facts, FileFact, HostWork, Module, SlotKey};
+
+use open_snapshot::taken_at;
 
 use crate::{
     findings::Findings,
@@ -35,6 +41,8 @@ pub struct Snapshot {
     pub sha256: String,
     /// When it was taken or written.
     pub time: String,
+    /// What it says about itself.
+    pub(crate) content: Content,
 }
 
 impl Snapshot {

@@ -1,0 +1,151 @@
+//! The file of a bbolt database, read page by page (go.etcd.io/bbolt, `internal/common/page.go`, `meta.go`, `bucket.go`). Numbers
+//! are those of the machine that wrote it; all that etcd supports are little-endian.
+
+use std::{fs::File, io, os::unix::fs::FileExt as _};
+
+const MAGIC: u32 = 0xED0C_DAED;
+const VERSION: u32 = 2;
+const PAGE_HEADER: usize = 16;
+const ELEMENT_SIZE: usize = 16;
+/// Bytes of a description of the database that its checksum is about.
+const META: usize = 56;
+const BRANCH: u16 = 1;
+const LEAF: u16 = 2;
+const IS_BUCKET: u32 = 1;
+/// A tree of pages is far lower; a damaged file may have a circle.
+const DEEPEST: usize = 32;
+/// Page sizes with which a description of the database is looked for.
+const PAGE_SIZES: [u64; 5] = [4096, 8192, 16_384, 32_768, 65_536];
+
+/// A database in a file, whose pages end at `size`.
+pub(super) struct Bolt<'a> {
+    file: &'a File,
+    size: u64,
+    page_size: u64,
+    root: u64,
+}
+
+/// Gets a key and its value.
+type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> io::Result<()> + 'a;
+
+/// Gets a key, its value, and whether that is a bucket.
+type Element<'a> = dyn FnMut(&[u8], &[u8], bool) -> io::Result<()> + 'a;
+
+impl<'a> Bolt<'a> {
+    /// Finds the newer of the two descriptions that every database has.
+    pub(super) fn open(file: &'a File, size: u64) -> io::Result<Self> {
+        let newest =
+            [0].into_iter().chain(PAGE_SIZES).filter_map(|at| meta(file, at)).max_by_key(|meta| meta.2);
+        let (page_size, root, _) = newest.ok_or_else(|| damaged("it is no database of etcd"))?;
+        Ok(Self { file, size, page_size, root })
+    }
+
+    /// Shows all keys of a bucket with their values, in order.
+    pub(super) fn each(&self, bucket: &[u8], visit: &mut Visit<'_>) -> io::Result<()> {
+        let mut root = None;
+        self.walk(self.root, 0, &mut |key, value, is_bucket| {
+            if is_bucket && key == bucket {
+                root = Some((number(value, 0)?, value.to_vec()));
+            }
+            Ok(())
+        })?;
+        let mut plain = |key: &[u8], value: &[u8], is_bucket: bool| {
+            if is_bucket { Ok(()) } else { visit(key, value) }
+        };
+        match root {
+            None => Ok(()),
+            // A small bucket is a page in the value.
+            Some((0, value)) => self.page(value.get(ELEMENT_SIZE..).unwrap_or_default(), 0, &mut plain),
+            Some((page, _)) => self.walk(page, 0, &mut plain),
+        }
+    }
+
+    fn walk(
+        &self,
+        page: u64,
+        depth: usize,
+        visit: &mut Element<'_>,
+    ) -> io::Result<()> {
+        let at = page.checked_mul(self.page_size).ok_or_else(|| damaged("a page lies outside"))?;
+        let mut header = [0; PAGE_HEADER];
+        self.file.read_exact_at(&mut header, at)?;
+        let pages = u64::from(number32(&header, 12)?) + 1;
+        let length = pages.saturating_mul(self.page_size);
+        if at.saturating_add(length) > self.size {
+            return Err(damaged("a page lies outside"));
+        }
+        let mut bytes = vec![0; usize::try_from(length).map_err(|_| damaged("a page is too large"))?];
+        self.file.read_exact_at(&mut bytes, at)?;
+        self.page(&bytes, depth, visit)
+    }
+
+    fn page(
+        &self,
+        page: &[u8],
+        depth: usize,
+        visit: &mut Element<'_>,
+    ) -> io::Result<()> {
+        let (flags, count) = (number16(page, 8)?, usize::from(number16(page, 10)?));
+        let mut elements = (0..count).map(|index| PAGE_HEADER + index * ELEMENT_SIZE);
+        match flags {
+            BRANCH if depth < DEEPEST => {
+                elements.try_for_each(|at| self.walk(number(page, at + 8)?, depth + 1, visit))
+            }
+            LEAF => elements.try_for_each(|at| {
+                let [flags, position, key, value] = [
+                    number32(page, at)?,
+                    number32(page, at + 4)?,
+                    number32(page, at + 8)?,
+                    number32(page, at + 12)?,
+                ];
+                let start = at + position as usize;
+                let (key, value) = (key as usize, value as usize);
+                let bytes = |from: usize, length: usize| {
+                    page.get(from..from.saturating_add(length)).ok_or_else(|| damaged("a value lies outside"))
+                };
+                visit(bytes(start, key)?, bytes(start + key, value)?, flags & IS_BUCKET != 0)
+            }),
+            _ => Err(damaged("a page is of no kind that is known")),
+        }
+    }
+}
+
+/// Page size, root and number of the transaction of the description at this position, if there is a whole one.
+fn meta(file: &File, at: u64) -> Option<(u64, u64, u64)> {
+    let mut page = [0; PAGE_HEADER + META + 8];
+    file.read_exact_at(&mut page, at).ok()?;
+    let meta = &page[PAGE_HEADER..];
+    let known = number32(meta, 0).ok()? == MAGIC && number32(meta, 4).ok()? == VERSION;
+    let whole = number(meta, META).ok()? == fnv(&meta[..META]);
+    let page_size = u64::from(number32(meta, 8).ok()?);
+    (known && whole && PAGE_SIZES.contains(&page_size))
+        .then(|| Some((page_size, number(meta, 16).ok()?, number(meta, 48).ok()?)))?
+}
+
+/// FNV-1a with 64 bits, as bbolt sums up its description.
+fn fnv(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+fn array<const N: usize>(bytes: &[u8], at: usize) -> io::Result<[u8; N]> {
+    let part = bytes.get(at..at.saturating_add(N)).and_then(|part| part.try_into().ok());
+    part.ok_or_else(|| damaged("a page is cut off"))
+}
+
+fn number(bytes: &[u8], at: usize) -> io::Result<u64> {
+    array(bytes, at).map(u64::from_le_bytes)
+}
+
+fn number32(bytes: &[u8], at: usize) -> io::Result<u32> {
+    array(bytes, at).map(u32::from_le_bytes)
+}
+
+fn number16(bytes: &[u8], at: usize) -> io::Result<u16> {
+    array(bytes, at).map(u16::from_le_bytes)
+}
+
+fn damaged(why: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}
