@@ -45,6 +45,8 @@ pub(crate) struct Node {
     pub labels: BTreeMap<String, String>,
     /// Taints as `key=value:Effect`.
     pub taints: Vec<String>,
+    /// `/etc/machine-id` as its kubelet has read it.
+    pub machine: String,
 }
 
 /// Whether `kubeadm init` or a join of a control plane went through to its end on this host. A question of its own, which
@@ -140,6 +142,7 @@ impl ApiAnswer {
                     let node = Node {
                         reported: text(0).to_owned(),
                         addresses,
+                        machine: text(2).trim().to_owned(),
                         ..node(ready, version, labels, taints)
                     };
                     api.nodes.insert((*name).to_owned(), node);
@@ -233,7 +236,7 @@ mod tests {
     use super::*;
     use crate::{requirements::Ready, testing};
 
-    const ANSWER: &str = "Node\tnode1\tTrue\tv1.36.4\tkubernetes.io/os=linux a= \tx=y:NoSchedule z:NoExecute \t2026-01-02T03:04:05Z\t192.0.2.1 2001:db8::1 \n\
+    const ANSWER: &str = "Node\tnode1\tTrue\tv1.36.4\tkubernetes.io/os=linux a= \tx=y:NoSchedule z:NoExecute \t2026-01-02T03:04:05Z\t192.0.2.1 2001:db8::1 \tabcdef\n\
         Deployment\tkube-system/coredns\t2\t1\nDaemonSet\tkube-flannel/kube-flannel-ds\t3\t3\n\
         ConfigMap\tkube-system/kubeadm-config\t\nConfigMap\tkube-public/cluster-info\t\nend\n";
 

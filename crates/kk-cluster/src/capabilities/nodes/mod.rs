@@ -13,6 +13,7 @@ mod pause_for_services;
 mod pods_known;
 pub(crate) mod record_joins;
 mod remove_node_files;
+mod replaced;
 mod rollout;
 mod set_labels;
 mod start_kubelet;
@@ -52,6 +53,7 @@ impl Capability for Nodes {
     fn findings(&self, inputs: &Inputs, found: &mut Findings) {
         check::findings(inputs, found);
         moves::findings(inputs, found);
+        replaced::findings(inputs, found);
     }
 
     /// Labels and taints are there before the first pods come; those that others gave stay.
