@@ -36,6 +36,8 @@ pub struct Options {
     pub skip_pull_images: bool,
     /// Programs and images come from here, and nothing is downloaded.
     pub bundle: Option<Arc<Bundle>>,
+    /// A delete lets KubeSphere go with the hosts.
+    pub skip_kubesphere: bool,
     /// A delete also removes the container runtime and its data.
     pub remove_runtime: bool,
 }

@@ -4,9 +4,12 @@ use kk_config::Host;
 use kk_engine::{Pipeline, ProbeSpec};
 
 use crate::{
-    capabilities::os::{identity, other_run},
+    capabilities::{
+        kubesphere::remove_kubesphere,
+        os::{identity, other_run},
+    },
     capability::Capabilities,
-    inputs::Inputs,
+    inputs::{Inputs, Options},
     precheck::MACHINE_ID,
     requirements::Protocol,
 };
@@ -34,9 +37,12 @@ pub(crate) fn specs<'a>(
 }
 
 /// What a delete asks: whether a cluster is there, and whose. The record of what kk made is in every answer.
-pub(crate) fn delete_spec() -> ProbeSpec {
+pub(crate) fn delete_spec(host: &Host, options: &Options) -> ProbeSpec {
     let mut probe = ProbeSpec::default();
     identity::asks(&mut probe);
     other_run::asks(&mut probe);
+    if !options.skip_kubesphere {
+        remove_kubesphere::asks(host, &mut probe);
+    }
     probe
 }

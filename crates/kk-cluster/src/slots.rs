@@ -236,6 +236,11 @@ pub(crate) fn kubesphere_ready_slot() -> SlotKey {
     cluster("kubesphere_ready")
 }
 
+/// KubeSphere is removed, or cannot be.
+pub(crate) fn kubesphere_removed_slot() -> SlotKey {
+    cluster("kubesphere_removed")
+}
+
 /// Where pods answer: lines of what answers, a tab, and a URL.
 pub(crate) fn pod_addresses_slot() -> Slot<String> {
     Slot::new("pod_addresses")

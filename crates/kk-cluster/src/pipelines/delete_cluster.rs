@@ -6,15 +6,18 @@ use kk_engine::{Entry, Facts, Module, Pipeline};
 use crate::{
     capabilities::{
         auto_renew::AutoRenew, etcd::Etcd, etcd_backup::EtcdBackup, kube_proxy::KubeProxy,
-        kubeconfig::Kubeconfig, kubelet::Kubelet, network, nodes::Nodes, os::Os, runtime,
+        kubeconfig::Kubeconfig, kubelet::Kubelet, kubesphere::remove_kubesphere, network, nodes::Nodes,
+        os::Os, runtime,
     },
     capability::Capabilities,
     inputs::{Inputs, Scope},
+    slots,
 };
 
 /// From a cluster, or what is left of one, back to the hosts as they were. For the hosts that hold something of kk's.
 ///
-/// All hosts at once: no step needs the API or a quorum of etcd, because all of it goes. User data (`/var/openebs`,
+/// All hosts at once: no step needs the API or a quorum of etcd, because all of it goes; only KubeSphere, where it is and the API
+/// answers, is removed before. User data (`/var/openebs`,
 /// `/var/lib/rook`, volumes elsewhere) and the host's own packet filter rules stay.
 pub(crate) fn capabilities(spec: &Spec) -> Capabilities {
     vec![
@@ -32,10 +35,17 @@ pub(crate) fn capabilities(spec: &Spec) -> Capabilities {
 }
 
 pub(crate) fn pipeline(inputs: &Inputs) -> Pipeline {
-    let modules = capabilities(inputs.spec)
+    let mut modules: Vec<Module> = capabilities(inputs.spec)
         .iter()
         .map(|capability| Module::new(capability.name(), capability.remove(inputs)))
         .collect();
+    if let Some(first) = remove_kubesphere::task(inputs) {
+        let tasks = modules.iter_mut().flat_map(|module| &mut module.tasks);
+        for work in tasks.flat_map(|task| task.hosts.values_mut()) {
+            work.after.push(slots::kubesphere_removed_slot());
+        }
+        modules.insert(0, Module::new("kubesphere", vec![first]));
+    }
     Pipeline::new(modules)
 }
 

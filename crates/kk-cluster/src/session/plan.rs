@@ -13,6 +13,7 @@ use crate::{
     BuildError, Probed,
     capabilities::{
         control_plane,
+        kubesphere::remove_kubesphere,
         nodes::record_joins,
         os::{identity, other_run},
     },
@@ -176,7 +177,9 @@ impl Session {
         identity::refuse_strangers(&inputs)?;
         other_run::refuse(&inputs)?;
         let plan = Plan::new(delete_cluster::pipeline(&inputs), &probed.facts)?;
-        Ok(Delete { findings: precheck::left_by_delete(&inputs), plan })
+        let mut found = Findings(precheck::left_by_delete(&inputs));
+        remove_kubesphere::findings(&inputs, &mut found);
+        Ok(Delete { findings: found.0, plan })
     }
 
     /// The plan by which hosts leave a cluster that goes on without them. Afterwards the others forget them: see

@@ -50,8 +50,8 @@ impl Session {
 
     /// Asks all hosts what a delete has to know.
     pub async fn probe_for_delete(&self, cancel: &CancellationToken, answered: impl Fn(&str)) -> Probed {
-        let spec = probe::delete_spec();
-        let specs = self.spec.hosts.iter().map(|host| (host, spec.clone())).collect();
+        let options = &self.settings.options;
+        let specs = self.spec.hosts.iter().map(|host| (host, probe::delete_spec(host, options))).collect();
         self.probe(specs, cancel, answered).await
     }
 

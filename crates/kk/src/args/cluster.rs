@@ -65,6 +65,10 @@ pub struct DeleteCluster {
     #[arg(short = 'A', long)]
     pub all: bool,
 
+    /// Let KubeSphere go with the hosts, instead of having it removed before them
+    #[arg(long)]
+    pub skip_kubesphere: bool,
+
     #[command(flatten)]
     #[expect(missing_docs, reason = "documented at the type")]
     pub run: RunOptions,

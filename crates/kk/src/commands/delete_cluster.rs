@@ -17,7 +17,11 @@ pub(super) async fn run(args: &DeleteCluster, printer: &Printer) -> Result<ExitS
     Run::check_consent(&args.run, printer)?;
     let input = load::input(args.filename.as_deref(), None)?;
     let settings = Settings {
-        options: Options { remove_runtime: args.all, ..Options::default() },
+        options: Options {
+            remove_runtime: args.all,
+            skip_kubesphere: args.skip_kubesphere,
+            ..Options::default()
+        },
         ..settings(&args.run)
     };
     let (session, mut run) = Run::start("delete cluster", input, settings, &args.run, printer)?;

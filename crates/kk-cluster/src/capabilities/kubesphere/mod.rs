@@ -6,9 +6,12 @@
 mod check;
 mod deploy_installer;
 mod image;
+mod look;
 mod manifest;
 mod progress;
 mod record_installer;
+mod removal;
+pub(crate) mod remove_kubesphere;
 mod send_image;
 mod state;
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::{
 
 use kk_engine::Failure;
 
-use super::state::State;
+use super::{look::Seen, state::State};
 
 /// A failure that lasts so long ends the wait: the operator tries again after 2 s, and what is only slow is no failure.
 const LASTING: Duration = Duration::from_secs(20);
@@ -27,15 +27,6 @@ pub(super) struct Progress {
     heard: Duration,
 }
 
-/// What a look brought.
-#[derive(Debug, Default)]
-pub(super) struct Seen {
-    /// Lines for people.
-    pub(super) news: Vec<String>,
-    /// How the wait ends, when it does.
-    pub(super) end: Option<Result<(), Failure>>,
-}
-
 impl Progress {
     /// For the operator with this revision.
     pub(super) fn new(revision: &str) -> Self {
@@ -44,7 +35,7 @@ impl Progress {
     }
 
     /// Looks at what is there after some time of waiting.
-    pub(super) fn look(&mut self, state: &State, now: Duration) -> Seen {
+    pub(super) fn look(&mut self, state: &State, now: Duration) -> Seen<Result<(), Failure>> {
         let mut seen = Seen::default();
         let mut failures: BTreeMap<String, String> = BTreeMap::new();
         if state.is_current(&self.revision) {

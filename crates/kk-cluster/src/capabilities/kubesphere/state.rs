@@ -27,6 +27,8 @@ pub(crate) struct State {
     /// The port of the console on every node.
     pub(super) console: Option<u16>,
     generation: i64,
+    /// The API has no such object.
+    is_gone: bool,
     /// kk has made the object, or its owner has given it to kk.
     is_kks: bool,
     status: Value,
@@ -72,6 +74,7 @@ impl State {
                 "by" => state.is_kks = value == manifest::KK,
                 "trouble" => state.trouble = Some(value.to_owned()),
                 "console" => state.console = value.parse().ok(),
+                "gone" => state.is_gone = true,
                 "certificate" => state.has_certificate = true,
                 "Object" => {
                     let (key, version) = value.split_once('\t')?;
@@ -85,9 +88,17 @@ impl State {
 
     /// Whether the operator with this revision has spoken about the object as it is now.
     pub(super) fn is_current(&self, revision: &str) -> bool {
-        self.generation > 0
-            && self.status["observedGeneration"] == self.generation
-            && self.status["revision"] == revision
+        self.is_observed() && self.status["revision"] == revision
+    }
+
+    /// Whether an operator has spoken about the object as it is now.
+    pub(super) fn is_observed(&self) -> bool {
+        self.generation > 0 && self.status["observedGeneration"] == self.generation
+    }
+
+    /// Whether the API answers that there is no such object.
+    pub(super) fn is_gone(&self) -> bool {
+        self.is_gone
     }
 
     /// Whether all components are as the object asks, or it asks for a plan, by the word of the operator with this revision, which

@@ -1,16 +1,12 @@
 //! Wait until KubeSphere is ready.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use kk_connector::Command;
 use kk_engine::{Action, Apply, Change, Context, Facts, Failure, HostWork, Load, Run, Task};
-use tokio::sync::mpsc;
 
 use super::{
+    look::look,
     progress::Progress,
     state::{self, State},
 };
@@ -61,35 +57,10 @@ impl Action for Wait {
 #[async_trait]
 impl Run for Wait {
     async fn run(&self, context: Context) -> Result<(), Failure> {
-        let (lines, mut said) = mpsc::unbounded_channel();
-        let enough = context.cancel.child_token();
-        let mut command = Command::new(self.script.clone());
-        (command.timeout, command.cancel, command.lines) = (LIMIT, enough.clone(), Some(lines));
-        let looking = context.connection.run(command);
-        tokio::pin!(looking);
-        let started = Instant::now();
-        let (mut progress, mut text) = (Progress::new(&self.revision), String::new());
-        loop {
-            let line = tokio::select! {
-                output = &mut looking => return Err(ended(output)),
-                line = said.recv() => line,
-            };
-            let Some(line) = line else { return Err(ended(looking.await)) };
-            text = text + &line + "\n";
-            if line != "end" {
-                continue;
-            }
-            // One that is not understood is no answer; the next look may be.
-            let state = State::parse(&std::mem::take(&mut text)).unwrap_or_default();
-            let seen = progress.look(&state, started.elapsed());
-            seen.news.into_iter().for_each(|line| (context.note)(line));
-            if let Some(end) = seen.end {
-                enough.cancel();
-                // That it was ended is known.
-                let _ = looking.await;
-                return end.map(|()| self.tell(&context, &state));
-            }
-        }
+        let mut progress = Progress::new(&self.revision);
+        let judge = |state: &State, now| progress.look(state, now);
+        let (end, state) = look(&context, self.script.clone(), LIMIT, judge).await.map_err(ended)?;
+        end.map(|()| self.tell(&context, &state))
     }
 }
 

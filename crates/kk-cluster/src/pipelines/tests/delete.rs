@@ -3,7 +3,7 @@
 use kk_engine::Plan;
 
 use super::recorded;
-use crate::{Options, Probed, pipelines, testing};
+use crate::{Options, Probed, capabilities::kubesphere::remove_kubesphere, pipelines, slots, testing};
 
 /// The plan of a delete on these hosts.
 fn delete_of(
@@ -144,5 +144,55 @@ fn a_delete_sets_selinux_to_enforcing_where_it_was() {
         }
         assert_eq!(text.contains("enforce=yes\n"), enforces, "{line}");
         assert_eq!(text.contains("enforce=''\n"), !enforces, "{line}");
+    }
+}
+
+/// A cluster of three control planes whose API says this of KubeSphere.
+fn with_kubesphere(answers: [Option<&str>; 3]) -> (kk_config::Spec, Probed) {
+    let host = |n| format!("  - {{name: n{n}, address: 192.0.2.{n}}}\n");
+    let hosts = (1..4).map(host).collect::<Vec<_>>().concat();
+    let spec = testing::spec(&format!(
+        "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {{name: t}}\nspec:\n  hosts:\n{hosts}  \
+         kubesphere: {{enabled: true, image: 'hub.example.com/ks:1'}}\n  roleGroups: {{etcd: [n1, n2, n3], control-plane: [n1, n2, n3], worker: [n3]}}\n"
+    ));
+    let mut probed = recorded(&spec, &["made\t/etc/systemd/system/kubelet.service"]);
+    for (facts, answer) in probed.facts.values_mut().zip(answers) {
+        match answer {
+            Some(answer) => facts.reply(&remove_kubesphere::IS_THERE, answer),
+            None => facts.time_out(&remove_kubesphere::IS_THERE),
+        }
+    }
+    (spec, probed)
+}
+
+#[test]
+fn nothing_goes_before_kubesphere() {
+    let (spec, probed) = with_kubesphere([None, Some("yes"), Some("yes")]);
+    let directory = tempfile::tempdir().unwrap();
+    let session = testing::session(spec, directory.path());
+    let pipeline = pipelines::delete_cluster::pipeline(&session.delete_inputs(&probed).unwrap());
+    let (first, others) = pipeline.modules.split_first().unwrap();
+    assert_eq!(first.tasks[0].hosts.keys().collect::<Vec<_>>(), ["n2"]);
+    let works: Vec<_> =
+        others.iter().flat_map(|module| &module.tasks).flat_map(|task| task.hosts.values()).collect();
+    assert!(!works.is_empty());
+    assert!(works.iter().all(|work| work.after.contains(&slots::kubesphere_removed_slot())));
+    assert_eq!(session.plan_delete(&probed).unwrap().findings, []);
+}
+
+#[test]
+fn a_kubesphere_of_which_nothing_is_known_is_named_and_goes_with_the_hosts() {
+    for (answers, warned) in [
+        ([None, None, None], true),
+        ([None, Some("no"), None], false),
+        ([Some("dial tcp: connection refused"), None, None], true),
+    ] {
+        let (spec, probed) = with_kubesphere(answers);
+        let directory = tempfile::tempdir().unwrap();
+        let delete = testing::session(spec, directory.path()).plan_delete(&probed).unwrap();
+        let is_named = delete.findings.iter().any(|finding| finding.message.contains("KubeSphere"));
+        assert_eq!(is_named, warned, "{answers:?}");
+        assert!(!delete.plan.is_empty());
+        assert!(!delete.plan.changes().iter().any(|task| task.task == "remove_kubesphere"));
     }
 }

@@ -12,7 +12,7 @@ const NOTHING_TO_REMOVE: [(&str, &str); 8] = [
     ("manifests", "objects go with etcd's data"),
     ("versions", "its note goes with the node's files"),
     ("verify", "it changes nothing"),
-    ("kubesphere", "its objects go with etcd's data, its image with the runtime's"),
+    ("kubesphere", "the operator removes it before all else; its image goes with the runtime's"),
 ];
 
 #[test]

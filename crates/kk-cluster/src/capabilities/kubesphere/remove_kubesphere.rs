@@ -1,0 +1,101 @@
+//! Remove KubeSphere.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use kk_config::{Host, Role};
+use kk_engine::{
+    Action, Answer, Apply, Change, Context, Facts, Failure, HostWork, Load, ProbeSpec, Question, Run, Task,
+    question,
+};
+
+use super::{
+    look::look,
+    removal::{LONGEST, Removal},
+    state::{self, State},
+};
+use crate::{findings::Findings, inputs::Inputs, shell::script, slots};
+
+/// What the delete leaves when the operator cannot remove it.
+const LEFT: &str =
+    "what it has outside of the hosts may be left (load balancers, volumes of a storage system)";
+
+/// Whether there is a `ClusterConfiguration`; an API that is down is no answer.
+pub(crate) const IS_THERE: Question<bool> =
+    Question::new("kubesphere_is_there", "echo no", question::yes_or_no);
+
+/// What a delete asks of control planes.
+pub(crate) fn asks(host: &Host, probe: &mut ProbeSpec) {
+    if host.has_role(&Role::ControlPlane) {
+        let text = concat!(include_str!("ask.sh"), include_str!("is_there.sh"));
+        probe.ask(&IS_THERE.with_snippet(script(&[("server", &state::server(host))], text)));
+    }
+}
+
+/// Says when nobody knows whether it is there although the file asks for it.
+pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
+    let answers: Vec<Answer<bool>> =
+        inputs.control_planes().iter().map(|(_, facts)| facts.answer(&IS_THERE)).collect();
+    let is_unknown = answers.iter().any(|answer| answer.unanswered().is_some())
+        && !answers.iter().any(|answer| matches!(answer, Answer::Answered(_)));
+    if inputs.spec.kubesphere.is_some() && is_unknown {
+        found.warning(
+            None,
+            format!("the API does not answer, so KubeSphere is not removed before the hosts: {LEFT}"),
+            "to have it removed, bring the API back first",
+        );
+    }
+}
+
+/// Before anything else goes, by the first control plane whose API has it. What lies on the hosts goes with them anyway.
+pub(crate) fn task(inputs: &Inputs) -> Option<Task> {
+    let has_it = |facts: &Facts| facts.answer(&IS_THERE).answered() == Some(true);
+    let (host, _) = inputs.control_planes().into_iter().find(|(_, facts)| has_it(facts))?;
+    let text = concat!(include_str!("ask.sh"), include_str!("remove_kubesphere.sh"));
+    let remove = Remove { script: script(&[("server", &state::server(host))], text).into() };
+    let work = HostWork::new(vec![Box::new(remove)]).provides(slots::kubesphere_removed_slot());
+    Some(Task::new("remove_kubesphere", "Remove KubeSphere").timeout(LONGEST * 2).on(&host.name, work))
+}
+
+#[derive(Clone)]
+struct Remove {
+    script: Arc<str>,
+}
+
+impl Action for Remove {
+    fn check(&self, _facts: &Facts) -> Change {
+        Change::needed(
+            "delete the ClusterConfiguration and wait until ks-installer has removed all components",
+        )
+    }
+
+    fn apply(&self, _facts: &Facts) -> Apply {
+        Apply::Run(Arc::new(self.clone()))
+    }
+
+    fn load(&self) -> Load {
+        Load::Wait
+    }
+}
+
+#[async_trait]
+impl Run for Remove {
+    /// What does not go is told, and is no failure: the hosts are deleted anyway.
+    async fn run(&self, context: Context) -> Result<(), Failure> {
+        let mut removal = Removal::default();
+        let judge = |state: &State, now| removal.look(state, now);
+        let end = match look(&context, self.script.clone(), LONGEST * 2, judge).await {
+            Ok((end, _)) => end,
+            Err(ended) => Err(format!("the wait ended with code {}", ended?.code)),
+        };
+        let what = match end {
+            Ok(()) => "removed before the hosts".to_owned(),
+            Err(why) => {
+                (context.note)(format!("KubeSphere is not removed: {why}; the delete goes on"));
+                format!("not removed before the hosts: {why}. {LEFT}")
+            }
+        };
+        context.slots.output("KubeSphere", what);
+        Ok(())
+    }
+}
