@@ -69,7 +69,7 @@ e2e-list: build ## list the scenarios
 	$(programs)/kk-e2e --list
 
 .PHONY: bench
-bench: build ## measure kk beside a hand-written script (as root) and shell-operator (needs make programs): ONLY=create_3, ONLY=day2, ONLY=shell-operator, ONLY=so_soak (20 minutes) or ONLY=fleet (simulated hosts, no root); writes docs/benchmarks.md
+bench: build ## measure kk beside a hand-written script (as root) and shell-operator (needs make programs): ONLY=create_3, ONLY=day2, ONLY=kubesphere, ONLY=shell-operator, ONLY=so_soak (20 minutes) or ONLY=fleet (simulated hosts, no root); writes docs/benchmarks.md
 	$(RELEASE)/kk-lab mirror build
 	$(RELEASE)/kk-e2e bench $(only) --table docs/benchmarks.md
 

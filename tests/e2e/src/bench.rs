@@ -75,9 +75,10 @@ pub(crate) fn run(tools: &Tools, only: &[String], repeat: u8, table: Option<&Pat
     let unknown: Vec<&String> = only.iter().filter(|name| !BENCHES.contains(&name.as_str())).collect();
     ensure!(
         unknown.is_empty(),
-        "no bench is called {unknown:?}; there are: {}, {}, {}, {}",
+        "no bench is called {unknown:?}; there are: {}, {}, {}, {}, {}",
         BENCHES.join(", "),
         crate::bench_day_two::NAME,
+        crate::bench_kubesphere::NAME,
         crate::bench_shell_operator::NAME,
         crate::fleet::NAME
     );

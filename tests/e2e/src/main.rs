@@ -13,6 +13,7 @@ use crate::context::Tools;
 
 mod bench;
 mod bench_day_two;
+mod bench_kubesphere;
 mod bench_shell_operator;
 mod busy;
 mod cases;
@@ -104,8 +105,13 @@ fn dispatch(cli: Cli) -> Result<bool> {
         None => suite::run(&tools, &cli.common.only, cli.options),
         Some(Command::Bench { repeat, table, hosts }) => {
             let wanted = |bench: &str| cli.common.only.iter().any(|name| name == bench);
-            let of_others =
-                [bench_day_two::NAME, bench_shell_operator::NAME, bench_shell_operator::SOAK, fleet::NAME];
+            let of_others = [
+                bench_day_two::NAME,
+                bench_kubesphere::NAME,
+                bench_shell_operator::NAME,
+                bench_shell_operator::SOAK,
+                fleet::NAME,
+            ];
             let of_kk: Vec<String> =
                 cli.common.only.iter().filter(|name| !of_others.contains(&name.as_str())).cloned().collect();
             let (all, mut good) = (cli.common.only.is_empty(), true);
@@ -114,6 +120,9 @@ fn dispatch(cli: Cli) -> Result<bool> {
             }
             if all || wanted(bench_day_two::NAME) {
                 good &= bench_day_two::run(&tools, repeat, table.as_deref())?;
+            }
+            if all || wanted(bench_kubesphere::NAME) {
+                good &= bench_kubesphere::run(&tools, repeat, table.as_deref())?;
             }
             if all || wanted(bench_shell_operator::NAME) {
                 good &= bench_shell_operator::run(bench_shell_operator::NAME, table.as_deref())?;

@@ -46,6 +46,7 @@ mod two_networks;
 mod upgrade;
 mod variants;
 
+pub(crate) use kubesphere::figures as kubesphere_samples;
 pub(crate) use upgrade::{FROM, TO};
 
 /// All of them. Limits are several times what each takes on two cores.
@@ -329,6 +330,13 @@ pub(crate) const ALL: &[Scenario] = &[
         limit: Duration::from_mins(15),
         in_ci: false,
         run: kubesphere::toggle::run,
+    },
+    Scenario {
+        name: "kubesphere-upgrade",
+        about: "an upgrade that asks for KubeSphere ends with it, when the last node has its version",
+        limit: Duration::from_mins(20),
+        in_ci: false,
+        run: kubesphere::upgrade::run,
     },
     Scenario {
         name: "kubesphere-faults",

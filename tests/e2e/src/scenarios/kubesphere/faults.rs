@@ -24,7 +24,8 @@ pub(in super::super) fn run(ctx: &Context<'_>) -> Result<()> {
         lab.names_an_image_that_nobody_has().context("an image that nobody has")?;
         lab.waits_for_the_api().context("an API that is away")?;
         lab.outlives_its_end().context("an operator that is killed")?;
-        lab.nothing_to_do(&lab.switched(true)?)
+        lab.nothing_to_do(&lab.switched(true)?)?;
+        lab.goes_without_its_operator().context("a delete without an operator")
     })
 }
 
@@ -83,6 +84,20 @@ impl Lab<'_> {
         let after = self.objects()?;
         let differ: Vec<_> = before.symmetric_difference(&after).collect();
         ensure!(differ.is_empty(), "after {KILLS} kills there is something else: {differ:?}");
+        Ok(())
+    }
+
+    /// A cluster whose operator does not work is deleted, and what may be left is said.
+    fn goes_without_its_operator(&self) -> Result<()> {
+        let (ctx, site) = (self.ctx, self.switched(true)?);
+        ctx.kubectl(&site, &format!("-n {NAMESPACE} scale deployment ks-installer --replicas=0"))?;
+        let gone = format!("-n {NAMESPACE} wait --for=delete pod -l app=ks-installer --timeout=60s");
+        ctx.kubectl(&site, &gone)?;
+        let run = ctx.kk_ok(&site, "delete", &[])?;
+        let said = &run.finished.stdout;
+        for words in ["ks-installer has said nothing", "the delete goes on", "may be left"] {
+            ensure!(said.contains(words), "kk did not say `{words}`:\n{said}");
+        }
         Ok(())
     }
 

@@ -2,8 +2,10 @@
 //! that changes. Nothing of KubeSphere itself is seen here.
 
 pub(super) mod faults;
+pub(crate) mod figures;
 mod image;
 pub(super) mod toggle;
+pub(super) mod upgrade;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,14 +32,20 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
         lab.installs()?;
         lab.changes()?;
         lab.heals()?;
-        lab.uninstalls()
+        lab.uninstalls()?;
+        lab.deletes()
     })
 }
 
 /// On fresh hosts, with a file that asks for the installer. What the operator said is kept when it fails.
 fn with_installer(ctx: &Context<'_>, run: impl FnOnce(&Lab<'_>) -> Result<()>) -> Result<()> {
-    let archive = image::image(ctx)?;
     let bare = Site::fresh(ctx, &ctx.dir.join("site"), 2, None)?;
+    at_work(ctx, &bare, run)
+}
+
+/// The same on hosts that are there.
+fn at_work(ctx: &Context<'_>, bare: &Site, run: impl FnOnce(&Lab<'_>) -> Result<()>) -> Result<()> {
+    let archive = image::image(ctx)?;
     let installer = json!({"image": archive, "version": VERSION});
     let site = bare.variant("kubesphere", |file| file["spec"]["kubesphere"] = installer)?;
     let lab = Lab { ctx, site };
@@ -135,6 +143,26 @@ impl Lab<'_> {
         let left = ctx.kubectl(site, "get crd,clusterrole,namespace -o name")?;
         ensure!(!left.contains("stand-in"), "something is left:\n{left}");
         Ok(())
+    }
+
+    /// The whole cluster goes, KubeSphere first.
+    fn deletes(&self) -> Result<()> {
+        let (ctx, site) = (self.ctx, self.switched(true)?);
+        ctx.kk_ok(&site, "create", &[])?;
+        let run = ctx.kk_ok(&site, "delete", &[])?;
+        let said = &run.finished.stdout;
+        for words in ["KubeSphere: core is removed", "removed before the hosts"] {
+            ensure!(said.contains(words), "kk did not say `{words}`:\n{said}");
+        }
+        let left = ctx.host(site.control_plane(), "ls /etc/kubernetes 2>/dev/null || :")?;
+        ensure!(left.trim().is_empty(), "the cluster is not removed: {left}");
+        Ok(())
+    }
+
+    /// The archive of the operator's image.
+    fn archive(&self) -> Result<std::path::PathBuf> {
+        let file = self.site.read()?;
+        Ok(checks::text(&file["spec"]["kubesphere"]["image"]).into())
     }
 
     /// The site with this in its `ClusterConfiguration`, and what all have.
