@@ -60,12 +60,7 @@ impl<'a> Bolt<'a> {
         }
     }
 
-    fn walk(
-        &self,
-        page: u64,
-        depth: usize,
-        visit: &mut Element<'_>,
-    ) -> io::Result<()> {
+    fn walk(&self, page: u64, depth: usize, visit: &mut Element<'_>) -> io::Result<()> {
         let at = page.checked_mul(self.page_size).ok_or_else(|| damaged("a page lies outside"))?;
         let mut header = [0; PAGE_HEADER];
         self.file.read_exact_at(&mut header, at)?;
@@ -79,12 +74,7 @@ impl<'a> Bolt<'a> {
         self.page(&bytes, depth, visit)
     }
 
-    fn page(
-        &self,
-        page: &[u8],
-        depth: usize,
-        visit: &mut Element<'_>,
-    ) -> io::Result<()> {
+    fn page(&self, page: &[u8], depth: usize, visit: &mut Element<'_>) -> io::Result<()> {
         let (flags, count) = (number16(page, 8)?, usize::from(number16(page, 10)?));
         let mut elements = (0..count).map(|index| PAGE_HEADER + index * ELEMENT_SIZE);
         match flags {
