@@ -74,7 +74,7 @@ mod tests {
                 "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54",
             ),
         ] {
-            assert_eq!(kk_util::hex(&hmac(secret, text.as_bytes())), expected);
+            assert_eq!(kk_util::hex(hmac(secret, text.as_bytes())), expected);
         }
     }
 
