@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, SanType};
@@ -231,9 +232,18 @@ impl Drop for ControlPlane {
     }
 }
 
-/// A port that nobody listens on now.
+/// A port that nobody listens on now. It is none of those that the kernel gives to connections: any of these may be taken
+/// before it is used.
 pub(crate) fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        // Test programs that run beside each other begin at different places.
+        let number = std::process::id() * 97 + NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = u16::try_from(20_000 + number % 10_000).unwrap();
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// A certificate authority, and certificates of the server and two users.

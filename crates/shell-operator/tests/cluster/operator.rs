@@ -223,10 +223,12 @@ impl Drop for Operator {
 }
 
 /// The text of a hook in bash; see [`Setup::hook`].
+///
+/// A hook with several queues runs beside itself: names have its process.
 pub(crate) fn hook_text(out: &Path, name: &str, config: &str, body: &str) -> String {
     format!(
         "#!/bin/bash\nif [ \"$1\" = --config ]; then cat <<'CONFIG'\n{config}\nCONFIG\nexit 0; fi\n\
-         OUT={out}\nkeep() {{ n=$(ls $OUT | grep -c '^{name}[.]'); cp $BINDING_CONTEXT_PATH $OUT/.{name}; mv $OUT/.{name} $OUT/{name}.$(printf %03d $n); }}\n{body}\n",
+         OUT={out}\nkeep() {{ n=$(ls $OUT | grep -c '^{name}[.]'); cp $BINDING_CONTEXT_PATH $OUT/.{name}.$$; mv $OUT/.{name}.$$ $OUT/{name}.$(printf %03d $n).$$; }}\n{body}\n",
         out = out.display()
     )
 }
