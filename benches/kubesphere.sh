@@ -66,6 +66,9 @@ mkdir -p "$mounted"
 ctr -n k8s.io images mount "$installer" "$mounted" >/dev/null
 helm() { "$mounted/usr/local/bin/helm" "$@" >/dev/null; }
 kubectl create namespace kk-bench --dry-run=client -o yaml | kubectl apply -f - >/dev/null
+# The chart's pods read it.
+corefile=$(kubectl -n ks-stand-in get configmap web -o 'jsonpath={.data.Corefile}')
+kubectl -n kk-bench create configmap web --from-literal=Corefile="$corefile" --dry-run=client -o yaml | kubectl apply -f - >/dev/null
 measure enable_by_helm helm install by-helm "$mounted/payload/charts/metrics-server" -n kk-bench --wait --set "image=$STAND_IN" --set replicas=1
 measure disable_by_helm helm uninstall by-helm -n kk-bench --wait
 kubectl delete namespace kk-bench --wait=false >/dev/null
