@@ -192,10 +192,12 @@ pub(crate) fn certificates(inputs: &Inputs) -> Vec<CertificateStatus> {
 
 #[cfg(test)]
 mod tests {
+    use kk_engine::Facts;
+
     use super::*;
     use crate::{
         Probed,
-        capabilities::etcd::HEALTHY,
+        capabilities::{etcd::HEALTHY, nodes::PODS_KNOWN},
         certificates::CERTIFICATES,
         cluster_state::{API, INITIALISED},
         testing,
@@ -203,6 +205,16 @@ mod tests {
 
     /// The status of three nodes, as these answers of the first make it; the last host is silent where `silent`.
     async fn status(api: Option<&str>, pem: &str, silent: bool) -> Status {
+        status_with(api, pem, silent, |_| {}).await
+    }
+
+    /// The same, where the first says this, too.
+    async fn status_with(
+        api: Option<&str>,
+        pem: &str,
+        silent: bool,
+        says: impl FnOnce(&mut Facts),
+    ) -> Status {
         let (spec, directory) = (testing::sample("three-nodes.yaml"), tempfile::tempdir().unwrap());
         let session = testing::session(spec.clone(), directory.path());
         let mut probed: Probed = testing::fresh(&spec);
@@ -216,6 +228,7 @@ mod tests {
             Some(api) => first.reply(&API, api),
             None => first.time_out(&API),
         }
+        says(first);
         if silent {
             let last = &spec.hosts.last().unwrap().name;
             probed.facts.remove(last);
@@ -238,6 +251,9 @@ mod tests {
         assert_eq!(states(&partly), [NodeState::Ready, NodeState::NotReady, NodeState::Missing]);
         let all = names.iter().map(|name| line(name, "True")).collect::<Vec<_>>().concat() + "end\n";
         assert!(status(Some(&all), &pem, false).await.is_well() && !partly.is_well());
+        let booted = status_with(Some(&all), &pem, false, |facts| facts.reply(&PODS_KNOWN, "no\n")).await;
+        assert_eq!(states(&booted), [NodeState::NotReady, NodeState::Ready, NodeState::Ready]);
+        assert!(!booted.is_well(), "the API speaks of the pods of before");
         let silent = status(Some(&all), &pem, true).await;
         assert_eq!(states(&silent)[2], NodeState::Silent);
         let down = status(None, &pem, false).await;

@@ -24,6 +24,11 @@ pub trait Action: Send + Sync {
         Load::Work
     }
 
+    /// Whether its end is counted as a change: not so where it only waits.
+    fn is_change(&self) -> bool {
+        self.load() != Load::Wait
+    }
+
     /// Whether a script that ended with `code` may succeed when it is run again: "not ready yet", a busy lock.
     /// Errors of the connection judge themselves.
     fn transient(&self, _code: i32, _stderr: &str) -> bool {
@@ -42,7 +47,7 @@ pub enum Load {
     /// This machine and the host: it holds a permit of `--forks`.
     #[default]
     Work,
-    /// Nothing: it waits and changes nothing. It holds no permit, and ends at once when the run is stopped.
+    /// Nothing: it waits. It holds no permit, and ends at once when the run is stopped.
     Wait,
     /// A registry, for minutes: it holds no permit of `--forks` but one of its own.
     Pull,

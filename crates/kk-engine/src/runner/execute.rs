@@ -60,7 +60,7 @@ pub(super) async fn execute(
 fn done(shared: &Shared, works: &[usize], position: Position) -> Position {
     let index = works[position.work];
     let work = &shared.plan.works[index];
-    if load_at(shared, works, position) != Load::Wait {
+    if work.operations[position.operation].action.is_change() {
         shared.tracker.changed();
     }
     if position.operation + 1 < work.operations.len() {

@@ -76,6 +76,11 @@ impl Action for Remove {
     fn load(&self) -> Load {
         Load::Wait
     }
+
+    /// What it waits for is what it has asked for.
+    fn is_change(&self) -> bool {
+        true
+    }
 }
 
 #[async_trait]

@@ -11,16 +11,18 @@ case $state in
     exit
     ;;
 esac
-boot=$(systemctl show -p FinishTimestampMonotonic)
 read -r up rest </proc/uptime
 : "$rest"
 began=${state#*ExecMainStartTimestampMonotonic=}
 began=${began%%[!0-9]*}
+if [ $((${up%%.*} - began / 1000000)) -gt 120 ]; then
+    echo yes
+    exit
+fi
+boot=$(systemctl show -p FinishTimestampMonotonic)
 # 0 while the boot goes on.
 booted=${boot#*=}
-if [ "$booted" -gt 0 ] && [ "$began" -gt "$booted" ] || [ $((${up%%.*} - began / 1000000)) -gt 120 ]; then
-    echo yes
-elif sh -euc "$pods_known" >&2; then
+if [ "$booted" -gt 0 ] && [ "$began" -gt "$booted" ] || sh -euc "$pods_known" >&2; then
     echo yes
 else
     echo no

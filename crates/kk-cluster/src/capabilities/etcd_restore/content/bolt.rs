@@ -1,7 +1,7 @@
 //! The file of a bbolt database, read page by page (go.etcd.io/bbolt, `internal/common/page.go`, `meta.go`, `bucket.go`). Numbers
 //! are those of the machine that wrote it; all that etcd supports are little-endian.
 
-use std::{fs::File, io, os::unix::fs::FileExt as _};
+use std::{cell::Cell, fs::File, io, os::unix::fs::FileExt as _};
 
 const MAGIC: u32 = 0xED0C_DAED;
 const VERSION: u32 = 2;
@@ -12,7 +12,7 @@ const META: usize = 56;
 const BRANCH: u16 = 1;
 const LEAF: u16 = 2;
 const IS_BUCKET: u32 = 1;
-/// A tree of pages is far lower; a damaged file may have a circle.
+/// A tree of pages is far lower. A file that was made to do harm may have a circle.
 const DEEPEST: usize = 32;
 /// Page sizes with which a description of the database is looked for.
 const PAGE_SIZES: [u64; 5] = [4096, 8192, 16_384, 32_768, 65_536];
@@ -23,6 +23,8 @@ pub(super) struct Bolt<'a> {
     size: u64,
     page_size: u64,
     root: u64,
+    /// Pages that may be read yet: a tree has each once, and a circle of wide pages would be read for ever.
+    left: Cell<u64>,
 }
 
 /// Gets a key and its value.
@@ -37,7 +39,9 @@ impl<'a> Bolt<'a> {
         let newest =
             [0].into_iter().chain(PAGE_SIZES).filter_map(|at| meta(file, at)).max_by_key(|meta| meta.2);
         let (page_size, root, _) = newest.ok_or_else(|| damaged("it is no database of etcd"))?;
-        Ok(Self { file, size, page_size, root })
+        // Once for the list of buckets, once for a bucket.
+        let left = Cell::new(size / page_size * 2);
+        Ok(Self { file, size, page_size, root, left })
     }
 
     /// Shows all keys of a bucket with their values, in order.
@@ -61,6 +65,9 @@ impl<'a> Bolt<'a> {
     }
 
     fn walk(&self, page: u64, depth: usize, visit: &mut Element<'_>) -> io::Result<()> {
+        let left =
+            self.left.get().checked_sub(1).ok_or_else(|| damaged("a page is in its tree more than once"))?;
+        self.left.set(left);
         let at = page.checked_mul(self.page_size).ok_or_else(|| damaged("a page lies outside"))?;
         let mut header = [0; PAGE_HEADER];
         self.file.read_exact_at(&mut header, at)?;
@@ -138,4 +145,36 @@ fn number16(bytes: &[u8], at: usize) -> io::Result<u16> {
 
 fn damaged(why: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_circle_of_wide_pages_is_refused() {
+        let mut bytes = vec![0; 3 * 4096];
+        let put =
+            |bytes: &mut [u8], at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+        let meta = PAGE_HEADER;
+        put(&mut bytes, meta, &MAGIC.to_le_bytes());
+        put(&mut bytes, meta + 4, &VERSION.to_le_bytes());
+        put(&mut bytes, meta + 8, &4096_u32.to_le_bytes());
+        put(&mut bytes, meta + 16, &2_u64.to_le_bytes());
+        let sum = fnv(&bytes[meta..meta + META]);
+        put(&mut bytes, meta + META, &sum.to_le_bytes());
+        let page = 2 * 4096;
+        put(&mut bytes, page + 8, &BRANCH.to_le_bytes());
+        put(&mut bytes, page + 10, &200_u16.to_le_bytes());
+        for element in 0..200 {
+            put(&mut bytes, page + PAGE_HEADER + element * ELEMENT_SIZE + 8, &2_u64.to_le_bytes());
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("circle.db");
+        std::fs::write(&path, &bytes).unwrap();
+        let file = File::open(&path).unwrap();
+        let bolt = Bolt::open(&file, bytes.len() as u64).unwrap();
+        let error = bolt.each(b"key", &mut |_, _| Ok(())).unwrap_err();
+        assert_eq!(error.to_string(), "a page is in its tree more than once");
+    }
 }
