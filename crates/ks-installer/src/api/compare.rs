@@ -9,7 +9,7 @@ const MOVING: [&str; 5] = ["managedFields", "resourceVersion", "generation", "cr
 /// Annotations that controllers of Kubernetes write.
 const REVISION: &str = "deployment.kubernetes.io/revision";
 
-/// A value that changes when somebody changes the object or makes it anew, and not with its status.
+/// A value that changes when somebody changes the object or makes it again, and not with its status.
 pub fn digest(object: &Value) -> String {
     let mut sum = kk_util::sha256(canonical(&still(object)).to_string());
     sum.truncate(16);

@@ -171,9 +171,9 @@ impl Engine {
         Ok((entry, true))
     }
 
-    /// Deletes an object and makes it anew, because what changes in it cannot be changed.
+    /// Deletes an object and makes it again, because what changes in it cannot be changed.
     async fn replace(&self, component: &Component, id: &Id, object: &Value) -> Result<Value, Failure> {
-        // Perhaps somebody has made it anew.
+        // Perhaps somebody has made it again.
         if let Some(live) = self.api.get(id).await.map_err(Failure::at(id))? {
             origin(id, &live, &component.name)?;
             let uid = uid(&live);

@@ -1,4 +1,4 @@
-//! Passwords and certificates: made once, kept in a Secret, so that each rendering gives the same objects. They are made anew when
+//! Passwords and certificates: made once, kept in a Secret, so that each rendering gives the same objects. They are renewed when
 //! the spec asks for it (`rotate`), certificates also near their end.
 
 use std::time::Duration;
@@ -15,11 +15,11 @@ use crate::payload::{Component, Generated};
 
 /// How long a certificate is valid.
 pub(super) const LIFE: Duration = Duration::from_hours(365 * 24);
-/// So long before its end it is made anew: an installer that was away for some days comes in time.
+/// So long before its end it is renewed: an installer that was away for some days comes in time.
 const BEFORE_ITS_END: i64 = 30 * 24 * 3600;
 /// A clock of a node may be slow.
 const BEFORE_NOW: Duration = Duration::from_hours(1);
-/// Annotation of the Secret: what the spec said when a value was made anew on request.
+/// Annotation of the Secret: what the spec said when a value was renewed on request.
 const ROTATED: &str = "rotated.installer.kubesphere.io";
 const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
@@ -92,7 +92,7 @@ pub fn examples(component: &Component) -> Result<Map<String, Value>, String> {
     component.generated.iter().map(|one| Ok((one.name.clone(), make(one, LIFE, None)?))).collect()
 }
 
-/// When the first of these values has to be made anew.
+/// When the first of these values has to be renewed.
 pub(super) fn first_due(values: &Map<String, Value>) -> Option<i64> {
     values.values().filter_map(due).min()
 }
@@ -102,12 +102,12 @@ pub(super) fn now() -> i64 {
     OffsetDateTime::now_utc().unix_timestamp()
 }
 
-/// When a value has to be made anew. Certificates of older versions of this program have no end.
+/// When a value has to be renewed. Certificates of older versions of this program have no end.
 fn due(value: &Value) -> Option<i64> {
     Some(value["until"].as_i64()? - BEFORE_ITS_END)
 }
 
-/// What the spec asks to be made anew, as it is noted on the Secret.
+/// What the spec asks to be renewed, as it is noted on the Secret.
 fn annotations(component: &Component, spec: &Value) -> Map<String, Value> {
     let asked = spec["rotate"][&component.name].as_object();
     asked.into_iter().flatten().map(|(name, word)| (format!("{ROTATED}/{name}"), text(word))).collect()

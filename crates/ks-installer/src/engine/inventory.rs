@@ -26,7 +26,7 @@ pub struct Inventory {
     pub hash: String,
     /// Whether everything was applied, ready and pruned.
     pub ready: bool,
-    /// When something that was generated for it has to be made anew, in seconds since 1970.
+    /// When something that was generated for it has to be renewed, in seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<i64>,
     /// Its objects.
@@ -66,7 +66,7 @@ impl Inventory {
         self.objects.iter().find(|entry| entry.id == *id)
     }
 
-    /// Whether something of it has to be made anew by now.
+    /// Whether something of it has to be renewed by now.
     pub(super) fn is_due(&self) -> bool {
         self.due.is_some_and(|due| due <= super::generated::now())
     }
@@ -93,7 +93,7 @@ impl Inventories {
             let id = Id::of(&secret);
             let inventory = read(&secret).map_err(|why| {
                 let hint =
-                    "it says what was installed: repair it, or delete it to have everything adopted anew";
+                    "it says what was installed: repair it, or delete it to have everything adopted again";
                 Failure::new(Reason::Refused, format!("{id} is no inventory: {why}\nhint: {hint}"))
             })?;
             let component = secret["metadata"]["labels"][LABEL].as_str().unwrap_or_default().to_owned();

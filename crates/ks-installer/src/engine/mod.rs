@@ -1,7 +1,7 @@
 //! Desired set → render → difference to the inventory and the cluster → server-side apply → ready → prune.
 //!
 //! [`Engine`] owns what is known of the cluster between passes: the inventories, the objects as rendered, and how often
-//! something failed. All of that can be made anew from the cluster, so a pass may be dropped or killed anywhere.
+//! something failed. All of that can be made again from the cluster, so a pass may be dropped or killed anywhere.
 
 mod apply;
 mod backoff;
@@ -44,7 +44,7 @@ struct Rendered {
     /// For this hash.
     hash: String,
     objects: Arc<Vec<Value>>,
-    /// When something in them has to be made anew.
+    /// When something in them has to be renewed.
     due: Option<i64>,
 }
 

@@ -1,7 +1,7 @@
 //! One pass over all components: along the graph of dependencies, some at once, each tried until it succeeds.
 //!
 //! A pass ends when nothing is left to do. It is dropped when the spec changes: the next one finds what this one did. What somebody
-//! else changes meanwhile is no reason to begin anew: only its component is looked at again.
+//! else changes meanwhile is no reason to start again: only its component is looked at again.
 
 use std::collections::{BTreeMap, BTreeSet};
 

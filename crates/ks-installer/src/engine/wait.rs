@@ -109,7 +109,7 @@ impl Engine {
     }
 
     /// Waits until objects with these uids are gone; names one that does not go, and what it waits for. One that somebody makes
-    /// anew under the same name is another.
+    /// again under the same name is another.
     pub(super) async fn wait_gone(&self, deleted: &[(Id, String)], time: Duration) -> Result<(), Failure> {
         let until = Instant::now() + time;
         for (id, uid) in deleted {
