@@ -10,17 +10,19 @@ pub(crate) const PODS_KNOWN: Question<bool> = Question::new("pods_known", "echo 
 
 /// The question for this node.
 pub(super) fn question(host: &Host) -> Question<bool> {
-    PODS_KNOWN.with_snippet(script(&[("pods_known", &condition(host))], include_str!("after_boot.sh")))
+    let text = condition(host, "yes");
+    PODS_KNOWN.with_snippet(script(&[("pods_known", &text)], include_str!("after_boot.sh")))
 }
 
 /// Waits until it is true again.
 pub(super) fn wait(host: &Host) -> WaitUntil {
-    WaitUntil::new("the API knows which pods run", condition(host))
+    WaitUntil::new("the API knows which pods run", condition(host, ""))
         .hint("", "see \"journalctl -u kubelet\" on the host")
 }
 
-fn condition(host: &Host) -> String {
-    script(&[("node", &host.name)], include_str!("pods_known.sh"))
+/// With `all`, pods of the system that are not ready yet count.
+fn condition(host: &Host, all: &str) -> String {
+    script(&[("node", &host.name), ("all", all)], include_str!("pods_known.sh"))
 }
 
 #[cfg(test)]
@@ -53,16 +55,23 @@ mod tests {
     #[test]
     fn what_the_api_says_is_true_when_all_that_it_takes_for_ready_runs() {
         let host = &testing::sample("three-nodes.yaml").hosts[0];
-        for (renewed, ready, running, known) in [
-            (1, "", "", true),
-            (1, "containerd://b\\n", "a\\nb\\n", true),
-            (1, "containerd://b\\ncontainerd://c\\n", "a\\nb\\n", false),
-            (1, "containerd://b\\n", "", false),
-            (6000, "", "", false),
+        let (b, c) = ("true kube-system containerd://b\\n", "true web containerd://c\\n");
+        let both = format!("{b}{c}");
+        let waits = "false kube-system containerd://a\\n";
+        for (all, renewed, containers, running, known) in [
+            ("", 1, "", "", true),
+            ("", 1, b, "a\\nb\\n", true),
+            ("", 1, &both, "a\\nb\\n", false),
+            ("", 1, b, "", false),
+            ("", 6000, "", "", false),
+            ("", 1, waits, "", true),
+            ("yes", 1, b, "b\\n", true),
+            ("yes", 1, waits, "", false),
+            ("yes", 1, "false web containerd://a\\n", "", true),
         ] {
             let systemd = "echo ExecMainStartTimestampMonotonic=1000000000";
-            let output = run(&condition(host), systemd, renewed, ready, running);
-            assert_eq!(output.status.success(), known, "{renewed} {ready} {running}");
+            let output = run(&condition(host, all), systemd, renewed, containers, running);
+            assert_eq!(output.status.success(), known, "{all} {renewed} {containers} {running}");
         }
     }
 
@@ -85,7 +94,7 @@ mod tests {
                 "case \"$*\" in *ActiveState*) printf 'ActiveState={state}\\nExecMainStartTimestampMonotonic={began}000000\\n' ;; *kubelet*) echo ExecMainStartTimestampMonotonic={began}000000 ;; *) echo FinishTimestampMonotonic={booted}000000 ;; esac"
             );
             let running = if gone { "a\\n" } else { "a\\nb\\n" };
-            let output = run(snippet, &systemd, 1, "containerd://b\\n", running);
+            let output = run(snippet, &systemd, 1, "true kube-system containerd://b\\n", running);
             let printed = String::from_utf8(output.stdout).unwrap();
             assert_eq!(printed, known, "{state} {began} {booted} {gone}");
         }

@@ -1,6 +1,7 @@
 # Succeeds when the API has heard of the kubelet that runs now, and every container that it takes for ready runs on this
-# node. After a loss of power, or of the runtime, it speaks of those of before for a while.
-# shellcheck disable=SC2154 # node stands before this script
+# node. After a loss of power, or of the runtime, it speaks of those of before for a while. With $all, all containers of the system
+# have to be ready, too: what another control plane has said a moment ago may be of before.
+# shellcheck disable=SC2154 # node and all stand before this script
 export KUBECACHEDIR="$PWD/cache"
 api() {
     kubectl --kubeconfig /etc/kubernetes/kubelet.conf --request-timeout 5s "$@"
@@ -13,8 +14,13 @@ echo "the kubelet began at $began, and renewed its lease at $renewed"
 # shellcheck disable=SC3012 # two times of the same form; dash, busybox and bash have this operator
 [ ! "$renewed" \< "$began" ]
 # The identifier in the status has the runtime's name before it: containerd://...
-api get pods -A --field-selector "spec.nodeName=$node" \
-    -o go-template='{{range .items}}{{range .status.containerStatuses}}{{if .ready}}{{.containerID}}{{"\n"}}{{end}}{{end}}{{end}}' >ready
+api get pods -A --field-selector "spec.nodeName=$node,status.phase!=Succeeded" \
+    -o go-template='{{range .items}}{{$namespace := .metadata.namespace}}{{range .status.containerStatuses}}{{.ready}} {{$namespace}} {{.containerID}}{{"\n"}}{{end}}{{end}}' >containers
+if [ -n "$all" ] && grep '^false kube-' containers; then
+    echo "these containers are not ready"
+    exit 1
+fi
+sed -n 's/^true //p' containers >ready
 crictl ps -q --no-trunc >running
 sed 's|.*//||' ready | grep -vxF -f running >gone || [ $? -eq 1 ]
 if [ -s gone ]; then
