@@ -131,6 +131,16 @@ pub enum Error {
         /// Why, by the places that were asked.
         reason: String,
     },
+    /// Packages of an operating system cannot be had.
+    #[error("cannot collect the packages of {system}: {reason}")]
+    Packages {
+        /// Id, version and architecture.
+        system: String,
+        /// Why.
+        reason: String,
+        /// What to do.
+        hint: String,
+    },
     /// An image cannot be pushed.
     #[error("cannot push {image}: {reason}")]
     Push {
@@ -201,6 +211,7 @@ impl Error {
                     arch.as_str()
                 ));
             }
+            Self::Packages { hint, .. } => return Some(hint.clone()),
             Self::InvalidMirror { .. } => {
                 "spec.download.mirror is a base address such as https://files.example.com"
             }

@@ -16,6 +16,7 @@ mod error;
 mod hashing;
 mod image_archive;
 mod oci;
+mod packages;
 mod store;
 mod versions;
 

@@ -38,6 +38,8 @@ pub struct Options {
     pub bundle: Option<Arc<Bundle>>,
     /// A delete lets KubeSphere go with the hosts.
     pub skip_kubesphere: bool,
+    /// Packages with the programs that a host lacks come from the bundle, too.
+    pub with_packages: bool,
     /// A delete also removes the container runtime and its data.
     pub remove_runtime: bool,
 }

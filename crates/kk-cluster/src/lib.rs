@@ -39,6 +39,7 @@ pub use capabilities::{
     ca_rotation::{Authorities, Restarts, Round},
     etcd::member_status::MemberDetail,
     etcd_restore::Snapshot,
+    os::packages::host_packages,
     registry::trust_own_registry,
 };
 pub use error::BuildError;

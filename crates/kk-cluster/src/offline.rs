@@ -154,6 +154,7 @@ mod tests {
             name: String::new(),
             programs: Vec::new(),
             images: Vec::new(),
+            packages: Vec::new(),
             files: Vec::new(),
         };
         let digest = format!("sha256:{}", "0".repeat(64));

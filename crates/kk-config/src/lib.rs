@@ -28,7 +28,7 @@ pub use secret::Secret;
 pub use spec::{
     Arch, Bastion, Components, ControlPlaneEndpoint, Credentials, Dns, Download, EncryptionAlgorithm, Etcd,
     EtcdBackup, FlannelBackend, Host, ImageName, InstallerImage, KubeSphere, Kubernetes, Manifest, Network,
-    NetworkPlugin, OwnRegistry, PrivateKey, ProxyMode, Registry, RegistryAuth, Role, Spec, System, Taint,
-    TaintEffect,
+    NetworkPlugin, OperatingSystem, OwnRegistry, PrivateKey, ProxyMode, Registry, RegistryAuth, Role, Spec,
+    System, Taint, TaintEffect,
 };
 pub use version::{DEFAULT_KUBERNETES_VERSION, InvalidVersion, KubeVersion, NEWEST_MINOR, OLDEST_MINOR};

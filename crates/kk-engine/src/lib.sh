@@ -15,6 +15,7 @@
 #   unit-off NAME WAS ACTIVE   a unit that kk turned off: "enabled" or not, "active" or not
 #   user NAME                  a user that was not there
 #   swap DEVICE                a swap device that was in use
+#   package NAME WAS           a package that was not installed: "absent", or "config-files" where those of an earlier one were left
 
 # KK_ROOT is empty on a host; tests let it point to a directory of theirs.
 KK_ROOT=${KK_ROOT-}
@@ -352,6 +353,20 @@ kk_disown() {
             kk_note "swap $2 is gone already"
         elif ! awk -v dev="$2" '$1 == dev { found = 1 } END { exit !found }' "$KK_ROOT/proc/swaps" 2>/dev/null; then
             swapon "$2"
+        fi
+        ;;
+    package)
+        kk_now=$(dpkg-query -W -f '${db:Status-Status}' "$2" 2>/dev/null) || kk_now=not-installed
+        case $kk_now in not-installed | "$3") return 0 ;; esac
+        kk_verb=--purge
+        [ "$3" != config-files ] || kk_verb=--remove
+        if ! dpkg --no-act $kk_verb "$2" >/dev/null 2>&1; then
+            kk_note "package $2 is needed by others, it stays"
+        else
+            DEBIAN_FRONTEND=noninteractive dpkg $kk_verb "$2" >kk-dpkg.said 2>&1 || {
+                tail -n 5 kk-dpkg.said >&2
+                return 1
+            }
         fi
         ;;
     *) kk_note "unknown line, left alone: $1 $2" ;;

@@ -17,7 +17,7 @@ pub struct Owned {
 pub struct Entry {
     /// What kind of change it notes.
     pub kind: Kind,
-    /// A path, or the name of a unit, user, module or kernel setting.
+    /// A path, or the name of a unit, user, module, package or kernel setting.
     pub subject: String,
     /// Further fields, as `lib.sh` lists them.
     pub details: Vec<String>,
@@ -52,6 +52,8 @@ pub enum Kind {
     User,
     /// A swap device that was in use.
     Swap,
+    /// A package that was installed.
+    Package,
     /// A line of another version of this program.
     Other,
 }
@@ -71,6 +73,7 @@ impl Kind {
             "unit-off" => Self::UnitOff,
             "user" => Self::User,
             "swap" => Self::Swap,
+            "package" => Self::Package,
             _ => Self::Other,
         }
     }

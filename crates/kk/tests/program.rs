@@ -287,7 +287,6 @@ fn what_only_kubekey_has_is_not_there_yet() {
         ("init registry -f c.yaml --download-cmd x", "`--download-cmd`"),
         ("alpha create phase os", "`kk alpha`"),
         ("create cluster --with-local-storage", "`--with-local-storage`"),
-        ("create cluster -f c.yaml -a x.tar.gz --with-packages", "`--with-packages`"),
         ("create config --from-cluster", "`--from-cluster`"),
         ("delete cluster --with-kubernetes v1.36.4", "`--with-kubernetes`"),
     ];

@@ -1,12 +1,12 @@
-//! Compares what the index of a bundle says about images with their documents: sums alone say that the files are those of the
-//! index, not that the index is right.
+//! Compares what the index of a bundle says about images with their documents, and about packages with their lists: sums alone
+//! say that the files are those of the index, not that the index is right.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use oci_spec::image::{ANNOTATION_REF_NAME, Descriptor, ImageIndex, ImageManifest};
 
 use super::index::{BundleIndex, LAYOUT_INDEX, blob_path};
-use super::{FilePart, ImagePart, PlatformPart};
+use super::{FilePart, ImagePart, PlatformPart, packages};
 use crate::Sha256Sum;
 use crate::oci::document::{self, Root};
 
@@ -27,9 +27,9 @@ impl Documents {
         file.size <= document::LARGEST
     }
 
-    /// Keeps a file that begins as a document.
+    /// Keeps a file that begins as a document, or is a list of packages.
     pub(super) fn keep(&mut self, path: &str, text: Vec<u8>) {
-        if text.starts_with(b"{") && self.bytes + text.len() <= LARGEST {
+        if (text.starts_with(b"{") || packages::is_list(path)) && self.bytes + text.len() <= LARGEST {
             self.bytes += text.len();
             self.texts.insert(path.to_owned(), text);
         }
@@ -38,6 +38,7 @@ impl Documents {
     /// Compares all of them with the index.
     pub(super) fn compare(&self, index: &BundleIndex) -> Result<(), String> {
         layout(index, self.texts.get(LAYOUT_INDEX).map(Vec::as_slice))?;
+        packages::compare(index, |file| self.texts.get(&file.path).cloned())?;
         images(index, |digest| self.texts.get(&blob_path(digest)).cloned())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use kk_config::{Arch, Components, ImageName, Manifest};
+use kk_config::{Arch, Components, ImageName, Manifest, OperatingSystem};
 
 use crate::{Artifact, Catalogue, Component, Error, Versions};
 
@@ -17,6 +17,8 @@ pub struct Contents {
     pub programs: Vec<Artifact>,
     /// Images by their upstream names.
     pub images: BTreeSet<ImageName>,
+    /// Operating systems with their packages.
+    pub operating_systems: Vec<OperatingSystem>,
 }
 
 impl Contents {
@@ -37,7 +39,10 @@ impl Contents {
             return Err(errors);
         }
         let (name, arches) = (manifest.name.clone(), manifest.arches.clone());
-        Ok(Self { name, arches, programs, images: manifest.images.clone() })
+        // A bundle does not change with the order in its Manifest.
+        let mut operating_systems = manifest.operating_systems.clone();
+        operating_systems.sort();
+        Ok(Self { name, arches, programs, images: manifest.images.clone(), operating_systems })
     }
 }
 

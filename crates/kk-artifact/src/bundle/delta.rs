@@ -16,13 +16,11 @@ use super::write::{self, Source};
 use super::{BundleIndex, FilePart, index, read, unusable};
 use crate::Error;
 
-/// The format that this program writes, and the newest that it reads.
-const FORMAT: u32 = 1;
-
 /// The head of a delta.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Delta {
+    /// That of the index: who cannot read the bundle cannot read the delta.
     format: u32,
     /// The identity of the base: [`BundleIndex::identity`].
     base: String,
@@ -33,7 +31,7 @@ pub(super) struct Delta {
 impl Delta {
     /// What lies between a base and a bundle.
     pub(super) fn between(base: &BundleIndex, index: BundleIndex) -> Self {
-        Self { format: FORMAT, base: base.identity(), index }
+        Self { format: index.format, base: base.identity(), index }
     }
 
     /// As it stands in a file.
@@ -44,8 +42,14 @@ impl Delta {
     }
 
     fn parse(text: &[u8]) -> Result<Self, String> {
-        index::check_format(text, FORMAT)?;
+        index::check_format(text, index::NEWEST_FORMAT)?;
         let delta: Self = serde_json::from_slice(text).map_err(|error| index::unreadable(&error))?;
+        if delta.format != delta.index.format {
+            return Err(format!(
+                "its format is {}, and that of its index {}",
+                delta.format, delta.index.format
+            ));
+        }
         delta.index.check()?;
         Ok(delta)
     }

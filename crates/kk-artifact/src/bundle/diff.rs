@@ -9,7 +9,7 @@ use super::{BundleIndex, delta};
 /// A part that is not the same in two bundles.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Changed {
-    /// `kubeadm amd64`, or the name of an image without its tag.
+    /// `kubeadm amd64`, `socat debian 12 amd64`, or the name of an image without its tag.
     pub part: String,
     /// Versions, tags, or shortened digests where those are the same, that only the older one has.
     pub old: Vec<String>,
@@ -53,6 +53,11 @@ fn contents(index: &BundleIndex) -> Contents {
         let sum = index.sum(&part.path).map_or_else(String::new, |sum| sum.to_string());
         let versions = contents.entry(format!("{} {}", part.name, part.arch)).or_default();
         versions.entry(part.version.clone()).or_default().push(sum);
+    }
+    for part in &index.packages {
+        let sum = index.sum(&part.path).map_or_else(String::new, |sum| sum.to_string());
+        let name = format!("{} {} {} {}", part.name, part.system, part.system_version, part.arch);
+        contents.entry(name).or_default().entry(part.version.clone()).or_default().push(sum);
     }
     for part in &index.images {
         let (name, version) = match part.name.split_once('@') {

@@ -8,16 +8,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::StreamExt as _;
+use futures::future::try_join_all;
 use kk_config::Manifest;
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::delta::{self, Delta};
-use super::index::{BLOBS, DELTA_NAME, FORMAT, LAYOUT_INDEX, NAME, blob_path};
+use super::index::{BLOBS, DELTA_NAME, LAYOUT_INDEX, NAME, blob_path};
+use super::packages::Repository;
+use super::sbom::{self, Parts};
 use super::write::{self, Source};
-use super::{BundleIndex, Contents, FilePart, ImagePart, PlatformPart, ProgramPart, sbom, unusable};
+use super::{BundleIndex, Contents, FilePart, ImagePart, PlatformPart, ProgramPart, unusable};
 use crate::oci::{self, Blobs, Fetch, Image, Registries};
+use crate::packages::{Collection, Work, collect};
 use crate::store::blocking;
 use crate::{Artifact, Catalogue, Error, Progress, ProgressState, Store};
 
@@ -93,27 +97,40 @@ pub async fn export(
         note: &|message| news(ExportNews::Note { message }),
         configuration: tokio::sync::Mutex::default(),
     };
-    let (files, images) = tokio::join!(
+    let work = Work::new(store.dir()).map_err(one)?;
+    let (files, images, systems) = tokio::join!(
         store.check_reachable(&contents.programs),
-        oci::resolve(&fetch, &contents.images, &contents.arches)
+        oci::resolve(&fetch, &contents.images, &contents.arches),
+        collect(&contents.operating_systems, &work, &blobs)
     );
-    let (missing, found) = match (files, images) {
-        (Ok(missing), Ok(found)) => (missing, found),
-        (files, images) => {
-            let images = images.err().unwrap_or_default();
-            return Err(files.err().unwrap_or_default().into_iter().chain(images).collect());
+    let (missing, found, systems) = match (files, images, systems) {
+        (Ok(missing), Ok(found), Ok(systems)) => (missing, found, systems),
+        (files, images, systems) => {
+            let errors = [files.err(), images.err(), systems.err()];
+            return Err(errors.into_iter().flatten().flatten().collect());
         }
     };
     let of_images: u64 = oci::missing(&blobs, &found).iter().map(|(_, blob)| blob.size).sum();
-    news(ExportNews::Missing { bytes: missing + of_images });
-    let (files, images) =
-        tokio::join!(fetch_programs(store, &contents.programs, news), oci::fetch_blobs(&fetch, &found));
-    let errors: Vec<Error> = [files, images].into_iter().filter_map(Result::err).collect();
-    if !errors.is_empty() {
-        return Err(errors);
-    }
+    let of_systems: u64 = systems.iter().map(Collection::missing).sum();
+    news(ExportNews::Missing { bytes: missing + of_images + of_systems });
+    let came = |bytes| news(ExportNews::Came { bytes });
+    let packages = async {
+        try_join_all(systems.iter().map(|system| system.fetch(&came))).await?;
+        Repository::all(&systems).await
+    };
+    let (files, images, packages) = tokio::join!(
+        fetch_programs(store, &contents.programs, news),
+        oci::fetch_blobs(&fetch, &found),
+        packages
+    );
+    let packages = match (files, images, packages) {
+        (Ok(()), Ok(()), Ok(packages)) => packages,
+        (files, images, packages) => {
+            return Err([files.err(), images.err(), packages.err()].into_iter().flatten().collect());
+        }
+    };
     let images: Vec<Image> = found.into_iter().map(|found| found.image).collect();
-    let (index, sources) = describe(&contents, &images, store, &blobs, path).map_err(one)?;
+    let (index, sources) = describe(&contents, &images, packages, store, &blobs, path).map_err(one)?;
     let delta = base.map(|base| Delta::between(base, index.clone()));
     let missing: Option<BTreeSet<String>> =
         base.map(|base| delta::missing(base, &index).map(|file| file.path.clone()).collect());
@@ -175,6 +192,7 @@ async fn fetch_programs(
 fn describe(
     contents: &Contents,
     images: &[Image],
+    repositories: Vec<Repository>,
     store: &Store,
     blobs: &Blobs,
     path: &Path,
@@ -207,11 +225,21 @@ fn describe(
         files.push(FilePart { path: place, size, sha256: sum.to_string() });
         sources.push(Source::File(file));
     }
+    let mut packages = Vec::new();
+    for repository in repositories {
+        let (parts, of_it) = repository.parts(blobs);
+        packages.extend(parts);
+        let (of_index, places): (Vec<_>, Vec<_>) = of_it.into_iter().unzip();
+        files.extend(of_index);
+        sources.extend(places);
+    }
     let images: Vec<ImagePart> = images.iter().map(image_part).collect();
-    let text = sbom::document(&contents.name, &programs, &images, &files).into_bytes();
+    let parts = Parts { programs: &programs, images: &images, packages: &packages, files: &files };
+    let text = sbom::document(&contents.name, &parts).into_bytes();
     files.push(FilePart { path: sbom::NAME.into(), size: text.len() as u64, sha256: kk_util::sha256(&text) });
     sources.push(Source::Text(text));
-    let index = BundleIndex { format: FORMAT, name: contents.name.clone(), programs, images, files };
+    let format = BundleIndex::format_for(&packages);
+    let index = BundleIndex { format, name: contents.name.clone(), programs, images, packages, files };
     // What could not be read again must not be written.
     let written = serde_json::to_vec(&index).expect("plain data");
     let index = BundleIndex::parse(&written).map_err(|reason| unusable(path, reason))?;

@@ -5,8 +5,8 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::index::{BLOBS, BundleIndex, FilePart};
-use super::{compare, read};
+use super::index::{BLOBS, BundleIndex, FilePart, PACKAGES};
+use super::{compare, packages, read};
 use crate::oci::Blobs;
 use crate::store::blocking;
 use crate::{Catalogue, Error, Sha256Sum, Store};
@@ -26,7 +26,10 @@ pub async fn import(
     blocking(move || {
         let bytes = if missing.is_empty() { 0 } else { unpack(&path, &expected, &missing)? };
         let document = |digest: &str| blobs.document(&compare::sum(digest)?);
-        compare::images(&expected, document).map_err(|reason| super::unusable(&path, reason))?;
+        let list = |file: &FilePart| blobs.document(&file.sha256.parse().ok()?);
+        compare::images(&expected, document)
+            .and_then(|()| packages::compare(&expected, list))
+            .map_err(|reason| super::unusable(&path, reason))?;
         Ok(bytes)
     })
     .await
@@ -48,7 +51,9 @@ async fn missing(
     let (files, blobs) = (index.files.clone(), blobs.clone());
     blocking(move || {
         for file in files {
-            let sum = file.path.strip_prefix(BLOBS).and_then(|digits| digits.parse::<Sha256Sum>().ok());
+            // Packages, too, are kept by their sums.
+            let is_kept = file.path.starts_with(BLOBS) || file.path.starts_with(PACKAGES);
+            let sum = file.sha256.parse::<Sha256Sum>().ok().filter(|_| is_kept);
             let Some(sum) = sum else { continue };
             if !blobs.is_whole(&sum, file.size)? {
                 missing.insert(file.path, blobs.path(&sum));

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::sbom;
 use crate::catalogue::parse_version;
+use crate::packages::LIST;
 use crate::{Component, Sha256Sum};
 
 /// The name of the index in the bundle.
@@ -16,8 +17,10 @@ pub(super) const NAME: &str = "kk-bundle.json";
 pub(super) const DELTA_NAME: &str = "kk-delta.json";
 /// The index of the image layout.
 pub(super) const LAYOUT_INDEX: &str = "index.json";
-/// The format that this program writes, and the newest that it reads.
-pub(super) const FORMAT: u32 = 1;
+/// The format of a bundle without packages, which older programs read, too.
+const FORMAT: u32 = 1;
+/// The format of a bundle with packages, and the newest that this program reads.
+pub(super) const NEWEST_FORMAT: u32 = 2;
 /// Longest path that the simplest form of tar has room for.
 const LONGEST_PATH: usize = 100;
 
@@ -25,7 +28,7 @@ const LONGEST_PATH: usize = 100;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct BundleIndex {
-    /// 1.
+    /// 2 when it holds packages, else 1.
     pub format: u32,
     /// The name of its Manifest; may be empty.
     pub name: String,
@@ -33,6 +36,9 @@ pub struct BundleIndex {
     pub programs: Vec<ProgramPart>,
     /// Container images.
     pub images: Vec<ImagePart>,
+    /// Packages of operating systems.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub packages: Vec<PackagePart>,
     /// Every file after the index, in the order of the bundle.
     pub files: Vec<FilePart>,
 }
@@ -79,6 +85,36 @@ pub struct PlatformPart {
     pub blobs: Vec<String>,
 }
 
+/// A package of an operating system.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct PackagePart {
+    /// `ID` of the system's os-release: `debian`.
+    pub system: String,
+    /// `VERSION_ID` of the system's os-release: `12`.
+    pub system_version: String,
+    /// Architecture of the hosts: `amd64` or `arm64`.
+    pub arch: String,
+    /// `socat`
+    pub name: String,
+    /// As its distribution writes it.
+    pub version: String,
+    /// Its file.
+    pub path: String,
+}
+
+impl PackagePart {
+    /// Where the packages of its system lie, with their list.
+    pub(super) fn directory(&self) -> String {
+        packages_directory(&self.system, &self.system_version, &self.arch)
+    }
+}
+
+/// Where the packages of a system lie.
+pub(super) fn packages_directory(system: &str, version: &str, arch: &str) -> String {
+    format!("{PACKAGES}{system}/{version}/{arch}")
+}
+
 /// A file of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -94,10 +130,15 @@ pub struct FilePart {
 impl BundleIndex {
     /// Reads it and looks whether it makes sense, so that whoever holds one can rely on it. Errors say why not.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, String> {
-        check_format(bytes, FORMAT)?;
+        check_format(bytes, NEWEST_FORMAT)?;
         let index: Self = serde_json::from_slice(bytes).map_err(|error| unreadable(&error))?;
         index.check()?;
         Ok(index)
+    }
+
+    /// The format that says what is in it, so that an older program refuses what it would not understand.
+    pub(super) fn format_for(packages: &[PackagePart]) -> u32 {
+        if packages.is_empty() { FORMAT } else { NEWEST_FORMAT }
     }
 
     /// As it stands in a bundle.
@@ -114,6 +155,9 @@ impl BundleIndex {
 
     /// Also that every text may be shown on a terminal.
     pub(super) fn check(&self) -> Result<(), String> {
+        if self.format != Self::format_for(&self.packages) {
+            return Err(format!("its format {} does not fit what it holds", self.format));
+        }
         self.check_words()?;
         let mut paths = BTreeSet::new();
         for file in &self.files {
@@ -136,6 +180,14 @@ impl BundleIndex {
         };
         for program in &self.programs {
             there(&program.path, &program.name)?;
+        }
+        for package in &self.packages {
+            let (path, directory) = (&package.path, package.directory());
+            if path.rsplit_once('/').is_none_or(|(place, _)| place != directory) {
+                return Err(format!("{} lies elsewhere than in {directory}", path.escape_debug()));
+            }
+            there(path, &package.name)?;
+            there(&format!("{directory}/{LIST}"), &package.name)?;
         }
         for image in &self.images {
             image
@@ -164,6 +216,13 @@ impl BundleIndex {
             word(&program.name, "", "the name of a program")?;
             word(&program.version, "", "the version of a program")?;
             word(&program.arch, "", "the architecture of a program")?;
+        }
+        for package in &self.packages {
+            word(&package.system, "", "an operating system")?;
+            word(&package.system_version, "", "the version of an operating system")?;
+            word(&package.arch, "", "the architecture of a package")?;
+            word(&package.name, "", "the name of a package")?;
+            word(&package.version, ":~", "the version of a package")?;
         }
         for image in &self.images {
             word(&image.media_type, "/", "the type of an image")?;
@@ -223,6 +282,9 @@ pub(super) fn unreadable(error: &serde_json::Error) -> String {
     format!("its index cannot be read: {}", error.to_string().replace(char::is_control, "?"))
 }
 
+/// Where packages of operating systems are.
+pub(super) const PACKAGES: &str = "packages/";
+
 /// Where the content of images is.
 pub(super) const BLOBS: &str = "blobs/sha256/";
 
@@ -234,13 +296,14 @@ pub(super) fn blob_path(digest: &str) -> String {
 /// Whether a file may lie there: nothing that leads out of a directory, nothing hidden, nothing long.
 fn is_path(path: &str) -> bool {
     let part = |part: &str| {
-        let fits = |c: u8| c.is_ascii_alphanumeric() || b"-_.+".contains(&c);
+        let fits = |c: u8| c.is_ascii_alphanumeric() || b"-_.+~".contains(&c);
         !part.is_empty() && !part.starts_with('.') && part.bytes().all(fits)
     };
     let place = path == "oci-layout"
         || path == LAYOUT_INDEX
         || path == sbom::NAME
         || path.strip_prefix(BLOBS).is_some_and(|digits| digits.parse::<Sha256Sum>().is_ok())
-        || path.strip_prefix("programs/").is_some_and(|rest| rest.split('/').count() == 4);
+        || path.strip_prefix("programs/").is_some_and(|rest| rest.split('/').count() == 4)
+        || path.strip_prefix(PACKAGES).is_some_and(|rest| rest.split('/').count() == 4);
     place && path.len() <= LONGEST_PATH && path.split('/').all(part)
 }

@@ -6,6 +6,7 @@
 //! kk-bundle.json                                  the index: every part and every file, with size and SHA-256
 //! oci-layout, index.json, blobs/sha256/<digits>   an OCI image layout (image-layout.md of image-spec) of all images
 //! programs/<component>/v<version>/<arch>/<file>   programs as they are published, laid out as in a [`Store`]
+//! packages/<system>/<version>/<arch>/<file>       packages of an operating system and their list: a repository
 //! sbom.spdx.json                                  the same parts as an SPDX document
 //! ```
 //!
@@ -22,6 +23,7 @@ mod export;
 mod import;
 mod index;
 mod opened;
+mod packages;
 mod read;
 mod sbom;
 mod signature;
@@ -34,8 +36,9 @@ pub use delta::merge;
 pub use diff::{Changed, Difference};
 pub use export::{ExportNews, Exported, export};
 pub use import::import;
-pub use index::{BundleIndex, FilePart, ImagePart, PlatformPart, ProgramPart};
+pub use index::{BundleIndex, FilePart, ImagePart, PackagePart, PlatformPart, ProgramPart};
 pub use opened::{Bundle, ContentFile};
+pub use packages::HostPackages;
 pub use read::{Verified, index, verify};
 pub use signature::{Signed, VerifyingKey, signature_of};
 

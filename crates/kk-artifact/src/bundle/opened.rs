@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use kk_config::{Arch, ImageName};
 
 use super::index::{BundleIndex, blob_path};
-use super::{ImagePart, PlatformPart, ProgramPart, VerifyingKey, import, read};
+use super::{HostPackages, ImagePart, PlatformPart, ProgramPart, VerifyingKey, import, read};
 use crate::catalogue::parse_version;
 use crate::{Catalogue, Component, Error, LayoutImage, Store};
 
@@ -56,9 +56,9 @@ impl Bundle {
         import(&self.path, &self.index, catalogue, store).await
     }
 
-    /// How many programs and images it holds.
+    /// How many programs, images and packages it holds.
     pub fn parts(&self) -> usize {
-        self.index.programs.len() + self.index.images.len()
+        self.index.programs.len() + self.index.images.len() + self.index.packages.len()
     }
 
     /// Whether it holds the programs of a component in a version (with or without a leading v).
@@ -123,6 +123,11 @@ impl Bundle {
                 sha256: file.sha256.clone(),
             })
             .collect()
+    }
+
+    /// The packages for hosts with this operating system. `None`: it has none.
+    pub fn packages(&self, system: &str, version: &str, arch: Arch) -> Option<HostPackages> {
+        HostPackages::of(&self.index, system, version, arch)
     }
 
     /// `index.json` of a layout with these images, each under the name that a host knows it by.

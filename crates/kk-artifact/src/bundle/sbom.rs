@@ -1,27 +1,31 @@
-//! `sbom.spdx.json`: the programs and images of a bundle as an SPDX document, for scanners and auditors.
+//! `sbom.spdx.json`: the programs, images and packages of a bundle as an SPDX document, for scanners and auditors.
 //!
-//! Fields: SPDX specification 2.3, JSON. Package URLs: purl-spec, types `oci` and `generic`.
+//! Fields: SPDX specification 2.3, JSON. Package URLs: purl-spec, types `oci`, `generic` and `deb`.
 
 use kk_config::ImageName;
 use serde_json::{Value, json};
 
-use super::{FilePart, ImagePart, ProgramPart};
+use super::{FilePart, ImagePart, PackagePart, ProgramPart};
 
 /// Its path in the bundle.
 pub(super) const NAME: &str = "sbom.spdx.json";
 /// The field is mandatory, and the same content has to give the same bytes.
 const CREATED: &str = "1970-01-01T00:00:00Z";
 
-/// The document of a bundle with this name and these parts. `files` has the files of all programs.
-pub(super) fn document(
-    name: &str,
-    programs: &[ProgramPart],
-    images: &[ImagePart],
-    files: &[FilePart],
-) -> String {
-    let sum = |part: &ProgramPart| files.iter().find(|file| file.path == part.path).map(|file| &file.sha256);
-    let programs = programs.iter().filter_map(|part| Some(program(part, sum(part)?)));
-    let mut packages: Vec<Value> = programs.chain(images.iter().map(image)).collect();
+/// The parts of a bundle. `files` has the files of all programs and packages.
+pub(super) struct Parts<'a> {
+    pub(super) programs: &'a [ProgramPart],
+    pub(super) images: &'a [ImagePart],
+    pub(super) packages: &'a [PackagePart],
+    pub(super) files: &'a [FilePart],
+}
+
+/// The document of a bundle with this name and these parts.
+pub(super) fn document(name: &str, parts: &Parts<'_>) -> String {
+    let sum = |path: &str| parts.files.iter().find(|file| file.path == path).map(|file| &*file.sha256);
+    let programs = parts.programs.iter().filter_map(|part| Some(program(part, sum(&part.path)?)));
+    let of_systems = parts.packages.iter().filter_map(|part| Some(package(part, sum(&part.path)?)));
+    let mut packages: Vec<Value> = programs.chain(parts.images.iter().map(image)).chain(of_systems).collect();
     let mut described = Vec::new();
     for (number, package) in packages.iter_mut().enumerate() {
         let id = format!("SPDXRef-Package-{}", number + 1);
@@ -59,6 +63,20 @@ fn program(part: &ProgramPart, sha256: &str) -> Value {
         "primaryPackagePurpose": "APPLICATION",
         "checksums": [{"algorithm": "SHA256", "checksumValue": sha256}],
         "externalRefs": [purl(&format!("pkg:generic/{name}@{}?arch={arch}", escape(version)))],
+    })
+}
+
+fn package(part: &PackagePart, sha256: &str) -> Value {
+    let PackagePart { system, system_version, arch, name, version, path } = part;
+    let url =
+        format!("pkg:deb/{system}/{name}@{}?arch={arch}&distro={system}-{system_version}", escape(version));
+    json!({
+        "name": name,
+        "versionInfo": version,
+        "packageFileName": path,
+        "primaryPackagePurpose": "INSTALL",
+        "checksums": [{"algorithm": "SHA256", "checksumValue": sha256}],
+        "externalRefs": [purl(&url)],
     })
 }
 
@@ -110,7 +128,16 @@ mod tests {
             media_type: "application/vnd.oci.image.index.v1+json".into(),
             platforms: Vec::new(),
         };
-        let text = document("prod", &[program], &[image], &[file]);
+        let package = PackagePart {
+            system: "debian".into(),
+            system_version: "12".into(),
+            arch: "amd64".into(),
+            name: "less".into(),
+            version: "2:590+1".into(),
+            path: program.path.clone(),
+        };
+        let parts = Parts { programs: &[program], images: &[image], packages: &[package], files: &[file] };
+        let text = document("prod", &parts);
         let document: Value = serde_json::from_str(&text).unwrap();
         let packages = document["packages"].as_array().unwrap();
         let seen: Vec<[&str; 4]> = packages
@@ -130,8 +157,14 @@ mod tests {
             [
                 ["SPDXRef-Package-1", "1.36.4", &ab, "pkg:generic/kubeadm@1.36.4?arch=arm64"],
                 ["SPDXRef-Package-2", "v1.12.0", &cd, &url],
+                [
+                    "SPDXRef-Package-3",
+                    "2:590+1",
+                    &ab,
+                    "pkg:deb/debian/less@2%3A590%2B1?arch=amd64&distro=debian-12"
+                ],
             ]
         );
-        assert_eq!(document["relationships"].as_array().unwrap().len(), 2);
+        assert_eq!(document["relationships"].as_array().unwrap().len(), 3);
     }
 }

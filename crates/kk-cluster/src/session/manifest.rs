@@ -40,6 +40,7 @@ impl Session {
             kubernetes: [self.spec.kubernetes.version].into(),
             components,
             images,
+            operating_systems: Vec::new(),
             registry: self.spec.registry.clone(),
             download: self.spec.download.clone(),
         })

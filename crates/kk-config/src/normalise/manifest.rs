@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::operating_systems::operating_systems;
 use super::{kubernetes, registry};
 use crate::findings::{At, Findings};
 use crate::spec::{Arch, ImageName, Manifest};
@@ -42,7 +43,10 @@ pub(crate) fn manifest(doc: v1alpha2::Manifest, at: At<'_>, out: &mut Findings<'
     }
     let components = components(spec.components, at.key("components"), out);
     let images = images(&spec.images, at.key("images"), out);
-    if kubernetes.is_empty() && components.is_empty() && images.is_empty() {
+    let operating_systems =
+        operating_systems(spec.operating_systems, &arches, at.key("operatingSystems"), out);
+    let is_empty = kubernetes.is_empty() && components.is_empty() && images.is_empty();
+    if is_empty && operating_systems.is_empty() {
         out.missing(at, "the bundle would be empty", "`kk create manifest` writes one to start from");
     }
     let registries = v1alpha2::Registry {
@@ -58,6 +62,7 @@ pub(crate) fn manifest(doc: v1alpha2::Manifest, at: At<'_>, out: &mut Findings<'
         kubernetes,
         components,
         images,
+        operating_systems,
         registry: registry::registry(registries, at.key("registry"), out),
         download: registry::download(spec.download, at.key("download"), out),
     }
@@ -153,9 +158,5 @@ fn warn_of_parts_without_effect(spec: &v1alpha2::ManifestSpec, at: At<'_>, out: 
             format!("without effect yet: spec.components.{key}"),
             hint,
         );
-    }
-    if !spec.operating_systems.is_empty() {
-        let message = "without effect yet: spec.operatingSystems";
-        out.warning(at.name("operatingSystems"), message, "install the packages of the hosts by other means");
     }
 }

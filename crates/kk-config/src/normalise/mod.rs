@@ -12,6 +12,7 @@ mod kubesphere;
 mod manifest;
 mod network;
 mod no_effect;
+mod operating_systems;
 mod registry;
 mod removed;
 mod roles;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::{Arch, Download, ImageName, Registry};
+use super::{Arch, Download, ImageName, OperatingSystem, Registry};
 use crate::KubeVersion;
 use crate::v1alpha2::API_VERSION;
 
@@ -22,6 +22,8 @@ pub struct Manifest {
     pub components: BTreeMap<&'static str, BTreeSet<String>>,
     /// Images by their upstream names.
     pub images: BTreeSet<ImageName>,
+    /// Operating systems whose packages are needed.
+    pub operating_systems: Vec<OperatingSystem>,
     /// How registries are reached.
     pub registry: Registry,
     /// Where programs come from.
@@ -37,6 +39,11 @@ impl Manifest {
             self.components.entry(component).or_default().extend(versions);
         }
         self.images.extend(other.images);
+        for system in other.operating_systems {
+            if !self.operating_systems.contains(&system) {
+                self.operating_systems.push(system);
+            }
+        }
     }
 
     /// The file that says so. It holds no password: the person adds those that are needed.
@@ -64,6 +71,12 @@ impl Manifest {
         text += "  images:\n";
         for image in &self.images {
             let _ = writeln!(text, "  - {image}");
+        }
+        if !self.operating_systems.is_empty() {
+            text += "  operatingSystems:\n";
+        }
+        for system in &self.operating_systems {
+            let _ = writeln!(text, "  - {}", operating_system(system));
         }
         for (key, value) in [("registry", self.registry_value()), ("download", self.download_value())] {
             // JSON is YAML.
@@ -104,4 +117,16 @@ impl Manifest {
             fields.into_iter().filter_map(|(key, value)| Some((key.to_owned(), json!(value.as_ref()?))));
         Value::Object(given.collect())
     }
+}
+
+fn operating_system(system: &OperatingSystem) -> Value {
+    let OperatingSystem { id, version, arch, sources, keyring, .. } = system;
+    let mut value = json!({"id": id, "version": version, "arch": arch.as_str()});
+    if !sources.is_empty() {
+        value["repository"]["sources"] = json!(sources);
+    }
+    if let Some(keyring) = keyring {
+        value["repository"]["keyring"] = json!(keyring);
+    }
+    value
 }

@@ -14,6 +14,7 @@ mod kubernetes;
 mod kubesphere;
 mod manifest;
 mod network;
+mod operating_system;
 mod registry;
 mod system;
 
@@ -27,6 +28,7 @@ pub use kubernetes::{EncryptionAlgorithm, Kubernetes, ProxyMode};
 pub use kubesphere::{InstallerImage, KubeSphere};
 pub use manifest::Manifest;
 pub use network::{FlannelBackend, Network, NetworkPlugin};
+pub use operating_system::OperatingSystem;
 pub use registry::{Credentials, Download, OwnRegistry, Registry, RegistryAuth};
 pub use system::System;
 

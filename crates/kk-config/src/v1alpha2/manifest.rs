@@ -45,14 +45,14 @@ pub struct ManifestSpec {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct OperatingSystem {
-    /// Its architecture.
+    /// Its architecture; those of the manifest when absent.
     pub arch: Option<Arch>,
     /// `linux`.
     #[serde(rename = "type")]
     pub kind: Option<String>,
-    /// `debian`.
+    /// `ID` of its os-release: `debian`.
     pub id: Option<String>,
-    /// `12`.
+    /// `VERSION_ID` of its os-release: `12`.
     pub version: Option<String>,
     /// Its name for people.
     pub os_image: Option<String>,
@@ -64,7 +64,11 @@ pub struct OperatingSystem {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Repository {
-    /// An image of a disc.
+    /// Entries of a file of sources, each `URI SUITE COMPONENT…`; where the distribution publishes them when absent.
+    pub sources: Vec<String>,
+    /// File of this machine with the keys that sign them; the distribution's when absent.
+    pub keyring: Option<String>,
+    /// An image of a disc; not used.
     pub iso: Iso,
 }
 

@@ -32,6 +32,7 @@ impl Host {
         let copied = Command::new("sh")
             .args(["-ec", "for name; do cp fake \"bin/$name\"; chmod 755 \"bin/$name\"; done", "sh"])
             .args(["systemctl", "journalctl", "modprobe", "useradd", "userdel", "swapoff", "swapon", "id"])
+            .args(["dpkg", "dpkg-query"])
             .current_dir(host.directory.path())
             .status();
         assert!(copied.unwrap().success());

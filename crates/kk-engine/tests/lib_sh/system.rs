@@ -74,6 +74,48 @@ fn a_unit_that_was_turned_off_is_put_back() {
 }
 
 #[test]
+fn a_package_goes_as_far_as_it_came_unless_others_need_it() {
+    for (was, now, needed, expected, left) in [
+        ("absent", "installed", false, &["--no-act --purge socat", "--purge socat"][..], ""),
+        ("absent", "half-configured", false, &["--no-act --purge socat", "--purge socat"], ""),
+        ("absent", "config-files", false, &["--no-act --purge socat", "--purge socat"], ""),
+        ("config-files", "installed", false, &["--no-act --remove socat", "--remove socat"], ""),
+        ("config-files", "config-files", false, &[], ""),
+        ("absent", "not-installed", false, &[], ""),
+        (
+            "absent",
+            "installed",
+            true,
+            &["--no-act --purge socat"],
+            "note: package socat is needed by others, it stays\n",
+        ),
+    ] {
+        let host = Host::new();
+        host.write("etc/kubekey/owned", &format!("package\tsocat\t{was}\n"));
+        host.fake("said", "dpkg-query", "-W", now);
+        if needed {
+            host.fake("fail", "dpkg", "--no-act", "");
+        }
+        assert_eq!(host.ok("kk_disown_all"), left, "{was} {now}");
+        let calls = host.calls();
+        let calls: Vec<&str> = calls.iter().filter_map(|call| call.strip_prefix("dpkg ")).collect();
+        assert_eq!(calls, expected, "{was} {now}");
+        assert!(!host.path("etc/kubekey").exists());
+    }
+    let host = Host::new();
+    host.write("etc/kubekey/owned", "package\tlibwrap0\tabsent\npackage\tsocat\tabsent\n");
+    host.fake("said", "dpkg-query", "-W", "installed");
+    host.fake("said", "dpkg", "--purge", "dpkg: error: the database is locked\n");
+    host.fake("fail", "dpkg", "--purge", "");
+    let error = host.fails("kk_disown_all");
+    assert!(error.contains("the database is locked"), "{error}");
+    assert_eq!(host.owned(), ["package libwrap0 absent", "package socat absent"]);
+    let purged: Vec<String> =
+        host.calls().into_iter().filter(|call| call.starts_with("dpkg --purge")).collect();
+    assert_eq!(purged, ["dpkg --purge socat", "dpkg --purge libwrap0"], "what needs others goes first");
+}
+
+#[test]
 fn waiting_ends_when_it_is_true_or_says_what_was_last_seen() {
     let host = Host::new();
     let condition = "echo 'echo x >>seen; echo not yet; [ $(wc -l <seen) -ge 3 ]' >condition";

@@ -10,7 +10,7 @@ Examples:
   kk create cluster -f cluster.yaml              create it, or bring it back to what the file says
   kk create cluster -f cluster.yaml --dry-run    only show what would be done, host by host
   kk create cluster --with-kubernetes v1.36.4    a cluster of this machine alone (as root)
-  kk create cluster -f cluster.yaml -a kk-bundle.tar.zst
+  kk create cluster -f cluster.yaml -a kk-bundle.tar.zst --with-packages
   kk create cluster -f cluster.yaml --with-kubesphere v3.4.1
   kk create cluster -f cluster.yaml -y --output json > events.jsonl";
 
@@ -39,6 +39,10 @@ pub struct CreateCluster {
     #[command(flatten)]
     #[expect(missing_docs, reason = "documented at the type")]
     pub source: SourceOptions,
+
+    /// Install packages with the programs that hosts lack from the bundle, too
+    #[arg(long, requires = "artifact")]
+    pub with_packages: bool,
 
     /// Leave it to the kubelet to pull images when a pod needs them
     #[arg(long, conflicts_with = "artifact")]

@@ -9,7 +9,7 @@ const COMMANDS: [(&str, &str, &str); 4] = [
     (
         "os",
         "kk init os",
-        "install the packages of the hosts by other means; `kk create cluster` does the rest",
+        "`kk create cluster` does it; with `-a FILE --with-packages` it installs packages, too",
     ),
     ("alpha", "kk alpha", "`kk create cluster` does only what is missing, so it needs no phases"),
     ("cri", "kk cri migrate", "new clusters run containerd"),
@@ -17,14 +17,13 @@ const COMMANDS: [(&str, &str, &str); 4] = [
 ];
 
 /// Options, each with the command that had it and what to do instead.
-const OPTIONS: [(&str, &str, &str); 10] = [
+const OPTIONS: [(&str, &str, &str); 9] = [
     ("--with-local-storage", "create", "leave it out, and install a storage class when the cluster is there"),
     (
         "--with-security-enhancement",
         "create",
         "leave it out; spec.kubernetes.apiserverArgs takes arguments of yours",
     ),
-    ("--with-packages", "create", "leave it out, and install the packages of the hosts by other means"),
     ("--download-cmd", "create", "leave it out; spec.download.mirror names a mirror"),
     ("--download-cmd", "init", "leave it out; spec.download.mirror names a mirror"),
     ("--skip-push-images", "create", "leave it out: only `kk artifact images push` pushes images"),

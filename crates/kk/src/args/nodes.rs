@@ -26,6 +26,10 @@ pub struct AddNodes {
     #[expect(missing_docs, reason = "documented at the type")]
     pub source: SourceOptions,
 
+    /// Install packages with the programs that hosts lack from the bundle, too
+    #[arg(long, requires = "artifact")]
+    pub with_packages: bool,
+
     /// Leave it to the kubelet to pull images when a pod needs them
     #[arg(long, conflicts_with = "artifact")]
     pub skip_pull_images: bool,

@@ -23,6 +23,7 @@ pub(super) async fn run(args: &AddNodes, printer: &Printer) -> Result<ExitStatus
         options: Options {
             skip_pull_images: args.skip_pull_images,
             bundle: bundle::open(&args.source)?,
+            with_packages: args.with_packages,
             ..Options::default()
         },
         ..settings(&args.run)

@@ -54,6 +54,7 @@ fn settings_of(args: &CreateCluster) -> Result<Settings, Error> {
         options: Options {
             skip_pull_images: args.skip_pull_images,
             bundle: bundle::open(&args.source)?,
+            with_packages: args.with_packages,
             ..Options::default()
         },
         ..settings(&args.run)

@@ -297,6 +297,13 @@ pub(crate) const ALL: &[Scenario] = &[
         run: offline::delta::run,
     },
     Scenario {
+        name: "packages",
+        about: "a host without socat and conntrack gets them from a bundle, and nothing else; a delete takes them back",
+        limit: Duration::from_mins(15),
+        in_ci: false,
+        run: offline::packages::run,
+    },
+    Scenario {
         name: "offline-kills",
         about: "exports and pushes that are killed at fifty random moments end as one that nobody killed",
         limit: Duration::from_mins(30),

@@ -10,13 +10,13 @@ use super::{File, bundle};
 use crate::Catalogue;
 
 /// A bundle taken apart.
-struct Parts {
-    index: BundleIndex,
+pub(super) struct Parts {
+    pub(super) index: BundleIndex,
     files: Vec<(String, Vec<u8>)>,
 }
 
 impl Parts {
-    fn of(path: &Path) -> Self {
+    pub(super) fn of(path: &Path) -> Self {
         let mut files = Vec::new();
         let index = read::walk(path, |file, content| {
             let mut bytes = Vec::new();
@@ -28,12 +28,17 @@ impl Parts {
     }
 
     /// Puts it together again, with sums that fit.
-    fn write(&mut self, path: &Path) {
+    pub(super) fn write(&mut self, path: &Path) {
         for (file, (name, bytes)) in self.index.files.iter_mut().zip(&self.files) {
             (file.path, file.size, file.sha256) = (name.clone(), bytes.len() as u64, kk_util::sha256(bytes));
         }
         let files: Vec<File<'_>> = self.files.iter().map(|(name, bytes)| (&**name, b'0', &**bytes)).collect();
         bundle(path, &serde_json::to_vec(&self.index).unwrap(), &files);
+    }
+
+    /// The content of a file.
+    pub(super) fn bytes(&mut self, path: &str) -> &mut Vec<u8> {
+        &mut self.files.iter_mut().find(|(name, _)| name == path).unwrap().1
     }
 
     fn change(&mut self, what: impl FnOnce(&mut ImagePart)) {
@@ -52,7 +57,7 @@ impl Parts {
     }
 
     fn layout(&mut self, what: impl FnOnce(&mut Value)) {
-        let (_, bytes) = self.files.iter_mut().find(|(name, _)| name == "index.json").unwrap();
+        let bytes = self.bytes("index.json");
         let mut value: Value = serde_json::from_slice(bytes).unwrap();
         what(&mut value);
         *bytes = value.to_string().into_bytes();

@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 
 use super::super::{merge, verify};
 use super::exports::{Site, WithoutPrograms as _};
-use super::{Member, entry, members, pack};
+use super::{Member, entry, members, pack, packages};
 
 /// Changes a few places of the files, their names, kinds, number or order, or of the tar that they make.
 fn changed(members: &[Member], u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
@@ -76,7 +76,9 @@ fn fuzz_bundles() {
         let two = site.manifest("amd64, arm64", "team/app:v1").without_programs();
         let base = site.export(&one, "store", "base.tar.zst").await.unwrap().index;
         site.export_with(&two, "store", "delta.tar.zst", Some(&base)).await.unwrap();
-        let bundles = ["base.tar.zst", "delta.tar.zst"].map(|name| members(&site.file(name)));
+        site.export(&packages::manifest(&site), "store", "packages.tar.zst").await.unwrap();
+        let bundles =
+            ["base.tar.zst", "delta.tar.zst", "packages.tar.zst"].map(|name| members(&site.file(name)));
         (site, bundles)
     });
     let (base, bad, out) = (site.file("base.tar.zst"), site.file("bad.tar.zst"), site.file("merged.tar.zst"));

@@ -5,6 +5,7 @@ mod damaged;
 mod deltas;
 mod exports;
 mod fuzz;
+mod packages;
 mod registry;
 
 use std::io::{Read as _, Write as _};
@@ -20,7 +21,14 @@ fn index_of(files: &[(&str, &[u8])]) -> BundleIndex {
         sha256: kk_util::sha256(content),
     };
     let files = files.iter().map(part).collect();
-    BundleIndex { format: 1, name: "test".into(), programs: Vec::new(), images: Vec::new(), files }
+    BundleIndex {
+        format: 1,
+        name: "test".into(),
+        programs: Vec::new(),
+        images: Vec::new(),
+        packages: Vec::new(),
+        files,
+    }
 }
 
 /// A file of a tar, written raw, because the crate refuses to write what an attacker would.

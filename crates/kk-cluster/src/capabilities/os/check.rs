@@ -81,16 +81,57 @@ fn machine(host: &Host, facts: &Facts, found: &mut Findings) {
     }
 }
 
+/// Programs that a host needs and does not have.
+fn lacks(facts: &Facts, tools: &[&'static str]) -> Vec<&'static str> {
+    tools.iter().copied().filter(|tool| !facts.tools.contains_key(*tool)).collect()
+}
+
+fn needed(host: &Host) -> &'static [&'static str] {
+    if host.is_node() { &NODE_TOOLS } else { &["tar"] }
+}
+
+fn for_ipvs(inputs: &Inputs, host: &Host) -> &'static [&'static str] {
+    let is_needed = host.is_node() && inputs.spec.kubernetes.proxy_mode == ProxyMode::Ipvs;
+    if is_needed { &IPVS_TOOLS } else { &[] }
+}
+
+/// Programs that a host would be better with, too.
+pub(super) fn missing_tools(inputs: &Inputs, host: &Host, facts: &Facts) -> Vec<&'static str> {
+    [lacks(facts, needed(host)), lacks(facts, for_ipvs(inputs, host))].concat()
+}
+
 fn tools(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
-    let lacks = |tools: &[&'static str]| -> Vec<&'static str> {
-        tools.iter().copied().filter(|tool| !facts.tools.contains_key(*tool)).collect()
-    };
-    let missing = lacks(if host.is_node() { &NODE_TOOLS } else { &["tar"] });
+    match packages::of_bundle(inputs, host, facts) {
+        // What is left of a run that was killed is no news.
+        Some(Ok(chosen)) if chosen.names.is_empty() => return,
+        Some(Ok(chosen)) => {
+            let names = Vec::from_iter(chosen.names).join(", ");
+            return found.adapted(
+                host,
+                format!("missing: {}", missing_tools(inputs, host, facts).join(", ")),
+                format!("{names} and what they need are installed from the bundle, and removed by delete"),
+            );
+        }
+        Some(Err(why)) => {
+            let missing = missing_tools(inputs, host, facts).join(", ");
+            let hint = format!(
+                "add `{{id: {}, version: \"{}\", arch: {}}}` to spec.operatingSystems of the manifest and make the bundle again, \
+                 or on the host: {}",
+                facts.os_id,
+                facts.os_version,
+                inputs.arch(host),
+                packages::hint(&facts.os_id, &missing_tools(inputs, host, facts)),
+            );
+            return found.error(host, format!("missing: {missing}; {why}"), hint);
+        }
+        None => {}
+    }
+    let missing = lacks(facts, needed(host));
     if !missing.is_empty() {
         found.error(host, format!("missing: {}", missing.join(", ")), packages::hint(&facts.os_id, &missing));
     }
-    let missing = lacks(&IPVS_TOOLS);
-    if host.is_node() && inputs.spec.kubernetes.proxy_mode == ProxyMode::Ipvs && !missing.is_empty() {
+    let missing = lacks(facts, for_ipvs(inputs, host));
+    if !missing.is_empty() {
         found.warning(
             host,
             format!("missing: {}; without them a delete cannot clear IPVS and its sets", missing.join(", ")),

@@ -10,9 +10,10 @@ pub(crate) mod disable_swap;
 pub(crate) mod firewall;
 pub(crate) mod identity;
 mod immutable;
+mod install_packages;
 mod load_kernel_modules;
 pub(crate) mod other_run;
-mod packages;
+pub(crate) mod packages;
 mod raise_limits;
 mod record_identity;
 mod record_settings;
@@ -50,6 +51,9 @@ impl Capability for Os {
         other_run::asks(probe);
         firewall::asks(probe);
         write_hosts_block::asks(probe);
+        if inputs.options.with_packages {
+            probe.ask(&install_packages::UNFINISHED);
+        }
         if host.is_node() {
             configure_network_manager::asks(probe);
             disable_swap::asks(probe);
@@ -73,6 +77,7 @@ impl Capability for Os {
     fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
         let mut tasks = vec![
             record_identity::task(inputs),
+            install_packages::task(inputs),
             write_hosts_block::task(inputs),
             create_users::task(inputs),
             create_directories::task(inputs),

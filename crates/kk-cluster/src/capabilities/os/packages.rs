@@ -1,6 +1,16 @@
-//! In which packages a distribution has the programs that a node needs.
+//! In which packages a distribution has the programs that a host needs, and which of them a bundle brings.
 
 use std::collections::BTreeSet;
+
+use kk_artifact::bundle::HostPackages;
+use kk_config::Host;
+use kk_engine::Facts;
+
+use super::{check, install_packages::UNFINISHED};
+use crate::inputs::Inputs;
+
+/// The list of a repository of packages.
+pub(super) const LIST: &str = "Packages";
 
 /// Program, and its package with dpkg, with rpm of the Red Hat family, and with zypper.
 const PACKAGES: [(&str, [&str; 3]); 11] = [
@@ -32,10 +42,150 @@ pub(super) fn hint(os_id: &str, programs: &[&str]) -> String {
     format!("{command} {}", packages.into_iter().collect::<Vec<_>>().join(" "))
 }
 
+/// The packages of Debian and its relatives that hosts need.
+pub fn host_packages() -> BTreeSet<String> {
+    PACKAGES.iter().map(|(_, names)| names[0].to_owned()).collect()
+}
+
+/// Packages for a host that lacks programs.
+pub(super) struct Chosen {
+    /// Their names.
+    pub names: BTreeSet<&'static str>,
+    /// The packages of its operating system.
+    pub from: HostPackages,
+}
+
+/// The packages of the bundle that bring what a host lacks, or why not. `None`: it lacks nothing, or is not to get any.
+pub(super) fn of_bundle(inputs: &Inputs, host: &Host, facts: &Facts) -> Option<Result<Chosen, String>> {
+    let bundle = inputs.options.bundle.as_ref().filter(|_| inputs.options.with_packages)?;
+    let programs = check::missing_tools(inputs, host, facts);
+    let unfinished = facts.answer(&UNFINISHED).answered() == Some(true);
+    if programs.is_empty() && !unfinished {
+        return None;
+    }
+    let names: BTreeSet<&'static str> = programs.iter().filter_map(|program| debian(program)).collect();
+    let arch = inputs.arch(host);
+    let system = format!("{} {} {arch}", facts.os_id, facts.os_version);
+    let Some(from) = bundle.packages(&facts.os_id, &facts.os_version, arch) else {
+        return Some(Err(format!("the bundle has no packages for {system}")));
+    };
+    let absent: Vec<&str> = names.iter().copied().filter(|name| !from.has(name)).collect();
+    if absent.is_empty() {
+        return Some(Ok(Chosen { names, from }));
+    }
+    Some(Err(format!("the bundle lacks packages for {system}: {}", absent.join(", "))))
+}
+
+/// The package of a program in Debian.
+fn debian(program: &str) -> Option<&'static str> {
+    PACKAGES.iter().find(|(name, _)| *name == program).map(|(_, names)| names[0])
+}
+
 #[cfg(test)]
 mod tests {
+    use std::{path::Path, sync::Arc};
+
+    use kk_artifact::bundle::{Bundle, BundleIndex, FilePart, PackagePart};
+    use kk_engine::Severity;
+
     use super::*;
-    use crate::capabilities::os::check::NODE_TOOLS;
+    use crate::{Options, capabilities::os::check::NODE_TOOLS, testing};
+
+    /// A bundle with these packages for Debian 12 on amd64.
+    fn bundle(names: &[&str]) -> Arc<Bundle> {
+        let directory = "packages/debian/12/amd64";
+        let part = |name: &&str| PackagePart {
+            system: "debian".into(),
+            system_version: "12".into(),
+            arch: "amd64".into(),
+            name: (*name).to_owned(),
+            version: "1".into(),
+            path: format!("{directory}/{name}_1_amd64.deb"),
+        };
+        let packages: Vec<PackagePart> = names.iter().map(part).collect();
+        let paths = packages.iter().map(|part| part.path.clone()).chain([format!("{directory}/{LIST}")]);
+        let files = paths.map(|path| FilePart { path, size: 7, sha256: "0".repeat(64) }).collect();
+        let (programs, images) = (Vec::new(), Vec::new());
+        let index = BundleIndex { format: 2, name: String::new(), programs, images, packages, files };
+        Arc::new(Bundle::with_index(Path::new("x.tar.zst"), index))
+    }
+
+    #[tokio::test]
+    async fn what_a_host_lacks_is_installed_from_the_bundle_or_refused() {
+        let both = &["socat", "conntrack"][..];
+        let none = "the bundle has no packages for";
+        for (with_packages, system, in_bundle, missing, severity, words, change) in [
+            (
+                true,
+                "debian 12",
+                both,
+                both,
+                Severity::Adapted,
+                "missing: conntrack, socat",
+                "install conntrack, socat from the bundle",
+            ),
+            (
+                true,
+                "debian 12",
+                both,
+                &["socat"][..],
+                Severity::Adapted,
+                "missing: socat",
+                "install socat from the bundle",
+            ),
+            (
+                true,
+                "debian 12",
+                &["socat"],
+                both,
+                Severity::Error,
+                "lacks packages for debian 12 amd64: conntrack",
+                "",
+            ),
+            (true, "debian 11", both, both, Severity::Error, none, ""),
+            (true, "rocky 9", both, both, Severity::Error, none, ""),
+            (false, "debian 12", both, both, Severity::Error, "missing: conntrack, socat", ""),
+        ] {
+            let spec = testing::sample("all-in-one.yaml");
+            let directory = tempfile::tempdir().unwrap();
+            let options = Options { bundle: Some(bundle(in_bundle)), with_packages, ..Options::default() };
+            let session = testing::session_with(spec.clone(), directory.path(), options);
+            let mut fresh = testing::fresh(&spec);
+            let facts = fresh.facts.values_mut().next().unwrap();
+            let (id, version) = system.split_once(' ').unwrap();
+            (facts.os_id, facts.os_version) = (id.to_owned(), version.to_owned());
+            facts.tools.retain(|tool, _| !missing.contains(&tool.as_str()));
+            let create = session.plan_create(&fresh).await.unwrap();
+            let found: Vec<_> =
+                create.findings.iter().filter(|one| one.message.starts_with("missing: ")).collect();
+            assert_eq!(found.len(), 1, "{system}: {found:?}");
+            assert_eq!(found[0].severity, severity, "{system}: {found:?}");
+            assert!(found[0].message.contains(words), "{system}: {found:?}");
+            let changes = create.plan.changes().into_iter().flat_map(|task| task.changes);
+            let changes: Vec<String> = changes.filter(|change| change.ends_with("from the bundle")).collect();
+            assert_eq!(changes.join(""), change, "{system}");
+        }
+    }
+
+    /// What a run that was killed has unpacked is set up by the next one, although no program is missing.
+    #[tokio::test]
+    async fn an_installation_that_was_killed_is_finished() {
+        for (unfinished, expected) in [("yes\n", 1), ("no\n", 0)] {
+            let spec = testing::sample("all-in-one.yaml");
+            let directory = tempfile::tempdir().unwrap();
+            let options =
+                Options { bundle: Some(bundle(&["socat"])), with_packages: true, ..Options::default() };
+            let session = testing::session_with(spec.clone(), directory.path(), options);
+            let mut fresh = testing::fresh(&spec);
+            let facts = fresh.facts.values_mut().next().unwrap();
+            (facts.os_id, facts.os_version) = ("debian".into(), "12".into());
+            facts.reply(&UNFINISHED, unfinished);
+            let create = session.plan_create(&fresh).await.unwrap();
+            assert!(!create.findings.iter().any(|one| one.message.starts_with("missing: ")));
+            let changes = create.plan.changes().into_iter().flat_map(|task| task.changes);
+            assert_eq!(changes.filter(|change| change.contains("finish the installation")).count(), expected);
+        }
+    }
 
     #[test]
     fn each_family_has_its_own_names() {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kk_artifact::bundle::{self, ExportNews, Exported};
+use kk_artifact::bundle::{self, BundleIndex, ExportNews, Exported};
 use kk_artifact::{Store, StoreSettings};
 use kk_config::Manifest;
 use kk_engine::{Output, Summary};
@@ -19,7 +19,10 @@ use super::local_run::{LocalRun, Step};
 use super::{catalogue, failed, refuse_same};
 
 pub(super) async fn run(args: &ArtifactExport, printer: &Printer) -> Result<ExitStatus, Error> {
-    let manifest = load::manifest(&args.manifest, |warning| printer.warning(error::warning(warning)))?;
+    let mut manifest = load::manifest(&args.manifest, |warning| printer.warning(error::warning(warning)))?;
+    for system in &mut manifest.operating_systems {
+        system.packages = kk_cluster::host_packages();
+    }
     let run = LocalRun::start("artifact export", "bundle", printer);
     let result = export(args, &manifest, &run).await;
     let changed = usize::from(result.is_ok());
@@ -63,7 +66,7 @@ impl<'a> Shown<'a> {
         match news {
             ExportNews::Missing { bytes } => {
                 let what = format!("{} to fetch", text::bytes(bytes));
-                self.next(what, "fetch", "Fetch programs and images", bytes);
+                self.next(what, "fetch", "Fetch what is missing", bytes);
             }
             ExportNews::Packing { bytes } => {
                 let fetched = text::bytes(self.done.load(Ordering::Relaxed));
@@ -101,11 +104,12 @@ fn summary(args: &ArtifactExport, exported: &Exported) -> Summary {
         .as_ref()
         .map(|base| format!("kk artifact merge --base {} --delta {file} -o bundle.tar.zst", base.display()));
     let output = |name: &str, value: String| Output { name: name.into(), value };
-    let parts = format!(
-        "{}, {}",
-        text::count(exported.index.programs.len(), "program"),
-        text::count(exported.index.images.len(), "image")
-    );
+    let BundleIndex { programs, images, packages, .. } = &exported.index;
+    let mut parts =
+        format!("{}, {}", text::count(programs.len(), "program"), text::count(images.len(), "image"));
+    if !packages.is_empty() {
+        parts = format!("{parts}, {}", text::count(packages.len(), "package"));
+    }
     Summary {
         message: format!("{file} is complete"),
         nodes: Vec::new(),

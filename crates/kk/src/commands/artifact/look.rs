@@ -1,5 +1,7 @@
 //! `kk artifact inspect`, `diff` and `verify`: what a bundle holds, what another one lacks, and whether it is whole.
 
+use std::collections::BTreeMap;
+
 use kk_artifact::bundle::{self, BundleIndex, Difference, Verified, VerifyingKey};
 use serde_json::json;
 
@@ -24,9 +26,7 @@ pub(super) fn diff(args: &ArtifactDiff, printer: &Printer) -> Result<(), Error> 
     let difference = Difference::between(&index(&args.base)?, &index(&args.artifact)?);
     printer.print_stdout(&match args.output {
         OutputFormat::Json => format!("{:#}\n", json!(difference)),
-        OutputFormat::Text if difference.parts.is_empty() => {
-            "both hold the same programs and images\n".into()
-        }
+        OutputFormat::Text if difference.parts.is_empty() => "both hold the same parts\n".into(),
         OutputFormat::Text => {
             let mut table = Table::new(["OLD", "NEW", "PART"]);
             let list = |versions: &[String]| match versions {
@@ -71,10 +71,9 @@ pub(super) fn verify(args: &ArtifactVerify, printer: &Printer) -> Result<(), Err
 }
 
 fn tables(index: &BundleIndex) -> String {
-    let size = |path: &str| index.files.iter().find(|file| file.path == path).map_or(0, |file| file.size);
     let mut programs = Table::new(["PROGRAM", "VERSION", "ARCH", "SIZE"]);
     for part in &index.programs {
-        let bytes = text::bytes(size(&part.path));
+        let bytes = text::bytes(size_of(index, &part.path));
         programs.row([part.name.clone(), part.version.clone(), part.arch.clone(), bytes]);
     }
     let mut images = Table::new(["ARCH", "DIGEST", "IMAGE"]);
@@ -85,10 +84,31 @@ fn tables(index: &BundleIndex) -> String {
         images.row([arches.join(", "), digest, part.name.clone()]);
     }
     format!(
-        "{}\n{}\n{} in {}\n",
+        "{}\n{}\n{}{} in {}\n",
         programs.render(WIDEST),
         images.render(WIDEST),
+        systems(index).map_or_else(String::new, |table| table.render(WIDEST) + "\n"),
         text::bytes(index.size()),
         text::count(index.files.len(), "file")
     )
+}
+
+/// A row for each operating system whose packages are there.
+fn systems(index: &BundleIndex) -> Option<Table<5>> {
+    let mut all: BTreeMap<[&String; 3], (usize, u64)> = BTreeMap::new();
+    for part in &index.packages {
+        let (count, bytes) = all.entry([&part.system, &part.system_version, &part.arch]).or_default();
+        *count += 1;
+        *bytes += size_of(index, &part.path);
+    }
+    let mut table = Table::new(["SYSTEM", "VERSION", "ARCH", "PACKAGES", "SIZE"]);
+    for (system, (count, bytes)) in &all {
+        let [id, version, arch] = system.map(String::clone);
+        table.row([id, version, arch, count.to_string(), text::bytes(*bytes)]);
+    }
+    (!all.is_empty()).then_some(table)
+}
+
+fn size_of(index: &BundleIndex, path: &str) -> u64 {
+    index.files.iter().find(|file| file.path == path).map_or(0, |file| file.size)
 }

@@ -3,6 +3,7 @@
 
 pub(super) mod delta;
 pub(super) mod kills;
+pub(super) mod packages;
 mod walls;
 
 use std::fs;

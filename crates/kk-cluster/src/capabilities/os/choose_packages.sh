@@ -1,0 +1,9 @@
+# Prints what apt would do to install the packages of the arguments, by the list beside this script. Before that what a run that
+# was killed has left unpacked is set up.
+# shellcheck disable=SC2154 # unfinished stands before this script
+[ -z "$unfinished" ] || DEBIAN_FRONTEND=noninteractive dpkg --configure -a >/dev/null
+own_apt "$PWD" update >said 2>&1 || {
+    tail -n 5 said >&2
+    exit 1
+}
+own_apt "$PWD" --simulate install "$@"

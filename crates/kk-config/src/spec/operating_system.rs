@@ -1,0 +1,95 @@
+//! Operating systems of hosts whose packages an offline bundle holds, and where each is published.
+
+use std::collections::BTreeSet;
+
+use super::Arch;
+
+/// An operating system whose packages a bundle is to hold.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OperatingSystem {
+    /// `ID` of its os-release: `debian`.
+    pub id: String,
+    /// `VERSION_ID` of its os-release: `12`.
+    pub version: String,
+    /// Architecture of the hosts.
+    pub arch: Arch,
+    /// Entries of a file of sources, each `URI SUITE [COMPONENT…]`; where it is published when there is none.
+    pub sources: Vec<String>,
+    /// File with the keys that sign its lists; that of the distribution when absent.
+    pub keyring: Option<String>,
+    /// The packages. What they depend on comes with them.
+    pub packages: BTreeSet<String>,
+}
+
+/// Id, version and code name.
+const PUBLISHED: [(&str, &str, &str); 6] = [
+    ("debian", "11", "bullseye"),
+    ("debian", "12", "bookworm"),
+    ("debian", "13", "trixie"),
+    ("ubuntu", "20.04", "focal"),
+    ("ubuntu", "22.04", "jammy"),
+    ("ubuntu", "24.04", "noble"),
+];
+
+/// Distributions whose packages are rpm.
+const RPM: [&str; 18] = [
+    "alinux",
+    "almalinux",
+    "amzn",
+    "anolis",
+    "centos",
+    "fedora",
+    "kylin",
+    "ol",
+    "openEuler",
+    "opensuse-leap",
+    "opensuse-tumbleweed",
+    "opencloudos",
+    "rhel",
+    "rocky",
+    "sled",
+    "sles",
+    "tencentos",
+    "euleros",
+];
+
+impl OperatingSystem {
+    /// Where its packages are published, as entries of a file of sources. Empty: nobody knows.
+    pub fn sources(&self) -> Vec<String> {
+        if !self.sources.is_empty() {
+            return self.sources.clone();
+        }
+        let known = PUBLISHED.iter().find(|(id, version, _)| *id == self.id && *version == self.version);
+        let Some((id, _, name)) = known else { return Vec::new() };
+        if *id == "debian" {
+            let archive = "http://deb.debian.org";
+            return vec![
+                format!("{archive}/debian {name} main"),
+                format!("{archive}/debian {name}-updates main"),
+                format!("{archive}/debian-security {name}-security main"),
+            ];
+        }
+        let archive = match self.arch {
+            Arch::Amd64 => "http://archive.ubuntu.com/ubuntu",
+            Arch::Arm64 => "http://ports.ubuntu.com/ubuntu-ports",
+        };
+        ["", "-updates", "-security"].map(|part| format!("{archive} {name}{part} main universe")).into()
+    }
+
+    /// File with the keys that sign its lists.
+    pub fn keyring(&self) -> String {
+        let of_distribution = || format!("/usr/share/keyrings/{}-archive-keyring.gpg", self.id);
+        self.keyring.clone().unwrap_or_else(of_distribution)
+    }
+
+    /// Whether its packages are rpm.
+    pub(crate) fn is_rpm(&self) -> bool {
+        RPM.contains(&self.id.as_str())
+    }
+}
+
+impl std::fmt::Display for OperatingSystem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {} {}", self.id, self.version, self.arch)
+    }
+}
