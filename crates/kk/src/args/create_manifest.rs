@@ -8,6 +8,7 @@ const EXAMPLES: &str = "\
 Examples:
   kk create manifest -f cluster.yaml                    what this cluster needs and nothing else
   kk create manifest --with-kubernetes v1.35.4,v1.36.4 --arch amd64,arm64
+  kk create manifest --kubeconfig ~/.kube/config        what a cluster that runs is made of
 
 kk artifact export makes the bundle of it.";
 
@@ -16,8 +17,12 @@ kk artifact export makes the bundle of it.";
 #[command(after_help = EXAMPLES)]
 pub struct CreateManifest {
     /// Configuration file of the cluster, or - for stdin
-    #[arg(short, long, value_name = "FILE", required_unless_present = "with_kubernetes")]
+    #[arg(short, long, value_name = "FILE", required_unless_present_any = ["with_kubernetes", "kubeconfig"])]
     pub filename: Option<PathBuf>,
+
+    /// Ask the cluster of this kubeconfig instead (by kubectl): versions, images that run, operating systems
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["filename", "arch"])]
+    pub kubeconfig: Option<PathBuf>,
 
     /// Kubernetes versions, separated by commas; with -f, instead of the one in the file
     #[arg(long, value_name = "VERSION", value_delimiter = ',')]

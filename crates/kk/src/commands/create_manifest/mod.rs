@@ -1,4 +1,7 @@
-//! `kk create manifest`: the list of what an offline bundle has to hold. No host and no server is asked.
+//! `kk create manifest`: the list of what an offline bundle has to hold. No host and no server is asked, but with `--kubeconfig`
+//! the cluster that runs.
+
+mod live;
 
 use std::{collections::BTreeSet, net::Ipv4Addr, path::PathBuf};
 
@@ -10,6 +13,7 @@ use crate::args::{ArchName, CreateManifest};
 use crate::error::{self, Error};
 use crate::printer::{Printer, text};
 
+use self::live::LiveCluster;
 use super::{load, new_file};
 
 pub(super) async fn run(args: &CreateManifest, printer: &Printer) -> Result<(), Error> {
@@ -17,16 +21,31 @@ pub(super) async fn run(args: &CreateManifest, printer: &Printer) -> Result<(), 
         ArchName::Amd64 => Arch::Amd64,
         ArchName::Arm64 => Arch::Arm64,
     });
-    let arches: BTreeSet<Arch> = arches.collect();
+    let mut arches: BTreeSet<Arch> = arches.collect();
+    let live = match &args.kubeconfig {
+        Some(kubeconfig) => Some(live::ask(kubeconfig).await?),
+        None => None,
+    };
+    let mut versions = args.with_kubernetes.clone();
+    if let Some(live) = &live {
+        arches.clone_from(&live.arches);
+        versions.extend(live.kubernetes.iter().map(ToString::to_string));
+    }
     let mut manifest: Option<Manifest> = None;
-    for spec in specs(args, printer)? {
+    for spec in specs(args, &versions, printer)? {
         let more = session(spec)?.manifest(&arches).await?;
         match &mut manifest {
             Some(manifest) => manifest.add(more),
             None => manifest = Some(more),
         }
     }
-    let manifest = manifest.expect("clap asks for a file or a version");
+    let mut manifest = manifest.expect("clap asks for a file or a version, and a cluster that runs has one");
+    if let Some(live) = live {
+        for what in &live.left_out {
+            printer.message(&format!("left out: {what}"));
+        }
+        add_live(&mut manifest, live, &args.with_kubernetes);
+    }
     if args.output.as_os_str() == "-" {
         return printer.print_stdout(&manifest.text());
     }
@@ -41,9 +60,9 @@ pub(super) async fn run(args: &CreateManifest, printer: &Printer) -> Result<(), 
 }
 
 /// One cluster for each version of Kubernetes.
-fn specs(args: &CreateManifest, printer: &Printer) -> Result<Vec<Spec>, Error> {
+fn specs(args: &CreateManifest, versions: &[String], printer: &Printer) -> Result<Vec<Spec>, Error> {
     let Some(file) = &args.filename else {
-        return args.with_kubernetes.iter().map(|version| any_cluster(version)).collect();
+        return versions.iter().map(|version| any_cluster(version)).collect();
     };
     let loaded = load::file(file, args.with_kubernetes.first().map(String::as_str))?;
     for warning in &loaded.warnings {
@@ -56,6 +75,19 @@ fn specs(args: &CreateManifest, printer: &Printer) -> Result<Vec<Spec>, Error> {
         specs.push(spec);
     }
     Ok(specs)
+}
+
+/// A cluster that runs has images of its own. Of those of any other only the one that runs in no container of a pod stays, and
+/// all of the versions that it is to get.
+fn add_live(manifest: &mut Manifest, live: LiveCluster, more: &[String]) {
+    if more.is_empty() {
+        manifest.images.retain(|image| image.path == "pause");
+    }
+    manifest.images.extend(live.images);
+    if !live.containerd.is_empty() {
+        manifest.components.insert("containerd", live.containerd);
+    }
+    manifest.operating_systems.extend(live.systems);
 }
 
 /// A cluster with every default. Its one host stands for any.
