@@ -144,7 +144,7 @@ fn quiet<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Vec<std::ffi::O
 /// Proxies and certificates. Other settings of this machine are for its own packages: which more lists are fetched, for example.
 fn of_transfers(settings: &str) -> String {
     let lines = settings.lines().filter(|line| line.starts_with("Acquire::http"));
-    lines.map(|line| format!("{line}\n")).collect()
+    lines.flat_map(|line| [line, "\n"]).collect()
 }
 
 fn failed(system: &OperatingSystem, reason: String, hint: String) -> Error {

@@ -47,7 +47,7 @@ struct From {
 
 impl Action for Install {
     fn check(&self, _facts: &Facts) -> Change {
-        let names = Vec::from_iter(self.from.chosen.names.iter().copied()).join(", ");
+        let names = self.from.chosen.names.iter().copied().collect::<Vec<_>>().join(", ");
         Change::needed(match &*names {
             "" => "finish the installation of packages".to_owned(),
             names => format!("install {names} from the bundle"),
@@ -134,7 +134,7 @@ impl Send {
     }
 
     fn upload(&self, plan: &Plan, files: Vec<&ContentFile>, list: Arc<[u8]>) -> Upload {
-        let wanted = Vec::from_iter(self.from.chosen.names.iter().copied()).join(" ");
+        let wanted = self.from.chosen.names.iter().copied().collect::<Vec<_>>().join(" ");
         let variables = [("repository", REPOSITORY), ("wanted", wanted.as_str())];
         let text = shell::script(&variables, &script(&plan.added, include_str!("install_packages.sh")));
         let file = |file: &ContentFile| UploadFile {
