@@ -57,7 +57,9 @@ fn workload(object: &Value, kind: &str) -> Readiness {
         ),
         _ => (replicas, number(&status["updatedReplicas"]), number(&status["availableReplicas"])),
     };
-    if updated >= wanted && available >= wanted {
+    // While pods of the version before run, those that are available may be theirs.
+    let old = if kind == "Deployment" { number(&status["replicas"]) - updated } else { 0 };
+    if updated >= wanted && available >= wanted && old <= 0 {
         return Readiness::Ready;
     }
     if kind == "Deployment" && reason(status, "Progressing") == Some("ProgressDeadlineExceeded") {
@@ -65,8 +67,9 @@ fn workload(object: &Value, kind: &str) -> Readiness {
             "{available} of {wanted} pods are available, and nothing goes on"
         ));
     }
+    let left = if old > 0 { format!(", {old} of the version before are left") } else { String::new() };
     Readiness::Waiting(format!(
-        "{available} of {wanted} pods are available, {updated} are of the new version"
+        "{available} of {wanted} pods are available, {updated} are of the new version{left}"
     ))
 }
 
@@ -107,6 +110,8 @@ mod tests {
     #[case::none_wanted(json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 0}}), true)]
     #[case::old_pods(json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"generation": 2},
         "status": {"observedGeneration": 2, "updatedReplicas": 0, "availableReplicas": 1}}), false)]
+    #[case::old_pods_beside_new_ones(json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"generation": 2},
+        "status": {"observedGeneration": 2, "replicas": 2, "updatedReplicas": 1, "availableReplicas": 1}}), false)]
     #[case::unseen(json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"generation": 2},
         "status": {"observedGeneration": 1, "updatedReplicas": 1, "availableReplicas": 1}}), false)]
     #[case::done(json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"generation": 2},
