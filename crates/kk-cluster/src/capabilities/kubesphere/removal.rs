@@ -46,7 +46,7 @@ impl Removal {
             let message = if one.message.is_empty() { String::new() } else { format!(" ({})", one.message) };
             let what = format!("is {}{message}", one.phase.to_lowercase());
             if self.told.insert(one.name.clone(), what.clone()).as_ref() != Some(&what)
-                && one.phase != "Waiting"
+                && !["Waiting", "Ready"].contains(&one.phase.as_str())
             {
                 news.push(format!("KubeSphere: {} {what}", one.name));
             }
@@ -119,6 +119,17 @@ mod tests {
         let last = removal.look(&gone, at(4));
         assert_eq!(last.news, ["KubeSphere: core is removed"]);
         assert_eq!(last.end, Some(Ok(())));
+    }
+
+    #[test]
+    fn what_goes_between_two_looks_is_told_too() {
+        let mut removal = Removal::default();
+        let ready = json!({"phase": "Ready"});
+        let before = state(&json!({"core": ready, "dns": ready, "gate": ready}));
+        assert_eq!(removal.look(&before, at(0)), Seen::default());
+        let next = removal.look(&state(&json!({"core": removing("")})), at(1));
+        let told = ["core is removing", "dns is removed", "gate is removed"];
+        assert_eq!(next.news, told.map(|what| format!("KubeSphere: {what}")));
     }
 
     #[test]
