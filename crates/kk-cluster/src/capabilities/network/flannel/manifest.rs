@@ -5,7 +5,12 @@ use kk_config::ProxyMode;
 use serde_json::json;
 
 use super::backend;
-use crate::{BuildError, capabilities::manifests::objects_of, inputs::Inputs, requirements::Manifest};
+use crate::{
+    BuildError,
+    capabilities::{manifests::objects_of, network::api_address},
+    inputs::Inputs,
+    requirements::Manifest,
+};
 
 pub(super) fn manifest(inputs: &Inputs) -> Result<Manifest, BuildError> {
     let network = &inputs.spec.network;
@@ -32,12 +37,6 @@ pub(super) fn manifest(inputs: &Inputs) -> Result<Manifest, BuildError> {
         made_by_init: false,
         command: None,
     })
-}
-
-/// How pods of the host network reach the API before Services work: an address where there is one, else the name.
-fn api_address(inputs: &Inputs) -> String {
-    let endpoint = &inputs.spec.control_plane_endpoint;
-    endpoint.address.map_or_else(|| endpoint.domain.clone(), |address| address.to_string())
 }
 
 #[cfg(test)]

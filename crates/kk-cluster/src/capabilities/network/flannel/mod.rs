@@ -22,10 +22,7 @@ pub(super) struct Flannel;
 
 /// The backend of the file.
 fn backend(spec: &Spec) -> Option<FlannelBackend> {
-    match spec.network.plugin {
-        NetworkPlugin::Flannel(backend) => Some(backend),
-        NetworkPlugin::None => None,
-    }
+    if let NetworkPlugin::Flannel(backend) = spec.network.plugin { Some(backend) } else { None }
 }
 
 impl Capability for Flannel {
@@ -49,7 +46,7 @@ impl Capability for Flannel {
     }
 
     fn asks(&self, _inputs: &Inputs, _host: &Host, probe: &mut ProbeSpec) {
-        probe.files.insert("/etc/cni/net.d/*".to_owned());
+        super::ask_for_configurations(probe);
         restart_flannel::asks(probe);
     }
 
