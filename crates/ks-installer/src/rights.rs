@@ -21,6 +21,9 @@ pub async fn roles(renderer: &Renderer) -> Result<Vec<Value>, RenderError> {
     let mut kinds = BTreeSet::new();
     let (mut plurals, mut required) = (BTreeMap::new(), BTreeSet::new());
     for component in renderer.payload.components().values() {
+        if component.is_recorded() {
+            kinds.insert((String::new(), "Secret".to_owned()));
+        }
         required.extend(component.requires.iter().map(|one| (group_of(&one.api_version), one.kind.clone())));
         for object in objects(renderer, component).await? {
             let group = group_of(object["apiVersion"].as_str().unwrap_or_default());

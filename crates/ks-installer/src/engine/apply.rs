@@ -57,7 +57,7 @@ impl Engine {
             progress.starts();
         }
         self.check_requirements(component, spec).await?;
-        let Rendered { objects, due, .. } = self.objects(component, spec, &hash, false).await?;
+        let Rendered { objects, releases, due, .. } = self.objects(component, spec, &hash, false).await?;
         if !unchanged && inventory.ready {
             // Killed from here on, the next run must write everything, even when the spec is the old one again.
             inventory.ready = false;
@@ -65,13 +65,28 @@ impl Engine {
         }
         self.enter(component, &mut inventory, &objects).await?;
         let look = Look { suspect, interrupted };
-        let written = self.write(component, &mut inventory, &objects, look, progress).await?;
-        // Also of what is as it was written: a look is there to find what does not work any more.
-        self.wait_ready(component, &objects, progress).await?;
+        let revisions = self.open_releases(component, &mut inventory, &releases, &objects).await?;
+        let bring = async {
+            let written = self.write(component, &mut inventory, &objects, look, progress).await?;
+            // Also of what is as it was written: a look is there to find what does not work any more.
+            self.wait_ready(component, &objects, progress).await?;
+            if written || !unchanged {
+                self.prune(component, &mut inventory, &objects).await?;
+            }
+            Ok(written)
+        };
+        let written = match bring.await {
+            Ok(written) => written,
+            Err(failure) => {
+                self.fail_releases(&revisions, &failure).await;
+                return Err(failure);
+            }
+        };
+        self.close_releases(&revisions).await?;
         if unchanged && !written {
             return Ok(());
         }
-        self.prune(component, &mut inventory, &objects).await?;
+        self.forget_releases(&mut inventory, &releases).await?;
         self.inventories.save(name, Inventory { hash, ready: true, due, ..inventory }).await
     }
 

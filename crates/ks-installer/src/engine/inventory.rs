@@ -29,8 +29,20 @@ pub struct Inventory {
     /// When something that was generated for it has to be renewed, in seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<i64>,
+    /// Releases that are recorded as helm does it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub releases: Vec<ReleaseName>,
     /// Its objects.
     pub objects: Vec<Entry>,
+}
+
+/// Which release of helm.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReleaseName {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
 }
 
 /// An object of an inventory.

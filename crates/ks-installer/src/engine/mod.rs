@@ -12,6 +12,7 @@ mod inventory;
 mod pass;
 mod plan;
 mod prune;
+mod release;
 mod removal_order;
 mod remove;
 mod requirements;
@@ -27,13 +28,13 @@ pub use backoff::Backoff;
 pub use desired::{Desired, desired};
 pub use failure::{Failure, Reason};
 pub use generated::examples;
-pub use inventory::{Entry, Inventories, Inventory, Origin};
+pub use inventory::{Entry, Inventories, Inventory, Origin, ReleaseName};
 pub use pass::{Goal, Phase, Report, Suspects};
 pub use plan::Change;
 
 use crate::api::{Api, ApiError};
 use crate::payload::Component;
-use crate::render::{Nodes, Renderer};
+use crate::render::{Nodes, Release, Renderer};
 
 /// Objects of one component that are written at once.
 const AT_ONCE: usize = 8;
@@ -44,6 +45,7 @@ struct Rendered {
     /// For this hash.
     hash: String,
     objects: Arc<Vec<Value>>,
+    releases: Arc<Vec<Release>>,
     /// When something in them has to be renewed.
     due: Option<i64>,
 }
@@ -128,10 +130,11 @@ impl Engine {
         }
         let generated = self.generated(component, spec, dry_run).await?;
         let inputs = crate::render::Inputs { spec, generated: &generated };
-        let objects = self.renderer.objects(component, inputs).await;
-        let objects = objects.map_err(|error| Failure::new(Reason::RenderFailed, error.to_string()))?;
+        let rendering = self.renderer.rendering(component, inputs).await;
+        let rendering = rendering.map_err(|error| Failure::new(Reason::RenderFailed, error.to_string()))?;
         let due = generated::first_due(&generated);
-        let now = Rendered { hash: hash.to_owned(), objects: Arc::new(objects), due };
+        let (objects, releases) = (Arc::new(rendering.objects), Arc::new(rendering.releases));
+        let now = Rendered { hash: hash.to_owned(), objects, releases, due };
         if !dry_run {
             let mut rendered = self.rendered.lock().unwrap_or_else(PoisonError::into_inner);
             rendered.insert(component.name.clone(), now.clone());

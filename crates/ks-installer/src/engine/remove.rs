@@ -62,6 +62,7 @@ impl Engine {
                 self.api.delete(&id, uid).await.map_err(Failure::at(&id))?;
             }
         }
+        self.forget_releases(&mut inventory, &[]).await?;
         self.inventories.forget(name).await
     }
 

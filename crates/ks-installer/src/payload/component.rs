@@ -95,6 +95,9 @@ pub enum Source {
         /// File with a template of values, below those of `values`.
         #[serde(rename = "valuesFrom")]
         values_from: Option<String>,
+        /// Whether its release is recorded as helm does it, so that users of helm see it and go on with it.
+        #[serde(default)]
+        record: bool,
         /// Only then.
         when: Option<Expression>,
     },
@@ -207,6 +210,11 @@ impl Component {
     pub fn files(&self) -> Vec<&str> {
         let sources = self.sources.iter().flat_map(|source| [Some(source.directory()), source.values_from()]);
         sources.flatten().chain(self.variables.iter().map(String::as_str)).collect()
+    }
+
+    /// Whether helm's records are written for one of its charts.
+    pub fn is_recorded(&self) -> bool {
+        self.sources.iter().any(|source| matches!(source, Source::Chart { record: true, .. }))
     }
 
     /// How long it may take to be ready.

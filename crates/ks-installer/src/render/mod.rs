@@ -7,6 +7,7 @@ mod helm;
 mod images;
 mod objects;
 mod overlay;
+mod release;
 mod slice;
 mod template;
 mod text;
@@ -21,6 +22,7 @@ use sha2::{Digest, Sha256};
 
 pub use images::{Registry, images_of};
 pub use objects::{COMPONENT_LABEL, Class, class_of, class_of_kind};
+pub use release::Release;
 
 use crate::payload::{Component, Payload, PayloadError, Source};
 use slice::slice;
@@ -78,6 +80,14 @@ pub enum RenderError {
     },
 }
 
+/// What a component is in the cluster.
+pub struct Rendering {
+    /// Its objects, in the order in which they are applied.
+    pub objects: Vec<Value>,
+    /// Its charts whose releases are recorded.
+    pub releases: Vec<Release>,
+}
+
 /// What a component is rendered from.
 pub struct Inputs<'a> {
     /// The whole spec; templates see the inputs of the component.
@@ -118,6 +128,15 @@ impl Renderer {
         component: &Component,
         inputs: Inputs<'_>,
     ) -> Result<Vec<Value>, RenderError> {
+        Ok(self.render(component, inputs, false).await?.objects)
+    }
+
+    /// The same with the releases that they belong to.
+    pub async fn rendering(
+        &self,
+        component: &Component,
+        inputs: Inputs<'_>,
+    ) -> Result<Rendering, RenderError> {
         self.render(component, inputs, false).await
     }
 
@@ -127,7 +146,7 @@ impl Renderer {
         component: &Component,
         inputs: Inputs<'_>,
     ) -> Result<Vec<Value>, RenderError> {
-        self.render(component, inputs, true).await
+        Ok(self.render(component, inputs, true).await?.objects)
     }
 
     async fn render(
@@ -135,10 +154,10 @@ impl Renderer {
         component: &Component,
         inputs: Inputs<'_>,
         every: bool,
-    ) -> Result<Vec<Value>, RenderError> {
+    ) -> Result<Rendering, RenderError> {
         let registry = Registry::of(inputs.spec);
         let context = self.context(component, &inputs, &registry)?;
-        let mut objects = Vec::new();
+        let (mut objects, mut releases) = (Vec::new(), Vec::new());
         for source in &component.sources {
             let wrong = |why| RenderError::Template { part: source.directory().to_owned(), why };
             if let Some(when) = source.when().filter(|_| !every)
@@ -161,7 +180,7 @@ impl Renderer {
                         objects.extend(objects::read(&text).map_err(wrong)?);
                     }
                 }
-                Source::Chart { chart, release, values, values_from, .. } => {
+                Source::Chart { chart, release, values, values_from, record, .. } => {
                     let path = self.payload.chart(chart)?;
                     let mut values = template::render(values, &context, &registry).map_err(wrong)?;
                     if let Some(part) = values_from {
@@ -172,7 +191,14 @@ impl Renderer {
                     let namespace = component.namespace.as_deref().unwrap_or("default");
                     let chart = helm::Chart { path: &path, release, namespace, values };
                     let text = helm::template(&self.helm, &chart, &self.kubernetes).await.map_err(wrong)?;
-                    objects.extend(objects::read(&text).map_err(wrong)?);
+                    if *record {
+                        let values = text::value(&chart.values).map_err(wrong)?;
+                        let made = Release::new(release, namespace, path, values);
+                        objects.extend(made.objects(&text).map_err(wrong)?);
+                        releases.push(made);
+                    } else {
+                        objects.extend(objects::read(&text).map_err(wrong)?);
+                    }
                 }
             }
         }
@@ -186,7 +212,7 @@ impl Renderer {
         // Two sources may stand for each other.
         let twice = if every { Ok(()) } else { objects::check_twice(&objects) };
         twice.map_err(wrong)?;
-        Ok(objects)
+        Ok(Rendering { objects, releases })
     }
 
     /// What the templates of a component see.
@@ -235,11 +261,8 @@ fn fits(pattern: &str, name: &str) -> bool {
 
 /// Values of a chart with other ones over them, as helm merges several files.
 fn merged(below: &str, above: &str) -> Result<String, String> {
-    let read = |yaml: &str| -> Result<Value, String> {
-        Ok(text::documents(yaml)?.into_iter().next().unwrap_or_default())
-    };
-    let mut values = read(below)?;
-    lay(&mut values, read(above)?);
+    let mut values = text::value(below)?;
+    lay(&mut values, text::value(above)?);
     // JSON is YAML.
     Ok(values.to_string())
 }

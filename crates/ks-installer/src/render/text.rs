@@ -20,6 +20,11 @@ pub(super) fn documents(text: &str) -> Result<Vec<Value>, String> {
     nodes.iter().map(|node| node.to_json(Dialect::Text)).collect()
 }
 
+/// The first document of a text.
+pub(super) fn value(text: &str) -> Result<Value, String> {
+    Ok(documents(text)?.into_iter().next().unwrap_or_default())
+}
+
 fn indented(mut lines: Vec<String>) -> Result<Vec<Node>, String> {
     for _ in 0..=lines.len() {
         match yaml::documents(&lines.concat(), Dialect::Text) {

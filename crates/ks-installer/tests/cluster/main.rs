@@ -13,6 +13,7 @@ mod certificates;
 mod charts;
 mod etcd;
 mod faults;
+mod helm;
 mod kill;
 mod lab;
 mod lifecycle;
