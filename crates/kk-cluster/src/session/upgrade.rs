@@ -14,7 +14,7 @@ use crate::{
         control_plane,
         kubesphere::KubeSphere,
         nodes::turn,
-        versions::{is_older_minor, of_any_version, of_cluster},
+        versions::{is_older_minor, of_any_version, of_version, oldest},
     },
     capability::Capability,
     findings::Findings,
@@ -96,24 +96,37 @@ impl Session {
         self.with_spec(spec)
     }
 
-    /// The cluster as it is: what hosts get back whose turn on the way to `next` fails. Only etcd does not go back to an older
-    /// minor version, because its data cannot.
+    /// The cluster as it is: what hosts get back whose turn on the way to `next` fails. `etcd`: the versions that its members run.
+    /// Only etcd does not go back to an older minor version, because its data cannot.
     ///
     /// # Errors
     /// As [`Session::open`].
-    pub fn to_put_back(&self, probed: &Probed, from: KubeVersion, next: &Self) -> Result<Self, BuildError> {
+    pub fn to_put_back(
+        &self,
+        probed: &Probed,
+        etcd: &[String],
+        from: KubeVersion,
+        next: &Self,
+    ) -> Result<Self, BuildError> {
         let mut before = self.at_version(from)?;
         let presence = presence(probed);
         let (api_host, _) = api_host(self.spec.control_planes(), &presence);
         let mut spec = before.spec.clone();
-        if let Some(recorded) = of_cluster(&presence, api_host, &spec) {
+        let recorded = of_version(&presence, api_host, &spec);
+        if let Some(recorded) = &recorded {
             // Not the pins of the file or of the command line: they say where the way leads.
             spec.components = recorded.behind(&Components::default());
             before = before.with_spec(spec.clone())?;
         }
-        let etcd = next.versions(&presence, api_host)?.of(Component::Etcd);
-        if is_older_minor(&before.artifacts.versions.of(Component::Etcd), &etcd) {
-            spec.components.etcd = Some(etcd);
+        // A note may be of after the turn of its host, and a member in the middle of its own.
+        let notes = [recorded, of_any_version(&presence, api_host, &spec)];
+        let noted = notes.iter().flatten().filter_map(|noted| noted.of_component(Component::Etcd));
+        let there = oldest(noted.chain(etcd.iter().map(String::as_str)));
+        let there = there.map_or_else(|| before.artifacts.versions.of(Component::Etcd), str::to_owned);
+        let wanted = next.versions(&presence, api_host)?.of(Component::Etcd);
+        let back = if is_older_minor(&there, &wanted) { wanted } else { there };
+        if before.artifacts.versions.of(Component::Etcd) != back {
+            spec.components.etcd = Some(back);
             before = before.with_spec(spec)?;
         }
         Ok(before)

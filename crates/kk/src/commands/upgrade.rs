@@ -66,8 +66,14 @@ async fn upgrade(args: &Upgrade, session: &Session, run: &mut Run<'_>) -> Result
         None => return Ok(None),
     };
     let turns = batches(session, &way.turns, args.max_unavailable);
-    let Ahead { fetches, plans, findings } =
+    let mut before = session.to_put_back(&probed, &etcd_versions(session, run).await, way.from, &first)?;
+    let Ahead { fetches, plans, mut findings } =
         look_ahead(session, &first, &way, &turns, &how, &probed, run).await?;
+    if way.hops != [way.from] {
+        let missing = async { Ok(before.missing_to_put_back(&probed).await) };
+        findings.extend(run.unless_stopped(missing).await?);
+    }
+    findings.sort_by_key(|finding| finding.severity);
     let verdict = run.report_findings(&findings);
     let tasks: Vec<_> = plans.iter().flat_map(|plan| run.report_plan(plan)).collect();
     verdict?;
@@ -93,11 +99,15 @@ async fn upgrade(args: &Upgrade, session: &Session, run: &mut Run<'_>) -> Result
         run.execute(snapshot.plan).await?;
         run.note("kk etcd restore takes the objects of the cluster back to this snapshot");
     }
-    let mut before = session.to_put_back(&probed, way.from, &first)?;
+    let mut from = way.from;
     for hop in &way.hops {
         let next = session.at_version(*hop)?;
+        if from != way.from {
+            let probed = probe(session, run).await?;
+            before = session.to_put_back(&probed, &etcd_versions(session, run).await, from, &next)?;
+        }
         step(&before, &next, &turns, &how, run).await?;
-        before = next;
+        from = *hop;
     }
     // Whatever a create with this file still finds.
     let probed = probe(session, run).await?;
@@ -111,6 +121,12 @@ async fn upgrade(args: &Upgrade, session: &Session, run: &mut Run<'_>) -> Result
         }),
         ..Summary::default()
     }))
+}
+
+/// The versions that the members of etcd run which answer.
+async fn etcd_versions(session: &Session, run: &Run<'_>) -> Vec<String> {
+    let members = session.members(&session.probe_etcd(run.stop_token()).await);
+    members.into_iter().filter_map(|(_, member)| Some(member?.version)).collect()
 }
 
 /// What the file has to say, so that a create with it changes nothing, and an upgrade later on goes on from here.
@@ -159,11 +175,6 @@ async fn look_ahead(
         found.push(fetch.findings);
         fetches.push(fetch.plan);
     }
-    if way.hops != [way.from] {
-        let before = session.to_put_back(probed, way.from, first)?;
-        let missing = async { Ok(before.missing_to_put_back(probed).await) };
-        found.push(run.unless_stopped(missing).await?.into_iter().collect());
-    }
     for names in turns {
         let turn = run.unless_stopped(first.plan_turn(probed, names.clone(), how)).await?;
         refuse_without(&turn.needed)?;
@@ -178,7 +189,6 @@ async fn look_ahead(
             findings.push(finding);
         }
     }
-    findings.sort_by_key(|finding| finding.severity);
     Ok(Ahead { fetches, plans, findings })
 }
 

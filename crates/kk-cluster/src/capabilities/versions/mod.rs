@@ -10,7 +10,9 @@ use kk_engine::{ProbeSpec, Task};
 
 use crate::{BuildError, capability::Capability, findings::Findings, inputs::Inputs};
 
-pub(crate) use recorded::{RECORDED, Recorded, is_older_minor, of_any_version, of_cluster};
+pub(crate) use recorded::{
+    RECORDED, Recorded, is_older_minor, of_any_version, of_cluster, of_version, oldest,
+};
 
 /// The versions of a cluster.
 pub(crate) struct Versions;

@@ -100,11 +100,17 @@ impl Recorded {
 
 /// Whether a version is of an older minor version than another; false where one of them cannot be read.
 pub(crate) fn is_older_minor(version: &str, other: &str) -> bool {
-    let minor = |version: &str| {
-        let mut numbers = version.split('.').map_while(|number| number.parse::<u32>().ok());
-        Some((numbers.next()?, numbers.next()?))
-    };
+    let minor = |version| numbers(version).get(..2).map(<[u32]>::to_vec);
     minor(version).zip(minor(other)).is_some_and(|(version, other)| version < other)
+}
+
+/// The oldest of some versions.
+pub(crate) fn oldest<'a>(versions: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    versions.into_iter().min_by_key(|version| numbers(version))
+}
+
+fn numbers(version: &str) -> Vec<u32> {
+    version.split('.').map_while(|number| number.parse().ok()).collect()
 }
 
 /// The note of the cluster, when it is for the same minor version of Kubernetes: of the control plane at which the API is
@@ -115,6 +121,18 @@ pub(crate) fn of_cluster<'a>(
     spec: &Spec,
 ) -> Option<Recorded> {
     notes(presence, api_host, spec).into_iter().find(|recorded| recorded.is_for(spec.kubernetes.version))
+}
+
+/// The note of a control plane whose turn to another version has not been; else as [`of_cluster`].
+pub(crate) fn of_version<'a>(
+    presence: &BTreeMap<&'a str, Presence<'a>>,
+    api_host: &Host,
+    spec: &Spec,
+) -> Option<Recorded> {
+    let version = spec.kubernetes.version.to_string();
+    let is_of = |noted: &Recorded| noted.0.get("kubernetes") == Some(&version);
+    let exact = notes(presence, api_host, spec).into_iter().find(is_of);
+    exact.or_else(|| of_cluster(presence, api_host, spec))
 }
 
 /// The note of the cluster, whatever its version of Kubernetes is.

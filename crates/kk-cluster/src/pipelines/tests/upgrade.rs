@@ -8,7 +8,7 @@ use kk_engine::{FileFact, Finding, Plan, Severity};
 
 use crate::{
     Drain, Probed, Session,
-    capabilities::versions::RECORDED,
+    capabilities::versions::{RECORDED, is_older_minor},
     pipelines::{
         add_nodes::tests::{ANSWERED, probed, spec},
         create_cluster, upgrade,
@@ -71,6 +71,10 @@ async fn two_minor_versions_are_two_rounds_of_complete_turns() {
         for hop in way.hops {
             let there = running(&before, "").await;
             let next = target.at_version(hop).unwrap();
+            let back = next.to_put_back(&there, &[], before.spec().kubernetes.version, &next).unwrap();
+            let etcd = back.create_inputs(&there).await.unwrap().versions.of(Component::Etcd);
+            let wanted = next.create_inputs(&there).await.unwrap().versions.of(Component::Etcd);
+            assert!(!is_older_minor(&etcd, &wanted), "{hop}: etcd {etcd} with the data of {wanted}");
             for (host, own) in [("n1", &["publish_settings", "apply_changed_settings"][..]), ("n2", &[])] {
                 let (tasks, errors) = turn(&next, &there, host).await;
                 assert!(errors.is_empty(), "{hop} {host}: {errors:?}");
@@ -144,26 +148,38 @@ async fn a_component_gets_another_version_in_a_turn_and_an_older_minor_version_n
     }
 }
 
-/// What the command line names is what has failed.
+/// What the command line names is what has failed. `note` is for the version of before, or for the one that n1 has got in an earlier
+/// run.
 #[tokio::test]
 async fn hosts_are_put_back_to_what_the_cluster_had_but_for_etcd_whose_data_cannot_go_back() {
     let directory = tempfile::tempdir().unwrap();
-    for (from, note, pinned, wanted) in [
-        ("v1.36.4", NOTE, "3.6.14", ("3.6.12", "2.3.2")),
-        ("v1.34.9", "etcd: \"3.5.32\"\ncontainerd: \"2.3.2\"\n", "3.6.14", ("3.6.14", "2.3.2")),
-        ("v1.34.9", "etcd: \"3.5.32\"\ncontainerd: \"2.3.2\"\n", "3.5.33", ("3.5.32", "2.3.2")),
+    let old = "etcd: \"3.5.32\"\ncontainerd: \"2.3.2\"\n";
+    let new = "etcd: \"3.6.14\"\ncontainerd: \"2.3.4\"\n";
+    for (from, noted, note, members, pinned, wanted) in [
+        ("v1.36.4", "v1.36.4", NOTE, &[][..], "3.6.14", ("3.6.12", "2.3.2")),
+        ("v1.34.9", "v1.34.9", old, &[], "3.6.14", ("3.6.14", "2.3.2")),
+        ("v1.34.9", "v1.34.9", old, &[], "3.5.33", ("3.5.32", "2.3.2")),
+        // The note of n1 has the versions of after its turn; n2 has not had its own.
+        ("v1.36.2", "v1.36.4", new, &["3.6.14", "3.6.12"], "3.6.14", ("3.6.12", "2.3.4")),
+        ("v1.36.4", "v1.37.1", new, &["3.6.14", "3.6.9"], "3.6.14", ("3.6.9", "2.3.4")),
+        ("v1.34.9", "v1.35.0", new, &["3.6.14", "3.5.32"], "3.6.14", ("3.6.14", "2.3.4")),
+        // A killed run has replaced etcd and nothing else.
+        ("v1.36.4", "v1.36.4", NOTE, &["3.6.14"], "3.6.14", ("3.6.12", "2.3.2")),
     ] {
         let before = testing::session(two_nodes(version(from)), directory.path());
-        let probed = running(&before, note).await;
+        let mut probed = running(&before, "").await;
+        let note = format!("kubernetes: \"{noted}\"\n{note}");
+        probed.facts.get_mut("n1").unwrap().reply(&RECORDED, note);
         let mut spec = two_nodes(version(from));
         spec.kubernetes.version.minor += 1;
         spec.components.etcd = Some(pinned.to_owned());
         spec.components.containerd = Some("2.3.4".to_owned());
         let next = testing::session(spec, directory.path());
-        let before = next.to_put_back(&probed, version(from), &next).unwrap();
+        let etcd: Vec<_> = members.iter().map(|version| (*version).to_owned()).collect();
+        let before = next.to_put_back(&probed, &etcd, version(from), &next).unwrap();
         let inputs = before.create_inputs(&probed).await.unwrap();
         let versions = (inputs.versions.of(Component::Etcd), inputs.versions.of(Component::Containerd));
-        assert_eq!((versions.0.as_str(), versions.1.as_str()), wanted, "{from} {pinned}");
+        assert_eq!((versions.0.as_str(), versions.1.as_str()), wanted, "{from} {noted} {members:?} {pinned}");
         assert_eq!(inputs.versions.kubernetes, version(from));
     }
 }
