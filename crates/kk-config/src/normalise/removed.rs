@@ -6,12 +6,20 @@ use crate::findings::{At, Findings};
 use crate::v1alpha2::Kubernetes;
 use crate::version::KubeVersion;
 
-/// Feature gates, one a line: the version in which they went, the name, and what has become of the feature: `on` for all, or
-/// `off`. From the table "Feature Gates (removed)" of Kubernetes' documentation (content/en/docs/reference/
-/// command-line-tools-reference/feature-gates of kubernetes/website, the version after `toVersion` of the last stage),
-/// for 1.36 from its changelog, and for 1.37 from the difference between k8s.io/apiserver v0.36.4 and v0.37.0. What could not be seen in
-/// one of them is not here.
+/// Feature gates, one a line, with their sources.
 const GATES: &str = include_str!("../known/removed_gates.txt");
+
+/// Gates of kubeadm's own in any version (cmd/kubeadm/app/features of kubernetes/kubernetes, 1.27 to 1.37). No other component has
+/// ever known them, and the gates of the file go to the other components.
+const KUBEADM: [&str; 7] = [
+    "ControlPlaneKubeletLocalMode",
+    "EtcdLearnerMode",
+    "NodeLocalCRISocket",
+    "PublicKeysECDSA",
+    "RootlessControlPlane",
+    "UpgradeAddonsBeforeControlPlane",
+    "WaitForAllControlPlaneComponents",
+];
 
 /// A flag that has gone.
 struct Flag {
@@ -32,19 +40,47 @@ const CONTROLLER_MANAGER: &str = "controllerManagerArgs";
 const SCHEDULER: &str = "schedulerArgs";
 const KUBELET: &str = "kubeletArgs";
 
-/// With the pull request of kubernetes/kubernetes that removed it.
+/// With the pull request of kubernetes/kubernetes that removed it; where none is named, by the sources of the kubelet (cmd/kubelet/app) of
+/// the version before and of this one, and for 1.37 by what the programs of 1.36.4 list and those of 1.37.1 refuse.
 #[rustfmt::skip]
-const FLAGS: [Flag; 8] = [
+const FLAGS: [Flag; 12] = [
     flag(CONTROLLER_MANAGER, "enable-taint-manager", 27, "remove it: taints always evict"), // 115840
     flag(CONTROLLER_MANAGER, "pod-eviction-timeout", 27,
         "use default-not-ready-toleration-seconds and default-unreachable-toleration-seconds in apiserverArgs"), // 115840
+    flag(KUBELET, "azure-container-registry-config", 30, "give the kubelet a credential provider of its own instead"),
     flag(KUBELET, "iptables-drop-bit", 31, "remove it: the kubelet makes no such rules"), // 122363
     flag(KUBELET, "iptables-masquerade-bit", 31,
         "remove it; kube-proxy has iptables.masqueradeBit in kubeProxyConfiguration"), // 122363
     flag(KUBELET, "keep-terminated-pod-volumes", 31, "remove it"), // 122082
     flag(APISERVER, "cloud-config", 33, "give it to the cloud controller manager"), // 130162
     flag(APISERVER, "cloud-provider", 33, "remove it: the cloud controller manager does the work"), // 130162
+    flag(KUBELET, "cloud-config", 34, "give it to the cloud controller manager"),
+    flag(KUBELET, "register-schedulable", 34, "remove it: taints of the file keep pods away from a node"),
     flag(KUBELET, "pod-infra-container-image", 35, "remove it: containerd has the pause image in its settings"), // 133779
+    flag(CONTROLLER_MANAGER, "concurrent-service-syncs", 37, "give it to the cloud controller manager"),
+];
+
+/// Flags of cAdvisor, which the kubelet has no more.
+const CADVISOR: Flag = flag(KUBELET, "", 37, "remove it: the kubelet does not hand it to cAdvisor any more");
+const CADVISOR_FLAGS: [&str; 18] = [
+    "application-metrics-count-limit",
+    "boot-id-file",
+    "container-hints",
+    "containerd",
+    "containerd-namespace",
+    "enable-load-reader",
+    "event-storage-age-limit",
+    "event-storage-event-limit",
+    "global-housekeeping-interval",
+    "log-cadvisor-usage",
+    "machine-id-file",
+    "storage-driver-buffer-duration",
+    "storage-driver-db",
+    "storage-driver-host",
+    "storage-driver-password",
+    "storage-driver-secure",
+    "storage-driver-table",
+    "storage-driver-user",
 ];
 
 /// The only clouds that are not `external`, none, left Kubernetes in 1.31 (kubernetes/website, `DisableCloudProviders`).
@@ -73,14 +109,13 @@ pub(super) fn check(doc: &mut Kubernetes, version: KubeVersion, at: At<'_>, out:
 fn leave_out_gates(doc: &mut Kubernetes, version: KubeVersion, at: At<'_>, out: &mut Findings<'_>) {
     let at = at.key("featureGates");
     doc.feature_gates.retain(|name, value| match removed_gate(name, version) {
-        None => true,
-        Some((minor, true)) if *value => {
+        Some((minor, "on")) if *value => {
             let message =
                 format!("Kubernetes {version} has no feature gate `{name}`: the feature is always on");
             out.warning(at.name(name), message, format!("remove it; it is left out from 1.{minor} on"));
             false
         }
-        Some(_) => {
+        _ => {
             refuse_gate(name, version, at.name(name), out);
             true
         }
@@ -88,14 +123,24 @@ fn leave_out_gates(doc: &mut Kubernetes, version: KubeVersion, at: At<'_>, out: 
 }
 
 fn refuse_gate(name: &str, version: KubeVersion, at: At<'_>, out: &mut Findings<'_>) {
-    let Some((minor, always_on)) = removed_gate(name, version) else { return };
+    if KUBEADM.contains(&name) {
+        let message = format!(
+            "`{name}` is a feature gate of kubeadm: a component of Kubernetes that gets it does not start"
+        );
+        let hint = match name {
+            "PublicKeysECDSA" => "remove it, and write `encryptionAlgorithm: ECDSA-P256`",
+            _ => "remove it: kk itself says what kubeadm has to do",
+        };
+        return out.error(at, message, hint);
+    }
+    let Some((minor, fate)) = removed_gate(name, version) else { return };
     let message = format!(
         "Kubernetes {version} has no feature gate `{name}` (gone in 1.{minor}): a component that gets it does not start"
     );
-    let hint = if always_on {
-        "remove it: the feature is always on"
-    } else {
-        "remove it: the feature has gone, too"
+    let hint = match fate {
+        "on" => "remove it: the feature is always on",
+        "off" => "remove it: the feature has gone, too",
+        _ => "remove it",
     };
     out.error(at, message, hint);
 }
@@ -107,8 +152,11 @@ fn check_flag(field: &str, text: &str, version: KubeVersion, at: At<'_>, out: &m
         let gates = value.split(',').filter_map(|gate| gate.split('=').next());
         gates.for_each(|gate| refuse_gate(gate.trim(), version, at, out));
     }
-    let is_gone = |flag: &&Flag| flag.field == field && flag.name == name && version.at_least(1, flag.gone);
-    if let Some(Flag { gone, instead, .. }) = FLAGS.iter().find(is_gone) {
+    let is_gone = |flag: &&Flag| {
+        let is_named = flag.name == name || flag.name.is_empty() && CADVISOR_FLAGS.contains(&name);
+        is_named && flag.field == field && version.at_least(1, flag.gone)
+    };
+    if let Some(Flag { gone, instead, .. }) = FLAGS.iter().chain(&[CADVISOR]).find(is_gone) {
         let message = format!(
             "Kubernetes {version} has no flag `--{name}` here (gone in 1.{gone}): the component does not start"
         );
@@ -120,14 +168,18 @@ fn check_flag(field: &str, text: &str, version: KubeVersion, at: At<'_>, out: &m
     }
 }
 
-/// The minor version in which a gate went, and whether its feature is always on since then.
-fn removed_gate(name: &str, version: KubeVersion) -> Option<(u32, bool)> {
-    let gate = |line: &str| {
+/// The minor version in which a gate went, and what has become of its feature.
+fn removed_gate(name: &str, version: KubeVersion) -> Option<(u32, &'static str)> {
+    let gate = |line: &'static str| {
         let mut words = line.split(' ');
         let minor: u32 = words.next()?.strip_prefix("1.")?.parse().ok()?;
-        (words.next()? == name).then_some((minor, words.next()? == "on"))
+        (words.next()? == name).then_some((minor, words.next()?))
     };
-    GATES.lines().find_map(gate).filter(|(minor, _)| version.at_least(1, *minor))
+    rows().find_map(gate).filter(|(minor, _)| version.at_least(1, *minor))
+}
+
+fn rows() -> impl Iterator<Item = &'static str> {
+    GATES.lines().filter(|line| !line.starts_with('#'))
 }
 
 #[cfg(test)]
@@ -139,14 +191,15 @@ mod tests {
     #[test]
     fn every_gate_is_there_once_with_its_version_and_its_fate() {
         let mut names = BTreeSet::new();
-        for line in GATES.lines() {
+        for line in rows() {
             let words: Vec<_> = line.split(' ').collect();
             let [minor, name, fate] = words[..] else { panic!("{line}") };
             let minor: u32 = minor.strip_prefix("1.").unwrap().parse().unwrap();
-            assert!(names.insert(name) && ["on", "off"].contains(&fate), "{line}");
+            assert!(names.insert(name) && ["on", "off", "unknown"].contains(&fate), "{line}");
+            assert!(!KUBEADM.contains(&name), "{line}");
             let at = |minor| removed_gate(name, KubeVersion { major: 1, minor, patch: 0 });
-            assert_eq!((at(minor - 1), at(minor)), (None, Some((minor, fate == "on"))), "{line}");
+            assert_eq!((at(minor - 1), at(minor)), (None, Some((minor, fate))), "{line}");
         }
-        assert!(names.len() > 100);
+        assert!(names.len() > 150);
     }
 }
