@@ -23,7 +23,11 @@ pub(super) fn site(ctx: &Context<'_>, lab: &Site) -> Result<(Site, Running)> {
         cluster["spec"]["controlPlaneEndpoint"] =
             json!({"domain": "api.lab.local", "address": endpoint, "port": 16443});
     })?;
-    let balance = format!("servers='{}'\n{}", servers.join(" "), include_str!("balanced.sh"));
-    let balancing = ctx.start("balance", ctx.on_host(balancer, &balance).limit(Duration::from_mins(30)))?;
-    Ok((site, balancing))
+    Ok((site, balance(ctx, balancer, 16443, &servers)?))
+}
+
+/// A load balancer on this port of a host for the API servers at these addresses. It ends with the value.
+pub(super) fn balance(ctx: &Context<'_>, host: &str, port: u16, servers: &[String]) -> Result<Running> {
+    let text = format!("port={port} servers='{}'\n{}", servers.join(" "), include_str!("balanced.sh"));
+    ctx.start("balance", ctx.on_host(host, &text).limit(Duration::from_mins(30)))
 }

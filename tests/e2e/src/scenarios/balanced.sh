@@ -1,5 +1,5 @@
-# A load balancer for API servers: the port 16443 of this host. Each connection goes to the next server that says it is ready.
-# shellcheck disable=SC2154 # servers stands before this script
+# A load balancer for API servers. Each connection goes to the next server that says it is ready.
+# shellcheck disable=SC2154 # port and servers stand before this script
 cat >/tmp/balance-one <<'EOF'
 #!/bin/sh
 # A first server by chance, then those after it.
@@ -19,4 +19,4 @@ exit 1
 EOF
 chmod +x /tmp/balance-one
 export SERVERS="$servers"
-exec socat TCP-LISTEN:16443,reuseaddr,fork,backlog=128 EXEC:/tmp/balance-one
+exec socat TCP-LISTEN:"$port",reuseaddr,fork,backlog=128 EXEC:/tmp/balance-one

@@ -21,6 +21,7 @@ mod damage;
 mod delete;
 mod delete_nodes;
 mod edits;
+mod endpoint;
 mod etcd_backup;
 mod etcd_members;
 mod ha;
@@ -197,6 +198,13 @@ pub(crate) const ALL: &[Scenario] = &[
         limit: Duration::from_mins(15),
         in_ci: false,
         run: address::run_ha,
+    },
+    Scenario {
+        name: "endpoint",
+        about: "the API moves from a control plane to a load balancer, also when kk is killed, and back when that is lost",
+        limit: Duration::from_mins(15),
+        in_ci: false,
+        run: endpoint::run,
     },
     Scenario {
         name: "restore",

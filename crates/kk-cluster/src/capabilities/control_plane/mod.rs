@@ -99,7 +99,6 @@ impl Capability for ControlPlane {
 
     fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
         Ok(vec![
-            nodes::mark_moves::task(inputs),
             renew_certificates::task(inputs)?,
             init_control_plane::task(inputs),
             publish_settings::task(inputs),

@@ -5,6 +5,7 @@ mod check;
 mod close_for_joins;
 mod delete_node;
 pub(crate) mod drain;
+mod endpoint;
 mod finish_moves;
 mod join_worker;
 pub(crate) mod mark_moves;
@@ -43,10 +44,13 @@ impl Capability for Nodes {
         "nodes"
     }
 
-    fn asks(&self, _inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
+    fn asks(&self, inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
         probe.files.extend([JOINING, MOVING, UPGRADING].map(str::to_owned));
         if host.is_node() {
             probe.ask(&pods_known::question(host));
+            if let Some(question) = endpoint::question(inputs.spec) {
+                probe.ask(&question);
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 use kk_config::{Host, Role};
 use kk_engine::actions::any_needed;
 
+use super::endpoint;
 use crate::{
     capabilities::{control_plane, etcd, kubelet},
     findings::Findings,
@@ -43,6 +44,7 @@ pub(crate) fn moving<'a>(inputs: &Inputs<'a>) -> Vec<&'a Host> {
             || inputs.has_joined(host)
                 && (api_moves
                     || address_of_before(inputs, host).is_some()
+                    || endpoint::from(inputs, facts).is_some()
                     || control_plane::moves::from(inputs, host, facts).is_some()
                     || any_moves && !inputs.state.answered && has_new_flags(inputs, host))
     };
@@ -51,6 +53,9 @@ pub(crate) fn moving<'a>(inputs: &Inputs<'a>) -> Vec<&'a Host> {
 
 /// Control planes and members of etcd say so themselves.
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
+    if !api_moves(inputs) {
+        endpoint::findings(inputs, found);
+    }
     let is_worker = |host: &&Host| !host.has_role(&Role::ControlPlane) && !host.has_role(&Role::Etcd);
     for host in moving(inputs).into_iter().filter(is_worker) {
         if let Some(before) = address_of_before(inputs, host) {

@@ -31,7 +31,7 @@ use kk_engine::{ProbeSpec, Task};
 
 use crate::{
     BuildError,
-    capabilities::ca_rotation,
+    capabilities::{ca_rotation, nodes},
     capability::Capability,
     findings::{Findings, Setting},
     inputs::Inputs,
@@ -78,6 +78,8 @@ impl Capability for Os {
         let mut tasks = vec![
             record_identity::task(inputs),
             install_packages::task(inputs),
+            // What it writes shows no more which nodes work with the addresses of before.
+            nodes::mark_moves::task(inputs),
             write_hosts_block::task(inputs),
             create_users::task(inputs),
             create_directories::task(inputs),

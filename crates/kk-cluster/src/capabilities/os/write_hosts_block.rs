@@ -8,9 +8,9 @@ use kk_engine::{Action, Facts, HostWork, ProbeSpec, Question, Task, actions::Blo
 use crate::inputs::Inputs;
 
 /// First line of the block; KubeKey's own, so that a cluster made by it is taken over cleanly.
-const BEGIN: &str = "# kubekey hosts BEGIN";
+pub(crate) const BEGIN: &str = "# kubekey hosts BEGIN";
 /// Last line of the block.
-const END: &str = "# kubekey hosts END";
+pub(crate) const END: &str = "# kubekey hosts END";
 
 /// Whether cloud-init rewrites /etc/hosts at each boot. Its own header says so, whoever has configured it.
 pub(crate) const REWRITTEN: Question<bool> = Question::new(

@@ -1,0 +1,227 @@
+//! Where the name of the API leads on a node, and whether the API answers where the file has it.
+
+use kk_config::Spec;
+use kk_engine::{Facts, Question};
+
+use crate::{
+    capabilities::{etcd, os::write_hosts_block},
+    findings::Findings,
+    inputs::Inputs,
+    shell::script,
+};
+
+/// What a node says about it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Leads {
+    /// The address in its `/etc/hosts`.
+    there: String,
+    /// Why the API does not answer at the address of the file.
+    refused: Option<String>,
+}
+
+/// Nothing on a host that is no node yet, or where the user's own DNS knows the name.
+const LEADS: Question<Option<Leads>> = Question::new("api_leads", "", parse);
+
+/// The API is asked only where the file has another address than the node.
+pub(super) fn question(spec: &Spec) -> Option<Question<Option<Leads>>> {
+    Some(LEADS.with_snippet(text(spec)?))
+}
+
+fn text(spec: &Spec) -> Option<String> {
+    let endpoint = &spec.control_plane_endpoint;
+    let address = endpoint.address.filter(|_| !endpoint.external_dns)?.to_string();
+    let port = endpoint.port.to_string();
+    let variables = [
+        ("begin", write_hosts_block::BEGIN),
+        ("end", write_hosts_block::END),
+        ("domain", &endpoint.domain),
+        ("address", &address),
+        ("port", &port),
+    ];
+    Some(script(&variables, include_str!("endpoint.sh")))
+}
+
+fn parse(printed: &str) -> Option<Option<Leads>> {
+    let mut lines = printed.lines();
+    let Some(there) = lines.next().filter(|line| !line.is_empty()) else { return Some(None) };
+    let refused = match lines.next()? {
+        "ok" => None,
+        why => Some(why.to_owned()),
+    };
+    Some(Some(Leads { there: there.to_owned(), refused }))
+}
+
+/// The address to which the name leads on a node, where the file has another. That of a control plane is as good as the first one's:
+/// it is there while that one is away. A load balancer in its place is a move.
+pub(super) fn from(inputs: &Inputs, facts: &Facts) -> Option<String> {
+    leads(inputs, facts).map(|leads| leads.there)
+}
+
+fn leads(inputs: &Inputs, facts: &Facts) -> Option<Leads> {
+    let endpoint = &inputs.spec.control_plane_endpoint;
+    let wanted = endpoint.address?.to_string();
+    let leads = facts.answer(&LEADS).answered()??;
+    let is_control_plane =
+        inputs.spec.control_planes().iter().any(|host| host.internal_address.to_string() == leads.there);
+    (leads.there != wanted && (endpoint.external_address || !is_control_plane)).then_some(leads)
+}
+
+/// Everything asks the API by its name, so nothing is changed before all nodes have seen it at the new address.
+pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
+    let Some(to) = inputs.spec.control_plane_endpoint.address else { return };
+    let nodes = inputs.nodes().into_iter().filter(|(host, _)| inputs.has_joined(host));
+    let moves: Vec<_> = nodes.filter_map(|(host, facts)| Some((host, leads(inputs, facts)?))).collect();
+    let Some((_, Leads { there, .. })) = moves.first() else { return };
+    if !inputs.may_move() {
+        return found.error(None, format!("the API is at {there}, the file says {to}"), etcd::moves::FIRST);
+    }
+    // A control plane that moves answers there when it has moved.
+    let is_balanced = inputs.spec.control_plane_endpoint.external_address;
+    for (host, leads) in moves.iter().filter(|_| is_balanced) {
+        if let Some(why) = &leads.refused {
+            found.error(
+                *host,
+                format!("the API does not answer at {to}, the controlPlaneEndpoint of the file: {why}"),
+                format!(
+                    "let what listens there pass connections on to port 6443 of the control planes; until then keep {there}"
+                ),
+            );
+        }
+    }
+    found.adapted(
+        None,
+        format!("the API moves from {there} to {to}"),
+        format!("keep {there} until the end; kubeconfigs that name it have to be fetched again"),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use kk_engine::Severity;
+
+    use super::*;
+    use crate::{
+        pipelines::{
+            add_nodes::tests::{ANSWERED, probed, spec},
+            create_cluster,
+        },
+        precheck::precheck,
+        testing,
+    };
+
+    #[test]
+    fn a_node_says_where_the_name_leads_and_asks_only_an_address_that_is_another() {
+        let spec = testing::sample("three-nodes.yaml");
+        let endpoint = &spec.control_plane_endpoint;
+        let (address, domain) = (endpoint.address.unwrap().to_string(), &endpoint.domain);
+        let block = |line: &str| {
+            format!("{}\n192.0.2.1  n1.x n1\n{line}\n{}\n", write_hosts_block::BEGIN, write_hosts_block::END)
+        };
+        let line = |address: &str| block(&format!("{address}  {domain}"));
+        for (is_node, hosts, answers, wanted) in [
+            (false, line("192.0.2.9"), true, String::new()),
+            (true, format!("192.0.2.9  {domain}\n"), true, String::new()),
+            (true, block(""), true, String::new()),
+            (true, line(&address), false, format!("{address}\nok\n")),
+            (true, line("192.0.2.9"), true, "192.0.2.9\nok\n".to_owned()),
+            (true, line("192.0.2.9"), false, "192.0.2.9\nrefused\n".to_owned()),
+        ] {
+            let directory = tempfile::tempdir().unwrap();
+            let path = |name: &str| directory.path().join(name).display().to_string();
+            fs::write(path("hosts"), hosts).unwrap();
+            if is_node {
+                fs::write(path("kubelet.conf"), "").unwrap();
+            }
+            let kubectl = if answers { "echo ok" } else { "echo what; echo refused; exit 1" };
+            testing::program(directory.path(), "kubectl", kubectl);
+            let text = text(&spec).unwrap().replace("/etc/hosts", &path("hosts"));
+            let text = text.replace("/etc/kubernetes/kubelet.conf", &path("kubelet.conf"));
+            let output = testing::run_script(directory.path(), &format!("set -eu\n{text}"));
+            assert!(output.status.success(), "{output:?}");
+            assert_eq!(String::from_utf8(output.stdout).unwrap(), wanted, "{is_node} {answers}");
+            assert!(parse(&wanted).is_some(), "{wanted}");
+        }
+    }
+
+    /// What is said where the name leads to `there` on n2 and this is the endpoint of the file, and which nodes are marked.
+    async fn plan(address: &str, there: &str, changes: bool) -> (Vec<(Severity, String)>, Vec<String>) {
+        let directory = tempfile::tempdir().unwrap();
+        let mut spec = spec();
+        spec.control_plane_endpoint.address = Some(address.parse().unwrap());
+        spec.control_plane_endpoint.external_address =
+            !spec.control_planes().iter().any(|host| host.internal_address.to_string() == address);
+        let session = testing::session(spec.clone(), directory.path());
+        let nodes = "Node\tn1\tTrue\tv1.36.4\t\t\t\nNode\tn2\tTrue\tv1.36.4\t\t\t\n";
+        let mut probed = probed(&session, Some(&(nodes.to_owned() + ANSWERED))).await;
+        probed.facts.get_mut("n2").unwrap().reply(&LEADS, there);
+        let mut inputs = session.create_inputs(&probed).await.unwrap();
+        inputs.changes = changes.then_some(crate::capabilities::control_plane::VERSION);
+        let found = precheck(&create_cluster::capabilities(&spec), &inputs);
+        let found = found.into_iter().filter(|finding| finding.message.starts_with("the API "));
+        let pipeline = create_cluster::pipeline(&inputs).unwrap();
+        let tasks = pipeline.modules.iter().flat_map(|module| &module.tasks);
+        let order: Vec<_> = tasks.clone().map(|task| &*task.name).collect();
+        let position = |name: &str| order.iter().position(|task| *task == name).unwrap();
+        assert!(
+            position("mark_moves") < position("write_hosts_block"),
+            "the mark is what a killed run leaves"
+        );
+        let mark =
+            tasks.filter(|task| &*task.name == "mark_moves").flat_map(|task| task.hosts.keys().cloned());
+        (found.map(|finding| (finding.severity, finding.message)).collect(), mark.collect())
+    }
+
+    #[tokio::test]
+    async fn the_api_moves_to_another_address_when_all_nodes_have_seen_it_there() {
+        let (first, balancer) = ("192.0.2.1", "192.0.2.200");
+        for (address, there, changes, said, marked) in [
+            (balancer, "192.0.2.200\nok\n", false, None, false),
+            (balancer, "", false, None, false),
+            (
+                balancer,
+                "192.0.2.100\nok\n",
+                false,
+                Some((Severity::Adapted, "moves from 192.0.2.100 to")),
+                true,
+            ),
+            (balancer, "192.0.2.1\nok\n", false, Some((Severity::Adapted, "moves from 192.0.2.1 to")), true),
+            (
+                balancer,
+                "192.0.2.1\nrefused\n",
+                false,
+                Some((Severity::Error, "192.0.2.200, the controlPlaneEndpoint of the file: refused")),
+                true,
+            ),
+            (
+                balancer,
+                "192.0.2.1\nok\n",
+                true,
+                Some((Severity::Error, "is at 192.0.2.1, the file says 192.0.2.200")),
+                true,
+            ),
+            (first, "192.0.2.200\nok\n", false, Some((Severity::Adapted, "moves from 192.0.2.200 to")), true),
+            (first, "192.0.2.3\nok\n", false, None, false),
+            (
+                first,
+                "192.0.2.200\nrefused\n",
+                false,
+                Some((Severity::Adapted, "moves from 192.0.2.200 to")),
+                true,
+            ),
+        ] {
+            let (found, marks) = plan(address, there, changes).await;
+            assert_eq!(marks == ["n2"], marked, "{address} {there} {marks:?}");
+            match said {
+                None => assert_eq!(found, []),
+                Some((severity, words)) => {
+                    assert!(
+                        found.iter().any(|(is, text)| *is == severity && text.contains(words)),
+                        "{found:?}"
+                    );
+                }
+            }
+        }
+    }
+}
