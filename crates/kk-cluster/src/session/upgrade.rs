@@ -120,8 +120,8 @@ impl Session {
         }
         // A note may be of after the turn of its host, and a member in the middle of its own.
         let notes = [recorded, of_any_version(&presence, api_host, &spec)];
-        let noted = notes.iter().flatten().filter_map(|noted| noted.of_component(Component::Etcd));
-        let there = oldest(noted.chain(etcd.iter().map(String::as_str)));
+        let versions = notes.iter().flatten().filter_map(|note| note.of_component(Component::Etcd));
+        let there = oldest(versions.chain(etcd.iter().map(String::as_str)));
         let there = there.map_or_else(|| before.artifacts.versions.of(Component::Etcd), str::to_owned);
         let wanted = next.versions(&presence, api_host)?.of(Component::Etcd);
         let back = if is_older_minor(&there, &wanted) { wanted } else { there };

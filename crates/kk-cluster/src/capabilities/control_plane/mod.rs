@@ -24,7 +24,7 @@ use kk_engine::{Facts, ProbeSpec, Task};
 
 use crate::{
     BuildError,
-    capabilities::{etcd, manifests::objects_of, nodes},
+    capabilities::{etcd, manifests::objects_of},
     capability::Capability,
     cluster_state,
     findings::{Findings, Setting},

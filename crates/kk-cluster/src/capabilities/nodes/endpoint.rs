@@ -11,19 +11,18 @@ use crate::{
 };
 
 /// What a node says about it.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Leads {
-    /// The address in its `/etc/hosts`.
+    /// The address in its `/etc/hosts`; empty on a host that is no node yet, or where the user's own DNS knows the name.
     there: String,
     /// Why the API does not answer at the address of the file.
     refused: Option<String>,
 }
 
-/// Nothing on a host that is no node yet, or where the user's own DNS knows the name.
-const LEADS: Question<Option<Leads>> = Question::new("api_leads", "", parse);
+const LEADS: Question<Leads> = Question::new("api_leads", "", parse);
 
 /// The API is asked only where the file has another address than the node.
-pub(super) fn question(spec: &Spec) -> Option<Question<Option<Leads>>> {
+pub(super) fn question(spec: &Spec) -> Option<Question<Leads>> {
     Some(LEADS.with_snippet(text(spec)?))
 }
 
@@ -41,14 +40,16 @@ fn text(spec: &Spec) -> Option<String> {
     Some(script(&variables, include_str!("endpoint.sh")))
 }
 
-fn parse(printed: &str) -> Option<Option<Leads>> {
+fn parse(printed: &str) -> Option<Leads> {
     let mut lines = printed.lines();
-    let Some(there) = lines.next().filter(|line| !line.is_empty()) else { return Some(None) };
+    let Some(there) = lines.next().filter(|line| !line.is_empty()) else {
+        return Some(Leads::default());
+    };
     let refused = match lines.next()? {
         "ok" => None,
         why => Some(why.to_owned()),
     };
-    Some(Some(Leads { there: there.to_owned(), refused }))
+    Some(Leads { there: there.to_owned(), refused })
 }
 
 /// The address to which the name leads on a node, where the file has another. That of a control plane is as good as the first one's:
@@ -60,7 +61,7 @@ pub(super) fn from(inputs: &Inputs, facts: &Facts) -> Option<String> {
 fn leads(inputs: &Inputs, facts: &Facts) -> Option<Leads> {
     let endpoint = &inputs.spec.control_plane_endpoint;
     let wanted = endpoint.address?.to_string();
-    let leads = facts.answer(&LEADS).answered()??;
+    let leads = facts.answer(&LEADS).answered().filter(|leads| !leads.there.is_empty())?;
     let is_control_plane =
         inputs.spec.control_planes().iter().any(|host| host.internal_address.to_string() == leads.there);
     (leads.there != wanted && (endpoint.external_address || !is_control_plane)).then_some(leads)
