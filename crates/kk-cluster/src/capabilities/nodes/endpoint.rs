@@ -70,8 +70,12 @@ fn leads(inputs: &Inputs, facts: &Facts) -> Option<Leads> {
 /// Everything asks the API by its name, so nothing is changed before all nodes have seen it at the new address.
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     let Some(to) = inputs.spec.control_plane_endpoint.address else { return };
-    let nodes = inputs.nodes().into_iter().filter(|(host, _)| inputs.has_joined(host));
-    let moves: Vec<_> = nodes.filter_map(|(host, facts)| Some((host, leads(inputs, facts)?))).collect();
+    let nodes: Vec<_> = inputs.nodes().into_iter().filter(|(host, _)| inputs.has_joined(host)).collect();
+    for (host, facts) in &nodes {
+        found.unanswered(host, &facts.answer(&LEADS), "where the name of the API leads");
+    }
+    let moves: Vec<_> =
+        nodes.into_iter().filter_map(|(host, facts)| Some((host, leads(inputs, facts)?))).collect();
     let Some((_, Leads { there, .. })) = moves.first() else { return };
     if !inputs.may_move() {
         return found.error(None, format!("the API is at {there}, the file says {to}"), etcd::moves::FIRST);
@@ -146,6 +150,9 @@ mod tests {
         }
     }
 
+    /// Of a node that does not answer.
+    const SILENT: &str = "silent";
+
     /// What is said where the name leads to `there` on n2 and this is the endpoint of the file, and which nodes are marked.
     async fn plan(address: &str, there: &str, changes: bool) -> (Vec<(Severity, String)>, Vec<String>) {
         let directory = tempfile::tempdir().unwrap();
@@ -156,11 +163,17 @@ mod tests {
         let session = testing::session(spec.clone(), directory.path());
         let nodes = "Node\tn1\tTrue\tv1.36.4\t\t\t\nNode\tn2\tTrue\tv1.36.4\t\t\t\n";
         let mut probed = probed(&session, Some(&(nodes.to_owned() + ANSWERED))).await;
-        probed.facts.get_mut("n2").unwrap().reply(&LEADS, there);
+        let facts = probed.facts.get_mut("n2").unwrap();
+        if there == SILENT {
+            facts.time_out(&LEADS);
+        } else {
+            facts.reply(&LEADS, there);
+        }
         let mut inputs = session.create_inputs(&probed).await.unwrap();
         inputs.changes = changes.then_some(crate::capabilities::control_plane::VERSION);
         let found = precheck(&create_cluster::capabilities(&spec), &inputs);
-        let found = found.into_iter().filter(|finding| finding.message.starts_with("the API "));
+        let is_about_it = |text: &str| text.starts_with("the API ") || text.contains("the name of the API");
+        let found = found.into_iter().filter(|finding| is_about_it(&finding.message));
         let pipeline = create_cluster::pipeline(&inputs).unwrap();
         let tasks = pipeline.modules.iter().flat_map(|module| &module.tasks);
         let order: Vec<_> = tasks.clone().map(|task| &*task.name).collect();
@@ -180,6 +193,13 @@ mod tests {
         for (address, there, changes, said, marked) in [
             (balancer, "192.0.2.200\nok\n", false, None, false),
             (balancer, "", false, None, false),
+            (
+                balancer,
+                SILENT,
+                false,
+                Some((Severity::Error, "did not say where the name of the API leads")),
+                false,
+            ),
             (
                 balancer,
                 "192.0.2.100\nok\n",
