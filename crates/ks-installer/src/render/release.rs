@@ -110,7 +110,7 @@ fn chart(dir: &Path) -> Result<Value, String> {
         let bytes = fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
         let parsed = || text::value(&String::from_utf8_lossy(&bytes));
         match name.as_str() {
-            "Chart.yaml" => chart["metadata"] = parsed()?,
+            "Chart.yaml" => chart["metadata"] = texts("", parsed()?),
             "Chart.lock" => chart["lock"] = parsed()?,
             "values.yaml" => {
                 chart["values"] =
@@ -126,6 +126,24 @@ fn chart(dir: &Path) -> Result<Value, String> {
         }
     }
     Ok(chart)
+}
+
+/// A part of `Chart.yaml` as helm's type of it has it (`pkg/chart/v2/metadata.go`): everything is a text, also `appVersion: 7`, but for two
+/// fields. helm does not read a record in which a number stands for a text.
+fn texts(key: &str, value: Value) -> Value {
+    match value {
+        Value::Number(number) => number.to_string().into(),
+        Value::Bool(bool) if !["deprecated", "enabled"].contains(&key) => bool.to_string().into(),
+        Value::Array(items) => items.into_iter().map(|item| texts(key, item)).collect(),
+        Value::Object(fields) => {
+            let text = |(key, value): (String, Value)| {
+                let value = texts(&key, value);
+                (key, value)
+            };
+            Value::Object(fields.into_iter().map(text).collect())
+        }
+        other => other,
+    }
 }
 
 /// Names of the files below a directory, from the chart's root.
@@ -150,6 +168,19 @@ fn collect(root: &Path, dir: &Path, files: &mut Vec<String>) -> Result<(), Strin
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_of_a_chart_are_texts_to_helm() {
+        let chart = json!({
+            "name": "c", "appVersion": 7, "deprecated": true, "annotations": {"a": 1.5, "b": false},
+            "dependencies": [{"name": "d", "version": 2, "enabled": false}],
+        });
+        let expected = json!({
+            "name": "c", "appVersion": "7", "deprecated": true, "annotations": {"a": "1.5", "b": "false"},
+            "dependencies": [{"name": "d", "version": "2", "enabled": false}],
+        });
+        assert_eq!(texts("", chart), expected);
+    }
 
     #[test]
     fn definitions_beside_the_templates_are_not_the_releases() {

@@ -21,7 +21,7 @@ sources:
     size: {{ spec.c.size | default(1) }}
     pod: {{ spec.c.pod | default(false) | tojson }}
 ";
-const CHART: &str = "{apiVersion: v2, name: c, version: 0.1.0, appVersion: '7'}";
+const CHART: &str = "{apiVersion: v2, name: c, version: 0.1.0, appVersion: 7}";
 const VALUES: &str = "{size: 0, pod: false, color: blue}";
 /// A text that YAML of another version takes for a truth value must come back as a text.
 const TEMPLATE: &str = "\
