@@ -14,7 +14,7 @@ use crate::spec;
 type Resource = (String, String);
 
 /// What the engine looks at besides a payload's kinds.
-const OWN: [(&str, &str); 3] = [("", "persistentvolumeclaims"), ("", "events"), ("", "nodes")];
+const OWN: [(&str, &str); 4] = [("", "persistentvolumeclaims"), ("", "events"), ("", "nodes"), ("", "pods")];
 
 /// Both roles for all components of a payload.
 pub async fn roles(renderer: &Renderer) -> Result<Vec<Value>, RenderError> {

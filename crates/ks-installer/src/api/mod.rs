@@ -5,6 +5,7 @@
 
 mod compare;
 mod id;
+mod pods;
 mod ready;
 
 use std::time::Duration;
@@ -17,6 +18,7 @@ use shell_operator::metrics::OperatorMetrics;
 
 pub use compare::{contains, differences, digest};
 pub use id::Id;
+pub use pods::{pods_query, stuck};
 pub use ready::{Readiness, readiness};
 
 /// Owner of the fields that are applied.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::pass::Progress;
 use super::{Engine, Failure, Reason};
-use crate::api::{Id, Readiness, readiness};
+use crate::api::{self, Id, Readiness, readiness};
 use crate::payload::Component;
 use crate::render::{Class, class_of, class_of_kind};
 
@@ -16,10 +16,17 @@ const LONGEST: Duration = Duration::from_secs(2);
 /// How long definitions may take until their kinds are known.
 const ESTABLISHED: Duration = Duration::from_secs(30);
 
+/// A pod that cannot start for so long does not get over it: a registry that is away for a moment is no failure.
+const STUCK: Duration = Duration::from_secs(30);
+
 /// A pause that grows.
 struct Pause(Duration);
 
 impl Pause {
+    fn is_longest(&self) -> bool {
+        self.0 == LONGEST
+    }
+
     async fn sleep(&mut self) {
         tokio::time::sleep(self.0).await;
         self.0 = (self.0 * 3 / 2).min(LONGEST);
@@ -57,6 +64,7 @@ impl Engine {
         let mut pause = Pause(FIRST);
         let mut left: Vec<Id> = objects.iter().map(Id::of).collect();
         left.retain(|id| becomes_ready(component, id));
+        let mut stuck_since = None;
         loop {
             let mut why = None;
             let mut still = Vec::new();
@@ -73,7 +81,17 @@ impl Engine {
                     }
                 }
             }
-            let Some(why) = why else { return Ok(()) };
+            let Some(mut why) = why else { return Ok(()) };
+            // Most workloads are ready before that.
+            let stuck = if pause.is_longest() { self.stuck_pod(&still).await } else { None };
+            if let Some(text) = stuck {
+                why = format!("{why}; {text}");
+                if stuck_since.get_or_insert_with(Instant::now).elapsed() >= STUCK {
+                    return Err(Failure::new(Reason::NotReady, why));
+                }
+            } else {
+                stuck_since = None;
+            }
             if Instant::now() >= until {
                 let first = still.first().cloned();
                 let text = match first {
@@ -97,6 +115,20 @@ impl Engine {
         let context = minijinja::Value::from_serialize(json!({ "object": live }));
         let holds = rule.when.holds(&context).map_err(|why| Failure::new(Reason::RenderFailed, why))?;
         Ok(if holds { known } else { Readiness::Waiting("it does not report that it works".to_owned()) })
+    }
+
+    /// Why a pod of one of these workloads cannot start. Who cannot see them waits as long as the component may take.
+    async fn stuck_pod(&self, workloads: &[Id]) -> Option<String> {
+        for id in workloads {
+            let live = self.api.get(id).await.ok().flatten();
+            let Some(query) = live.as_ref().and_then(api::pods_query) else { continue };
+            let pods = Id::new("v1", "Pod", &id.namespace, "");
+            let pods = self.api.list(&pods, &query).await.unwrap_or_default();
+            if let Some(text) = pods.iter().find_map(api::stuck) {
+                return Some(text);
+            }
+        }
+        None
     }
 
     /// Adds what Kubernetes said last about an object.

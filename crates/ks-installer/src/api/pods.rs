@@ -1,0 +1,70 @@
+//! What keeps pods of a workload from starting.
+
+use serde_json::Value;
+
+/// Reasons for which a container waits until somebody changes something. One that ends again and again is not among them: it may
+/// wait for another component.
+const STUCK: [&str; 6] = [
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "InvalidImageName",
+    "ErrImageNeverPull",
+    "CreateContainerConfigError",
+    "CreateContainerError",
+];
+
+/// The query that lists the pods of a Deployment, `StatefulSet` or `DaemonSet`; `None` for what has no pods of its own.
+pub fn pods_query(workload: &Value) -> Option<String> {
+    let labels = workload["spec"]["selector"]["matchLabels"].as_object()?;
+    let words: Vec<String> =
+        labels.iter().filter_map(|(name, value)| Some(format!("{name}={}", value.as_str()?))).collect();
+    (!words.is_empty()).then(|| format!("labelSelector={}", words.join(",")))
+}
+
+/// Why a container of a pod cannot start.
+pub fn stuck(pod: &Value) -> Option<String> {
+    let lists = ["initContainerStatuses", "containerStatuses"];
+    let containers = lists.iter().flat_map(|list| pod["status"][list].as_array().into_iter().flatten());
+    let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+    containers.into_iter().find_map(|container| {
+        let waiting = &container["state"]["waiting"];
+        let reason = waiting["reason"].as_str().filter(|reason| STUCK.contains(reason))?;
+        let image = container["image"].as_str().unwrap_or_default();
+        let message = waiting["message"].as_str().map_or_else(String::new, |text| format!(": {text}"));
+        Some(format!("pod {name} cannot start {image}: {reason}{message}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_pod_that_cannot_start_says_why() {
+        let pod = |list: &str, reason: &str| {
+            let waiting = json!({"reason": reason, "message": "not found"});
+            json!({"metadata": {"name": "p"}, "status": {list: [{"image": "a/b:1", "state": {"waiting": waiting}}]}})
+        };
+        let expected = Some("pod p cannot start a/b:1: ImagePullBackOff: not found".to_owned());
+        for (list, reason, said) in [
+            ("containerStatuses", "ImagePullBackOff", expected.clone()),
+            ("initContainerStatuses", "ImagePullBackOff", expected),
+            ("containerStatuses", "ContainerCreating", None),
+            ("containerStatuses", "CrashLoopBackOff", None),
+        ] {
+            assert_eq!(stuck(&pod(list, reason)), said, "{list} {reason}");
+        }
+        assert_eq!(stuck(&json!({"metadata": {"name": "p"}})), None);
+    }
+
+    #[test]
+    fn pods_are_found_by_the_labels_of_their_workload() {
+        let labels = json!({"app.kubernetes.io/name": "core", "tier": "back"});
+        let workload = json!({"spec": {"selector": {"matchLabels": labels}}});
+        let query = "labelSelector=app.kubernetes.io/name=core,tier=back";
+        assert_eq!(pods_query(&workload).as_deref(), Some(query));
+        assert_eq!(pods_query(&json!({"kind": "Namespace"})), None);
+    }
+}
