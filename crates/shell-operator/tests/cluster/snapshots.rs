@@ -109,12 +109,16 @@ fn only_the_others_run_until_the_kind_is_there(operator: &Operator, kind: &str) 
     make_kind(shared(), kind);
     operator.wait_for("the runs that need it", |operator| {
         let seen = bindings(operator);
-        ["maps", "tick"].iter().all(|wanted| seen.iter().any(|name| name == wanted))
+        // A run of a group has the name of that of its bindings which came last.
+        [&["maps", "late"][..], &["tick"]]
+            .iter()
+            .all(|wanted| seen.iter().any(|name| wanted.contains(&name.as_str())))
     });
-    operator.wait_for("its object", |operator| {
-        let contexts = operator.all_contexts("h");
-        contexts.last().is_some()
-            && contexts.iter().any(|context| context["snapshots"]["late"][0].is_object())
+    operator.wait_for("its object, handed over with the others of the group", |operator| {
+        let is_whole = |context: &serde_json::Value| {
+            context["snapshots"]["maps"].is_array() && context["snapshots"]["late"][0].is_object()
+        };
+        operator.all_contexts("h").iter().any(is_whole)
     });
 }
 
