@@ -38,20 +38,42 @@ impl<'a> Apt<'a> {
             return Err(failed(system, format!("the keys of the distribution are missing: {keyring}"), hint));
         }
         let apt = Self { dir: dir.to_owned(), system };
+        let sources = apt.sources().await?;
         let settings = apt.run("apt-config", ["dump", "--format", "%F \"%v\";%n", "Acquire"], None).await?;
-        apt.prepare(&keyring, &of_transfers(&settings)).map_err(Error::file("prepare", dir))?;
+        apt.prepare(&sources, &keyring, &of_transfers(&settings)).map_err(Error::file("prepare", dir))?;
         apt.get(["update"]).await?;
         Ok(apt)
     }
 
+    /// Those of the Manifest, else those from which this machine gets the same distribution, for the other release.
+    async fn sources(&self) -> Result<Vec<String>, Error> {
+        let system = self.system;
+        let Some(release) = system.code_name().filter(|_| system.sources.is_empty()) else {
+            return Ok(system.sources.clone());
+        };
+        let words = [
+            "indextargets",
+            "--format",
+            "$(REPO_URI) $(RELEASE) $(COMPONENT) $(ORIGIN)",
+            "Created-By: Packages",
+        ];
+        let sources = of_this_machine(&self.run("apt-get", words, None).await?, &system.id, release);
+        if sources.is_empty() {
+            let reason = format!("apt of this machine has no lists of {}", system.id);
+            let hint = "name the sources as repository.sources; on a machine with that distribution run apt-get update";
+            return Err(failed(system, reason, hint.to_owned()));
+        }
+        Ok(sources)
+    }
+
     /// Writes its files, with settings of this machine.
-    fn prepare(&self, keyring: &str, settings: &str) -> io::Result<()> {
+    fn prepare(&self, sources: &[String], keyring: &str, settings: &str) -> io::Result<()> {
         let OperatingSystem { arch, .. } = self.system;
         for directory in ["lists/partial", "cache/archives/partial", "parts", "debs"] {
             fs::create_dir_all(self.dir.join(directory))?;
         }
-        let line = |source: String| format!("deb [arch={arch} signed-by={keyring}] {source}\n");
-        let sources: String = self.system.sources().into_iter().map(line).collect();
+        let line = |source: &String| format!("deb [arch={arch} signed-by={keyring}] {source}\n");
+        let sources: String = sources.iter().map(line).collect();
         fs::write(self.dir.join("sources.list"), sources)?;
         fs::write(self.dir.join("status"), "")?;
         // A path in this file ends at a quotation mark.
@@ -141,6 +163,24 @@ fn quiet<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Vec<std::ffi::O
     ["-q", "-y"].map(Into::into).into_iter().chain(words).collect()
 }
 
+/// Sources for a release of a distribution, made of the lists that a machine has of it: `URI SUITE COMPONENT ORIGIN`, one a line.
+fn of_this_machine(lists: &str, id: &str, release: &str) -> Vec<String> {
+    let mut sources = Vec::new();
+    for line in lists.lines() {
+        let words: Vec<&str> = line.splitn(4, ' ').collect();
+        let [uri, suite, component, origin] = words[..] else { continue };
+        let part = suite.find('-').map_or("", |dash| &suite[dash..]);
+        let source = format!("{uri} {release}{part} {component}");
+        if origin.eq_ignore_ascii_case(id)
+            && ["", "-updates", "-security"].contains(&part)
+            && !sources.contains(&source)
+        {
+            sources.push(source);
+        }
+    }
+    sources
+}
+
 /// Proxies and certificates. Other settings of this machine are for its own packages: which more lists are fetched, for example.
 fn of_transfers(settings: &str) -> String {
     let lines = settings.lines().filter(|line| line.starts_with("Acquire::http"));
@@ -198,6 +238,20 @@ fn hint(said: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sources_are_those_of_this_machine_for_the_other_release() {
+        let lists = "http://m.example/debian/ bookworm main Debian\nhttp://m.example/debian/ bookworm-updates main Debian\n\
+            http://m.example/debian/ bookworm main Debian\nhttp://m.example/security/ bookworm-security main Debian\n\
+            http://m.example/debian/ bookworm-backports main Debian\nhttp://t.example/ stable main Tools, Inc.\n";
+        let expected = [
+            "http://m.example/debian/ trixie main",
+            "http://m.example/debian/ trixie-updates main",
+            "http://m.example/security/ trixie-security main",
+        ];
+        assert_eq!(of_this_machine(lists, "debian", "trixie"), expected);
+        assert_eq!(of_this_machine(lists, "ubuntu", "noble"), [""; 0]);
+    }
 
     #[test]
     fn what_apt_prints_is_understood() {

@@ -26,7 +26,7 @@ pub(crate) struct Collection<'a> {
     blobs: &'a Blobs,
 }
 
-/// Asks what the packages of each system are. `store` is the directory in which apt works meanwhile; nobody else may write there.
+/// Asks what the packages of each system are. Apt works in `work` as long as the collections are there.
 pub(crate) async fn collect<'a>(
     systems: &'a [OperatingSystem],
     work: &'a Work,

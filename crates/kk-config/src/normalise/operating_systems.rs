@@ -92,9 +92,9 @@ fn operating_system(
         out.error(at, format!("rpm packages are not supported yet: {name}"), hint);
         return None;
     }
-    if is_right && system.sources().is_empty() {
+    if is_right && system.sources.is_empty() && system.code_name().is_none() {
         let hint = "add `repository: {sources: [\"URI SUITE COMPONENT…\"]}`";
-        out.error(at, format!("it is not known where packages of {name} are published"), hint);
+        out.error(at, format!("the release of {name} is not known, nor where its packages are"), hint);
         return None;
     }
     is_right.then_some(system)

@@ -1,4 +1,4 @@
-//! Operating systems of hosts whose packages an offline bundle holds, and where each is published.
+//! Operating systems of hosts whose packages an offline bundle holds.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ pub struct OperatingSystem {
     pub version: String,
     /// Architecture of the hosts.
     pub arch: Arch,
-    /// Entries of a file of sources, each `URI SUITE [COMPONENT…]`; where it is published when there is none.
+    /// Entries of a file of sources, each `URI SUITE [COMPONENT…]`; those of the machine that collects when there is none.
     pub sources: Vec<String>,
     /// File with the keys that sign its lists; that of the distribution when absent.
     pub keyring: Option<String>,
@@ -21,8 +21,8 @@ pub struct OperatingSystem {
     pub packages: BTreeSet<String>,
 }
 
-/// Id, version and code name.
-const PUBLISHED: [(&str, &str, &str); 6] = [
+/// Id, version and code name, by which the archives of a distribution are laid out.
+const RELEASES: [(&str, &str, &str); 6] = [
     ("debian", "11", "bullseye"),
     ("debian", "12", "bookworm"),
     ("debian", "13", "trixie"),
@@ -54,26 +54,10 @@ const RPM: [&str; 18] = [
 ];
 
 impl OperatingSystem {
-    /// Where its packages are published, as entries of a file of sources. Empty: nobody knows.
-    pub fn sources(&self) -> Vec<String> {
-        if !self.sources.is_empty() {
-            return self.sources.clone();
-        }
-        let known = PUBLISHED.iter().find(|(id, version, _)| *id == self.id && *version == self.version);
-        let Some((id, _, name)) = known else { return Vec::new() };
-        if *id == "debian" {
-            let archive = "http://deb.debian.org";
-            return vec![
-                format!("{archive}/debian {name} main"),
-                format!("{archive}/debian {name}-updates main"),
-                format!("{archive}/debian-security {name}-security main"),
-            ];
-        }
-        let archive = match self.arch {
-            Arch::Amd64 => "http://archive.ubuntu.com/ubuntu",
-            Arch::Arm64 => "http://ports.ubuntu.com/ubuntu-ports",
-        };
-        ["", "-updates", "-security"].map(|part| format!("{archive} {name}{part} main universe")).into()
+    /// The code name of its release; `None` when it is not known.
+    pub fn code_name(&self) -> Option<&'static str> {
+        let known = RELEASES.iter().find(|(id, version, _)| *id == self.id && *version == self.version);
+        known.map(|(_, _, name)| *name)
     }
 
     /// File with the keys that sign its lists.

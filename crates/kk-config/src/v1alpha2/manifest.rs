@@ -64,7 +64,7 @@ pub struct OperatingSystem {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Repository {
-    /// Entries of a file of sources, each `URI SUITE COMPONENT…`; where the distribution publishes them when absent.
+    /// Entries of a file of sources, each `URI SUITE COMPONENT…`; those of the machine that exports when absent.
     pub sources: Vec<String>,
     /// File of this machine with the keys that sign them; the distribution's when absent.
     pub keyring: Option<String>,

@@ -22,6 +22,8 @@ use crate::render::{Release, canonical};
 
 /// Revisions that are kept, as many as helm keeps.
 const HISTORY: usize = 10;
+/// Bytes of a record that is unpacked: its Secret has at most 1 MiB, and who can write one must not fill the memory.
+const LARGEST: u64 = 64 * 1024 * 1024;
 /// Annotation of the revisions that are written here: sum of what they record. A revision of helm's own has none.
 const SUM: &str = "installer.kubesphere.io/sum";
 
@@ -223,6 +225,9 @@ fn decode(revision: &Value) -> Result<Value, String> {
     let packed = STANDARD.decode(text).map_err(|error| error.to_string())?;
     let packed = STANDARD.decode(packed).map_err(|error| error.to_string())?;
     let mut json = String::new();
-    GzDecoder::new(packed.as_slice()).read_to_string(&mut json).map_err(|error| error.to_string())?;
+    GzDecoder::new(packed.as_slice())
+        .take(LARGEST)
+        .read_to_string(&mut json)
+        .map_err(|error| error.to_string())?;
     serde_json::from_str(&json).map_err(|error| error.to_string())
 }

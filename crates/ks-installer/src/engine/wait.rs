@@ -67,13 +67,15 @@ impl Engine {
         let mut stuck_since = None;
         loop {
             let mut why = None;
-            let mut still = Vec::new();
+            let (mut still, mut seen) = (Vec::new(), Vec::new());
             for id in left {
-                match self.readiness(component, &id).await? {
+                let live = self.api.get(&id).await.map_err(Failure::at(&id))?.unwrap_or_default();
+                match of_component(component, &id, &live)? {
                     Readiness::Ready => {}
                     Readiness::Waiting(text) => {
                         why.get_or_insert_with(|| format!("{id}: {text}"));
                         still.push(id);
+                        seen.push(live);
                     }
                     Readiness::Failed(text) => {
                         let text = self.with_event(&id, format!("{id}: {text}")).await;
@@ -83,7 +85,7 @@ impl Engine {
             }
             let Some(mut why) = why else { return Ok(()) };
             // Most workloads are ready before that.
-            let stuck = if pause.is_longest() { self.stuck_pod(&still).await } else { None };
+            let stuck = if pause.is_longest() { self.stuck_pod(&seen).await } else { None };
             if let Some(text) = stuck {
                 why = format!("{why}; {text}");
                 if stuck_since.get_or_insert_with(Instant::now).elapsed() >= STUCK {
@@ -106,23 +108,11 @@ impl Engine {
         }
     }
 
-    async fn readiness(&self, component: &Component, id: &Id) -> Result<Readiness, Failure> {
-        let Some(live) = self.api.get(id).await.map_err(Failure::at(id))? else {
-            return Ok(Readiness::Waiting("it is gone".to_owned()));
-        };
-        let known = readiness(&live);
-        let Some(rule) = component.ready.iter().find(|rule| rule.kind == id.kind) else { return Ok(known) };
-        let context = minijinja::Value::from_serialize(json!({ "object": live }));
-        let holds = rule.when.holds(&context).map_err(|why| Failure::new(Reason::RenderFailed, why))?;
-        Ok(if holds { known } else { Readiness::Waiting("it does not report that it works".to_owned()) })
-    }
-
     /// Why a pod of one of these workloads cannot start. Who cannot see them waits as long as the component may take.
-    async fn stuck_pod(&self, workloads: &[Id]) -> Option<String> {
-        for id in workloads {
-            let live = self.api.get(id).await.ok().flatten();
-            let Some(query) = live.as_ref().and_then(api::pods_query) else { continue };
-            let pods = Id::new("v1", "Pod", &id.namespace, "");
+    async fn stuck_pod(&self, workloads: &[Value]) -> Option<String> {
+        for workload in workloads {
+            let Some(query) = api::pods_query(workload) else { continue };
+            let pods = Id::new("v1", "Pod", &Id::of(workload).namespace, "");
             let pods = self.api.list(&pods, &query).await.unwrap_or_default();
             if let Some(text) = pods.iter().find_map(api::stuck) {
                 return Some(text);
@@ -170,6 +160,18 @@ fn stuck(id: &Id, live: &Value) -> Failure {
         format!("{id} waits for its finalizer {}\nhint: {hint}", names.join(", "))
     };
     Failure::new(Reason::FinalizerStuck, message)
+}
+
+/// Whether an object works, also by the component's own rule. It is null when it is gone.
+fn of_component(component: &Component, id: &Id, live: &Value) -> Result<Readiness, Failure> {
+    if live.is_null() {
+        return Ok(Readiness::Waiting("it is gone".to_owned()));
+    }
+    let known = readiness(live);
+    let Some(rule) = component.ready.iter().find(|rule| rule.kind == id.kind) else { return Ok(known) };
+    let context = minijinja::Value::from_serialize(json!({ "object": live }));
+    let holds = rule.when.holds(&context).map_err(|why| Failure::new(Reason::RenderFailed, why))?;
+    Ok(if holds { known } else { Readiness::Waiting("it does not report that it works".to_owned()) })
 }
 
 /// Whether it takes time until an object works.

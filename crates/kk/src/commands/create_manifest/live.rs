@@ -123,7 +123,7 @@ fn system(name: &str, arch: Arch) -> Option<OperatingSystem> {
     };
     let (sources, keyring, packages) = (Vec::new(), None, BTreeSet::new());
     let system = OperatingSystem { id, version, arch, sources, keyring, packages };
-    (!system.sources().is_empty()).then_some(system)
+    system.code_name().is_some().then_some(system)
 }
 
 /// As runtimes complete a short name.
