@@ -23,6 +23,11 @@ need ps procps
 need python3 python3
 need shellcheck shellcheck
 need minisign minisign
+# Packages of distributions with rpm are collected by them.
+need dnf dnf
+need /usr/lib/python3/dist-packages/dnf-plugins/download.py dnf-plugins-core
+need rpm rpm
+need createrepo_c createrepo-c
 # Debian's own is old; it fetches the version that a module asks for through the module proxy.
 need go golang-go
 [ -n "$missing" ] || exit 0

@@ -29,6 +29,6 @@ pub use spec::{
     Arch, Bastion, Components, ControlPlaneEndpoint, Credentials, Dns, Download, EncryptionAlgorithm, Etcd,
     EtcdBackup, FlannelBackend, Host, ImageName, InstallerImage, KubeSphere, Kubernetes, Manifest, Network,
     NetworkPlugin, OperatingSystem, OwnRegistry, PrivateKey, ProxyMode, Registry, RegistryAuth, Role, Spec,
-    System, Taint, TaintEffect,
+    System, Taint, TaintEffect, has_dnf,
 };
 pub use version::{DEFAULT_KUBERNETES_VERSION, InvalidVersion, KubeVersion, NEWEST_MINOR, OLDEST_MINOR};

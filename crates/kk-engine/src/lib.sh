@@ -369,8 +369,33 @@ kk_disown() {
             }
         fi
         ;;
+    rpms) kk_remove_rpms "$2" ;;
     *) kk_note "unknown line, left alone: $1 $2" ;;
     esac
+}
+
+# kk_remove_rpms NAMES: each after those that need it, and none that something else needs.
+kk_remove_rpms() {
+    kk_names=$1
+    while :; do
+        kk_kept='' kk_gone=''
+        for kk_name in $kk_names; do
+            rpm -q "$kk_name" >/dev/null 2>&1 || continue
+            if ! rpm -e --test "$kk_name" >/dev/null 2>&1; then
+                kk_kept="$kk_kept $kk_name"
+            elif rpm -e "$kk_name" >kk-rpm.said 2>&1; then
+                kk_gone=yes
+            else
+                tail -n 5 kk-rpm.said >&2
+                return 1
+            fi
+        done
+        [ -n "$kk_gone" ] && [ -n "$kk_kept" ] || break
+        kk_names=$kk_kept
+    done
+    for kk_name in $kk_kept; do
+        kk_note "package $kk_name is needed by others, it stays"
+    done
 }
 
 # kk_note WORDS: something that the person should know although nothing failed.

@@ -21,7 +21,7 @@ use super::sbom::{self, Parts};
 use super::write::{self, Source};
 use super::{BundleIndex, Contents, FilePart, ImagePart, PlatformPart, ProgramPart, unusable};
 use crate::oci::{self, Blobs, Fetch, Image, Registries};
-use crate::packages::{Collection, Work, collect};
+use crate::packages::{Work, collect};
 use crate::store::blocking;
 use crate::{Artifact, Catalogue, Error, Progress, ProgressState, Store};
 
@@ -111,7 +111,7 @@ pub async fn export(
         }
     };
     let of_images: u64 = oci::missing(&blobs, &found).iter().map(|(_, blob)| blob.size).sum();
-    let of_systems: u64 = systems.iter().map(Collection::missing).sum();
+    let of_systems: u64 = systems.iter().map(|system| system.missing()).sum();
     news(ExportNews::Missing { bytes: missing + of_images + of_systems });
     let came = |bytes| news(ExportNews::Came { bytes });
     let packages = async {
@@ -227,7 +227,7 @@ fn describe(
     }
     let mut packages = Vec::new();
     for repository in repositories {
-        let (parts, of_it) = repository.parts(blobs);
+        let (parts, of_it) = repository.parts();
         packages.extend(parts);
         let (of_index, places): (Vec<_>, Vec<_>) = of_it.into_iter().unzip();
         files.extend(of_index);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::sbom;
 use crate::catalogue::parse_version;
-use crate::packages::LIST;
+use crate::packages::{LIST, RPM_LIST};
 use crate::{Component, Sha256Sum};
 
 /// The name of the index in the bundle.
@@ -99,6 +99,9 @@ pub struct PackagePart {
     pub name: String,
     /// As its distribution writes it.
     pub version: String,
+    /// Other names by which the Manifest or kk asks for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub provides: Vec<String>,
     /// Its file.
     pub path: String,
 }
@@ -187,7 +190,8 @@ impl BundleIndex {
                 return Err(format!("{} lies elsewhere than in {directory}", path.escape_debug()));
             }
             there(path, &package.name)?;
-            there(&format!("{directory}/{LIST}"), &package.name)?;
+            let list = if path.ends_with(".rpm") { RPM_LIST } else { LIST };
+            there(&format!("{directory}/{list}"), &package.name)?;
         }
         for image in &self.images {
             image
@@ -222,7 +226,8 @@ impl BundleIndex {
             word(&package.system_version, "", "the version of an operating system")?;
             word(&package.arch, "", "the architecture of a package")?;
             word(&package.name, "", "the name of a package")?;
-            word(&package.version, ":~", "the version of a package")?;
+            word(&package.version, ":~^", "the version of a package")?;
+            package.provides.iter().try_for_each(|name| word(name, "", "the name of a package"))?;
         }
         for image in &self.images {
             word(&image.media_type, "/", "the type of an image")?;
@@ -293,10 +298,16 @@ pub(super) fn blob_path(digest: &str) -> String {
     format!("{BLOBS}{}", digest.strip_prefix("sha256:").unwrap_or(digest))
 }
 
+/// A package or a list: `SYSTEM/VERSION/ARCH/FILE`, or `…/repodata/FILE`.
+fn is_in_repository(rest: &str) -> bool {
+    let parts: Vec<&str> = rest.split('/').collect();
+    parts.len() == 4 || (parts.len() == 5 && parts[3] == "repodata")
+}
+
 /// Whether a file may lie there: nothing that leads out of a directory, nothing hidden, nothing long.
 fn is_path(path: &str) -> bool {
     let part = |part: &str| {
-        let fits = |c: u8| c.is_ascii_alphanumeric() || b"-_.+~".contains(&c);
+        let fits = |c: u8| c.is_ascii_alphanumeric() || b"-_.+~^".contains(&c);
         !part.is_empty() && !part.starts_with('.') && part.bytes().all(fits)
     };
     let place = path == "oci-layout"
@@ -304,6 +315,6 @@ fn is_path(path: &str) -> bool {
         || path == sbom::NAME
         || path.strip_prefix(BLOBS).is_some_and(|digits| digits.parse::<Sha256Sum>().is_ok())
         || path.strip_prefix("programs/").is_some_and(|rest| rest.split('/').count() == 4)
-        || path.strip_prefix(PACKAGES).is_some_and(|rest| rest.split('/').count() == 4);
+        || path.strip_prefix(PACKAGES).is_some_and(is_in_repository);
     place && path.len() <= LONGEST_PATH && path.split('/').all(part)
 }

@@ -9,44 +9,44 @@ use super::index::{PACKAGES, packages_directory};
 use super::write::Source;
 use super::{BundleIndex, ContentFile, FilePart, PackagePart};
 use crate::Error;
-use crate::oci::Blobs;
-use crate::packages::{self, Collection, Deb, LIST, Listed, Package};
+use crate::packages::{self, Collection, LIST, Listed};
 
 /// The packages of a system that were collected.
 pub(super) struct Repository {
-    directory: String,
     system: OperatingSystem,
-    packages: Vec<(Package, Deb)>,
+    content: packages::Repository,
 }
 
 impl Repository {
     /// Of all systems.
-    pub(super) async fn all(collections: &[Collection<'_>]) -> Result<Vec<Self>, Error> {
-        let one = async |collection: &Collection<'_>| {
-            let system = collection.system.clone();
-            let directory = packages_directory(&system.id, &system.version, system.arch.as_str());
-            Ok(Self { directory, system, packages: collection.packages().await? })
+    pub(super) async fn all(collections: &[Box<dyn Collection + '_>]) -> Result<Vec<Self>, Error> {
+        let one = async |collection: &Box<dyn Collection + '_>| {
+            Ok(Self { system: collection.system().clone(), content: collection.repository().await? })
         };
         try_join_all(collections.iter().map(one)).await
     }
 
     /// Its parts of the index, and its files.
-    pub(super) fn parts(&self, blobs: &Blobs) -> (Vec<PackagePart>, Vec<(FilePart, Source)>) {
-        let list: String = self.packages.iter().map(|(package, deb)| packages::entry(package, deb)).collect();
-        let (size, sha256) = (list.len() as u64, kk_util::sha256(&list));
-        let path = format!("{}/{LIST}", self.directory);
-        let mut files = vec![(FilePart { path, size, sha256 }, Source::Text(list.into_bytes()))];
-        let mut parts = Vec::new();
-        for (package, deb) in &self.packages {
-            let path = format!("{}/{}", self.directory, package.file_name());
-            let file = FilePart { path: path.clone(), size: deb.size, sha256: deb.sum.to_string() };
-            files.push((file, Source::File(blobs.path(&deb.sum))));
+    pub(super) fn parts(self) -> (Vec<PackagePart>, Vec<(FilePart, Source)>) {
+        let OperatingSystem { id, version, arch, .. } = self.system;
+        let directory = packages_directory(&id, &version, arch.as_str());
+        let (mut parts, mut files) = (Vec::new(), Vec::new());
+        for (path, text) in self.content.lists {
+            let (path, size, sha256) =
+                (format!("{directory}/{path}"), text.len() as u64, kk_util::sha256(&text));
+            files.push((FilePart { path, size, sha256 }, Source::Text(text)));
+        }
+        for package in self.content.packages {
+            let path = format!("{directory}/{}", package.file);
+            let file = FilePart { path: path.clone(), size: package.size, sha256: package.sum.to_string() };
+            files.push((file, Source::File(package.path)));
             parts.push(PackagePart {
-                system: self.system.id.clone(),
-                system_version: self.system.version.clone(),
-                arch: self.system.arch.to_string(),
-                name: package.name.clone(),
-                version: package.version.clone(),
+                system: id.clone(),
+                system_version: version.clone(),
+                arch: arch.to_string(),
+                name: package.name,
+                version: package.version,
+                provides: package.provides,
                 path,
             });
         }
@@ -57,8 +57,8 @@ impl Repository {
 /// The packages of a bundle for one operating system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostPackages {
-    /// Their list, by which a package manager finds them.
-    pub list: ContentFile,
+    /// Their lists, by which a package manager finds them: path in the repository, and file.
+    pub lists: Vec<(String, ContentFile)>,
     /// Each with its file.
     pub packages: Vec<(PackagePart, ContentFile)>,
 }
@@ -74,17 +74,28 @@ impl HostPackages {
         let of_system = index.packages.iter().filter(|part| part.directory() == directory);
         let packages: Vec<_> =
             of_system.filter_map(|part| Some((part.clone(), content(&part.path)?))).collect();
-        let list = content(&format!("{directory}/{LIST}"))?;
-        (!packages.is_empty()).then_some(Self { list, packages })
+        let is_package = |path: &str| packages.iter().any(|(part, _)| part.path == path);
+        let of_directory = index.files.iter().filter_map(|file| {
+            let rest = file.path.strip_prefix(&directory)?.strip_prefix('/')?;
+            (!is_package(&file.path)).then_some((rest.to_owned(), content(&file.path)?))
+        });
+        let lists = of_directory.collect();
+        (!packages.is_empty()).then_some(Self { lists, packages })
     }
 
-    /// Whether there is a package with this name.
+    /// Whether there is a package with this name, or one that stands for it.
     pub fn has(&self, name: &str) -> bool {
-        self.packages.iter().any(|(part, _)| part.name == name)
+        let is_it = |part: &PackagePart| part.name == name || part.provides.iter().any(|other| other == name);
+        self.packages.iter().any(|(part, _)| is_it(part))
+    }
+
+    /// Whether they are rpm.
+    pub fn is_rpm(&self) -> bool {
+        self.packages.iter().any(|(part, _)| part.path.ends_with(".rpm"))
     }
 }
 
-/// Whether a list of packages lies there.
+/// Whether a list of `.deb` files lies there. That of `.rpm` files has sums that dnf compares.
 pub(super) fn is_list(path: &str) -> bool {
     path.starts_with(PACKAGES) && path.ends_with(&format!("/{LIST}"))
 }

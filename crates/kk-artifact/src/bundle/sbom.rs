@@ -67,9 +67,11 @@ fn program(part: &ProgramPart, sha256: &str) -> Value {
 }
 
 fn package(part: &PackagePart, sha256: &str) -> Value {
-    let PackagePart { system, system_version, arch, name, version, path } = part;
+    let PackagePart { system, system_version, arch, name, version, path, .. } = part;
+    let kind = if path.ends_with(".rpm") { "rpm" } else { "deb" };
+    let version_in_url = escape(version);
     let url =
-        format!("pkg:deb/{system}/{name}@{}?arch={arch}&distro={system}-{system_version}", escape(version));
+        format!("pkg:{kind}/{system}/{name}@{version_in_url}?arch={arch}&distro={system}-{system_version}");
     json!({
         "name": name,
         "versionInfo": version,
@@ -134,6 +136,7 @@ mod tests {
             arch: "amd64".into(),
             name: "less".into(),
             version: "2:590+1".into(),
+            provides: Vec::new(),
             path: program.path.clone(),
         };
         let parts = Parts { programs: &[program], images: &[image], packages: &[package], files: &[file] };

@@ -9,15 +9,20 @@ use std::path::{Path, PathBuf};
 use kk_config::OperatingSystem;
 use tokio::process::Command;
 
+use super::program::{failed, last_line, run};
 use crate::{Error, Sha256Sum};
+
+/// What to do where there is no apt.
+const MISSING: &str = "packages of Debian and its relatives are collected by apt: make the bundle on a machine with apt and dpkg, \
+                       or remove operatingSystems from the manifest";
 
 /// One package that apt has chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Deb {
-    pub(crate) name: String,
-    pub(crate) version: String,
-    pub(crate) sum: Sha256Sum,
-    pub(crate) size: u64,
+pub(super) struct Deb {
+    pub(super) name: String,
+    pub(super) version: String,
+    pub(super) sum: Sha256Sum,
+    pub(super) size: u64,
 }
 
 /// A directory with the lists of a distribution.
@@ -61,7 +66,7 @@ impl<'a> Apt<'a> {
         if sources.is_empty() {
             let reason = format!("apt of this machine has no lists of {}", system.id);
             let hint = "name the sources as repository.sources; on a machine with that distribution run apt-get update";
-            return Err(failed(system, reason, hint.to_owned()));
+            return Err(failed(system, reason, hint));
         }
         Ok(sources)
     }
@@ -104,7 +109,7 @@ impl<'a> Apt<'a> {
         };
         if let Some((name, version)) = chosen.iter().find(|one| !has(one)) {
             let reason = format!("apt does not say the SHA-256 of {name} {version}");
-            return Err(failed(self.system, reason, "check repository.sources".to_owned()));
+            return Err(failed(self.system, reason, "check repository.sources"));
         }
         Ok(debs)
     }
@@ -136,7 +141,7 @@ impl<'a> Apt<'a> {
         directory: Option<&Path>,
     ) -> Result<String, Error> {
         let mut command = Command::new(program);
-        command.args(words).kill_on_drop(true).env("LC_ALL", "C");
+        command.args(words);
         let own = self.dir.join("apt.conf");
         if own.exists() {
             command.env("APT_CONFIG", own);
@@ -144,17 +149,7 @@ impl<'a> Apt<'a> {
         if let Some(directory) = directory {
             command.current_dir(directory);
         }
-        let output = command.stdin(std::process::Stdio::null()).output().await.map_err(|error| {
-            let reason = format!("cannot run {program} on this machine: {error}");
-            let hint = "packages of Debian and its relatives are collected by apt: make the bundle on a machine with apt and \
-                        dpkg, or remove operatingSystems from the manifest";
-            failed(self.system, reason, hint.to_owned())
-        })?;
-        if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            return Err(failed(self.system, reason(program, &said), hint(&said).to_owned()));
-        }
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        run(command, self.system, MISSING, |said| (reason(said), hint(said).to_owned())).await
     }
 }
 
@@ -187,10 +182,6 @@ fn of_transfers(settings: &str) -> String {
     lines.flat_map(|line| [line, "\n"]).collect()
 }
 
-fn failed(system: &OperatingSystem, reason: String, hint: String) -> Error {
-    Error::Packages { system: system.to_string(), reason, hint }
-}
-
 fn exactly((name, version): &(String, String)) -> String {
     format!("{name}={version}")
 }
@@ -216,11 +207,9 @@ fn parse_uri(line: &str) -> Option<Deb> {
 }
 
 /// What apt calls an error, in one line.
-fn reason(program: &str, said: &str) -> String {
+fn reason(said: &str) -> String {
     let errors: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("E: ")).collect();
-    let last = || said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it says nothing");
-    let errors = if errors.is_empty() { last().to_owned() } else { errors.join("; ") };
-    format!("{program}: {}", errors.replace(char::is_control, " "))
+    if errors.is_empty() { last_line(said).to_owned() } else { errors.join("; ") }
 }
 
 fn hint(said: &str) -> &'static str {
@@ -271,7 +260,7 @@ mod tests {
         let settings = "Acquire::IndexTargets::deb::DEP-11 \"\";\nAcquire::https::CAInfo \"/x\";\nAcquire::http::Proxy \"p\";\n";
         assert_eq!(of_transfers(settings), "Acquire::https::CAInfo \"/x\";\nAcquire::http::Proxy \"p\";\n");
         let said = "W: one\nE: Unable to locate package x\nE: two\n";
-        assert_eq!(reason("apt-get", said), "apt-get: Unable to locate package x; two");
+        assert_eq!(reason(said), "Unable to locate package x; two");
         assert!(hint(said).contains("repository.sources"));
     }
 }

@@ -2,25 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use super::Deb;
+use super::apt::Deb;
 
 /// The name of the list.
 pub(crate) const LIST: &str = "Packages";
 
 /// What the control fields of a package say.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Package {
-    pub(crate) name: String,
-    pub(crate) version: String,
+pub(super) struct Control {
+    pub(super) name: String,
+    pub(super) version: String,
     /// `amd64`, `arm64` or `all`.
     arch: String,
     /// All of its fields, as they stand in the package.
     fields: String,
 }
 
-impl Package {
+impl Control {
     /// Reads the fields of a package (deb-control(5)).
-    pub(crate) fn parse(fields: &str) -> Option<Self> {
+    pub(super) fn parse(fields: &str) -> Option<Self> {
         let entry = one_entry(fields);
         let field = |name: &str| entry.get(name).map(|text| (*text).to_owned());
         let fields = fields.trim_end().to_owned();
@@ -33,16 +33,16 @@ impl Package {
     }
 
     /// The name of its file, as Debian makes it: without the epoch of the version.
-    pub(crate) fn file_name(&self) -> String {
+    pub(super) fn file_name(&self) -> String {
         let version = self.version.split_once(':').map_or(&*self.version, |(_, version)| version);
         format!("{}_{version}_{}.deb", self.name, self.arch)
     }
 }
 
 /// Its entry in the list.
-pub(crate) fn entry(package: &Package, deb: &Deb) -> String {
-    let Package { fields, .. } = package;
-    format!("{fields}\nFilename: ./{}\nSize: {}\nSHA256: {}\n\n", package.file_name(), deb.size, deb.sum)
+pub(super) fn entry(control: &Control, deb: &Deb) -> String {
+    let Control { fields, .. } = control;
+    format!("{fields}\nFilename: ./{}\nSize: {}\nSHA256: {}\n\n", control.file_name(), deb.size, deb.sum)
 }
 
 /// A package as a list names it.
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn an_entry_is_read_as_it_was_written() {
-        let package = Package::parse(FIELDS).unwrap();
+        let package = Control::parse(FIELDS).unwrap();
         assert_eq!(package.file_name(), "less_590-2.1~deb12u2_amd64.deb");
         let deb = Deb {
             name: "less".into(),
@@ -106,6 +106,6 @@ mod tests {
             assert_eq!(read(list), None, "{list}");
         }
         assert_eq!(read("\n\n"), Some(Vec::new()));
-        assert_eq!(Package::parse("Package: a\n"), None);
+        assert_eq!(Control::parse("Package: a\n"), None);
     }
 }

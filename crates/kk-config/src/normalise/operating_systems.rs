@@ -66,9 +66,18 @@ fn operating_system(
     let of = &doc.repository;
     let from = at.key("repository");
     let mut is_right = true;
-    for (i, source) in of.sources.iter().enumerate().filter(|(_, source)| !is_source(source)) {
+    let (sources, keyring) = (of.sources.clone(), of.keyring.clone());
+    let system = OperatingSystem { id, version, arch, sources, keyring, packages: BTreeSet::new() };
+    let (fits, hint): (fn(&str) -> bool, _) = if system.is_rpm() {
+        (
+            is_repository,
+            "give the address of a repository, such as `https://mirror.example/9/BaseOS/x86_64/os/`",
+        )
+    } else {
+        (is_source, "give `URI SUITE COMPONENT…`, such as `http://mirror.example/debian bookworm main`")
+    };
+    for (i, source) in of.sources.iter().enumerate().filter(|(_, source)| !fits(source)) {
         let message = format!("`{source}` is not a source of packages");
-        let hint = "give `URI SUITE COMPONENT…`, such as `http://mirror.example/debian bookworm main`";
         out.error(from.key("sources").item(i), message, hint);
         is_right = false;
     }
@@ -84,13 +93,23 @@ fn operating_system(
         let message = "without effect: repository.iso";
         out.warning(from.name("iso"), message, "the packages are collected from the repository itself");
     }
-    let (sources, keyring) = (of.sources.clone(), of.keyring.clone());
-    let system = OperatingSystem { id, version, arch, sources, keyring, packages: BTreeSet::new() };
     let name = format!("{} {}", system.id, system.version);
-    if system.is_rpm() {
+    if system.is_zypper() {
         let hint = "remove this entry, and install the packages of these hosts by other means";
-        out.error(at, format!("rpm packages are not supported yet: {name}"), hint);
+        out.error(at, format!("packages for zypper are not supported: {name}"), hint);
         return None;
+    }
+    if system.is_rpm() {
+        let repository = [
+            (of.sources.is_empty(), "sources", "addresses of its repositories"),
+            (of.keyring.is_none(), "keyring", "a file with the keys that sign its packages"),
+        ];
+        for (_, key, what) in repository.into_iter().filter(|(is_missing, ..)| *is_missing) {
+            let hint = format!("add `repository.{key}`: {what}");
+            out.missing(at, format!("{name} has no repository.{key}"), hint);
+            is_right = false;
+        }
+        return is_right.then_some(system);
     }
     if is_right && system.sources.is_empty() && system.code_name().is_none() {
         let hint = "add `repository: {sources: [\"URI SUITE COMPONENT…\"]}`";
@@ -110,4 +129,10 @@ fn is_source(text: &str) -> bool {
         ["http://", "https://", "file:/", "copy:/"].iter().any(|scheme| text.starts_with(scheme));
     let has_suite = words.len() >= 3 || words.get(1).is_some_and(|suite| suite.ends_with('/'));
     is_address && has_suite && words.iter().all(is_word)
+}
+
+/// One word, in which dnf replaces nothing.
+fn is_repository(text: &str) -> bool {
+    let is_address = ["http://", "https://", "file:///"].iter().any(|scheme| text.starts_with(scheme));
+    is_address && text.bytes().all(|c| c.is_ascii_graphic() && !b"$,\"'".contains(&c))
 }

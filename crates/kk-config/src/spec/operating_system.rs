@@ -13,9 +13,10 @@ pub struct OperatingSystem {
     pub version: String,
     /// Architecture of the hosts.
     pub arch: Arch,
-    /// Entries of a file of sources, each `URI SUITE [COMPONENT…]`; those of the machine that collects when there is none.
+    /// Entries of a file of sources, each `URI SUITE [COMPONENT…]`; those of the machine that collects when there is none. With
+    /// rpm: addresses of repositories.
     pub sources: Vec<String>,
-    /// File with the keys that sign its lists; that of the distribution when absent.
+    /// File with the keys that sign its lists (with rpm: its packages); that of the distribution when absent.
     pub keyring: Option<String>,
     /// The packages. What they depend on comes with them.
     pub packages: BTreeSet<String>,
@@ -31,8 +32,8 @@ const RELEASES: [(&str, &str, &str); 6] = [
     ("ubuntu", "24.04", "noble"),
 ];
 
-/// Distributions whose packages are rpm.
-const RPM: [&str; 18] = [
+/// Distributions whose packages are rpm, installed by dnf.
+const DNF: [&str; 14] = [
     "alinux",
     "almalinux",
     "amzn",
@@ -42,16 +43,20 @@ const RPM: [&str; 18] = [
     "kylin",
     "ol",
     "openEuler",
-    "opensuse-leap",
-    "opensuse-tumbleweed",
     "opencloudos",
     "rhel",
     "rocky",
-    "sled",
-    "sles",
     "tencentos",
     "euleros",
 ];
+
+/// Distributions whose packages are rpm, installed by zypper.
+const ZYPPER: [&str; 4] = ["opensuse-leap", "opensuse-tumbleweed", "sled", "sles"];
+
+/// Whether the distribution with this `ID` of os-release has rpm packages and dnf.
+pub fn has_dnf(id: &str) -> bool {
+    DNF.contains(&id)
+}
 
 impl OperatingSystem {
     /// The code name of its release; `None` when it is not known.
@@ -66,9 +71,14 @@ impl OperatingSystem {
         self.keyring.clone().unwrap_or_else(of_distribution)
     }
 
-    /// Whether its packages are rpm.
-    pub(crate) fn is_rpm(&self) -> bool {
-        RPM.contains(&self.id.as_str())
+    /// Whether its packages are rpm, installed by dnf.
+    pub fn is_rpm(&self) -> bool {
+        has_dnf(&self.id)
+    }
+
+    /// Whether its packages are rpm, installed by zypper.
+    pub(crate) fn is_zypper(&self) -> bool {
+        ZYPPER.contains(&self.id.as_str())
     }
 }
 

@@ -64,9 +64,10 @@ pub struct OperatingSystem {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Repository {
-    /// Entries of a file of sources, each `URI SUITE COMPONENT…`; those of the machine that exports when absent.
+    /// Entries of a file of sources, each `URI SUITE COMPONENT…`; those of the machine that exports when absent. With rpm:
+    /// addresses of repositories.
     pub sources: Vec<String>,
-    /// File of this machine with the keys that sign them; the distribution's when absent.
+    /// File of this machine with the keys that sign them (with rpm: each package); the distribution's when absent.
     pub keyring: Option<String>,
     /// An image of a disc; not used.
     pub iso: Iso,

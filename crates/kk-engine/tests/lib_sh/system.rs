@@ -1,5 +1,7 @@
 //! Units, kernel settings and modules, and waits.
 
+use std::fs;
+
 use crate::host::Host;
 
 #[test]
@@ -113,6 +115,37 @@ fn a_package_goes_as_far_as_it_came_unless_others_need_it() {
     let purged: Vec<String> =
         host.calls().into_iter().filter(|call| call.starts_with("dpkg --purge")).collect();
     assert_eq!(purged, ["dpkg --purge socat", "dpkg --purge libwrap0"], "what needs others goes first");
+}
+
+#[test]
+fn rpms_go_together_unless_others_need_them() {
+    // Each line of `rpms` is a package and what it needs.
+    let rpm = "#!/bin/sh\ncd \"${0%/*}/..\" || exit\nfor name; do :; done\ncase $* in\n\
+        '-q '*) grep -q \"^$name \" rpms ;;\n\
+        '-e --test '*) ! grep -q \" $name \" rpms ;;\n\
+        '-e '*) echo \"$name\" >>removed; grep -v \"^$name \" rpms >left; mv left rpms ;;\nesac\n";
+    for (installed, removed, left) in [
+        ("socat libwrap libssl \nlibwrap libssl \nlibssl \n", "socat\nlibwrap\nlibssl\n", ""),
+        ("socat libwrap \nlibwrap \n", "socat\nlibwrap\n", ""),
+        (
+            "socat libwrap \nlibwrap \nother libwrap \n",
+            "socat\n",
+            "note: package libwrap is needed by others, it stays\n",
+        ),
+        ("other \n", "", ""),
+    ] {
+        let host = Host::new();
+        let at = |name: &str| host.directory.path().join(name);
+        fs::write(at("rpms"), installed).unwrap();
+        fs::write(at("removed"), "").unwrap();
+        // Written by another process: see `Host::new`.
+        fs::write(at("rpm"), rpm).unwrap();
+        host.ok("cp ../rpm ../bin/rpm; chmod 755 ../bin/rpm");
+        host.write("etc/kubekey/owned", "rpms\tlibssl libwrap socat\n");
+        assert_eq!(host.ok("kk_disown_all"), left, "{installed}");
+        assert_eq!(fs::read_to_string(at("removed")).unwrap(), removed, "{installed}");
+        assert!(!host.path("etc/kubekey").exists());
+    }
 }
 
 #[test]

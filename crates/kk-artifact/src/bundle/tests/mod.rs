@@ -7,6 +7,7 @@ mod exports;
 mod fuzz;
 mod packages;
 mod registry;
+mod rpms;
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;

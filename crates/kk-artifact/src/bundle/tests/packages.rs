@@ -57,7 +57,9 @@ async fn packages_come_with_what_they_need_and_are_there_after_an_import() {
     }
     let packages = opened.packages("debian", "12", Arch::Amd64).unwrap();
     assert!(packages.has("kk-test-tool") && !packages.has("kk-test-other"));
-    for file in packages.packages.iter().map(|(_, file)| file).chain([&packages.list]) {
+    for file in
+        packages.packages.iter().map(|(_, file)| file).chain(packages.lists.iter().map(|(_, file)| file))
+    {
         assert_eq!(kk_util::sha256(fs::read(store.blob(&file.digest)).unwrap()), file.sha256);
     }
     assert_eq!(import(&bundle, &exported.index, &catalogue, &store).await.unwrap(), 0);

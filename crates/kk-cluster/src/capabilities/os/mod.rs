@@ -20,6 +20,7 @@ mod record_settings;
 mod relax_selinux;
 mod restore_host;
 mod set_hostname;
+mod transaction;
 pub(crate) mod write_hosts_block;
 
 pub(crate) use immutable::NODE_NAME;

@@ -3,48 +3,55 @@
 use std::collections::BTreeSet;
 
 use kk_artifact::bundle::HostPackages;
-use kk_config::Host;
+use kk_config::{Host, OperatingSystem};
 use kk_engine::Facts;
 
 use super::{check, install_packages::UNFINISHED};
 use crate::inputs::Inputs;
 
-/// The list of a repository of packages.
-pub(super) const LIST: &str = "Packages";
-
-/// Program, and its package with dpkg, with rpm of the Red Hat family, and with zypper.
+/// Program, and its package with dpkg, with rpm of the Red Hat family (or what such a package provides), and with zypper.
 const PACKAGES: [(&str, [&str; 3]); 11] = [
     ("tar", ["tar", "tar", "tar"]),
     ("mount", ["mount", "util-linux", "util-linux"]),
     ("umount", ["mount", "util-linux", "util-linux"]),
     ("ip", ["iproute2", "iproute", "iproute2"]),
-    ("iptables", ["iptables", "iptables-nft", "iptables"]),
+    ("iptables", ["iptables", "iptables", "iptables"]),
     ("conntrack", ["conntrack", "conntrack-tools", "conntrack-tools"]),
     ("socat", ["socat", "socat", "socat"]),
     ("modprobe", ["kmod", "kmod", "kmod"]),
-    ("nsenter", ["util-linux", "util-linux-core", "util-linux"]),
+    ("nsenter", ["util-linux", "util-linux", "util-linux"]),
     ("ipset", ["ipset", "ipset", "ipset"]),
     ("ipvsadm", ["ipvsadm", "ipvsadm", "ipvsadm"]),
 ];
 
-/// How to install these programs on a host whose `ID` in os-release is `os_id`.
-pub(super) fn hint(os_id: &str, programs: &[&str]) -> String {
-    let (command, column) = match os_id {
+/// How packages are installed by hand where `ID` of os-release is `os_id`, and the column of their names.
+fn by_hand(os_id: &str) -> (&'static str, usize) {
+    match os_id {
         "debian" | "ubuntu" | "linuxmint" | "raspbian" | "uos" | "deepin" => ("apt-get install", 0),
-        "rhel" | "centos" | "rocky" | "almalinux" | "fedora" | "ol" | "amzn" | "openEuler" | "anolis"
-        | "alinux" | "kylin" | "tencentos" => ("dnf install", 1),
         "opensuse-leap" | "opensuse-tumbleweed" | "sles" | "sled" => ("zypper install", 2),
+        id if kk_config::has_dnf(id) => ("dnf install", 1),
         _ => ("install them with the host's package manager; Debian calls the packages", 0),
-    };
-    let package =
-        |program: &&str| PACKAGES.iter().find(|(name, _)| name == program).map(|(_, names)| names[column]);
-    let packages: BTreeSet<&str> = programs.iter().filter_map(package).collect();
-    format!("{command} {}", packages.into_iter().collect::<Vec<_>>().join(" "))
+    }
 }
 
-/// The packages of Debian and its relatives that hosts need.
-pub fn host_packages() -> BTreeSet<String> {
-    PACKAGES.iter().map(|(_, names)| names[0].to_owned()).collect()
+/// How to install these programs on a host whose `ID` in os-release is `os_id`.
+pub(super) fn hint(os_id: &str, programs: &[&str]) -> String {
+    let command = by_hand(os_id).0;
+    format!("{command} {}", Vec::from_iter(names(os_id, programs)).join(" "))
+}
+
+/// The packages that have these programs.
+fn names(os_id: &str, programs: &[&str]) -> BTreeSet<&'static str> {
+    let column = by_hand(os_id).1;
+    let package =
+        |program: &&str| PACKAGES.iter().find(|(name, _)| name == program).map(|(_, names)| names[column]);
+    programs.iter().filter_map(package).collect()
+}
+
+/// The packages that hosts with this system need.
+pub fn host_packages(system: &OperatingSystem) -> BTreeSet<String> {
+    let column = by_hand(&system.id).1;
+    PACKAGES.iter().map(|(_, names)| names[column].to_owned()).collect()
 }
 
 /// Packages for a host that lacks programs.
@@ -63,7 +70,7 @@ pub(super) fn of_bundle(inputs: &Inputs, host: &Host, facts: &Facts) -> Option<R
     if programs.is_empty() && !unfinished {
         return None;
     }
-    let names: BTreeSet<&'static str> = programs.iter().filter_map(|program| debian(program)).collect();
+    let names = names(&facts.os_id, &programs);
     let arch = inputs.arch(host);
     let system = format!("{} {} {arch}", facts.os_id, facts.os_version);
     let Some(from) = bundle.packages(&facts.os_id, &facts.os_version, arch) else {
@@ -74,11 +81,6 @@ pub(super) fn of_bundle(inputs: &Inputs, host: &Host, facts: &Facts) -> Option<R
         return Some(Ok(Chosen { names, from }));
     }
     Some(Err(format!("the bundle lacks packages for {system}: {}", absent.join(", "))))
-}
-
-/// The package of a program in Debian.
-fn debian(program: &str) -> Option<&'static str> {
-    PACKAGES.iter().find(|(name, _)| *name == program).map(|(_, names)| names[0])
 }
 
 #[cfg(test)]
@@ -93,17 +95,29 @@ mod tests {
 
     /// A bundle with these packages for Debian 12 on amd64.
     fn bundle(names: &[&str]) -> Arc<Bundle> {
-        let directory = "packages/debian/12/amd64";
+        bundle_of("debian", "12", names, "Packages", "deb")
+    }
+
+    fn bundle_of(system: &str, version: &str, names: &[&str], list: &str, ending: &str) -> Arc<Bundle> {
+        let directory = format!("packages/{system}/{version}/amd64");
         let part = |name: &&str| PackagePart {
-            system: "debian".into(),
-            system_version: "12".into(),
+            system: system.into(),
+            system_version: version.into(),
             arch: "amd64".into(),
             name: (*name).to_owned(),
             version: "1".into(),
-            path: format!("{directory}/{name}_1_amd64.deb"),
+            provides: Vec::new(),
+            path: format!("{directory}/{name}_1_amd64.{ending}"),
+        };
+        // As in the Red Hat family from 9 on.
+        let part = |name: &&str| match *name {
+            "iptables" if ending == "rpm" => {
+                PackagePart { name: "iptables-nft".into(), provides: vec!["iptables".into()], ..part(name) }
+            }
+            _ => part(name),
         };
         let packages: Vec<PackagePart> = names.iter().map(part).collect();
-        let paths = packages.iter().map(|part| part.path.clone()).chain([format!("{directory}/{LIST}")]);
+        let paths = packages.iter().map(|part| part.path.clone()).chain([format!("{directory}/{list}")]);
         let files = paths.map(|path| FilePart { path, size: 7, sha256: "0".repeat(64) }).collect();
         let (programs, images) = (Vec::new(), Vec::new());
         let index = BundleIndex { format: 2, name: String::new(), programs, images, packages, files };
@@ -167,6 +181,24 @@ mod tests {
         }
     }
 
+    /// The names are those of the family, and one that another package stands for is there, too.
+    #[tokio::test]
+    async fn rpms_of_the_bundle_are_found_by_what_they_provide() {
+        let spec = testing::sample("all-in-one.yaml");
+        let directory = tempfile::tempdir().unwrap();
+        let bundle = bundle_of("rocky", "9", &["iptables", "conntrack-tools"], "repodata/repomd.xml", "rpm");
+        let options = Options { bundle: Some(bundle), with_packages: true, ..Options::default() };
+        let session = testing::session_with(spec.clone(), directory.path(), options);
+        let mut fresh = testing::fresh(&spec);
+        let facts = fresh.facts.values_mut().next().unwrap();
+        (facts.os_id, facts.os_version) = ("rocky".into(), "9".into());
+        facts.tools.retain(|tool, _| !["iptables", "conntrack"].contains(&tool.as_str()));
+        let create = session.plan_create(&fresh).await.unwrap();
+        let changes = create.plan.changes().into_iter().flat_map(|task| task.changes);
+        let changes: Vec<String> = changes.filter(|change| change.ends_with("from the bundle")).collect();
+        assert_eq!(changes, ["install conntrack-tools, iptables from the bundle"]);
+    }
+
     /// What a run that was killed has unpacked is set up by the next one, although no program is missing.
     #[tokio::test]
     async fn an_installation_that_was_killed_is_finished() {
@@ -193,6 +225,7 @@ mod tests {
         for (os, said) in [
             ("ubuntu", "apt-get install conntrack iproute2 mount"),
             ("rocky", "dnf install conntrack-tools iproute util-linux"),
+            ("euleros", "dnf install conntrack-tools iproute util-linux"),
             ("sles", "zypper install conntrack-tools iproute2 util-linux"),
         ] {
             assert_eq!(hint(os, &missing), said);

@@ -21,7 +21,7 @@ use super::{catalogue, failed, refuse_same};
 pub(super) async fn run(args: &ArtifactExport, printer: &Printer) -> Result<ExitStatus, Error> {
     let mut manifest = load::manifest(&args.manifest, |warning| printer.warning(error::warning(warning)))?;
     for system in &mut manifest.operating_systems {
-        system.packages = kk_cluster::host_packages();
+        system.packages = kk_cluster::host_packages(system);
     }
     let run = LocalRun::start("artifact export", "bundle", printer);
     let result = export(args, &manifest, &run).await;

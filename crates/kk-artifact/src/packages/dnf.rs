@@ -1,0 +1,267 @@
+//! [`Dnf`]: `dnf` of this machine for another distribution, with `rpmkeys`, `rpm` and `createrepo_c`. Configuration, cache and the
+//! database of installed packages are its own, so nothing of this machine is changed, and what is installed here does
+//! not matter.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use kk_config::{Arch, OperatingSystem};
+use tokio::process::Command;
+
+use super::program::{failed, last_line, run};
+use crate::Error;
+
+/// What to do where a program is missing.
+const MISSING: &str = "packages of distributions with rpm are collected by dnf with its plugin download, rpm and createrepo_c: install \
+                       them (Debian: dnf, dnf-plugins-core, rpm and createrepo-c), or remove operatingSystems from the manifest";
+
+/// What rpm knows about one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) name: String,
+    /// `EPOCH:VERSION-RELEASE`, without an epoch of 0.
+    pub(super) version: String,
+    /// Names by which others may ask for it.
+    pub(super) provides: Vec<String>,
+}
+
+/// A directory with the lists of a distribution.
+pub(super) struct Dnf<'a> {
+    dir: PathBuf,
+    system: &'a OperatingSystem,
+}
+
+impl<'a> Dnf<'a> {
+    /// Prepares the directory, which must be empty, and takes over the keys of the distribution.
+    pub(super) async fn new(dir: &Path, system: &'a OperatingSystem) -> Result<Self, Error> {
+        let dnf = Self { dir: dir.to_owned(), system };
+        let keyring = system.keyring();
+        if !Path::new(&keyring).exists() {
+            let hint = "copy the file from a host, where it is below /etc/pki/rpm-gpg, and name it as repository.keyring";
+            return Err(failed(system, format!("the keys of the distribution are missing: {keyring}"), hint));
+        }
+        dnf.prepare().map_err(Error::file("prepare", dir))?;
+        dnf.keys("rpmkeys", [OsStr::new("--import"), keyring.as_ref()], |said| {
+            let reason = format!("{keyring} holds no key: {}", last_line(said));
+            (reason, "name a file with the public keys of the distribution as repository.keyring".to_owned())
+        })
+        .await?;
+        Ok(dnf)
+    }
+
+    /// Writes its configuration. Its other directories are below the root.
+    fn prepare(&self) -> io::Result<()> {
+        for directory in ["root", "none", "repository"] {
+            fs::create_dir_all(self.dir.join(directory))?;
+        }
+        let none = self.path("none")?;
+        let mut text = format!(
+            "[main]\nreposdir={none}\nvarsdir={none}\npluginconfpath={none}\ncachedir=/cache\nlogdir=/log\npersistdir=/state\n\
+             install_weak_deps=0\nbest=1\nretries=3\n"
+        );
+        for (number, source) in self.system.sources.iter().enumerate() {
+            // Signatures are verified below, of each file.
+            text += &format!("[source{number}]\nname=source{number}\nbaseurl={source}\ngpgcheck=0\n");
+        }
+        fs::write(self.dir.join("dnf.conf"), text)
+    }
+
+    /// The names of the files of packages that bring these names, and of all that they depend on, as if nothing were installed.
+    pub(super) async fn resolve(
+        &self,
+        names: impl IntoIterator<Item = &String>,
+    ) -> Result<Vec<String>, Error> {
+        let words = ["download", "--resolve", "--alldeps", "--url"].into_iter();
+        let urls = self.dnf(words.chain(names.into_iter().map(String::as_str))).await?;
+        let mut files: Vec<String> = urls.lines().filter_map(file_of_url).collect();
+        files.sort();
+        files.dedup();
+        if files.is_empty() {
+            return Err(failed(
+                self.system,
+                "dnf has chosen no package".to_owned(),
+                "check repository.sources",
+            ));
+        }
+        Ok(files)
+    }
+
+    /// The sizes of these files. One that has another name than its package is not among them.
+    pub(super) async fn sizes(&self, files: &[String]) -> Result<Vec<(String, u64)>, Error> {
+        let format = "%{downloadsize} %{name}-%{version}-%{release}.%{arch}.rpm";
+        let words = ["repoquery", "--queryformat", format].into_iter();
+        let said = self.dnf(words.chain(files.iter().map(|file| package(file)))).await?;
+        let size = |line: &str| {
+            let (size, file) = line.split_once(' ')?;
+            Some((file.to_owned(), size.parse().ok()?))
+        };
+        Ok(said.lines().filter_map(size).collect())
+    }
+
+    /// Fetches files into a directory. What is whole there is not fetched again: dnf knows its sum from the lists.
+    pub(super) async fn download(&self, files: &[String], to: &Path) -> Result<(), Error> {
+        let words = ["download", "--destdir"].map(OsStr::new).into_iter().chain([to.as_os_str()]);
+        self.dnf(words.chain(files.iter().map(|file| OsStr::new(package(file))))).await.map(drop)
+    }
+
+    /// Verifies the signatures of files by the keys of the distribution. One that has no right signature is removed.
+    pub(super) async fn verify(&self, files: &[PathBuf]) -> Result<(), Error> {
+        for file in files {
+            let words = ["--define", "_pkgverify_level all", "--checksig"].map(OsStr::new);
+            let words = words.into_iter().chain([file.as_os_str()]);
+            let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let hint =
+                "name the keys that sign these packages as repository.keyring, and run again".to_owned();
+            let wrong = |_: &str| (format!("{name} has no signature by the keys of the distribution"), hint);
+            let result = self.keys("rpmkeys", words, wrong).await;
+            if result.is_err() {
+                fs::remove_file(file).map_err(Error::file("remove", file))?;
+            }
+            result?;
+        }
+        Ok(())
+    }
+
+    /// What rpm knows about these files, in their order.
+    pub(super) async fn headers(&self, files: &[PathBuf]) -> Result<Vec<Header>, Error> {
+        let format = "%{NAME}\\t%|EPOCH?{%{EPOCH}:}:{}|%{VERSION}-%{RELEASE}\\t[%{PROVIDENAME} ]\\n";
+        let words = ["--query", "--package", "--nosignature", "--queryformat", format].map(OsStr::new);
+        let words = words.into_iter().chain(files.iter().map(|file| file.as_os_str()));
+        let said = self.keys("rpm", words, plain).await?;
+        let headers: Vec<Header> = said.lines().filter_map(header).collect();
+        if headers.len() == files.len() {
+            return Ok(headers);
+        }
+        Err(failed(self.system, "rpm cannot read a package".to_owned(), "run again"))
+    }
+
+    /// Makes the lists of a repository with these files: path below its directory, and content. The same files make the same
+    /// lists.
+    pub(super) async fn lists(&self, files: &[PathBuf]) -> Result<Vec<(String, Vec<u8>)>, Error> {
+        let directory = self.dir.join("repository");
+        for file in files {
+            let link = directory.join(file.file_name().unwrap_or_default());
+            fs::hard_link(file, &link).map_err(Error::file("link", file))?;
+            let at = fs::FileTimes::new().set_modified(std::time::UNIX_EPOCH);
+            fs::File::options()
+                .write(true)
+                .open(&link)
+                .and_then(|file| file.set_times(at))
+                .map_err(Error::file("date", &link))?;
+        }
+        let words = "--quiet --no-database --simple-md-filenames --revision=0 --set-timestamp-to-revision --checksum=sha256 \
+                     --general-compress-type=gz";
+        let mut command = Command::new("createrepo_c");
+        command.args(words.split_whitespace()).arg(&directory);
+        run(command, self.system, MISSING, plain).await?;
+        let made = directory.join("repodata");
+        let entries = fs::read_dir(&made).map_err(Error::file("read", &made))?;
+        let mut lists = Vec::new();
+        for entry in entries.flatten() {
+            let content = fs::read(entry.path()).map_err(Error::file("read", &made))?;
+            lists.push((format!("repodata/{}", entry.file_name().to_string_lossy()), content));
+        }
+        lists.sort();
+        Ok(lists)
+    }
+
+    async fn dnf<S: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = S>) -> Result<String, Error> {
+        let mut command = Command::new("dnf");
+        let arch = match self.system.arch {
+            Arch::Amd64 => "x86_64",
+            Arch::Arm64 => "aarch64",
+        };
+        command.args(["--quiet", "--assumeyes", "--releasever", &self.system.version, "--forcearch", arch]);
+        command.arg("--config").arg(self.dir.join("dnf.conf"));
+        command.arg("--installroot").arg(self.dir.join("root")).args(words);
+        run(command, self.system, MISSING, |said| (reason(said), hint(said).to_owned())).await
+    }
+
+    /// Runs a program of rpm with a database of its own.
+    async fn keys<S: AsRef<OsStr>>(
+        &self,
+        program: &str,
+        words: impl IntoIterator<Item = S>,
+        explain: impl FnOnce(&str) -> (String, String),
+    ) -> Result<String, Error> {
+        let mut command = Command::new(program);
+        command.arg("--dbpath").arg(self.dir.join("keys")).args(words);
+        run(command, self.system, MISSING, explain).await
+    }
+
+    /// The path of a directory, as a line of the configuration can hold it.
+    fn path(&self, name: &str) -> io::Result<String> {
+        let dir = self.dir.join(name);
+        let text = dir.to_str().filter(|text| !text.contains(|c: char| c.is_whitespace() || c == '$'));
+        text.map(str::to_owned).ok_or_else(|| io::Error::other("dnf cannot use a directory with this name"))
+    }
+}
+
+/// The name of the file behind a URL; `None` for a line that is none.
+fn file_of_url(line: &str) -> Option<String> {
+    let (_, file) = line.trim().split_once("://")?.1.rsplit_once('/')?;
+    file.ends_with(".rpm").then(|| file.to_owned())
+}
+
+/// A file's package, as dnf takes it: `NAME-VERSION-RELEASE.ARCH`.
+fn package(file: &str) -> &str {
+    file.strip_suffix(".rpm").unwrap_or(file)
+}
+
+fn header(line: &str) -> Option<Header> {
+    let mut fields = line.split('\t');
+    let (name, version) = (fields.next()?.to_owned(), fields.next()?.to_owned());
+    let version = version.strip_prefix("0:").unwrap_or(&version).to_owned();
+    let provides = fields.next()?.split_whitespace().map(str::to_owned).collect();
+    Some(Header { name, version, provides })
+}
+
+fn plain(said: &str) -> (String, String) {
+    (last_line(said).to_owned(), "run again; if it stays so, check repository.sources".to_owned())
+}
+
+/// What dnf calls an error, in one line.
+fn reason(said: &str) -> String {
+    let errors: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("Error: ")).collect();
+    if errors.is_empty() { last_line(said).to_owned() } else { errors.join("; ") }
+}
+
+fn hint(said: &str) -> &'static str {
+    if said.contains("No such command: download") {
+        "install dnf's plugin download (package dnf-plugins-core)"
+    } else if ["No package ", "No match for argument", "nothing provides"]
+        .iter()
+        .any(|words| said.contains(words))
+    {
+        "add the sources that have it to repository.sources"
+    } else {
+        "check the network and repository.sources; what has come so far is kept"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_dnf_and_rpm_print_is_understood() {
+        assert_eq!(
+            file_of_url("https://m.example/os/Packages/s/socat-1.7-1.el9.x86_64.rpm").unwrap(),
+            "socat-1.7-1.el9.x86_64.rpm"
+        );
+        assert_eq!(file_of_url("Last metadata expiration check: 0:00:01 ago"), None);
+        let expected = Header {
+            name: "iptables-nft".into(),
+            version: "1.8.10-2.el9".into(),
+            provides: vec!["iptables".into(), "iptables-nft".into()],
+        };
+        assert_eq!(header("iptables-nft\t1.8.10-2.el9\tiptables iptables-nft "), Some(expected.clone()));
+        assert_eq!(header("iptables-nft\t0:1.8.10-2.el9\tiptables iptables-nft "), Some(expected));
+        assert_eq!(header("a\t2:1-1\t").unwrap().version, "2:1-1");
+        let said = "x\nError: No package nope available.\n";
+        assert_eq!(reason(said), "No package nope available.");
+        assert!(hint(said).contains("repository.sources"));
+    }
+}
