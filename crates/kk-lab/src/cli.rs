@@ -85,8 +85,8 @@ pub(crate) struct Up {
     /// Kubernetes version of the cluster file; given again: further versions for the mirror
     #[arg(long, value_name = "VERSION")]
     pub(crate) kubernetes: Vec<String>,
-    /// Also this component, which the mirror has only on demand
-    #[arg(long, value_name = "COMPONENT")]
+    /// Also this component, or this version of one, which the mirror has only on demand
+    #[arg(long, value_name = "COMPONENT[=VERSION]")]
     pub(crate) with: Vec<String>,
     /// Where the cluster file is written [default: /var/lib/kk-lab/cluster.yaml]
     #[arg(long, value_name = "FILE")]

@@ -122,9 +122,11 @@ impl Versions {
     }
 
     /// Everything to build, Kubernetes first (it takes longest) in the versions given; of what is built on demand, what `with`
-    /// names. Errors: a name that is no component.
+    /// names: `COMPONENT`, or `COMPONENT=VERSION` for a version that is not the default. Errors: a component or version
+    /// that is not known.
     pub(crate) fn builds(&self, data: &Path, kubernetes: &[String], with: &[String]) -> Result<Vec<Build>> {
-        self.check_names(with)?;
+        let (further, with): (Vec<_>, Vec<_>) = with.iter().cloned().partition(|name| name.contains('='));
+        self.check_names(&with)?;
         let mut builds = Vec::new();
         for version in kubernetes {
             builds.push(self.build(data, "kubernetes", version)?);
@@ -135,13 +137,24 @@ impl Versions {
         for (name, _) in self.components.iter().filter(is_wanted) {
             builds.push(self.build(data, name, self.version(name)?)?);
         }
+        for (name, version) in further.iter().filter_map(|one| one.split_once('=')) {
+            let known = &self.component(name)?.versions;
+            if !known.iter().any(|known| known == version) {
+                bail!("{name} {version} cannot be had here\nhint: the lab builds {}", known.join(" and "));
+            }
+            builds.push(self.build(data, name, version)?);
+        }
         Ok(builds)
     }
 
-    /// The components that are built on demand.
+    /// The components and versions that are built on demand, but those of Kubernetes.
     pub(crate) fn on_demand(&self) -> Vec<String> {
-        let all = self.components.iter().filter(|(_, component)| component.on_demand);
-        all.map(|(name, _)| name.clone()).collect()
+        let mut all = Vec::new();
+        for (name, component) in self.components.iter().filter(|(name, _)| *name != "kubernetes") {
+            all.extend(component.on_demand.then(|| name.clone()));
+            all.extend(component.versions.iter().skip(1).map(|version| format!("{name}={version}")));
+        }
+        all
     }
 
     /// Those of `builds` that are of these components.
@@ -212,7 +225,8 @@ mod tests {
         let versions = Versions::load(&data()).unwrap();
         let all = versions.components["kubernetes"].versions.clone();
         let builds = versions.builds(&data(), &all, &versions.on_demand()).unwrap();
-        assert_eq!(builds.len(), versions.components.len() - 1 + all.len());
+        let expected: usize = versions.components.values().map(|component| component.versions.len()).sum();
+        assert_eq!(builds.len(), expected);
         for build in builds {
             assert!(!build.ldflags.contains('{'), "{}: {}", build.component, build.ldflags);
         }
@@ -232,6 +246,8 @@ mod tests {
         let error = versions.chosen(&["1.20.0".into()]).unwrap_err().to_string();
         assert!(error.contains("Kubernetes 1.20.0 cannot be had"), "{error}");
         assert_eq!(versions.chosen(&["v1.36.4".into()]).unwrap(), ["1.36.4"]);
+        let error = versions.builds(&data(), &[], &["etcd=2.0.0".into()]).unwrap_err().to_string();
+        assert!(error.contains("etcd 2.0.0 cannot be had"), "{error}");
     }
 
     #[test]

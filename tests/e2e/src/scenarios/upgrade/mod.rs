@@ -1,4 +1,5 @@
-//! A cluster of one control plane and two workers gets the next minor version of Kubernetes. A Deployment with a budget
+//! A cluster of one control plane and two workers gets the next minor version of Kubernetes, and newer versions of etcd and
+//! runc with it. A Deployment with a budget
 //! answers through its Service all the while, a run that is killed is taken up, and afterwards a create with the new
 //! version finds nothing to do.
 
@@ -21,9 +22,16 @@ pub(crate) const TO: &str = "v1.37.1";
 const SERVICE: &str = "10.233.0.80";
 
 pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
-    let versions = ["--kubernetes", FROM, "--kubernetes", TO];
-    let site = Site::booted(ctx, &ctx.dir.join("site"), 3, None, &versions)?;
+    let with = PARTS.map(|part| format!("{}={}", part.name, part.from));
+    let versions = ["--kubernetes", FROM, "--kubernetes", TO, "--with", &with[0], "--with", &with[1]];
+    let newest = Site::booted(ctx, &ctx.dir.join("site"), 3, None, &versions)?;
+    let site = newest.variant("old", |cluster| {
+        for part in PARTS {
+            cluster["spec"]["components"][part.name] = json!(part.from);
+        }
+    })?;
     ctx.kk_ok(&site, "create", &[])?;
+    parts_have(ctx, &site, |part| part.from)?;
     let coredns = ctx.kubectl_json(&site, "-n kube-system get deployment coredns")?;
     let image = checks::text(&coredns["spec"]["template"]["spec"]["containers"][0]["image"]);
     let objects = include_str!("web.yaml").replace("IMAGE", &image).replace("SERVICE", SERVICE);
@@ -45,17 +53,18 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     let asking = ctx.on_host(site.control_plane(), &ask).limit(Duration::from_mins(12));
     let asking = ctx.start("ask", asking)?;
 
+    let to = ["upgrade", "--with-kubernetes", TO, "--with-etcd", PARTS[0].to, "--with-runc", PARTS[1].to];
     // Killed in the turn of a control plane, and in that of a worker: the next run goes on.
     for (job, task) in
         [("kk-killed-1", "control-plane/apply_changed_settings"), ("kk-killed-2", "turn/uncordon_node2")]
     {
-        let words = ["upgrade", "--with-kubernetes", TO, "-y", "--output", "json"];
+        let words = [&to[..], &["-y", "--output", "json"]].concat();
         let mut killed = ctx.start(job, ctx.kk_job(&site, &words))?;
         ctx.await_task(&mut killed, task)?;
         killed.signal(Signal::KILL)?;
         ensure!(killed.wait()?.code.is_none(), "kk had ended before it could be killed in {task}");
     }
-    let rest = ctx.kk_nodes(&site, &["upgrade", "--with-kubernetes", TO])?;
+    let rest = ctx.kk_nodes(&site, &to)?;
     rest.expect_code(0)?;
     let drained: Vec<String> = rest.events.changes().iter().map(ToString::to_string).collect();
     ensure!(!drained.iter().any(|task| task.contains("drain_node1")), "node1 was drained again: {drained:?}");
@@ -63,7 +72,41 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     ctx.host(site.control_plane(), "touch /tmp/asked.stop")?;
     let asked = asking.wait()?.ok()?;
     ensure!(!asked.contains("missed"), "the Service did not always answer:\n{asked}");
-    is_upgraded(ctx, &site)
+    parts_have(ctx, &site, |part| part.to)?;
+    is_upgraded(ctx, &newest)
+}
+
+/// A program that the hosts have in an older version than the lab's file asks for.
+#[derive(Clone, Copy)]
+struct Part {
+    /// As `spec.components` calls it.
+    name: &'static str,
+    from: &'static str,
+    to: &'static str,
+    /// Prints the version that is in use.
+    asked: &'static str,
+}
+
+const PARTS: [Part; 2] = [
+    Part {
+        name: "etcd",
+        from: "3.6.15",
+        to: "3.6.16",
+        asked: "curl --silent --fail --cacert /etc/ssl/etcd/ssl/ca.pem --cert /etc/ssl/etcd/ssl/member-$(hostname).pem \
+                --key /etc/ssl/etcd/ssl/member-$(hostname)-key.pem https://127.0.0.1:2379/version",
+    },
+    Part { name: "runc", from: "1.4.2", to: "1.4.3", asked: "runc --version" },
+];
+
+/// On every host: with three hosts each is a member of etcd.
+fn parts_have(ctx: &Context<'_>, site: &Site, version: impl Fn(Part) -> &'static str) -> Result<()> {
+    for host in &site.hosts {
+        for part in PARTS {
+            let (said, version) = (ctx.host(host, part.asked)?, version(part));
+            ensure!(said.contains(version), "{host} has another {} than {version}: {said}", part.name);
+        }
+    }
+    Ok(())
 }
 
 /// Every node has the new version and takes pods, nothing of the old one runs, and a create with the new version finds nothing
