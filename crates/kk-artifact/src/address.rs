@@ -30,6 +30,26 @@ impl Address {
         Self(Box::new(Url::parse(text).expect("the addresses of the catalogue are checked by a test")))
     }
 
+    /// Reads any address.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let url = Url::parse(text).map_err(|error| error.to_string())?;
+        Self::of(url)
+    }
+
+    /// The address that a text names below this one, which is that of a directory; a whole address is one already.
+    pub(crate) fn below(&self, text: &str) -> Result<Self, String> {
+        let mut base = self.url();
+        base.set_path(&format!("{}/", base.path().trim_end_matches('/')));
+        Self::of(base.join(text).map_err(|error| error.to_string())?)
+    }
+
+    fn of(url: Url) -> Result<Self, String> {
+        match url.scheme() {
+            "http" | "https" => Ok(Self(Box::new(url))),
+            other => Err(format!("it begins with `{other}:`, not with http: or https:")),
+        }
+    }
+
     /// The address below the mirror that stands for this one: `M` and `https://host/path` give `M/host/path`.
     pub(crate) fn behind(&self, mirror: &Self) -> Self {
         let mut url = mirror.0.clone();

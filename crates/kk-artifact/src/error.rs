@@ -141,6 +141,16 @@ pub enum Error {
         /// What to do.
         hint: String,
     },
+    /// A chart, or a file with objects, cannot be had.
+    #[error("cannot get the {part}: {reason}")]
+    Source {
+        /// What it is, and of where.
+        part: String,
+        /// Why.
+        reason: String,
+        /// What to do.
+        hint: String,
+    },
     /// An image cannot be pushed.
     #[error("cannot push {image}: {reason}")]
     Push {
@@ -211,7 +221,7 @@ impl Error {
                     arch.as_str()
                 ));
             }
-            Self::Packages { hint, .. } => return Some(hint.clone()),
+            Self::Packages { hint, .. } | Self::Source { hint, .. } => return Some(hint.clone()),
             Self::InvalidMirror { .. } => {
                 "spec.download.mirror is a base address such as https://files.example.com"
             }

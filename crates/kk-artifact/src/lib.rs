@@ -10,6 +10,7 @@ mod address;
 mod artifact;
 pub mod bundle;
 mod catalogue;
+mod charts;
 mod client;
 mod component;
 mod error;

@@ -155,6 +155,8 @@ mod tests {
             programs: Vec::new(),
             images: Vec::new(),
             packages: Vec::new(),
+            charts: Vec::new(),
+            manifests: Vec::new(),
             files: Vec::new(),
         };
         let digest = format!("sha256:{}", "0".repeat(64));

@@ -1,13 +1,15 @@
-//! Compares what the index of a bundle says about images with their documents, and about packages with their lists: sums alone
-//! say that the files are those of the index, not that the index is right.
+//! Compares what the index of a bundle says about images with their documents, about packages with their lists, and about charts: sums
+//! alone say that the files are those of the index, not that the index is right.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Read};
 
 use oci_spec::image::{ANNOTATION_REF_NAME, Descriptor, ImageIndex, ImageManifest};
 
 use super::index::{BundleIndex, LAYOUT_INDEX, blob_path};
-use super::{FilePart, ImagePart, PlatformPart, packages};
+use super::{FilePart, ImagePart, PlatformPart, charts, packages};
 use crate::Sha256Sum;
+use crate::charts::{Identity, identity};
 use crate::oci::document::{self, Root};
 
 /// Largest documents of all images together that are held in memory; real ones are a few kilobytes each.
@@ -19,16 +21,25 @@ const LARGEST: usize = 64 << 20;
 pub(super) struct Documents {
     texts: BTreeMap<String, Vec<u8>>,
     bytes: usize,
+    /// What charts say that they are, by their paths.
+    charts: BTreeMap<String, Result<Identity, String>>,
 }
 
 impl Documents {
-    /// Whether a file with this size may be a document.
-    pub(super) fn may_be_one(file: &FilePart) -> bool {
-        file.size <= document::LARGEST
+    /// Reads a file that may be a document, or the document in it.
+    pub(super) fn read(&mut self, file: &FilePart, content: &mut dyn Read) -> io::Result<()> {
+        if charts::is_chart(&file.path) {
+            self.charts.insert(file.path.clone(), identity(content));
+        } else if file.size <= document::LARGEST {
+            let mut text = Vec::new();
+            content.read_to_end(&mut text)?;
+            self.keep(&file.path, text);
+        }
+        Ok(())
     }
 
     /// Keeps a file that begins as a document, or is a list of packages.
-    pub(super) fn keep(&mut self, path: &str, text: Vec<u8>) {
+    fn keep(&mut self, path: &str, text: Vec<u8>) {
         if (text.starts_with(b"{") || packages::is_list(path)) && self.bytes + text.len() <= LARGEST {
             self.bytes += text.len();
             self.texts.insert(path.to_owned(), text);
@@ -39,6 +50,7 @@ impl Documents {
     pub(super) fn compare(&self, index: &BundleIndex) -> Result<(), String> {
         layout(index, self.texts.get(LAYOUT_INDEX).map(Vec::as_slice))?;
         packages::compare(index, |file| self.texts.get(&file.path).cloned())?;
+        charts::compare(index, |file| self.charts.get(&file.path).cloned())?;
         images(index, |digest| self.texts.get(&blob_path(digest)).cloned())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use kk_config::{Arch, Components, ImageName, Manifest, OperatingSystem};
+use kk_config::{Arch, ChartSource, Components, ImageName, Manifest, ManifestFile, OperatingSystem};
 
 use crate::{Artifact, Catalogue, Component, Error, Versions};
 
@@ -17,6 +17,10 @@ pub struct Contents {
     pub programs: Vec<Artifact>,
     /// Images by their upstream names.
     pub images: BTreeSet<ImageName>,
+    /// Charts of helm.
+    pub charts: BTreeSet<ChartSource>,
+    /// Files with objects of Kubernetes.
+    pub manifests: BTreeSet<ManifestFile>,
     /// Operating systems with their packages.
     pub operating_systems: Vec<OperatingSystem>,
 }
@@ -42,7 +46,9 @@ impl Contents {
         // A bundle does not change with the order in its Manifest.
         let mut operating_systems = manifest.operating_systems.clone();
         operating_systems.sort();
-        Ok(Self { name, arches, programs, images: manifest.images.clone(), operating_systems })
+        let images = manifest.images.clone();
+        let (charts, manifests) = (manifest.charts.clone(), manifest.manifests.clone());
+        Ok(Self { name, arches, programs, images, charts, manifests, operating_systems })
     }
 }
 

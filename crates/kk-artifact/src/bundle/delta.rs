@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, Read, Write as _};
+use std::io::{self, BufReader, Read, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -130,9 +130,11 @@ impl Parts {
     /// Compares the index of the delta at `path` with the documents, of which some came from the base.
     fn compare(&self, index: &BundleIndex, path: &Path) -> Result<(), Error> {
         let mut documents = Documents::default();
-        for file in index.files.iter().filter(|file| Documents::may_be_one(file)) {
+        for file in &index.files {
             let place = self.place(&file.path);
-            documents.keep(&file.path, fs::read(&place).map_err(Error::file("read", &place))?);
+            let read =
+                File::open(&place).and_then(|opened| documents.read(file, &mut BufReader::new(opened)));
+            read.map_err(Error::file("read", &place))?;
         }
         documents.compare(index).map_err(|reason| unusable(path, reason))
     }

@@ -9,7 +9,7 @@ use super::{BundleIndex, delta};
 /// A part that is not the same in two bundles.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Changed {
-    /// `kubeadm amd64`, `socat debian 12 amd64`, or the name of an image without its tag.
+    /// `kubeadm amd64`, `socat debian 12 amd64`, `chart app`, `manifest crds.yaml`, or the name of an image without its tag.
     pub part: String,
     /// Versions, tags, or shortened digests where those are the same, that only the older one has.
     pub old: Vec<String>,
@@ -58,6 +58,15 @@ fn contents(index: &BundleIndex) -> Contents {
         let sum = index.sum(&part.path).map_or_else(String::new, |sum| sum.to_string());
         let name = format!("{} {} {} {}", part.name, part.system, part.system_version, part.arch);
         contents.entry(name).or_default().entry(part.version.clone()).or_default().push(sum);
+    }
+    let mut others: Vec<(String, &str, &str)> = Vec::new();
+    others.extend(
+        index.charts.iter().map(|part| (format!("chart {}", part.name), &*part.version, &*part.path)),
+    );
+    others.extend(index.manifests.iter().map(|part| (format!("manifest {}", part.name), "", &*part.path)));
+    for (name, version, path) in others {
+        let sum = index.sum(path).map_or_else(String::new, |sum| sum.to_string());
+        contents.entry(name).or_default().insert(version.to_owned(), vec![sum]);
     }
     for part in &index.images {
         let (name, version) = match part.name.split_once('@') {

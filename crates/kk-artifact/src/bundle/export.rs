@@ -14,12 +14,14 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::charts::Packed;
 use super::delta::{self, Delta};
 use super::index::{BLOBS, DELTA_NAME, LAYOUT_INDEX, NAME, blob_path};
 use super::packages::Repository;
-use super::sbom::{self, Parts};
+use super::sbom;
 use super::write::{self, Source};
 use super::{BundleIndex, Contents, FilePart, ImagePart, PlatformPart, ProgramPart, unusable};
+use crate::charts::{self, Wanted};
 use crate::oci::{self, Blobs, Fetch, Image, Registries};
 use crate::packages::{Work, collect};
 use crate::store::blocking;
@@ -98,39 +100,45 @@ pub async fn export(
         configuration: tokio::sync::Mutex::default(),
     };
     let work = Work::new(store.dir()).map_err(one)?;
-    let (files, images, systems) = tokio::join!(
+    let wanted = Wanted { charts: &contents.charts, files: &contents.manifests };
+    let (files, images, systems, others) = tokio::join!(
         store.check_reachable(&contents.programs),
         oci::resolve(&fetch, &contents.images, &contents.arches),
-        collect(&contents.operating_systems, &work, &blobs)
+        collect(&contents.operating_systems, &work, &blobs),
+        charts::find(wanted, store, &fetch)
     );
-    let (missing, found, systems) = match (files, images, systems) {
-        (Ok(missing), Ok(found), Ok(systems)) => (missing, found, systems),
-        (files, images, systems) => {
-            let errors = [files.err(), images.err(), systems.err()];
+    let (missing, found, systems, others) = match (files, images, systems, others) {
+        (Ok(missing), Ok(found), Ok(systems), Ok(others)) => (missing, found, systems, others),
+        (files, images, systems, others) => {
+            let errors = [files.err(), images.err(), systems.err(), others.err()];
             return Err(errors.into_iter().flatten().flatten().collect());
         }
     };
     let of_images: u64 = oci::missing(&blobs, &found).iter().map(|(_, blob)| blob.size).sum();
     let of_systems: u64 = systems.iter().map(|system| system.missing()).sum();
-    news(ExportNews::Missing { bytes: missing + of_images + of_systems });
+    news(ExportNews::Missing { bytes: missing + of_images + of_systems + others.missing(&fetch) });
     let came = |bytes| news(ExportNews::Came { bytes });
     let packages = async {
         try_join_all(systems.iter().map(|system| system.fetch(&came))).await?;
         Repository::all(&systems).await
     };
-    let (files, images, packages) = tokio::join!(
+    let (files, images, packages, others) = tokio::join!(
         fetch_programs(store, &contents.programs, news),
         oci::fetch_blobs(&fetch, &found),
-        packages
+        packages,
+        others.fetch(store, &fetch)
     );
-    let packages = match (files, images, packages) {
-        (Ok(()), Ok(()), Ok(packages)) => packages,
-        (files, images, packages) => {
-            return Err([files.err(), images.err(), packages.err()].into_iter().flatten().collect());
+    let (packages, (charts, manifests)) = match (files, images, packages, others) {
+        (Ok(()), Ok(()), Ok(packages), Ok(others)) => (packages, others),
+        (files, images, packages, others) => {
+            let errors = [files.err(), images.err(), packages.err(), others.err()];
+            return Err(errors.into_iter().flatten().collect());
         }
     };
+    let packed = Packed::of(&charts, &manifests, &blobs).map_err(one)?;
     let images: Vec<Image> = found.into_iter().map(|found| found.image).collect();
-    let (index, sources) = describe(&contents, &images, packages, store, &blobs, path).map_err(one)?;
+    let (index, sources) =
+        describe(&contents, &images, (packages, packed), store, &blobs, path).map_err(one)?;
     let delta = base.map(|base| Delta::between(base, index.clone()));
     let missing: Option<BTreeSet<String>> =
         base.map(|base| delta::missing(base, &index).map(|file| file.path.clone()).collect());
@@ -192,7 +200,7 @@ async fn fetch_programs(
 fn describe(
     contents: &Contents,
     images: &[Image],
-    repositories: Vec<Repository>,
+    (repositories, packed): (Vec<Repository>, Packed),
     store: &Store,
     blobs: &Blobs,
     path: &Path,
@@ -233,13 +241,21 @@ fn describe(
         files.extend(of_index);
         sources.extend(places);
     }
+    let Packed { charts, manifests, files: of_charts } = packed;
+    let (of_index, places): (Vec<_>, Vec<_>) = of_charts.into_iter().unzip();
+    files.extend(of_index);
+    sources.extend(places);
     let images: Vec<ImagePart> = images.iter().map(image_part).collect();
-    let parts = Parts { programs: &programs, images: &images, packages: &packages, files: &files };
-    let text = sbom::document(&contents.name, &parts).into_bytes();
-    files.push(FilePart { path: sbom::NAME.into(), size: text.len() as u64, sha256: kk_util::sha256(&text) });
+    let name = contents.name.clone();
+    let mut index = BundleIndex { format: 0, name, programs, images, packages, charts, manifests, files };
+    index.format = index.needed_format();
+    let text = sbom::document(&index).into_bytes();
+    index.files.push(FilePart {
+        path: sbom::NAME.into(),
+        size: text.len() as u64,
+        sha256: kk_util::sha256(&text),
+    });
     sources.push(Source::Text(text));
-    let format = BundleIndex::format_for(&packages);
-    let index = BundleIndex { format, name: contents.name.clone(), programs, images, packages, files };
     // What could not be read again must not be written.
     let written = serde_json::to_vec(&index).expect("plain data");
     let index = BundleIndex::parse(&written).map_err(|reason| unusable(path, reason))?;

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Read, Write as _};
+use std::io::{self, BufReader, BufWriter, Read, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::index::{BLOBS, BundleIndex, FilePart, PACKAGES};
-use super::{compare, packages, read};
+use super::index::{BLOBS, BundleIndex, CHARTS, FilePart, MANIFESTS, PACKAGES};
+use super::{charts, compare, packages, read};
+use crate::charts::identity;
 use crate::oci::Blobs;
 use crate::store::blocking;
 use crate::{Catalogue, Error, Sha256Sum, Store};
@@ -27,8 +28,13 @@ pub async fn import(
         let bytes = if missing.is_empty() { 0 } else { unpack(&path, &expected, &missing)? };
         let document = |digest: &str| blobs.document(&compare::sum(digest)?);
         let list = |file: &FilePart| blobs.document(&file.sha256.parse().ok()?);
+        let chart = |file: &FilePart| {
+            let packed = File::open(blobs.path(&file.sha256.parse().ok()?)).ok()?;
+            Some(identity(BufReader::new(packed)))
+        };
         compare::images(&expected, document)
             .and_then(|()| packages::compare(&expected, list))
+            .and_then(|()| charts::compare(&expected, chart))
             .map_err(|reason| super::unusable(&path, reason))?;
         Ok(bytes)
     })
@@ -51,8 +57,9 @@ async fn missing(
     let (files, blobs) = (index.files.clone(), blobs.clone());
     blocking(move || {
         for file in files {
-            // Packages, too, are kept by their sums.
-            let is_kept = file.path.starts_with(BLOBS) || file.path.starts_with(PACKAGES);
+            // Packages, charts and manifests, too, are kept by their sums.
+            let is_kept =
+                [BLOBS, PACKAGES, CHARTS, MANIFESTS].iter().any(|start| file.path.starts_with(start));
             let sum = file.sha256.parse::<Sha256Sum>().ok().filter(|_| is_kept);
             let Some(sum) = sum else { continue };
             if !blobs.is_whole(&sum, file.size)? {

@@ -17,10 +17,12 @@ pub(super) const NAME: &str = "kk-bundle.json";
 pub(super) const DELTA_NAME: &str = "kk-delta.json";
 /// The index of the image layout.
 pub(super) const LAYOUT_INDEX: &str = "index.json";
-/// The format of a bundle without packages, which older programs read, too.
+/// The format of a bundle of programs and images only, which all programs read.
 const FORMAT: u32 = 1;
-/// The format of a bundle with packages, and the newest that this program reads.
-pub(super) const NEWEST_FORMAT: u32 = 2;
+/// The format of a bundle with packages, but without charts and manifests.
+const FORMAT_WITH_PACKAGES: u32 = 2;
+/// The format of a bundle with charts or manifests, and the newest that this program reads.
+pub(super) const NEWEST_FORMAT: u32 = 3;
 /// Longest path that the simplest form of tar has room for.
 const LONGEST_PATH: usize = 100;
 
@@ -28,7 +30,7 @@ const LONGEST_PATH: usize = 100;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct BundleIndex {
-    /// 2 when it holds packages, else 1.
+    /// 3 when it holds charts or manifests, else 2 when it holds packages, else 1.
     pub format: u32,
     /// The name of its Manifest; may be empty.
     pub name: String,
@@ -39,6 +41,12 @@ pub struct BundleIndex {
     /// Packages of operating systems.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub packages: Vec<PackagePart>,
+    /// Charts of helm.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub charts: Vec<ChartPart>,
+    /// Files with objects of Kubernetes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub manifests: Vec<ManifestPart>,
     /// Every file after the index, in the order of the bundle.
     pub files: Vec<FilePart>,
 }
@@ -118,6 +126,32 @@ pub(super) fn packages_directory(system: &str, version: &str, arch: &str) -> Str
     format!("{PACKAGES}{system}/{version}/{arch}")
 }
 
+/// A chart of helm.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct ChartPart {
+    /// As its `Chart.yaml` says.
+    pub name: String,
+    /// The same.
+    pub version: String,
+    /// The URL of its repository, `oci://registry/path`, or its path where the bundle was made.
+    pub source: String,
+    /// Its file.
+    pub path: String,
+}
+
+/// A file with objects of Kubernetes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct ManifestPart {
+    /// Its name in the Manifest.
+    pub name: String,
+    /// Its URL, or its path where the bundle was made.
+    pub source: String,
+    /// Its file.
+    pub path: String,
+}
+
 /// A file of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -140,8 +174,12 @@ impl BundleIndex {
     }
 
     /// The format that says what is in it, so that an older program refuses what it would not understand.
-    pub(super) fn format_for(packages: &[PackagePart]) -> u32 {
-        if packages.is_empty() { FORMAT } else { NEWEST_FORMAT }
+    pub(super) fn needed_format(&self) -> u32 {
+        match (self.packages.is_empty(), self.charts.is_empty() && self.manifests.is_empty()) {
+            (true, true) => FORMAT,
+            (false, true) => FORMAT_WITH_PACKAGES,
+            (_, false) => NEWEST_FORMAT,
+        }
     }
 
     /// As it stands in a bundle.
@@ -158,7 +196,7 @@ impl BundleIndex {
 
     /// Also that every text may be shown on a terminal.
     pub(super) fn check(&self) -> Result<(), String> {
-        if self.format != Self::format_for(&self.packages) {
+        if self.format != self.needed_format() {
             return Err(format!("its format {} does not fit what it holds", self.format));
         }
         self.check_words()?;
@@ -192,6 +230,18 @@ impl BundleIndex {
             there(path, &package.name)?;
             let list = if path.ends_with(".rpm") { RPM_LIST } else { LIST };
             there(&format!("{directory}/{list}"), &package.name)?;
+        }
+        for ChartPart { name, version, path, .. } in &self.charts {
+            if *path != format!("{CHARTS}{name}-{version}.tgz") {
+                return Err(format!("{} cannot be the chart {name} {version}", path.escape_debug()));
+            }
+            there(path, name)?;
+        }
+        for ManifestPart { name, path, .. } in &self.manifests {
+            if *path != format!("{MANIFESTS}{name}") {
+                return Err(format!("{} cannot be the manifest {name}", path.escape_debug()));
+            }
+            there(path, name)?;
         }
         for image in &self.images {
             image
@@ -228,6 +278,19 @@ impl BundleIndex {
             word(&package.name, "", "the name of a package")?;
             word(&package.version, ":~^", "the version of a package")?;
             package.provides.iter().try_for_each(|name| word(name, "", "the name of a package"))?;
+        }
+        let origin = |text: &str| {
+            let is_plain = !text.is_empty() && !text.contains(char::is_control);
+            is_plain.then_some(()).ok_or_else(|| refuse(text, "where a part comes from"))
+        };
+        for chart in &self.charts {
+            word(&chart.name, "", "the name of a chart")?;
+            word(&chart.version, "", "the version of a chart")?;
+            origin(&chart.source)?;
+        }
+        for manifest in &self.manifests {
+            word(&manifest.name, "", "the name of a manifest")?;
+            origin(&manifest.source)?;
         }
         for image in &self.images {
             word(&image.media_type, "/", "the type of an image")?;
@@ -290,6 +353,12 @@ pub(super) fn unreadable(error: &serde_json::Error) -> String {
 /// Where packages of operating systems are.
 pub(super) const PACKAGES: &str = "packages/";
 
+/// Where charts of helm are.
+pub(super) const CHARTS: &str = "charts/";
+
+/// Where files with objects are.
+pub(super) const MANIFESTS: &str = "manifests/";
+
 /// Where the content of images is.
 pub(super) const BLOBS: &str = "blobs/sha256/";
 
@@ -315,6 +384,9 @@ fn is_path(path: &str) -> bool {
         || path == sbom::NAME
         || path.strip_prefix(BLOBS).is_some_and(|digits| digits.parse::<Sha256Sum>().is_ok())
         || path.strip_prefix("programs/").is_some_and(|rest| rest.split('/').count() == 4)
-        || path.strip_prefix(PACKAGES).is_some_and(is_in_repository);
+        || path.strip_prefix(PACKAGES).is_some_and(is_in_repository)
+        || [CHARTS, MANIFESTS]
+            .iter()
+            .any(|start| path.strip_prefix(start).is_some_and(|rest| !rest.contains('/')));
     place && path.len() <= LONGEST_PATH && path.split('/').all(part)
 }

@@ -1,4 +1,4 @@
-//! Offline bundles: one file with the programs and images of clusters.
+//! Offline bundles: one file with the programs, images, packages, charts and manifests of clusters.
 //!
 //! A bundle is a tar, packed by zstd or gzip, in this order:
 //!
@@ -7,6 +7,8 @@
 //! oci-layout, index.json, blobs/sha256/<digits>   an OCI image layout (image-layout.md of image-spec) of all images
 //! programs/<component>/v<version>/<arch>/<file>   programs as they are published, laid out as in a [`Store`]
 //! packages/<system>/<version>/<arch>/<file>       packages of an operating system and their list: a repository
+//! charts/<name>-<version>.tgz                     charts of helm, packed
+//! manifests/<name>                                files with objects of Kubernetes
 //! sbom.spdx.json                                  the same parts as an SPDX document
 //! ```
 //!
@@ -15,6 +17,7 @@
 //!
 //! [`Store`]: crate::Store
 
+mod charts;
 mod compare;
 mod contents;
 mod delta;
@@ -36,7 +39,9 @@ pub use delta::merge;
 pub use diff::{Changed, Difference};
 pub use export::{ExportNews, Exported, export};
 pub use import::import;
-pub use index::{BundleIndex, FilePart, ImagePart, PackagePart, PlatformPart, ProgramPart};
+pub use index::{
+    BundleIndex, ChartPart, FilePart, ImagePart, ManifestPart, PackagePart, PlatformPart, ProgramPart,
+};
 pub use opened::{Bundle, ContentFile};
 pub use packages::HostPackages;
 pub use read::{Verified, index, verify};

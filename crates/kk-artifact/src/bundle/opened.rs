@@ -56,9 +56,10 @@ impl Bundle {
         import(&self.path, &self.index, catalogue, store).await
     }
 
-    /// How many programs, images and packages it holds.
+    /// How many programs, images, packages, charts and manifests it holds.
     pub fn parts(&self) -> usize {
-        self.index.programs.len() + self.index.images.len() + self.index.packages.len()
+        let BundleIndex { programs, images, packages, charts, manifests, .. } = &self.index;
+        programs.len() + images.len() + packages.len() + charts.len() + manifests.len()
     }
 
     /// Whether it holds the programs of a component in a version (with or without a leading v).

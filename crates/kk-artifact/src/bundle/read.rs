@@ -47,14 +47,7 @@ pub(super) fn index_of(path: &Path, bytes: impl Read) -> Result<BundleIndex, Err
 /// Reads every byte of a bundle, and compares what its index says about images with their documents.
 pub fn verify(path: &Path) -> Result<Verified, Error> {
     let mut documents = Documents::default();
-    let index = walk(path, |file, content| {
-        if Documents::may_be_one(file) {
-            let mut text = Vec::new();
-            content.read_to_end(&mut text)?;
-            documents.keep(&file.path, text);
-        }
-        Ok(())
-    })?;
+    let index = walk(path, |file, content| documents.read(file, content))?;
     documents.compare(&index).map_err(|reason| unusable(path, reason))?;
     let size = std::fs::metadata(path).map_err(Error::file("look at", path))?.len();
     Ok(Verified { index, size })

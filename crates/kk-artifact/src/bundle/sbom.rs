@@ -1,31 +1,28 @@
-//! `sbom.spdx.json`: the programs, images and packages of a bundle as an SPDX document, for scanners and auditors.
+//! `sbom.spdx.json`: the programs, images, packages, charts and manifests of a bundle as an SPDX document, for scanners and auditors.
 //!
 //! Fields: SPDX specification 2.3, JSON. Package URLs: purl-spec, types `oci`, `generic` and `deb`.
 
 use kk_config::ImageName;
 use serde_json::{Value, json};
 
-use super::{FilePart, ImagePart, PackagePart, ProgramPart};
+use super::{BundleIndex, ChartPart, ImagePart, ManifestPart, PackagePart, ProgramPart};
 
 /// Its path in the bundle.
 pub(super) const NAME: &str = "sbom.spdx.json";
 /// The field is mandatory, and the same content has to give the same bytes.
 const CREATED: &str = "1970-01-01T00:00:00Z";
 
-/// The parts of a bundle. `files` has the files of all programs and packages.
-pub(super) struct Parts<'a> {
-    pub(super) programs: &'a [ProgramPart],
-    pub(super) images: &'a [ImagePart],
-    pub(super) packages: &'a [PackagePart],
-    pub(super) files: &'a [FilePart],
-}
-
-/// The document of a bundle with this name and these parts.
-pub(super) fn document(name: &str, parts: &Parts<'_>) -> String {
-    let sum = |path: &str| parts.files.iter().find(|file| file.path == path).map(|file| &*file.sha256);
-    let programs = parts.programs.iter().filter_map(|part| Some(program(part, sum(&part.path)?)));
-    let of_systems = parts.packages.iter().filter_map(|part| Some(package(part, sum(&part.path)?)));
-    let mut packages: Vec<Value> = programs.chain(parts.images.iter().map(image)).chain(of_systems).collect();
+/// The document of a bundle, whose index has the files of all its parts.
+pub(super) fn document(index: &BundleIndex) -> String {
+    let name = index.name.as_str();
+    let sum = |path: &str| index.file(path).map(|file| &*file.sha256);
+    let programs = index.programs.iter().filter_map(|part| Some(program(part, sum(&part.path)?)));
+    let of_systems = index.packages.iter().filter_map(|part| Some(package(part, sum(&part.path)?)));
+    let charts = index.charts.iter().filter_map(|part| Some(chart(part, sum(&part.path)?)));
+    let manifests = index.manifests.iter().filter_map(|part| Some(manifest(part, sum(&part.path)?)));
+    let images = index.images.iter().map(image);
+    let mut packages: Vec<Value> =
+        programs.chain(images).chain(of_systems).chain(charts).chain(manifests).collect();
     let mut described = Vec::new();
     for (number, package) in packages.iter_mut().enumerate() {
         let id = format!("SPDXRef-Package-{}", number + 1);
@@ -56,14 +53,8 @@ pub(super) fn document(name: &str, parts: &Parts<'_>) -> String {
 
 fn program(part: &ProgramPart, sha256: &str) -> Value {
     let ProgramPart { name, version, arch, path } = part;
-    json!({
-        "name": name,
-        "versionInfo": version,
-        "packageFileName": path,
-        "primaryPackagePurpose": "APPLICATION",
-        "checksums": [{"algorithm": "SHA256", "checksumValue": sha256}],
-        "externalRefs": [purl(&format!("pkg:generic/{name}@{}?arch={arch}", escape(version)))],
-    })
+    let url = format!("pkg:generic/{name}@{}?arch={arch}", escape(version));
+    of_file(name, path, "APPLICATION", sha256, &url, Some(version))
 }
 
 fn package(part: &PackagePart, sha256: &str) -> Value {
@@ -72,14 +63,45 @@ fn package(part: &PackagePart, sha256: &str) -> Value {
     let version_in_url = escape(version);
     let url =
         format!("pkg:{kind}/{system}/{name}@{version_in_url}?arch={arch}&distro={system}-{system_version}");
-    json!({
+    of_file(name, path, "INSTALL", sha256, &url, Some(version))
+}
+
+fn chart(part: &ChartPart, sha256: &str) -> Value {
+    let ChartPart { name, version, source, path } = part;
+    let url = format!("pkg:generic/{name}@{}{}", escape(version), from(source));
+    of_file(name, path, "APPLICATION", sha256, &url, Some(version))
+}
+
+fn manifest(part: &ManifestPart, sha256: &str) -> Value {
+    let ManifestPart { name, source, path } = part;
+    of_file(name, path, "FILE", sha256, &format!("pkg:generic/{}{}", escape(name), from(source)), None)
+}
+
+/// What is one file of the bundle.
+fn of_file(
+    name: &str,
+    path: &str,
+    purpose: &str,
+    sha256: &str,
+    url: &str,
+    version: Option<&String>,
+) -> Value {
+    let mut package = json!({
         "name": name,
-        "versionInfo": version,
         "packageFileName": path,
-        "primaryPackagePurpose": "INSTALL",
+        "primaryPackagePurpose": purpose,
         "checksums": [{"algorithm": "SHA256", "checksumValue": sha256}],
-        "externalRefs": [purl(&url)],
-    })
+        "externalRefs": [purl(url)],
+    });
+    if let Some(version) = version {
+        package["versionInfo"] = json!(version);
+    }
+    package
+}
+
+/// The part of a package URL that says where something comes from; a path of a machine says nothing to others.
+fn from(source: &str) -> String {
+    if source.contains("://") { format!("?download_url={}", escape(source)) } else { String::new() }
 }
 
 fn image(part: &ImagePart) -> Value {
@@ -106,13 +128,16 @@ fn purl(locator: &str) -> Value {
     json!({"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": locator})
 }
 
-/// What has a meaning of its own in a package URL. Versions, digests and repositories have nothing else to escape.
+/// What has a meaning of its own in a package URL.
 fn escape(text: &str) -> String {
-    text.replace('+', "%2B").replace(':', "%3A").replace('/', "%2F")
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let one = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    text.bytes().map(one).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::FilePart;
     use super::*;
 
     #[test]
@@ -139,8 +164,19 @@ mod tests {
             provides: Vec::new(),
             path: program.path.clone(),
         };
-        let parts = Parts { programs: &[program], images: &[image], packages: &[package], files: &[file] };
-        let text = document("prod", &parts);
+        let (source, path) = ("https://charts.example/a?b".to_owned(), file.path.clone());
+        let chart = ChartPart { name: "app".into(), version: "1.2.3+4".into(), source, path };
+        let index = BundleIndex {
+            format: 3,
+            name: "prod".into(),
+            programs: vec![program],
+            images: vec![image],
+            packages: vec![package],
+            charts: vec![chart],
+            manifests: Vec::new(),
+            files: vec![file],
+        };
+        let text = document(&index);
         let document: Value = serde_json::from_str(&text).unwrap();
         let packages = document["packages"].as_array().unwrap();
         let seen: Vec<[&str; 4]> = packages
@@ -166,8 +202,14 @@ mod tests {
                     &ab,
                     "pkg:deb/debian/less@2%3A590%2B1?arch=amd64&distro=debian-12"
                 ],
+                [
+                    "SPDXRef-Package-4",
+                    "1.2.3+4",
+                    &ab,
+                    "pkg:generic/app@1.2.3%2B4?download_url=https%3A%2F%2Fcharts.example%2Fa%3Fb"
+                ],
             ]
         );
-        assert_eq!(document["relationships"].as_array().unwrap().len(), 3);
+        assert_eq!(document["relationships"].as_array().unwrap().len(), 4);
     }
 }

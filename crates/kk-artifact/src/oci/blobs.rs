@@ -58,6 +58,11 @@ impl Blobs {
         fs::metadata(self.path(sum)).is_ok_and(|data| data.is_file() && data.len() == size)
     }
 
+    /// Bytes of a blob, if it is here.
+    pub(crate) fn size(&self, sum: &Sha256Sum) -> Option<u64> {
+        fs::metadata(self.path(sum)).ok().filter(fs::Metadata::is_file).map(|data| data.len())
+    }
+
     /// Whether a blob is here and not damaged. It is read if it has changed since it was verified here.
     pub(crate) fn is_whole(&self, sum: &Sha256Sum, size: u64) -> Result<bool, Error> {
         if !self.has(sum, size) {

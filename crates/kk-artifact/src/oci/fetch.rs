@@ -201,7 +201,7 @@ impl Fetch<'_> {
         document::arch_of_configuration(&bytes).map_err(|reason| unusable(name, reason))
     }
 
-    async fn document(
+    pub(super) async fn document(
         &self,
         name: &ImageName,
         source: &Source,
@@ -216,7 +216,7 @@ impl Fetch<'_> {
     }
 
     /// Fetches a blob: resumed, tried again, verified. Patience starts again whenever more of it has come.
-    async fn blob(&self, name: &ImageName, source: &Source, blob: &Blob) -> Result<(), Error> {
+    pub(super) async fn blob(&self, name: &ImageName, source: &Source, blob: &Blob) -> Result<(), Error> {
         let part = self.blobs.part(&blob.sum);
         let (mut failed, mut largest) = (0, 0);
         loop {

@@ -4,6 +4,7 @@
 //! directory of the content.
 
 mod blobs;
+mod chart;
 pub(crate) mod document;
 mod fetch;
 mod harbor;
@@ -13,6 +14,7 @@ mod push;
 mod registries;
 
 pub(crate) use blobs::Blobs;
+pub(crate) use chart::ChartBlob;
 pub(crate) use document::{Blob, Image, Platform, arch_of_configuration};
 pub(crate) use fetch::{Fetch, fetch_blobs, missing, resolve};
 pub use layout::{Layout, LayoutImage};

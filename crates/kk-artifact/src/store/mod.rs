@@ -19,6 +19,7 @@ mod reach;
 mod record;
 mod stamp;
 mod unpack;
+mod web;
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};

@@ -14,7 +14,7 @@ use crate::{Address, Artifact, Checksum, Error};
 /// Questions at once; they are small.
 const PARALLEL: usize = 16;
 /// A server that is down should be told soon, not after all tries of a download.
-const TRIES: u32 = 2;
+pub(super) const TRIES: u32 = 2;
 
 pub(super) async fn check(store: &Store, artifacts: &[Artifact]) -> Result<u64, Vec<Error>> {
     let answers: Vec<_> = futures::stream::iter(artifacts)
@@ -42,13 +42,23 @@ pub(super) async fn check(store: &Store, artifacts: &[Artifact]) -> Result<u64, 
     if errors.is_empty() { Ok(bytes) } else { Err(errors) }
 }
 
-enum Problem {
+pub(super) enum Problem {
     /// Of the whole server, so that it is told once.
     Host {
         host: String,
         reason: String,
     },
     File(Error),
+}
+
+impl Problem {
+    /// What it is for this address.
+    pub(super) fn of(self, address: &Address) -> Error {
+        match self {
+            Self::Host { reason, .. } => Error::Transfer { address: address.clone(), reason },
+            Self::File(error) => error,
+        }
+    }
 }
 
 /// Bytes to download for this artifact; 0 also where the server does not say.
@@ -68,7 +78,7 @@ async fn ask(store: &Store, artifact: &Artifact) -> Result<u64, Problem> {
 }
 
 /// Answer to `HEAD`, or to `GET` of the first byte where the server does not allow `HEAD`.
-async fn head(store: &Store, address: &Address) -> Result<Response, Problem> {
+pub(super) async fn head(store: &Store, address: &Address) -> Result<Response, Problem> {
     let mut tries =
         Tries::new(Retry { tries: store.settings.retry.tries.min(TRIES), ..store.settings.retry });
     loop {

@@ -40,6 +40,8 @@ impl Session {
             kubernetes: [self.spec.kubernetes.version].into(),
             components,
             images,
+            charts: BTreeSet::new(),
+            manifests: BTreeSet::new(),
             operating_systems: Vec::new(),
             registry: self.spec.registry.clone(),
             download: self.spec.download.clone(),

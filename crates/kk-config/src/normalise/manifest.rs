@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::operating_systems::operating_systems;
-use super::{kubernetes, registry};
+use super::{kubernetes, registry, source};
 use crate::findings::{At, Findings};
 use crate::spec::{Arch, ImageName, Manifest};
 use crate::v1alpha2::{self, API_VERSION, ManifestComponent, ManifestComponents};
@@ -43,10 +43,12 @@ pub(crate) fn manifest(doc: v1alpha2::Manifest, at: At<'_>, out: &mut Findings<'
     }
     let components = components(spec.components, at.key("components"), out);
     let images = images(&spec.images, at.key("images"), out);
+    let charts = source::charts(spec.charts, at.key("charts"), out);
+    let manifests = source::manifests(spec.manifests, at.key("manifests"), out);
     let operating_systems =
         operating_systems(spec.operating_systems, &arches, at.key("operatingSystems"), out);
     let is_empty = kubernetes.is_empty() && components.is_empty() && images.is_empty();
-    if is_empty && operating_systems.is_empty() {
+    if is_empty && operating_systems.is_empty() && charts.is_empty() && manifests.is_empty() {
         out.missing(at, "the bundle would be empty", "`kk create manifest` writes one to start from");
     }
     let registries = v1alpha2::Registry {
@@ -62,6 +64,8 @@ pub(crate) fn manifest(doc: v1alpha2::Manifest, at: At<'_>, out: &mut Findings<'
         kubernetes,
         components,
         images,
+        charts,
+        manifests,
         operating_systems,
         registry: registry::registry(registries, at.key("registry"), out),
         download: registry::download(spec.download, at.key("download"), out),

@@ -16,6 +16,7 @@ mod operating_systems;
 mod registry;
 mod removed;
 mod roles;
+mod source;
 mod syntax;
 mod system;
 

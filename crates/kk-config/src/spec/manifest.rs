@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::{Arch, Download, ImageName, OperatingSystem, Registry};
+use super::{
+    Arch, ChartSource, Download, ImageName, ManifestFile, ManifestSource, OperatingSystem, Registry,
+};
 use crate::KubeVersion;
 use crate::v1alpha2::API_VERSION;
 
@@ -22,6 +24,10 @@ pub struct Manifest {
     pub components: BTreeMap<&'static str, BTreeSet<String>>,
     /// Images by their upstream names.
     pub images: BTreeSet<ImageName>,
+    /// Charts of helm.
+    pub charts: BTreeSet<ChartSource>,
+    /// Files with objects of Kubernetes; each has a name of its own.
+    pub manifests: BTreeSet<ManifestFile>,
     /// Operating systems whose packages are needed.
     pub operating_systems: Vec<OperatingSystem>,
     /// How registries are reached.
@@ -39,6 +45,8 @@ impl Manifest {
             self.components.entry(component).or_default().extend(versions);
         }
         self.images.extend(other.images);
+        self.charts.extend(other.charts);
+        self.manifests.extend(other.manifests);
         for system in other.operating_systems {
             if !self.operating_systems.contains(&system) {
                 self.operating_systems.push(system);
@@ -71,6 +79,17 @@ impl Manifest {
         text += "  images:\n";
         for image in &self.images {
             let _ = writeln!(text, "  - {image}");
+        }
+        for (key, entries) in [
+            ("charts", self.charts.iter().map(chart).collect::<Vec<_>>()),
+            ("manifests", self.manifests.iter().map(manifest).collect()),
+        ] {
+            if !entries.is_empty() {
+                let _ = writeln!(text, "  {key}:");
+            }
+            for entry in entries {
+                let _ = writeln!(text, "  - {entry}");
+            }
         }
         if !self.operating_systems.is_empty() {
             text += "  operatingSystems:\n";
@@ -116,6 +135,25 @@ impl Manifest {
         let given =
             fields.into_iter().filter_map(|(key, value)| Some((key.to_owned(), json!(value.as_ref()?))));
         Value::Object(given.collect())
+    }
+}
+
+fn chart(source: &ChartSource) -> Value {
+    match source {
+        ChartSource::Repository { repo, name, version } => {
+            json!({"name": name, "repo": repo, "version": version})
+        }
+        ChartSource::Oci { version, .. } => json!({"name": source.origin(), "version": version}),
+        ChartSource::Path(path) => json!({"path": path}),
+    }
+}
+
+fn manifest(file: &ManifestFile) -> Value {
+    let name = &file.name;
+    match &file.source {
+        ManifestSource::Url { url, sha256: Some(sum) } => json!({"name": name, "url": url, "sha256": sum}),
+        ManifestSource::Url { url, sha256: None } => json!({"name": name, "url": url}),
+        ManifestSource::Path(path) => json!({"name": name, "path": path}),
     }
 }
 

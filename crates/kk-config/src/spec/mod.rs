@@ -16,6 +16,7 @@ mod manifest;
 mod network;
 mod operating_system;
 mod registry;
+mod source;
 mod system;
 
 pub use components::Components;
@@ -30,6 +31,7 @@ pub use manifest::Manifest;
 pub use network::{FlannelBackend, Network, NetworkPlugin};
 pub use operating_system::{OperatingSystem, has_dnf};
 pub use registry::{Credentials, Download, OwnRegistry, Registry, RegistryAuth};
+pub use source::{ChartSource, ManifestFile, ManifestSource};
 pub use system::System;
 
 use std::collections::BTreeMap;

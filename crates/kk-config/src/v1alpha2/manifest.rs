@@ -35,6 +35,10 @@ pub struct ManifestSpec {
     pub components: ManifestComponents,
     /// Images by their full names: `registry/path:tag`, `registry/path@sha256:…`.
     pub images: Vec<String>,
+    /// Charts of helm.
+    pub charts: Vec<ManifestChart>,
+    /// Files with objects of Kubernetes.
+    pub manifests: Vec<ManifestFile>,
     /// How registries are reached.
     pub registry: ManifestRegistry,
     /// Where programs come from.
@@ -144,6 +148,35 @@ pub struct ContainerRuntime {
     pub kind: Option<String>,
     /// Its version.
     pub version: String,
+}
+
+/// A chart of helm: of a repository (`name`, `repo`, `version`), of an OCI registry (`name`, `version`), or of this machine
+/// (`path`).
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ManifestChart {
+    /// Its name in the repository, or `oci://registry/path`.
+    pub name: Option<String>,
+    /// URL of a helm repository.
+    pub repo: Option<String>,
+    /// Its exact version.
+    pub version: Option<String>,
+    /// A packed chart or the directory of one, on this machine.
+    pub path: Option<String>,
+}
+
+/// A file with objects of Kubernetes: of a server (`url`), or of this machine (`path`).
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ManifestFile {
+    /// Its name in the bundle; the last part of its URL or path when absent.
+    pub name: Option<String>,
+    /// Where it is.
+    pub url: Option<String>,
+    /// The SHA-256 that it must have.
+    pub sha256: Option<String>,
+    /// A file of this machine.
+    pub path: Option<String>,
 }
 
 /// How registries are reached.

@@ -22,8 +22,8 @@ pub use etcd::{Etcd, EtcdLogLevel, EtcdMetrics, EtcdType, ExternalEtcd};
 pub use host::{Bastion, Host};
 pub use kubernetes::{ContainerManager, Kubernetes, KubernetesType, Toggle};
 pub use manifest::{
-    ContainerRuntime, Distribution, Iso, Manifest, ManifestComponent, ManifestComponents, ManifestRegistry,
-    ManifestSpec, OperatingSystem, Repository,
+    ContainerRuntime, Distribution, Iso, Manifest, ManifestChart, ManifestComponent, ManifestComponents,
+    ManifestFile, ManifestRegistry, ManifestSpec, OperatingSystem, Repository,
 };
 pub use network::{
     Calico, CalicoController, Flannel, Hybridnet, HybridnetNetwork, HybridnetSubnet, KubeOvn, KubeOvnCni,

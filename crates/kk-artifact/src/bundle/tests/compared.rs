@@ -9,6 +9,29 @@ use super::exports::Site;
 use super::{File, bundle};
 use crate::Catalogue;
 
+/// What is changed in a bundle, and why it is refused then.
+pub(super) type Case = (&'static str, fn(&mut Parts));
+
+/// Each of these changes of the bundle `a.tar.zst` of a site is refused by a look at it, and, unless the reason begins with
+/// `by_index`, by an import as well, to which an index is known that makes sense.
+pub(super) async fn expect_refused(site: &Site, cases: &[Case], by_index: &str) {
+    let path = site.file("b.tar.zst");
+    for (number, (reason, change)) in cases.iter().enumerate() {
+        let mut parts = Parts::of(&site.file("a.tar.zst"));
+        change(&mut parts);
+        parts.write(&path);
+        let said = verify(&path).expect_err(reason).to_string();
+        assert!(said.contains(reason), "{number}: {said}");
+        if reason.starts_with(by_index) {
+            continue;
+        }
+        let store = site.store(&format!("store-{number}"), true);
+        let said =
+            import(&path, &parts.index, &Catalogue::builtin(), &store).await.expect_err(reason).to_string();
+        assert!(said.contains(reason), "{number}: {said}");
+    }
+}
+
 /// A bundle taken apart.
 pub(super) struct Parts {
     pub(super) index: BundleIndex,
@@ -71,9 +94,6 @@ impl Parts {
         self.layout(|layout| layout["manifests"][0]["digest"] = json!(digest));
     }
 }
-
-/// A change of a bundle, and what is then said.
-type Case = (&'static str, fn(&mut Parts));
 
 const CASES: [Case; 9] = [
     ("its type is", |parts| parts.change(|image| image.media_type = "application/x".into())),

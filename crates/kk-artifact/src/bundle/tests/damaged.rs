@@ -175,7 +175,7 @@ fn an_index_that_makes_no_sense_is_refused() {
         ("cannot be the architecture of an image", named("test", "m", evil)),
         ("is missing, a part of a.b/c:1", of("oci-layout").replace("\"images\":[]", &digest)),
         ("cannot be read", of("oci-layout").replace("\"format\":1", &format!("\"format\":1,\"{evil}\":1"))),
-        ("its format is 3", of("oci-layout").replace("\"format\":1", "\"format\":3,\"new\":[]")),
+        ("its format is 4", of("oci-layout").replace("\"format\":1", "\"format\":4,\"new\":[]")),
         ("does not fit", of("oci-layout").replace("\"format\":1", "\"format\":2")),
         ("cannot be read", of("oci-layout").replace("\"format\":1", "\"format\":1,\"new\":[]")),
         ("cannot be read", "{".to_owned()),

@@ -17,7 +17,7 @@ const KUBELET: &str = "/dl.k8s.io/release/v1.36.99/bin/linux/amd64/kubelet";
 const KUBECTL: &str = "/dl.k8s.io/release/v1.36.99/bin/linux/amd64/kubectl";
 
 pub(super) struct Site {
-    server: Server,
+    pub(super) server: Server,
     pub(super) pushed: Pushed,
     dir: TempDir,
 }

@@ -1,5 +1,6 @@
 //! Bundles made from a real HTTP server, and bundles that somebody has tampered with.
 
+mod charts;
 mod compared;
 mod damaged;
 mod deltas;
@@ -28,6 +29,8 @@ fn index_of(files: &[(&str, &[u8])]) -> BundleIndex {
         programs: Vec::new(),
         images: Vec::new(),
         packages: Vec::new(),
+        charts: Vec::new(),
+        manifests: Vec::new(),
         files,
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use kk_config::{Arch, Manifest, OperatingSystem};
 
 use super::super::*;
-use super::compared::Parts;
+use super::compared::{Case, expect_refused};
 use super::exports::{Site, WithoutPrograms as _};
 use crate::Catalogue;
 
@@ -110,7 +110,6 @@ async fn what_cannot_be_collected_is_told_with_what_to_do() {
 
 #[tokio::test]
 async fn a_list_that_names_other_packages_is_refused() {
-    type Case = (&'static str, fn(&mut Parts));
     const CASES: [Case; 5] = [
         ("names other packages", |parts| parts.index.packages[1].version = "3".into()),
         ("names other packages", |parts| drop(parts.index.packages.pop())),
@@ -124,21 +123,7 @@ async fn a_list_that_names_other_packages_is_refused() {
     ];
     let site = Site::new().await;
     site.export(&manifest(&site), "store", "a.tar.zst").await.unwrap();
-    let path = site.file("b.tar.zst");
-    for (number, (reason, change)) in CASES.into_iter().enumerate() {
-        let mut parts = Parts::of(&site.file("a.tar.zst"));
-        change(&mut parts);
-        parts.write(&path);
-        let said = verify(&path).expect_err(reason).to_string();
-        assert!(said.contains(reason), "{number}: {said}");
-        if reason.starts_with("lies") {
-            continue;
-        }
-        let store = site.store(&format!("store-{number}"), true);
-        let said =
-            import(&path, &parts.index, &Catalogue::builtin(), &store).await.expect_err(reason).to_string();
-        assert!(said.contains(reason), "{number}: {said}");
-    }
+    expect_refused(&site, &CASES, "lies").await;
 }
 
 /// A program that does not know packages reads formats up to 1, and says so.

@@ -119,8 +119,9 @@ mod tests {
         let packages: Vec<PackagePart> = names.iter().map(part).collect();
         let paths = packages.iter().map(|part| part.path.clone()).chain([format!("{directory}/{list}")]);
         let files = paths.map(|path| FilePart { path, size: 7, sha256: "0".repeat(64) }).collect();
-        let (programs, images) = (Vec::new(), Vec::new());
-        let index = BundleIndex { format: 2, name: String::new(), programs, images, packages, files };
+        let (programs, images, charts, manifests) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (format, name) = (2, String::new());
+        let index = BundleIndex { format, name, programs, images, packages, charts, manifests, files };
         Arc::new(Bundle::with_index(Path::new("x.tar.zst"), index))
     }
 

@@ -104,11 +104,12 @@ fn summary(args: &ArtifactExport, exported: &Exported) -> Summary {
         .as_ref()
         .map(|base| format!("kk artifact merge --base {} --delta {file} -o bundle.tar.zst", base.display()));
     let output = |name: &str, value: String| Output { name: name.into(), value };
-    let BundleIndex { programs, images, packages, .. } = &exported.index;
+    let BundleIndex { programs, images, packages, charts, manifests, .. } = &exported.index;
     let mut parts =
         format!("{}, {}", text::count(programs.len(), "program"), text::count(images.len(), "image"));
-    if !packages.is_empty() {
-        parts = format!("{parts}, {}", text::count(packages.len(), "package"));
+    let more = [(packages.len(), "package"), (charts.len(), "chart"), (manifests.len(), "manifest")];
+    for (number, kind) in more.into_iter().filter(|(number, _)| *number > 0) {
+        parts = format!("{parts}, {}", text::count(number, kind));
     }
     Summary {
         message: format!("{file} is complete"),

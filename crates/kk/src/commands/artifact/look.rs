@@ -84,10 +84,11 @@ fn tables(index: &BundleIndex) -> String {
         images.row([arches.join(", "), digest, part.name.clone()]);
     }
     format!(
-        "{}\n{}\n{}{} in {}\n",
+        "{}\n{}\n{}{}{} in {}\n",
         programs.render(WIDEST),
         images.render(WIDEST),
         systems(index).map_or_else(String::new, |table| table.render(WIDEST) + "\n"),
+        charts_and_manifests(index),
         text::bytes(index.size()),
         text::count(index.files.len(), "file")
     )
@@ -107,6 +108,28 @@ fn systems(index: &BundleIndex) -> Option<Table<5>> {
         table.row([id, version, arch, count.to_string(), text::bytes(*bytes)]);
     }
     (!all.is_empty()).then_some(table)
+}
+
+/// A table for each of them that the bundle has.
+fn charts_and_manifests(index: &BundleIndex) -> String {
+    let mut charts = Table::new(["CHART", "VERSION", "SIZE", "SOURCE"]);
+    for part in &index.charts {
+        let bytes = text::bytes(size_of(index, &part.path));
+        charts.row([part.name.clone(), part.version.clone(), bytes, part.source.clone()]);
+    }
+    let mut manifests = Table::new(["MANIFEST", "SIZE", "SOURCE"]);
+    for part in &index.manifests {
+        let bytes = text::bytes(size_of(index, &part.path));
+        manifests.row([part.name.clone(), bytes, part.source.clone()]);
+    }
+    let mut shown = String::new();
+    if !index.charts.is_empty() {
+        shown += &(charts.render(WIDEST) + "\n");
+    }
+    if !index.manifests.is_empty() {
+        shown += &(manifests.render(WIDEST) + "\n");
+    }
+    shown
 }
 
 fn size_of(index: &BundleIndex, path: &str) -> u64 {

@@ -1,0 +1,69 @@
+//! Charts of helm and files with objects in a bundle.
+
+use std::collections::BTreeMap;
+
+use super::index::{BundleIndex, CHARTS, ChartPart, FilePart, MANIFESTS, ManifestPart};
+use super::write::Source;
+use crate::Error;
+use crate::charts::{Chart, File, Identity, Kept};
+use crate::oci::Blobs;
+
+/// What an index and a bundle have of charts and files with objects.
+#[derive(Default)]
+pub(super) struct Packed {
+    pub(super) charts: Vec<ChartPart>,
+    pub(super) manifests: Vec<ManifestPart>,
+    pub(super) files: Vec<(FilePart, Source)>,
+}
+
+impl Packed {
+    /// Errors: two charts with the same name and version, and different content.
+    pub(super) fn of(charts: &[Chart], files: &[File], blobs: &Blobs) -> Result<Self, Error> {
+        let mut places: BTreeMap<String, &Kept> = BTreeMap::new();
+        let mut packed = Self::default();
+        for Chart { source, identity: Identity { name, version }, kept } in charts {
+            let path = format!("{CHARTS}{name}-{version}.tgz");
+            if places.insert(path.clone(), kept).is_some_and(|other| other != kept) {
+                return Err(Error::Source {
+                    part: format!("chart {source}"),
+                    reason: format!("another chart {name} {version} is in the bundle, with other content"),
+                    hint: "give one of them another version, or make two bundles".to_owned(),
+                });
+            }
+            let (name, version, source) = (name.clone(), version.clone(), source.origin());
+            packed.charts.push(ChartPart { name, version, source, path });
+        }
+        for File { file, kept } in files {
+            let path = format!("{MANIFESTS}{}", file.name);
+            places.insert(path.clone(), kept);
+            let (name, source) = (file.name.clone(), file.source.origin().to_owned());
+            packed.manifests.push(ManifestPart { name, source, path });
+        }
+        for (path, Kept { sum, size }) in places {
+            let file = FilePart { path, size: *size, sha256: sum.to_string() };
+            packed.files.push((file, Source::File(blobs.path(sum))));
+        }
+        Ok(packed)
+    }
+}
+
+/// Whether a packed chart lies there.
+pub(super) fn is_chart(path: &str) -> bool {
+    path.starts_with(CHARTS)
+}
+
+/// Compares what the index says about charts with their documents, of which `read` gives what they say.
+pub(super) fn compare(
+    index: &BundleIndex,
+    read: impl Fn(&FilePart) -> Option<Result<Identity, String>>,
+) -> Result<(), String> {
+    for part in &index.charts {
+        let found = index.file(&part.path).and_then(&read);
+        let found = found.ok_or_else(|| format!("{} is missing", part.path))?;
+        let Identity { name, version } = found.map_err(|reason| format!("{}: {reason}", part.path))?;
+        if name != part.name || version != part.version {
+            return Err(format!("{} is the chart {name} {version}", part.path));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,336 @@
+//! Bundles with charts and manifests: of a helm repository, an OCI registry, a server and this machine.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use kk_config::{ChartSource, Manifest, ManifestFile, ManifestSource, load_manifest};
+use serde_json::json;
+
+use super::super::*;
+use super::compared::{Case, Parts, expect_refused};
+use super::exports::{Site, WithoutPrograms as _};
+use crate::Catalogue;
+use crate::charts::{Identity, identity};
+use crate::store::tests::server::Fault;
+
+const APP: &str = "/charts/files/app-1.2.0.tgz";
+const CRDS: &str = "/files/crds.yaml";
+
+/// The directory of a chart.
+fn chart_directory(dir: &Path, name: &str, version: &str) {
+    fs::create_dir_all(dir.join("templates")).unwrap();
+    let text = format!("apiVersion: v2\nname: {name}\nversion: {version}\n");
+    fs::write(dir.join("Chart.yaml"), text).unwrap();
+    fs::write(dir.join("templates/map.yaml"), "kind: ConfigMap\n").unwrap();
+}
+
+/// A packed chart with a file of so many bytes.
+fn packed(name: &str, version: &str, more: usize) -> Vec<u8> {
+    let mut tar = tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none()));
+    let document = format!("apiVersion: v2\nname: {name}\nversion: {version}\n");
+    for (path, content) in [("README.md", "x".repeat(more)), ("Chart.yaml", document)] {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        tar.append_data(&mut header, format!("{name}/{path}"), content.as_bytes()).unwrap();
+    }
+    tar.into_inner().unwrap().finish().unwrap()
+}
+
+/// Serves what the tests want.
+fn serve(site: &Site) -> Vec<u8> {
+    let (app, web) = (packed("app", "1.2.0", 200_000), packed("web", "2.0.0+1", 10));
+    let index = format!(
+        "apiVersion: v1\nentries:\n  app:\n  - {{version: 1.2.0, urls: [files/app-1.2.0.tgz], digest: {}}}\n  \
+         - {{version: 1.1.0, urls: [files/none.tgz]}}\n",
+        kk_util::sha256(&app)
+    );
+    let digest = |bytes: &[u8]| format!("sha256:{}", kk_util::sha256(bytes));
+    let content = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
+    let config = "application/vnd.cncf.helm.config.v1+json";
+    let manifest = json!({
+        "schemaVersion": 2,
+        "mediaType": "application/vnd.oci.image.manifest.v1+json",
+        "config": {"mediaType": config, "digest": digest(b"{}"), "size": 2},
+        "layers": [{"mediaType": content, "digest": digest(&web), "size": web.len()}],
+    });
+    let tags = json!({"name": "team/web", "tags": ["1.0.0", "2.0.0_1"]}).to_string();
+    for (path, bytes) in [
+        ("/charts/index.yaml", index.as_bytes()),
+        (APP, &app[..]),
+        (CRDS, b"kind: CustomResourceDefinition\n"),
+        ("/files/latest.yaml", b"kind: Namespace\n"),
+        ("/v2/team/web/manifests/2.0.0_1", manifest.to_string().as_bytes()),
+        (&format!("/v2/team/web/blobs/{}", digest(&web)), &web),
+        ("/v2/team/web/tags/list", tags.as_bytes()),
+    ] {
+        site.server.put(path, bytes);
+    }
+    app
+}
+
+/// A Manifest with these charts and manifests, in the words of its file.
+fn manifest(site: &Site, words: &str) -> Manifest {
+    let text = format!(
+        "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Manifest\nspec:\n  arches: [amd64]\n{words}"
+    );
+    let (base, host) = (site.server.base(), site.server.address.to_string());
+    let dir = site.file("here").display().to_string();
+    let text = text.replace("BASE", &base).replace("HOST", &host).replace("HERE", &dir);
+    let mut manifest = site.manifest("amd64", "team/app:v1").without_programs();
+    let wanted = load_manifest("test", &text).unwrap().0;
+    (manifest.charts, manifest.manifests) = (wanted.charts, wanted.manifests);
+    manifest
+}
+
+fn everything(site: &Site) -> Manifest {
+    let here = site.file("here");
+    chart_directory(&here.join("own"), "own", "0.1.0");
+    fs::write(here.join("packed.tgz"), packed("other", "0.2.0", 1)).unwrap();
+    fs::write(here.join("more.yaml"), "kind: Secret\n").unwrap();
+    let sum = kk_util::sha256(b"kind: CustomResourceDefinition\n");
+    manifest(
+        site,
+        &format!(
+            "  charts:\n  - {{name: app, repo: BASE/charts, version: 1.2.0}}\n  - {{name: \"oci://HOST/team/web\", version: 2.0.0+1}}\n  \
+             - {{path: HERE/own}}\n  - {{path: HERE/packed.tgz}}\n  manifests:\n  - {{url: BASE/files/crds.yaml, sha256: {sum}}}\n  \
+             - {{url: BASE/files/latest.yaml, name: namespace.yaml}}\n  - {{path: HERE/more.yaml}}\n"
+        ),
+    )
+}
+
+#[tokio::test]
+async fn charts_and_manifests_of_every_origin_are_there_after_an_import() {
+    let site = Site::new().await;
+    serve(&site);
+    let manifest = everything(&site);
+    let exported = site.export(&manifest, "store", "a.tar.zst").await.unwrap();
+    let index = &exported.index;
+    let charts: Vec<_> = index.charts.iter().map(|part| (&*part.path, &*part.name, &*part.version)).collect();
+    assert_eq!(
+        charts,
+        [
+            ("charts/app-1.2.0.tgz", "app", "1.2.0"),
+            ("charts/web-2.0.0+1.tgz", "web", "2.0.0+1"),
+            ("charts/own-0.1.0.tgz", "own", "0.1.0"),
+            ("charts/other-0.2.0.tgz", "other", "0.2.0"),
+        ]
+    );
+    let manifests: Vec<_> = index.manifests.iter().map(|part| &*part.path).collect();
+    assert_eq!(manifests, ["manifests/crds.yaml", "manifests/more.yaml", "manifests/namespace.yaml"]);
+    assert_eq!(index.charts[1].source, format!("oci://{}/team/web", site.server.address));
+    let bundle = site.file("a.tar.zst");
+    assert_eq!(verify(&bundle).unwrap().index, *index);
+
+    let asked = site.server.requests().len();
+    let again = site.export(&manifest, "store", "b.tar.zst").await.unwrap();
+    assert_eq!(
+        again.fetched,
+        "kind: Namespace\n".len() as u64,
+        "what has no sum comes again, and nothing else"
+    );
+    let asked: Vec<String> = site.server.requests().drain(asked..).map(|seen| seen.path).collect();
+    assert!(!asked.iter().any(|path| path == APP || path == CRDS), "{asked:?}");
+    assert!(fs::read(&bundle).unwrap() == fs::read(site.file("b.tar.zst")).unwrap());
+
+    let store = site.store("elsewhere", true);
+    let catalogue = Catalogue::builtin().with_bundle(&bundle, index).unwrap();
+    assert!(import(&bundle, index, &catalogue, &store).await.unwrap() > 200_000);
+    let read = |path: &str| {
+        let file = index.files.iter().find(|file| file.path == path).unwrap();
+        fs::read(store.blob(&file.sha256)).unwrap()
+    };
+    for part in &index.charts {
+        let (name, version) = (part.name.clone(), part.version.clone());
+        assert_eq!(identity(&read(&part.path)[..]), Ok(Identity { name, version }));
+    }
+    assert_eq!(read("manifests/namespace.yaml"), b"kind: Namespace\n");
+    assert_eq!(import(&bundle, index, &catalogue, &store).await.unwrap(), 0, "nothing is unpacked twice");
+    let sbom = Parts::of(&bundle).bytes("sbom.spdx.json").clone();
+    let sbom = String::from_utf8(sbom).unwrap();
+    for part in ["charts/app-1.2.0.tgz", "charts/own-0.1.0.tgz", "manifests/crds.yaml"] {
+        assert!(sbom.contains(part), "{part}");
+    }
+}
+
+#[tokio::test]
+async fn all_that_cannot_be_had_is_told_at_once_and_before_anything_is_fetched() {
+    let site = Site::new().await;
+    serve(&site);
+    let here = site.file("here");
+    fs::create_dir_all(here.join("empty")).unwrap();
+    chart_directory(&here.join("needs"), "needs", "1.0.0");
+    let document = here.join("needs/Chart.yaml");
+    let text = fs::read_to_string(&document).unwrap() + "dependencies: [{name: sub, version: 1.0.0}]\n";
+    fs::write(document, text).unwrap();
+    fs::write(here.join("text.tgz"), "no chart").unwrap();
+    let manifest = manifest(
+        &site,
+        "  charts:\n  - {name: app, repo: BASE/charts, version: 1.3.0}\n  - {name: apps, repo: BASE/charts, version: 1.2.0}\n  \
+         - {name: app, repo: BASE/charts, version: 1.1.0}\n  - {name: app, repo: BASE/nowhere, version: 1.2.0}\n  \
+         - {name: app, repo: \"http://127.0.0.1:9\", version: 1.2.0}\n  - {name: \"oci://HOST/team/web\", version: 3.0.0}\n  \
+         - {name: \"oci://HOST/team/app\", version: 1.0.0}\n  - {path: HERE/none}\n  - {path: HERE/empty}\n  - {path: HERE/needs}\n  \
+         - {path: HERE/text.tgz}\n  manifests:\n  - {url: BASE/files/none.yaml}\n  - {path: HERE/missing.yaml}\n",
+    );
+    let said = site.export(&manifest, "store", "a.tar.zst").await.unwrap_err();
+    for (part, reason) in [
+        ("chart app 1.3.0 of", "does not have this version; it has 1.2.0, 1.1.0"),
+        ("chart apps 1.2.0 of", "does not have this chart; it has app"),
+        ("chart app 1.1.0 of", "none.tgz does not exist (404)"),
+        ("chart app 1.2.0 of http://127.0.0.1:9", "cannot download http://127.0.0.1:9/index.yaml"),
+        ("/nowhere", "index.yaml does not exist (404)"),
+        ("/team/web 3.0.0", "it has 2.0.0+1, 1.0.0"),
+        ("/team/app 1.0.0", "team/app"),
+        ("here/none", "there is no such file or directory"),
+        ("here/empty", "its Chart.yaml cannot be read"),
+        ("here/needs", "it depends on sub"),
+        ("here/text.tgz", "it is no packed chart"),
+        ("manifest http", "none.yaml does not exist (404)"),
+        ("here/missing.yaml", "there is no such file or directory"),
+    ] {
+        assert!(said.lines().any(|line| line.contains(part) && line.contains(reason)), "{part}: {said}");
+    }
+    assert_eq!(said.lines().count(), 13, "{said}");
+    assert!(site.server.requests().iter().all(|seen| seen.path != APP && !seen.path.contains("/blobs/")));
+    assert!(!site.file("a.tar.zst").exists());
+}
+
+#[tokio::test]
+async fn a_download_that_is_cut_goes_on_and_a_wrong_sum_is_refused() {
+    let site = Site::new().await;
+    let app = serve(&site);
+    let one = manifest(&site, "  charts: [{name: app, repo: BASE/charts, version: 1.2.0}]\n");
+    site.server.faults_at(APP, [Fault::CutAfter(150_000)]);
+    site.export(&one, "store", "a.tar.zst").await.unwrap();
+    let last = site.server.requests().into_iter().rfind(|seen| seen.path == APP).unwrap();
+    assert_eq!(last.range.as_deref(), Some("bytes=150000-"));
+
+    let mut other = app;
+    other[100_000] ^= 1;
+    site.server.put(APP, &other);
+    let said = site.export(&one, "fresh", "b.tar.zst").await.unwrap_err();
+    assert!(said.contains("chart app 1.2.0 of") && said.contains("has the wrong SHA-256"), "{said}");
+    let sum = "0".repeat(64);
+    let one = manifest(&site, &format!("  manifests: [{{url: BASE/files/crds.yaml, sha256: {sum}}}]\n"));
+    let said = site.export(&one, "fresh", "b.tar.zst").await.unwrap_err();
+    assert!(said.contains("manifest http") && said.contains("has the wrong SHA-256"), "{said}");
+    assert!(!site.file("b.tar.zst").exists());
+
+    // The repository gives another chart under this name.
+    let wrong = packed("app", "9.9.9", 1);
+    let index = "entries: {app: [{version: 1.2.0, urls: [files/app-1.2.0.tgz]}]}\n";
+    site.server.put("/charts/index.yaml", index.as_bytes());
+    site.server.put(APP, &wrong);
+    let one = manifest(&site, "  charts: [{name: app, repo: BASE/charts, version: 1.2.0}]\n");
+    let said = site.export(&one, "fresh", "b.tar.zst").await.unwrap_err();
+    assert!(said.contains("what is there is the chart app 9.9.9"), "{said}");
+}
+
+#[tokio::test]
+async fn a_bundle_whose_charts_are_others_is_refused() {
+    const CASES: [Case; 5] = [
+        ("is the chart app 1.3.0", |parts| {
+            *parts.bytes("charts/app-1.2.0.tgz") = packed("app", "1.3.0", 1);
+        }),
+        ("it is no packed chart", |parts| *parts.bytes("charts/app-1.2.0.tgz") = b"none".to_vec()),
+        ("cannot be the chart app 1.3.0", |parts| parts.index.charts[0].version = "1.3.0".into()),
+        ("cannot be the manifest other", |parts| parts.index.manifests[0].name = "other".into()),
+        ("cannot be where a part comes from", |parts| parts.index.charts[0].source = "\u{1b}".into()),
+    ];
+    let site = Site::new().await;
+    serve(&site);
+    site.export(&everything(&site), "store", "a.tar.zst").await.unwrap();
+    expect_refused(&site, &CASES, "cannot be").await;
+}
+
+/// A program that does not know charts reads formats up to 2, and says so.
+#[tokio::test]
+async fn only_a_bundle_with_charts_or_manifests_has_the_new_format() {
+    let site = Site::new().await;
+    serve(&site);
+    let without = site.manifest("amd64", "team/app:v1").without_programs();
+    let base = site.export(&without, "store", "base.tar.zst").await.unwrap().index;
+    let all = everything(&site);
+    let index = site.export(&all, "store", "whole.tar.zst").await.unwrap().index;
+    assert_eq!((base.format, index.format), (1, 3));
+    let only_manifests = Manifest { charts: [].into(), ..all.clone() };
+    assert_eq!(site.export(&only_manifests, "store", "c.tar.zst").await.unwrap().index.format, 3);
+    let text = String::from_utf8(base.text()).unwrap();
+    assert!(!text.contains("charts") && !text.contains("manifests"), "{text}");
+
+    site.export_with(&all, "store", "delta.tar.zst", Some(&base)).await.unwrap();
+    let file = |name: &str| site.file(name);
+    merge(&file("base.tar.zst"), &file("delta.tar.zst"), &file("merged.tar.zst"), &|_| {}).unwrap();
+    assert!(fs::read(file("merged.tar.zst")).unwrap() == fs::read(file("whole.tar.zst")).unwrap());
+
+    let mut changed = all;
+    chart_directory(&file("here").join("own"), "own", "0.1.1");
+    fs::write(file("here").join("more.yaml"), "kind: Service\n").unwrap();
+    changed.charts.retain(|chart| !matches!(chart, ChartSource::Oci { .. }));
+    changed.manifests.insert(ManifestFile {
+        name: "again.yaml".into(),
+        source: ManifestSource::Path(file("here").join("more.yaml").display().to_string()),
+    });
+    let newer = site.export(&changed, "store", "newer.tar.zst").await.unwrap().index;
+    let sum = |text: &str| kk_util::sha256(text)[..12].to_owned();
+    let (secret, service) = (sum("kind: Secret\n"), sum("kind: Service\n"));
+    let parts = Difference::between(&index, &newer).parts;
+    let parts: Vec<_> = parts.iter().map(|one| (&*one.part, one.old.join(","), one.new.join(","))).collect();
+    let own = |text: &str| text.to_owned();
+    assert_eq!(
+        parts,
+        [
+            ("chart own", own("0.1.0"), own("0.1.1")),
+            ("chart web", own("2.0.0+1"), own("")),
+            ("manifest again.yaml", own(""), service.clone()),
+            ("manifest more.yaml", secret, service),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_directory_gives_the_same_bytes_wherever_and_whenever_it_is_packed() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let site = Site::new().await;
+    let pack = async |name: &str, change: &dyn Fn(PathBuf)| {
+        let dir = site.file("here");
+        let _ = fs::remove_dir_all(&dir);
+        chart_directory(&dir, "own", "0.1.0");
+        change(dir);
+        let wanted = manifest(&site, "  charts: [{path: HERE}]\n");
+        let exported = site.export(&wanted, "store", &format!("{name}.tar.zst")).await;
+        exported.map(|exported| exported.index.sum("charts/own-0.1.0.tgz").unwrap().to_string())
+    };
+    let plain = pack("a", &|_| {}).await.unwrap();
+    let same = pack("b", &|dir| {
+        fs::write(dir.join("templates/.map.yaml.swp"), "x").unwrap();
+        fs::set_permissions(dir.join("Chart.yaml"), fs::Permissions::from_mode(0o600)).unwrap();
+        let file = fs::File::options().write(true).open(dir.join("templates/map.yaml")).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH).unwrap();
+    });
+    assert_eq!(same.await.unwrap(), plain);
+    let other = pack("c", &|dir| fs::write(dir.join("values.yaml"), "a: 1\n").unwrap()).await.unwrap();
+    assert_ne!(other, plain);
+    let rules = "*.md\n/ci/\n";
+    let with_rules = |dir: PathBuf| fs::write(dir.join(".helmignore"), rules).unwrap();
+    let with_more = |dir: PathBuf| {
+        fs::write(dir.join("README.md"), "x").unwrap();
+        fs::create_dir(dir.join("ci")).unwrap();
+        fs::write(dir.join("ci/values.yaml"), "x").unwrap();
+        with_rules(dir);
+    };
+    assert_eq!(pack("d", &with_more).await.unwrap(), pack("d", &with_rules).await.unwrap());
+    let link = |dir: PathBuf| symlink("/etc/passwd", dir.join("templates/link")).unwrap();
+    let said = pack("e", &link).await.unwrap_err();
+    assert!(said.contains("templates/link is neither a file nor a directory"), "{said}");
+}
+
+#[tokio::test]
+async fn two_charts_with_one_name_and_other_content_do_not_fit_into_a_bundle() {
+    let site = Site::new().await;
+    serve(&site);
+    chart_directory(&site.file("here"), "app", "1.2.0");
+    let both = "  charts: [{name: app, repo: BASE/charts, version: 1.2.0}, {path: HERE}]\n";
+    let said = site.export(&manifest(&site, both), "store", "a.tar.zst").await.unwrap_err();
+    assert!(said.contains("another chart app 1.2.0 is in the bundle"), "{said}");
+}

@@ -1,0 +1,188 @@
+//! Finds out where everything is that is wanted, and takes what is on the control machine or tells no sum before it comes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use kk_config::{ChartSource, ManifestFile, ManifestSource};
+
+use super::repository::Index;
+use super::{Identity, Kept, LARGEST, SERVER, local, no_chart, no_file};
+use crate::oci::{ChartBlob, Fetch};
+use crate::store::blocking;
+use crate::{Address, Error, Sha256Sum, Store};
+
+/// Questions at once; they are small.
+const PARALLEL: usize = 8;
+
+/// Charts and files that are wanted.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) charts: &'a BTreeSet<ChartSource>,
+    pub(crate) files: &'a BTreeSet<ManifestFile>,
+}
+
+/// Where something is.
+pub(super) enum Place<K> {
+    /// Here.
+    Here(K),
+    /// On a server.
+    Web { address: Address, sum: Option<Sha256Sum>, missing: u64 },
+    /// In a registry.
+    Registry(Box<ChartBlob>),
+}
+
+/// What was found.
+pub(crate) struct Found<'a> {
+    pub(super) charts: Vec<(&'a ChartSource, Place<(Identity, Kept)>)>,
+    pub(super) files: Vec<(&'a ManifestFile, Place<Kept>)>,
+}
+
+impl Found<'_> {
+    /// Bytes that have to come, as far as servers say.
+    pub(crate) fn missing(&self, fetch: &Fetch<'_>) -> u64 {
+        let charts = self.charts.iter().map(|(_, place)| match place {
+            Place::Web { missing, .. } => *missing,
+            Place::Registry(chart) if !fetch.blobs.has(&chart.blob.sum, chart.blob.size) => chart.blob.size,
+            _ => 0,
+        });
+        let files = self.files.iter().map(|(_, place)| match place {
+            Place::Web { missing, .. } => *missing,
+            _ => 0,
+        });
+        charts.chain(files).sum()
+    }
+}
+
+/// Looks for all of it. Errors: everything that cannot be had.
+pub(crate) async fn find<'a>(
+    wanted: Wanted<'a>,
+    store: &Store,
+    fetch: &Fetch<'_>,
+) -> Result<Found<'a>, Vec<Error>> {
+    let look = Look { store, fetch, indexes: look_at_repositories(wanted, store, fetch).await };
+    let charts = futures::stream::iter(wanted.charts)
+        .map(async |source| Ok((source, look.chart(source).await?)))
+        .buffered(PARALLEL)
+        .collect::<Vec<Result<_, Error>>>();
+    let files = futures::stream::iter(wanted.files)
+        .map(async |file| Ok((file, look.file(&file.source).await?)))
+        .buffered(PARALLEL)
+        .collect::<Vec<Result<_, Error>>>();
+    let (charts, files) = tokio::join!(charts, files);
+    let (mut found, mut errors) = (Found { charts: Vec::new(), files: Vec::new() }, Vec::new());
+    for (repo, index) in &look.indexes {
+        if let Err(reason) = index {
+            let of_it = |source: &&ChartSource| matches!(source, ChartSource::Repository { repo: of, .. } if of == repo);
+            let names: Vec<String> =
+                wanted.charts.iter().filter(of_it).map(|source| format!("chart {source}")).collect();
+            let hint =
+                "check that this is the URL of a helm repository, the network and HTTPS_PROXY".to_owned();
+            errors.push(Error::Source { part: names.join(", "), reason: reason.clone(), hint });
+        }
+    }
+    for one in charts {
+        match one {
+            Ok((_, None)) => {}
+            Ok((source, Some(place))) => found.charts.push((source, place)),
+            Err(error) => errors.push(error),
+        }
+    }
+    for one in files {
+        match one {
+            Ok(one) => found.files.push(one),
+            Err(error) => errors.push(error),
+        }
+    }
+    if errors.is_empty() { Ok(found) } else { Err(errors) }
+}
+
+/// The index of each repository, or why there is none: asked once for all of its charts.
+type Indexes<'a> = BTreeMap<&'a str, Result<(Address, Arc<Index>), String>>;
+
+async fn look_at_repositories<'a>(wanted: Wanted<'a>, store: &Store, fetch: &Fetch<'_>) -> Indexes<'a> {
+    let repositories: BTreeSet<&'a str> = wanted
+        .charts
+        .iter()
+        .filter_map(|source| match source {
+            ChartSource::Repository { repo, .. } => Some(repo.as_str()),
+            _ => None,
+        })
+        .collect();
+    let read = async |repo: &'a str| {
+        let index = async {
+            let address = Address::parse(repo)?;
+            let text = store.read(&address.below("index.yaml")?, LARGEST, fetch.note).await;
+            let text = text.map_err(|error| error.to_string())?;
+            let index = blocking(move || Index::parse(&text)).await?;
+            Ok((address, Arc::new(index)))
+        };
+        (repo, index.await)
+    };
+    futures::stream::iter(repositories).map(read).buffer_unordered(PARALLEL).collect().await
+}
+
+struct Look<'a, 'b> {
+    store: &'b Store,
+    fetch: &'b Fetch<'b>,
+    indexes: Indexes<'a>,
+}
+
+impl Look<'_, '_> {
+    /// `None`: its repository has no index, which is told once for all of its charts.
+    async fn chart(&self, source: &ChartSource) -> Result<Option<Place<(Identity, Kept)>>, Error> {
+        match source {
+            ChartSource::Path(path) => {
+                let (source, path, blobs) = (source.clone(), path.clone(), self.fetch.blobs.clone());
+                let kept = blocking(move || local::keep_chart(&source, &path, &blobs)).await?;
+                Ok(Some(Place::Here(kept)))
+            }
+            ChartSource::Oci { image, .. } => {
+                let hint = "check name and version, and spec.registry.auths for the registry";
+                let found = self.fetch.find_chart(image).await;
+                let found = found.map_err(|reason| no_chart(source, reason, hint))?;
+                Ok(Some(Place::Registry(Box::new(found))))
+            }
+            ChartSource::Repository { repo, name, version } => {
+                let Some(Ok((address, index))) = self.indexes.get(repo.as_str()) else { return Ok(None) };
+                let hint = "correct name or version, or ask who runs the repository";
+                let (address, sum) =
+                    index.find(address, name, version).map_err(|reason| no_chart(source, reason, hint))?;
+                let size = self.missing(&address, sum.as_ref()).await;
+                let missing = size.map_err(|error| no_chart(source, error.to_string(), SERVER))?;
+                Ok(Some(Place::Web { address, sum, missing }))
+            }
+        }
+    }
+
+    async fn file(&self, source: &ManifestSource) -> Result<Place<Kept>, Error> {
+        match source {
+            ManifestSource::Path(path) => {
+                let (source, path, blobs) = (source.clone(), path.clone(), self.fetch.blobs.clone());
+                blocking(move || local::keep_file(&source, &path, &blobs)).await.map(Place::Here)
+            }
+            ManifestSource::Url { url, sha256 } => {
+                let refuse = |reason: String| no_file(source, reason, SERVER);
+                let address = Address::parse(url).map_err(refuse)?;
+                let sum = sha256.as_ref().and_then(|sum| sum.parse().ok());
+                if sum.is_some() {
+                    let missing = self.missing(&address, sum.as_ref()).await;
+                    let missing = missing.map_err(|error| refuse(error.to_string()))?;
+                    return Ok(Place::Web { address, sum, missing });
+                }
+                let bytes = self.store.read(&address, LARGEST, self.fetch.note).await;
+                let bytes = bytes.map_err(|error| refuse(error.to_string()))?;
+                (self.fetch.came)(bytes.len() as u64);
+                local::keep(self.fetch.blobs, &bytes).map(Place::Here)
+            }
+        }
+    }
+
+    /// Bytes that have to come from an address. What has the wanted sum is here already.
+    async fn missing(&self, address: &Address, sum: Option<&Sha256Sum>) -> Result<u64, Error> {
+        match sum {
+            Some(sum) if self.fetch.blobs.size(sum).is_some() => Ok(0),
+            _ => self.store.size(address).await,
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Charts and files with objects of the control machine.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use kk_config::{ChartSource, ManifestSource};
+
+use super::{Identity, Kept, LARGEST, directory, identity, no_chart, no_file};
+use crate::Error;
+use crate::oci::Blobs;
+
+/// Keeps a chart: packed, if it is a directory.
+pub(super) fn keep_chart(source: &ChartSource, path: &str, blobs: &Blobs) -> Result<(Identity, Kept), Error> {
+    let refuse = |reason: String| no_chart(source, reason, "correct the chart; `helm lint` tells more");
+    let at = Path::new(path);
+    let data = fs::metadata(at).map_err(|error| no_chart(source, words(&error), NOT_THERE))?;
+    let (identity, packed) = if data.is_dir() {
+        directory::pack(at).map_err(refuse)?
+    } else {
+        let bytes = read(at).map_err(|error| refuse(words(&error)))?;
+        (identity(&bytes[..]).map_err(refuse)?, bytes)
+    };
+    Ok((identity, keep(blobs, &packed)?))
+}
+
+/// Keeps a file with objects.
+pub(super) fn keep_file(source: &ManifestSource, path: &str, blobs: &Blobs) -> Result<Kept, Error> {
+    let bytes = read(Path::new(path)).map_err(|error| no_file(source, words(&error), NOT_THERE))?;
+    keep(blobs, &bytes)
+}
+
+pub(super) fn keep(blobs: &Blobs, bytes: &[u8]) -> Result<Kept, Error> {
+    Ok(Kept { sum: blobs.put(bytes)?, size: bytes.len() as u64 })
+}
+
+const NOT_THERE: &str = "correct its path, which is taken from the directory in which kk runs";
+
+fn words(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file or directory".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(io::Error::other(format!("it is larger than {} MiB", LARGEST >> 20)));
+    }
+    Ok(bytes)
+}

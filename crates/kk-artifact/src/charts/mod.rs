@@ -1,0 +1,42 @@
+//! Charts of helm and files with objects: found first, so that all that is wrong is known at once, then fetched.
+//!
+//! All of them are kept by their SHA-256 beside the content of images ([`Blobs`](crate::oci::Blobs) owns the directory).
+
+mod archive;
+mod directory;
+mod fetch;
+mod find;
+mod ignore;
+mod local;
+mod repository;
+
+pub(crate) use archive::{Identity, identity};
+pub(crate) use fetch::{Chart, File};
+pub(crate) use find::{Wanted, find};
+pub(crate) use repository::it_has as newest;
+
+use crate::Error;
+
+/// Largest chart or file with objects that is read into memory. Helm unpacks no chart above 100 MiB (loader.MaxDecompressedChartSize).
+const LARGEST: u64 = 64 << 20;
+
+/// What is here: its sum, and its size in bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Kept {
+    pub(crate) sum: crate::Sha256Sum,
+    pub(crate) size: u64,
+}
+
+/// A chart that cannot be had.
+fn no_chart(chart: &kk_config::ChartSource, reason: impl Into<String>, hint: impl Into<String>) -> Error {
+    Error::Source { part: format!("chart {chart}"), reason: reason.into(), hint: hint.into() }
+}
+
+/// A file with objects that cannot be had.
+fn no_file(source: &kk_config::ManifestSource, reason: impl Into<String>, hint: impl Into<String>) -> Error {
+    Error::Source { part: format!("manifest {source}"), reason: reason.into(), hint: hint.into() }
+}
+
+/// What to do when a server does not give what it should.
+const SERVER: &str =
+    "check the address, the network and HTTPS_PROXY; what has come so far is kept for the next run";
