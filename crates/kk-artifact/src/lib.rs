@@ -24,6 +24,7 @@ mod versions;
 pub use address::Address;
 pub use artifact::{Artifact, Checksum, Sha256Sum};
 pub use catalogue::{Catalogue, merge_catalogues};
+pub use charts::{Content, Obtained, is_local_chart, local_chart, local_manifest, obtain};
 pub use component::Component;
 pub use error::Error;
 pub use image_archive::ImageArchive;

@@ -26,7 +26,7 @@ pub(crate) trait Capability: Sync {
     }
 
     /// Programs that it needs on a host, and by when.
-    fn programs(&self, _host: &Host) -> Vec<(ProgramStage, Component)> {
+    fn programs(&self, _spec: &Spec, _host: &Host) -> Vec<(ProgramStage, Component)> {
         Vec::new()
     }
 
@@ -100,7 +100,7 @@ pub(crate) type Capabilities = Vec<&'static dyn Capability>;
 pub(crate) fn requirements(all: &Capabilities, inputs: &Inputs) -> Result<Requirements, BuildError> {
     let mut needed = Requirements::default();
     for host in &inputs.spec.hosts {
-        let programs = all.iter().flat_map(|capability| capability.programs(host)).collect();
+        let programs = all.iter().flat_map(|capability| capability.programs(inputs.spec, host)).collect();
         needed.programs.insert(host.name.clone(), programs);
         let images = all.iter().flat_map(|capability| capability.images(inputs, host)).collect();
         needed.images.insert(host.name.clone(), images);

@@ -16,6 +16,7 @@ use kk_engine::{Facts, Failure};
 use crate::{
     artifacts::Programs,
     capabilities::{
+        addons::Wanted,
         kubelet::{BEGAN, CGROUP_DRIVER, CREDENTIALS},
         kubesphere::Installer,
         nodes::PODS_KNOWN,
@@ -145,6 +146,8 @@ pub(crate) struct Inputs<'a> {
     pub changes: Option<&'static str>,
     /// Certificates that are renewed although nothing is wrong with them, by name.
     pub renew: BTreeSet<String>,
+    /// Addons of the file.
+    pub addons: Vec<Wanted>,
     /// Where ks-installer comes from.
     pub installer: Installer,
     /// By which nodes join in this run.
@@ -220,6 +223,13 @@ impl<'a> Inputs<'a> {
     pub(crate) fn arch(&self, host: &Host) -> Arch {
         let probed = || self.facts(host).and_then(|facts| Arch::from_name(&facts.arch));
         host.arch.or_else(probed).unwrap_or(Arch::Amd64)
+    }
+
+    /// Whether the command is about the cluster as a whole. Others, which add nodes or certificates, and the turns of an upgrade
+    /// install nothing in it and wait for nothing of it: what ails there would keep them from their end. An upgrade ends with
+    /// a create.
+    pub(crate) fn is_create(&self) -> bool {
+        matches!(self.scope, Scope::All) && self.changes.is_none()
     }
 
     /// Whether this command may give members of etcd and control planes another address: a create may. One that does something

@@ -9,7 +9,7 @@ use kk_engine::{Finding, Severity};
 
 use crate::{BuildError, artifacts::versions, inputs::Inputs};
 
-const HINT: &str =
+pub(crate) const HINT: &str =
     "make the bundle from this file (kk create manifest -f FILE, kk artifact export), or ask for what it has";
 
 /// The versions of a cluster with these pins. A component without one gets the default for its Kubernetes where the bundle

@@ -115,6 +115,11 @@ pub(crate) fn addon_images_slot(name: &str) -> SlotKey {
     host("addon_images", name)
 }
 
+/// Images that the user has added to a bundle are on the host.
+pub(crate) fn own_images_slot(name: &str) -> SlotKey {
+    host("own_images", name)
+}
+
 /// etcd's certificates are on the control machine's disk: keys that a host holds must not be lost with this process.
 pub(crate) fn etcd_certificates_slot() -> SlotKey {
     cluster("etcd_certificates")

@@ -28,6 +28,15 @@ pub(crate) fn spec(text: &str) -> Spec {
     kk_config::load("test.yaml", text, &kk_config::Overrides::default()).unwrap().spec
 }
 
+/// Addons as a file has them.
+pub(crate) fn addons(field: &str) -> Vec<kk_config::Addon> {
+    let text = format!(
+        "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {{name: t}}\nspec:\n  hosts: [{{name: a, address: 192.0.2.1}}]\n  \
+         roleGroups: {{etcd: [a], control-plane: [a], worker: [a]}}\n  addons: {field}\n"
+    );
+    spec(&text).addons
+}
+
 /// A session that has never run, with this working directory.
 pub(crate) fn session(spec: Spec, workdir: &Path) -> Session {
     session_with(spec, workdir, Options::default())

@@ -26,9 +26,9 @@ pub use sample::{SampleStyle, sample};
 pub use schema::schema;
 pub use secret::Secret;
 pub use spec::{
-    Arch, Bastion, ChartSource, Components, ControlPlaneEndpoint, Credentials, Dns, Download,
-    EncryptionAlgorithm, Etcd, EtcdBackup, FlannelBackend, Host, ImageName, InstallerImage, KubeSphere,
-    Kubernetes, Manifest, ManifestFile, ManifestSource, Network, NetworkPlugin, OperatingSystem, OwnRegistry,
-    PrivateKey, ProxyMode, Registry, RegistryAuth, Role, Spec, System, Taint, TaintEffect, has_dnf,
+    Addon, AddonChart, Arch, Bastion, ChartSource, Components, ControlPlaneEndpoint, Credentials, Dns,
+    Download, EncryptionAlgorithm, Etcd, EtcdBackup, FlannelBackend, Host, ImageName, InstallerImage,
+    KubeSphere, Kubernetes, Manifest, ManifestFile, ManifestSource, Network, NetworkPlugin, OperatingSystem,
+    OwnRegistry, PrivateKey, ProxyMode, Registry, RegistryAuth, Role, Spec, System, Taint, TaintEffect, has_dnf,
 };
 pub use version::{DEFAULT_KUBERNETES_VERSION, InvalidVersion, KubeVersion, NEWEST_MINOR, OLDEST_MINOR};

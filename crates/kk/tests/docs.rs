@@ -173,7 +173,7 @@ fn the_page_on_configuration_names_every_field() {
     hold("docs/configuration.md", &table);
     assert!(
         table.contains("| `spec.network.plugin` |")
-            && table.contains("| `spec.addons` |  | **No effect yet.**")
+            && table.contains("| `spec.storage` |  | **No effect yet.**")
     );
 }
 

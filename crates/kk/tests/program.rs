@@ -240,7 +240,7 @@ fn a_file_can_come_from_standard_input() {
 
 #[test]
 fn what_is_wrong_with_a_file_is_told_to_programs_too() {
-    let text = "kind: Cluster\nmetadata: {name: a}\nspec:\n  hosts: [{name: A, address: 10.0.0.1}]\n  addons: [{name: x}]\n";
+    let text = "kind: Cluster\nmetadata: {name: a}\nspec:\n  hosts: [{name: A, address: 10.0.0.1}]\n  storage: {openebs: {basePath: /x}}\n";
     let directory = with_file("bad.yaml", text);
     let output = kk(directory.path(), &["config", "validate", "-f", "bad.yaml", "--output", "json"]);
     assert_snapshot!(String::from_utf8(output.stdout).unwrap());

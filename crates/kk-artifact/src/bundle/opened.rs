@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use kk_config::{Arch, ImageName};
+use kk_config::{Arch, ChartSource, ImageName, ManifestSource};
 
 use super::index::{BundleIndex, blob_path};
-use super::{HostPackages, ImagePart, PlatformPart, ProgramPart, VerifyingKey, import, read};
+use super::{
+    ChartPart, FilePart, HostPackages, ImagePart, PlatformPart, ProgramPart, VerifyingKey, import, read,
+};
 use crate::catalogue::parse_version;
 use crate::{Catalogue, Component, Error, LayoutImage, Store};
 
@@ -129,6 +131,32 @@ impl Bundle {
     /// The packages for hosts with this operating system. `None`: it has none.
     pub fn packages(&self, system: &str, version: &str, arch: Arch) -> Option<HostPackages> {
         HostPackages::of(&self.index, system, version, arch)
+    }
+
+    /// The packed chart that a bundle has for a source.
+    pub fn chart(&self, source: &ChartSource) -> Option<ContentFile> {
+        let bare = |version: &str| version.trim_start_matches('v').to_owned();
+        let is_it = |part: &&ChartPart| {
+            part.source == source.origin()
+                && match source {
+                    ChartSource::Repository { name, version, .. } => {
+                        part.name == *name && bare(&part.version) == bare(version)
+                    }
+                    ChartSource::Oci { version, .. } => bare(&part.version) == bare(version),
+                    ChartSource::Path(_) => true,
+                }
+        };
+        self.content(&self.index.charts.iter().find(is_it)?.path)
+    }
+
+    /// The file with objects that a bundle has for a source.
+    pub fn manifest(&self, source: &ManifestSource) -> Option<ContentFile> {
+        self.content(&self.index.manifests.iter().find(|part| part.source == source.origin())?.path)
+    }
+
+    fn content(&self, path: &str) -> Option<ContentFile> {
+        let FilePart { path, sha256, .. } = self.index.file(path)?.clone();
+        Some(ContentFile { digest: format!("sha256:{sha256}"), path, sha256 })
     }
 
     /// `index.json` of a layout with these images, each under the name that a host knows it by.

@@ -12,22 +12,30 @@ use crate::oci::Blobs;
 
 /// Keeps a chart: packed, if it is a directory.
 pub(super) fn keep_chart(source: &ChartSource, path: &str, blobs: &Blobs) -> Result<(Identity, Kept), Error> {
+    let (identity, packed) = packed(source, path)?;
+    Ok((identity, keep(blobs, &packed)?))
+}
+
+/// A chart: packed, if it is a directory.
+pub(super) fn packed(source: &ChartSource, path: &str) -> Result<(Identity, Vec<u8>), Error> {
     let refuse = |reason: String| no_chart(source, reason, "correct the chart; `helm lint` tells more");
     let at = Path::new(path);
     let data = fs::metadata(at).map_err(|error| no_chart(source, words(&error), NOT_THERE))?;
-    let (identity, packed) = if data.is_dir() {
-        directory::pack(at).map_err(refuse)?
-    } else {
-        let bytes = read(at).map_err(|error| refuse(words(&error)))?;
-        (identity(&bytes[..]).map_err(refuse)?, bytes)
-    };
-    Ok((identity, keep(blobs, &packed)?))
+    if data.is_dir() {
+        return directory::pack(at).map_err(refuse);
+    }
+    let bytes = read(at).map_err(|error| refuse(words(&error)))?;
+    Ok((identity(&bytes[..]).map_err(refuse)?, bytes))
 }
 
 /// Keeps a file with objects.
 pub(super) fn keep_file(source: &ManifestSource, path: &str, blobs: &Blobs) -> Result<Kept, Error> {
-    let bytes = read(Path::new(path)).map_err(|error| no_file(source, words(&error), NOT_THERE))?;
-    keep(blobs, &bytes)
+    keep(blobs, &bytes(source, path)?)
+}
+
+/// A file with objects.
+pub(super) fn bytes(source: &ManifestSource, path: &str) -> Result<Vec<u8>, Error> {
+    read(Path::new(path)).map_err(|error| no_file(source, words(&error), NOT_THERE))
 }
 
 pub(super) fn keep(blobs: &Blobs, bytes: &[u8]) -> Result<Kept, Error> {

@@ -2,6 +2,7 @@
 //!
 //! Families with several kinds (`network`, `runtime`) are directories of such values; only they name a kind.
 
+pub(crate) mod addons;
 pub(crate) mod auto_renew;
 pub(crate) mod ca_rotation;
 pub(crate) mod control_plane;

@@ -6,10 +6,10 @@ use kk_engine::{HostWork, Module, Pipeline, Task};
 use crate::{
     BuildError,
     capabilities::{
-        auto_renew::AutoRenew, control_plane::ControlPlane, dns::Dns, etcd::Etcd, etcd_backup::EtcdBackup,
-        images::Images, kube_proxy::KubeProxy, kubeconfig::Kubeconfig, kubelet::Kubelet,
-        kubesphere::KubeSphere, manifests::Manifests, network, nodes::Nodes, os::Os, programs::Programs,
-        runtime, verify::Verify, versions::Versions,
+        addons::Addons, auto_renew::AutoRenew, control_plane::ControlPlane, dns::Dns, etcd::Etcd,
+        etcd_backup::EtcdBackup, images::Images, kube_proxy::KubeProxy, kubeconfig::Kubeconfig,
+        kubelet::Kubelet, kubesphere::KubeSphere, manifests::Manifests, network, nodes::Nodes, os::Os,
+        programs::Programs, runtime, verify::Verify, versions::Versions,
     },
     capability::Capabilities,
     inputs::{Inputs, Presence},
@@ -19,7 +19,7 @@ use crate::{
 ///
 /// Settings are written while programs travel in the background; a lane first waits for them where it starts the runtime.
 pub(crate) fn capabilities(spec: &Spec) -> Capabilities {
-    vec![
+    let mut all: Capabilities = vec![
         &Os,
         &Programs,
         &Etcd,
@@ -37,8 +37,13 @@ pub(crate) fn capabilities(spec: &Spec) -> Capabilities {
         &Kubeconfig,
         &AutoRenew,
         &Verify,
-        &KubeSphere,
-    ]
+    ];
+    if !spec.addons.is_empty() {
+        // On a cluster that works, and before KubeSphere, which may need a StorageClass of theirs.
+        all.push(&Addons);
+    }
+    all.push(&KubeSphere);
+    all
 }
 
 pub(crate) fn pipeline(inputs: &Inputs) -> Result<Pipeline, BuildError> {

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kk_artifact::Component;
-use kk_config::{Arch, Components, Manifest};
+use kk_config::{Addon, Arch, Components, Manifest, ManifestFile, ManifestSource};
 
 use super::Session;
-use crate::BuildError;
+use crate::{BuildError, capabilities::addons::source_in_manifest};
 
 impl Session {
     /// What the hosts of the file need, and nothing else. No host is asked: one whose architecture the file does not say
@@ -40,13 +40,34 @@ impl Session {
             kubernetes: [self.spec.kubernetes.version].into(),
             components,
             images,
-            charts: BTreeSet::new(),
-            manifests: BTreeSet::new(),
+            charts: self
+                .spec
+                .addons
+                .iter()
+                .filter_map(|addon| addon.chart.as_ref())
+                .map(source_in_manifest)
+                .collect(),
+            manifests: manifests(&self.spec.addons),
             operating_systems: Vec::new(),
             registry: self.spec.registry.clone(),
             download: self.spec.download.clone(),
         })
     }
+}
+
+/// The files with objects of addons. Two with one name get a number.
+fn manifests(addons: &[Addon]) -> BTreeSet<ManifestFile> {
+    let sources: BTreeSet<&ManifestSource> = addons.iter().flat_map(|addon| &addon.manifests).collect();
+    let mut names = BTreeSet::new();
+    let mut file = |source: &ManifestSource| {
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.+".contains(c) { c } else { '-' };
+        let name: String = source.file_name().trim_start_matches('.').chars().map(plain).take(60).collect();
+        let name = if name.is_empty() { "objects.yaml".to_owned() } else { name };
+        let numbered = (2..).map(|number| format!("{number}-{name}"));
+        let name = std::iter::once(name.clone()).chain(numbered).find(|name| names.insert(name.clone()));
+        ManifestFile { name: name.expect("numbers do not end"), source: source.clone() }
+    };
+    sources.into_iter().map(&mut file).collect()
 }
 
 #[cfg(test)]
@@ -80,6 +101,28 @@ mod tests {
             ]
         );
         assert!(!directory.path().join("sample").exists(), "nothing is written for a question");
+    }
+
+    #[tokio::test]
+    async fn charts_manifests_and_helm_are_in_it_where_addons_ask_for_them() {
+        let mut spec = testing::sample("all-in-one.yaml");
+        spec.addons = testing::addons(
+            "[{name: a, sources: {chart: {name: app, repo: 'https://charts.example', version: 1.2.3}}}, \
+             {name: b, sources: {yaml: {path: ['https://files.example/x/all.yaml?a=b', 'dir/all.yaml']}}}]",
+        );
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec, directory.path());
+        let manifest = session.manifest(&[Arch::Amd64].into()).await.unwrap();
+        let charts: Vec<_> = manifest.charts.iter().map(ToString::to_string).collect();
+        assert_eq!(charts, ["app 1.2.3 of https://charts.example"]);
+        let files: Vec<_> =
+            manifest.manifests.iter().map(|file| (&*file.name, file.source.origin())).collect();
+        assert_eq!(
+            files,
+            [("2-all.yaml", "dir/all.yaml"), ("all.yaml", "https://files.example/x/all.yaml?a=b")]
+        );
+        assert!(manifest.components.contains_key("helm"));
+        assert_eq!(kk_config::load_manifest("written", &manifest.text()).unwrap().0.charts, manifest.charts);
     }
 
     #[tokio::test]

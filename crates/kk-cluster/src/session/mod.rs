@@ -1,5 +1,6 @@
 //! One command from its file to its plan: what is on the control machine, the connections to the hosts, one probe of each.
 
+mod addons;
 mod etcd;
 mod manifest;
 mod plan;
@@ -112,6 +113,8 @@ impl Session {
                 secrets.extend(inline(&bastion.private_key));
             }
         }
+        let charts = self.spec.addons.iter().filter_map(|addon| addon.chart.as_ref());
+        secrets.extend(charts.flat_map(|chart| chart.secrets.iter().cloned()));
         for pair in self.spec.registry.auths.values().filter_map(|auth| auth.credentials.as_ref()) {
             secrets.extend([pair.password.clone(), runtime::basic_auth(pair)]);
         }
@@ -172,14 +175,15 @@ mod tests {
             "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {{name: t}}\nspec:\n  hosts:\n  \
              - {{name: a, address: 192.0.2.1, user: u, password: word-1, privateKey: {}}}\n  roleGroups: {{etcd: [a], control-plane: [a], worker: [a]}}\n  \
              bastion: {{address: 192.0.2.9, user: u, password: word-3, privateKey: {}}}\n  \
-             registry: {{auths: {{hub.example.org: {{username: u, password: word-5}}}}}}\n",
+             registry: {{auths: {{hub.example.org: {{username: u, password: word-5}}}}}}\n  \
+             addons: [{{name: a, sources: {{chart: {{path: a, values: [a.dbPassword=word-6]}}}}}}]\n",
             key("word-2"),
             key("word-4"),
         );
         let directory = tempfile::tempdir().unwrap();
         let secrets = testing::session(testing::spec(&text), directory.path()).secrets();
-        // The last is "u:word-5" in Base64, as it stands in hosts.toml.
-        for secret in ["word-1", "word-2", "word-3", "word-4", "word-5", "dTp3b3JkLTU="] {
+        // One is "u:word-5" in Base64, as it stands in hosts.toml.
+        for secret in ["word-1", "word-2", "word-3", "word-4", "word-5", "dTp3b3JkLTU=", "word-6"] {
             assert!(secrets.iter().any(|known| known.expose().contains(secret)), "{secret}");
         }
     }

@@ -78,7 +78,9 @@ impl Session {
     /// # Errors
     /// The plan cannot be built.
     pub async fn plan_create(&self, probed: &Probed) -> Result<Create, BuildError> {
-        self.plan(self.create_inputs(probed).await?, Findings::default(), probed).await
+        let mut inputs = self.create_inputs(probed).await?;
+        let found = Findings(self.fetch_addons(&mut inputs).await);
+        self.plan(inputs, found, probed).await
     }
 
     /// The plan for the nodes of the file that are not in the cluster, and what speaks against it.

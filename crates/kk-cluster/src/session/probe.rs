@@ -16,7 +16,7 @@ use crate::{
     BuildError, Probed,
     artifacts::Programs,
     ca_copy,
-    capabilities::{kubesphere::Installer, runtime, versions::of_cluster},
+    capabilities::{addons::Wanted, kubesphere::Installer, runtime, versions::of_cluster},
     capability::{Capabilities, requirements},
     images::Images,
     inputs::{Inputs, Presence, Scope, api_host},
@@ -107,6 +107,7 @@ impl Session {
         let mut inputs = self.inputs(probed, pki, Scope::All, &capabilities)?;
         inputs.renew = renew;
         inputs.installer = Installer::of(spec);
+        inputs.addons = Wanted::all(spec, inputs.options.bundle.as_deref(), &self.artifacts.store);
         let programs = self.artifacts.programs(&inputs.versions, inputs.wanted_programs()).await;
         inputs.programs = programs.map_err(|error| offline::name_all(&inputs, error))?;
         Ok(inputs)
@@ -150,6 +151,7 @@ impl Session {
             options: self.settings.options.clone(),
             changes: None,
             renew: BTreeSet::new(),
+            addons: Vec::new(),
             installer: Installer::default(),
             token: self.token.clone(),
             owner: self.owner.id().to_owned(),

@@ -3,6 +3,7 @@
 //! Each part takes its section of the document and the place of that section. Where something is wrong it is
 //! reported and any value stands in for it: a configuration with an error never leaves this crate.
 
+mod addons;
 mod components;
 mod endpoint;
 mod etcd;
@@ -16,6 +17,7 @@ mod operating_systems;
 mod registry;
 mod removed;
 mod roles;
+mod set_values;
 mod source;
 mod syntax;
 mod system;
@@ -79,6 +81,7 @@ pub(crate) fn normalise(
         );
     }
     registry::check_apart(&registry.containerd_data_dir, &etcd.data_dir, at, out);
+    let addons = addons::addons(doc.addons, at.key("addons"), out);
     let kubesphere = kubesphere::kubesphere(doc.kubesphere, second, overrides, at.key("kubesphere"), out);
     Spec {
         name,
@@ -92,6 +95,7 @@ pub(crate) fn normalise(
         registry,
         download: registry::download(doc.download, at.key("download"), out),
         components: registry::components(doc.components, &overrides.components, at.key("components"), out),
+        addons,
         kubesphere,
         role_groups,
     }

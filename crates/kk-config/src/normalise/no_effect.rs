@@ -38,9 +38,7 @@ const WITHOUT_EFFECT: &[&str] = &[
     "spec.registry.dockerDataDir",
     "spec.registry.bridgeIP",
     "spec.registry.namespaceRewrite",
-    "spec.addons",
     "spec.kubesphere.configurations",
-    "spec.components.helm",
 ];
 
 /// Adds one warning that names every field of [`WITHOUT_EFFECT`] that asks for something, and role groups of the user's
@@ -100,10 +98,9 @@ mod tests {
 
     #[test]
     fn saying_no_is_not_asking_for_something() {
-        let parsed = yaml::parse(
-            "spec: {addons: [], storage: {openebs: {basePath: ''}}, kubesphere: {configurations: ''}}",
-        );
-        for path in ["spec.addons", "spec.storage", "spec.kubesphere.configurations"] {
+        let parsed =
+            yaml::parse("spec: {storage: {openebs: {basePath: ''}}, kubesphere: {configurations: ''}}");
+        for path in ["spec.storage", "spec.kubesphere.configurations"] {
             assert!(asked_for(&parsed.documents[0].root, path).is_none(), "{path}");
         }
     }

@@ -165,7 +165,7 @@ fn exact(version: Option<String>, name: &str, at: At<'_>, out: &mut Findings<'_>
 }
 
 /// A path of this machine.
-fn one_line(path: String, at: At<'_>, out: &mut Findings<'_>) -> Option<String> {
+pub(super) fn one_line(path: String, at: At<'_>, out: &mut Findings<'_>) -> Option<String> {
     if path.contains(char::is_control) || path.len() > 1000 {
         out.error(at, "this is not a path of this machine", "give it in one line");
         return None;

@@ -4,6 +4,7 @@
 //! checks promise: names are unique, every role names a known host, there is a control plane, ranges are
 //! disjoint. It is read-only input for everything downstream.
 
+mod addon;
 mod components;
 mod dns;
 mod endpoint;
@@ -19,6 +20,7 @@ mod registry;
 mod source;
 mod system;
 
+pub use addon::{Addon, AddonChart};
 pub use components::Components;
 pub use dns::Dns;
 pub use endpoint::ControlPlaneEndpoint;
@@ -61,6 +63,8 @@ pub struct Spec {
     pub download: Download,
     /// Versions of components other than Kubernetes, where the user pins them.
     pub components: Components,
+    /// Charts and manifests that are installed when the cluster is there, in this order.
+    pub addons: Vec<Addon>,
     /// KubeSphere, when it is asked for.
     pub kubesphere: Option<KubeSphere>,
     /// Host names by role, in the order of the file's role groups.

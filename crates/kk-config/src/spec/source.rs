@@ -80,6 +80,11 @@ pub enum ManifestSource {
 }
 
 impl ManifestSource {
+    /// By how it is written in one word.
+    pub(crate) fn from_text(text: String) -> Self {
+        if text.contains("://") { Self::Url { url: text, sha256: None } } else { Self::Path(text) }
+    }
+
     /// Its URL or path.
     pub fn origin(&self) -> &str {
         match self {

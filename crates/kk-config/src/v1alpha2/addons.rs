@@ -1,6 +1,7 @@
 //! `spec.storage`, `spec.addons` and `spec.kubesphere`.
 
 use super::CustomScript;
+use crate::Secret;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -23,47 +24,61 @@ pub struct OpenEbs {
 /// A chart or manifests to install when the cluster is there.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-#[expect(missing_docs, reason = "the names say all")]
 pub struct Addon {
+    /// Its name; that of the release of a chart.
     pub name: Option<String>,
+    /// Where it is installed; `default` when absent. It is made if it is not there.
     pub namespace: Option<String>,
+    /// Scripts before it; they do not run yet.
     pub pre_install: Vec<CustomScript>,
+    /// Where it comes from: a chart, manifests, or a chart and then manifests.
     pub sources: AddonSources,
+    /// Scripts after it; they do not run yet.
     pub post_install: Vec<CustomScript>,
+    /// How often it is tried again when it fails; 0 when absent.
     pub retries: Option<u32>,
+    /// Seconds before it is tried again; 5 when absent.
     pub delay: Option<u32>,
 }
 
 /// Where an addon comes from.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-#[expect(missing_docs, reason = "the names say all")]
 pub struct AddonSources {
+    /// A chart of helm.
     pub chart: AddonChart,
+    /// Files with objects.
     pub yaml: AddonYaml,
 }
 
-/// A Helm chart.
+/// A chart of helm: of a repository (`repo`, `name`, `version`), of an OCI registry (`name: oci://…`, `version`), or of the
+/// control machine (`path`).
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-#[expect(missing_docs, reason = "Helm's own names")]
 pub struct AddonChart {
+    /// Its name in the repository, `oci://registry/path`, or below `path`.
     pub name: Option<String>,
+    /// URL of a helm repository.
     pub repo: Option<String>,
+    /// A packed chart, the directory of one, or with `name` the directory in which that lies; on the control machine.
     pub path: Option<String>,
+    /// Its exact version.
     pub version: Option<String>,
+    /// A file of the control machine with values.
     pub values_file: Option<String>,
-    pub values: Vec<String>,
+    /// Single values, `key.below=value` as for helm's `--set`; they win over the file.
+    pub values: Vec<Secret>,
+    /// Wait until what it installs is ready, for up to five minutes.
     pub wait: Option<bool>,
 }
 
-/// Manifests.
+/// Files with objects of Kubernetes.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct AddonYaml {
-    /// Files or URLs.
+    /// Files of the control machine, or URLs.
     pub path: Vec<String>,
-    /// Values for the templates in them.
+    /// Values for templates in them; they are not filled in yet.
     pub values: serde_json::Value,
 }
 

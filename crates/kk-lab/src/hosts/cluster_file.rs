@@ -70,6 +70,7 @@ pub(crate) fn text(
         ("runc", "runc"),
         ("cni", "cni-plugins"),
         ("crictl", "crictl"),
+        ("helm", "helm"),
         ("flannel", "flannel"),
         ("flannelCniPlugin", "flannel-cni-plugin"),
         ("coredns", "coredns"),

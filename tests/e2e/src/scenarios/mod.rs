@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::suite::Scenario;
 
 mod add_nodes;
+mod addons;
 mod address;
 mod again;
 mod api_sick;
@@ -310,6 +311,13 @@ pub(crate) const ALL: &[Scenario] = &[
         limit: Duration::from_mins(15),
         in_ci: false,
         run: offline::packages::run,
+    },
+    Scenario {
+        name: "addons",
+        about: "a chart and a manifest of a bundle are installed once, healed, changed, and taken up after a kill",
+        limit: Duration::from_mins(20),
+        in_ci: false,
+        run: addons::run,
     },
     Scenario {
         name: "offline-kills",

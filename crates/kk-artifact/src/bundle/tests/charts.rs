@@ -1,5 +1,6 @@
 //! Bundles with charts and manifests: of a helm repository, an OCI registry, a server and this machine.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -9,9 +10,9 @@ use serde_json::json;
 use super::super::*;
 use super::compared::{Case, Parts, expect_refused};
 use super::exports::{Site, WithoutPrograms as _};
-use crate::Catalogue;
 use crate::charts::{Identity, identity};
 use crate::store::tests::server::Fault;
+use crate::{Catalogue, Obtained, obtain};
 
 const APP: &str = "/charts/files/app-1.2.0.tgz";
 const CRDS: &str = "/files/crds.yaml";
@@ -323,6 +324,33 @@ async fn a_directory_gives_the_same_bytes_wherever_and_whenever_it_is_packed() {
     let link = |dir: PathBuf| symlink("/etc/passwd", dir.join("templates/link")).unwrap();
     let said = pack("e", &link).await.unwrap_err();
     assert!(said.contains("templates/link is neither a file nor a directory"), "{said}");
+}
+
+/// As a create does it that has no bundle.
+#[tokio::test]
+async fn content_is_obtained_once_and_what_cannot_be_had_is_told() {
+    let site = Site::new().await;
+    let app = serve(&site);
+    let wanted = everything(&site);
+    let store = site.store("store", false);
+    let manifests: BTreeSet<ManifestSource> =
+        wanted.manifests.iter().map(|file| file.source.clone()).collect();
+    let all = obtain(&wanted.charts, &manifests, &wanted.registry, &store).await.unwrap();
+    assert_eq!((all.charts.len(), all.manifests.len()), (4, 3));
+    let repository =
+        wanted.charts.iter().find(|chart| matches!(chart, ChartSource::Repository { .. })).unwrap();
+    assert_eq!(*all.charts[repository].0, app[..]);
+    let asked = site.server.requests().len();
+    assert_eq!(obtain(&wanted.charts, &manifests, &wanted.registry, &store).await.unwrap(), all);
+    assert!(
+        site.server.requests().drain(asked..).all(|seen| seen.path != APP && !seen.path.contains("/blobs/"))
+    );
+    let none = obtain(&BTreeSet::new(), &BTreeSet::new(), &wanted.registry, &site.store("none", false)).await;
+    assert_eq!(none.unwrap(), Obtained::default());
+    assert!(!site.file("none").exists(), "who wants nothing leaves nothing");
+    site.server.put("/charts/index.yaml", b"entries: {}");
+    let errors = obtain(&wanted.charts, &manifests, &wanted.registry, &store).await.unwrap_err();
+    assert!(errors[0].to_string().contains("chart app 1.2.0 of"), "{errors:?}");
 }
 
 #[tokio::test]

@@ -56,7 +56,7 @@ impl Capability for Etcd {
         "etcd"
     }
 
-    fn programs(&self, host: &Host) -> Vec<(ProgramStage, Component)> {
+    fn programs(&self, _spec: &Spec, host: &Host) -> Vec<(ProgramStage, Component)> {
         if host.has_role(&Role::Etcd) { vec![(ProgramStage::Runtime, Component::Etcd)] } else { Vec::new() }
     }
 

@@ -14,7 +14,8 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         .retry(Retry::times(3))
         .background();
     for (host, _) in inputs.nodes() {
-        let work = HostWork::new(vec![bring(inputs, host, ImageStage::Own)]);
+        let work = HostWork::new(vec![bring(inputs, host, ImageStage::Own)])
+            .provides(slots::own_images_slot(&host.name));
         task = task.on(&host.name, work.needs(slots::addon_images_slot(&host.name)));
     }
     task

@@ -45,7 +45,7 @@ impl Capability for Kubelet {
         "kubelet"
     }
 
-    fn programs(&self, host: &Host) -> Vec<(ProgramStage, Component)> {
+    fn programs(&self, _spec: &Spec, host: &Host) -> Vec<(ProgramStage, Component)> {
         if host.is_node() {
             vec![
                 (ProgramStage::Join, Component::Kubeadm),

@@ -22,11 +22,7 @@ use kk_config::{Host, InstallerImage, KubeSphere as Wanted, Role};
 use kk_engine::{ProbeSpec, Task};
 
 use crate::{
-    BuildError,
-    capability::Capability,
-    findings::Findings,
-    inputs::{Inputs, Scope},
-    requirements::ImageStage,
+    BuildError, capability::Capability, findings::Findings, inputs::Inputs, requirements::ImageStage,
     status::KubeSphereStatus,
 };
 
@@ -60,7 +56,7 @@ impl Capability for KubeSphere {
     }
 
     fn findings(&self, inputs: &Inputs, found: &mut Findings) {
-        if let Some(wanted) = wanted(inputs).filter(|_| is_create(inputs)) {
+        if let Some(wanted) = wanted(inputs).filter(|_| inputs.is_create()) {
             check::findings(inputs, wanted, found);
         }
     }
@@ -70,7 +66,7 @@ impl Capability for KubeSphere {
         let Some((wanted, image)) = wanted(inputs).zip(inputs.installer.name()) else {
             return Ok(Vec::new());
         };
-        if !is_create(inputs) {
+        if !inputs.is_create() {
             return Ok(vec![send_image::task(inputs)]);
         }
         let manifest = manifest::manifest(inputs, wanted, &image)?;
@@ -79,7 +75,7 @@ impl Capability for KubeSphere {
 
     /// Left out only when the probe saw all components ready, and nothing has changed since.
     fn verify(&self, inputs: &Inputs, changes: bool) -> Vec<Task> {
-        let wanted = wanted(inputs).filter(|_| is_create(inputs));
+        let wanted = wanted(inputs).filter(|_| inputs.is_create());
         let Some((wanted, image)) = wanted.zip(inputs.installer.name()) else { return Vec::new() };
         let revision = inputs.installer.revision();
         if !changes && state::of(inputs).is_some_and(|state| state.is_ready(&revision)) {
@@ -99,12 +95,6 @@ pub(crate) fn status(inputs: &Inputs) -> Option<KubeSphereStatus> {
     let phase = if state.phase().is_empty() { "Missing" } else { state.phase() };
     let version = state.version().map(str::to_owned);
     Some(KubeSphereStatus { phase: phase.to_owned(), version, components: state.components() })
-}
-
-/// Whether the command is about the cluster as a whole. Others, which add nodes or certificates, and the turns of an upgrade
-/// neither deploy KubeSphere nor wait for it: what ails there would keep them from their end. An upgrade ends with a create.
-fn is_create(inputs: &Inputs) -> bool {
-    matches!(inputs.scope, Scope::All) && inputs.changes.is_none()
 }
 
 fn wanted<'a>(inputs: &Inputs<'a>) -> Option<&'a Wanted> {

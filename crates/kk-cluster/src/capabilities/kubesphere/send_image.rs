@@ -11,10 +11,7 @@ use kk_engine::{
     actions::Upload, question,
 };
 
-use super::{
-    image::{Installer, pinned},
-    is_create,
-};
+use super::image::{Installer, pinned};
 use crate::{capabilities::nodes::record_joins, inputs::Inputs, shell, slots};
 
 /// What the name of the image means to the runtime of a host: a digest, or nothing.
@@ -37,7 +34,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         .background();
     let Installer::Archive(archive) = &inputs.installer else { return task };
     // Besides a create, only new hosts get it.
-    let gets = |(host, _): &(&Host, &Facts)| is_create(inputs) || record_joins::is_unfinished(inputs, host);
+    let gets = |(host, _): &(&Host, &Facts)| inputs.is_create() || record_joins::is_unfinished(inputs, host);
     for (host, _) in inputs.control_planes().into_iter().filter(gets) {
         let send = Send { archive: archive.clone() };
         let work = HostWork::new(vec![Box::new(send)])

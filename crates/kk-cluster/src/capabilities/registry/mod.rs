@@ -47,7 +47,7 @@ impl Capability for Registry {
         "registry"
     }
 
-    fn programs(&self, host: &Host) -> Vec<(ProgramStage, Component)> {
+    fn programs(&self, _spec: &Spec, host: &Host) -> Vec<(ProgramStage, Component)> {
         if host.has_role(&Role::Registry) {
             vec![(ProgramStage::Runtime, Component::Registry)]
         } else {

@@ -4,7 +4,7 @@ use crate::{pipelines, testing};
 
 /// Capabilities of a create that a delete does not list, and why: what they put on a host is in its record, or goes with
 /// another capability.
-const NOTHING_TO_REMOVE: [(&str, &str); 8] = [
+const NOTHING_TO_REMOVE: [(&str, &str); 9] = [
     ("programs", "files are recorded"),
     ("images", "they are the runtime's data"),
     ("control-plane", "its pods go with the runtime, its files with the node's"),
@@ -12,13 +12,15 @@ const NOTHING_TO_REMOVE: [(&str, &str); 8] = [
     ("manifests", "objects go with etcd's data"),
     ("versions", "its note goes with the node's files"),
     ("verify", "it changes nothing"),
+    ("addons", "releases and objects go with etcd's data, notes with the node's files"),
     ("kubesphere", "the operator removes it before all else; its image goes with the runtime's"),
 ];
 
 #[test]
 fn what_a_create_installs_a_delete_removes() {
     for name in ["three-nodes.yaml", "all-in-one.yaml"] {
-        let spec = testing::sample(name);
+        let mut spec = testing::sample(name);
+        spec.addons = testing::addons("[{name: a, sources: {yaml: {path: [a.yaml]}}}]");
         let removed = pipelines::delete_cluster::capabilities(&spec);
         for capability in pipelines::create_cluster::capabilities(&spec) {
             let listed = removed.iter().any(|other| other.name() == capability.name());

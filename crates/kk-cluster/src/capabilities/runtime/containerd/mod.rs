@@ -42,7 +42,7 @@ impl Capability for Containerd {
         "containerd"
     }
 
-    fn programs(&self, host: &Host) -> Vec<(ProgramStage, Component)> {
+    fn programs(&self, _spec: &Spec, host: &Host) -> Vec<(ProgramStage, Component)> {
         if !host.is_node() {
             return Vec::new();
         }

@@ -1,0 +1,44 @@
+# Installs an addon: its chart by helm, then its manifests. What may be a secret is in files beside this script, never in arguments.
+# shellcheck disable=SC2154 # name, namespace, chart, wait, manifests, complete and notes stand before this script
+[ -n "$complete" ] || kk_fail "the chart or a manifest of $name is not on the control machine"
+export HELM_CACHE_HOME="$PWD/helm" HELM_CONFIG_HOME="$PWD/helm" HELM_DATA_HOME="$PWD/helm"
+begun=$notes/addon-$name.begun
+if [ -n "$chart" ]; then
+    # A run that was killed has left its release in the middle, and helm refuses to begin then.
+    if [ -e "$begun" ]; then
+        kubectl -n "$namespace" delete secrets -l "owner=helm,name=$name,status in (pending-install,pending-upgrade,pending-rollback)" >/dev/null
+    fi
+    : >begun
+    kk_put begun "$begun" 600 root:root
+    # Without --reset-values a release keeps values that are not given any more.
+    set -- upgrade --install "$name" "$chart" --namespace "$namespace" --create-namespace --reset-values --timeout 5m
+    [ ! -e values.yaml ] || set -- "$@" --values values.yaml
+    [ ! -e single.json ] || set -- "$@" --values single.json
+    [ -z "$wait" ] || set -- "$@" --wait
+    kk_do helm "$@" >/dev/null 2>said || {
+        cat said >&2
+        # What somebody else's helm has begun is not kk's to remove next time.
+        ! grep -q 'is in progress' said || rm -f "$begun"
+        exit 1
+    }
+    rm -f "$begun"
+fi
+if [ -n "$manifests" ]; then
+    if [ "$namespace" != default ]; then
+        kubectl get namespace "$namespace" >/dev/null 2>&1 || kubectl create namespace "$namespace" >/dev/null
+        # For objects that name none. As a flag it would refuse all others.
+        (umask 077 && cp "$KUBECONFIG" kubeconfig)
+        export KUBECONFIG="$PWD/kubeconfig"
+        kubectl config set-context --current --namespace="$namespace" >/dev/null
+    fi
+    set --
+    for file in $manifests; do
+        kk_do kubectl apply --server-side --force-conflicts --validate=false --field-manager=kk -f "$file" >/dev/null
+        set -- "$@" -f "$file"
+    done
+    # What was applied: the next probe looks whether it is there.
+    kubectl get "$@" -o go-template='{{define "object"}}---{{"\n"}}apiVersion: {{.apiVersion}}{{"\n"}}kind: {{.kind}}{{"\n"}}metadata:{{"\n"}}  name: {{printf "%q" .metadata.name}}{{"\n"}}{{with .metadata.namespace}}  namespace: {{printf "%q" .}}{{"\n"}}{{end}}{{end}}{{if eq .kind "List"}}{{range .items}}{{template "object" .}}{{end}}{{else}}{{template "object" .}}{{end}}' >objects
+    kk_put objects "$notes/addon-$name.objects" 600 root:root
+else
+    rm -f "$notes/addon-$name.objects"
+fi

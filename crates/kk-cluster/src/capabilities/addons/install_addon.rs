@@ -1,0 +1,122 @@
+//! Install an addon.
+
+use std::time::Duration;
+
+use kk_engine::{
+    Action, Facts, HostWork, Retry, Task,
+    actions::{Command, File},
+};
+
+use super::{state, wanted::Wanted};
+use crate::{
+    host_layout::{KUBECTL, NOTES},
+    inputs::Inputs,
+    shell::script,
+    slots,
+};
+
+/// Helm waits five minutes for what a chart installs, and for each of its hooks.
+const LIMIT: Duration = Duration::from_mins(20);
+
+/// In the lane of the control plane: each after the one before, all when the cluster works.
+pub(super) fn task(inputs: &Inputs, wanted: &Wanted) -> Task {
+    let name = &wanted.addon.name;
+    let retry = match wanted.addon.retries {
+        0 => Retry::times(3),
+        retries => Retry {
+            attempts: retries.saturating_add(1),
+            delay: wanted.addon.delay,
+            longest: wanted.addon.delay,
+        },
+    };
+    let task =
+        Task::new(format!("install_addon_{name}"), format!("Install {name}")).timeout(LIMIT).retry(retry);
+    let Some(facts) = inputs.facts(inputs.api_host) else { return task };
+    let mut actions: Vec<Box<dyn Action>> = Vec::new();
+    if is_needed(inputs, wanted, facts) {
+        actions.push(Box::new(install(wanted)));
+    }
+    // Last: a note means that it is so.
+    actions.push(Box::new(note(wanted)));
+    let mut work = HostWork::new(actions)
+        .needs(slots::manifests_applied_slot())
+        .needs(slots::node_tools_slot(&inputs.api_host.name));
+    if inputs.options.bundle.is_some() && !inputs.options.skip_pull_images {
+        for (host, _) in inputs.nodes() {
+            work = work.after(slots::own_images_slot(&host.name));
+        }
+    }
+    task.on(&inputs.api_host.name, work)
+}
+
+/// What was installed last.
+fn note(wanted: &Wanted) -> File {
+    File::text(format!("{NOTES}/addon-{}", wanted.addon.name), wanted.note()).mode(0o600)
+}
+
+/// Whether it was not installed yet, or the file has changed it since, or it is not there any more. A silent API has lost nothing.
+pub(super) fn is_needed(inputs: &Inputs, wanted: &Wanted, facts: &Facts) -> bool {
+    let addon = &wanted.addon;
+    let is_lost = |state: state::State| {
+        addon.chart.is_some() && !state.is_deployed(addon.namespace(), &addon.name)
+            || !addon.manifests.is_empty() && !state.has_objects(&addon.name)
+    };
+    note(wanted).check(facts).is_needed() || state::of(inputs).is_some_and(is_lost)
+}
+
+/// The values and the content of all parts are files beside the script, which are removed with it: they may be secrets.
+fn install(wanted: &Wanted) -> Command {
+    let addon = &wanted.addon;
+    let files: Vec<String> = (0..wanted.manifests.len()).map(|number| format!("{number}.yaml")).collect();
+    let waits = addon.chart.as_ref().is_some_and(|chart| chart.wait);
+    let (namespace, manifests) = (addon.namespace(), files.join(" "));
+    let variables = [
+        ("name", addon.name.as_str()),
+        ("namespace", namespace),
+        ("chart", if addon.chart.is_some() { "chart.tgz" } else { "" }),
+        ("wait", if waits { "yes" } else { "" }),
+        ("manifests", manifests.as_str()),
+        ("complete", if wanted.is_here() { "yes" } else { "" }),
+        ("notes", NOTES),
+    ];
+    let text = KUBECTL.to_owned() + &script(&variables, include_str!("install.sh"));
+    let mut command = Command::new(describe(wanted), text);
+    if let Some(content) = wanted.chart.as_ref().and_then(|part| part.content.as_ref()) {
+        command = command.file("chart.tgz", content.0.clone());
+    }
+    if let Some(values) = &wanted.values {
+        command = command.file("values.yaml", values.clone());
+    }
+    if let Some(values) = addon.chart.as_ref().and_then(|chart| chart.values.as_ref()) {
+        command = command.file("single.json", values.expose().as_bytes());
+    }
+    for (name, part) in files.into_iter().zip(&wanted.manifests) {
+        if let Some(content) = &part.content {
+            command = command.file(name, content.0.clone());
+        }
+    }
+    let command = match addon.retries {
+        0 => command.transient_on("connection refused").transient_on("no matches for kind"),
+        // Every failure ends with words that contain this.
+        _ => command.transient_on(""),
+    };
+    let pods = format!("see what its pods lack: kubectl -n {namespace} get pods,events");
+    command
+        .hint(
+            "another operation (install/upgrade/rollback) is in progress",
+            format!("somebody's helm works on it, or was killed: see `helm -n {namespace} history {}`, and roll it back", addon.name),
+        )
+        .hint("deadline exceeded", pods.clone())
+        .hint("timed out waiting", pods)
+        .hint("values don't meet the specifications", "correct its values in the file")
+        .hint("no matches for kind", "its objects need a CustomResourceDefinition: name the addon that has it before")
+}
+
+/// What the dry run prints.
+fn describe(wanted: &Wanted) -> String {
+    let namespace = wanted.addon.namespace();
+    let chart = wanted.chart.iter().map(|part| format!("install {} into {namespace}", part.source));
+    let manifests = wanted.manifests.iter().map(|part| format!("apply {}", part.source));
+    let parts: Vec<String> = chart.chain(manifests).collect();
+    parts.join(", ")
+}

@@ -1,0 +1,30 @@
+# What is there of addons, in lines with tabs. `end` follows only when all was answered. Each kubectl is bounded from outside,
+# because its own timeout is one of each of its requests.
+# shellcheck disable=SC2154 # server, names and notes stand before this script
+set -e
+ask() {
+    KUBECONFIG=/etc/kubernetes/admin.conf KUBECACHEDIR="$PWD/cache" timeout -k 1 8 kubectl --server "$server" --request-timeout 4s "$@"
+}
+
+for note in "$notes"/addon-*; do
+    case ${note#"$notes"/} in
+    *.*) ;;
+    *) [ ! -e "$note" ] || printf 'Note\t%s\n' "${note#"$notes"/addon-}" ;;
+    esac
+done
+if [ -e /etc/kubernetes/admin.conf ]; then
+    if [ -n "$names" ]; then
+        # The server makes the table, so that the content of the Secrets does not travel.
+        releases=$(ask get secrets --all-namespaces -l "owner=helm,name in ($names)" -L name,status,version --no-headers)
+        printf '%s\n' "$releases" | awk 'NF >= 8 { printf "Release\t%s/%s\t%s\t%s\n", $1, $6, $8, $7 }'
+    fi
+    for objects in "$notes"/addon-*.objects; do
+        [ -e "$objects" ] || continue
+        # A kind that the API has no more ends kubectl as a silent API does.
+        ask get --raw /readyz >/dev/null
+        name=${objects#"$notes"/addon-}
+        there=$(ask get --ignore-not-found -f "$objects" -o name | wc -l)
+        printf 'Objects\t%s\t%s\t%s\n' "${name%.objects}" "$(grep -c '^---$' "$objects")" "$there"
+    done
+fi
+echo end

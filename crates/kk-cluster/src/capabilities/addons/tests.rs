@@ -1,0 +1,336 @@
+//! What a create does about addons, by what the probe has seen.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Arc,
+};
+
+use kk_artifact::{
+    Component,
+    bundle::{Bundle, BundleIndex, ChartPart, FilePart, ManifestPart},
+};
+use kk_config::Spec;
+use kk_engine::{FileFact, Plan, ProbeSpec};
+use kk_util::sha256;
+
+use super::{Addons, state::STATE};
+use crate::{
+    Options, Probed, Session, capability::Capability as _, cluster_state::INITIALISED, host_layout::NOTES,
+    pipelines::create_cluster, precheck::precheck, shell::script, testing,
+};
+
+/// A cluster of one host with these addons, where HERE is a directory with a chart and a manifest.
+fn spec(here: &Path, addons: &str) -> Spec {
+    let chart = here.join("chart");
+    fs::create_dir_all(chart.join("templates")).unwrap();
+    fs::write(chart.join("Chart.yaml"), "apiVersion: v2\nname: app\nversion: 1.0.0\n").unwrap();
+    fs::write(here.join("all.yaml"), "kind: ConfigMap\n").unwrap();
+    fs::write(here.join("values.yaml"), "a: 1\n").unwrap();
+    let mut spec = testing::sample("all-in-one.yaml");
+    spec.addons = testing::addons(&addons.replace("HERE", here.to_str().unwrap()));
+    spec
+}
+
+const CHART: &str = "[{name: app, namespace: demo, sources: {chart: {path: HERE/chart, valuesFile: HERE/values.yaml, values: [b=2]}}}]";
+const MANIFESTS: &str = "[{name: maps, sources: {yaml: {path: [HERE/all.yaml]}}}]";
+
+/// What is to be done.
+async fn changes(session: &Session, probed: &Probed) -> Vec<String> {
+    let inputs = session.create_inputs(probed).await.unwrap();
+    let plan = Plan::new(create_cluster::pipeline(&inputs).unwrap(), &probed.facts).unwrap();
+    let of_module = plan.changes().into_iter().filter(|task| task.module == "addons");
+    of_module.flat_map(|task| task.changes).collect()
+}
+
+/// The control plane says this, and has the notes of these addons.
+async fn installed(spec: &Spec, workdir: &Path, state: &str) -> Probed {
+    let mut probed = testing::fresh(spec);
+    let session = testing::session(spec.clone(), workdir);
+    let notes: Vec<(String, String)> = {
+        let inputs = session.create_inputs(&probed).await.unwrap();
+        inputs.addons.iter().map(|addon| (addon.addon.name.clone(), addon.note())).collect()
+    };
+    let facts = probed.facts.values_mut().next().unwrap();
+    facts.reply(&INITIALISED, "yes");
+    facts.reply(&STATE, state);
+    for (name, note) in notes {
+        let [kind, mode, owner] = ["file", "600", "root:root"].map(str::to_owned);
+        let file = FileFact { sha256: sha256(note.as_bytes()), kind, mode, owner, ..FileFact::default() };
+        facts.files.insert(format!("{NOTES}/addon-{name}"), file);
+    }
+    probed
+}
+
+const DEPLOYED: &str = "Note\tapp\nRelease\tdemo/app\t1\tdeployed\nend\n";
+
+#[tokio::test]
+async fn a_release_is_installed_once_and_again_when_it_is_lost() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let wanted = spec(here, CHART);
+    let install = format!("install {} into demo", here.join("chart").display());
+    let note = format!("write {NOTES}/addon-app");
+    let session = testing::session(wanted.clone(), here);
+    let fresh = changes(&session, &testing::fresh(&wanted)).await;
+    assert_eq!(fresh, [install.clone(), note]);
+    for (state, lost) in [
+        (DEPLOYED, false),
+        ("Release\tdemo/app\t2\tdeployed\nRelease\tdemo/app\t1\tsuperseded\nend\n", false),
+        ("Release\tdemo/app\t2\tfailed\nRelease\tdemo/app\t1\tdeployed\nend\n", true),
+        ("Release\tdemo/app\t1\tpending-install\nend\n", true),
+        ("Release\tother/app\t1\tdeployed\nend\n", true),
+        ("end\n", true),
+        // The API has not answered.
+        ("", false),
+    ] {
+        let probed = installed(&wanted, here, state).await;
+        let expected = if lost { vec![install.clone()] } else { Vec::new() };
+        assert_eq!(changes(&session, &probed).await, expected, "{state}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_file_changes_is_installed_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let before = spec(here, CHART);
+    let probed = installed(&before, here, DEPLOYED).await;
+    for (from, to, changed) in [
+        ("values: [b=2]", "values: ['b=2']", false),
+        ("valuesFile", "wait: true, valuesFile", false),
+        ("values: [b=2]", "values: [b=3]", true),
+        (", values: [b=2]", "", true),
+        ("valuesFile: HERE/values.yaml, ", "", true),
+        ("namespace: demo", "namespace: default", true),
+    ] {
+        let session = testing::session(spec(here, &CHART.replace(from, to)), here);
+        assert_eq!(!changes(&session, &probed).await.is_empty(), changed, "{to}");
+    }
+    let session = testing::session(before, here);
+    for (file, content) in [("values.yaml", "a: 2\n"), ("chart/templates/map.yaml", "kind: ConfigMap\n")] {
+        let place = here.join(file);
+        let was = fs::read(&place).ok();
+        fs::write(&place, content).unwrap();
+        assert!(!changes(&session, &probed).await.is_empty(), "{file}");
+        was.map_or_else(|| fs::remove_file(&place), |was| fs::write(&place, was)).unwrap();
+        assert!(changes(&session, &probed).await.is_empty(), "{file} as it was");
+    }
+}
+
+#[tokio::test]
+async fn manifests_are_applied_once_and_again_when_objects_are_lost() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let wanted = spec(here, MANIFESTS);
+    let session = testing::session(wanted.clone(), here);
+    for (state, lost) in
+        [("Objects\tmaps\t2\t2\nend\n", false), ("Objects\tmaps\t2\t1\nend\n", true), ("end\n", true)]
+    {
+        let probed = installed(&wanted, here, state).await;
+        assert_eq!(!changes(&session, &probed).await.is_empty(), lost, "{state}");
+    }
+}
+
+#[tokio::test]
+async fn without_addons_nothing_is_asked_and_no_helm_is_needed() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    for (addons, helm, asked) in [("[]", false, false), (MANIFESTS, false, true), (CHART, true, true)] {
+        let wanted = spec(here, addons);
+        let (session, fresh) = (testing::session(wanted.clone(), here), testing::fresh(&wanted));
+        let inputs = session.create_inputs(&fresh).await.unwrap();
+        let has_helm = inputs.wanted_programs().iter().any(|(program, _)| *program == Component::Helm);
+        assert_eq!(has_helm, helm, "{addons}");
+        let mut probe = ProbeSpec::default();
+        for capability in create_cluster::capabilities(&wanted) {
+            capability.asks(&inputs, inputs.api_host, &mut probe);
+        }
+        assert_eq!(probe.questions.contains_key(STATE.name()), asked, "{addons}");
+        let modules = create_cluster::pipeline(&inputs).unwrap().modules;
+        assert_eq!(modules.iter().any(|module| module.name == Addons.name()), asked, "{addons}");
+    }
+}
+
+#[tokio::test]
+async fn only_a_create_installs_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let wanted = spec(directory.path(), CHART);
+    let (session, fresh) = (testing::session(wanted.clone(), directory.path()), testing::fresh(&wanted));
+    let inputs = session.upgrade_inputs(&fresh, [].into()).await.unwrap();
+    assert!(Addons.install(&inputs).unwrap().is_empty());
+}
+
+/// The messages of what speaks against a create.
+async fn findings(wanted: &Spec, workdir: &Path, bundle: Option<BundleIndex>, state: &str) -> Vec<String> {
+    let bundle = bundle.map(|index| Arc::new(Bundle::with_index(Path::new("x.tar.zst"), index)));
+    let session = testing::session_with(wanted.clone(), workdir, Options { bundle, ..Options::default() });
+    let mut probed = testing::fresh(wanted);
+    probed.facts.values_mut().for_each(|facts| facts.reply(&STATE, state));
+    let inputs = session.create_inputs(&probed).await.unwrap();
+    let found = precheck(&create_cluster::capabilities(wanted), &inputs);
+    let words = ["chart", "manifest", "addon"];
+    let of_addons = found.into_iter().filter(|one| words.iter().any(|word| one.message.contains(word)));
+    of_addons.map(|one| one.message).collect()
+}
+
+fn index(charts: Vec<ChartPart>, manifests: Vec<ManifestPart>) -> BundleIndex {
+    let paths = charts.iter().map(|part| &part.path).chain(manifests.iter().map(|part| &part.path));
+    let files = paths.map(|path| FilePart { path: path.clone(), size: 1, sha256: "0".repeat(64) }).collect();
+    let (programs, images, packages) = (Vec::new(), Vec::new(), Vec::new());
+    BundleIndex { format: 3, name: String::new(), programs, images, packages, charts, manifests, files }
+}
+
+#[tokio::test]
+async fn a_bundle_that_lacks_parts_is_refused_by_their_names() {
+    let directory = tempfile::tempdir().unwrap();
+    let wanted = spec(
+        directory.path(),
+        "[{name: a, sources: {chart: {name: app, repo: 'https://charts.example', version: 1.2.3}}}, \
+         {name: b, sources: {chart: {name: 'oci://hub.example.com/web', version: 1.0.0}}}, \
+         {name: c, sources: {chart: {path: /nowhere, name: own}}}, \
+         {name: d, sources: {yaml: {path: ['https://files.example/a.yaml', /nowhere/b.yaml, HERE/all.yaml]}}}]",
+    );
+    let missing = findings(&wanted, directory.path(), Some(index(Vec::new(), Vec::new())), "end\n").await;
+    assert_eq!(
+        missing,
+        [
+            "chart app 1.2.3 of https://charts.example is not in the bundle",
+            "chart oci://hub.example.com/web 1.0.0 is not in the bundle",
+            "chart /nowhere/own is not in the bundle",
+            "manifest https://files.example/a.yaml is not in the bundle",
+            "manifest /nowhere/b.yaml is not in the bundle",
+        ]
+    );
+    let chart = |name: &str, version: &str, source: &str| ChartPart {
+        name: name.to_owned(),
+        version: version.to_owned(),
+        source: source.to_owned(),
+        path: format!("charts/{name}-{version}.tgz"),
+    };
+    let manifest = |name: &str, source: &str| ManifestPart {
+        name: name.to_owned(),
+        source: source.to_owned(),
+        path: format!("manifests/{name}"),
+    };
+    let charts = vec![
+        chart("app", "v1.2.3", "https://charts.example"),
+        chart("web", "1.0.0", "oci://hub.example.com/web"),
+        chart("own", "0.1.0", "/nowhere/own"),
+    ];
+    let manifests =
+        vec![manifest("a.yaml", "https://files.example/a.yaml"), manifest("b.yaml", "/nowhere/b.yaml")];
+    assert!(findings(&wanted, directory.path(), Some(index(charts, manifests)), "end\n").await.is_empty());
+}
+
+#[tokio::test]
+async fn what_is_wrong_on_the_control_machine_and_what_stays_is_told_before_the_first_change() {
+    let directory = tempfile::tempdir().unwrap();
+    let wanted = spec(
+        directory.path(),
+        "[{name: app, sources: {chart: {path: HERE/none, valuesFile: HERE/none.yaml}}}, {name: b, sources: {yaml: {path: [HERE/none.yaml]}}}]",
+    );
+    let found = findings(&wanted, directory.path(), None, "Note\tapp\nNote\tgone\nend\n").await.join("\n");
+    for words in [
+        "the values of the addon app cannot be read",
+        "/none: there is no such file or directory",
+        "/none.yaml: there is no such file or directory",
+        "the addon gone is not in the file any more, and stays as it is",
+    ] {
+        assert!(found.contains(words), "{words}: {found}");
+    }
+}
+
+/// A directory with programs that write down how they are called.
+fn host() -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let notes = directory.path().join("notes");
+    fs::create_dir(&notes).unwrap();
+    testing::program(
+        directory.path(),
+        "helm",
+        "echo helm \"$@\" >>calls\n[ ! -e busy ] || { echo another operation is in progress >&2; exit 1; }\n[ ! -e fails ] || { echo no >&2; exit 1; }",
+    );
+    testing::program(
+        directory.path(),
+        "kubectl",
+        "echo kubectl \"$@\" >>calls\ncase $* in *go-template*) echo objects ;; esac",
+    );
+    fs::write(directory.path().join("admin.conf"), "SENTINEL").unwrap();
+    (directory, notes)
+}
+
+/// Runs the script; gives whether it succeeded, and the calls.
+fn run(here: &Path, notes: &Path, chart: &str, manifests: &str) -> (bool, String) {
+    let _ = fs::remove_file(here.join("calls"));
+    let variables = [
+        ("name", "app"),
+        ("namespace", "demo"),
+        ("chart", chart),
+        ("wait", "yes"),
+        ("manifests", manifests),
+        ("complete", "yes"),
+        ("notes", notes.to_str().unwrap()),
+    ];
+    let lib =
+        "kk_fail() { echo \"$*\" >&2; return 1; }\nkk_do() { \"$@\"; }\nkk_put() { cp \"$1\" \"$2\"; }\n";
+    let text =
+        format!("export KUBECONFIG=admin.conf\n{lib}{}", script(&variables, include_str!("install.sh")));
+    let path = format!("{}:/usr/bin:/bin", here.display());
+    let done = Command::new("sh").args(["-euc", &text]).current_dir(here).env("PATH", path).output().unwrap();
+    (done.status.success(), fs::read_to_string(here.join("calls")).unwrap_or_default())
+}
+
+#[test]
+fn helm_gets_values_as_files_and_what_a_killed_run_has_left_is_removed() {
+    let (directory, notes) = host();
+    let here = directory.path();
+    let install = "helm upgrade --install app chart.tgz --namespace demo --create-namespace --reset-values --timeout 5m";
+    let (done, calls) = run(here, &notes, "chart.tgz", "");
+    assert_eq!((done, calls), (true, format!("{install} --wait\n")));
+    assert!(!notes.join("addon-app.begun").exists());
+    for file in ["values.yaml", "single.json", "fails"] {
+        fs::write(here.join(file), "SENTINEL").unwrap();
+    }
+    let with_values = format!("{install} --values values.yaml --values single.json --wait\n");
+    let (done, calls) = run(here, &notes, "chart.tgz", "");
+    assert_eq!((done, calls), (false, with_values.clone()), "no value in arguments");
+    assert!(notes.join("addon-app.begun").exists(), "the next run knows that it was not the end");
+    assert!(
+        !with_somebody_at_work().0.join("addon-app.begun").exists(),
+        "what others have begun is not kk's"
+    );
+    fs::remove_file(here.join("fails")).unwrap();
+    let (done, calls) = run(here, &notes, "chart.tgz", "");
+    let pending = "status in (pending-install,pending-upgrade,pending-rollback)";
+    let expected = format!("kubectl -n demo delete secrets -l owner=helm,name=app,{pending}\n{with_values}");
+    assert_eq!((done, calls), (true, expected));
+    assert!(!notes.join("addon-app.begun").exists());
+}
+
+/// The notes of a host on which helm says that another one is at work.
+fn with_somebody_at_work() -> (PathBuf, tempfile::TempDir) {
+    let (directory, notes) = host();
+    fs::write(directory.path().join("busy"), "").unwrap();
+    assert!(!run(directory.path(), &notes, "chart.tgz", "").0);
+    (notes, directory)
+}
+
+#[test]
+fn manifests_are_applied_in_their_order_and_their_objects_are_noted() {
+    let (directory, notes) = host();
+    let here = directory.path();
+    let (done, calls) = run(here, &notes, "", "0.yaml 1.yaml");
+    assert!(done, "{calls}");
+    let apply = "kubectl apply --server-side --force-conflicts --validate=false --field-manager=kk -f";
+    let at = |text: &str| calls.find(text).unwrap_or_else(|| panic!("{text}: {calls}"));
+    assert!(at("config set-context --current --namespace=demo") < at(&format!("{apply} 0.yaml")));
+    assert!(at(&format!("{apply} 0.yaml")) < at(&format!("{apply} 1.yaml")));
+    assert!(at(&format!("{apply} 1.yaml")) < at("kubectl get -f 0.yaml -f 1.yaml -o go-template="));
+    assert!(!calls.contains("SENTINEL"), "{calls}");
+    assert_eq!(fs::read_to_string(notes.join("addon-app.objects")).unwrap(), "objects\n");
+    // The addon has no manifests any more.
+    assert!(run(here, &notes, "chart.tgz", "").0);
+    assert!(!notes.join("addon-app.objects").exists());
+}
