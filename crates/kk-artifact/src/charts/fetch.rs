@@ -1,7 +1,11 @@
 //! Fetches what was found and is not here.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use futures::StreamExt as _;
 use kk_config::{ChartSource, ManifestFile};
+use tokio::sync::OwnedMutexGuard;
 
 use super::find::{Found, Place};
 use super::{Identity, Kept, LARGEST, SERVER, identity, local, no_chart, no_file};
@@ -27,6 +31,21 @@ pub(crate) struct File {
     pub(crate) kept: Kept,
 }
 
+/// What is fetched now, by its sum: two places may have the same content.
+#[derive(Default)]
+struct Running(Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>);
+
+impl Running {
+    /// Waits until nobody else fetches content with this sum. It may be here then.
+    async fn alone(&self, sum: &Sha256Sum) -> OwnedMutexGuard<()> {
+        let one = {
+            let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(all.entry(sum.to_string()).or_default())
+        };
+        one.lock_owned().await
+    }
+}
+
 impl Found<'_> {
     /// All of it.
     pub(crate) async fn fetch(
@@ -34,12 +53,14 @@ impl Found<'_> {
         store: &Store,
         fetch: &Fetch<'_>,
     ) -> Result<(Vec<Chart>, Vec<File>), Error> {
+        let running = Running::default();
+        let means = &Means { store, fetch, running: &running };
         let charts = futures::stream::iter(&self.charts)
-            .map(|(source, place)| chart(source, place, store, fetch))
+            .map(|(source, place)| chart(source, place, means))
             .buffered(PARALLEL)
             .collect::<Vec<_>>();
         let files = futures::stream::iter(&self.files)
-            .map(|(wanted, place)| file(wanted, place, store, fetch))
+            .map(|(wanted, place)| file(wanted, place, means))
             .buffered(PARALLEL)
             .collect::<Vec<_>>();
         let (charts, files) = tokio::join!(charts, files);
@@ -47,11 +68,17 @@ impl Found<'_> {
     }
 }
 
+/// What fetching works with.
+struct Means<'a> {
+    store: &'a Store,
+    fetch: &'a Fetch<'a>,
+    running: &'a Running,
+}
+
 async fn chart(
     source: &ChartSource,
     place: &Place<(Identity, Kept)>,
-    store: &Store,
-    fetch: &Fetch<'_>,
+    means: &Means<'_>,
 ) -> Result<Chart, Error> {
     let kept = match place {
         Place::Here((identity, kept)) => {
@@ -59,15 +86,16 @@ async fn chart(
             return Ok(Chart { source: source.clone(), identity, kept });
         }
         Place::Web { address, sum, .. } => {
-            let kept = from_web(address, sum.as_ref(), store, fetch).await;
+            let kept = from_web(address, sum.as_ref(), means).await;
             kept.map_err(|error| no_chart(source, error.to_string(), SERVER))?
         }
         Place::Registry(chart) => {
-            fetch.fetch_chart(chart).await.map_err(|reason| no_chart(source, reason, SERVER))?;
+            let _alone = means.running.alone(&chart.blob.sum).await;
+            means.fetch.fetch_chart(chart).await.map_err(|reason| no_chart(source, reason, SERVER))?;
             Kept { sum: chart.blob.sum.clone(), size: chart.blob.size }
         }
     };
-    let identity = identity_of(fetch.blobs, &kept.sum).await?;
+    let identity = identity_of(means.fetch.blobs, &kept.sum).await?;
     let refuse = |reason: String| no_chart(source, reason, "ask who has published it");
     let identity = identity.map_err(refuse)?;
     let version = match source {
@@ -86,16 +114,11 @@ async fn chart(
     Ok(Chart { source: source.clone(), identity, kept })
 }
 
-async fn file(
-    wanted: &ManifestFile,
-    place: &Place<Kept>,
-    store: &Store,
-    fetch: &Fetch<'_>,
-) -> Result<File, Error> {
+async fn file(wanted: &ManifestFile, place: &Place<Kept>, means: &Means<'_>) -> Result<File, Error> {
     let kept = match place {
         Place::Here(kept) => kept.clone(),
         Place::Web { address, sum, .. } => {
-            let kept = from_web(address, sum.as_ref(), store, fetch).await;
+            let kept = from_web(address, sum.as_ref(), means).await;
             kept.map_err(|error| no_file(&wanted.source, error.to_string(), SERVER))?
         }
         Place::Registry(_) => unreachable!("only charts are looked for in registries"),
@@ -104,17 +127,15 @@ async fn file(
 }
 
 /// With a sum it goes on where an earlier try has ended.
-async fn from_web(
-    address: &Address,
-    sum: Option<&Sha256Sum>,
-    store: &Store,
-    fetch: &Fetch<'_>,
-) -> Result<Kept, Error> {
+async fn from_web(address: &Address, sum: Option<&Sha256Sum>, means: &Means<'_>) -> Result<Kept, Error> {
+    let Means { store, fetch, running } = means;
     let Some(sum) = sum else {
         let bytes = store.read(address, LARGEST, fetch.note).await?;
         (fetch.came)(bytes.len() as u64);
+        let _alone = running.alone(&Sha256Sum::of_bytes(&bytes)).await;
         return local::keep(fetch.blobs, &bytes);
     };
+    let _alone = running.alone(sum).await;
     if fetch.blobs.size(sum).is_none() {
         store.download(address, sum, fetch).await?;
     }
@@ -123,7 +144,7 @@ async fn from_web(
 }
 
 /// What a chart that is here calls itself. The inner error says why it is none.
-pub(super) async fn identity_of(blobs: &Blobs, sum: &Sha256Sum) -> Result<Result<Identity, String>, Error> {
+async fn identity_of(blobs: &Blobs, sum: &Sha256Sum) -> Result<Result<Identity, String>, Error> {
     let path = blobs.path(sum);
     blocking(move || {
         let file = std::fs::File::open(&path).map_err(Error::file("open", &path))?;

@@ -46,6 +46,22 @@ fn serve(site: &Site) -> Vec<u8> {
          - {{version: 1.1.0, urls: [files/none.tgz]}}\n",
         kk_util::sha256(&app)
     );
+    let tags = json!({"name": "team/web", "tags": ["1.0.0", "2.0.0_1"]}).to_string();
+    for (path, bytes) in [
+        ("/charts/index.yaml", index.as_bytes()),
+        (APP, &app[..]),
+        (CRDS, b"kind: CustomResourceDefinition\n"),
+        ("/files/latest.yaml", b"kind: Namespace\n"),
+        ("/v2/team/web/tags/list", tags.as_bytes()),
+    ] {
+        site.server.put(path, bytes);
+    }
+    push(site, "team/web", "2.0.0_1", &web);
+    app
+}
+
+/// Serves a packed chart as an OCI registry does.
+fn push(site: &Site, name: &str, tag: &str, packed: &[u8]) {
     let digest = |bytes: &[u8]| format!("sha256:{}", kk_util::sha256(bytes));
     let content = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
     let config = "application/vnd.cncf.helm.config.v1+json";
@@ -53,21 +69,28 @@ fn serve(site: &Site) -> Vec<u8> {
         "schemaVersion": 2,
         "mediaType": "application/vnd.oci.image.manifest.v1+json",
         "config": {"mediaType": config, "digest": digest(b"{}"), "size": 2},
-        "layers": [{"mediaType": content, "digest": digest(&web), "size": web.len()}],
+        "layers": [{"mediaType": content, "digest": digest(packed), "size": packed.len()}],
     });
-    let tags = json!({"name": "team/web", "tags": ["1.0.0", "2.0.0_1"]}).to_string();
-    for (path, bytes) in [
-        ("/charts/index.yaml", index.as_bytes()),
-        (APP, &app[..]),
-        (CRDS, b"kind: CustomResourceDefinition\n"),
-        ("/files/latest.yaml", b"kind: Namespace\n"),
-        ("/v2/team/web/manifests/2.0.0_1", manifest.to_string().as_bytes()),
-        (&format!("/v2/team/web/blobs/{}", digest(&web)), &web),
-        ("/v2/team/web/tags/list", tags.as_bytes()),
-    ] {
-        site.server.put(path, bytes);
+    site.server.put(&format!("/v2/{name}/manifests/{tag}"), manifest.to_string().as_bytes());
+    site.server.put(&format!("/v2/{name}/blobs/{}", digest(packed)), packed);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_chart_that_several_places_have_is_one_file() {
+    let site = Site::new().await;
+    let app = serve(&site);
+    let mut words = "  charts:\n  - {name: app, repo: BASE/charts, version: 1.2.0}\n".to_owned();
+    for number in 0..6 {
+        push(&site, &format!("team{number}/app"), "1.2.0", &app);
+        words += &format!("  - {{name: \"oci://HOST/team{number}/app\", version: 1.2.0}}\n");
     }
-    app
+    let manifest = manifest(&site, &words);
+    for attempt in 0..5 {
+        let exported = site.export(&manifest, &format!("store-{attempt}"), "a.tar.zst").await.unwrap();
+        assert_eq!(exported.index.charts.len(), 7);
+        assert_eq!(exported.index.files.iter().filter(|file| file.path.starts_with("charts/")).count(), 1);
+    }
+    assert!(verify(&site.file("a.tar.zst")).is_ok());
 }
 
 /// A Manifest with these charts and manifests, in the words of its file.
