@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use kk_engine::{Failure, HostWork, Options, Outcome, Retry, Slot, Task, actions};
+use kk_engine::{EventKind, Failure, HostWork, Options, Outcome, Retry, Slot, Task, actions};
 
 use crate::support::{ShellHost, command, log, run, script, slot};
 
@@ -110,6 +110,29 @@ async fn only_what_can_pass_is_tried_again_and_from_where_it_failed() {
             .await;
     assert!(ran.report.ok);
     assert_eq!((host.log(), host.trips()), (vec!["once".to_owned()], 3));
+}
+
+/// The first task and the second travel together, and each fails twice.
+#[tokio::test]
+async fn each_attempt_of_a_task_is_told_by_its_number() {
+    let host = ShellHost::new("a");
+    let retry = Retry { attempts: 3, delay: Duration::from_millis(20), longest: Duration::from_millis(50) };
+    let task = |name: &'static str| {
+        let text = format!(
+            "echo {name} >>$KK_ROOT/log; echo 'not ready' >&2; [ $(grep -c {name} $KK_ROOT/log) -ge 3 ]"
+        );
+        let passing = actions::Command::new("wait", text).transient_on("not ready");
+        Task::new(name, "").retry(retry).on("a", HostWork::new(vec![Box::new(passing)]))
+    };
+    let ran = run(vec![task("first"), task("second")], &[&host], Options::default()).await;
+    assert!(ran.report.ok, "{:?}", ran.report.failures);
+    let begun = ran.events.iter().filter_map(|event| match &event.kind {
+        EventKind::TaskStarted { task, attempt, .. } => Some((task.as_str(), *attempt)),
+        _ => None,
+    });
+    let begun: Vec<_> = begun.collect();
+    let wanted = |name| [1, 2, 3].map(|attempt| (name, attempt));
+    assert_eq!(begun, [wanted("first"), wanted("second")].concat());
 }
 
 #[tokio::test]

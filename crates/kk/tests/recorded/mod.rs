@@ -177,8 +177,15 @@ impl Run {
     }
 
     fn start(&mut self, host: &str, module: &str, task: &str, title: &str) {
+        let attempt = self.attempts(host, task) + 1;
         let (host, module, task, title) = (host.into(), module.into(), task.into(), title.into());
-        self.at(EventKind::TaskStarted { host, module, task, title, attempt: 1 });
+        self.at(EventKind::TaskStarted { host, module, task, title, attempt });
+    }
+
+    /// How often a task has begun on a host.
+    fn attempts(&self, host: &str, task: &str) -> u32 {
+        let begins = |event: &&Event| matches!(&event.kind, EventKind::TaskStarted { host: at, task: of, .. } if at == host && of == task);
+        self.events.iter().filter(begins).map(|_| 1).sum()
     }
 
     fn finish(&mut self, host: &str, module: &str, task: &str, title: &str, took_ms: u64, outcome: Outcome) {
