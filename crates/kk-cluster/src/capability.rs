@@ -20,7 +20,8 @@ pub(crate) trait Capability: Sync {
     /// The name of its directory and of its module in plan and log.
     fn name(&self) -> &'static str;
 
-    /// Why this run leaves it out, when a setting does so.
+    /// Why this run leaves it out, when a setting does so: all that it needs, finds and does ([`taking_part`]). It asks all the
+    /// same, because what is there may decide, and a delete removes what an earlier run has made.
     fn skipped(&self, _inputs: &Inputs) -> Option<&'static str> {
         None
     }
@@ -96,8 +97,14 @@ pub(crate) trait Capability: Sync {
 /// The capabilities of one cluster, in the order of a pipeline.
 pub(crate) type Capabilities = Vec<&'static dyn Capability>;
 
+/// Those that no setting leaves out.
+pub(crate) fn taking_part(all: &Capabilities, inputs: &Inputs) -> Capabilities {
+    all.iter().copied().filter(|capability| capability.skipped(inputs).is_none()).collect()
+}
+
 /// What all of them together need, host by host.
 pub(crate) fn requirements(all: &Capabilities, inputs: &Inputs) -> Result<Requirements, BuildError> {
+    let all = taking_part(all, inputs);
     let mut needed = Requirements::default();
     for host in &inputs.spec.hosts {
         let programs = all.iter().flat_map(|capability| capability.programs(inputs.spec, host)).collect();
@@ -107,7 +114,7 @@ pub(crate) fn requirements(all: &Capabilities, inputs: &Inputs) -> Result<Requir
         let ports = all.iter().flat_map(|capability| capability.ports(inputs.spec, host)).collect();
         needed.ports.insert(host.name.clone(), ports);
     }
-    for capability in all {
+    for capability in &all {
         needed.directories.extend(capability.directories(inputs.spec));
         needed.manifests.extend(capability.manifests(inputs)?);
         needed.ready.extend(capability.ready(inputs));

@@ -16,22 +16,23 @@ pub(crate) use absent::{left_by_delete, needed};
 pub(crate) use same_machine::MACHINE_ID;
 
 use crate::{
-    capability::Capabilities,
+    capability::{Capabilities, taking_part},
     findings::{Findings, Setting},
     inputs::Inputs,
 };
 
 /// Looks at every host and at the cluster as a whole. Errors come first, each severity in the order of the hosts.
 pub(crate) fn precheck(capabilities: &Capabilities, inputs: &Inputs) -> Vec<Finding> {
+    let capabilities = taking_part(capabilities, inputs);
     let mut found = Findings::default();
     absent::check(inputs, &mut found);
     ports::check(inputs, &mut found);
-    for capability in capabilities {
+    for capability in &capabilities {
         capability.findings(inputs, &mut found);
     }
     same_machine::check(inputs, &mut found);
     clocks::check(inputs, &mut found);
-    for capability in capabilities {
+    for capability in &capabilities {
         let settings = capability.immutable(inputs).into_iter();
         let stay = settings.filter(|setting| Some(setting.field) != inputs.changes);
         found.0.extend(stay.filter_map(Setting::finding));

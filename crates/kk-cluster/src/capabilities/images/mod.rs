@@ -7,13 +7,11 @@ mod pull_addon_images;
 mod pull_control_plane_images;
 mod pull_node_images;
 
-use kk_config::{Host, OwnRegistry};
+use kk_config::Host;
 use kk_engine::{Action, Task};
 
 use self::{import::Import, pull::Pull};
-use crate::{
-    BuildError, capability::Capability, findings::Findings, inputs::Inputs, offline, requirements::ImageStage,
-};
+use crate::{BuildError, capability::Capability, inputs::Inputs, offline, requirements::ImageStage};
 
 /// The images that the other capabilities need.
 pub(crate) struct Images;
@@ -32,23 +30,6 @@ impl Capability for Images {
         let own =
             inputs.options.bundle.iter().filter(|_| host.is_node()).flat_map(|one| offline::own_images(one));
         own.map(|(name, _)| (ImageStage::Own, name)).collect()
-    }
-
-    /// A registry on a host of the file that was not set up from here: its name is known, its CA is not.
-    fn findings(&self, inputs: &Inputs, found: &mut Findings) {
-        let registry = &inputs.spec.registry;
-        let own = inputs.spec.own_registry().filter(|_| registry.private_registry.is_some());
-        let is_known = |own: &OwnRegistry<'_>| {
-            let auth = registry.auths.get(&own.address);
-            auth.is_some_and(|auth| auth.certs_path.is_some() || auth.plain_http || auth.skip_tls_verify)
-        };
-        if let Some(own) = own.filter(|own| !is_known(own) && inputs.options.bundle.is_none()) {
-            found.warning(
-                own.host,
-                format!("images come from the registry {}, whose CA is not on the control machine", own.address),
-                "kk init registry sets it up; where that was done elsewhere, copy the directory registry of the cluster from there",
-            );
-        }
     }
 
     /// Up to four pulls a host, one after the other in the background; each provides what other tasks wait for.

@@ -28,16 +28,14 @@ impl Capability for KubeProxy {
     }
 
     fn images(&self, inputs: &Inputs, host: &Host) -> Vec<(ImageStage, String)> {
-        if !host.is_node() || self.skipped(inputs).is_some() {
-            return Vec::new();
-        }
-        vec![(ImageStage::Node, inputs.images.of(Component::KubeProxy))]
+        let image = || (ImageStage::Node, inputs.images.of(Component::KubeProxy));
+        host.is_node().then(image).into_iter().collect()
     }
 
     /// Its pods mount the kernel's modules. On a host without its own kernel the kubelet would make the directory, and
     /// nothing would remove it.
-    fn directories(&self, spec: &Spec) -> Vec<String> {
-        if spec.kubernetes.disable_kube_proxy { Vec::new() } else { vec!["/lib/modules".to_owned()] }
+    fn directories(&self, _spec: &Spec) -> Vec<String> {
+        vec!["/lib/modules".to_owned()]
     }
 
     fn ports(&self, _spec: &Spec, host: &Host) -> Vec<Port> {
@@ -61,9 +59,6 @@ impl Capability for KubeProxy {
     }
 
     fn manifests(&self, inputs: &Inputs) -> Result<Vec<Manifest>, BuildError> {
-        if self.skipped(inputs).is_some() {
-            return Ok(Vec::new());
-        }
         Ok(vec![Manifest {
             name: "kube-proxy",
             note: kubeadm::kube_proxy_documents(inputs),
@@ -74,10 +69,7 @@ impl Capability for KubeProxy {
         }])
     }
 
-    fn ready(&self, inputs: &Inputs) -> Vec<Ready> {
-        if self.skipped(inputs).is_some() {
-            return Vec::new();
-        }
+    fn ready(&self, _inputs: &Inputs) -> Vec<Ready> {
         vec![Ready::Workload(Workload {
             namespace: "kube-system",
             path: "daemonset/kube-proxy",
@@ -107,7 +99,31 @@ fn objects() -> Vec<Object> {
 mod tests {
     use std::{fs, process::Command};
 
-    use crate::testing;
+    use kk_config::ProxyMode;
+
+    use crate::{pipelines::create_cluster::capabilities, precheck::precheck, testing};
+
+    #[tokio::test]
+    async fn switched_off_it_needs_nothing_and_finds_nothing() {
+        for (off, times) in [(false, 1), (true, 0)] {
+            let mut spec = testing::sample("all-in-one.yaml");
+            (spec.kubernetes.disable_kube_proxy, spec.kubernetes.proxy_mode) = (off, ProxyMode::Ipvs);
+            let directory = tempfile::tempdir().unwrap();
+            let (session, fresh) = (testing::session(spec.clone(), directory.path()), testing::fresh(&spec));
+            let inputs = session.create_inputs(&fresh).await.unwrap();
+            let found = precheck(&capabilities(&spec), &inputs);
+            let needed = &inputs.requirements;
+            let counts = [
+                found.iter().filter(|finding| finding.message == "the kernel has no IPVS").count(),
+                needed.ports(&spec.hosts[0]).iter().filter(|port| port.program == "kube-proxy").count(),
+                needed.images.values().flatten().filter(|(_, image)| image.contains("kube-proxy")).count(),
+                needed.manifests.iter().filter(|manifest| manifest.name == "kube-proxy").count(),
+                needed.workloads().iter().filter(|workload| workload.path.ends_with("kube-proxy")).count(),
+                needed.directories.iter().filter(|path| *path == "/lib/modules").count(),
+            ];
+            assert_eq!(counts, [times; 6]);
+        }
+    }
 
     /// Whether `apply_kube_proxy.sh` restarts the pods, when the configuration of before is `there` and kubeadm writes
     /// `wanted`. `killed`: the configuration that an earlier run had found before it was killed.

@@ -1,6 +1,6 @@
 //! What containerd needs of a node, and other runtimes on it.
 
-use kk_config::Host;
+use kk_config::{Host, OwnRegistry};
 use kk_connector::quote;
 use kk_engine::{Facts, ProbeSpec, Question, question};
 
@@ -45,6 +45,24 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
         found.unanswered(host, &facts.answer(&ROOT), "where its containerd keeps its data");
         other_runtimes(inputs, host, facts, found);
     }
+    unknown_registry(inputs, found);
+}
+
+/// A registry on a host of the file that was not set up from here: its name is known, its CA is not.
+fn unknown_registry(inputs: &Inputs, found: &mut Findings) {
+    let registry = &inputs.spec.registry;
+    let own = inputs.spec.own_registry().filter(|_| registry.private_registry.is_some());
+    let is_known = |own: &OwnRegistry<'_>| {
+        let auth = registry.auths.get(&own.address);
+        auth.is_some_and(|auth| auth.certs_path.is_some() || auth.plain_http || auth.skip_tls_verify)
+    };
+    if let Some(own) = own.filter(|own| !is_known(own) && inputs.options.bundle.is_none()) {
+        found.warning(
+            own.host,
+            format!("images come from the registry {}, whose CA is not on the control machine", own.address),
+            "kk init registry sets it up; where that was done elsewhere, copy the directory registry of the cluster from there",
+        );
+    }
 }
 
 /// Its containers would get another runtime below them, and a delete could not tell their data from the cluster's.
@@ -66,5 +84,31 @@ fn other_runtimes(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findi
             format!("{} holds data of another containerd", inputs.spec.registry.containerd_data_dir),
             "move it away, or set spec.registry.containerdDataDir to another directory",
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Options, pipelines::create_cluster::capabilities, precheck::precheck, testing};
+
+    #[tokio::test]
+    async fn a_registry_of_the_file_whose_ca_is_unknown_is_a_warning_also_when_kubelets_pull() {
+        for (auths, skip_pull_images, warned) in
+            [("{}", false, true), ("{}", true, true), ("{hub.local: {plainHTTP: true}}", false, false)]
+        {
+            let spec = testing::spec(&format!(
+                "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {{name: t}}\nspec:\n  hosts:\n  \
+                 - {{name: a, address: 192.0.2.1}}\n  roleGroups: {{etcd: [a], control-plane: [a], worker: [a], registry: [a]}}\n  \
+                 registry: {{privateRegistry: hub.local/team, auths: {auths}}}\n"
+            ));
+            let (fresh, directory) = (testing::fresh(&spec), tempfile::tempdir().unwrap());
+            let options = Options { skip_pull_images, ..Options::default() };
+            let session = testing::session_with(spec.clone(), directory.path(), options);
+            let inputs = session.create_inputs(&fresh).await.unwrap();
+            let found = precheck(&capabilities(&spec), &inputs);
+            let about_ca =
+                found.iter().any(|finding| finding.message.contains("registry hub.local, whose CA"));
+            assert_eq!(about_ca, warned, "{auths}: {found:?}");
+        }
     }
 }
