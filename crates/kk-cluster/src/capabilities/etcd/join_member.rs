@@ -10,12 +10,13 @@ use kk_engine::{
 };
 
 use super::{
+    etcdctl,
     files::{JOINED, JOINED_TEXT, files},
     health, is_active,
     membership::{self, has_quorum, healthy},
     start_etcd,
 };
-use crate::{BuildError, findings::Findings, host_layout::ETCD_CERTS, inputs::Inputs, shell::script, slots};
+use crate::{BuildError, findings::Findings, inputs::Inputs, shell::script, slots};
 
 /// How long a member may take to copy the data.
 pub(super) const COPIES: Duration = Duration::from_mins(10);
@@ -135,13 +136,18 @@ pub(super) fn with_list(inputs: &Inputs, endpoints: &[String], at: &Host, host: 
     let etcd = &inputs.spec.etcd;
     let variables = [
         ("endpoints", endpoints.join(",")),
-        ("certificate", format!("{ETCD_CERTS}/member-{}", at.name)),
+        ("certificate", etcdctl::certificate(at)),
         ("name", format!("etcd-{}", host.name)),
         ("peer", format!("https://{}:{}", host.internal_address, etcd.peer_port)),
         ("data", etcd.data_dir.clone()),
     ];
     let variables: Vec<_> = variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    script(&variables, &format!("{}{text}", include_str!("members.sh")))
+    script(&variables, &(members() + text))
+}
+
+/// The functions of these scripts.
+fn members() -> String {
+    etcdctl::function("--command-timeout 5s") + include_str!("members.sh")
 }
 
 #[cfg(test)]
@@ -203,7 +209,7 @@ mod tests {
     /// Killed between any two steps, the next run does those that are left.
     #[test]
     fn a_member_without_data_is_removed_added_and_promoted() {
-        let members = include_str!("members.sh");
+        let members = members();
         let steps = [
             include_str!("remove_lost_member.sh"),
             include_str!("add_member.sh"),
@@ -230,7 +236,7 @@ mod tests {
 
     #[test]
     fn a_learner_of_a_killed_run_gets_its_vote() {
-        let promote = include_str!("members.sh").to_owned() + include_str!("promote_member.sh");
+        let promote = members() + include_str!("promote_member.sh");
         for (own, calls, done) in [(LEARNS, "promote\n", true), (MEMBER, "", true), ("", "", false)] {
             let directory = with(own);
             assert_eq!(run(directory.path(), &promote), done, "{own}");
@@ -240,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_member_with_another_address_keeps_its_identity_and_one_that_nobody_knows_is_an_error() {
-        let step = include_str!("members.sh").to_owned() + include_str!("move_member.sh");
+        let step = members() + include_str!("move_member.sh");
         let old = MEMBER.replace("https://c:2380", "https://c.old:2380");
         for (own, calls, done) in [(old.as_str(), "update\n", true), (MEMBER, "", true), ("", "", false)] {
             let directory = with(own);
@@ -256,7 +262,7 @@ mod tests {
         fs::create_dir(directory.path().join("etc")).unwrap();
         let mount = format!("LABEL=x {}/data ext4 defaults 0 0\n", directory.path().display());
         fs::write(directory.path().join("etc/fstab"), mount).unwrap();
-        let remove = include_str!("members.sh").to_owned() + include_str!("remove_lost_member.sh");
+        let remove = members() + include_str!("remove_lost_member.sh");
         assert!(!run(directory.path(), &remove));
         assert_eq!(read(&directory, "calls"), "");
     }
@@ -266,7 +272,7 @@ mod tests {
         for step in [include_str!("remove_lost_member.sh"), include_str!("add_member.sh")] {
             let directory = with("");
             fs::write(directory.path().join("list"), "").unwrap();
-            assert!(!run(directory.path(), &(include_str!("members.sh").to_owned() + step)));
+            assert!(!run(directory.path(), &(members() + step)));
             assert_eq!(read(&directory, "calls"), "");
         }
     }

@@ -4,7 +4,7 @@ use kk_config::{Host, Spec};
 use kk_engine::Question;
 use serde::{Deserialize, Serialize};
 
-use super::health;
+use super::etcdctl::ask_member;
 
 /// A member of etcd, as it describes itself (etcd, `api/etcdserverpb/rpc.proto`, `StatusResponse`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -32,7 +32,7 @@ pub(crate) const STATUS: Question<MemberDetail> = Question::new("etcd_status", "
 
 /// The question for one host.
 pub(crate) fn question(spec: &Spec, host: &Host) -> Question<MemberDetail> {
-    STATUS.with_snippet(health::etcdctl(spec, host) + " --command-timeout 5s endpoint status -w json")
+    STATUS.with_snippet(ask_member(spec, host) + " --command-timeout 5s endpoint status -w json")
 }
 
 fn parse(printed: &str) -> Option<MemberDetail> {

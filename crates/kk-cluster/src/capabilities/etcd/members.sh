@@ -1,10 +1,5 @@
-# What the scripts that change the list of members share.
-# shellcheck disable=SC2154 # endpoints, certificate and peer stand before this script
-# Asks members on other hosts that are healthy.
-ctl() {
-    etcdctl --endpoints "$endpoints" --cacert "${certificate%/*}/ca.pem" --cert "$certificate.pem" \
-        --key "$certificate-key.pem" --command-timeout 5s "$@"
-}
+# What the scripts that change the list of members share. ctl asks members on other hosts that are healthy.
+# shellcheck disable=SC2154 # peer stands before this script
 # Writes the file "members", a line each: id, status, name, peer URL, client URL, whether it is a learner. A member that
 # was added and has not started yet has no client URL.
 list() {

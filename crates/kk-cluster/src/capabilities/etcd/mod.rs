@@ -3,6 +3,7 @@
 mod check;
 mod configure_etcd;
 pub(crate) mod defragment;
+pub(crate) mod etcdctl;
 mod files;
 mod health;
 mod immutable;

@@ -1,10 +1,9 @@
 # Makes a backup of etcd, and keeps the newest $keep. Prints its path, its SHA-256, its size in bytes and its revision, separated
 # by tabs. A backup that is there is whole: it is made aside, verified and then renamed. Old ones go after that.
-# shellcheck disable=SC2154 # directory, keep, endpoint and certificate stand before this script
+# shellcheck disable=SC2154 # directory and keep stand before this script, and ctl, which asks the member of this host
 set -eu
 umask 077
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-certificates=/etc/ssl/etcd/ssl
 [ -d "$directory" ] || mkdir -p "$directory"
 exec 9>"$directory/.lock"
 flock -w 600 9 || {
@@ -17,12 +16,9 @@ trap 'rm -f "$directory"/.new.db*' EXIT
 # dash runs no EXIT trap when a signal ends it.
 trap 'exit 143' HUP INT TERM
 new=$directory/.new.db
-member() {
-    etcdctl --endpoints "$endpoint" --cacert $certificates/ca.pem --cert "$certificate.pem" --key "$certificate-key.pem" "$@"
-}
 # A member that is cut off from the others, or has just come, would give what it has: an old state, or none.
-member endpoint health >/dev/null
-member snapshot save "$new" >/dev/null
+ctl endpoint health >/dev/null
+ctl snapshot save "$new" >/dev/null
 revision=$(revision_of "$new")
 sync "$new"
 name=$directory/snapshot-$(date -u +%Y%m%dT%H%M%SZ).db

@@ -19,10 +19,10 @@ use kk_engine::{Module, ProbeSpec, Task};
 
 use crate::{
     BuildError,
-    capabilities::etcd_restore,
+    capabilities::{etcd::etcdctl, etcd_restore},
     capability::Capability,
     findings::Findings,
-    host_layout::{ETCD_CERTS, RESTORING},
+    host_layout::RESTORING,
     inputs::Inputs,
     shell::script,
 };
@@ -84,14 +84,16 @@ fn program(inputs: &Inputs, host: &Host) -> String {
     let variables = [
         ("directory", etcd.backup.dir.clone()),
         ("keep", etcd.backup.keep.to_string()),
-        ("endpoint", format!("https://127.0.0.1:{}", etcd.port)),
-        ("certificate", format!("{ETCD_CERTS}/member-{}", host.name)),
+        ("endpoints", etcdctl::local_endpoint(inputs.spec)),
+        ("certificate", etcdctl::certificate(host)),
     ];
     let variables: Vec<_> = variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    format!(
-        "#!/bin/sh\n# Written by kk.\n{}",
-        script(&variables, &[VERIFY, include_str!("backup.sh")].concat())
-    )
+    format!("#!/bin/sh\n# Written by kk.\n{}", script(&variables, &backup()))
+}
+
+/// Makes one backup.
+fn backup() -> String {
+    [VERIFY, &etcdctl::function(""), include_str!("backup.sh")].concat()
 }
 
 /// Where that program is.

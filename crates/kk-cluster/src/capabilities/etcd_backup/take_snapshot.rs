@@ -61,10 +61,10 @@ mod tests {
             &[
                 ("directory", &format!("{here}/backups")),
                 ("keep", "2"),
-                ("endpoint", "e"),
+                ("endpoints", "e"),
                 ("certificate", "c"),
             ],
-            &[crate::capabilities::etcd_backup::VERIFY, include_str!("backup.sh")].concat(),
+            &crate::capabilities::etcd_backup::backup(),
         )
         .replace("export PATH=", &format!("export PATH={here}:"));
         let output = Command::new("sh").args(["-c", &text]).output().unwrap();
