@@ -1,6 +1,10 @@
 //! No network plugin: the user installs one.
 
-use crate::{capability::Capability, inputs::Inputs, requirements::Ready};
+use kk_config::Host;
+use kk_engine::ProbeSpec;
+
+use super::check;
+use crate::{capability::Capability, findings::Findings, inputs::Inputs, requirements::Ready};
 
 /// Nothing is installed, so nothing can become ready.
 pub(super) struct NoPlugin;
@@ -8,6 +12,14 @@ pub(super) struct NoPlugin;
 impl Capability for NoPlugin {
     fn name(&self) -> &'static str {
         "network"
+    }
+
+    fn asks(&self, _inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
+        check::asks(host, probe);
+    }
+
+    fn findings(&self, inputs: &Inputs, found: &mut Findings) {
+        check::refuse_another(inputs, "none", found);
     }
 
     fn ready(&self, _inputs: &Inputs) -> Vec<Ready> {

@@ -1,10 +1,13 @@
 //! Settings that a running cluster cannot change.
 
-use kk_config::Spec;
-use kk_engine::{FileFact, Severity};
+use kk_config::{FlannelBackend, NetworkPlugin, Spec};
+use kk_engine::{FileFact, ProbeSpec, Severity};
 
 use super::{findings, findings_of, spec, well};
-use crate::capabilities::control_plane::SETTINGS;
+use crate::{
+    capabilities::{control_plane::SETTINGS, network},
+    testing,
+};
 
 #[tokio::test]
 async fn settings_that_a_running_cluster_cannot_change_are_refused() {
@@ -131,4 +134,29 @@ async fn a_control_plane_moves_unless_the_flag_is_the_files_own() {
     let mut spec = spec();
     spec.kubernetes.apiserver_args.insert("advertise-address".into(), "192.168.0.9".into());
     assert_eq!(findings_of(&spec, facts).await, []);
+}
+
+#[tokio::test]
+async fn a_network_plugin_that_kk_has_installed_stays() {
+    let note = "/etc/kubernetes/kubekey/flannel.yaml";
+    let refused =
+        [(Severity::Error, "the cluster's network plugin is flannel, the file says none".to_owned())];
+    for (installed, plugin, wanted) in [
+        (true, NetworkPlugin::None, &refused[..]),
+        (true, NetworkPlugin::Flannel(FlannelBackend::HostGw), &[]),
+        (false, NetworkPlugin::None, &[]),
+    ] {
+        let (mut spec, mut facts) = (spec(), well());
+        spec.network.plugin = plugin;
+        if installed {
+            facts.files.insert(note.to_owned(), FileFact::default());
+        }
+        assert_eq!(findings_of(&spec, facts).await, wanted, "{installed} {plugin:?}");
+        let directory = tempfile::tempdir().unwrap();
+        let (session, fresh) = (testing::session(spec.clone(), directory.path()), testing::fresh(&spec));
+        let inputs = session.create_inputs(&fresh).await.unwrap();
+        let mut probe = ProbeSpec::default();
+        network::capability(&spec).asks(&inputs, &spec.hosts[0], &mut probe);
+        assert!(probe.files.contains(note), "{plugin:?}");
+    }
 }

@@ -1,6 +1,6 @@
-//! Other networks on a node, and versions that cannot tell flannel the addresses of its node.
+//! Other networks, and versions that cannot tell flannel the addresses of its node.
 
-use crate::{capabilities::network::warn_of_other_networks, findings::Findings, inputs::Inputs};
+use crate::{capabilities::network::check, findings::Findings, inputs::Inputs};
 
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     if inputs.spec.network.pods_v6.is_some() && !inputs.spec.kubernetes.version.at_least(1, 29) {
@@ -10,5 +10,6 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
             "choose Kubernetes 1.29 or newer, one address family, or network.plugin none with a network of your own",
         );
     }
-    warn_of_other_networks(inputs, "flannel", "10-flannel.conflist", found);
+    check::refuse_another(inputs, "flannel", found);
+    check::warn_of_other_networks(inputs, "flannel", "10-flannel.conflist", found);
 }

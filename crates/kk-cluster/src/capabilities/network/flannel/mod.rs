@@ -45,8 +45,8 @@ impl Capability for Flannel {
         if vxlan { vec![Port::udp(8472, "flannel vxlan")] } else { Vec::new() }
     }
 
-    fn asks(&self, _inputs: &Inputs, _host: &Host, probe: &mut ProbeSpec) {
-        super::ask_for_configurations(probe);
+    fn asks(&self, _inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
+        super::check::asks(host, probe);
         restart_flannel::asks(probe);
     }
 

@@ -1,0 +1,76 @@
+//! What speaks against the plugin of the file: another one that kk has installed, and another network on a new node.
+
+use kk_config::{Host, Role};
+use kk_engine::ProbeSpec;
+
+use super::INSTALLED;
+use crate::{
+    findings::Findings,
+    host_layout::{KUBELET_CONF, NOTES},
+    inputs::Inputs,
+};
+
+/// Where the runtime looks for the networks of pods.
+const CONFIGURATIONS: &str = "/etc/cni/net.d";
+
+/// What the findings read.
+pub(super) fn asks(host: &Host, probe: &mut ProbeSpec) {
+    probe.files.insert(format!("{CONFIGURATIONS}/*"));
+    if host.has_role(&Role::ControlPlane) {
+        probe.files.extend(INSTALLED.map(note));
+    }
+}
+
+/// What was applied last of a plugin.
+fn note(plugin: &str) -> String {
+    format!("{NOTES}/{plugin}.yaml")
+}
+
+/// One that was installed stays: what kk applied goes on in the cluster, and with two of them pods are in two networks.
+pub(super) fn refuse_another(inputs: &Inputs, plugin: &str, found: &mut Findings) {
+    for installed in INSTALLED.into_iter().filter(|installed| *installed != plugin) {
+        let has_note =
+            |host: &&Host| inputs.facts(host).is_some_and(|facts| facts.files.contains_key(&note(installed)));
+        let hosts: Vec<&str> = inputs
+            .spec
+            .control_planes()
+            .into_iter()
+            .filter(has_note)
+            .map(|host| host.name.as_str())
+            .collect();
+        if !hosts.is_empty() {
+            found.error(
+                None,
+                format!("the cluster's network plugin is {installed}, the file says {plugin}"),
+                format!(
+                    "put spec.network.plugin back: kk leaves {installed} as it is in a cluster that runs; where you have put \
+                     another plugin in its place, remove {NOTES}/{installed}.* on {}",
+                    hosts.join(", ")
+                ),
+            );
+        }
+    }
+}
+
+/// A CNI configuration that is there before the one of the plugin makes the runtime put pods into another network.
+pub(super) fn warn_of_other_networks(inputs: &Inputs, plugin: &str, own: &str, found: &mut Findings) {
+    for (host, facts) in inputs.nodes() {
+        if facts.files.contains_key(KUBELET_CONF) {
+            continue;
+        }
+        let others: Vec<&str> = facts
+            .files
+            .keys()
+            .filter_map(|path| path.strip_prefix(CONFIGURATIONS)?.strip_prefix('/'))
+            .filter(|name| *name != own)
+            .filter(|name| [".conf", ".conflist", ".json"].iter().any(|end| name.ends_with(end)))
+            .collect();
+        if !others.is_empty() {
+            found.warning(
+                host,
+                format!("{CONFIGURATIONS} holds another network: {}", others.join(", ")),
+                format!("move it away, or pods may be put into it before {plugin} runs"),
+            );
+        }
+    }
+}
