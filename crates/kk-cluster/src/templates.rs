@@ -4,33 +4,8 @@ use std::{collections::BTreeMap, path::Path};
 
 use tera::{Context, Tera};
 
-macro_rules! embedded {
-    ($($name:literal),* $(,)?) => {
-        &[$(($name, include_str!(concat!("../../../templates/", $name)))),*]
-    };
-}
-
-/// Name (path below `templates/`) and text of every template.
-const EMBEDDED: &[(&str, &str)] = embedded![
-    "containerd/config.toml",
-    "containerd/containerd.service",
-    "containerd/crictl.yaml",
-    "containerd/hosts.toml",
-    "control-plane/bootstrap.yaml",
-    "control-plane/k8s-certs-renew.service",
-    "control-plane/k8s-certs-renew.timer",
-    "dns/coredns.yaml",
-    "etcd/backup-etcd.service",
-    "etcd/backup-etcd.timer",
-    "etcd/etcd.env",
-    "etcd/etcd.service",
-    "kubelet/10-kubeadm.conf",
-    "kubelet/kubelet.service",
-    "network/flannel.yaml",
-    "os/limits.conf",
-    "registry/config.yml",
-    "registry/registry.service",
-];
+/// Name (path below `templates/`) and text of every template. `build.rs` writes the list.
+const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/templates.rs"));
 
 /// A template that cannot be read, parsed or rendered.
 #[derive(Debug, thiserror::Error)]
