@@ -3,10 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use kk_config::{Components, KubeVersion};
-
-use crate::Component;
-use crate::component::{KUBERNETES, Kind};
+use kk_config::{Component, ComponentKind, Components, KubeVersion};
 
 /// The versions of one cluster, all without a leading v: what the cluster's file pins, else the defaults of
 /// `artifacts/defaults.yaml`.
@@ -40,7 +37,7 @@ impl Versions {
     /// The version of a component.
     pub fn of(&self, component: Component) -> String {
         match component.version_key() {
-            KUBERNETES => self.kubernetes.to_string().trim_start_matches('v').to_owned(),
+            Component::KUBERNETES => self.kubernetes.to_string().trim_start_matches('v').to_owned(),
             key => self.components[key].clone(),
         }
     }
@@ -53,8 +50,8 @@ impl Versions {
     /// The image of a component. `None` for programs.
     pub fn image(&self, component: Component) -> Option<Image> {
         match component.kind() {
-            Kind::Program { .. } => None,
-            Kind::Image { registry, path, prefix } => {
+            ComponentKind::Program => None,
+            ComponentKind::Image { registry, path, prefix } => {
                 Some(Image { registry, path, tag: format!("{prefix}{}", self.of(component)) })
             }
         }

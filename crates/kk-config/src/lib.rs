@@ -3,6 +3,7 @@
 //! Nothing here touches a disk or a network: text goes in, a [`Spec`] or the list of everything that is wrong
 //! comes out.
 
+mod component;
 mod diagnostic;
 mod findings;
 mod host_range;
@@ -19,6 +20,7 @@ pub mod v1alpha2;
 mod version;
 mod yaml;
 
+pub use component::{Component, ComponentKind, Components};
 pub use diagnostic::{ConfigErrors, Diagnostic, Place, Severity};
 pub use load::{Loaded, Overrides, load};
 pub use load_manifest::load_manifest;
@@ -26,7 +28,7 @@ pub use sample::{SampleStyle, sample};
 pub use schema::schema;
 pub use secret::Secret;
 pub use spec::{
-    Addon, AddonChart, Arch, Bastion, ChartSource, Components, ControlPlaneEndpoint, Credentials, Dns,
+    Addon, AddonChart, Arch, Bastion, ChartSource, ControlPlaneEndpoint, Credentials, Dns,
     Download, EncryptionAlgorithm, Etcd, EtcdBackup, FlannelBackend, Host, ImageName, InstallerImage,
     KubeSphere, Kubernetes, Manifest, ManifestFile, ManifestSource, Network, NetworkPlugin, OperatingSystem,
     OwnRegistry, PrivateKey, ProxyMode, Registry, RegistryAuth, Role, Spec, System, Taint, TaintEffect, has_dnf,

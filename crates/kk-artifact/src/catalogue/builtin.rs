@@ -8,8 +8,27 @@ use serde::Deserialize;
 
 use super::Entry;
 use crate::artifact::Content;
-use crate::component::Kind;
 use crate::{Component, Sha256Sum};
+
+macro_rules! files {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../../../../artifacts/", $name, ".yaml")))),*]
+    };
+}
+
+/// Name and text of the file of each program.
+const FILES: &[(&str, &str)] = files![
+    "kubeadm",
+    "kubelet",
+    "kubectl",
+    "etcd",
+    "containerd",
+    "runc",
+    "cni-plugins",
+    "crictl",
+    "helm",
+    "registry",
+];
 
 /// The file as it is written.
 #[derive(Deserialize)]
@@ -38,11 +57,11 @@ struct ByArch {
 
 /// All programs.
 pub(super) fn entries() -> BTreeMap<Component, Entry> {
-    let entry = |component: Component| match component.kind() {
-        Kind::Program { catalogue } => Some((component, entry(component, catalogue))),
-        Kind::Image { .. } => None,
+    let text = |component: Component| {
+        let file = FILES.iter().find(|(name, _)| *name == component.name());
+        file.expect("every program has a file, which a test checks").1
     };
-    Component::all().filter_map(entry).collect()
+    Component::programs().map(|component| (component, entry(component, text(component)))).collect()
 }
 
 fn entry(component: Component, text: &str) -> Entry {

@@ -1,8 +1,9 @@
 //! Where things come from: `spec.registry`, `spec.download` and `spec.components`.
 
 use super::syntax;
+use crate::Components;
 use crate::findings::{At, Findings};
-use crate::spec::{Components, Credentials, Download, Registry, RegistryAuth};
+use crate::spec::{Credentials, Download, Registry, RegistryAuth};
 use crate::v1alpha2;
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -5,7 +5,6 @@
 //! disjoint. It is read-only input for everything downstream.
 
 mod addon;
-mod components;
 mod dns;
 mod endpoint;
 mod etcd;
@@ -21,7 +20,6 @@ mod source;
 mod system;
 
 pub use addon::{Addon, AddonChart};
-pub use components::Components;
 pub use dns::Dns;
 pub use endpoint::ControlPlaneEndpoint;
 pub use etcd::{Etcd, EtcdBackup};
@@ -36,6 +34,7 @@ pub use registry::{Credentials, Download, OwnRegistry, Registry, RegistryAuth};
 pub use source::{ChartSource, ManifestFile, ManifestSource};
 pub use system::System;
 
+use crate::Components;
 use std::collections::BTreeMap;
 
 /// A whole cluster.

@@ -1,0 +1,221 @@
+//! [`Component`]: everything that a cluster is made of, as one table: what it is, where it is published, and by which key
+//! of `spec.components` ([`Components`]) its version is pinned.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::fmt;
+
+/// What a component is, and where it is published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ComponentKind {
+    /// Programs for hosts: `artifacts/NAME.yaml`.
+    Program,
+    /// A container image; its tag is `prefix` and the version.
+    Image {
+        /// Such as `registry.k8s.io`.
+        registry: &'static str,
+        /// Such as `coredns/coredns`.
+        path: &'static str,
+        /// Such as `v`.
+        prefix: &'static str,
+    },
+}
+
+/// A row of the table, but for the key of the version.
+struct Row {
+    name: &'static str,
+    title: &'static str,
+    kind: ComponentKind,
+}
+
+const fn program(name: &'static str, title: &'static str) -> Row {
+    Row { name, title, kind: ComponentKind::Program }
+}
+
+const fn image(name: &'static str, registry: &'static str, path: &'static str, prefix: &'static str) -> Row {
+    Row { name, title: name, kind: ComponentKind::Image { registry, path, prefix } }
+}
+
+const K8S: &str = "registry.k8s.io";
+const DOCKER: &str = "docker.io";
+
+/// Declares the components, those with the version of Kubernetes first, and for each of the others its key.
+macro_rules! components {
+    (
+        kubernetes { $($own:ident = $own_row:expr,)* }
+        pinned { $($(#[doc = $doc:literal])* $variant:ident = $row:expr, $field:ident = $key:literal;)* }
+    ) => {
+        /// A part of a cluster with a version of its own, or with that of Kubernetes.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[expect(missing_docs, reason = "each variant is the program or the image of its name")]
+        pub enum Component {
+            $($own,)*
+            $($variant,)*
+        }
+
+        /// By the order of the variants: the key of the version, and the row.
+        const TABLE: &[(Component, &str, Row)] = &[
+            $((Component::$own, Component::KUBERNETES, $own_row),)*
+            $((Component::$variant, $key, $row),)*
+        ];
+
+        /// Pinned versions; in a [`crate::Spec`] without a leading `v`. An absent one takes what suits the Kubernetes version.
+        #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct Components {
+            $($(#[doc = $doc])* #[serde(rename = $key)] pub $field: Option<String>,)*
+        }
+
+        impl Components {
+            /// The keys in the file.
+            pub const KEYS: &'static [&'static str] = &[$($key),*];
+
+            /// All keys, with the version where one is pinned.
+            pub fn iter(&self) -> impl Iterator<Item = (&'static str, Option<&str>)> {
+                [$(($key, self.$field.as_deref())),*].into_iter()
+            }
+
+            /// All keys, with the place of their version.
+            pub fn iter_mut(&mut self) -> impl Iterator<Item = (&'static str, &mut Option<String>)> {
+                [$(($key, &mut self.$field)),*].into_iter()
+            }
+        }
+    };
+}
+
+components! {
+    kubernetes {
+        Kubeadm = program("kubeadm", "kubeadm"),
+        Kubelet = program("kubelet", "kubelet"),
+        Kubectl = program("kubectl", "kubectl"),
+        KubeApiserver = image("kube-apiserver", K8S, "kube-apiserver", "v"),
+        KubeControllerManager = image("kube-controller-manager", K8S, "kube-controller-manager", "v"),
+        KubeScheduler = image("kube-scheduler", K8S, "kube-scheduler", "v"),
+        KubeProxy = image("kube-proxy", K8S, "kube-proxy", "v"),
+    }
+    pinned {
+        /// Version of etcd, such as 3.6.14.
+        Etcd = program("etcd", "etcd"), etcd = "etcd";
+        /// Version of containerd.
+        Containerd = program("containerd", "containerd"), containerd = "containerd";
+        /// Version of runc.
+        Runc = program("runc", "runc"), runc = "runc";
+        /// Version of the CNI plugins.
+        CniPlugins = program("cni-plugins", "CNI plugins"), cni = "cni";
+        /// Version of crictl.
+        Crictl = program("crictl", "crictl"), crictl = "crictl";
+        /// Version of helm.
+        Helm = program("helm", "helm"), helm = "helm";
+        /// Version of the registry server (distribution).
+        Registry = program("registry", "registry"), docker_registry = "docker-registry";
+        /// Version of CoreDNS's image.
+        Coredns = image("coredns", K8S, "coredns/coredns", "v"), coredns = "coredns";
+        /// Version of the pause image.
+        Pause = image("pause", K8S, "pause", ""), pause = "pause";
+        /// Version of flannel's image.
+        Flannel = image("flannel", DOCKER, "flannel/flannel", "v"), flannel = "flannel";
+        /// Version of the image with flannel's CNI plugin.
+        FlannelCniPlugin = image("flannel-cni-plugin", DOCKER, "flannel/flannel-cni-plugin", "v"),
+            flannel_cni_plugin = "flannelCniPlugin";
+    }
+}
+
+impl Component {
+    /// The key of the version of Kubernetes itself; all others are keys of `spec.components`.
+    pub const KUBERNETES: &'static str = "kubernetes";
+
+    fn row(self) -> &'static Row {
+        &TABLE[self as usize].2
+    }
+
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        TABLE.iter().map(|(component, ..)| *component)
+    }
+
+    /// Those that are programs for hosts.
+    pub fn programs() -> impl Iterator<Item = Self> {
+        Self::all().filter(|component| component.kind() == ComponentKind::Program)
+    }
+
+    /// Those parts of every cluster whose version is not that of Kubernetes.
+    pub fn versioned() -> impl Iterator<Item = Self> {
+        let others = [Self::Helm, Self::Registry];
+        Self::all().filter(move |component| {
+            component.version_key() != Self::KUBERNETES && !others.contains(component)
+        })
+    }
+
+    /// The name in catalogues and in the store, such as `cni-plugins`.
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// The name for people: "CNI plugins".
+    pub fn title(self) -> &'static str {
+        self.row().title
+    }
+
+    /// The key by which its version is known: [`Component::KUBERNETES`], or a key of `spec.components`.
+    pub fn version_key(self) -> &'static str {
+        TABLE[self as usize].1
+    }
+
+    /// What it is, and where it is published.
+    pub fn kind(self) -> ComponentKind {
+        self.row().kind
+    }
+
+    /// Of an image: its name without tag, and what stands before the version in its tag.
+    pub fn repository(self) -> Option<(String, &'static str)> {
+        match self.kind() {
+            ComponentKind::Program => None,
+            ComponentKind::Image { registry, path, prefix } => Some((format!("{registry}/{path}"), prefix)),
+        }
+    }
+
+    /// The program of this name.
+    pub fn program(name: &str) -> Option<Self> {
+        Self::programs().find(|component| component.name() == name)
+    }
+}
+
+impl fmt::Display for Component {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_component_is_found_by_its_position_and_has_a_name_of_its_own() {
+        let mut names: Vec<_> = Component::all().map(Component::name).collect();
+        for (position, (component, ..)) in TABLE.iter().enumerate() {
+            assert_eq!(*component as usize, position);
+        }
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), TABLE.len());
+    }
+
+    #[test]
+    fn parts_with_a_version_of_their_own_are_found_by_their_keys() {
+        let names: Vec<_> = Component::versioned().map(Component::name).collect();
+        assert!(names.contains(&"etcd") && names.contains(&"coredns"), "{names:?}");
+        for other in ["kubelet", "kube-proxy", "registry", "helm"] {
+            assert!(!names.contains(&other), "{other}");
+        }
+    }
+
+    #[test]
+    fn finds_a_program_by_its_name() {
+        for component in Component::programs() {
+            assert_eq!(Component::program(component.name()), Some(component));
+        }
+        assert_eq!(Component::program("docker"), None);
+        assert_eq!(Component::program("pause"), None, "an image is no program");
+    }
+}
