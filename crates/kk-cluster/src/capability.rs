@@ -41,6 +41,11 @@ pub(crate) trait Capability: Sync {
         Vec::new()
     }
 
+    /// Network interfaces that its programs make on nodes, `*` for any end of a name: `NetworkManager` leaves them alone.
+    fn interfaces(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Ports on which its programs listen on a host.
     fn ports(&self, _spec: &Spec, _host: &Host) -> Vec<Port> {
         Vec::new()
@@ -115,6 +120,7 @@ pub(crate) fn requirements(all: &Capabilities, inputs: &Inputs) -> Result<Requir
         needed.ports.insert(host.name.clone(), ports);
     }
     for capability in &all {
+        needed.interfaces.extend(capability.interfaces());
         needed.directories.extend(capability.directories(inputs.spec));
         needed.manifests.extend(capability.manifests(inputs)?);
         needed.ready.extend(capability.ready(inputs));

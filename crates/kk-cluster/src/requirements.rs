@@ -201,6 +201,8 @@ pub(crate) struct Requirements {
     pub ports: BTreeMap<String, Vec<Port>>,
     /// Directories of every node.
     pub directories: Vec<String>,
+    /// Network interfaces of every node.
+    pub interfaces: Vec<&'static str>,
     /// Objects for the API.
     pub manifests: Vec<Manifest>,
     /// What must be true in the end.

@@ -29,8 +29,9 @@ pub use schema::schema;
 pub use secret::Secret;
 pub use spec::{
     Addon, AddonChart, Arch, Bastion, ChartSource, ControlPlaneEndpoint, Credentials, Dns,
-    Download, EncryptionAlgorithm, Etcd, EtcdBackup, FlannelBackend, Host, ImageName, InstallerImage,
-    KubeSphere, Kubernetes, Manifest, ManifestFile, ManifestSource, Network, NetworkPlugin, OperatingSystem,
+    Download, EncryptionAlgorithm, Etcd, EtcdBackup, Host, ImageName, InstallerImage,
+    KubeSphere, Kubernetes, Manifest, ManifestFile, ManifestSource, Network, OperatingSystem,
     OwnRegistry, PrivateKey, ProxyMode, Registry, RegistryAuth, Role, Spec, System, Taint, TaintEffect, has_dnf,
 };
+pub use v1alpha2::NetworkPlugin;
 pub use version::{DEFAULT_KUBERNETES_VERSION, InvalidVersion, KubeVersion, NEWEST_MINOR, OLDEST_MINOR};

@@ -1,7 +1,8 @@
 //! `spec.network`: address ranges that fit each other, the hosts and the size of the cluster.
 
+use crate::NetworkPlugin;
 use crate::findings::{At, Findings};
-use crate::spec::{ControlPlaneEndpoint, Host, Kubernetes, Network, NetworkPlugin};
+use crate::spec::{ControlPlaneEndpoint, Host, Kubernetes, Network};
 use crate::v1alpha2;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::net::IpAddr;
@@ -44,28 +45,20 @@ fn plugin(
     at: At<'_>,
     out: &mut Findings<'_>,
 ) -> NetworkPlugin {
-    use v1alpha2::NetworkPlugin as Doc;
-    let refused = match doc.plugin {
-        Doc::None => return NetworkPlugin::None,
-        Doc::Flannel => {
-            if kubernetes.disable_kube_proxy {
-                let message = "without kube-proxy nothing routes Services: flannel does not";
-                out.warning(
-                    at.key("plugin"),
-                    message,
-                    "keep kube-proxy, or use `none` and a plugin that replaces it",
-                );
-            }
-            return NetworkPlugin::Flannel(doc.flannel.backend_mode);
-        }
-        Doc::Calico => "calico",
-        Doc::Cilium => "cilium",
-        Doc::Kubeovn => "kubeovn",
-        Doc::Hybridnet => "hybridnet",
+    let name = doc.plugin;
+    let Some(plugin) = doc.chosen() else {
+        let hint = "use `flannel`, or `none` and install one of your own afterwards";
+        out.error(at.key("plugin"), format!("the network plugin `{name}` cannot be installed yet"), hint);
+        return NetworkPlugin::None;
     };
-    let hint = "use `flannel`, or `none` and install one of your own afterwards";
-    out.error(at.key("plugin"), format!("the network plugin `{refused}` cannot be installed yet"), hint);
-    NetworkPlugin::None
+    if kubernetes.disable_kube_proxy && !plugin.may_replace_kube_proxy() {
+        out.warning(
+            at.key("plugin"),
+            format!("without kube-proxy nothing routes Services: {name} does not"),
+            "keep kube-proxy, or use `none` and a plugin that replaces it",
+        );
+    }
+    plugin
 }
 
 /// `v4` or `v4,v6`; bits behind the prefix are cleared.

@@ -28,7 +28,7 @@ pub use image::ImageName;
 pub use kubernetes::{EncryptionAlgorithm, Kubernetes, ProxyMode};
 pub use kubesphere::{InstallerImage, KubeSphere};
 pub use manifest::Manifest;
-pub use network::{FlannelBackend, Network, NetworkPlugin};
+pub use network::Network;
 pub use operating_system::{OperatingSystem, has_dnf};
 pub use registry::{Credentials, Download, OwnRegistry, Registry, RegistryAuth};
 pub use source::{ChartSource, ManifestFile, ManifestSource};

@@ -1,8 +1,7 @@
 //! Address ranges and the network plugin.
 
+use crate::NetworkPlugin;
 use ipnet::{Ipv4Net, Ipv6Net};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
 
 /// Address ranges and the plugin that connects pods.
@@ -39,33 +38,4 @@ impl Network {
 
 fn joined(v4: Ipv4Net, v6: Option<Ipv6Net>) -> String {
     v6.map_or_else(|| v4.to_string(), |v6| format!("{v4},{v6}"))
-}
-
-/// The network plugins that can be installed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NetworkPlugin {
-    /// flannel with the given backend.
-    Flannel(FlannelBackend),
-    /// None: the user installs one; nodes stay not ready until then.
-    None,
-}
-
-/// How flannel carries packets between hosts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum FlannelBackend {
-    /// `vxlan`: works wherever UDP passes.
-    Vxlan,
-    /// `host-gw`: plain routes; all hosts on one link.
-    HostGw,
-}
-
-impl FlannelBackend {
-    /// The name in flannel's own configuration.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Vxlan => "vxlan",
-            Self::HostGw => "host-gw",
-        }
-    }
 }

@@ -9,6 +9,7 @@ mod dns;
 mod endpoint;
 mod etcd;
 mod host;
+mod known_plugins;
 mod kubernetes;
 mod manifest;
 mod network;
@@ -20,15 +21,16 @@ pub use dns::{CoreDns, Dns, ExternalZone, NodeLocalDns};
 pub use endpoint::{ControlPlaneEndpoint, InternalLoadbalancer, KubeVip, KubeVipMode};
 pub use etcd::{Etcd, EtcdLogLevel, EtcdMetrics, EtcdType, ExternalEtcd};
 pub use host::{Bastion, Host};
+pub use known_plugins::{
+    Calico, CalicoController, Hybridnet, HybridnetNetwork, HybridnetSubnet, KubeOvn, KubeOvnCni,
+    KubeOvnController, KubeOvnDpdk, KubeOvnOvs, KubeOvnPinger, Typha,
+};
 pub use kubernetes::{ContainerManager, Kubernetes, KubernetesType, Toggle};
 pub use manifest::{
     ContainerRuntime, Distribution, Iso, Manifest, ManifestChart, ManifestComponent, ManifestComponents,
     ManifestFile, ManifestRegistry, ManifestSpec, OperatingSystem, Repository,
 };
-pub use network::{
-    Calico, CalicoController, Flannel, Hybridnet, HybridnetNetwork, HybridnetSubnet, KubeOvn, KubeOvnCni,
-    KubeOvnController, KubeOvnDpdk, KubeOvnOvs, KubeOvnPinger, Network, NetworkPlugin, Typha,
-};
+pub use network::*;
 pub use registry::{
     Endpoints, NamespaceRewrite, Registry, RegistryAuth, RegistryType, RemoteMirror, RewritePolicy,
 };

@@ -1,17 +1,18 @@
-//! `spec.network`.
+//! `spec.network`. A plugin that can be installed has all of its declarations here: its name, its settings, and what the
+//! rest of kk gets of them.
 
-use super::Toggle;
-use crate::FlannelBackend;
+use super::{Calico, Hybridnet, KubeOvn, Toggle};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::fmt;
 
 /// Address ranges and the network plugin.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Network {
     /// What connects pods: `flannel`, or `none` to install one of your own (KubeKey: calico); others are refused for now.
-    pub plugin: NetworkPlugin,
+    /// What kk has installed in a cluster stays there.
+    pub plugin: PluginName,
     /// Addresses of pods: `v4` or `v4,v6`.
     #[serde(rename = "kubePodsCIDR")]
     pub kube_pods_cidr: String,
@@ -34,7 +35,7 @@ pub struct Network {
 impl Default for Network {
     fn default() -> Self {
         Self {
-            plugin: NetworkPlugin::Flannel,
+            plugin: PluginName::Flannel,
             kube_pods_cidr: "10.233.64.0/18".to_owned(),
             kube_service_cidr: "10.233.0.0/18".to_owned(),
             calico: Calico::default(),
@@ -49,14 +50,51 @@ impl Default for Network {
 /// What connects pods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "NetworkPlugin")]
 #[expect(missing_docs, reason = "names of plugins")]
-pub enum NetworkPlugin {
+pub enum PluginName {
     Calico,
     Flannel,
     Cilium,
     Kubeovn,
     Hybridnet,
     None,
+}
+
+impl fmt::Display for PluginName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
+
+/// The plugins that can be installed, each with its settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NetworkPlugin {
+    /// flannel with the given backend.
+    Flannel(FlannelBackend),
+    /// None: the user installs one; nodes stay not ready until then.
+    None,
+}
+
+impl NetworkPlugin {
+    /// Whether Services work without kube-proxy. Of a plugin of the user's nothing is known.
+    pub(crate) fn may_replace_kube_proxy(self) -> bool {
+        match self {
+            Self::Flannel(_) => false,
+            Self::None => true,
+        }
+    }
+}
+
+impl Network {
+    /// The plugin that is named, with its settings; `None` for one that cannot be installed.
+    pub(crate) fn chosen(&self) -> Option<NetworkPlugin> {
+        match self.plugin {
+            PluginName::Flannel => Some(NetworkPlugin::Flannel(self.flannel.backend_mode)),
+            PluginName::None => Some(NetworkPlugin::None),
+            PluginName::Calico | PluginName::Cilium | PluginName::Kubeovn | PluginName::Hybridnet => None,
+        }
+    }
 }
 
 /// Settings of flannel.
@@ -75,174 +113,22 @@ impl Default for Flannel {
     }
 }
 
-/// Settings of calico.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-#[expect(missing_docs, reason = "KubeKey's and calico's own names")]
-pub struct Calico {
-    pub ipip_mode: Option<String>,
-    pub vxlan_mode: Option<String>,
-    #[serde(rename = "vethMTU")]
-    pub veth_mtu: Option<u32>,
-    pub ip_auto_detection_method: Option<String>,
-    pub ipv4_nat_outgoing: Option<bool>,
-    pub ipv6_nat_outgoing: Option<bool>,
-    #[serde(rename = "defaultIPPOOL")]
-    pub default_ippool: Option<bool>,
-    pub typha: Typha,
-    pub controller: CalicoController,
+/// How flannel carries packets between hosts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FlannelBackend {
+    /// `vxlan`: works wherever UDP passes.
+    Vxlan,
+    /// `host-gw`: plain routes; all hosts on one link.
+    HostGw,
 }
 
-/// Settings of calico's typha.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-#[expect(missing_docs, reason = "KubeKey's own names")]
-pub struct Typha {
-    pub enabled: Option<bool>,
-    pub replicas: Option<u32>,
-    pub node_selector: BTreeMap<String, String>,
-}
-
-/// Settings of calico's controller.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-#[expect(missing_docs, reason = "KubeKey's own names")]
-pub struct CalicoController {
-    pub replicas: Option<u32>,
-    pub node_selector: BTreeMap<String, String>,
-}
-
-/// Settings of Kube-OVN.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-#[expect(missing_docs, reason = "KubeKey's and Kube-OVN's own names")]
-pub struct KubeOvn {
-    #[serde(rename = "enableSSL")]
-    pub enable_ssl: Option<bool>,
-    #[serde(rename = "joinCIDR")]
-    pub join_cidr: Option<String>,
-    pub label: Option<String>,
-    pub tunnel_type: Option<String>,
-    pub svc_yaml_ipfamilypolicy: Option<String>,
-    pub dpdk: KubeOvnDpdk,
-    #[serde(rename = "ovs-ovn")]
-    pub ovs_ovn: KubeOvnOvs,
-    #[serde(rename = "kube-ovn-controller")]
-    pub controller: KubeOvnController,
-    #[serde(rename = "kube-ovn-cni")]
-    pub cni: KubeOvnCni,
-    #[serde(rename = "kube-ovn-pinger")]
-    pub pinger: KubeOvnPinger,
-}
-
-/// DPDK for Kube-OVN.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-#[expect(missing_docs, reason = "KubeKey's own names")]
-pub struct KubeOvnDpdk {
-    pub dpdk_mode: Option<bool>,
-    pub dpdk_tunnel_iface: Option<String>,
-    pub dpdk_version: Option<String>,
-}
-
-/// Kube-OVN's switch.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-#[expect(missing_docs, reason = "KubeKey's own names")]
-pub struct KubeOvnOvs {
-    pub hw_offload: Option<bool>,
-}
-
-/// Kube-OVN's controller.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-#[expect(missing_docs, reason = "KubeKey's own names")]
-pub struct KubeOvnController {
-    pub pod_gateway: Option<String>,
-    pub check_gateway: Option<bool>,
-    pub logical_gateway: Option<bool>,
-    pub exclude_ips: Option<String>,
-    pub network_type: Option<String>,
-    pub vlan_interface_name: Option<String>,
-    #[serde(rename = "vlanID")]
-    pub vlan_id: Option<String>,
-    pub pod_nic_type: Option<String>,
-    #[serde(rename = "enableLB")]
-    pub enable_lb: Option<bool>,
-    #[serde(rename = "enableNP")]
-    pub enable_np: Option<bool>,
-    pub enable_eip_snat: Option<bool>,
-    #[serde(rename = "enableExternalVPC")]
-    pub enable_external_vpc: Option<bool>,
-}
-
-/// Kube-OVN's part on each node.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-#[expect(missing_docs, reason = "KubeKey's own names")]
-pub struct KubeOvnCni {
-    pub enable_mirror: Option<bool>,
-    pub iface: Option<String>,
-    #[serde(rename = "CNIConfigPriority")]
-    pub cni_config_priority: Option<String>,
-    pub modules: Option<String>,
-    #[serde(rename = "RPMs")]
-    pub rpms: Option<String>,
-}
-
-/// Kube-OVN's network test.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-#[expect(missing_docs, reason = "KubeKey's own names")]
-pub struct KubeOvnPinger {
-    pub pinger_external_address: Option<String>,
-    pub pinger_external_domain: Option<String>,
-}
-
-/// Settings of hybridnet.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-#[expect(missing_docs, reason = "KubeKey's and hybridnet's own names")]
-pub struct Hybridnet {
-    pub default_network_type: Option<String>,
-    pub enable_network_policy: Option<bool>,
-    pub init: Option<bool>,
-    pub prefer_vxlan_interfaces: Option<String>,
-    pub prefer_vlan_interfaces: Option<String>,
-    #[serde(rename = "preferBGPInterfaces")]
-    pub prefer_bgp_interfaces: Option<String>,
-    pub networks: Vec<HybridnetNetwork>,
-}
-
-/// A network of hybridnet.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-#[expect(missing_docs, reason = "KubeKey's and hybridnet's own names")]
-pub struct HybridnetNetwork {
-    pub name: Option<String>,
-    #[serde(rename = "netID")]
-    pub net_id: Option<i64>,
-    #[serde(rename = "type")]
-    pub kind: Option<String>,
-    pub mode: Option<String>,
-    pub node_selector: BTreeMap<String, String>,
-    pub subnets: Vec<HybridnetSubnet>,
-}
-
-/// A subnet of a hybridnet network.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-#[expect(missing_docs, reason = "KubeKey's and hybridnet's own names")]
-pub struct HybridnetSubnet {
-    pub name: Option<String>,
-    #[serde(rename = "netID")]
-    pub net_id: Option<i64>,
-    pub cidr: Option<String>,
-    pub gateway: Option<String>,
-    pub start: Option<String>,
-    pub end: Option<String>,
-    #[serde(rename = "reservedIPs")]
-    pub reserved_ips: Vec<String>,
-    #[serde(rename = "excludeIPs")]
-    pub exclude_ips: Vec<String>,
+impl FlannelBackend {
+    /// The name in flannel's own configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Vxlan => "vxlan",
+            Self::HostGw => "host-gw",
+        }
+    }
 }

@@ -24,7 +24,7 @@ use kk_engine::{Facts, ProbeSpec, Task};
 
 use crate::{
     BuildError,
-    capabilities::{etcd, manifests::objects_of},
+    capabilities::{etcd, manifests::from_template},
     capability::Capability,
     cluster_state,
     findings::{Findings, Setting},
@@ -82,15 +82,9 @@ impl Capability for ControlPlane {
     }
 
     fn manifests(&self, inputs: &Inputs) -> Result<Vec<Manifest>, BuildError> {
-        let text = inputs.templates.render("control-plane/bootstrap.yaml", &serde_json::json!({}))?;
-        Ok(vec![Manifest {
-            name: "bootstrap",
-            objects: objects_of("control-plane/bootstrap.yaml", &text)?,
-            note: text.clone(),
-            file: text,
-            made_by_init: true,
-            command: None,
-        }])
+        let values = serde_json::json!({});
+        let bootstrap = from_template(inputs, "bootstrap", "control-plane/bootstrap.yaml", &values)?;
+        Ok(vec![Manifest { made_by_init: true, ..bootstrap }])
     }
 
     fn ready(&self, _inputs: &Inputs) -> Vec<Ready> {

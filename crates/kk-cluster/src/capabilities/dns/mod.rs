@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{
     BuildError,
-    capabilities::manifests::objects_of,
+    capabilities::manifests::from_template,
     capability::Capability,
     findings::Findings,
     inputs::Inputs,
@@ -31,6 +31,11 @@ impl Capability for Dns {
         } else {
             Vec::new()
         }
+    }
+
+    /// Of a DNS cache that users add to each node.
+    fn interfaces(&self) -> &'static [&'static str] {
+        &["nodelocaldns"]
     }
 
     fn asks(&self, _inputs: &Inputs, _host: &Host, probe: &mut ProbeSpec) {
@@ -57,15 +62,7 @@ impl Capability for Dns {
     }
 
     fn manifests(&self, inputs: &Inputs) -> Result<Vec<Manifest>, BuildError> {
-        let text = inputs.templates.render("dns/coredns.yaml", &values(inputs))?;
-        Ok(vec![Manifest {
-            name: "coredns",
-            objects: objects_of("dns/coredns.yaml", &text)?,
-            note: text.clone(),
-            file: text,
-            made_by_init: false,
-            command: None,
-        }])
+        Ok(vec![from_template(inputs, "coredns", "dns/coredns.yaml", &values(inputs))?])
     }
 
     fn ready(&self, _inputs: &Inputs) -> Vec<Ready> {

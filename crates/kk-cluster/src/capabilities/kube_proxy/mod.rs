@@ -38,6 +38,11 @@ impl Capability for KubeProxy {
         vec!["/lib/modules".to_owned()]
     }
 
+    /// Where it routes by IPVS.
+    fn interfaces(&self) -> &'static [&'static str] {
+        &["kube-ipvs0"]
+    }
+
     fn ports(&self, _spec: &Spec, host: &Host) -> Vec<Port> {
         if host.is_node() { vec![Port::tcp(10256, "kube-proxy")] } else { Vec::new() }
     }

@@ -12,7 +12,7 @@ use kk_engine::{SlotKey, Task};
 use crate::{BuildError, capability::Capability, inputs::Inputs, slots};
 
 pub(crate) use apply_manifests::note;
-pub(crate) use objects::objects_of;
+pub(crate) use objects::from_template;
 pub(crate) use record_objects::{is_recorded, record};
 
 /// The manifests that the other capabilities give.

@@ -2,13 +2,32 @@
 
 use serde_json::Value;
 
-use crate::{BuildError, requirements::Object};
+use crate::{
+    BuildError,
+    inputs::Inputs,
+    requirements::{Manifest, Object},
+};
+
+/// A manifest that is a template, as `kubectl apply` takes it.
+///
+/// # Errors
+/// A template of the user's that cannot be rendered, or gives no objects.
+pub(crate) fn from_template(
+    inputs: &Inputs,
+    name: &'static str,
+    template: &str,
+    values: &Value,
+) -> Result<Manifest, BuildError> {
+    let file = inputs.templates.render(template, values)?;
+    let objects = objects_of(template, &file)?;
+    Ok(Manifest { name, note: file.clone(), file, objects, made_by_init: false, command: None })
+}
 
 /// What a rendered file holds.
 ///
 /// # Errors
 /// A template of the user's that gives no objects.
-pub(crate) fn objects_of(template: &str, text: &str) -> Result<Vec<Object>, BuildError> {
+fn objects_of(template: &str, text: &str) -> Result<Vec<Object>, BuildError> {
     let broken = |why: String| {
         BuildError::local(
             format!("the template {template} gives no objects: {why}"),

@@ -3,6 +3,8 @@
 mod check;
 mod flannel;
 mod none;
+mod remove;
+mod restart;
 
 use kk_config::{NetworkPlugin, Spec};
 

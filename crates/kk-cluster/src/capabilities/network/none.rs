@@ -14,6 +14,11 @@ impl Capability for NoPlugin {
         "network"
     }
 
+    /// Those of the plugins that users often install.
+    fn interfaces(&self) -> &'static [&'static str] {
+        &["cni0", "flannel*", "veth*", "cali*", "tunl*", "vxlan.calico", "cilium*", "lxc*"]
+    }
+
     fn asks(&self, _inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
         check::asks(host, probe);
     }

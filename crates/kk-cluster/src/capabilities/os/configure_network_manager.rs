@@ -12,11 +12,15 @@ const PATH: &str = "/etc/NetworkManager/conf.d/99-kubekey.conf";
 /// The unit.
 pub(super) const UNIT: &str = "NetworkManager.service";
 
-/// It would take away their addresses and routes. `+=` leaves what the administrator has named.
-const TEXT: &str = "# Written by kk. Changes made here are replaced by the next run.\n[keyfile]\n\
-    unmanaged-devices+=interface-name:cni0;interface-name:flannel*;interface-name:veth*;interface-name:cali*;\
-    interface-name:tunl*;interface-name:vxlan.calico;interface-name:cilium*;interface-name:lxc*;\
-    interface-name:kube-ipvs0;interface-name:nodelocaldns\n";
+/// It would take away addresses and routes of these interfaces. They are named before they are there. `+=` leaves what the
+/// administrator has named.
+fn text(interfaces: &[&str]) -> String {
+    let names: Vec<String> = interfaces.iter().map(|name| format!("interface-name:{name}")).collect();
+    format!(
+        "# Written by kk. Changes made here are replaced by the next run.\n[keyfile]\nunmanaged-devices+={}\n",
+        names.join(";")
+    )
+}
 
 /// On nodes where `NetworkManager` runs.
 pub(super) fn task(inputs: &Inputs) -> Task {
@@ -25,7 +29,8 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         if !facts.units.get(UNIT).is_some_and(|unit| unit.active) {
             continue;
         }
-        let mut actions: Vec<Box<dyn Action>> = vec![Box::new(File::text(PATH, TEXT))];
+        let mut actions: Vec<Box<dyn Action>> =
+            vec![Box::new(File::text(PATH, text(&inputs.requirements.interfaces)))];
         let reload = Unit::started(UNIT).reload().force_restart(any_needed(&actions, facts));
         actions.push(Box::new(reload));
         task = task.on(&host.name, HostWork::new(actions));
@@ -35,6 +40,34 @@ pub(super) fn task(inputs: &Inputs) -> Task {
 
 /// What the task reads: it is not in a pipeline that is built before the first look.
 pub(super) fn asks(probe: &mut kk_engine::ProbeSpec) {
-    File::text(PATH, TEXT).asks(probe);
+    File::text(PATH, "").asks(probe);
     probe.units.insert(UNIT.to_owned());
+}
+
+#[cfg(test)]
+mod tests {
+    use kk_config::NetworkPlugin;
+
+    use crate::testing;
+
+    #[tokio::test]
+    async fn the_interfaces_of_the_plugin_of_the_file_are_named() {
+        for (plugin, named) in [
+            (None, "kube-ipvs0 cni0 flannel* veth* nodelocaldns"),
+            (
+                Some(NetworkPlugin::None),
+                "kube-ipvs0 cni0 flannel* veth* cali* tunl* vxlan.calico cilium* lxc* nodelocaldns",
+            ),
+        ] {
+            let mut spec = testing::sample("all-in-one.yaml");
+            spec.network.plugin = plugin.unwrap_or(spec.network.plugin);
+            let directory = tempfile::tempdir().unwrap();
+            let (session, fresh) = (testing::session(spec.clone(), directory.path()), testing::fresh(&spec));
+            let inputs = session.create_inputs(&fresh).await.unwrap();
+            let text = super::text(&inputs.requirements.interfaces);
+            let list = text.trim_end().split_once("unmanaged-devices+=").unwrap().1;
+            let wanted: Vec<_> = named.split(' ').map(|name| format!("interface-name:{name}")).collect();
+            assert_eq!(list, wanted.join(";"));
+        }
+    }
 }

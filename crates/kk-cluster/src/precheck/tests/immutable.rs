@@ -1,6 +1,6 @@
 //! Settings that a running cluster cannot change.
 
-use kk_config::{FlannelBackend, NetworkPlugin, Spec};
+use kk_config::{NetworkPlugin, Spec, v1alpha2::FlannelBackend};
 use kk_engine::{FileFact, ProbeSpec, Severity};
 
 use super::{findings, findings_of, spec, well};

@@ -7,14 +7,14 @@ use serde_json::json;
 use super::backend;
 use crate::{
     BuildError,
-    capabilities::{manifests::objects_of, network::api_address},
+    capabilities::{manifests::from_template, network::api_address},
     inputs::Inputs,
     requirements::Manifest,
 };
 
 pub(super) fn manifest(inputs: &Inputs) -> Result<Manifest, BuildError> {
     let network = &inputs.spec.network;
-    let backend = backend(inputs.spec).map_or("", kk_config::FlannelBackend::as_str);
+    let backend = backend(inputs.spec).map_or("", kk_config::v1alpha2::FlannelBackend::as_str);
     let nftables = inputs.spec.kubernetes.proxy_mode == ProxyMode::Nftables;
     let values = json!({
         "flannel_tag": inputs.versions.of(Component::Flannel),
@@ -28,15 +28,7 @@ pub(super) fn manifest(inputs: &Inputs) -> Result<Manifest, BuildError> {
         "api_port": inputs.spec.control_plane_endpoint.port,
         "config_sum": format!("{} {:?} {backend} {nftables}", network.pods, network.pods_v6),
     });
-    let text = inputs.templates.render("network/flannel.yaml", &values)?;
-    Ok(Manifest {
-        name: "flannel",
-        objects: objects_of("network/flannel.yaml", &text)?,
-        note: text.clone(),
-        file: text,
-        made_by_init: false,
-        command: None,
-    })
+    from_template(inputs, "flannel", "network/flannel.yaml", &values)
 }
 
 #[cfg(test)]

@@ -2,13 +2,12 @@
 
 mod check;
 mod manifest;
-mod remove_flannel;
-mod restart_flannel;
 
 use kk_artifact::Component;
-use kk_config::{FlannelBackend, Host, NetworkPlugin, Spec};
+use kk_config::{Host, NetworkPlugin, Spec, v1alpha2::FlannelBackend};
 use kk_engine::{ProbeSpec, Task};
 
+use super::{remove, restart::Agent};
 use crate::{
     BuildError,
     capability::Capability,
@@ -19,6 +18,16 @@ use crate::{
 
 /// flannel with the backend of the file.
 pub(super) struct Flannel;
+
+/// flannel on each node. After a boot it writes the node's range of pods below /run by itself.
+pub(super) const AGENT: Agent = Agent {
+    plugin: "flannel",
+    namespace: "kube-flannel",
+    daemon_set: "kube-flannel-ds",
+    selector: "app=flannel",
+    writes: &["/etc/cni/net.d/10-flannel.conflist", "/opt/cni/bin/flannel"],
+    forget: "rm -f /run/flannel/subnet.env\n! ip link show cni0 >/dev/null 2>&1 || ip link delete cni0\n",
+};
 
 /// The backend of the file.
 fn backend(spec: &Spec) -> Option<FlannelBackend> {
@@ -45,9 +54,14 @@ impl Capability for Flannel {
         if vxlan { vec![Port::udp(8472, "flannel vxlan")] } else { Vec::new() }
     }
 
+    /// The bridge of pods, flannel's own links, and one for each pod.
+    fn interfaces(&self) -> &'static [&'static str] {
+        &["cni0", "flannel*", "veth*"]
+    }
+
     fn asks(&self, _inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
         super::check::asks(host, probe);
-        restart_flannel::asks(probe);
+        AGENT.asks(probe);
     }
 
     fn findings(&self, inputs: &Inputs, found: &mut Findings) {
@@ -67,10 +81,15 @@ impl Capability for Flannel {
     }
 
     fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
-        Ok(vec![restart_flannel::prepare(inputs), restart_flannel::task(inputs)])
+        Ok(AGENT.tasks(inputs))
     }
 
     fn remove(&self, inputs: &Inputs) -> Vec<Task> {
-        vec![remove_flannel::task(inputs)]
+        // Only this backend makes routes of its own; the others' go with their links.
+        let routes = match backend(inputs.spec) {
+            Some(FlannelBackend::HostGw) => inputs.spec.network.pods.to_string(),
+            _ => String::new(),
+        };
+        vec![remove::task(inputs, "flannel", &[("routes", &routes)], include_str!("remove_flannel.sh"))]
     }
 }
