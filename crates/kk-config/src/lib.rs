@@ -29,7 +29,7 @@ pub use schema::schema;
 pub use secret::Secret;
 pub use spec::{
     Addon, AddonChart, Arch, Bastion, ChartSource, ControlPlaneEndpoint, Credentials, Dns,
-    Download, EncryptionAlgorithm, Etcd, EtcdBackup, Host, ImageName, InstallerImage,
+    Download, EncryptionAlgorithm, Etcd, Host, ImageName, InstallerImage,
     KubeSphere, Kubernetes, Manifest, ManifestFile, ManifestSource, Network, OperatingSystem,
     OwnRegistry, PrivateKey, ProxyMode, Registry, RegistryAuth, Role, Spec, System, Taint, TaintEffect, has_dnf,
 };

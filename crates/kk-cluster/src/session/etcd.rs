@@ -122,7 +122,7 @@ impl Session {
     pub async fn newest_backup(&self, probed: &Probed) -> Result<Backup, BuildError> {
         let inputs = self.etcd_inputs(probed).await?;
         let (host, name) = newest_backup(&inputs).ok_or_else(|| {
-            let directory = &inputs.spec.etcd.backup.dir;
+            let directory = &inputs.spec.etcd.backup_dir;
             BuildError::config(
                 format!("no host of etcd that answers has a backup in {directory}"),
                 "name a snapshot on the control machine: --snapshot FILE",

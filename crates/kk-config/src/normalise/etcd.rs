@@ -2,8 +2,8 @@
 
 use super::syntax;
 use crate::findings::{At, Findings};
-use crate::spec::{ControlPlaneEndpoint, Etcd, EtcdBackup};
-use crate::v1alpha2::{self, EtcdType};
+use crate::spec::ControlPlaneEndpoint;
+use crate::v1alpha2::{Etcd, EtcdType};
 
 /// Ports of Kubernetes components on the same hosts.
 const TAKEN_PORTS: [(u16, &str); 7] = [
@@ -16,7 +16,7 @@ const TAKEN_PORTS: [(u16, &str); 7] = [
     (10_259, "kube-scheduler"),
 ];
 
-pub(super) fn etcd(doc: v1alpha2::Etcd, at: At<'_>, out: &mut Findings<'_>) -> Etcd {
+pub(super) fn check(doc: &Etcd, at: At<'_>, out: &mut Findings<'_>) {
     let refused = match doc.kind {
         EtcdType::Kubekey => None,
         EtcdType::Kubeadm => Some("kubeadm"),
@@ -26,7 +26,7 @@ pub(super) fn etcd(doc: v1alpha2::Etcd, at: At<'_>, out: &mut Findings<'_>) -> E
         let hint = "use `kubekey`: members run by systemd on the hosts of `roleGroups.etcd`";
         out.error(at.key("type"), format!("etcd of type `{kind}` is not supported yet"), hint);
     }
-    check_ports(&doc, at, out);
+    check_ports(doc, at, out);
     syntax::check_data_directory(&doc.data_dir, "etcd's data directory", at.key("dataDir"), out);
     syntax::check_data_directory(
         &doc.backup_dir,
@@ -56,31 +56,9 @@ pub(super) fn etcd(doc: v1alpha2::Etcd, at: At<'_>, out: &mut Findings<'_>) -> E
             hint,
         );
     }
-    Etcd {
-        port: doc.port,
-        peer_port: doc.peer_port,
-        data_dir: doc.data_dir,
-        heartbeat_interval_ms: doc.heartbeat_interval,
-        election_timeout_ms: doc.election_timeout,
-        snapshot_count: doc.snapshot_count,
-        auto_compaction_retention: doc.auto_compaction_retention,
-        metrics: doc.metrics.as_str().to_owned(),
-        quota_backend_bytes: doc.quota_backend_bytes,
-        max_request_bytes: doc.max_request_bytes,
-        max_snapshots: doc.max_snapshots,
-        max_wals: doc.max_wals,
-        log_level: doc.log_level.map(|level| level.as_str().to_owned()),
-        extra_args: doc.extra_args,
-        backup: EtcdBackup {
-            dir: doc.backup_dir,
-            period_minutes: doc.backup_period,
-            keep: doc.keep_backup_number,
-            script_dir: doc.backup_script,
-        },
-    }
 }
 
-fn check_ports(doc: &v1alpha2::Etcd, at: At<'_>, out: &mut Findings<'_>) {
+fn check_ports(doc: &Etcd, at: At<'_>, out: &mut Findings<'_>) {
     if doc.port == doc.peer_port {
         let message = format!("etcd cannot use port {} for clients and for members", doc.port);
         out.error(at.key("peerPort"), message, "give `port` and `peerPort` different numbers");

@@ -61,7 +61,8 @@ pub(crate) fn normalise(
     let mut hosts = hosts::hosts(&doc.hosts, doc.bastion.as_ref(), at, out);
     let role_groups = roles::assign(&mut hosts, &doc.role_groups, at, out);
     let kubernetes = kubernetes::kubernetes(doc.kubernetes, overrides, at.key("kubernetes"), out);
-    let etcd = etcd::etcd(doc.etcd, at.key("etcd"), out);
+    etcd::check(&doc.etcd, at.key("etcd"), out);
+    system::check(&doc.system, at.key("system"), out);
     let network = network::network(&doc.network, &kubernetes, &hosts, at, out);
     let control_plane_endpoint = endpoint::endpoint(
         doc.control_plane_endpoint,
@@ -80,15 +81,15 @@ pub(crate) fn normalise(
             "set it up by its own installer, or leave the type away: kk init registry sets up a plain one",
         );
     }
-    registry::check_apart(&registry.containerd_data_dir, &etcd.data_dir, at, out);
+    registry::check_apart(&registry.containerd_data_dir, &doc.etcd.data_dir, at, out);
     let addons = addons::addons(doc.addons, at.key("addons"), out);
     let kubesphere = kubesphere::kubesphere(doc.kubesphere, second, overrides, at.key("kubesphere"), out);
     Spec {
         name,
         hosts,
         control_plane_endpoint,
-        system: system::system(doc.system, at.key("system"), out),
-        etcd,
+        system: doc.system,
+        etcd: doc.etcd,
         kubernetes,
         network,
         dns: system::dns(doc.dns, at.key("dns"), out),

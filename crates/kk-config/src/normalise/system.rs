@@ -2,11 +2,11 @@
 
 use super::syntax;
 use crate::findings::{At, Findings};
-use crate::spec::{Dns, System};
+use crate::spec::Dns;
 use crate::v1alpha2;
 use std::net::IpAddr;
 
-pub(super) fn system(doc: v1alpha2::System, at: At<'_>, out: &mut Findings<'_>) -> System {
+pub(super) fn check(doc: &v1alpha2::System, at: At<'_>, out: &mut Findings<'_>) {
     for (key, value) in &doc.sysctl {
         let at = at.key("sysctl");
         if key.is_empty() || !key.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./".contains(&b)) {
@@ -23,12 +23,6 @@ pub(super) fn system(doc: v1alpha2::System, at: At<'_>, out: &mut Findings<'_>) 
                 "give one line of text",
             );
         }
-    }
-    System {
-        skip_configure_os: doc.skip_configure_os,
-        sysctl: doc.sysctl,
-        set_hostname: doc.set_hostname,
-        disable_firewall: doc.disable_firewall,
     }
 }
 

@@ -1,5 +1,7 @@
 //! The normalised [`Spec`]: what the user wants, in plain types with every default applied.
 //!
+//! A section that needs no other form than the one in which it is written is shared with [`crate::v1alpha2`].
+//!
 //! It is made by [`crate::load`] and [`Spec::all_in_one`] only, so whoever holds one may rely on what the
 //! checks promise: names are unique, every role names a known host, there is a control plane, ranges are
 //! disjoint. It is read-only input for everything downstream.
@@ -7,7 +9,6 @@
 mod addon;
 mod dns;
 mod endpoint;
-mod etcd;
 mod host;
 mod image;
 mod kubernetes;
@@ -17,12 +18,11 @@ mod network;
 mod operating_system;
 mod registry;
 mod source;
-mod system;
 
 pub use addon::{Addon, AddonChart};
+pub use crate::v1alpha2::{Etcd, System};
 pub use dns::Dns;
 pub use endpoint::ControlPlaneEndpoint;
-pub use etcd::{Etcd, EtcdBackup};
 pub use host::{Arch, Bastion, Host, PrivateKey, Role, Taint, TaintEffect};
 pub use image::ImageName;
 pub use kubernetes::{EncryptionAlgorithm, Kubernetes, ProxyMode};
@@ -32,7 +32,6 @@ pub use network::Network;
 pub use operating_system::{OperatingSystem, has_dnf};
 pub use registry::{Credentials, Download, OwnRegistry, Registry, RegistryAuth};
 pub use source::{ChartSource, ManifestFile, ManifestSource};
-pub use system::System;
 
 use crate::Components;
 use std::collections::BTreeMap;

@@ -1,10 +1,10 @@
-//! `spec.etcd`.
+//! `spec.etcd`, as it is written and as the rest of kk gets it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The etcd cluster. Names follow etcd's own options.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Etcd {
     /// Who runs etcd; `kubeadm` and `external` are refused for now.
@@ -143,7 +143,7 @@ impl EtcdLogLevel {
 }
 
 /// Access to an etcd cluster of the user's own.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct ExternalEtcd {
     /// URLs of the members.

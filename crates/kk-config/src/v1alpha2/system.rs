@@ -1,11 +1,11 @@
-//! `spec.system`.
+//! `spec.system`, as it is written and as the rest of kk gets it.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// What is done to the operating system of each host.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct System {
     /// Time servers: addresses or names of hosts of the cluster.
@@ -53,7 +53,7 @@ impl Default for System {
 }
 
 /// A script of the user's own.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct CustomScript {
     /// Shown while it runs.

@@ -53,7 +53,7 @@ fn environment(inputs: &Inputs, host: &Host) -> Result<String, BuildError> {
         ("ETCD_MAX_REQUEST_BYTES", etcd.max_request_bytes.map(|n| n.to_string())),
         ("ETCD_MAX_SNAPSHOTS", etcd.max_snapshots.map(|n| n.to_string())),
         ("ETCD_MAX_WALS", etcd.max_wals.map(|n| n.to_string())),
-        ("ETCD_LOG_LEVEL", etcd.log_level.clone()),
+        ("ETCD_LOG_LEVEL", etcd.log_level.map(|level| level.as_str().to_owned())),
     ]
     .into_iter()
     .filter_map(|(name, value)| Some(format!("{name}={}", value?)))
@@ -68,11 +68,11 @@ fn environment(inputs: &Inputs, host: &Host) -> Result<String, BuildError> {
             "peer_port": etcd.peer_port,
             "data_dir": etcd.data_dir,
             "token": format!("kubekey-{}", inputs.spec.name),
-            "heartbeat_interval_ms": etcd.heartbeat_interval_ms,
-            "election_timeout_ms": etcd.election_timeout_ms,
+            "heartbeat_interval_ms": etcd.heartbeat_interval,
+            "election_timeout_ms": etcd.election_timeout,
             "snapshot_count": etcd.snapshot_count,
             "auto_compaction_retention": etcd.auto_compaction_retention,
-            "metrics": etcd.metrics,
+            "metrics": etcd.metrics.as_str(),
             "optional": optional,
             "extra": etcd.extra_args,
         }),

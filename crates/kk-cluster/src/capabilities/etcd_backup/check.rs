@@ -14,7 +14,7 @@ pub(crate) const NEWEST: Question<String> = Question::new("newest_backup", "", q
 
 /// The question, for where the file has its backups.
 pub(super) fn newest(inputs: &Inputs) -> Question<String> {
-    let directory = &inputs.spec.etcd.backup.dir;
+    let directory = &inputs.spec.etcd.backup_dir;
     NEWEST.with_snippet(script(&[("directory", directory)], include_str!("newest_backup.sh")))
 }
 

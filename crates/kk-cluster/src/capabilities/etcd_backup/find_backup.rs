@@ -10,7 +10,7 @@ use crate::{inputs::Inputs, shell::script, slots};
 
 /// One that the host has made.
 pub(super) fn task(inputs: &Inputs, host: &Host, name: &str) -> Task {
-    let directory = inputs.spec.etcd.backup.dir.trim_end_matches('/');
+    let directory = inputs.spec.etcd.backup_dir.trim_end_matches('/');
     let text = script(
         &[("backup", &format!("{directory}/{name}"))],
         &[VERIFY, include_str!("find_backup.sh")].concat(),

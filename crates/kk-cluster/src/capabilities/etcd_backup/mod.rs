@@ -82,8 +82,8 @@ pub(crate) fn fetched(inputs: &Inputs, host: &Host, name: &str) -> PathBuf {
 fn program(inputs: &Inputs, host: &Host) -> String {
     let etcd = &inputs.spec.etcd;
     let variables = [
-        ("directory", etcd.backup.dir.clone()),
-        ("keep", etcd.backup.keep.to_string()),
+        ("directory", etcd.backup_dir.clone()),
+        ("keep", etcd.keep_backup_number.to_string()),
         ("endpoints", etcdctl::local_endpoint(inputs.spec)),
         ("certificate", etcdctl::certificate(host)),
     ];
@@ -98,5 +98,5 @@ fn backup() -> String {
 
 /// Where that program is.
 fn path(inputs: &Inputs) -> String {
-    format!("{}/etcd-backup.sh", inputs.spec.etcd.backup.script_dir.trim_end_matches('/'))
+    format!("{}/etcd-backup.sh", inputs.spec.etcd.backup_script.trim_end_matches('/'))
 }

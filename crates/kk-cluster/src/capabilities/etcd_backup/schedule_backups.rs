@@ -16,7 +16,7 @@ pub(super) const TIMER: &str = "/etc/systemd/system/backup-etcd.timer";
 /// On every host of etcd, so that the loss of one loses no backup. They take place at other minutes on each.
 pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     let mut task = Task::new("schedule_backups", "Schedule backups of etcd").background();
-    let period = inputs.spec.etcd.backup.period_minutes;
+    let period = inputs.spec.etcd.backup_period;
     for (host, facts) in inputs.etcd_hosts() {
         let position = inputs.spec.etcd_hosts().iter().position(|member| member.name == host.name);
         let values = json!({

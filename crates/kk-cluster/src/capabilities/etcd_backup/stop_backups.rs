@@ -12,7 +12,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("stop_backups", "Stop backups of etcd");
     for (host, facts) in inputs.etcd_hosts() {
         if facts.owns(TIMER) {
-            let half = format!("{}/.new.db", inputs.spec.etcd.backup.dir.trim_end_matches('/'));
+            let half = format!("{}/.new.db", inputs.spec.etcd.backup_dir.trim_end_matches('/'));
             let script = format!(
                 "systemctl stop backup-etcd.timer backup-etcd.service 2>/dev/null || :\n\
                  systemctl reset-failed backup-etcd.service 2>/dev/null || :\n\
