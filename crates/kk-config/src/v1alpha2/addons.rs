@@ -29,11 +29,11 @@ pub struct Addon {
     pub name: Option<String>,
     /// Where it is installed; `default` when absent. It is made if it is not there.
     pub namespace: Option<String>,
-    /// Scripts before it; they do not run yet.
+    /// Scripts before it.
     pub pre_install: Vec<CustomScript>,
     /// Where it comes from: a chart, manifests, or a chart and then manifests.
     pub sources: AddonSources,
-    /// Scripts after it; they do not run yet.
+    /// Scripts after it.
     pub post_install: Vec<CustomScript>,
     /// How often it is tried again when it fails; 0 when absent.
     pub retries: Option<u32>,
@@ -78,7 +78,7 @@ pub struct AddonChart {
 pub struct AddonYaml {
     /// Files of the control machine, or URLs.
     pub path: Vec<String>,
-    /// Values for templates in them; they are not filled in yet.
+    /// Values for templates in them.
     pub values: serde_json::Value,
 }
 

@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::kk::KkRun;
 use crate::site::Site;
 
-/// A ConfigMap, a Secret, and a Deployment of CoreDNS, whose image is on every node.
+/// A `ConfigMap`, a Secret, and a Deployment of CoreDNS, whose image is on every node.
 const CHART: [(&str, &str); 4] = [
     ("Chart.yaml", "apiVersion: v2\nname: web\nversion: 0.1.0\n"),
     (
