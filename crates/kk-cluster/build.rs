@@ -1,5 +1,4 @@
 //! Lists the files of `templates/`, each with its text: they are compiled in.
-#![expect(clippy::print_stdout, reason = "cargo reads it")]
 
 use std::{env, error::Error, fmt::Write as _, fs, path::Path};
 
