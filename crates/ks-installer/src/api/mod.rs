@@ -8,6 +8,8 @@ mod id;
 mod pods;
 mod ready;
 
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use http::{Method, Request};
@@ -30,6 +32,8 @@ const TIMEOUT: Duration = Duration::from_secs(40);
 pub struct Api {
     client: Client,
     kinds: Resources,
+    /// Kinds that were found, by API version and kind: what a kind is does not change while it is there.
+    found: Mutex<HashMap<(String, String), Resource>>,
 }
 
 /// Why a request was not done.
@@ -57,7 +61,8 @@ impl ApiError {
         matches!(self, Self::Refused { code: 409, .. })
     }
 
-    fn is_not_found(&self) -> bool {
+    /// Whether it says that there is no such object.
+    pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Refused { code: 404, .. })
     }
 }
@@ -87,7 +92,7 @@ impl Api {
         let settings = ClientSettings { timeout: Some(TIMEOUT), limit: None, ..settings.clone() };
         let metrics = OperatorMetrics::new("ks_installer_");
         let client = cluster::connect(&settings, |address| metrics.of_client(address)).await?;
-        Ok(Self { kinds: Resources::new(client.clone()), client })
+        Ok(Self { kinds: Resources::new(client.clone()), client, found: Mutex::default() })
     }
 
     /// Version of Kubernetes, like `v1.36.4`.
@@ -160,21 +165,24 @@ impl Api {
         self.send(Method::POST, &path, Some(("application/json", object))).await
     }
 
-    /// Asks for the deletion of this very object. One that is gone already, or was replaced by another, is no error.
-    pub async fn delete(&self, id: &Id, uid: &str) -> Result<(), ApiError> {
+    /// Asks for the deletion of this very object; without a `uid`, of whichever has the name. One that is gone already, or was
+    /// replaced by another, is no error. Returns whether it is known to be gone: something else may have to come to its end before.
+    pub async fn delete(&self, id: &Id, uid: &str) -> Result<bool, ApiError> {
         let (path, _) = match self.path(id).await {
-            Err(ApiError::NoKind(_)) => return Ok(()),
+            Err(ApiError::NoKind(_)) => return Ok(true),
             other => other?,
         };
-        let options = json!({
-            "kind": "DeleteOptions",
-            "apiVersion": "v1",
-            "propagationPolicy": "Background",
-            "preconditions": { "uid": uid },
-        });
+        let mut options =
+            json!({ "kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background" });
+        if !uid.is_empty() {
+            options["preconditions"] = json!({ "uid": uid });
+        }
         match found(self.send(Method::DELETE, &path, Some(("application/json", &options))).await) {
-            Err(error) if error.is_conflict() => Ok(()),
-            other => other.map(drop),
+            // The answer is the object as it was last, or none at all.
+            Ok(last) => Ok(last.is_none_or(|last| last["metadata"]["deletionTimestamp"].is_null())),
+            // It is another one, or a namespace that is about to go.
+            Err(error) if error.is_conflict() => Ok(false),
+            Err(error) => Err(error),
         }
     }
 
@@ -193,7 +201,17 @@ impl Api {
     }
 
     async fn find(&self, id: &Id) -> Result<Resource, ApiError> {
-        Ok(self.kinds.find(Some(&id.api_version), &id.kind).await?)
+        let key = (id.api_version.clone(), id.kind.clone());
+        if let Some(resource) = self.found().get(&key).cloned() {
+            return Ok(resource);
+        }
+        let resource = self.kinds.find(Some(&id.api_version), &id.kind).await?;
+        self.found().insert(key, resource.clone());
+        Ok(resource)
+    }
+
+    fn found(&self) -> std::sync::MutexGuard<'_, HashMap<(String, String), Resource>> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn path(&self, id: &Id) -> Result<(String, Resource), ApiError> {
@@ -214,7 +232,15 @@ impl Api {
             bytes = body.to_string().into_bytes();
         }
         let request = request.body(bytes).map_err(|error| ApiError::Unreachable(error.to_string()))?;
-        Ok(self.client.request::<Value>(request).await?)
+        let answer = self.client.request::<Value>(request).await;
+        if let Err(kube::Error::Api(status)) = &answer
+            && status.code == 404
+            && status.details.as_ref().is_none_or(|details| details.name.is_empty())
+        {
+            // It is about no object: a kind is gone.
+            self.found().clear();
+        }
+        Ok(answer?)
     }
 }
 

@@ -165,10 +165,7 @@ impl Inventories {
     /// Forgets a component of which nothing is left.
     pub(super) async fn forget(&self, component: &str) -> Result<(), Failure> {
         let id = self.id(component);
-        let found = self.api.get(&id).await.map_err(Failure::at(&id))?;
-        if let Some(uid) = found.as_ref().and_then(|secret| secret["metadata"]["uid"].as_str()) {
-            self.api.delete(&id, uid).await.map_err(Failure::at(&id))?;
-        }
+        self.api.delete(&id, "").await.map_err(Failure::at(&id))?;
         self.lock().remove(component);
         Ok(())
     }

@@ -1,10 +1,11 @@
 //! Deleting objects of an inventory.
 
+use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::Value;
 
 use super::inventory::{Entry, Inventory, Origin};
 use super::removal_order::Step;
-use super::{Engine, Failure};
+use super::{AT_ONCE, Engine, Failure};
 use crate::api::Id;
 use crate::payload::Component;
 use crate::render::{COMPONENT_LABEL, Class, class_of_kind};
@@ -47,18 +48,19 @@ impl Engine {
         entries: &[Entry],
         time: std::time::Duration,
     ) -> Result<(), Failure> {
-        let mut deleted = Vec::new();
-        for entry in entries {
+        let delete = |entry: Entry| async move {
             let id = &entry.id;
-            let Some(live) = self.api.get(id).await.map_err(Failure::at(id))? else { continue };
-            if !is_ours(entry, &live, component) {
+            let Some(live) = self.api.get(id).await.map_err(Failure::at(id))? else { return Ok(None) };
+            if !is_ours(&entry, &live, component) {
                 tracing::warn!(component, "{id} belongs to somebody else by now, it stays");
-                continue;
+                return Ok(None);
             }
             let uid = live["metadata"]["uid"].as_str().unwrap_or_default();
-            self.api.delete(id, uid).await.map_err(Failure::at(id))?;
-            deleted.push((id.clone(), uid.to_owned()));
-        }
+            let is_gone = self.api.delete(id, uid).await.map_err(Failure::at(id))?;
+            Ok((!is_gone).then(|| (id.clone(), uid.to_owned())))
+        };
+        let results = stream::iter(entries.to_vec()).map(delete).buffered(AT_ONCE);
+        let deleted: Vec<_> = results.try_filter_map(|left| async { Ok(left) }).try_collect().await?;
         self.wait_gone(&deleted, time).await
     }
 }

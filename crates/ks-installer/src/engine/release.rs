@@ -185,7 +185,7 @@ impl Engine {
 
     async fn delete_seen(&self, seen: &Value) -> Result<(), Failure> {
         let (id, uid) = (Id::of(seen), seen["metadata"]["uid"].as_str().unwrap_or_default());
-        self.api.delete(&id, uid).await.map_err(Failure::at(&id))
+        self.api.delete(&id, uid).await.map(drop).map_err(Failure::at(&id))
     }
 }
 

@@ -38,8 +38,11 @@ impl Engine {
         }
         let time = definition.map_or_else(|| Remove::default().time(), |found| found.remove.time());
         let policy = policy(definition, spec);
+        let has = |step: Step| inventory.objects.iter().any(|entry| Step::of(&entry.id) == step);
         for step in Step::ALL {
-            progress.waits(&format!("removing: {step:?}"));
+            if has(step) || step == Step::CustomResources && has(Step::Definitions) {
+                progress.waits(&format!("removing: {step:?}"));
+            }
             if step == Step::CustomResources {
                 self.delete_instances(name, &inventory, time).await?;
             }
@@ -57,10 +60,7 @@ impl Engine {
         }
         if policy == DataPolicy::Delete {
             let id = self.generated_id(name);
-            if let Some(live) = self.api.get(&id).await.map_err(Failure::at(&id))? {
-                let uid = live["metadata"]["uid"].as_str().unwrap_or_default();
-                self.api.delete(&id, uid).await.map_err(Failure::at(&id))?;
-            }
+            self.api.delete(&id, "").await.map_err(Failure::at(&id))?;
         }
         self.forget_releases(&mut inventory, &[]).await?;
         self.inventories.forget(name).await
@@ -85,8 +85,9 @@ impl Engine {
             for instance in &instances {
                 let id = Id::of(instance);
                 let uid = instance["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
-                self.api.delete(&id, &uid).await.map_err(Failure::at(&id))?;
-                deleted.push((id, uid));
+                if !self.api.delete(&id, &uid).await.map_err(Failure::at(&id))? {
+                    deleted.push((id, uid));
+                }
             }
             self.wait_gone(&deleted, time).await?;
         }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use serde_json::Value;
+use tokio::sync::Mutex;
 
 use super::Print;
 use crate::api::{Api, Id};
@@ -16,16 +17,27 @@ const WELCOME: &str = "###              Welcome to KubeSphere!           ###";
 pub(super) struct Announcer {
     pub(super) print: Print,
     pub(super) file: Option<PathBuf>,
+    /// What was told last: with the same components the console has the same address.
+    last: Mutex<Option<String>>,
 }
 
 impl Announcer {
-    /// Everything is installed: the file is there, and the lines are printed once.
-    pub(super) async fn complete(&self, api: &Api, is_new: bool) {
+    pub(super) fn new(print: Print, file: Option<PathBuf>) -> Self {
+        Self { print, file, last: Mutex::default() }
+    }
+
+    /// Everything is installed: the file is there, and the lines are printed once. `has_changed`: a component has.
+    pub(super) async fn complete(&self, api: &Api, is_new: bool, has_changed: bool) {
         let exists = self.file.as_ref().is_none_or(|file| file.exists());
         if exists && !is_new {
             return;
         }
-        let text = text(console(api).await.as_deref());
+        let mut last = self.last.lock().await;
+        let text = match last.take().filter(|_| !has_changed) {
+            Some(text) => text,
+            None => text(console(api).await.as_deref()),
+        };
+        *last = Some(text.clone());
         if is_new {
             text.lines().for_each(|line| (self.print)(line));
         }

@@ -22,6 +22,8 @@ pub(super) struct State {
     pub(super) done: bool,
     /// Whether everything is removed.
     pub(super) removing: bool,
+    /// Whether a component was worked on.
+    pub(super) has_changed: bool,
     /// Which version of the spec it is about.
     pub(super) generation: i64,
 }
@@ -108,6 +110,7 @@ impl Report for Board {
         }
         // A component that was found as it should be has not ended anything.
         let worked = before.is_some_and(|before| before != Phase::Ready);
+        state.has_changed |= phase != Phase::Ready;
         state.components.insert(component.to_owned(), (phase.clone(), now()));
         let (ended, total) = (state.ended(), state.components.len());
         drop(state);

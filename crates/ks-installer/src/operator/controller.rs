@@ -151,7 +151,7 @@ impl Controller {
                 state.done = false;
             }
             (state.generation, state.problems, state.plan) = (generation, problems, None);
-            state.removing = is_deleted;
+            (state.removing, state.has_changed) = (is_deleted, false);
         });
         let spec = spec::effective(&object["spec"], &object["status"]);
         if let Err(error) = self.engine.count_nodes().await {
@@ -186,8 +186,9 @@ impl Controller {
                 Err(error) => self.failed("cannot release", &error),
             };
         }
-        if self.board.state().is_complete() {
-            self.announcer.complete(&self.api, !was_ready).await;
+        let state = self.board.state();
+        if state.is_complete() {
+            self.announcer.complete(&self.api, !was_ready, state.has_changed).await;
         }
         true
     }

@@ -98,7 +98,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
             wake: wake.clone(),
             id: Id::new(API_VERSION, KIND, &options.namespace, NAME),
             board,
-            announcer: announce::Announcer { print: print.clone(), file: options.running_file },
+            announcer: announce::Announcer::new(print.clone(), options.running_file),
             resync: options.resync,
             revision: options.revision,
             written: written::Written::default(),

@@ -31,9 +31,12 @@ pub(crate) fn requests(user: &str) -> Vec<String> {
     let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let mine = events.filter(|event| event["impersonatedUser"]["username"] == user);
     mine.map(|event| {
-        let object = &event["objectRef"];
+        let (object, verb) = (&event["objectRef"], event["verb"].as_str().unwrap_or_default());
         let text = |key: &str| object[key].as_str().unwrap_or_default();
-        format!("{} {}/{}", event["verb"].as_str().unwrap_or_default(), text("resource"), text("name"))
+        if object.is_null() {
+            return format!("{verb} {}", event["requestURI"].as_str().unwrap_or_default());
+        }
+        format!("{verb} {}/{}", text("resource"), text("name"))
     })
     .collect()
 }

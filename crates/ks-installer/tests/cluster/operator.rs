@@ -198,6 +198,29 @@ async fn the_object_is_what_happens_and_its_status_says_so() {
     running.end().await;
 }
 
+/// What an idle operator asks when something changes: everything counts, but for the Lease.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_no_component_reads_costs_a_look_at_the_object_and_its_status() {
+    let lab = Lab::new("op-cost", &FILES);
+    configure(&lab, "{maps: {enabled: true}}");
+    let running = Running::start(&lab, true);
+    ready(&lab, &running).await;
+    eventually("the end of the pass", &running, || running.said("Welcome to KubeSphere!")).await;
+    // By then nothing is used again that is known for a moment only, like answers about kinds.
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    let since = audit::requests("op-cost").len();
+    let welcomes = || running.lines.lock().unwrap().iter().filter(|line| line.contains("Welcome")).count();
+    let said = welcomes();
+    configure(&lab, "{maps: {enabled: true}, terminal: {timeout: 5}}");
+    ready(&lab, &running).await;
+    eventually("the lines", &running, || welcomes() > said).await;
+    let mut asked = audit::requests("op-cost").split_off(since);
+    asked.retain(|request| !request.contains(" leases/"));
+    let object = "clusterconfigurations/ks-installer";
+    assert_eq!(asked, [format!("get {object}"), format!("patch {object}")]);
+    running.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failing_component_is_named_in_the_status_beside_those_that_work() {
     let lab = Lab::new("op-fails", &FILES);

@@ -3,6 +3,7 @@
 use ks_installer::engine::Phase;
 use serde_json::json;
 
+use crate::audit;
 use crate::lab::{Lab, Told, pass, pass_until};
 
 const DEFINITION: &str = "\
@@ -59,6 +60,41 @@ async fn objects_of_a_definition_go_first_and_one_that_does_not_go_is_named() {
     for what in ["clusterrole/finalizer", "crd/things.finalizer.example.com", "ns/finalizer-own"] {
         assert!(!lab.has(what), "{what} is left");
     }
+}
+
+const ALL_KINDS: &str = "\
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 0, selector: {matchLabels: {a: b}}, \
+ template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}
+---
+{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {ports: [{port: 80}]}}
+---
+{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: NS}, rules: []}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: NS}, \
+ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: NS}}
+";
+
+#[tokio::test]
+async fn an_object_that_nothing_keeps_costs_a_look_and_a_delete() {
+    let component = "enabled: spec.on\nnamespace: NS\nsources: [{manifests: manifests/all.yaml}]\n";
+    let lab = Lab::new("cost", &[("components/all.yaml", component), ("manifests/all.yaml", ALL_KINDS)]);
+    let (engine, on, told) = (lab.engine().await, json!({"on": true}), Told::default());
+    let waits = |told: &Told| matches!(told.last("all"), Some(Phase::Progressing(_)));
+    pass_until(&engine, &on, &told, "a wait for the Deployment", waits).await;
+    let status = "{\"status\":{\"observedGeneration\":9,\"replicas\":0}}";
+    lab.kubectl(&format!("patch deployment d --subresource=status --type=merge -p '{status}'"));
+    pass(&engine, &on, &[]).await;
+    let before = audit::requests("cost").len();
+    let told = pass(&engine, &json!({"on": false}), &[]).await;
+    assert_eq!(told.last("all"), Some(Phase::Removed));
+    let mut asked = audit::requests("cost").split_off(before);
+    // Whether the kinds are asked for depends on the time since then.
+    asked.retain(|request| !request.starts_with("get /api"));
+    let of = |verb: &str| asked.iter().filter(|request| request.starts_with(verb)).count();
+    // The inventory is written first, and goes last.
+    assert_eq!((of("patch secrets/"), of("get "), of("delete "), asked.len()), (1, 5, 6, 12), "{asked:?}");
 }
 
 const DATA: &str = "\
