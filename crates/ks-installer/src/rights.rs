@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use crate::engine::examples;
+use crate::engine::{CHANGED_FOR_EXTENSIONS, LOOKED_AT_FOR_EXTENSIONS, examples};
 use crate::operator::watched;
 use crate::payload::Component;
 use crate::render::{Inputs, RenderError, Renderer};
@@ -23,6 +23,10 @@ pub async fn roles(renderer: &Renderer) -> Result<Vec<Value>, RenderError> {
     for component in renderer.payload.components().values() {
         if component.is_recorded() {
             kinds.insert((String::new(), "Secret".to_owned()));
+        }
+        if component.extensions().next().is_some() {
+            required.extend(LOOKED_AT_FOR_EXTENSIONS.map(owned));
+            kinds.extend(CHANGED_FOR_EXTENSIONS.map(owned));
         }
         required.extend(component.requires.iter().map(|one| (group_of(&one.api_version), one.kind.clone())));
         for object in objects(renderer, component).await? {
@@ -96,6 +100,10 @@ fn rules(resources: &BTreeSet<Resource>, verbs: &[&str]) -> Vec<Value> {
     groups.into_iter().map(rule).collect()
 }
 
+fn owned((group, kind): (&str, &str)) -> Resource {
+    (group.to_owned(), kind.to_owned())
+}
+
 fn group_of(api_version: &str) -> String {
     api_version.split_once('/').map_or("", |(group, _)| group).to_owned()
 }
@@ -113,9 +121,38 @@ fn plural(kind: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+    use std::sync::Arc;
+
     use rstest::rstest;
+    use tempfile::TempDir;
 
     use super::*;
+    use crate::payload::build;
+    use crate::render::Nodes;
+
+    #[tokio::test]
+    async fn an_extension_needs_its_plan_and_a_look_at_what_is_published() {
+        let dir = TempDir::new().unwrap();
+        std::fs::create_dir(dir.path().join("components")).unwrap();
+        let text = "enabled: spec.a\nsources: [{extension: a}]\n";
+        std::fs::write(dir.path().join("components/a.yaml"), text).unwrap();
+        let payload = Arc::new(build(dir.path(), "1", "v4.1.3").unwrap());
+        let (helm, kubernetes) = (PathBuf::new(), "v1.36.4".to_owned());
+        let roles = roles(&Renderer { payload, helm, kubernetes, nodes: Nodes::default() }).await.unwrap();
+        let of = |role: &Value, group: &str| {
+            let all = role["rules"].as_array().unwrap();
+            let rule = all.iter().find(|rule| rule["apiGroups"][0] == group);
+            rule.map(|rule| (rule["resources"].clone(), rule["verbs"].clone()))
+        };
+        let change = json!(["create", "patch", "delete"]);
+        assert_eq!(of(&roles[1], "kubesphere.io"), Some((json!(["installplans"]), change.clone())));
+        assert_eq!(of(&roles[1], ""), Some((json!(["secrets"]), change)));
+        let (seen, verbs) = of(&roles[0], "kubesphere.io").unwrap();
+        assert_eq!(seen, json!(["extensions", "extensionversions", "installplans", "repositories"]));
+        assert_eq!(verbs, json!(["get", "list", "watch"]));
+        assert_eq!(of(&roles[0], "batch").unwrap().0, json!(["jobs"]));
+    }
 
     #[rstest]
     #[case("ConfigMap", "configmaps")]

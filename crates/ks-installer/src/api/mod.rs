@@ -5,6 +5,7 @@
 
 mod compare;
 mod id;
+pub mod install_plan;
 mod pods;
 mod ready;
 

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::install_plan;
+
 /// What can be seen of it.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Readiness {
@@ -36,6 +38,7 @@ pub fn readiness(object: &Value) -> Readiness {
         ("", "Namespace") if status["phase"] == "Terminating" => {
             Readiness::Waiting("the namespace is being deleted".to_owned())
         }
+        ("kubesphere.io", install_plan::KIND) => install_plan::readiness(object),
         ("", "Pod") if spec["restartPolicy"] == "Never" && status["phase"] == "Succeeded" => Readiness::Ready,
         ("", "Pod") => condition(status, "Ready"),
         _ => Readiness::Ready,

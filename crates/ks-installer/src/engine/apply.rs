@@ -57,7 +57,8 @@ impl Engine {
             progress.starts();
         }
         self.check_requirements(component, spec).await?;
-        let Rendered { objects, releases, due, .. } = self.objects(component, spec, &hash, false).await?;
+        let Rendered { objects, releases, due, .. } =
+            self.objects(component, spec, &hash, Some(progress)).await?;
         if !unchanged && inventory.ready {
             // Killed from here on, the next run must write everything, even when the spec is the old one again.
             inventory.ready = false;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::{Failure, Reason};
-use crate::payload::{Component, Payload};
+use crate::payload::{Component, Payload, extension};
 
 /// What shall be there.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ pub fn desired(payload: &Payload, spec: &Value, kubernetes: &str) -> Desired {
     let cluster = json!({ "version": kubernetes, "minor": minor(kubernetes) });
     let context = minijinja::Value::from_serialize(json!({ "spec": spec, "cluster": cluster }));
     let mut desired = Desired::default();
-    for (name, component) in payload.components().iter().filter(|(_, component)| !component.is_shared()) {
+    for (name, component) in payload.components() {
         match component.enabled.holds(&context) {
             Ok(true) => drop(desired.wanted.insert(name.clone())),
             Ok(false) => {}
@@ -73,12 +73,23 @@ fn without_definition(payload: &Payload, spec: &Value, desired: &mut Desired) {
             continue;
         }
         let name = path.trim_end_matches(".enabled").to_owned();
-        let message = format!(
-            "{path} is true, and the payload has no component for it\nhint: set it to false, or take a payload that has it"
-        );
-        desired.wanted.insert(name.clone());
-        desired.refused.insert(name, Failure::new(Reason::NoDefinition, message));
+        no_definition(&name, &path, desired);
     }
+    for (name, settings) in spec["extensions"].as_object().into_iter().flatten() {
+        let is_on = settings[extension::ENABLED] == true;
+        let has = |component: &Component| component.extensions().any(|own| own == name);
+        if is_on && !payload.components().values().any(has) {
+            no_definition(name, &format!("extensions.{name}.{}", extension::ENABLED), desired);
+        }
+    }
+}
+
+fn no_definition(name: &str, path: &str, desired: &mut Desired) {
+    let message = format!(
+        "{path} is true, and the payload has no component for it\nhint: set it to false, or take a payload that has it"
+    );
+    desired.wanted.insert(name.to_owned());
+    desired.refused.insert(name.to_owned(), Failure::new(Reason::NoDefinition, message));
 }
 
 /// The minor version of Kubernetes; 0 when it says none.
@@ -127,6 +138,10 @@ mod tests {
             (json!({"openpitrix": {"store": {"enabled": true}}}), &["openpitrix.store NoDefinition"]),
             (json!({"network": {"networkpolicy": {"enabled": true}}}), &[]),
             (json!({"nobody": {"enabled": true}}), &[]),
+            (
+                json!({"extensions": {"gateway": {"enabled": true}, "vector": {"version": "1"}}}),
+                &["gateway NoDefinition"],
+            ),
         ] {
             assert_eq!(refused(component, &spec, "v1.36.4"), expected, "{spec}");
         }

@@ -27,6 +27,8 @@ pub enum Reason {
     OwnedByAnother,
     /// Something that must be there before is not.
     RequirementMissing,
+    /// No repository has the extension, or that version of it.
+    NotPublished,
     /// It was applied and does not work (yet).
     NotReady,
     /// An object cannot go, because nobody does what its finalizer waits for.
@@ -51,6 +53,7 @@ impl Reason {
             Self::ApiUnreachable => "ApiUnreachable",
             Self::OwnedByAnother => "OwnedByAnother",
             Self::RequirementMissing => "RequirementMissing",
+            Self::NotPublished => "NotPublished",
             Self::NotReady => "NotReady",
             Self::FinalizerStuck => "FinalizerStuck",
             Self::DependencyDisabled => "DependencyDisabled",

@@ -6,6 +6,7 @@
 mod apply;
 mod backoff;
 mod desired;
+mod extension;
 mod failure;
 mod generated;
 mod inventory;
@@ -15,6 +16,7 @@ mod prune;
 mod release;
 mod removal_order;
 mod remove;
+mod repair;
 mod requirements;
 mod wait;
 
@@ -26,11 +28,14 @@ use serde_json::Value;
 
 pub use backoff::Backoff;
 pub use desired::{Desired, desired};
+pub use extension::{CHANGED as CHANGED_FOR_EXTENSIONS, LOOKED_AT as LOOKED_AT_FOR_EXTENSIONS};
 pub use failure::{Failure, Reason};
 pub use generated::examples;
 pub use inventory::{Entry, Inventories, Inventory, Origin, ReleaseName};
 pub use pass::{Goal, Phase, Report, Suspects};
 pub use plan::Change;
+
+use pass::Progress;
 
 use crate::api::{Api, ApiError};
 use crate::payload::Component;
@@ -56,6 +61,9 @@ pub struct Engine {
     renderer: Renderer,
     inventories: Inventories,
     backoff: Backoff,
+    retries: repair::Retries,
+    /// How long something may be stuck until that is a failure.
+    patience: Duration,
     certificate_life: Duration,
     /// By component.
     rendered: Mutex<BTreeMap<String, Rendered>>,
@@ -70,6 +78,8 @@ impl Engine {
             renderer,
             inventories,
             backoff: Backoff::default(),
+            retries: repair::Retries::default(),
+            patience: wait::STUCK,
             certificate_life: generated::LIFE,
             rendered: Mutex::default(),
         })
@@ -79,6 +89,13 @@ impl Engine {
     #[must_use]
     pub fn with_backoff(mut self, backoff: Backoff) -> Self {
         self.backoff = backoff;
+        self
+    }
+
+    /// The same with another time until what is stuck has failed.
+    #[must_use]
+    pub fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
         self
     }
 
@@ -111,10 +128,24 @@ impl Engine {
     /// Failures before a change of the spec say nothing about what comes after it.
     pub fn forget_failures(&self) {
         self.backoff.forget();
+        self.retries.forget_all();
     }
 
-    /// The objects of a component; rendered once for the same inputs, until something in them is due.
+    /// The objects of a component, with what the cluster knows of them. Without `progress` nothing is written or waited for.
     async fn objects(
+        &self,
+        component: &Component,
+        spec: &Value,
+        hash: &str,
+        progress: Option<&Progress<'_>>,
+    ) -> Result<Rendered, Failure> {
+        let rendered = self.rendered(component, spec, hash, progress.is_none()).await?;
+        let objects = self.complete_plans(component, spec, rendered.objects, progress).await?;
+        Ok(Rendered { objects, ..rendered })
+    }
+
+    /// The objects of a component as they are rendered: once for the same inputs, until something in them is due.
+    async fn rendered(
         &self,
         component: &Component,
         spec: &Value,

@@ -13,6 +13,7 @@ use tokio::sync::{Semaphore, watch};
 
 use super::desired::{Desired, desired};
 use super::{Engine, Failure, Reason};
+use crate::payload::Component;
 
 /// Components that are worked on at once.
 const COMPONENTS_AT_ONCE: usize = 4;
@@ -192,12 +193,24 @@ impl Pass<'_> {
     /// Waits until those that come before a component are done: what it needs is ready, or what needs it is gone.
     async fn turn(&self, name: &str, wanted: bool) {
         let components = self.engine.renderer.payload.components();
+        let (is_wanted, is_refused) = (
+            |other: &String| self.desired.wanted.contains(other),
+            |other: &String| self.desired.refused.contains_key(other),
+        );
         let before: Vec<&String> = if wanted {
-            components.get(name).into_iter().flat_map(|component| &component.depends_on).collect()
+            let needed = components.get(name).into_iter().flat_map(|component| &component.depends_on);
+            let first = components.get(name).into_iter().flat_map(|component| &component.after);
+            needed.chain(first.filter(|other| is_wanted(other) && !is_refused(other))).collect()
         } else {
-            let users =
-                components.iter().filter(|(_, component)| component.depends_on.iter().any(|on| on == name));
-            users.map(|(user, _)| user).collect()
+            let is_user = |user: &String, component: &Component| {
+                component.depends_on.iter().any(|on| on == name)
+                    || component.after.iter().any(|on| on == name) && !is_wanted(user)
+            };
+            components
+                .iter()
+                .filter(|(user, component)| is_user(user, component))
+                .map(|(user, _)| user)
+                .collect()
         };
         let expected = if wanted { State::Ready } else { State::Removed };
         let mut states = self.states.subscribe();

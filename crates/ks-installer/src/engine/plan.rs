@@ -60,7 +60,7 @@ impl Engine {
     async fn plan_component(&self, component: &Component, spec: &Value) -> Result<Vec<Change>, Failure> {
         let hash = self.renderer.hash(component, spec);
         self.check_requirements(component, spec).await?;
-        let objects = self.objects(component, spec, &hash, true).await?.objects;
+        let objects = self.objects(component, spec, &hash, None).await?.objects;
         let mut changes = Vec::new();
         for object in objects.iter() {
             changes.extend(self.plan_object(component, object).await?);

@@ -32,7 +32,7 @@ impl Engine {
                 .filter(|entry| Step::of(&entry.id) == step && !holds_data(&entry.id))
                 .cloned()
                 .collect();
-            self.delete_all(&component.name, &these, component.remove.time()).await?;
+            self.delete_all(&component.name, &these, component.time_to_go()).await?;
             inventory.objects.retain(|entry| !these.contains(entry));
         }
         for entry in inventory.objects.iter_mut().filter(|entry| !wanted.contains(&entry.id)) {

@@ -1,6 +1,6 @@
 //! The order in which a component is removed.
 
-use crate::api::Id;
+use crate::api::{Id, install_plan};
 use crate::render::{Class, class_of_kind};
 
 /// Steps of a removal. The next one begins when everything of the one before is gone.
@@ -45,5 +45,34 @@ impl Step {
             Class::Definition => Self::Definitions,
             Class::Namespace => Self::Namespaces,
         }
+    }
+}
+
+/// When the objects of a kind go of those that users made, before their kind goes: smaller numbers first. A plan of an extension goes while
+/// its version is published, and what is published only when nobody publishes it again.
+pub(super) fn rank_of_instances(kind: &Id) -> u8 {
+    match (kind.api_version.as_str(), kind.kind.as_str()) {
+        (install_plan::API_VERSION, install_plan::KIND) => 0,
+        (install_plan::API_VERSION, "Repository") => 1,
+        _ => 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_of_users_go_while_what_they_are_for_is_published() {
+        let kind = |version: &str, kind: &str| Id::new(version, kind, "", "");
+        let mut kinds = [
+            kind("kubesphere.io/v1alpha1", "ExtensionVersion"),
+            kind("example.com/v1", "InstallPlan"),
+            kind("kubesphere.io/v1alpha1", "Repository"),
+            kind("kubesphere.io/v1alpha1", "InstallPlan"),
+        ];
+        kinds.sort_by_key(rank_of_instances);
+        let names: Vec<String> = kinds.iter().map(|id| format!("{} {}", id.api_version, id.kind)).collect();
+        assert_eq!(names[..2], ["kubesphere.io/v1alpha1 InstallPlan", "kubesphere.io/v1alpha1 Repository"]);
     }
 }

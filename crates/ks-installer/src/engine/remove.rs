@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::inventory::{Entry, Inventory, Origin};
 use super::pass::Progress;
 use super::prune::{is_ours, is_volume_or_secret};
-use super::removal_order::Step;
+use super::removal_order::{Step, rank_of_instances};
 use super::{Engine, Failure};
 use crate::api::Id;
-use crate::payload::{Component, Remove};
+use crate::payload::{Component, GONE_WITHIN};
 
 /// What happens to volumes and secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Engine {
             inventory.objects.iter_mut().for_each(|entry| entry.applied.clear());
             self.inventories.save(name, inventory.clone()).await?;
         }
-        let time = definition.map_or_else(|| Remove::default().time(), |found| found.remove.time());
+        let time = definition.map_or(GONE_WITHIN, Component::time_to_go);
         let policy = policy(definition, spec);
         let has = |step: Step| inventory.objects.iter().any(|entry| Step::of(&entry.id) == step);
         for step in Step::ALL {
@@ -74,12 +74,15 @@ impl Engine {
         time: Duration,
     ) -> Result<(), Failure> {
         let definitions = inventory.objects.iter().filter(|entry| Step::of(&entry.id) == Step::Definitions);
+        let mut kinds = Vec::new();
         for entry in definitions.filter(|entry| entry.origin == Origin::Created) {
             let Some(live) = self.api.get(&entry.id).await.map_err(Failure::at(&entry.id))? else { continue };
-            if !is_ours(entry, &live, component) {
-                continue;
+            if is_ours(entry, &live, component) {
+                kinds.extend(kind_of(&live));
             }
-            let Some(kind) = kind_of(&live) else { continue };
+        }
+        kinds.sort_by_key(rank_of_instances);
+        for kind in kinds {
             let instances = self.api.list(&kind, "").await.map_err(Failure::at(&kind))?;
             let mut deleted = Vec::new();
             for instance in &instances {

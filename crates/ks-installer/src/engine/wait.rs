@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::pass::Progress;
-use super::{Engine, Failure, Reason};
-use crate::api::{self, Id, Readiness, readiness};
+use super::{Engine, Failure, Reason, repair};
+use crate::api::{self, Id, Readiness, install_plan, readiness};
 use crate::payload::Component;
 use crate::render::{Class, class_of, class_of_kind};
 
@@ -16,18 +16,22 @@ const LONGEST: Duration = Duration::from_secs(2);
 /// How long definitions may take until their kinds are known.
 const ESTABLISHED: Duration = Duration::from_secs(30);
 
-/// A pod that cannot start for so long does not get over it: a registry that is away for a moment is no failure.
-const STUCK: Duration = Duration::from_secs(30);
+/// What cannot go on for so long does not get over it: a registry that is away for a moment is no failure.
+pub(super) const STUCK: Duration = Duration::from_secs(30);
 
 /// A pause that grows.
-struct Pause(Duration);
+pub(super) struct Pause(Duration);
 
 impl Pause {
+    pub(super) fn begin() -> Self {
+        Self(FIRST)
+    }
+
     fn is_longest(&self) -> bool {
         self.0 == LONGEST
     }
 
-    async fn sleep(&mut self) {
+    pub(super) async fn sleep(&mut self) {
         tokio::time::sleep(self.0).await;
         self.0 = (self.0 * 3 / 2).min(LONGEST);
     }
@@ -38,7 +42,7 @@ impl Engine {
     pub(super) async fn wait_established(&self, objects: &[Value]) -> Result<(), Failure> {
         let until = Instant::now() + ESTABLISHED;
         for id in objects.iter().filter(|object| class_of(object) == Class::Definition).map(Id::of) {
-            let mut pause = Pause(FIRST);
+            let mut pause = Pause::begin();
             loop {
                 let live = self.api.get(&id).await.map_err(Failure::at(&id))?.unwrap_or_default();
                 match readiness(&live) {
@@ -61,35 +65,45 @@ impl Engine {
         progress: &Progress<'_>,
     ) -> Result<(), Failure> {
         let until = Instant::now() + component.time_to_ready();
-        let mut pause = Pause(FIRST);
+        let mut pause = Pause::begin();
         let mut left: Vec<Id> = objects.iter().map(Id::of).collect();
         left.retain(|id| becomes_ready(component, id));
-        let mut stuck_since = None;
+        let (mut stuck_since, mut is_first) = (None, true);
         loop {
             let mut why = None;
             let (mut still, mut seen) = (Vec::new(), Vec::new());
             for id in left {
                 let live = self.api.get(&id).await.map_err(Failure::at(&id))?.unwrap_or_default();
                 match of_component(component, &id, &live)? {
-                    Readiness::Ready => {}
+                    Readiness::Ready => self.retries.forget(&id),
+                    // It failed before this attempt, which is there to do better.
+                    Readiness::Failed(text) if is_first && self.try_again(&id, &live).await? => {
+                        why.get_or_insert_with(|| format!("{id}: {text}; it is tried again"));
+                        still.push(id);
+                    }
                     Readiness::Waiting(text) => {
                         why.get_or_insert_with(|| format!("{id}: {text}"));
                         still.push(id);
                         seen.push(live);
                     }
                     Readiness::Failed(text) => {
-                        let text = self.with_event(&id, format!("{id}: {text}")).await;
+                        let text = format!("{id}: {text}{}", self.left_alone(&id));
+                        let text = self.with_event(&id, text).await;
                         return Err(Failure::new(Reason::NotReady, text));
                     }
                 }
             }
             let Some(mut why) = why else { return Ok(()) };
+            is_first = false;
             // Most workloads are ready before that.
-            let stuck = if pause.is_longest() { self.stuck_pod(&seen).await } else { None };
+            let stuck = if pause.is_longest() { self.stuck(&seen).await? } else { None };
             if let Some(text) = stuck {
                 why = format!("{why}; {text}");
-                if stuck_since.get_or_insert_with(Instant::now).elapsed() >= STUCK {
-                    return Err(Failure::new(Reason::NotReady, why));
+                if stuck_since.get_or_insert_with(Instant::now).elapsed() >= self.patience {
+                    if !self.look_again(&seen).await? {
+                        return Err(Failure::new(Reason::NotReady, why));
+                    }
+                    stuck_since = None;
                 }
             } else {
                 stuck_since = None;
@@ -105,6 +119,14 @@ impl Engine {
             progress.waits(&why);
             left = still;
             pause.sleep().await;
+        }
+    }
+
+    /// Why nothing goes on with one of these objects.
+    async fn stuck(&self, objects: &[Value]) -> Result<Option<String>, Failure> {
+        match self.stuck_pod(objects).await {
+            None => self.idle_plan(objects).await,
+            found => Ok(found),
         }
     }
 
@@ -135,16 +157,26 @@ impl Engine {
     pub(super) async fn wait_gone(&self, deleted: &[(Id, String)], time: Duration) -> Result<(), Failure> {
         let until = Instant::now() + time;
         for (id, uid) in deleted {
-            let mut pause = Pause(FIRST);
+            let mut pause = Pause::begin();
+            let mut is_first = true;
             while let Some(live) = self.api.get(id).await.map_err(Failure::at(id))? {
                 if live["metadata"]["uid"] != uid.as_str() {
                     break;
+                }
+                if std::mem::take(&mut is_first) {
+                    self.help_removal(id, &live).await?;
+                } else if let Some(why) =
+                    install_plan::removal_failure(&live).filter(|_| install_plan::is_plan(id))
+                {
+                    let text = format!("{id}: {why}{}", self.left_alone(id));
+                    return Err(Failure::new(Reason::NotReady, text));
                 }
                 if Instant::now() >= until {
                     return Err(stuck(id, &live));
                 }
                 pause.sleep().await;
             }
+            self.retries.forget(id);
         }
         Ok(())
     }
@@ -153,7 +185,9 @@ impl Engine {
 fn stuck(id: &Id, live: &Value) -> Failure {
     let finalizers = live["metadata"]["finalizers"].as_array();
     let names: Vec<&str> = finalizers.into_iter().flatten().filter_map(Value::as_str).collect();
-    let message = if names.is_empty() {
+    let message = if let Some(text) = repair::about_removal(id, live) {
+        text
+    } else if names.is_empty() {
         format!("{id} was deleted and is still there")
     } else {
         let hint = "see whether the controller that owns the finalizer works; without it, remove the finalizer by hand";
@@ -179,5 +213,6 @@ fn becomes_ready(component: &Component, id: &Id) -> bool {
     let class = class_of_kind(&id.api_version, &id.kind);
     matches!(class, Class::Workload | Class::Definition | Class::Namespace)
         || id.kind == "APIService"
+        || install_plan::is_plan(id)
         || component.ready.iter().any(|rule| rule.kind == id.kind)
 }

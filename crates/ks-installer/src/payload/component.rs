@@ -7,6 +7,12 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::expression::Expression;
+use super::extension;
+
+/// How long a component may take to be ready, when it does not say that.
+const READY_WITHIN: Duration = Duration::from_mins(10);
+/// How long a group of objects has to go, when its component does not say that, or is not known any more.
+pub const GONE_WITHIN: Duration = Duration::from_mins(5);
 
 /// What a component is, as data.
 #[derive(Debug, Deserialize)]
@@ -25,6 +31,9 @@ pub struct Component {
     /// Components that must be ready before, and are removed after.
     #[serde(default)]
     pub depends_on: Vec<String>,
+    /// Components that come before when they are wanted, too. Nobody needs them.
+    #[serde(default)]
+    pub after: Vec<String>,
     /// Paths of the spec that its templates may read. Nothing else is there for them: so nothing is forgotten here.
     #[serde(default)]
     pub inputs: Vec<String>,
@@ -54,8 +63,7 @@ pub struct Component {
     #[serde(default)]
     pub ready: Vec<ReadyRule>,
     /// Seconds after which it is told that it is not ready.
-    #[serde(default = "Component::ready_within")]
-    ready_within_seconds: u64,
+    ready_within_seconds: Option<u64>,
     /// How it is removed.
     #[serde(default)]
     pub remove: Remove,
@@ -98,6 +106,19 @@ pub enum Source {
         /// Whether its release is recorded as helm does it, so that users of helm see it and go on with it.
         #[serde(default)]
         record: bool,
+        /// Only then.
+        when: Option<Expression>,
+    },
+    /// An extension of KubeSphere 4: an `InstallPlan`, which a controller of KubeSphere works on.
+    Extension {
+        /// Its name.
+        extension: String,
+        /// Template of its version; the recommended one when it gives none.
+        #[serde(default)]
+        version: String,
+        /// Template of its values, below those of the spec.
+        #[serde(default)]
+        config: String,
         /// Only then.
         when: Option<Expression>,
     },
@@ -185,12 +206,11 @@ pub struct ReadyRule {
 }
 
 /// How a component is removed.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Remove {
     /// Seconds that one group of objects has to go.
-    #[serde(default = "Remove::within")]
-    within_seconds: u64,
+    within_seconds: Option<u64>,
 }
 
 impl Component {
@@ -198,7 +218,17 @@ impl Component {
         let mut component: Self = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
         name.clone_into(&mut component.name);
         text.clone_into(&mut component.text);
+        let read: Vec<String> = component.extensions().flat_map(extension::inputs).collect();
+        component.inputs.extend(read);
         Ok(component)
+    }
+
+    /// Names of the extensions that it consists of.
+    pub fn extensions(&self) -> impl Iterator<Item = &str> {
+        self.sources.iter().filter_map(|source| match source {
+            Source::Extension { extension, .. } => Some(extension.as_str()),
+            Source::Manifests { .. } | Source::Chart { .. } => None,
+        })
     }
 
     /// Whether it exists for others only, and goes with the last of them.
@@ -208,7 +238,7 @@ impl Component {
 
     /// All files and directories of the payload that it names.
     pub fn files(&self) -> Vec<&str> {
-        let sources = self.sources.iter().flat_map(|source| [Some(source.directory()), source.values_from()]);
+        let sources = self.sources.iter().flat_map(|source| [source.directory(), source.values_from()]);
         sources.flatten().chain(self.variables.iter().map(String::as_str)).collect()
     }
 
@@ -219,27 +249,47 @@ impl Component {
 
     /// How long it may take to be ready.
     pub fn time_to_ready(&self) -> Duration {
-        Duration::from_secs(self.ready_within_seconds)
+        self.ready_within_seconds
+            .map_or_else(|| self.time_of_helm().unwrap_or(READY_WITHIN), Duration::from_secs)
     }
 
-    fn ready_within() -> u64 {
-        600
+    /// How long one group of its objects has to go.
+    pub fn time_to_go(&self) -> Duration {
+        self.remove
+            .within_seconds
+            .map_or_else(|| self.time_of_helm().unwrap_or(GONE_WITHIN), Duration::from_secs)
+    }
+
+    /// The Job of an extension is given ten minutes by KubeSphere.
+    fn time_of_helm(&self) -> Option<Duration> {
+        self.extensions().next().map(|_| Duration::from_mins(15))
     }
 }
 
 impl Source {
-    /// Where its files are.
-    pub fn directory(&self) -> &str {
+    /// What messages call it.
+    pub fn name(&self) -> &str {
         match self {
-            Self::Manifests { manifests, .. } => manifests,
-            Self::Chart { chart, .. } => chart,
+            Self::Manifests { manifests: name, .. }
+            | Self::Chart { chart: name, .. }
+            | Self::Extension { extension: name, .. } => name,
+        }
+    }
+
+    /// Where its files are.
+    fn directory(&self) -> Option<&str> {
+        match self {
+            Self::Manifests { manifests: directory, .. } | Self::Chart { chart: directory, .. } => {
+                Some(directory)
+            }
+            Self::Extension { .. } => None,
         }
     }
 
     /// Where more values of a chart are.
     fn values_from(&self) -> Option<&str> {
         match self {
-            Self::Manifests { .. } => None,
+            Self::Manifests { .. } | Self::Extension { .. } => None,
             Self::Chart { values_from, .. } => values_from.as_deref(),
         }
     }
@@ -247,24 +297,9 @@ impl Source {
     /// When it counts.
     pub fn when(&self) -> Option<&Expression> {
         match self {
-            Self::Manifests { when, .. } | Self::Chart { when, .. } => when.as_ref(),
+            Self::Manifests { when, .. } | Self::Chart { when, .. } | Self::Extension { when, .. } => {
+                when.as_ref()
+            }
         }
-    }
-}
-
-impl Remove {
-    /// How long one group of objects has to go.
-    pub fn time(&self) -> Duration {
-        Duration::from_secs(self.within_seconds)
-    }
-
-    fn within() -> u64 {
-        300
-    }
-}
-
-impl Default for Remove {
-    fn default() -> Self {
-        Self { within_seconds: Self::within() }
     }
 }

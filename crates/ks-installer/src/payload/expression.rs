@@ -3,7 +3,7 @@
 use minijinja::{Environment, UndefinedBehavior, Value};
 use serde::{Deserialize, Deserializer, de::Error};
 
-/// What `enabled` says of a part that is there only for those that depend on it.
+/// What `enabled` says of a part that is there for those that depend on it; `when needed or …` for one that may also be asked for.
 pub const WHEN_NEEDED: &str = "when needed";
 
 /// A condition. What it asks about and is not there counts as no.
@@ -13,14 +13,23 @@ pub struct Expression(String);
 impl Expression {
     /// Whether it holds for these values.
     pub fn holds(&self, context: &Value) -> Result<bool, String> {
+        let Some(text) = self.text() else { return Ok(false) };
         let environment = environment();
-        let expression = environment.compile_expression(&self.0).map_err(|error| self.wrong(&error))?;
+        let expression = environment.compile_expression(text).map_err(|error| self.wrong(&error))?;
         Ok(expression.eval(context).map_err(|error| self.wrong(&error))?.is_true())
     }
 
-    /// Whether it is [`WHEN_NEEDED`].
+    /// Whether it says [`WHEN_NEEDED`].
     pub fn is_when_needed(&self) -> bool {
-        self.0 == WHEN_NEEDED
+        self.0.starts_with(WHEN_NEEDED)
+    }
+
+    /// The expression, without [`WHEN_NEEDED`].
+    fn text(&self) -> Option<&str> {
+        match self.0.strip_prefix(WHEN_NEEDED) {
+            None => Some(&self.0),
+            Some(rest) => rest.strip_prefix(" or "),
+        }
     }
 
     /// Whether it asks about a value, by its path.
@@ -38,12 +47,12 @@ impl Expression {
 impl<'de> Deserialize<'de> for Expression {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let expression = Self(String::deserialize(deserializer)?);
-        if !expression.is_when_needed() {
-            let environment = environment();
-            environment
-                .compile_expression(&expression.0)
-                .map_err(|error| D::Error::custom(expression.wrong(&error)))?;
-        }
+        let text = match expression.text() {
+            Some(text) => text,
+            None if expression.0 == WHEN_NEEDED => return Ok(expression),
+            None => &expression.0,
+        };
+        environment().compile_expression(text).map_err(|error| D::Error::custom(expression.wrong(&error)))?;
         Ok(expression)
     }
 }

@@ -6,13 +6,16 @@
 
 mod component;
 mod expression;
+pub(crate) mod extension;
 mod index;
 mod release;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-pub use component::{Component, Generated, Kept, Overlay, ReadyRule, Refusal, Remove, Requirement, Source};
+pub use component::{
+    Component, GONE_WITHIN, Generated, Kept, Overlay, ReadyRule, Refusal, Remove, Requirement, Source,
+};
 pub use expression::{Expression, WHEN_NEEDED};
 pub use index::{Index, build};
 pub use release::build_from;
@@ -147,9 +150,11 @@ impl Payload {
     fn check_graph(&self) -> Result<(), PayloadError> {
         for (name, component) in &self.components {
             let wrong = |why| PayloadError::Definition { part: format!("components/{name}.yaml"), why };
-            for dependency in &component.depends_on {
+            for dependency in component.depends_on.iter().chain(&component.after) {
                 if !self.components.contains_key(dependency) {
-                    return Err(wrong(format!("dependsOn names '{dependency}', which is no component")));
+                    return Err(wrong(format!(
+                        "dependsOn or after names '{dependency}', which is no component"
+                    )));
                 }
             }
             if self.reaches(name, name) {
@@ -167,7 +172,8 @@ impl Payload {
         let mut seen = Vec::new();
         let mut next: Vec<&str> = vec![from];
         while let Some(name) = next.pop() {
-            for dependency in self.components.get(name).into_iter().flat_map(|found| &found.depends_on) {
+            let component = self.components.get(name).into_iter();
+            for dependency in component.flat_map(|found| found.depends_on.iter().chain(&found.after)) {
                 if dependency == to {
                     return true;
                 }

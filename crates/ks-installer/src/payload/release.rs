@@ -65,7 +65,26 @@ const RELEASES: [Release; 2] = [
         root: "ks-core/",
         files: files!["v4.1.3":
             "components/core.yaml",
+            "components/extension-devops.yaml",
+            "components/extension-gatekeeper.yaml",
+            "components/extension-gateway.yaml",
+            "components/extension-kubeedge.yaml",
+            "components/extension-metrics-server.yaml",
+            "components/extension-network.yaml",
+            "components/extension-openpitrix.yaml",
+            "components/extension-opensearch.yaml",
+            "components/extension-servicemesh.yaml",
+            "components/extension-storage-utils.yaml",
+            "components/extension-vector.yaml",
+            "components/extension-whizard-alerting.yaml",
+            "components/extension-whizard-auditing.yaml",
+            "components/extension-whizard-events.yaml",
+            "components/extension-whizard-logging.yaml",
+            "components/extension-whizard-monitoring.yaml",
+            "components/extension-whizard-notification.yaml",
+            "components/extension-whizard-telemetry.yaml",
             "components/namespaces.yaml",
+            "components/topology.yaml",
             "own/core.yaml",
             "own/namespaces.yaml",
         ],
@@ -162,17 +181,28 @@ fn unreadable(path: &Path, error: &std::io::Error) -> PayloadError {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use serde_json::{Map, Value, json};
     use tempfile::TempDir;
 
     use super::*;
+    use crate::engine::desired;
+    use crate::render::{Inputs, Nodes, Renderer};
+
+    /// The first release.
+    fn release(leave_out: &str) -> TempDir {
+        release_of(&RELEASES[0], leave_out)
+    }
 
     /// A directory with an empty file, or a chart, for everything that the definitions name.
-    fn release(leave_out: &str) -> TempDir {
+    fn release_of(release: &Release, leave_out: &str) -> TempDir {
         let dir = TempDir::new().unwrap();
-        let release = &RELEASES[0];
         for (name, text) in release.files.iter().filter(|(name, _)| name.starts_with("components/")) {
             for part in Component::parse(name, text).unwrap().files() {
                 let Some(part) = part.strip_prefix(PARTS).filter(|part| *part != leave_out) else { continue };
+                let part = part.strip_prefix(release.root.trim_end_matches('/')).unwrap_or(part);
                 let is_file = part.rsplit('/').next().is_some_and(|name| name.contains(".y"));
                 let path = if is_file { dir.path().join(part) } else { dir.path().join(part).join("x.yaml") };
                 write(&path, b"{}").unwrap();
@@ -198,6 +228,85 @@ mod tests {
         }
         let again = build_from(from.path(), &to.path().join("payload"), "1").unwrap_err().to_string();
         assert!(again.contains("is there already"), "{again}");
+    }
+
+    /// Extensions that a spec asks for of KubeSphere 4, by the component, and the values that they get.
+    async fn extensions(spec: &Value) -> BTreeMap<String, Value> {
+        let (from, to) = (release_of(&RELEASES[1], ""), TempDir::new().unwrap());
+        let payload = Arc::new(build_from(from.path(), &to.path().join("payload"), "1").unwrap());
+        let spec = ks_spec::effective(spec, &Value::Null);
+        let desired = desired(&payload, &spec, "v1.36.4");
+        assert!(desired.refused.is_empty(), "{:?}", desired.refused);
+        let (helm, kubernetes) = (PathBuf::new(), "v1.36.4".to_owned());
+        let renderer = Renderer { payload: payload.clone(), helm, kubernetes, nodes: Nodes::default() };
+        let mut plans = BTreeMap::new();
+        for component in desired.wanted.iter().map(|name| &payload.components()[name]) {
+            if component.extensions().next().is_none() {
+                continue;
+            }
+            let inputs = Inputs { spec: &spec, generated: &Map::new() };
+            let [plan] = renderer.objects(component, inputs).await.unwrap().try_into().unwrap();
+            assert_eq!(format!("extension-{}", plan["metadata"]["name"].as_str().unwrap()), component.name);
+            let config = plan["spec"]["config"]
+                .as_str()
+                .map_or(Value::Null, |text| serde_json::from_str(text).unwrap());
+            plans.insert(component.name.trim_start_matches("extension-").to_owned(), config);
+        }
+        plans
+    }
+
+    #[tokio::test]
+    async fn keys_of_version_3_ask_for_extensions_of_version_4() {
+        let on = json!({"enabled": true});
+        for (spec, expected) in [
+            (json!({"logging": {"enabled": false}}), &[][..]),
+            (json!({"logging": on}), &["opensearch", "vector", "whizard-logging", "whizard-telemetry"]),
+            (
+                json!({"auditing": on, "common": {"opensearch": {"externalOpensearchHost": "o"}}}),
+                &["vector", "whizard-auditing", "whizard-telemetry"],
+            ),
+            (
+                json!({"monitoring": {}, "alerting": on}),
+                &["whizard-alerting", "whizard-monitoring", "whizard-telemetry"],
+            ),
+            (json!({"monitoring": {}, "common": {"monitoring": {"type": "external"}}}), &[]),
+            (
+                json!({"devops": on, "servicemesh": on, "metrics_server": on, "gatekeeper": on, "openpitrix": {"store": on}}),
+                &["devops", "gatekeeper", "metrics-server", "openpitrix", "servicemesh"],
+            ),
+            (
+                json!({"edgeruntime": {"enabled": true, "kubeedge": on}, "network": {"ippool": {"type": "calico"}}}),
+                &["kubeedge", "network"],
+            ),
+            (
+                json!({"extensions": {"vector": on, "gateway": on, "storage-utils": {"enabled": false}}}),
+                &["gateway", "vector"],
+            ),
+        ] {
+            let plans = extensions(&spec).await;
+            assert_eq!(plans.keys().map(String::as_str).collect::<Vec<_>>(), expected, "{spec}");
+        }
+    }
+
+    #[tokio::test]
+    async fn settings_of_version_3_are_values_of_extensions() {
+        let spec = json!({
+            "persistence": {"storageClass": "fast"},
+            "etcd": {"monitoring": true, "endpointIps": "192.0.2.1, 192.0.2.2"},
+            "monitoring": {"prometheus": {"volumeSize": "9Gi"}},
+            "logging": {"enabled": true, "logsidecar": {"enabled": false}},
+            "network": {"networkpolicy": {"enabled": true}},
+        });
+        let plans = extensions(&spec).await;
+        let stack = &plans["whizard-monitoring"]["kube-prometheus-stack"];
+        let expected = json!({"volumeClaimTemplate": {"spec": {"storageClassName": "fast", "resources": {"requests": {"storage": "9Gi"}}}}});
+        assert_eq!(stack["prometheus"]["prometheusSpec"]["storageSpec"], expected);
+        assert_eq!(stack["prometheus"]["prometheusSpec"]["secrets"], json!(["kube-etcd-client-certs"]));
+        assert_eq!(stack["kubeEtcd"]["endpoints"], json!(["192.0.2.1", "192.0.2.2"]));
+        assert_eq!(plans["whizard-logging"], json!({"logsidecar-injector": {"enabled": false}}));
+        assert_eq!(plans["network"]["global"]["networkpolicy"], json!({"enabled": true}));
+        // What is not said is the extension's own business.
+        assert_eq!(extensions(&json!({"monitoring": {}})).await["whizard-monitoring"], Value::Null);
     }
 
     #[test]

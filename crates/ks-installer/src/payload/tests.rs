@@ -62,6 +62,9 @@ fn a_part_that_changes_after_the_start_is_not_used() {
 #[rstest]
 #[case::unknown_key("enabled: 'true'\nsources: []\nimage: x\n", "image")]
 #[case::no_expression("enabled: 'spec.a ='\nsources: []\n", "spec.a =")]
+#[case::needed_and("enabled: when needed and spec.a\nsources: []\n", "when needed and spec.a")]
+#[case::no_component_before("enabled: 'true'\nafter: [b]\nsources: []\n", "'b'")]
+#[case::circle_with_after("enabled: 'true'\nafter: [a]\nsources: []\n", "depends on itself")]
 #[case::no_component("enabled: 'true'\ndependsOn: [b]\nsources: []\n", "'b'")]
 #[case::circle("enabled: 'true'\ndependsOn: [a]\nsources: []\n", "depends on itself")]
 #[case::no_files("enabled: 'true'\nsources: [{chart: charts/a, release: a}]\n", "charts/a")]
@@ -76,6 +79,8 @@ fn a_definition_that_is_wrong_is_named(#[case] definition: &str, #[case] expecte
 #[case("spec.x.enabled", true)]
 #[case("spec.x.kind == 'host' or spec.none", true)]
 #[case("not spec.x.enabled", false)]
+#[case("when needed", false)]
+#[case("when needed or spec.x.enabled", true)]
 fn what_is_not_there_counts_as_no(#[case] text: &str, #[case] expected: bool) {
     let expression: Expression = serde_json::from_value(text.into()).unwrap();
     let spec = serde_json::json!({"spec": {"x": {"enabled": true, "kind": "host"}}});

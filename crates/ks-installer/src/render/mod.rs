@@ -3,6 +3,7 @@
 //! Templates see only the paths of the spec that the definition lists as inputs, so that the hash of a component, which
 //! is made of the same slice, cannot miss one. [`Renderer`] owns nothing that changes.
 
+mod extension;
 mod helm;
 mod images;
 mod objects;
@@ -159,7 +160,7 @@ impl Renderer {
         let context = self.context(component, &inputs, &registry)?;
         let (mut objects, mut releases) = (Vec::new(), Vec::new());
         for source in &component.sources {
-            let wrong = |why| RenderError::Template { part: source.directory().to_owned(), why };
+            let wrong = |why| RenderError::Template { part: source.name().to_owned(), why };
             if let Some(when) = source.when().filter(|_| !every)
                 && !when.holds(&minijinja::Value::from_serialize(&context)).map_err(wrong)?
             {
@@ -199,6 +200,12 @@ impl Renderer {
                     } else {
                         objects.extend(objects::read(&text).map_err(wrong)?);
                     }
+                }
+                Source::Extension { extension, version, config, .. } => {
+                    let version = template::render(version, &context, &registry).map_err(wrong)?;
+                    let config = template::render(config, &context, &registry).map_err(wrong)?;
+                    let texts = extension::Texts { version: &version, config: &config };
+                    objects.push(extension::plan(extension, &texts, &context["spec"]).map_err(wrong)?);
                 }
             }
         }

@@ -122,6 +122,43 @@ async fn a_shared_part_stays_until_its_last_user_is_gone() {
 }
 
 #[tokio::test]
+async fn what_comes_after_another_needs_it_only_for_the_order() {
+    let part = |name: &str, more: &str| {
+        format!(
+            "enabled: spec.{name}\n{more}namespace: NS\nsources: [{{manifests: manifests/{name}.yaml}}]\n"
+        )
+    };
+    let map = |name: &str| format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}}}}}");
+    let lab = Lab::new(
+        "after",
+        &[
+            ("components/a.yaml", part("a", "after: [z]\n").as_str()),
+            ("components/z.yaml", &part("z", "")),
+            ("manifests/a.yaml", &map("a")),
+            ("manifests/z.yaml", &map("z")),
+        ],
+    );
+    let engine = lab.engine().await;
+    for (spec, ended) in [
+        (json!({"a": true}), &["a"][..]),
+        (json!({}), &["a"]),
+        (json!({"a": true, "z": true}), &["z", "a"]),
+        // What comes after it stays.
+        (json!({"a": true}), &["a", "z"]),
+        (json!({"a": true, "z": true}), &["a", "z"]),
+        (json!({}), &["a", "z"]),
+    ] {
+        let mut found = pass(&engine, &spec, &[]).await.ended();
+        if spec["a"] == true && ended == ["a", "z"] {
+            // It was there before, whatever becomes of the other one.
+            found.sort();
+        }
+        assert_eq!(found, ended, "{spec}");
+    }
+    assert!(!lab.has("cm/a") && !lab.has("cm/z"));
+}
+
+#[tokio::test]
 async fn a_component_that_a_newer_payload_does_not_have_is_removed() {
     let lab = maps("dropped");
     let spec = json!({"maps": {"enabled": true}});

@@ -12,6 +12,7 @@ mod audit;
 mod certificates;
 mod charts;
 mod etcd;
+mod extensions;
 mod faults;
 mod helm;
 mod kill;
