@@ -27,7 +27,7 @@ fn the_end_of_the_operator_is_the_end_of_a_running_hook() {
 fn the_end_of_the_operator_lets_a_running_hook_finish_and_gives_the_lease_back() {
     let plane = shared();
     plane.kubectl("create ns finish");
-    let body = "keep\ntrap 'echo told > $OUT/told' TERM\nuntil [ -e $OUT/go ]; do sleep 0.1; done\n\
+    let body = "keep\ntrap 'echo told > $OUT/told' TERM\nwhile [ -d $OUT ] && ! [ -e $OUT/go ]; do sleep 0.1; done\n\
         echo '{operation: Create, object: {apiVersion: v1, kind: ConfigMap, metadata: {name: done, namespace: finish}}}' > $KUBERNETES_PATCH_PATH";
     let throttled = "configVersion: v1\nsettings: {executionMinInterval: 1h}\nschedule: [{crontab: '* * * * * *', queue: q}]";
     let mut operator = Setup::new(plane)
