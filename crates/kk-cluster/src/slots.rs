@@ -221,6 +221,16 @@ pub(crate) fn range_forgotten_slot(name: &str) -> SlotKey {
     host("range_forgotten", name)
 }
 
+/// The network plugin starts again on nodes that have lost what it writes.
+pub(crate) fn plugin_restarted_slot() -> SlotKey {
+    cluster("plugin_restarted")
+}
+
+/// A node that had lost its network is Ready again, as its kubelet says.
+pub(crate) fn network_back_slot(name: &str) -> SlotKey {
+    host("network_back", name)
+}
+
 /// All manifests are applied.
 pub(crate) fn manifests_applied_slot() -> SlotKey {
     cluster("manifests_applied")

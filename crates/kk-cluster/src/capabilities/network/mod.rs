@@ -6,7 +6,7 @@ mod none;
 mod remove;
 mod restart;
 
-use kk_config::{NetworkPlugin, Spec};
+use kk_config::{Host, NetworkPlugin, Spec};
 
 use crate::{capability::Capability, inputs::Inputs};
 
@@ -18,6 +18,14 @@ pub(crate) fn capability(spec: &Spec) -> &'static dyn Capability {
     match spec.network.plugin {
         NetworkPlugin::Flannel(_) => &flannel::Flannel,
         NetworkPlugin::None => &none::NoPlugin,
+    }
+}
+
+/// The nodes that get their network back in this run.
+pub(crate) fn lost<'a>(inputs: &Inputs<'a>) -> Vec<&'a Host> {
+    match inputs.spec.network.plugin {
+        NetworkPlugin::Flannel(_) => flannel::AGENT.lacking(inputs),
+        NetworkPlugin::None => Vec::new(),
     }
 }
 

@@ -10,7 +10,7 @@ use kk_engine::{
     actions::{Command, Directory},
 };
 
-use crate::{host_layout::KUBECTL, inputs::Inputs, slots};
+use crate::{capabilities::nodes, host_layout::KUBECTL, inputs::Inputs, slots};
 
 /// The program of a plugin on each node.
 pub(super) struct Agent {
@@ -37,7 +37,7 @@ impl Agent {
 
     /// On those nodes themselves, then at the API.
     pub(super) fn tasks(&self, inputs: &Inputs) -> Vec<Task> {
-        vec![self.prepare(inputs), self.restart(inputs)]
+        vec![self.prepare(inputs), self.restart(inputs), self.report(inputs)]
     }
 
     /// What must be right before the plugin starts.
@@ -65,8 +65,7 @@ impl Agent {
         let name = |(host, _): &(&Host, &Facts)| host.name.clone();
         let deleted: Vec<String> =
             nodes.iter().filter(|(host, _)| was_deleted(inputs, host)).map(name).collect();
-        let lacking: Vec<String> =
-            nodes.iter().filter(|(host, facts)| self.lacks(inputs, host, facts)).map(name).collect();
+        let lacking: Vec<String> = self.lacking(inputs).into_iter().map(|host| host.name.clone()).collect();
         if deleted.is_empty() && lacking.is_empty() {
             return task;
         }
@@ -87,7 +86,33 @@ impl Agent {
         for node in &deleted {
             work = work.needs(slots::range_forgotten_slot(node));
         }
-        task.on(&inputs.api_host.name, work)
+        task.on(&inputs.api_host.name, work.provides(slots::plugin_restarted_slot()))
+    }
+
+    /// A kubelet learns some seconds late what its runtime lacks, and the API later still: a node would be Ready, then not, then
+    /// Ready again. What a kubelet reports that has started since is so.
+    fn report(&self, inputs: &Inputs) -> Task {
+        let mut task = Task::new("restart_kubelets", "Restart kubelets on nodes that had no network");
+        let tests: Vec<String> = self.writes.iter().map(|path| format!("[ -e {} ]", quote(path))).collect();
+        let script = format!(
+            "echo {} >condition\nkk_wait 120 0.5 'waited until {} has written its files'\nsystemctl restart kubelet.service",
+            quote(&tests.join(" && ")),
+            self.plugin
+        );
+        for host in self.lacking(inputs) {
+            let restart = Command::new("restart the kubelet when the network is there", script.as_str());
+            let work = HostWork::new(vec![Box::new(restart), Box::new(nodes::is_ready_again(inputs, host))])
+                .needs(slots::plugin_restarted_slot())
+                .provides(slots::network_back_slot(&host.name));
+            task = task.on(&host.name, work);
+        }
+        task
+    }
+
+    /// The nodes that lack what the plugin writes.
+    pub(super) fn lacking<'a>(&self, inputs: &Inputs<'a>) -> Vec<&'a Host> {
+        let lacks = |(host, facts): &(&Host, &Facts)| self.lacks(inputs, host, facts);
+        inputs.nodes().into_iter().filter(lacks).map(|(host, _)| host).collect()
     }
 
     /// The plugin runs in the cluster, and what it writes on each node is not there.
@@ -142,7 +167,8 @@ mod tests {
     async fn flannel_restarts_where_its_files_are_gone() {
         assert_eq!(planned(true, "").await, [""; 0]);
         for lost in AGENT.writes {
-            assert_eq!(planned(true, lost).await, ["prepare_nodes", "restart_flannel"]);
+            let tasks = ["prepare_nodes", "restart_flannel", "restart_kubelets"];
+            assert_eq!(planned(true, lost).await, tasks);
         }
     }
 

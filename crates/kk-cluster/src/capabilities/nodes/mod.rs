@@ -26,7 +26,7 @@ use kk_config::Host;
 use kk_engine::{ProbeSpec, Task};
 pub(crate) use moves::moving;
 pub(crate) use pods_known::PODS_KNOWN;
-pub(crate) use start_kubelet::works as kubelet_works;
+pub(crate) use start_kubelet::{is_ready_again, works as kubelet_works};
 
 use crate::{
     BuildError,

@@ -61,12 +61,20 @@ pub(super) fn task(inputs: &Inputs, rollout: &Rollout) -> Result<Task, BuildErro
 
 /// Waits until the kubelet of a node works.
 pub(crate) fn works(inputs: &Inputs, host: &Host) -> Command {
+    reports(inputs, host, inputs.is_ready(host))
+}
+
+/// Waits until the kubelet that runs now has reported that its node is Ready.
+pub(crate) fn is_ready_again(inputs: &Inputs, host: &Host) -> Command {
+    reports(inputs, host, true)
+}
+
+fn reports(inputs: &Inputs, host: &Host, is_ready: bool) -> Command {
     let healthz = healthz(inputs).unwrap_or_default();
-    let was_ready = inputs.is_ready(host);
-    let ready = if was_ready { "yes" } else { "" };
+    let ready = if is_ready { "yes" } else { "" };
     let variables = [("node", host.name.as_str()), ("healthz", healthz.as_str()), ("ready", ready)];
     Command::new(
-        if was_ready { "wait until the kubelet works and the node is Ready" } else { "wait until the kubelet works" },
+        if is_ready { "wait until the kubelet works and the node is Ready" } else { "wait until the kubelet works" },
         script(&variables, include_str!("kubelet_works.sh")),
     )
     .only_waits()

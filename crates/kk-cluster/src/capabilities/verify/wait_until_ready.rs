@@ -8,7 +8,11 @@ use kk_engine::{HostWork, Task, actions::Command};
 
 use super::new_service;
 use crate::{
-    actions::ForJoined, capabilities::nodes, host_layout::KUBECTL, inputs::Inputs, requirements::Workload,
+    actions::ForJoined,
+    capabilities::{network, nodes},
+    host_layout::KUBECTL,
+    inputs::Inputs,
+    requirements::Workload,
     shell, slots,
 };
 
@@ -89,6 +93,9 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     }
     for host in nodes::moving(inputs) {
         work = work.after(slots::moved_slot(&host.name));
+    }
+    for host in network::lost(inputs) {
+        work = work.after(slots::network_back_slot(&host.name));
     }
     Task::new("wait_until_ready", "Wait until nodes are Ready")
         .timeout(Duration::from_mins(15))
