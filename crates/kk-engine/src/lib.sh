@@ -16,6 +16,7 @@
 #   user NAME                  a user that was not there
 #   swap DEVICE                a swap device that was in use
 #   package NAME WAS           a package that was not installed: "absent", or "config-files" where those of an earlier one were left
+#   rpms NAMES                 packages of rpm that were not installed, with blanks between them
 
 # KK_ROOT is empty on a host; tests let it point to a directory of theirs.
 KK_ROOT=${KK_ROOT-}
@@ -374,9 +375,19 @@ kk_disown() {
     esac
 }
 
-# kk_remove_rpms NAMES: each after those that need it, and none that something else needs.
+# kk_remove_rpms NAMES: all at once where nothing else needs one of them; else each after those that need it.
 kk_remove_rpms() {
-    kk_names=$1
+    kk_names=''
+    for kk_name in $1; do
+        ! rpm -q "$kk_name" >/dev/null 2>&1 || kk_names="$kk_names $kk_name"
+    done
+    [ -n "$kk_names" ] || return 0
+    # shellcheck disable=SC2086 # names of packages
+    if rpm -e --test $kk_names >/dev/null 2>&1; then
+        rpm -e $kk_names >kk-rpm.said 2>&1 && return 0
+        tail -n 5 kk-rpm.said >&2
+        return 1
+    fi
     while :; do
         kk_kept='' kk_gone=''
         for kk_name in $kk_names; do

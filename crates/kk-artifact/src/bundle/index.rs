@@ -19,9 +19,9 @@ pub(super) const DELTA_NAME: &str = "kk-delta.json";
 pub(super) const LAYOUT_INDEX: &str = "index.json";
 /// The format of a bundle of programs and images only, which all programs read.
 const FORMAT: u32 = 1;
-/// The format of a bundle with packages, but without charts and manifests.
+/// The format of a bundle with `.deb` packages, but without charts and manifests.
 const FORMAT_WITH_PACKAGES: u32 = 2;
-/// The format of a bundle with charts or manifests, and the newest that this program reads.
+/// The format of a bundle with `.rpm` packages, charts or manifests, and the newest that this program reads.
 pub(super) const NEWEST_FORMAT: u32 = 3;
 /// Longest path that the simplest form of tar has room for.
 const LONGEST_PATH: usize = 100;
@@ -30,7 +30,7 @@ const LONGEST_PATH: usize = 100;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct BundleIndex {
-    /// 3 when it holds charts or manifests, else 2 when it holds packages, else 1.
+    /// 3 when it holds `.rpm` packages, charts or manifests, else 2 when it holds packages, else 1.
     pub format: u32,
     /// The name of its Manifest; may be empty.
     pub name: String,
@@ -115,6 +115,11 @@ pub struct PackagePart {
 }
 
 impl PackagePart {
+    /// Whether it is a package of rpm.
+    pub(super) fn is_rpm(&self) -> bool {
+        self.path.strip_suffix(".rpm").is_some()
+    }
+
     /// Where the packages of its system lie, with their list.
     pub(super) fn directory(&self) -> String {
         packages_directory(&self.system, &self.system_version, &self.arch)
@@ -175,10 +180,13 @@ impl BundleIndex {
 
     /// The format that says what is in it, so that an older program refuses what it would not understand.
     pub(super) fn needed_format(&self) -> u32 {
-        match (self.packages.is_empty(), self.charts.is_empty() && self.manifests.is_empty()) {
-            (true, true) => FORMAT,
-            (false, true) => FORMAT_WITH_PACKAGES,
-            (_, false) => NEWEST_FORMAT,
+        let has_rpm = self.packages.iter().any(PackagePart::is_rpm);
+        if has_rpm || !self.charts.is_empty() || !self.manifests.is_empty() {
+            NEWEST_FORMAT
+        } else if self.packages.is_empty() {
+            FORMAT
+        } else {
+            FORMAT_WITH_PACKAGES
         }
     }
 
@@ -228,7 +236,7 @@ impl BundleIndex {
                 return Err(format!("{} lies elsewhere than in {directory}", path.escape_debug()));
             }
             there(path, &package.name)?;
-            let list = if path.ends_with(".rpm") { RPM_LIST } else { LIST };
+            let list = if package.is_rpm() { RPM_LIST } else { LIST };
             there(&format!("{directory}/{list}"), &package.name)?;
         }
         for ChartPart { name, version, path, .. } in &self.charts {

@@ -20,10 +20,10 @@ pub(super) struct Repository {
 impl Repository {
     /// Of all systems.
     pub(super) async fn all(collections: &[Box<dyn Collection + '_>]) -> Result<Vec<Self>, Error> {
-        let one = async |collection: &Box<dyn Collection + '_>| {
+        let one = async |collection: &dyn Collection| {
             Ok(Self { system: collection.system().clone(), content: collection.repository().await? })
         };
-        try_join_all(collections.iter().map(one)).await
+        try_join_all(collections.iter().map(|collection| one(&**collection))).await
     }
 
     /// Its parts of the index, and its files.
@@ -91,7 +91,7 @@ impl HostPackages {
 
     /// Whether they are rpm.
     pub fn is_rpm(&self) -> bool {
-        self.packages.iter().any(|(part, _)| part.path.ends_with(".rpm"))
+        self.packages.iter().any(|(part, _)| part.is_rpm())
     }
 }
 

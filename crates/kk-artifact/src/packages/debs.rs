@@ -18,7 +18,7 @@ use crate::store::blocking;
 /// What apt has chosen.
 pub(super) struct Debs<'a> {
     system: &'a OperatingSystem,
-    debs: Vec<Deb>,
+    chosen: Vec<Deb>,
     apt: Apt<'a>,
     blobs: &'a Blobs,
 }
@@ -31,8 +31,8 @@ impl<'a> Debs<'a> {
         blobs: &'a Blobs,
     ) -> Result<Self, Error> {
         let apt = Apt::new(work, system).await?;
-        let debs = apt.resolve(&system.packages).await?;
-        Ok(Self { system, debs, apt, blobs })
+        let chosen = apt.resolve(&system.packages).await?;
+        Ok(Self { system, chosen, apt, blobs })
     }
 
     fn failed(&self, reason: String) -> Error {
@@ -41,7 +41,7 @@ impl<'a> Debs<'a> {
 
     async fn fetch(&self, came: &(dyn Fn(u64) + Sync)) -> Result<(), Error> {
         let missing: Vec<Deb> =
-            self.debs.iter().filter(|deb| !self.blobs.has(&deb.sum, deb.size)).cloned().collect();
+            self.chosen.iter().filter(|deb| !self.blobs.has(&deb.sum, deb.size)).cloned().collect();
         for debs in missing.chunks(AT_ONCE) {
             let files = self.apt.download(debs).await?;
             let (blobs, wanted) = (self.blobs.clone(), debs.to_vec());
@@ -55,7 +55,7 @@ impl<'a> Debs<'a> {
 
     async fn repository(&self) -> Result<Repository, Error> {
         let mut packages = Vec::new();
-        for deb in &self.debs {
+        for deb in &self.chosen {
             let path = self.blobs.path(&deb.sum);
             let control = Control::parse(&self.apt.fields(&path).await?);
             let control =
@@ -84,7 +84,7 @@ impl Collection for Debs<'_> {
     }
 
     fn missing(&self) -> u64 {
-        let missing = self.debs.iter().filter(|deb| !self.blobs.has(&deb.sum, deb.size));
+        let missing = self.chosen.iter().filter(|deb| !self.blobs.has(&deb.sum, deb.size));
         missing.map(|deb| deb.size).sum()
     }
 

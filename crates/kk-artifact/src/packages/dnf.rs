@@ -3,6 +3,7 @@
 //! not matter.
 
 use std::ffi::OsStr;
+use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -63,7 +64,7 @@ impl<'a> Dnf<'a> {
         );
         for (number, source) in self.system.sources.iter().enumerate() {
             // Signatures are verified below, of each file.
-            text += &format!("[source{number}]\nname=source{number}\nbaseurl={source}\ngpgcheck=0\n");
+            let _ = writeln!(text, "[source{number}]\nname=source{number}\nbaseurl={source}\ngpgcheck=0");
         }
         fs::write(self.dir.join("dnf.conf"), text)
     }
@@ -73,7 +74,8 @@ impl<'a> Dnf<'a> {
         &self,
         names: impl IntoIterator<Item = &String>,
     ) -> Result<Vec<String>, Error> {
-        let words = ["download", "--resolve", "--alldeps", "--url"].into_iter();
+        // Without an architecture dnf takes a package of each that the machine could run.
+        let words = ["download", "--resolve", "--alldeps", "--url", "--arch", self.arches()].into_iter();
         let urls = self.dnf(words.chain(names.into_iter().map(String::as_str))).await?;
         let mut files: Vec<String> = urls.lines().filter_map(file_of_url).collect();
         files.sort();
@@ -102,7 +104,8 @@ impl<'a> Dnf<'a> {
 
     /// Fetches files into a directory. What is whole there is not fetched again: dnf knows its sum from the lists.
     pub(super) async fn download(&self, files: &[String], to: &Path) -> Result<(), Error> {
-        let words = ["download", "--destdir"].map(OsStr::new).into_iter().chain([to.as_os_str()]);
+        let words = ["download", "--arch", self.arches(), "--destdir"].map(OsStr::new);
+        let words = words.into_iter().chain([to.as_os_str()]);
         self.dnf(words.chain(files.iter().map(|file| OsStr::new(package(file))))).await.map(drop)
     }
 
@@ -169,10 +172,7 @@ impl<'a> Dnf<'a> {
 
     async fn dnf<S: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = S>) -> Result<String, Error> {
         let mut command = Command::new("dnf");
-        let arch = match self.system.arch {
-            Arch::Amd64 => "x86_64",
-            Arch::Arm64 => "aarch64",
-        };
+        let arch = rpm_arch(self.system.arch);
         command.args(["--quiet", "--assumeyes", "--releasever", &self.system.version, "--forcearch", arch]);
         command.arg("--config").arg(self.dir.join("dnf.conf"));
         command.arg("--installroot").arg(self.dir.join("root")).args(words);
@@ -191,6 +191,14 @@ impl<'a> Dnf<'a> {
         run(command, self.system, MISSING, explain).await
     }
 
+    /// The architectures of packages that fit the hosts.
+    fn arches(&self) -> &'static str {
+        match self.system.arch {
+            Arch::Amd64 => "x86_64,noarch",
+            Arch::Arm64 => "aarch64,noarch",
+        }
+    }
+
     /// The path of a directory, as a line of the configuration can hold it.
     fn path(&self, name: &str) -> io::Result<String> {
         let dir = self.dir.join(name);
@@ -199,10 +207,18 @@ impl<'a> Dnf<'a> {
     }
 }
 
+/// As rpm calls it.
+fn rpm_arch(arch: Arch) -> &'static str {
+    match arch {
+        Arch::Amd64 => "x86_64",
+        Arch::Arm64 => "aarch64",
+    }
+}
+
 /// The name of the file behind a URL; `None` for a line that is none.
 fn file_of_url(line: &str) -> Option<String> {
     let (_, file) = line.trim().split_once("://")?.1.rsplit_once('/')?;
-    file.ends_with(".rpm").then(|| file.to_owned())
+    file.strip_suffix(".rpm").map(|_| file.to_owned())
 }
 
 /// A file's package, as dnf takes it: `NAME-VERSION-RELEASE.ARCH`.

@@ -19,8 +19,8 @@ mod operating_system;
 mod registry;
 mod source;
 
-pub use addon::{Addon, AddonChart};
 pub use crate::v1alpha2::{Etcd, System};
+pub use addon::{Addon, AddonChart};
 pub use dns::Dns;
 pub use endpoint::ControlPlaneEndpoint;
 pub use host::{Arch, Bastion, Host, PrivateKey, Role, Taint, TaintEffect};

@@ -71,7 +71,8 @@ pub struct Repository {
     /// Entries of a file of sources, each `URI SUITE COMPONENT…`; those of the machine that exports when absent. With rpm:
     /// addresses of repositories.
     pub sources: Vec<String>,
-    /// File of this machine with the keys that sign them (with rpm: each package); the distribution's when absent.
+    /// File of this machine with the keys that sign them; the distribution's when absent. With rpm: the keys that sign each
+    /// package; it has to be named.
     pub keyring: Option<String>,
     /// An image of a disc; not used.
     pub iso: Iso,

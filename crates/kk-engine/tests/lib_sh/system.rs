@@ -120,13 +120,25 @@ fn a_package_goes_as_far_as_it_came_unless_others_need_it() {
 #[test]
 fn rpms_go_together_unless_others_need_them() {
     // Each line of `rpms` is a package and what it needs.
-    let rpm = "#!/bin/sh\ncd \"${0%/*}/..\" || exit\nfor name; do :; done\ncase $* in\n\
-        '-q '*) grep -q \"^$name \" rpms ;;\n\
-        '-e --test '*) ! grep -q \" $name \" rpms ;;\n\
-        '-e '*) echo \"$name\" >>removed; grep -v \"^$name \" rpms >left; mv left rpms ;;\nesac\n";
+    let rpm = r##"#!/bin/sh
+cd "${0%/*}/.." || exit
+case "$1 $2" in
+'-q '*) grep -q "^$2 " rpms ;;
+'-e --test')
+    shift 2
+    others=$(grep -vE "^($(echo "$@" | tr ' ' '|')) " rpms)
+    for name; do case $others in *" $name "*) exit 1 ;; esac; done
+    ;;
+'-e '*)
+    shift
+    for name; do echo "$name" >>removed; grep -v "^$name " rpms >left; mv left rpms; done
+    ;;
+esac
+"##;
     for (installed, removed, left) in [
-        ("socat libwrap libssl \nlibwrap libssl \nlibssl \n", "socat\nlibwrap\nlibssl\n", ""),
-        ("socat libwrap \nlibwrap \n", "socat\nlibwrap\n", ""),
+        ("socat libwrap libssl \nlibwrap libssl \nlibssl \n", "libssl\nlibwrap\nsocat\n", ""),
+        ("socat libwrap \nlibwrap \n", "libwrap\nsocat\n", ""),
+        ("socat libwrap \nlibwrap socat \n", "libwrap\nsocat\n", ""),
         (
             "socat libwrap \nlibwrap \nother libwrap \n",
             "socat\n",

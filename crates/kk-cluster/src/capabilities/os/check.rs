@@ -29,6 +29,7 @@ fn forwarding(spec: &Spec) -> Vec<&'static str> {
 pub(super) fn asks(spec: &Spec, probe: &mut ProbeSpec) {
     probe.sysctls.extend(forwarding(spec).into_iter().map(str::to_owned));
     probe.tools.extend(NODE_TOOLS.iter().chain(&IPVS_TOOLS).map(|tool| (*tool).to_owned()));
+    probe.tools.insert("dnf".to_owned());
 }
 
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
@@ -114,9 +115,14 @@ fn tools(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
         }
         Some(Err(why)) => {
             let missing = missing_tools(inputs, host, facts).join(", ");
+            let more = if kk_config::has_dnf(&facts.os_id) {
+                ", repository: {sources: […], keyring: …}"
+            } else {
+                ""
+            };
             let hint = format!(
-                "add `{{id: {}, version: \"{}\", arch: {}}}` to spec.operatingSystems of the manifest and make the bundle again, \
-                 or on the host: {}",
+                "add `{{id: {}, version: \"{}\", arch: {}{more}}}` to spec.operatingSystems of the manifest and make the bundle \
+                 again, or on the host: {}",
                 facts.os_id,
                 facts.os_version,
                 inputs.arch(host),

@@ -1,4 +1,10 @@
 # Prints what is installed and what dnf would do to install the packages of the arguments, by the lists beside this script.
+# After a run that was killed also what that one wanted. What is left of its repository tells of it: it goes now.
+# shellcheck disable=SC2154,SC2046 # unfinished stands before this script; names of packages
+if [ -n "$unfinished" ]; then
+    set -- "$@" $(recorded_rpms)
+    rm -rf /var/lib/kubekey/packages
+fi
 mkdir repodata && mv -- *.xml* repodata/
 if own_dnf "$PWD" --assumeno install "$@" >said 2>&1 || grep -q '^Operation aborted' said; then
     rpm -qa --queryformat 'installed %{NAME} %|EPOCH?{%{EPOCH}:}:{}|%{VERSION}-%{RELEASE}\n'

@@ -5,8 +5,7 @@ for list in *.xml*; do
     kk_own "$repository/repodata/$list"
     mv -- "$list" "$repository/repodata/$list"
 done
-# A run that was killed has noted what was not there before it.
-[ $# = 0 ] || kk_recorded "rpms$KK_TAB$*" || kk_record "rpms$KK_TAB$*"
+[ $# = 0 ] || kk_record "rpms$KK_TAB$*"
 # shellcheck disable=SC2086 # names of packages
 own_dnf "$repository" --assumeyes install $wanted >said 2>&1 || {
     tail -n 15 said >&2

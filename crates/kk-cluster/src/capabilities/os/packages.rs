@@ -76,6 +76,9 @@ pub(super) fn of_bundle(inputs: &Inputs, host: &Host, facts: &Facts) -> Option<R
     let Some(from) = bundle.packages(&facts.os_id, &facts.os_version, arch) else {
         return Some(Err(format!("the bundle has no packages for {system}")));
     };
+    if from.is_rpm() && !facts.tools.contains_key("dnf") {
+        return Some(Err("there is no dnf, which would install those of the bundle".to_owned()));
+    }
     let absent: Vec<&str> = names.iter().copied().filter(|name| !from.has(name)).collect();
     if absent.is_empty() {
         return Some(Ok(Chosen { names, from }));
@@ -194,6 +197,11 @@ mod tests {
         let facts = fresh.facts.values_mut().next().unwrap();
         (facts.os_id, facts.os_version) = ("rocky".into(), "9".into());
         facts.tools.retain(|tool, _| !["iptables", "conntrack"].contains(&tool.as_str()));
+        facts.tools.remove("dnf");
+        let refused = session.plan_create(&fresh).await.unwrap();
+        assert!(refused.findings.iter().any(|one| one.message.contains("there is no dnf")));
+        let facts = fresh.facts.values_mut().next().unwrap();
+        facts.tools.insert("dnf".into(), "/usr/bin/dnf".into());
         let create = session.plan_create(&fresh).await.unwrap();
         let changes = create.plan.changes().into_iter().flat_map(|task| task.changes);
         let changes: Vec<String> = changes.filter(|change| change.ends_with("from the bundle")).collect();
