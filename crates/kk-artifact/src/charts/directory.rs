@@ -49,7 +49,8 @@ pub(super) fn pack(dir: &Path) -> Result<(Identity, Vec<u8>), String> {
 fn is_there(name: &str, files: &Files) -> bool {
     files.iter().any(|(path, _)| {
         let rest = path.strip_prefix("charts/").and_then(|rest| rest.strip_prefix(name));
-        rest.is_some_and(|rest| rest == "/Chart.yaml" || rest.starts_with('-') && rest.ends_with(".tgz"))
+        let is_packed = |rest: &str| Path::new(rest).extension().is_some_and(|extension| extension == "tgz");
+        rest.is_some_and(|rest| rest == "/Chart.yaml" || rest.starts_with('-') && is_packed(rest))
     })
 }
 

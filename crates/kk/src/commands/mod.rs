@@ -71,7 +71,7 @@ async fn dispatch(command: Command, printer: &Printer) -> Result<ExitStatus, Err
         Command::Delete(Delete::Registry(args)) => return delete_registry::run(&args, printer).await,
         Command::Add(Add::Nodes(args)) => return add_nodes::run(&args, printer).await,
         Command::Delete(Delete::Cluster(args)) => return delete_cluster::run(&args, printer).await,
-        Command::Delete(Delete::Node(args)) => return delete_node::run(&args, printer).await,
+        Command::Delete(Delete::Node(args)) => return Box::pin(delete_node::run(&args, printer)).await,
         Command::Etcd(Etcd::Snapshot(args)) => return etcd_snapshot::run(&args, printer).await,
         Command::Etcd(Etcd::Restore(args)) => return etcd_restore::run(&args, printer).await,
         Command::Etcd(Etcd::Defrag(args)) => return etcd_defrag::run(&args, printer).await,

@@ -79,11 +79,12 @@ fn push(site: &Site, name: &str, tag: &str, packed: &[u8]) {
 async fn a_chart_that_several_places_have_is_one_file() {
     let site = Site::new().await;
     let app = serve(&site);
-    let mut words = "  charts:\n  - {name: app, repo: BASE/charts, version: 1.2.0}\n".to_owned();
-    for number in 0..6 {
+    let place = |number: u32| {
         push(&site, &format!("team{number}/app"), "1.2.0", &app);
-        words += &format!("  - {{name: \"oci://HOST/team{number}/app\", version: 1.2.0}}\n");
-    }
+        format!("  - {{name: \"oci://HOST/team{number}/app\", version: 1.2.0}}\n")
+    };
+    let places: String = (0..6).map(place).collect();
+    let words = format!("  charts:\n  - {{name: app, repo: BASE/charts, version: 1.2.0}}\n{places}");
     let manifest = manifest(&site, &words);
     for attempt in 0..5 {
         let exported = site.export(&manifest, &format!("store-{attempt}"), "a.tar.zst").await.unwrap();

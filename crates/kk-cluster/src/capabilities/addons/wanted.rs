@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use kk_artifact::{Content, Store, bundle::Bundle, is_local_chart, local_chart, local_manifest};
-use kk_config::{Addon, AddonChart, ChartSource, ManifestSource, Spec};
+use kk_config::{Addon, AddonChart, ChartSource, ManifestSource, Secret, Spec};
 use kk_engine::{Finding, Severity};
 use kk_util::sha256;
 use serde_json::json;
@@ -71,13 +71,13 @@ impl Wanted {
     pub(crate) fn note(&self) -> String {
         let Addon { name, chart, .. } = &self.addon;
         let namespace = self.addon.namespace();
-        let values = chart.as_ref().and_then(|chart| chart.values.as_ref()).map(|values| values.expose());
+        let values = chart.as_ref().and_then(|chart| chart.values.as_ref()).map(Secret::expose);
         let manifests: Vec<&str> = self.manifests.iter().map(|part| part.identity.as_str()).collect();
         let all = json!([
             name,
             namespace,
             self.chart.as_ref().map(|part| &part.identity),
-            self.values.as_ref().map(|bytes| sha256(bytes)),
+            self.values.as_ref().map(sha256),
             values,
             manifests,
         ]);
@@ -176,7 +176,10 @@ fn part<S: Origin>(source: S, content: Option<Content>, is_remote: bool, sum: &s
 /// Where a chart lies: KubeKey's path may be the directory around it.
 pub(crate) fn source_in_manifest(chart: &AddonChart) -> ChartSource {
     match (&chart.source, &chart.below) {
-        (ChartSource::Path(path), Some(below)) if !is_local_chart(path) && !path.ends_with(".tgz") => {
+        (ChartSource::Path(path), Some(below))
+            if !is_local_chart(path)
+                && Path::new(path).extension().is_none_or(|extension| extension != "tgz") =>
+        {
             below.clone()
         }
         (source, _) => source.clone(),
