@@ -17,7 +17,8 @@ pub(super) struct Packed {
 }
 
 impl Packed {
-    /// Errors: two charts with the same name and version, and different content.
+    /// Errors: two charts with the same name and version, or two files from URLs that differ only in their query, and different
+    /// content.
     pub(super) fn of(charts: &[Chart], files: &[File], blobs: &Blobs) -> Result<Self, Error> {
         let mut places: BTreeMap<String, &Kept> = BTreeMap::new();
         let mut packed = Self::default();
@@ -33,10 +34,22 @@ impl Packed {
             let (name, version, source) = (name.clone(), version.clone(), source.origin());
             packed.charts.push(ChartPart { name, version, source, path });
         }
+        let mut origins: BTreeMap<&str, &Kept> = BTreeMap::new();
         for File { file, kept } in files {
             let path = format!("{MANIFESTS}{}", file.name);
             places.insert(path.clone(), kept);
+            // A bundle is handed on: a token in a query is not.
             let (name, source) = (file.name.clone(), file.source.origin().to_owned());
+            if origins.insert(file.source.origin(), kept).is_some_and(|other| other != kept) {
+                return Err(Error::Source {
+                    part: format!("manifest {source}"),
+                    reason: "another file of this URL is in the bundle, with other content".to_owned(),
+                    hint:
+                        "a bundle knows files by their URLs without what follows the `?`: make two bundles, \
+                        or fetch one of them and name its path"
+                            .to_owned(),
+                });
+            }
             packed.manifests.push(ManifestPart { name, source, path });
         }
         for (path, Kept { sum, size }) in places {
@@ -66,4 +79,34 @@ pub(super) fn compare(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use kk_config::{ManifestFile, ManifestSource};
+
+    use super::*;
+
+    #[test]
+    fn two_files_that_only_a_query_tells_apart_do_not_fit_into_a_bundle() {
+        let file = |name: &str, query: &str, content: &[u8]| File {
+            file: ManifestFile {
+                name: name.to_owned(),
+                source: ManifestSource::Url {
+                    url: format!("https://files.example/a.yaml?{query}"),
+                    sha256: None,
+                },
+            },
+            kept: Kept { sum: crate::Sha256Sum::of_bytes(content), size: content.len() as u64 },
+        };
+        let pack = |second: &[u8]| {
+            let files = [file("a.yaml", "token=SENTINEL", b"kind: A"), file("b.yaml", "v=2", second)];
+            Packed::of(&[], &files, &Blobs::new(Path::new("store")))
+        };
+        assert_eq!(pack(b"kind: A").unwrap().manifests.len(), 2);
+        let said = pack(b"kind: B").err().unwrap().to_string();
+        assert!(said.contains("https://files.example/a.yaml: another file of this URL"), "{said}");
+    }
 }

@@ -59,7 +59,7 @@ fn program(part: &ProgramPart, sha256: &str) -> Value {
 
 fn package(part: &PackagePart, sha256: &str) -> Value {
     let PackagePart { system, system_version, arch, name, version, path, .. } = part;
-    let kind = if path.ends_with(".rpm") { "rpm" } else { "deb" };
+    let kind = if path.strip_suffix(".rpm").is_some() { "rpm" } else { "deb" };
     let version_in_url = escape(version);
     let url =
         format!("pkg:{kind}/{system}/{name}@{version_in_url}?arch={arch}&distro={system}-{system_version}");

@@ -47,10 +47,16 @@ pub(super) fn pack(dir: &Path) -> Result<(Identity, Vec<u8>), String> {
 
 /// Whether a chart that it depends on lies in `charts`, packed or not.
 fn is_there(name: &str, files: &Files) -> bool {
+    // `redis-cluster-1.0.0.tgz` is no redis.
+    let is_packed = |rest: &str| {
+        let version = rest.strip_prefix('-').and_then(|rest| rest.strip_suffix(".tgz"));
+        version.is_some_and(|version| {
+            version.strip_prefix('v').unwrap_or(version).starts_with(|first: char| first.is_ascii_digit())
+        })
+    };
     files.iter().any(|(path, _)| {
         let rest = path.strip_prefix("charts/").and_then(|rest| rest.strip_prefix(name));
-        let is_packed = |rest: &str| Path::new(rest).extension().is_some_and(|extension| extension == "tgz");
-        rest.is_some_and(|rest| rest == "/Chart.yaml" || rest.starts_with('-') && is_packed(rest))
+        rest.is_some_and(|rest| rest == "/Chart.yaml" || is_packed(rest))
     })
 }
 
@@ -88,4 +94,25 @@ fn write(dir: &Path, name: &str, files: &Files) -> io::Result<Vec<u8>> {
         tar.append_data(&mut header, format!("{name}/{path}"), io::Read::take(file, *size))?;
     }
     tar.into_inner()?.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chart_whose_name_only_begins_so_is_another_one() {
+        for (path, there) in [
+            ("charts/redis/Chart.yaml", true),
+            ("charts/redis-1.0.0.tgz", true),
+            ("charts/redis-v1.0.0.tgz", true),
+            ("charts/redis-cluster-1.0.0.tgz", false),
+            ("charts/redis-vault-1.0.0.tgz", false),
+            ("charts/redis-cluster/Chart.yaml", false),
+            ("charts/redis-1.0.0.zip", false),
+            ("redis-1.0.0.tgz", false),
+        ] {
+            assert_eq!(is_there("redis", &vec![(path.to_owned(), 1)]), there, "{path}");
+        }
+    }
 }

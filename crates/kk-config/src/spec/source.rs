@@ -85,27 +85,44 @@ impl ManifestSource {
         if text.contains("://") { Self::Url { url: text, sha256: None } } else { Self::Path(text) }
     }
 
-    /// Its URL or path.
+    /// Its path, or its URL without what may be a token: the query.
     pub fn origin(&self) -> &str {
         match self {
-            Self::Url { url, .. } => url,
+            Self::Url { url, .. } => url.split(['?', '#']).next().unwrap_or_default(),
             Self::Path(path) => path,
         }
     }
 
     /// The last part of its URL or path.
     pub fn file_name(&self) -> &str {
-        let path = match self {
-            Self::Url { url, .. } => url.split(['?', '#']).next().unwrap_or_default(),
-            Self::Path(path) => path,
-        };
-        path.trim_end_matches('/').rsplit('/').next().unwrap_or_default()
+        self.origin().trim_end_matches('/').rsplit('/').next().unwrap_or_default()
     }
 }
 
 impl fmt::Display for ManifestSource {
-    /// Without the query of a URL: it may hold a token.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.origin().split('?').next().unwrap_or_default())
+        f.write_str(self.origin())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_of_a_url_has_no_token() {
+        for (text, shown, name) in [
+            (
+                "https://files.example/x/all.yaml?token=SENTINEL",
+                "https://files.example/x/all.yaml",
+                "all.yaml",
+            ),
+            ("https://files.example/x/all.yaml#SENTINEL", "https://files.example/x/all.yaml", "all.yaml"),
+            ("https://files.example/x/", "https://files.example/x/", "x"),
+            ("what?/all.yaml", "what?/all.yaml", "all.yaml"),
+        ] {
+            let source = ManifestSource::from_text(text.to_owned());
+            assert_eq!((source.origin(), &*source.to_string(), source.file_name()), (shown, shown, name));
+        }
     }
 }

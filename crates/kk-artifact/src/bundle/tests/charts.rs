@@ -1,6 +1,7 @@
 //! Bundles with charts and manifests: of a helm repository, an OCI registry, a server and this machine.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -176,6 +177,26 @@ async fn charts_and_manifests_of_every_origin_are_there_after_an_import() {
     for part in ["charts/app-1.2.0.tgz", "charts/own-0.1.0.tgz", "manifests/crds.yaml"] {
         assert!(sbom.contains(part), "{part}");
     }
+}
+
+#[tokio::test]
+async fn a_bundle_has_no_token_of_a_url() {
+    let site = Site::new().await;
+    serve(&site);
+    site.server.put("/files/own.yaml", b"kind: Secret\n");
+    let wanted = manifest(&site, "  manifests: [{url: \"BASE/files/own.yaml?token=SENTINEL\"}]\n");
+    let index = site.export(&wanted, "store", "a.tar.zst").await.unwrap().index;
+    assert_eq!(index.manifests[0].source, format!("{}/files/own.yaml", site.server.base()));
+    let mut parts = Parts::of(&site.file("a.tar.zst"));
+    for text in [index.text(), parts.bytes("sbom.spdx.json").clone()] {
+        assert!(!String::from_utf8(text).unwrap().contains("SENTINEL"));
+    }
+    let bundle = Bundle::with_index(&site.file("a.tar.zst"), index);
+    let url = format!("{}/files/own.yaml?token=another", site.server.base());
+    assert_eq!(
+        bundle.manifest(&ManifestSource::Url { url, sha256: None }).unwrap().path,
+        "manifests/own.yaml"
+    );
 }
 
 #[tokio::test]

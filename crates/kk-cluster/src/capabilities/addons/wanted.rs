@@ -164,7 +164,10 @@ impl Origin for ChartSource {
 
 impl Origin for ManifestSource {
     fn by_name(&self) -> Option<String> {
-        matches!(self, Self::Url { .. }).then(|| self.origin().to_owned())
+        match self {
+            Self::Url { url, .. } => Some(url.clone()),
+            Self::Path(_) => None,
+        }
     }
 }
 
