@@ -42,6 +42,8 @@ pub struct Create {
     pub certificates: Certificates,
     /// The nodes that join a cluster that runs.
     pub joining: Vec<Host>,
+    /// Warnings about the addons of which something cannot be had, and which the plan leaves as they are.
+    pub left_out: Vec<Finding>,
 }
 
 /// How long the certificates of the control planes are valid.
@@ -81,6 +83,18 @@ impl Session {
         let mut inputs = self.create_inputs(probed).await?;
         let found = Findings(self.fetch_addons(&mut inputs).await);
         self.plan(inputs, found, probed).await
+    }
+
+    /// What a create still finds to do at the end of another command. The cluster was changed by then: the rest is done also when an
+    /// addon cannot be had.
+    ///
+    /// # Errors
+    /// The plan cannot be built.
+    pub async fn plan_rest(&self, probed: &Probed) -> Result<Create, BuildError> {
+        let mut inputs = self.create_inputs(probed).await?;
+        let left_out = self.fetch_or_leave_addons(&mut inputs).await;
+        let rest = self.plan(inputs, Findings::default(), probed).await?;
+        Ok(Create { left_out, ..rest })
     }
 
     /// The plan for the nodes of the file that are not in the cluster, and what speaks against it.
@@ -147,7 +161,8 @@ impl Session {
         let (needed, certificates) = (precheck::needed(&inputs), Certificates { kept });
         let new = |host: &&Host| record_joins::is_unfinished(&inputs, host);
         let joining = inputs.nodes().into_iter().map(|(host, _)| host).filter(new).cloned().collect();
-        Ok(Create { findings, plan, notes, needed, certificates, joining })
+        let left_out = Vec::new();
+        Ok(Create { findings, plan, notes, needed, certificates, joining, left_out })
     }
 
     /// What the cluster looks like, and what a create would do about it. Only the hosts are asked, not where downloads come

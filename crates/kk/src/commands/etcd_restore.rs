@@ -37,7 +37,8 @@ async fn restore(args: &EtcdRestore, session: &Session, run: &mut Run<'_>) -> Re
     let send = run.unless_stopped(session.plan_send(&probed, &snapshot)).await?;
     let comparing = session.compare(&probed, &snapshot, args.force, run.stop_token());
     let comparison = run.unless_stopped(comparing).await?;
-    let verdict = run.report_findings(&[send.findings, comparison.findings].concat());
+    let left_out = run.unless_stopped(session.addons_left_out(&probed)).await?;
+    let verdict = run.report_findings(&[send.findings, comparison.findings, left_out].concat());
     let mut tasks = run.report_plan(&send.plan);
     let restore = run.unless_stopped(session.plan_restore(&probed, &snapshot)).await?;
     tasks.extend(run.report_plan(&restore.plan));
@@ -62,7 +63,7 @@ async fn restore(args: &EtcdRestore, session: &Session, run: &mut Run<'_>) -> Re
     run.execute(restore.plan).await?;
     // Hosts that took no part, and whatever else a create still finds.
     let probed = probe(session, run).await?;
-    let rest = run.unless_stopped(session.plan_create(&probed)).await?;
+    let rest = run.unless_stopped(session.plan_rest(&probed)).await?;
     carry_out(rest, run).await?;
     name_left(&probed)?;
     Ok(Some(Summary {

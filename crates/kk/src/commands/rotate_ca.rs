@@ -30,9 +30,10 @@ async fn rotate(args: &RotateCa, session: &Session, run: &mut Run<'_>) -> Result
     let mut probed = any_answered(run.unless_stopped(look).await?)?;
     let mut rotation = run.unless_stopped(session.rotation(&probed, &authorities)).await?;
     if !rotation.has_begun {
-        let create = run.unless_stopped(session.plan_create(&probed)).await?;
+        let create = run.unless_stopped(session.plan_rest(&probed)).await?;
         let is_error = |finding: &Finding| finding.severity == Severity::Error;
         rotation.findings.extend(create.findings.into_iter().filter(is_error));
+        rotation.findings.extend(create.left_out);
         if !create.plan.changes().is_empty() {
             rotation.findings.push(Finding {
                 severity: Severity::Error,
@@ -78,7 +79,7 @@ async fn rotate(args: &RotateCa, session: &Session, run: &mut Run<'_>) -> Result
         run.execute(session.plan_clean_up(&probed, &authorities)?).await?;
     }
     // Records what has changed, and verifies that the cluster works.
-    let rest = run.unless_stopped(session.plan_create(&probed)).await?;
+    let rest = run.unless_stopped(session.plan_rest(&probed)).await?;
     carry_out(rest, run).await?;
     Ok(Some(Summary {
         message: format!("cluster {cluster} has new CAs"),

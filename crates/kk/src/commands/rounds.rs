@@ -11,11 +11,12 @@ use crate::error::Error;
 /// How often an API that does not answer is asked, with 5 seconds in between.
 const LOOKS: usize = 12;
 
-/// Warnings were shown before the first change; an error that has come up since ends the run.
+/// Warnings were shown before the first change, but for addons that are left out; an error that has come up since ends the run.
 pub(super) async fn carry_out(plan: Create, run: &mut Run<'_>) -> Result<(), Error> {
     let is_error = |finding: &&Finding| finding.severity == Severity::Error;
-    let errors: Vec<Finding> = plan.findings.iter().filter(is_error).cloned().collect();
-    let verdict = run.report_findings(&errors);
+    let errors = plan.findings.iter().filter(is_error);
+    let shown: Vec<Finding> = errors.chain(&plan.left_out).cloned().collect();
+    let verdict = run.report_findings(&shown);
     refuse_without(&plan.needed)?;
     verdict?;
     if plan.plan.changes().is_empty() {

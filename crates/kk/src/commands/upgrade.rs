@@ -73,6 +73,7 @@ async fn upgrade(args: &Upgrade, session: &Session, run: &mut Run<'_>) -> Result
         let missing = async { Ok(before.missing_to_put_back(&probed).await) };
         findings.extend(run.unless_stopped(missing).await?);
     }
+    findings.extend(run.unless_stopped(session.addons_left_out(&probed)).await?);
     findings.sort_by_key(|finding| finding.severity);
     let verdict = run.report_findings(&findings);
     let tasks: Vec<_> = plans.iter().flat_map(|plan| run.report_plan(plan)).collect();
@@ -111,7 +112,7 @@ async fn upgrade(args: &Upgrade, session: &Session, run: &mut Run<'_>) -> Result
     }
     // Whatever a create with this file still finds.
     let probed = probe(session, run).await?;
-    let rest = run.unless_stopped(session.plan_create(&probed)).await?;
+    let rest = run.unless_stopped(session.plan_rest(&probed)).await?;
     carry_out(rest, run).await?;
     Ok(Some(Summary {
         message: format!("cluster {name} has Kubernetes {version}"),

@@ -18,7 +18,7 @@ use crate::{
     BuildError, capability::Capability, findings::Findings, inputs::Inputs, requirements::ProgramStage,
 };
 
-pub(crate) use wanted::{Wanted, not_fetched, source_in_manifest};
+pub(crate) use wanted::{Wanted, left_out, not_fetched, source_in_manifest};
 
 /// What the file asks for.
 pub(crate) struct Addons;

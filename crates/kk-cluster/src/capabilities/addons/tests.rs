@@ -12,7 +12,7 @@ use kk_artifact::{
     bundle::{Bundle, BundleIndex, ChartPart, FilePart, ManifestPart},
 };
 use kk_config::Spec;
-use kk_engine::{FileFact, Plan, ProbeSpec};
+use kk_engine::{FileFact, Finding, Plan, ProbeSpec, Severity};
 use kk_util::sha256;
 
 use super::{Addons, state::STATE};
@@ -89,6 +89,41 @@ async fn a_release_is_installed_once_and_again_when_it_is_lost() {
         let expected = if lost { vec![install.clone()] } else { Vec::new() };
         assert_eq!(changes(&session, &probed).await, expected, "{state}");
     }
+}
+
+#[tokio::test]
+async fn the_end_of_another_command_leaves_out_what_cannot_be_had() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let far = "{name: far, sources: {yaml: {path: ['http://127.0.0.1:9/a.yaml?token=SENTINEL']}}}";
+    let unread = "{name: unread, sources: {yaml: {path: [HERE/none.yaml]}}}";
+    let addons = CHART.replace("}}}]", &format!("}}}}}}, {far}, {unread}]"));
+    let wanted = spec(here, &addons);
+    let (session, fresh) = (testing::session(wanted.clone(), here), testing::fresh(&wanted));
+    let is_error = |finding: &&Finding| finding.severity == Severity::Error;
+    let messages = |found: &[Finding]| {
+        let errors: Vec<String> = found.iter().filter(is_error).map(|one| one.message.clone()).collect();
+        errors.join("\n")
+    };
+    let create = session.plan_create(&fresh).await.unwrap();
+    let said = messages(&create.findings);
+    assert!(said.contains("/a.yaml") && said.contains("/none.yaml"), "{said}");
+
+    let rest = session.plan_rest(&fresh).await.unwrap();
+    let tasks: Vec<String> = rest.plan.changes().into_iter().map(|task| task.task).collect();
+    let of_addons: Vec<&String> = tasks.iter().filter(|task| task.starts_with("install_addon_")).collect();
+    assert_eq!(of_addons, ["install_addon_app"]);
+    let said = messages(&rest.findings);
+    assert!(!said.contains("/a.yaml") && !said.contains("/none.yaml"), "{said}");
+    assert_eq!(rest.left_out, session.addons_left_out(&fresh).await.unwrap());
+    assert_eq!(messages(&rest.left_out), "", "they end no command");
+    let said: Vec<&str> = rest.left_out.iter().map(|one| one.message.as_str()).collect();
+    assert!(
+        said[0].starts_with("the addon far is left as it is: ") && said[0].contains("/a.yaml"),
+        "{said:?}"
+    );
+    assert!(said[1].starts_with("the addon unread is left as it is: "), "{said:?}");
+    assert!(said.len() == 2 && !said.concat().contains("SENTINEL"), "{said:?}");
 }
 
 #[tokio::test]

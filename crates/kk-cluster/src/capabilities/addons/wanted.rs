@@ -205,3 +205,16 @@ fn problem(message: String, hint: impl Into<String>) -> Finding {
 pub(crate) fn not_fetched(errors: &[kk_artifact::Error]) -> Vec<Finding> {
     errors.iter().map(of_error).collect()
 }
+
+/// Why an addon is left as it is by a command whose end does not need it.
+pub(crate) fn left_out<'a>(name: &'a str, problems: &'a [Finding]) -> impl Iterator<Item = Finding> + 'a {
+    problems.iter().map(move |problem| Finding {
+        severity: Severity::Warning,
+        host: None,
+        message: format!("the addon {name} is left as it is: {}", problem.message),
+        hint: match problem.hint.as_str() {
+            "" => "kk create cluster installs it later".to_owned(),
+            hint => format!("{hint}; then run kk create cluster"),
+        },
+    })
+}
