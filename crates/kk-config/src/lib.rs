@@ -24,6 +24,7 @@ pub use component::{Component, ComponentKind, Components};
 pub use diagnostic::{ConfigErrors, Diagnostic, Place, Severity};
 pub use load::{Loaded, Overrides, load};
 pub use load_manifest::load_manifest;
+pub use mask::names_secret;
 pub use sample::{SampleStyle, sample};
 pub use schema::schema;
 pub use secret::Secret;

@@ -86,7 +86,8 @@ fn secret_end(text: &str) -> Option<usize> {
     None
 }
 
-pub(crate) fn names_secret(word: &str) -> bool {
+/// Whether the value of a key with this name is taken for a secret.
+pub fn names_secret(word: &str) -> bool {
     const PARTS: [&str; 7] = ["pass", "pwd", "secret", "token", "privatekey", "privkey", "credential"];
     const NAMES: [&str; 3] = ["password", "sudopassword", "privatekey"];
     // Paths and public keys are no secrets, and seeing them helps.

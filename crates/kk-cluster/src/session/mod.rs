@@ -18,7 +18,7 @@ use kk_engine::Owner;
 use crate::{
     BuildError, Options,
     artifacts::Artifacts,
-    capabilities::{registry::trust_own_registry, runtime},
+    capabilities::{addons::secret_values, registry::trust_own_registry, runtime},
     inputs::Leaving,
     kubeadm::Token,
     owner::owner,
@@ -114,7 +114,10 @@ impl Session {
             }
         }
         let charts = self.spec.addons.iter().filter_map(|addon| addon.chart.as_ref());
-        secrets.extend(charts.flat_map(|chart| chart.secrets.iter().cloned()));
+        secrets.extend(charts.clone().flat_map(|chart| chart.secrets.iter().cloned()));
+        // One that cannot be read is told of when the plan is made.
+        let files = charts.filter_map(|chart| std::fs::read_to_string(chart.values_file.as_ref()?).ok());
+        secrets.extend(files.flat_map(|text| secret_values(&text)));
         for pair in self.spec.registry.auths.values().filter_map(|auth| auth.credentials.as_ref()) {
             secrets.extend([pair.password.clone(), runtime::basic_auth(pair)]);
         }
@@ -170,20 +173,22 @@ mod tests {
 
     #[test]
     fn every_secret_of_the_file_is_masked() {
+        let directory = tempfile::tempdir().unwrap();
         let key = |word: &str| format!(r#""-----BEGIN TEST-----\n{word}\n-----END TEST-----""#);
         let text = format!(
             "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {{name: t}}\nspec:\n  hosts:\n  \
              - {{name: a, address: 192.0.2.1, user: u, password: word-1, privateKey: {}}}\n  roleGroups: {{etcd: [a], control-plane: [a], worker: [a]}}\n  \
              bastion: {{address: 192.0.2.9, user: u, password: word-3, privateKey: {}}}\n  \
              registry: {{auths: {{hub.example.org: {{username: u, password: word-5}}}}}}\n  \
-             addons: [{{name: a, sources: {{chart: {{path: a, values: [a.dbPassword=word-6]}}}}}}]\n",
+             addons: [{{name: a, sources: {{chart: {{path: a, values: [a.dbPassword=word-6], valuesFile: {}}}}}}}]\n",
             key("word-2"),
             key("word-4"),
+            directory.path().join("values.yaml").display(),
         );
-        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("values.yaml"), "db: {password: word-7}\n").unwrap();
         let secrets = testing::session(testing::spec(&text), directory.path()).secrets();
         // One is "u:word-5" in Base64, as it stands in hosts.toml.
-        for secret in ["word-1", "word-2", "word-3", "word-4", "word-5", "dTp3b3JkLTU=", "word-6"] {
+        for secret in ["word-1", "word-2", "word-3", "word-4", "word-5", "dTp3b3JkLTU=", "word-6", "word-7"] {
             assert!(secrets.iter().any(|known| known.expose().contains(secret)), "{secret}");
         }
     }

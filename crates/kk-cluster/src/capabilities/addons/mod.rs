@@ -5,6 +5,7 @@
 
 mod check;
 mod install_addon;
+mod secrets;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ use crate::{
     BuildError, capability::Capability, findings::Findings, inputs::Inputs, requirements::ProgramStage,
 };
 
+pub(crate) use secrets::secret_values;
 pub(crate) use wanted::{Wanted, left_out, not_fetched, source_in_manifest};
 
 /// What the file asks for.
