@@ -1,21 +1,65 @@
 //! What speaks against addons before the first change, and what stays of those that the file does not name any more.
 
-use super::state;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{needed, state};
 use crate::{findings::Findings, host_layout::NOTES, inputs::Inputs};
 
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     for addon in &inputs.addons {
         found.0.extend(addon.problems.iter().cloned());
     }
-    let noted = state::of(inputs).unwrap_or_default().noted;
-    for name in noted.iter().filter(|name| inputs.spec.addons.iter().all(|addon| addon.name != **name)) {
+    let states = state::of_all(inputs);
+    gone(inputs, &states, found);
+    moved(inputs, &states, found);
+}
+
+/// Each control plane has notes of what it has installed.
+type States<'a> = [(&'a kk_config::Host, state::State)];
+
+fn gone(inputs: &Inputs, states: &States<'_>, found: &mut Findings) {
+    let mut gone: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (host, state) in states {
+        let names = state.notes().map(|(name, _)| name);
+        for name in names.filter(|name| inputs.spec.addons.iter().all(|addon| addon.name != *name)) {
+            gone.entry(name).or_default().push(&host.name);
+        }
+    }
+    for (name, hosts) in gone {
+        let note = format!("{NOTES}/addon-{name}");
         found.warning(
             None,
             format!("the addon {name} is not in the file any more, and stays as it is"),
             format!(
-                "remove it by `helm uninstall` or `kubectl delete`, and {NOTES}/addon-{name} on {}",
-                inputs.api_host.name
+                "remove it by `helm uninstall` or `kubectl delete`, and {note}, {note}.objects and {note}.release on {}",
+                hosts.join(", ")
             ),
         );
+    }
+}
+
+/// An addon that is about to be installed into another namespace. Afterwards its note names that one.
+fn moved(inputs: &Inputs, states: &States<'_>, found: &mut Findings) {
+    for wanted in needed(inputs) {
+        let addon = &wanted.addon;
+        let notes = states.iter().flat_map(|(_, state)| state.notes());
+        let before: BTreeSet<&str> = notes
+            .filter(|(name, _)| *name == addon.name)
+            .filter_map(|(_, note)| Some(note.split_once('/')?.0))
+            .filter(|namespace| *namespace != addon.namespace())
+            .collect();
+        for namespace in before {
+            let name = &addon.name;
+            found.warning(
+                None,
+                format!(
+                    "the addon {name} was in the namespace {namespace}, and stays there beside the one in {}",
+                    addon.namespace()
+                ),
+                format!(
+                    "remove the former: `helm -n {namespace} uninstall {name}`, or `kubectl delete` for its manifests"
+                ),
+            );
+        }
     }
 }

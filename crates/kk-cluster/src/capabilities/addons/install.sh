@@ -1,8 +1,10 @@
 # Installs an addon: its chart by helm, then its manifests. What may be a secret is in files beside this script, never in arguments.
-# shellcheck disable=SC2154 # name, namespace, chart, wait, manifests, complete and notes stand before this script
+# shellcheck disable=SC2154 # name, namespace, chart, wait, manifests, complete, notes and template stand before this script
 [ -n "$complete" ] || kk_fail "the chart or a manifest of $name is not on the control machine"
 export HELM_CACHE_HOME="$PWD/helm" HELM_CONFIG_HOME="$PWD/helm" HELM_DATA_HOME="$PWD/helm"
 begun=$notes/addon-$name.begun
+# Until the end it is not what a note says.
+rm -f "$notes/addon-$name.release" "$notes/addon-$name.objects"
 if [ -n "$chart" ]; then
     # A run that was killed has left its release in the middle, and helm refuses to begin then.
     if [ -e "$begun" ]; then
@@ -15,13 +17,17 @@ if [ -n "$chart" ]; then
     [ ! -e values.yaml ] || set -- "$@" --values values.yaml
     [ ! -e single.json ] || set -- "$@" --values single.json
     [ -z "$wait" ] || set -- "$@" --wait
-    kk_do helm "$@" >/dev/null 2>said || {
-        cat said >&2
-        # What somebody else's helm has begun is not kk's to remove next time.
-        ! grep -q 'is in progress' said || rm -f "$begun"
+    kk_do helm "$@" >/dev/null || {
+        code=$?
+        # Only a helm that was killed leaves its release in the middle. What another one begins later is not kk's to remove.
+        [ "$code" -ge 128 ] || rm -f "$begun"
         exit 1
     }
     rm -f "$begun"
+    # Which revision it is: another one is somebody else's, or of before a restore of etcd.
+    kubectl -n "$namespace" get secrets -l "owner=helm,name=$name,status=deployed" -L version --no-headers >releases
+    awk '$NF + 0 > newest { newest = $NF + 0 } END { if (newest) print newest }' releases >release
+    kk_put release "$notes/addon-$name.release" 600 root:root
 fi
 if [ -n "$manifests" ]; then
     if [ "$namespace" != default ]; then
@@ -37,8 +43,6 @@ if [ -n "$manifests" ]; then
         set -- "$@" -f "$file"
     done
     # What was applied: the next probe looks whether it is there.
-    kubectl get "$@" -o go-template='{{define "object"}}---{{"\n"}}apiVersion: {{.apiVersion}}{{"\n"}}kind: {{.kind}}{{"\n"}}metadata:{{"\n"}}  name: {{printf "%q" .metadata.name}}{{"\n"}}{{with .metadata.namespace}}  namespace: {{printf "%q" .}}{{"\n"}}{{end}}{{end}}{{if eq .kind "List"}}{{range .items}}{{template "object" .}}{{end}}{{else}}{{template "object" .}}{{end}}' >objects
+    kubectl get --ignore-not-found "$@" -o go-template="$template" >objects
     kk_put objects "$notes/addon-$name.objects" 600 root:root
-else
-    rm -f "$notes/addon-$name.objects"
 fi

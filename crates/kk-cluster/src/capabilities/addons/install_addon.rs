@@ -35,9 +35,9 @@ pub(super) fn task(inputs: &Inputs, wanted: &Wanted) -> Task {
     let mut actions: Vec<Box<dyn Action>> = Vec::new();
     if is_needed(inputs, wanted, facts) {
         actions.push(Box::new(install(wanted)));
+        // Last: a note means that it is so.
+        actions.push(Box::new(note(wanted)));
     }
-    // Last: a note means that it is so.
-    actions.push(Box::new(note(wanted)));
     let mut work = HostWork::new(actions)
         .needs(slots::manifests_applied_slot())
         .needs(slots::node_tools_slot(&inputs.api_host.name));
@@ -54,14 +54,14 @@ fn note(wanted: &Wanted) -> File {
     File::text(format!("{NOTES}/addon-{}", wanted.addon.name), wanted.note()).mode(0o600)
 }
 
-/// Whether it was not installed yet, or the file has changed it since, or it is not there any more. A silent API has lost nothing.
+/// Whether it was not installed yet, or the file has changed it since, or it is not there any more as it was installed. Any control
+/// plane may have installed it. A silent API has lost nothing.
 pub(super) fn is_needed(inputs: &Inputs, wanted: &Wanted, facts: &Facts) -> bool {
-    let addon = &wanted.addon;
-    let is_lost = |state: state::State| {
-        addon.chart.is_some() && !state.is_deployed(addon.namespace(), &addon.name)
-            || !addon.manifests.is_empty() && !state.has_objects(&addon.name)
-    };
-    note(wanted).check(facts).is_needed() || state::of(inputs).is_some_and(is_lost)
+    if state::of(inputs).is_none() {
+        return note(wanted).check(facts).is_needed();
+    }
+    let text = wanted.note();
+    !state::of_all(inputs).iter().any(|(_, state)| state.has(&wanted.addon, &text))
 }
 
 /// The values and the content of all parts are files beside the script, which are removed with it: they may be secrets.
@@ -78,6 +78,7 @@ fn install(wanted: &Wanted) -> Command {
         ("manifests", manifests.as_str()),
         ("complete", if wanted.is_here() { "yes" } else { "" }),
         ("notes", NOTES),
+        ("template", state::OBJECTS),
     ];
     let text = KUBECTL.to_owned() + &script(&variables, include_str!("install.sh"));
     let mut command = Command::new(describe(wanted), text);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kk_config::{ControlPlaneEndpoint, Host};
+use kk_config::{Addon, ControlPlaneEndpoint, Host};
 use kk_engine::{ProbeSpec, Question};
 
 use crate::{host_layout::NOTES, inputs::Inputs, shell::script};
@@ -12,11 +12,25 @@ use crate::{host_layout::NOTES, inputs::Inputs, shell::script};
 pub(crate) struct State {
     /// `namespace/name` of each release → its newest revision, and the status of that.
     releases: BTreeMap<String, (u32, String)>,
-    /// Of each addon with manifests, how many objects were applied and how many of them are there.
+    /// Of each addon with a chart, the revision that kk has installed.
+    installed: BTreeMap<String, u32>,
+    /// Of each addon with manifests, how many objects were applied and how many of them are there as they were applied.
     objects: BTreeMap<String, (u32, u32)>,
-    /// Addons that were installed once.
-    pub(super) noted: Vec<String>,
+    /// Addons that were installed once, each with its note.
+    noted: BTreeMap<String, String>,
 }
+
+/// A template for kubectl: objects by which they can be asked for again, each with what only it has and when kk has applied it last, in a
+/// comment. An edit of somebody else's changes neither; a restore of etcd changes one of both. A Job that goes by itself is not
+/// among them.
+pub(super) const OBJECTS: &str = concat!(
+    r#"{{define "object"}}{{$goes := false}}{{if eq .kind "Job"}}{{$goes = ne (printf "%v" .spec.ttlSecondsAfterFinished) "<nil>"}}{{end}}"#,
+    r#"{{if not $goes}}---{{"\n"}}# {{.metadata.uid}}"#,
+    r#"{{range .metadata.managedFields}}{{if eq (printf "%v %v" .manager .operation) "kk Apply"}} {{.time}}{{end}}{{end}}{{"\n"}}"#,
+    r#"apiVersion: {{.apiVersion}}{{"\n"}}kind: {{.kind}}{{"\n"}}metadata:{{"\n"}}  name: {{printf "%q" .metadata.name}}{{"\n"}}"#,
+    r#"{{with .metadata.namespace}}  namespace: {{printf "%q" .}}{{"\n"}}{{end}}{{end}}{{end}}"#,
+    r#"{{if eq .kind "List"}}{{range .items}}{{template "object" .}}{{end}}{{else}}{{template "object" .}}{{end}}"#,
+);
 
 pub(super) const STATE: Question<State> = Question::new("addons", "echo end", State::parse);
 
@@ -26,7 +40,8 @@ pub(super) fn asks(inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
     let with_chart = inputs.spec.addons.iter().filter(|addon| addon.chart.is_some());
     let names: Vec<&str> = with_chart.map(|addon| addon.name.as_str()).collect();
     let names = names.join(",");
-    let variables = [("server", server.as_str()), ("names", names.as_str()), ("notes", NOTES)];
+    let variables =
+        [("server", server.as_str()), ("names", names.as_str()), ("notes", NOTES), ("template", OBJECTS)];
     probe.ask(&STATE.with_snippet(script(&variables, include_str!("state.sh"))));
 }
 
@@ -35,13 +50,22 @@ pub(super) fn of(inputs: &Inputs) -> Option<State> {
     inputs.facts(inputs.api_host)?.answer(&STATE).answered()
 }
 
+/// What each control plane says that answers: each has notes of its own, because the one at which the API is asked changes.
+pub(super) fn of_all<'a>(inputs: &Inputs<'a>) -> Vec<(&'a Host, State)> {
+    let hosts = inputs.spec.control_planes().into_iter();
+    hosts.filter_map(|host| Some((host, inputs.facts(host)?.answer(&STATE).answered()?))).collect()
+}
+
 impl State {
     /// `None`: the answer was cut off.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut state = Self::default();
         for line in text.strip_suffix("end\n")?.lines() {
             match line.split('\t').collect::<Vec<_>>()[..] {
-                ["Note", name] => state.noted.push(name.to_owned()),
+                ["Note", name, note] => drop(state.noted.insert(name.to_owned(), format!("{note}\n"))),
+                ["Installed", name, revision] => {
+                    state.installed.insert(name.to_owned(), revision.parse().ok()?);
+                }
                 ["Release", release, revision, status] => {
                     let found = (revision.parse().ok()?, status.to_owned());
                     let newest = state.releases.entry(release.to_owned()).or_default();
@@ -59,14 +83,29 @@ impl State {
         Some(state)
     }
 
-    /// Whether the newest revision of a release is deployed.
-    pub(super) fn is_deployed(&self, namespace: &str, name: &str) -> bool {
-        let release = self.releases.get(&format!("{namespace}/{name}"));
-        release.is_some_and(|(_, status)| status == "deployed")
+    /// The notes, by the names of the addons.
+    pub(super) fn notes(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.noted.iter().map(|(name, note)| (name.as_str(), note.as_str()))
     }
 
-    /// Whether all objects that were applied are there.
-    pub(super) fn has_objects(&self, name: &str) -> bool {
+    /// Whether an addon with this note is there, as this control plane has installed it.
+    pub(super) fn has(&self, addon: &Addon, note: &str) -> bool {
+        self.noted.get(&addon.name).is_some_and(|noted| noted == note)
+            && (addon.chart.is_none() || self.is_deployed(addon.namespace(), &addon.name))
+            && (addon.manifests.is_empty() || self.has_objects(&addon.name))
+    }
+
+    /// Whether the newest revision of a release is deployed, and the one that kk has installed. After a restore of etcd it is an older
+    /// one.
+    fn is_deployed(&self, namespace: &str, name: &str) -> bool {
+        let release = self.releases.get(&format!("{namespace}/{name}"));
+        release.is_some_and(|(revision, status)| {
+            status == "deployed" && self.installed.get(name) == Some(revision)
+        })
+    }
+
+    /// Whether all objects that were applied are there as they were applied.
+    fn has_objects(&self, name: &str) -> bool {
         self.objects.get(name).is_some_and(|(wanted, there)| there >= wanted)
     }
 }
@@ -80,13 +119,16 @@ mod tests {
 
     #[test]
     fn the_newest_revision_decides() {
-        let text = "Note\tapp\nRelease\tdemo/app\t2\tfailed\nRelease\tdemo/app\t1\tdeployed\n\
+        let text = "Note\tapp\tdemo/app 1\nInstalled\tapp\t1\nInstalled\tweb\t10\nInstalled\told\t3\nRelease\tdemo/old\t2\tdeployed\n\
+            Release\tdemo/new\t1\tdeployed\nRelease\tdemo/app\t2\tfailed\nRelease\tdemo/app\t1\tdeployed\n\
             Release\tdemo/web\t9\tsuperseded\nRelease\tdemo/web\t10\tdeployed\nObjects\tmaps\t2\t2\nObjects\tlost\t2\t1\nend\n";
         let state = State::parse(text).unwrap();
         assert!(!state.is_deployed("demo", "app") && state.is_deployed("demo", "web"));
         assert!(!state.is_deployed("other", "web") && !state.is_deployed("demo", "none"));
+        assert!(!state.is_deployed("demo", "old"), "another revision than kk has installed");
+        assert!(!state.is_deployed("demo", "new"), "kk has installed none");
         assert!(state.has_objects("maps") && !state.has_objects("lost") && !state.has_objects("none"));
-        assert_eq!(state.noted, ["app"]);
+        assert_eq!(state.notes().collect::<Vec<_>>(), [("app", "demo/app 1\n")]);
         assert_eq!(State::parse(text.strip_suffix("end\n").unwrap()), None);
     }
 
@@ -96,17 +138,23 @@ mod tests {
         let notes = directory.path().join("notes");
         fs::create_dir(&notes).unwrap();
         for (file, text) in [
-            ("addon-app", ""),
-            ("addon-maps", ""),
-            ("addon-maps.objects", "---\na\n---\nb\n"),
+            ("addon-app", "demo/app 12\n"),
+            ("addon-app.release", "3\n"),
+            ("addon-maps", "default/maps 34\n"),
+            ("addon-maps.objects", "---\n# a 1\na\n---\n# b 1\nb\n"),
+            ("addon-passing.objects", ""),
             ("kubeadm.yaml", ""),
         ] {
             fs::write(notes.join(file), text).unwrap();
         }
         fs::write(directory.path().join("admin.conf"), "").unwrap();
         testing::program(directory.path(), "kubectl", kubectl);
-        let variables =
-            [("server", "https://192.0.2.1:6443"), ("names", names), ("notes", notes.to_str().unwrap())];
+        let variables = [
+            ("server", "https://192.0.2.1:6443"),
+            ("names", names),
+            ("notes", notes.to_str().unwrap()),
+            ("template", OBJECTS),
+        ];
         let text = script(&variables, include_str!("state.sh"))
             .replace("/etc/kubernetes/admin.conf", directory.path().join("admin.conf").to_str().unwrap());
         let output = testing::run_script(directory.path(), &text);
@@ -116,16 +164,19 @@ mod tests {
     #[test]
     fn a_table_of_the_server_becomes_an_answer() {
         let table = "case $* in *secrets*) echo 'demo  sh.helm.release.v1.app.v3  helm.sh/release.v1  1  5m  app  deployed  3' ;; \
-            *-f*) echo configmap/a; echo configmap/b ;; esac";
+            *-f*) echo '# b 1'; echo '# a 1'; echo a ;; esac";
         let (answered, printed) = ask(table, "app");
         assert!(answered);
-        let notes = "Note\tapp\nNote\tmaps\n";
+        let notes = "Note\tapp\tdemo/app12\nInstalled\tapp\t3\nNote\tmaps\tdefault/maps34\n";
+        let none = "Objects\tpassing\t0\t0\nend\n";
         assert_eq!(
             printed.replace(' ', ""),
-            format!("{notes}Release\tdemo/app\t3\tdeployed\nObjects\tmaps\t2\t2\nend\n")
+            format!("{notes}Release\tdemo/app\t3\tdeployed\nObjects\tmaps\t2\t2\n{none}")
         );
-        let (_, printed) = ask("case $* in *-f*) echo configmap/a; exit 1 ;; esac", "");
-        assert_eq!(printed.replace(' ', ""), format!("{notes}Objects\tmaps\t2\t1\nend\n"));
+        for (there, count) in [("# a 1", 1), ("# a 2", 0), ("# c 1", 0)] {
+            let (_, printed) = ask(&format!("case $* in *-f*) echo '{there}'; exit 1 ;; esac"), "");
+            assert_eq!(printed.replace(' ', ""), format!("{notes}Objects\tmaps\t2\t{count}\n{none}"));
+        }
         let (answered, printed) = ask("exit 1", "");
         assert!(!answered && !printed.contains("end"), "an API that is silent has lost nothing: {printed}");
     }

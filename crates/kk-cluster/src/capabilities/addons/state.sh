@@ -1,6 +1,6 @@
 # What is there of addons, in lines with tabs. `end` follows only when all was answered. Each kubectl is bounded from outside,
 # because its own timeout is one of each of its requests.
-# shellcheck disable=SC2154 # server, names and notes stand before this script
+# shellcheck disable=SC2154 # server, names, notes and template stand before this script
 set -e
 ask() {
     KUBECONFIG=/etc/kubernetes/admin.conf KUBECACHEDIR="$PWD/cache" timeout -k 1 8 kubectl --server "$server" --request-timeout 4s "$@"
@@ -8,9 +8,12 @@ ask() {
 
 for note in "$notes"/addon-*; do
     case ${note#"$notes"/} in
-    *.*) ;;
-    *) [ ! -e "$note" ] || printf 'Note\t%s\n' "${note#"$notes"/addon-}" ;;
+    *.*) continue ;;
     esac
+    [ -e "$note" ] || continue
+    name=${note#"$notes"/addon-}
+    printf 'Note\t%s\t%s\n' "$name" "$(cat "$note")"
+    [ ! -s "$note.release" ] || printf 'Installed\t%s\t%s\n' "$name" "$(cat "$note.release")"
 done
 if [ -e /etc/kubernetes/admin.conf ]; then
     if [ -n "$names" ]; then
@@ -20,11 +23,15 @@ if [ -e /etc/kubernetes/admin.conf ]; then
     fi
     for objects in "$notes"/addon-*.objects; do
         [ -e "$objects" ] || continue
-        # A kind that the API has no more ends kubectl as a silent API does.
-        ask get --raw /readyz >/dev/null
+        : >addon-objects
+        if [ -s "$objects" ]; then
+            # A kind that the API has no more ends kubectl as a silent API does.
+            ask get --raw /readyz >/dev/null
+            ask get --ignore-not-found -f "$objects" -o go-template="$template" >addon-objects || :
+        fi
         name=${objects#"$notes"/addon-}
-        there=$(ask get --ignore-not-found -f "$objects" -o name | wc -l)
-        printf 'Objects\t%s\t%s\t%s\n' "${name%.objects}" "$(grep -c '^---$' "$objects")" "$there"
+        awk -v name="${name%.objects}" '/^# / && NR == FNR { wanted++; of[$0] } NR != FNR && $0 in of { there++ }
+            END { printf "Objects\t%s\t%d\t%d\n", name, wanted, there }' "$objects" addon-objects
     done
 fi
 echo end

@@ -15,7 +15,10 @@ use kk_config::Spec;
 use kk_engine::{FileFact, Finding, Plan, ProbeSpec, Severity};
 use kk_util::sha256;
 
-use super::{Addons, state::STATE};
+use super::{
+    Addons,
+    state::{OBJECTS, STATE},
+};
 use crate::{
     Options, Probed, Session, capability::Capability as _, cluster_state::INITIALISED, host_layout::NOTES,
     pipelines::create_cluster, precheck::precheck, shell::script, testing,
@@ -44,7 +47,7 @@ async fn changes(session: &Session, probed: &Probed) -> Vec<String> {
     of_module.flat_map(|task| task.changes).collect()
 }
 
-/// The control plane says this, and has the notes of these addons.
+/// The control plane says this, and has the notes of these addons. One whose API is silent says nothing.
 async fn installed(spec: &Spec, workdir: &Path, state: &str) -> Probed {
     let mut probed = testing::fresh(spec);
     let session = testing::session(spec.clone(), workdir);
@@ -54,7 +57,8 @@ async fn installed(spec: &Spec, workdir: &Path, state: &str) -> Probed {
     };
     let facts = probed.facts.values_mut().next().unwrap();
     facts.reply(&INITIALISED, "yes");
-    facts.reply(&STATE, state);
+    let lines: String = notes.iter().map(|(name, note)| format!("Note\t{name}\t{note}")).collect();
+    facts.reply(&STATE, &if state.is_empty() { String::new() } else { lines + state });
     for (name, note) in notes {
         let [kind, mode, owner] = ["file", "600", "root:root"].map(str::to_owned);
         let file = FileFact { sha256: sha256(note.as_bytes()), kind, mode, owner, ..FileFact::default() };
@@ -63,7 +67,7 @@ async fn installed(spec: &Spec, workdir: &Path, state: &str) -> Probed {
     probed
 }
 
-const DEPLOYED: &str = "Note\tapp\nRelease\tdemo/app\t1\tdeployed\nend\n";
+const DEPLOYED: &str = "Installed\tapp\t1\nRelease\tdemo/app\t1\tdeployed\nend\n";
 
 #[tokio::test]
 async fn a_release_is_installed_once_and_again_when_it_is_lost() {
@@ -77,10 +81,14 @@ async fn a_release_is_installed_once_and_again_when_it_is_lost() {
     assert_eq!(fresh, [install.clone(), note]);
     for (state, lost) in [
         (DEPLOYED, false),
-        ("Release\tdemo/app\t2\tdeployed\nRelease\tdemo/app\t1\tsuperseded\nend\n", false),
-        ("Release\tdemo/app\t2\tfailed\nRelease\tdemo/app\t1\tdeployed\nend\n", true),
-        ("Release\tdemo/app\t1\tpending-install\nend\n", true),
-        ("Release\tother/app\t1\tdeployed\nend\n", true),
+        ("Installed\tapp\t2\nRelease\tdemo/app\t2\tdeployed\nRelease\tdemo/app\t1\tsuperseded\nend\n", false),
+        ("Installed\tapp\t1\nRelease\tdemo/app\t2\tfailed\nRelease\tdemo/app\t1\tdeployed\nend\n", true),
+        ("Installed\tapp\t1\nRelease\tdemo/app\t1\tpending-install\nend\n", true),
+        ("Installed\tapp\t1\nRelease\tother/app\t1\tdeployed\nend\n", true),
+        // A restore of etcd took it back, or somebody rolled it back.
+        ("Installed\tapp\t2\nRelease\tdemo/app\t1\tdeployed\nend\n", true),
+        ("Installed\tapp\t2\nRelease\tdemo/app\t3\tdeployed\nend\n", true),
+        ("Release\tdemo/app\t1\tdeployed\nend\n", true),
         ("end\n", true),
         // The API has not answered.
         ("", false),
@@ -88,6 +96,34 @@ async fn a_release_is_installed_once_and_again_when_it_is_lost() {
         let probed = installed(&wanted, here, state).await;
         let expected = if lost { vec![install.clone()] } else { Vec::new() };
         assert_eq!(changes(&session, &probed).await, expected, "{state}");
+    }
+}
+
+#[tokio::test]
+async fn what_one_control_plane_has_installed_is_there_when_another_one_answers() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let mut wanted = testing::sample("ha.yaml");
+    wanted.addons = spec(here, CHART).addons;
+    let session = testing::session(wanted.clone(), here);
+    let planes: Vec<String> = wanted.control_planes().iter().map(|host| host.name.clone()).collect();
+    assert!(planes.len() > 1);
+    for (revision, answered, needed) in [("2", true, false), ("1", true, true), ("2", false, true)] {
+        let mut probed = testing::fresh(&wanted);
+        let note = session.create_inputs(&probed).await.unwrap().addons[0].note();
+        for host in &planes {
+            let is_last = host == planes.last().unwrap();
+            let noted = format!("Note\tapp\t{note}Installed\tapp\t{revision}\n");
+            let state = "Release\tdemo/app\t2\tdeployed\nend\n";
+            let facts = probed.facts.get_mut(host).unwrap();
+            facts.reply(&INITIALISED, "yes");
+            facts.reply(&STATE, &if is_last { noted + state } else { state.to_owned() });
+            if is_last && !answered {
+                facts.reply(&STATE, "");
+            }
+        }
+        assert_ne!(session.create_inputs(&probed).await.unwrap().api_host.name, *planes.last().unwrap());
+        assert_eq!(!changes(&session, &probed).await.is_empty(), needed, "{revision} {answered}");
     }
 }
 
@@ -266,12 +302,16 @@ async fn what_is_wrong_on_the_control_machine_and_what_stays_is_told_before_the_
         directory.path(),
         "[{name: app, sources: {chart: {path: HERE/none, valuesFile: HERE/none.yaml}}}, {name: b, sources: {yaml: {path: [HERE/none.yaml]}}}]",
     );
-    let found = findings(&wanted, directory.path(), None, "Note\tapp\nNote\tgone\nend\n").await.join("\n");
+    let found =
+        findings(&wanted, directory.path(), None, "Note\tapp\tother/app 1\nNote\tgone\tx/gone 1\nend\n")
+            .await
+            .join("\n");
     for words in [
         "the values of the addon app cannot be read",
         "/none: there is no such file or directory",
         "/none.yaml: there is no such file or directory",
         "the addon gone is not in the file any more, and stays as it is",
+        "the addon app was in the namespace other, and stays there beside the one in default",
     ] {
         assert!(found.contains(words), "{words}: {found}");
     }
@@ -285,12 +325,12 @@ fn host() -> (tempfile::TempDir, PathBuf) {
     testing::program(
         directory.path(),
         "helm",
-        "echo helm \"$@\" >>calls\n[ ! -e busy ] || { echo another operation is in progress >&2; exit 1; }\n[ ! -e fails ] || { echo no >&2; exit 1; }",
+        "echo helm \"$@\" >>calls\n[ ! -e fails ] || { echo no >&2; exit $(cat fails); }",
     );
     testing::program(
         directory.path(),
         "kubectl",
-        "echo kubectl \"$@\" >>calls\ncase $* in *go-template*) echo objects ;; esac",
+        "echo kubectl \"$@\" >>calls\ncase $* in *go-template*) echo objects ;; *'-L version'*) printf 'a 1 deployed 9\\na 1 deployed 10\\n' ;; esac",
     );
     fs::write(directory.path().join("admin.conf"), "SENTINEL").unwrap();
     (directory, notes)
@@ -307,6 +347,7 @@ fn run(here: &Path, notes: &Path, chart: &str, manifests: &str) -> (bool, String
         ("manifests", manifests),
         ("complete", "yes"),
         ("notes", notes.to_str().unwrap()),
+        ("template", OBJECTS),
     ];
     let lib =
         "kk_fail() { echo \"$*\" >&2; return 1; }\nkk_do() { \"$@\"; }\nkk_put() { cp \"$1\" \"$2\"; }\n";
@@ -321,35 +362,31 @@ fn run(here: &Path, notes: &Path, chart: &str, manifests: &str) -> (bool, String
 fn helm_gets_values_as_files_and_what_a_killed_run_has_left_is_removed() {
     let (directory, notes) = host();
     let here = directory.path();
+    let begun = notes.join("addon-app.begun");
     let install = "helm upgrade --install app chart.tgz --namespace demo --create-namespace --reset-values --timeout 5m";
+    let revision =
+        "kubectl -n demo get secrets -l owner=helm,name=app,status=deployed -L version --no-headers\n";
     let (done, calls) = run(here, &notes, "chart.tgz", "");
-    assert_eq!((done, calls), (true, format!("{install} --wait\n")));
-    assert!(!notes.join("addon-app.begun").exists());
-    for file in ["values.yaml", "single.json", "fails"] {
+    assert_eq!((done, calls), (true, format!("{install} --wait\n{revision}")));
+    assert_eq!(fs::read_to_string(notes.join("addon-app.release")).unwrap(), "10\n");
+    assert!(!begun.exists());
+    for file in ["values.yaml", "single.json"] {
         fs::write(here.join(file), "SENTINEL").unwrap();
     }
     let with_values = format!("{install} --values values.yaml --values single.json --wait\n");
-    let (done, calls) = run(here, &notes, "chart.tgz", "");
-    assert_eq!((done, calls), (false, with_values.clone()), "no value in arguments");
-    assert!(notes.join("addon-app.begun").exists(), "the next run knows that it was not the end");
-    assert!(
-        !with_somebody_at_work().0.join("addon-app.begun").exists(),
-        "what others have begun is not kk's"
-    );
+    // A release that failed is another one's from then on.
+    for (code, stays) in [("1", false), ("137", true)] {
+        fs::write(here.join("fails"), code).unwrap();
+        let (done, calls) = run(here, &notes, "chart.tgz", "");
+        assert_eq!((done, calls), (false, with_values.clone()), "no value in arguments");
+        assert_eq!(begun.exists(), stays, "{code}");
+    }
     fs::remove_file(here.join("fails")).unwrap();
     let (done, calls) = run(here, &notes, "chart.tgz", "");
     let pending = "status in (pending-install,pending-upgrade,pending-rollback)";
-    let expected = format!("kubectl -n demo delete secrets -l owner=helm,name=app,{pending}\n{with_values}");
-    assert_eq!((done, calls), (true, expected));
-    assert!(!notes.join("addon-app.begun").exists());
-}
-
-/// The notes of a host on which helm says that another one is at work.
-fn with_somebody_at_work() -> (PathBuf, tempfile::TempDir) {
-    let (directory, notes) = host();
-    fs::write(directory.path().join("busy"), "").unwrap();
-    assert!(!run(directory.path(), &notes, "chart.tgz", "").0);
-    (notes, directory)
+    let removed = format!("kubectl -n demo delete secrets -l owner=helm,name=app,{pending}\n");
+    assert_eq!((done, calls), (true, removed + &with_values + revision));
+    assert!(!begun.exists());
 }
 
 #[test]
@@ -362,10 +399,17 @@ fn manifests_are_applied_in_their_order_and_their_objects_are_noted() {
     let at = |text: &str| calls.find(text).unwrap_or_else(|| panic!("{text}: {calls}"));
     assert!(at("config set-context --current --namespace=demo") < at(&format!("{apply} 0.yaml")));
     assert!(at(&format!("{apply} 0.yaml")) < at(&format!("{apply} 1.yaml")));
-    assert!(at(&format!("{apply} 1.yaml")) < at("kubectl get -f 0.yaml -f 1.yaml -o go-template="));
+    assert!(
+        at(&format!("{apply} 1.yaml"))
+            < at("kubectl get --ignore-not-found -f 0.yaml -f 1.yaml -o go-template=")
+    );
     assert!(!calls.contains("SENTINEL"), "{calls}");
     assert_eq!(fs::read_to_string(notes.join("addon-app.objects")).unwrap(), "objects\n");
     // The addon has no manifests any more.
     assert!(run(here, &notes, "chart.tgz", "").0);
     assert!(!notes.join("addon-app.objects").exists());
+    assert!(notes.join("addon-app.release").exists());
+    // Nor a chart.
+    assert!(run(here, &notes, "", "0.yaml").0);
+    assert!(!notes.join("addon-app.release").exists());
 }
