@@ -57,8 +57,8 @@ async fn installed(spec: &Spec, workdir: &Path, state: &str) -> Probed {
     };
     let facts = probed.facts.values_mut().next().unwrap();
     facts.reply(&INITIALISED, "yes");
-    let lines: String = notes.iter().map(|(name, note)| format!("Note\t{name}\t{note}")).collect();
-    facts.reply(&STATE, &if state.is_empty() { String::new() } else { lines + state });
+    let lines: Vec<String> = notes.iter().map(|(name, note)| format!("Note\t{name}\t{note}")).collect();
+    facts.reply(&STATE, &if state.is_empty() { String::new() } else { lines.concat() + state });
     for (name, note) in notes {
         let [kind, mode, owner] = ["file", "600", "root:root"].map(str::to_owned);
         let file = FileFact { sha256: sha256(note.as_bytes()), kind, mode, owner, ..FileFact::default() };

@@ -77,7 +77,7 @@ impl Wanted {
             name,
             namespace,
             self.chart.as_ref().map(|part| &part.identity),
-            self.values.as_ref().map(sha256),
+            self.values.as_deref().map(sha256),
             values,
             manifests,
         ]);
@@ -180,8 +180,7 @@ fn part<S: Origin>(source: S, content: Option<Content>, is_remote: bool, sum: &s
 pub(crate) fn source_in_manifest(chart: &AddonChart) -> ChartSource {
     match (&chart.source, &chart.below) {
         (ChartSource::Path(path), Some(below))
-            if !is_local_chart(path)
-                && Path::new(path).extension().is_none_or(|extension| extension != "tgz") =>
+            if !is_local_chart(path) && path.strip_suffix(".tgz").is_none() =>
         {
             below.clone()
         }
