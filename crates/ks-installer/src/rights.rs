@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use crate::engine::{CHANGED_FOR_EXTENSIONS, LOOKED_AT_FOR_EXTENSIONS, examples};
+use crate::engine::{DELETED_FOR_EXTENSIONS, LOOKED_AT_FOR_EXTENSIONS, examples};
 use crate::operator::watched;
 use crate::payload::Component;
 use crate::render::{Inputs, RenderError, Renderer};
@@ -19,14 +19,14 @@ const OWN: [(&str, &str); 4] = [("", "persistentvolumeclaims"), ("", "events"), 
 /// Both roles for all components of a payload.
 pub async fn roles(renderer: &Renderer) -> Result<Vec<Value>, RenderError> {
     let mut kinds = BTreeSet::new();
-    let (mut plurals, mut required) = (BTreeMap::new(), BTreeSet::new());
+    let (mut plurals, mut required, mut deleted) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
     for component in renderer.payload.components().values() {
         if component.is_recorded() {
             kinds.insert((String::new(), "Secret".to_owned()));
         }
         if component.extensions().next().is_some() {
             required.extend(LOOKED_AT_FOR_EXTENSIONS.map(owned));
-            kinds.extend(CHANGED_FOR_EXTENSIONS.map(owned));
+            deleted.extend(DELETED_FOR_EXTENSIONS.map(owned));
         }
         required.extend(component.requires.iter().map(|one| (group_of(&one.api_version), one.kind.clone())));
         for object in objects(renderer, component).await? {
@@ -47,13 +47,15 @@ pub async fn roles(renderer: &Renderer) -> Result<Vec<Value>, RenderError> {
         (group, plural)
     };
     let change: BTreeSet<Resource> = kinds.into_iter().map(&resource).collect();
-    let mut look = change.clone();
+    let deleted: BTreeSet<Resource> = deleted.into_iter().map(&resource).collect();
+    let mut look: BTreeSet<Resource> = change.union(&deleted).cloned().collect();
     look.extend(required.into_iter().map(resource));
     look.extend(watched().map(|(api_version, kind)| (group_of(api_version), plural(kind))));
     look.extend(OWN.map(|(group, resource)| (group.to_owned(), resource.to_owned())));
     let mut changes = rules(&change, &["create", "patch", "delete"]);
-    let claims = BTreeSet::from([(String::new(), "persistentvolumeclaims".to_owned())]);
-    changes.extend(rules(&claims, &["delete"]));
+    let mut only_deleted: BTreeSet<Resource> = deleted.difference(&change).cloned().collect();
+    only_deleted.insert((String::new(), "persistentvolumeclaims".to_owned()));
+    changes.extend(rules(&only_deleted, &["delete"]));
     // To give rights that it does not have itself.
     let roles: BTreeSet<Resource> = change
         .iter()
@@ -146,8 +148,10 @@ mod tests {
             rule.map(|rule| (rule["resources"].clone(), rule["verbs"].clone()))
         };
         let change = json!(["create", "patch", "delete"]);
-        assert_eq!(of(&roles[1], "kubesphere.io"), Some((json!(["installplans"]), change.clone())));
-        assert_eq!(of(&roles[1], ""), Some((json!(["secrets"]), change)));
+        assert_eq!(of(&roles[1], "kubesphere.io"), Some((json!(["installplans"]), change)));
+        // Helm's records.
+        let deleted = json!(["persistentvolumeclaims", "secrets"]);
+        assert_eq!(of(&roles[1], ""), Some((deleted, json!(["delete"]))));
         let (seen, verbs) = of(&roles[0], "kubesphere.io").unwrap();
         assert_eq!(seen, json!(["extensions", "extensionversions", "installplans", "repositories"]));
         assert_eq!(verbs, json!(["get", "list", "watch"]));

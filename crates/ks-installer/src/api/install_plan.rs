@@ -2,9 +2,13 @@
 //!
 //! Facts of the controller (version 4.1.3, `pkg/controller/core`): it begins an installation or an upgrade when the status has no
 //! hash of the values, another one, or another version; a failed one it leaves for ever otherwise. What it sees of Jobs and of helm's
-//! releases it only notes when that is later than the last entry of `stateHistory`. `status` is no subresource.
+//! releases it only notes when that is not earlier than the last entry of `stateHistory`. A part in a cluster that the plan does
+//! not name any more it uninstalls, as all of a plan that is deleted: unless its state says that this is going on, or has failed.
+//! `status` is no subresource.
 
 use serde_json::{Map, Value, json};
+use time::format_description::well_known::Rfc3339;
+use time::{Duration, OffsetDateTime};
 
 use super::{Id, Readiness};
 
@@ -14,8 +18,6 @@ pub const API_VERSION: &str = "kubesphere.io/v1alpha1";
 pub const KIND: &str = "InstallPlan";
 /// What keeps one until its extension is uninstalled.
 pub const FINALIZER: &str = "kubesphere.io/installplan-protection";
-/// The annotation by which the controller forgets an extension, and leaves its objects.
-pub const FORCE_DELETE: &str = "kubesphere.io/force-delete";
 
 /// States in which a Job of helm is at work, or is about to begin.
 const BUSY: [&str; 4] = ["Preparing", "Installing", "Upgrading", "Uninstalling"];
@@ -31,11 +33,30 @@ struct Part<'a> {
     status: &'a Value,
     /// Hash of the values that it shall have; `None` when that cannot be told here.
     hash: Option<String>,
+    /// Whether it is uninstalled, though the plan stays: its cluster is not named any more.
+    leaves: bool,
 }
 
 impl Part<'_> {
     fn state(&self) -> &str {
         self.status["state"].as_str().unwrap_or_default()
+    }
+
+    fn job(&self) -> &str {
+        self.status["jobName"].as_str().unwrap_or_default()
+    }
+
+    /// A change by which the controller takes what could not be uninstalled for installed, and so uninstalls it once more. Helm's
+    /// release and the Job say that it is not: both are older than what is noted last, so it is enough to be a second later. The
+    /// time here may be another than the controller's, which then would begin Job after Job.
+    fn restored(&self) -> Value {
+        let noted = self.status["stateHistory"].as_array().into_iter().flatten();
+        let noted = noted.filter_map(|entry| entry["lastTransitionTime"].as_str());
+        let latest = noted.filter_map(|text| OffsetDateTime::parse(text, &Rfc3339).ok()).max();
+        let time = latest.map_or_else(OffsetDateTime::now_utc, |latest| latest + Duration::SECOND);
+        let time = time.replace_nanosecond(0).unwrap_or(time).format(&Rfc3339).unwrap_or_default();
+        let installed = json!({ "state": "Installed", "lastTransitionTime": time });
+        json!({ "state": "Installed", "stateHistory": [installed], "jobName": "" })
     }
 
     /// Whether the controller will do something by itself, because the release is not what the plan asks for.
@@ -59,6 +80,9 @@ impl Part<'_> {
         let place = self.cluster.map_or_else(String::new, |cluster| format!("in the cluster {cluster}: "));
         let state = self.state();
         match state {
+            _ if self.leaves && state != "UninstallFailed" => {
+                Readiness::Waiting(format!("{place}{state}; it is to be uninstalled"))
+            }
             "Installed" | "Upgraded" if !self.is_outdated(version) => Readiness::Ready,
             "Installed" | "Upgraded" => {
                 Readiness::Waiting(format!("{place}its controller has not seen the change"))
@@ -78,19 +102,37 @@ impl Part<'_> {
     }
 }
 
-/// The parts of a plan: the extension itself, then those in clusters.
+/// The parts of a plan: the extension itself, then those in clusters, also in such as it does not name (any more).
 fn parts(plan: &Value) -> Vec<Part<'_>> {
     let config = plan["spec"]["config"].as_str().unwrap_or_default();
     let scheduling = &plan["spec"]["clusterScheduling"];
-    let clusters = scheduling["placement"]["clusters"].as_array();
-    let agents = clusters.into_iter().flatten().filter_map(Value::as_str).map(|cluster| Part {
+    let placement = &scheduling["placement"];
+    let named: Vec<&str> =
+        placement["clusters"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let statuses = &plan["status"]["clusterSchedulingStatuses"];
+    // Without any scheduling the controller looks at none of them.
+    let found = statuses.as_object().filter(|_| scheduling.is_object()).into_iter().flatten();
+    let others = found.map(|(cluster, _)| cluster.as_str()).filter(|cluster| !named.contains(cluster));
+    // Names go before a selector; what that one finds is seen by what the controller has begun.
+    let is_selected = named.is_empty() && placement["clusterSelector"].is_object();
+    let agents = named.iter().map(|cluster| (*cluster, false));
+    let agents = agents.chain(others.map(|cluster| (cluster, !is_selected))).map(|(cluster, leaves)| Part {
         cluster: Some(cluster),
-        status: &plan["status"]["clusterSchedulingStatuses"][cluster],
+        status: &statuses[cluster],
         // With values of its own they are merged by the controller.
         hash: scheduling["overrides"].get(cluster).is_none().then(|| hash(config)),
+        leaves,
     });
-    let main = Part { cluster: None, status: &plan["status"], hash: Some(hash(config)) };
+    let main = Part { cluster: None, status: &plan["status"], hash: Some(hash(config)), leaves: false };
     std::iter::once(main).chain(agents).collect()
+}
+
+/// Everything that goes with a plan.
+fn parts_of_deleted(plan: &Value) -> Vec<Part<'_>> {
+    let clusters = plan["status"]["clusterSchedulingStatuses"].as_object();
+    let agents = clusters.into_iter().flatten().map(|(cluster, status)| (Some(cluster.as_str()), status));
+    let all = std::iter::once((None, &plan["status"])).chain(agents);
+    all.map(|(cluster, status)| Part { cluster, status, hash: None, leaves: true }).collect()
 }
 
 fn version(plan: &Value) -> &str {
@@ -110,64 +152,62 @@ pub fn readiness(plan: &Value) -> Readiness {
 /// A change of the plan by which the controller tries once more what has failed; `None` when nothing has, or when it does so
 /// by itself.
 pub fn try_again(plan: &Value) -> Option<Value> {
+    let parts = parts(plan);
     let is_given_up = |part: &&Part<'_>| matches!(part.readiness(version(plan)), Readiness::Failed(_));
-    change(parts(plan).iter().filter(is_given_up), &json!({ "configHash": "" }))
+    change(parts.iter().filter(is_given_up), |part| {
+        // One that shall stay after all is installed anew.
+        let mut to = if part.state() == "UninstallFailed" { part.restored() } else { json!({}) };
+        to["configHash"] = "".into();
+        to
+    })
 }
 
-/// Releases in which something is said to be at work: by which Job.
-pub fn busy(plan: &Value) -> Vec<String> {
-    let parts = parts(plan);
-    let busy = parts.iter().filter(|part| BUSY.contains(&part.state()));
-    busy.map(|part| part.status["jobName"].as_str().unwrap_or_default().to_owned()).collect()
+/// Whether something is said to be at work.
+pub fn is_busy(plan: &Value) -> bool {
+    parts(plan).iter().any(|part| BUSY.contains(&part.state()))
 }
 
 /// A change by which the controller makes up its mind anew about what is said to be at work, from its Job and from helm's release:
-/// what it has noted may be later than both by another clock, or of a process that ended in the middle.
+/// what it has noted may be later than both by another clock, or of a process that ended in the middle. What was begun is begun
+/// again: the hash of its values is noted before they are installed.
 pub fn look_again(plan: &Value) -> Option<Value> {
     let parts = parts(plan);
-    let busy = parts.iter().filter(|part| BUSY.contains(&part.state()));
-    change(busy, &json!({ "state": "", "stateHistory": null }))
+    change(parts.iter().filter(|part| BUSY.contains(&part.state())), |part| {
+        if part.state() == "Uninstalling" {
+            part.restored()
+        } else {
+            json!({ "state": "", "stateHistory": null, "configHash": "" })
+        }
+    })
 }
 
-/// The same for a removal: the controller leaves one that has failed, whose Job it goes on to look at.
-pub fn remove_again(plan: &Value) -> Value {
-    let forget = json!({ "state": "", "stateHistory": null, "jobName": "" });
-    let clusters: Map<String, Value> = plan["status"]["clusterSchedulingStatuses"]
-        .as_object()
-        .into_iter()
-        .flatten()
-        .filter(|(_, status)| removal_failed(status))
-        .map(|(cluster, _)| (cluster.clone(), forget.clone()))
-        .collect();
-    let mut status = if removal_failed(&plan["status"]) { forget } else { json!({}) };
-    if !clusters.is_empty() {
-        status["clusterSchedulingStatuses"] = clusters.into();
-    }
-    json!({ "status": status })
-}
-
-/// Whether a release could not be removed.
-fn removal_failed(status: &Value) -> bool {
-    matches!(status["state"].as_str(), Some("UninstallFailed" | "Uninstalling"))
+/// A change of a plan that is deleted, by which the controller uninstalls once more what it could not, or what no Job is at work on;
+/// `None` when there is no such part. `live`: the Jobs of the extension that have not ended.
+pub fn remove_again(plan: &Value, live: &[String]) -> Option<Value> {
+    let parts = parts_of_deleted(plan);
+    // One that its controller had no time to note may be anybody's.
+    let is_noted = |job: &String| parts.iter().any(|part| part.job() == job);
+    let is_idle = live.iter().all(is_noted);
+    let hangs = |part: &Part<'_>| {
+        part.state() == "Uninstalling" && is_idle && !live.iter().any(|job| job == part.job())
+    };
+    change(parts.iter().filter(|part| part.state() == "UninstallFailed" || hangs(part)), Part::restored)
 }
 
 /// What the controller says of the removal of the extension, or of its part in a cluster: the first that has failed.
 pub fn removal_failure(plan: &Value) -> Option<String> {
-    let clusters = plan["status"]["clusterSchedulingStatuses"].as_object();
-    let agents =
-        clusters.into_iter().flatten().map(|(name, status)| Part { cluster: Some(name), status, hash: None });
-    let main = Part { cluster: None, status: &plan["status"], hash: None };
-    let failed = std::iter::once(main).chain(agents).find(|part| part.state() == "UninstallFailed")?;
+    let parts = parts_of_deleted(plan);
+    let failed = parts.iter().find(|part| part.state() == "UninstallFailed")?;
     let place = failed.cluster.map_or_else(String::new, |cluster| format!("in the cluster {cluster}: "));
     Some(format!("{place}UninstallFailed{}", failed.message()))
 }
 
-fn change<'a>(parts: impl Iterator<Item = &'a Part<'a>>, to: &Value) -> Option<Value> {
+fn change<'a>(parts: impl Iterator<Item = &'a Part<'a>>, to: impl Fn(&Part<'a>) -> Value) -> Option<Value> {
     let (mut status, mut clusters) = (Map::new(), Map::new());
     for part in parts {
         match part.cluster {
-            None => status = to.as_object().cloned().unwrap_or_default(),
-            Some(cluster) => drop(clusters.insert(cluster.to_owned(), to.clone())),
+            None => status = to(part).as_object().cloned().unwrap_or_default(),
+            Some(cluster) => drop(clusters.insert(cluster.to_owned(), to(part))),
         }
     }
     if !clusters.is_empty() {
@@ -257,19 +297,94 @@ mod tests {
         let change = json!({"status": {"clusterSchedulingStatuses": {"host": {"configHash": ""}}}});
         assert_eq!(try_again(&failed), Some(change));
         let busy_agent = with(json!({"state": "Installing", "jobName": "j"}));
-        assert_eq!(busy(&busy_agent), ["j"]);
-        let change =
-            json!({"status": {"clusterSchedulingStatuses": {"host": {"state": "", "stateHistory": null}}}});
+        assert!(is_busy(&busy_agent));
+        let again = json!({"state": "", "stateHistory": null, "configHash": ""});
+        let change = json!({"status": {"clusterSchedulingStatuses": {"host": again}}});
         assert_eq!(look_again(&busy_agent), Some(change));
+    }
+
+    #[test]
+    fn values_whose_upgrade_came_to_no_end_are_not_taken_for_applied() {
+        // The controller notes the hash when the Job begins.
+        let mut then = plan(&json!({"state": "Upgrading", "version": "2", "configHash": EMPTY}));
+        then["status"]["configHash"] = look_again(&then).unwrap()["status"]["configHash"].clone();
+        then["status"]["state"] = "Installed".into();
+        assert!(matches!(readiness(&then), Readiness::Waiting(_)));
+    }
+
+    #[test]
+    fn parts_in_clusters_that_are_not_named_count() {
+        let installed = json!({"state": "Installed", "version": "2", "configHash": EMPTY});
+        let with = |placement: Value, agent: Value| {
+            let mut plan = plan(&installed);
+            plan["spec"]["clusterScheduling"] = json!({ "placement": placement });
+            plan["status"]["clusterSchedulingStatuses"] = json!({"host": installed, "far": agent});
+            plan
+        };
+        let selected = |agent| with(json!({"clusterSelector": {"matchLabels": {"a": "b"}}}), agent);
+        assert_eq!(readiness(&selected(installed.clone())), Readiness::Ready);
+        let failed = json!({"state": "InstallFailed", "version": "2", "configHash": EMPTY});
+        let text = "in the cluster far: InstallFailed".to_owned();
+        assert_eq!(readiness(&selected(failed)), Readiness::Failed(text));
+        // One that goes has to be gone.
+        let named = |agent| with(json!({"clusters": ["host"]}), agent);
+        let text = "in the cluster far: Installed; it is to be uninstalled".to_owned();
+        assert_eq!(readiness(&named(installed.clone())), Readiness::Waiting(text));
+        let history = json!([{"state": "UninstallFailed", "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
+        let failed = named(json!({"state": "UninstallFailed", "stateHistory": history}));
+        assert!(matches!(readiness(&failed), Readiness::Failed(_)));
+        let again = &try_again(&failed).unwrap()["status"];
+        assert_eq!(again["clusterSchedulingStatuses"]["far"]["state"], "Installed");
+        assert!(again["state"].is_null() && again["clusterSchedulingStatuses"]["host"].is_null());
+        // Nobody looks at them.
+        let mut alone = failed;
+        alone["spec"]["clusterScheduling"].take();
+        assert_eq!(readiness(&alone), Readiness::Ready);
+    }
+
+    /// A status whose last entry is a second before midnight.
+    fn noted(state: &str, job: &str) -> Value {
+        let history = json!([
+            {"state": state, "lastTransitionTime": "2026-01-01T23:59:59Z"},
+            {"state": "Installed", "lastTransitionTime": "2026-01-01T12:00:00Z"},
+        ]);
+        json!({"state": state, "jobName": job, "stateHistory": history})
     }
 
     #[test]
     fn a_removal_that_failed_is_named_and_asked_for_again() {
         let conditions = json!([{"status": "False", "message": "a hook failed"}]);
-        let failed = plan(&json!({"state": "UninstallFailed", "jobName": "j", "conditions": conditions}));
+        let mut status = noted("UninstallFailed", "j");
+        status["conditions"] = conditions;
+        let failed = plan(&status);
         assert_eq!(removal_failure(&failed).unwrap(), "UninstallFailed: a hook failed");
-        let forgotten = json!({"status": {"state": "", "stateHistory": null, "jobName": ""}});
-        assert_eq!(remove_again(&failed), forgotten);
+        let history = json!([{"state": "Installed", "lastTransitionTime": "2026-01-02T00:00:00Z"}]);
+        let again = json!({"status": {"state": "Installed", "stateHistory": history, "jobName": ""}});
+        assert_eq!(remove_again(&failed, &[]), Some(again));
         assert_eq!(removal_failure(&plan(&json!({"state": "Uninstalling"}))), None);
+    }
+
+    #[test]
+    fn each_part_that_hangs_is_uninstalled_once_more_and_no_other() {
+        let mut all = plan(&json!({"state": "Installed", "jobName": "old"}));
+        all["status"]["clusterSchedulingStatuses"] = json!({
+            "hangs": noted("Uninstalling", "gone"), "works": noted("Uninstalling", "runs"),
+            "failed": noted("UninstallFailed", "x"), "there": noted("Installed", "y"),
+        });
+        let again = |live: &[&str]| -> Vec<String> {
+            let live: Vec<String> = live.iter().map(|job| (*job).to_owned()).collect();
+            let change = remove_again(&all, &live).unwrap_or_default();
+            assert!(change["status"]["state"].is_null());
+            let clusters = change["status"]["clusterSchedulingStatuses"].as_object();
+            clusters.into_iter().flatten().map(|(cluster, _)| cluster.clone()).collect()
+        };
+        assert_eq!(again(&["runs"]), ["hangs", "failed"]);
+        assert_eq!(again(&[]), ["hangs", "works", "failed"]);
+        // A Job that no part names may be that of either.
+        assert_eq!(again(&["other"]), ["failed"]);
+        let mut main = plan(&noted("Uninstalling", "j"));
+        assert!(remove_again(&main, &["j".to_owned()]).is_none());
+        main["status"]["state"] = "Installed".into();
+        assert!(remove_again(&main, &[]).is_none());
     }
 }

@@ -16,7 +16,7 @@ use crate::api::{Id, Readiness, install_plan};
 use crate::payload::{Component, extension};
 
 /// Label of everything that belongs to an extension.
-const EXTENSION_LABEL: &str = "kubesphere.io/extension-ref";
+pub(super) const EXTENSION_LABEL: &str = "kubesphere.io/extension-ref";
 
 /// API groups and kinds that are looked at for plans.
 pub const LOOKED_AT: [(&str, &str); 4] = [
@@ -25,14 +25,14 @@ pub const LOOKED_AT: [(&str, &str); 4] = [
     ("kubesphere.io", "Repository"),
     ("batch", "Job"),
 ];
-/// Those that are changed besides the plans: helm's records.
-pub const CHANGED: [(&str, &str); 1] = [("", "Secret")];
+/// Those that are deleted besides the plans: helm's records.
+pub const DELETED: [(&str, &str); 1] = [("", "Secret")];
 
 /// What a repository has for a plan.
 enum Published {
     /// Its version, as the repository describes it.
     Version(Value),
-    /// Nothing, and the extension is installed as it is wanted.
+    /// Nothing, and the extension is installed as it is wanted: its controller need do nothing.
     NoMore,
     /// Nothing.
     Nothing(Failure),
@@ -78,6 +78,10 @@ impl Engine {
                     let is_placed = found["spec"]["installationMode"] == "Multicluster";
                     place(plan, is_placed.then_some(&live), spec);
                     plan["spec"]["extension"]["version"] = found["spec"]["version"].clone();
+                    if progress.is_none() {
+                        // What it requires may come before it.
+                        return Ok(());
+                    }
                     return self.check_dependencies(plan, &live, &found).await;
                 }
                 Published::NoMore => {
@@ -121,7 +125,19 @@ impl Engine {
                 return Ok(Published::Version(found));
             }
             if live["status"]["state"] == "Installed" && live["status"]["version"] == version {
-                return Ok(Published::NoMore);
+                return Ok(if is_as_wanted(plan, live) {
+                    Published::NoMore
+                } else {
+                    nothing(
+                        &format!(
+                            "the extension {name} is installed in version {version}, which no repository publishes any more: its \
+                             values and clusters cannot be changed"
+                        ),
+                        &format!(
+                            "name another version in extensions.{name}.version, or publish this one again"
+                        ),
+                    )
+                });
             }
         }
         let id = Id::new(install_plan::API_VERSION, "Extension", "", name);
@@ -181,7 +197,7 @@ impl Engine {
             let why = match found.as_ref().map(install_plan::readiness) {
                 Some(Readiness::Ready) => continue,
                 Some(Readiness::Waiting(why) | Readiness::Failed(why)) => why,
-                None => "nobody asks for it".to_owned(),
+                None => "it has no InstallPlan".to_owned(),
             };
             let versions = dependency["version"].as_str().unwrap_or_default();
             let message = format!(
@@ -235,6 +251,16 @@ fn place(plan: &mut Value, live: Option<&Value>, spec: &Value) {
     }
 }
 
+/// Whether a plan that is there says what this one does, where this one says something, and is carried out.
+fn is_as_wanted(plan: &Value, live: &Value) -> bool {
+    let is_same = |path: &str| plan.pointer(path).is_none_or(|wanted| live.pointer(path) == Some(wanted));
+    // One without a part in clusters cannot be placed.
+    let is_placed = live["spec"]["clusterScheduling"].is_object();
+    is_same("/spec/config")
+        && (!is_placed || is_same("/spec/clusterScheduling/placement/clusters"))
+        && install_plan::readiness(live) == Readiness::Ready
+}
+
 fn uid_of_deleted(live: &Value) -> Option<String> {
     let metadata = &live["metadata"];
     let uid = metadata["uid"].as_str()?;
@@ -244,6 +270,28 @@ fn uid_of_deleted(live: &Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_plan_is_as_wanted_when_nothing_has_to_be_done() {
+        // The hash is that of `a`.
+        let status = json!({"state": "Installed", "version": "1", "configHash": "af63dc4c8601ec8c"});
+        let spec = |config: &str, clusters: Value| {
+            let clusters = json!({ "placement": { "clusters": clusters } });
+            json!({"extension": {"version": "1"}, "config": config, "clusterScheduling": clusters})
+        };
+        let mut live = json!({"spec": spec("a", json!([])), "status": status});
+        for (wanted, expected) in [
+            (json!({}), true),
+            (spec("a", json!([])), true),
+            (spec("b", json!([])), false),
+            (spec("a", json!(["host"])), false),
+        ] {
+            assert_eq!(is_as_wanted(&json!({ "spec": wanted }), &live), expected, "{wanted}");
+        }
+        // It says so, and its controller did not carry it out.
+        live["spec"]["config"] = "b".into();
+        assert!(!is_as_wanted(&json!({"spec": spec("b", json!([]))}), &live));
+    }
 
     #[test]
     fn a_part_in_clusters_stays_where_it_is_unless_the_spec_says_another_place() {

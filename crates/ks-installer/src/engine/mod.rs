@@ -18,6 +18,7 @@ mod removal_order;
 mod remove;
 mod repair;
 mod requirements;
+mod uninstall;
 mod wait;
 
 use std::collections::BTreeMap;
@@ -28,7 +29,7 @@ use serde_json::Value;
 
 pub use backoff::Backoff;
 pub use desired::{Desired, desired};
-pub use extension::{CHANGED as CHANGED_FOR_EXTENSIONS, LOOKED_AT as LOOKED_AT_FOR_EXTENSIONS};
+pub use extension::{DELETED as DELETED_FOR_EXTENSIONS, LOOKED_AT as LOOKED_AT_FOR_EXTENSIONS};
 pub use failure::{Failure, Reason};
 pub use generated::examples;
 pub use inventory::{Entry, Inventories, Inventory, Origin, ReleaseName};
@@ -64,6 +65,10 @@ pub struct Engine {
     retries: repair::Retries,
     /// How long something may be stuck until that is a failure.
     patience: Duration,
+    /// How long helm may be at work on an extension.
+    helm_limit: Duration,
+    /// The name of this cluster among those of KubeSphere, as the spec of the last pass says it.
+    own_cluster: Mutex<String>,
     certificate_life: Duration,
     /// By component.
     rendered: Mutex<BTreeMap<String, Rendered>>,
@@ -80,6 +85,8 @@ impl Engine {
             backoff: Backoff::default(),
             retries: repair::Retries::default(),
             patience: wait::STUCK,
+            helm_limit: repair::HELM_LIMIT,
+            own_cluster: Mutex::default(),
             certificate_life: generated::LIFE,
             rendered: Mutex::default(),
         })
@@ -96,6 +103,13 @@ impl Engine {
     #[must_use]
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
+        self
+    }
+
+    /// The same with another time within which helm has done whatever it began.
+    #[must_use]
+    pub fn with_helm_limit(mut self, limit: Duration) -> Self {
+        self.helm_limit = limit;
         self
     }
 

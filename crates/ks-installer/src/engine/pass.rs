@@ -4,6 +4,7 @@
 //! else changes meanwhile is no reason to start again: only its component is looked at again.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::PoisonError;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -13,7 +14,7 @@ use tokio::sync::{Semaphore, watch};
 
 use super::desired::{Desired, desired};
 use super::{Engine, Failure, Reason};
-use crate::payload::Component;
+use crate::payload::{Component, extension};
 
 /// Components that are worked on at once.
 const COMPONENTS_AT_ONCE: usize = 4;
@@ -72,6 +73,8 @@ enum State {
     Open,
     Ready,
     Removed,
+    /// No repository has it: only who needs it waits for it.
+    Unpublished,
 }
 
 /// What a pass works for.
@@ -107,6 +110,8 @@ impl Engine {
             Goal::Have(spec) => (spec, desired(payload, spec, &self.renderer.kubernetes)),
             Goal::Remove(spec) => (spec, Desired::default()),
         };
+        extension::host_of(spec)
+            .clone_into(&mut self.own_cluster.lock().unwrap_or_else(PoisonError::into_inner));
         let mut names: BTreeSet<String> = self.inventories.names().into_iter().collect();
         names.extend(desired.wanted.iter().cloned());
         let states = names.iter().map(|name| (name.clone(), State::Open)).collect();
@@ -163,6 +168,7 @@ impl Pass<'_> {
             match self.attempt(name, wanted, is_suspect).await {
                 Ok(()) => break,
                 Err(failure) => {
+                    self.see_failure(name, failure.reason == Reason::NotPublished);
                     self.report.tell(name, Phase::Failed(failure));
                     self.engine.backoff.failed(name);
                 }
@@ -176,6 +182,16 @@ impl Pass<'_> {
             states.insert(name.to_owned(), state);
         });
         name
+    }
+
+    /// Lets those that wait for a component see that no repository has it, or that this is not why it failed.
+    fn see_failure(&self, name: &str, is_missing: bool) {
+        let state = if is_missing { State::Unpublished } else { State::Open };
+        self.states.send_if_modified(|states| match states.get_mut(name) {
+            // One that was ready in this pass stopped nobody.
+            Some(known @ (State::Open | State::Unpublished)) => std::mem::replace(known, state) != state,
+            _ => false,
+        });
     }
 
     async fn attempt(&self, name: &str, wanted: bool, is_suspect: bool) -> Result<(), Failure> {
@@ -197,6 +213,9 @@ impl Pass<'_> {
             |other: &String| self.desired.wanted.contains(other),
             |other: &String| self.desired.refused.contains_key(other),
         );
+        let is_needed = |other: &String| {
+            !wanted || components.get(name).is_some_and(|component| component.depends_on.contains(other))
+        };
         let before: Vec<&String> = if wanted {
             let needed = components.get(name).into_iter().flat_map(|component| &component.depends_on);
             let first = components.get(name).into_iter().flat_map(|component| &component.after);
@@ -218,10 +237,12 @@ impl Pass<'_> {
             let waiting_for = {
                 let states = states.borrow_and_update();
                 // A user that neither is there nor shall be is not in the pass.
-                before
-                    .iter()
-                    .find(|other| states.get(**other).is_some_and(|state| *state != expected))
-                    .copied()
+                let is_awaited = |other: &&&String| {
+                    states.get(**other).is_some_and(|state| {
+                        *state != expected && (*state != State::Unpublished || is_needed(other))
+                    })
+                };
+                before.iter().find(is_awaited).copied()
             };
             let Some(other) = waiting_for else { return };
             let phase = if wanted {

@@ -1,18 +1,25 @@
 //! What the controller of plans leaves undone: it is asked for it once more, so often and no more.
 //!
 //! A plan that has failed stays so until its status says other values; one whose Job of helm came to no end, or ended by another
-//! clock, seems to be at work for ever; one whose version is not published any more is not uninstalled.
+//! clock, seems to be at work for ever. `engine/uninstall.rs` is about plans that are deleted.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
-use super::{Engine, Failure, Reason};
+use super::extension::EXTENSION_LABEL;
+use super::{Engine, Failure};
 use crate::api::{self, Id, Readiness, install_plan, readiness};
 
 /// How often something is asked for until the settings change. The pauses between are those of its component.
 const MOST: u32 = 10;
+/// How long helm may be at work on a release: the 10 minutes that the chart ks-core gives it (`helmExecutor.timeout`), and some for
+/// another clock. What has begun longer ago, and is no Job's, is nobody's.
+pub(super) const HELM_LIMIT: Duration = Duration::from_mins(12);
 /// Type of the Secrets in which helm keeps releases.
 const RELEASE: &str = "helm.sh/release.v1";
 
@@ -22,7 +29,7 @@ pub(super) struct Retries(Mutex<BTreeMap<Id, u32>>);
 
 impl Retries {
     /// Whether it may be asked once more.
-    fn take(&self, id: &Id) -> bool {
+    pub(super) fn take(&self, id: &Id) -> bool {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(id.clone()).or_default();
         *count += 1;
@@ -49,7 +56,8 @@ impl Engine {
         let Some(change) = install_plan::is_plan(id).then(|| install_plan::try_again(live)).flatten() else {
             return Ok(false);
         };
-        if !self.retries.take(id) {
+        // Helm would refuse it; there is a next attempt.
+        if !self.forget_unfinished(live).await? || !self.retries.take(id) {
             return Ok(false);
         }
         self.api.merge(id, "", &change).await.map_err(Failure::at(id))?;
@@ -67,12 +75,14 @@ impl Engine {
 
     /// Why nothing goes on with one of these plans, though it says that helm is at work.
     pub(super) async fn idle_plan(&self, plans: &[Value]) -> Result<Option<String>, Failure> {
-        for plan in plans.iter().filter(|live| install_plan::is_plan(&Id::of(live))) {
-            for job in install_plan::busy(plan) {
-                if !self.is_at_work(plan, &job).await? {
-                    return Ok(Some("no Job of helm is at work".to_owned()));
-                }
-                let pods = Id::new("v1", "Pod", namespace(plan), "");
+        let plans = plans.iter().filter(|live| install_plan::is_plan(&Id::of(live)));
+        for plan in plans.filter(|plan| install_plan::is_busy(plan)) {
+            let jobs = self.live_jobs(plan).await?;
+            if jobs.is_empty() && !self.may_be_at_work(&self.unfinished(plan).await?) {
+                return Ok(Some("no Job of helm is at work".to_owned()));
+            }
+            for job in jobs {
+                let pods = Id::new("v1", "Pod", &namespace(plan), "");
                 let pods = self.api.list(&pods, &format!("labelSelector=job-name={job}")).await;
                 if let Some(text) = pods.unwrap_or_default().iter().find_map(api::stuck) {
                     return Ok(Some(text));
@@ -82,141 +92,84 @@ impl Engine {
         Ok(None)
     }
 
-    /// Has the controller make up its mind anew about these plans, where no Job of helm is at work. `false`: there is none.
+    /// Has the controller make up its mind anew about these plans, where helm is not at work. `false`: there is none.
     pub(super) async fn look_again(&self, plans: &[Value]) -> Result<bool, Failure> {
         let mut asked = false;
         for plan in plans.iter().filter(|live| install_plan::is_plan(&Id::of(live))) {
             let id = Id::of(plan);
-            let mut at_work = false;
-            for job in install_plan::busy(plan) {
-                at_work = at_work || self.is_at_work(plan, &job).await?;
-            }
-            let Some(change) = install_plan::look_again(plan).filter(|_| !at_work) else { continue };
-            if !self.retries.take(&id) {
+            let Some(change) = install_plan::look_again(plan) else { continue };
+            if !self.forget_unfinished(plan).await? || !self.retries.take(&id) {
                 continue;
             }
-            self.forget_unfinished(plan).await?;
             self.api.merge(&id, "", &change).await.map_err(Failure::at(&id))?;
             asked = true;
         }
         Ok(asked)
     }
 
-    /// Helm refuses to touch a release that it takes to be at work on. Nobody is: the Job that was has ended.
-    async fn forget_unfinished(&self, plan: &Value) -> Result<(), Failure> {
-        let name = plan["spec"]["extension"]["name"].as_str().unwrap_or_default();
-        for release in [name.to_owned(), format!("{name}-agent")] {
-            for record in self.records(plan, &release).await? {
-                let status = record["metadata"]["labels"]["status"].as_str().unwrap_or_default();
-                if status.starts_with("pending-") {
-                    let (id, uid) = (Id::of(&record), record["metadata"]["uid"].as_str().unwrap_or_default());
-                    tracing::warn!("{id} says {status}, and no Job is at work: it is removed");
-                    self.api.delete(&id, uid).await.map_err(Failure::at(&id))?;
-                }
-            }
+    /// Removes helm's records of what was begun and never finished: helm refuses to change a release that has one. `false`: it may be
+    /// at work, and nothing is removed.
+    async fn forget_unfinished(&self, plan: &Value) -> Result<bool, Failure> {
+        if !self.live_jobs(plan).await?.is_empty() {
+            return Ok(false);
         }
-        Ok(())
+        let unfinished = self.unfinished(plan).await?;
+        if self.may_be_at_work(&unfinished) {
+            return Ok(false);
+        }
+        for record in unfinished {
+            let (id, uid) = (Id::of(&record), record["metadata"]["uid"].as_str().unwrap_or_default());
+            tracing::warn!("{id} says that helm is at work, which no Job is: it is removed");
+            self.api.delete(&id, uid).await.map_err(Failure::at(&id))?;
+        }
+        Ok(true)
     }
 
-    /// Helps the removal of a plan that was asked for, where its controller needs help. To be called once for each attempt.
-    pub(super) async fn help_removal(&self, id: &Id, plan: &Value) -> Result<(), Failure> {
-        if !install_plan::is_plan(id) {
-            return Ok(());
-        }
-        let extension = &plan["spec"]["extension"];
-        let [name, version] = ["name", "version"].map(|key| extension[key].as_str().unwrap_or_default());
-        if self.extension_version(name, version).await?.is_none() {
-            return self.remove_unpublished(id, plan).await;
-        }
-        let mut failed = install_plan::removal_failure(plan).is_some();
-        if plan["status"]["state"] == "Uninstalling" {
-            for job in install_plan::busy(plan) {
-                failed = failed || !self.is_at_work(plan, &job).await?;
-            }
-        }
-        if failed && self.retries.take(id) {
-            let change = install_plan::remove_again(plan);
-            self.api.merge(id, "", &change).await.map_err(Failure::at(id))?;
-        }
-        Ok(())
+    /// Helm's records that say that it is at work on an extension.
+    async fn unfinished(&self, plan: &Value) -> Result<Vec<Value>, Failure> {
+        let mut records = self.records(plan).await?;
+        let status = |record: &Value| record["metadata"]["labels"]["status"].as_str().map(str::to_owned);
+        records.retain(|record| status(record).is_some_and(|status| status.starts_with("pending-")));
+        Ok(records)
     }
 
-    /// The controller needs a version that is published, whichever. Without one, the plan may go when nothing is left of the
-    /// extension.
-    async fn remove_unpublished(&self, id: &Id, plan: &Value) -> Result<(), Failure> {
-        let name = plan["spec"]["extension"]["name"].as_str().unwrap_or_default();
-        if let Some(other) = self.extension_versions(name).await?.last() {
-            let change = json!({ "spec": { "extension": { "version": other["spec"]["version"] } } });
-            return self.api.merge(id, "", &change).await.map(drop).map_err(Failure::at(id));
-        }
-        let clusters = plan["status"]["clusterSchedulingStatuses"].as_object().into_iter().flatten();
-        let clusters: Vec<&str> = clusters.map(|(cluster, _)| cluster.as_str()).collect();
-        let release = plan["status"]["releaseName"].as_str().unwrap_or_default();
-        let is_there = !release.is_empty() && !self.records(plan, release).await?.is_empty();
-        if is_there || !clusters.is_empty() {
-            let place = if is_there { namespace(plan).to_owned() } else { clusters.join(", ") };
-            let message = format!(
-                "{id}: no repository publishes the extension {name} any more, so its controller does not uninstall it; helm's \
-                 release is still there in {place}\nhint: publish the extension again; or uninstall the release with helm and \
-                 remove the finalizer {} by hand",
-                install_plan::FINALIZER
-            );
-            return Err(Failure::new(Reason::FinalizerStuck, message));
-        }
-        let all = plan["metadata"]["finalizers"].as_array();
-        let left: Vec<&Value> =
-            all.into_iter().flatten().filter(|name| *name != install_plan::FINALIZER).collect();
-        let change = json!({
-            "metadata": { "resourceVersion": plan["metadata"]["resourceVersion"], "finalizers": left },
-        });
-        tracing::warn!(
-            "nothing of {id} is installed, and its controller does not see it: its finalizer is removed"
+    /// Whether one of these records is so new that somebody may be at work on it without a Job that is seen.
+    fn may_be_at_work(&self, records: &[Value]) -> bool {
+        let now = OffsetDateTime::now_utc();
+        records.iter().any(|record| {
+            let begun = record["metadata"]["creationTimestamp"].as_str().unwrap_or_default();
+            OffsetDateTime::parse(begun, &Rfc3339).is_ok_and(|begun| begun + self.helm_limit > now)
+        })
+    }
+
+    /// Helm's records of an extension and of its part in this cluster.
+    pub(super) async fn records(&self, plan: &Value) -> Result<Vec<Value>, Failure> {
+        let all = Id::new("v1", "Secret", &namespace(plan), "");
+        let name = name(plan);
+        let query = format!(
+            "labelSelector=owner=helm,name%20in%20({name},{name}-agent)&fieldSelector=type={RELEASE}"
         );
-        match self.api.merge(id, "", &change).await {
-            Err(error) if error.is_not_found() => Ok(()),
-            other => other.map(drop).map_err(Failure::at(id)),
-        }
-    }
-
-    /// Helm's records of a release of a plan.
-    async fn records(&self, plan: &Value, release: &str) -> Result<Vec<Value>, Failure> {
-        let all = Id::new("v1", "Secret", namespace(plan), "");
-        if all.namespace.is_empty() {
-            return Ok(Vec::new());
-        }
-        let query = format!("labelSelector=owner=helm,name={release}&fieldSelector=type={RELEASE}");
         self.api.list(&all, &query).await.map_err(Failure::at(&all))
     }
 
-    /// Whether a Job of a plan has not ended.
-    async fn is_at_work(&self, plan: &Value, job: &str) -> Result<bool, Failure> {
-        if job.is_empty() {
-            return Ok(false);
-        }
-        let id = Id::new("batch/v1", "Job", namespace(plan), job);
-        let found = self.api.get(&id).await.map_err(Failure::at(&id))?;
-        Ok(found.is_some_and(|job| matches!(readiness(&job), Readiness::Waiting(_))))
+    /// The Jobs of an extension that have not ended, also those that its plan does not name (any more). Those for other clusters run
+    /// here, too.
+    pub(super) async fn live_jobs(&self, plan: &Value) -> Result<Vec<String>, Failure> {
+        let all = Id::new("batch/v1", "Job", &namespace(plan), "");
+        let query = format!("labelSelector={EXTENSION_LABEL}={}", name(plan));
+        let jobs = self.api.list(&all, &query).await.map_err(Failure::at(&all))?;
+        let live = jobs.iter().filter(|job| matches!(readiness(job), Readiness::Waiting(_)));
+        Ok(live.map(|job| Id::of(job).name).collect())
     }
 }
 
-/// Where an extension is installed.
-fn namespace(plan: &Value) -> &str {
-    plan["status"]["targetNamespace"].as_str().unwrap_or_default()
+/// The name of an extension.
+pub(super) fn name(plan: &Value) -> &str {
+    plan["spec"]["extension"]["name"].as_str().unwrap_or_default()
 }
 
-/// What a plan that does not go says itself, with what to do.
-pub(super) fn about_removal(id: &Id, plan: &Value) -> Option<String> {
-    let state = plan["status"]["state"].as_str().filter(|state| !state.is_empty());
-    let said = install_plan::removal_failure(plan)
-        .or_else(|| Some(state?.to_owned()))
-        .unwrap_or_else(|| "its controller says nothing".to_owned());
-    install_plan::is_plan(id).then(|| {
-        format!(
-            "{id} was deleted and its extension is not uninstalled: {said}\nhint: see whether ks-controller-manager works, and the log \
-             of its Job in the namespace {}; `kubectl annotate installplan {} {}=true` forgets the extension and leaves its objects",
-            namespace(plan),
-            id.name,
-            install_plan::FORCE_DELETE
-        )
-    })
+/// Where an extension is installed. While its controller says nothing: where that is unless a version says another place.
+pub(super) fn namespace(plan: &Value) -> String {
+    let said = plan["status"]["targetNamespace"].as_str().filter(|namespace| !namespace.is_empty());
+    said.map_or_else(|| format!("extension-{}", name(plan)), str::to_owned)
 }

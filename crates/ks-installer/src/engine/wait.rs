@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::pass::Progress;
-use super::{Engine, Failure, Reason, repair};
+use super::{Engine, Failure, Reason, uninstall};
 use crate::api::{self, Id, Readiness, install_plan, readiness};
 use crate::payload::Component;
 use crate::render::{Class, class_of, class_of_kind};
@@ -185,7 +185,7 @@ impl Engine {
 fn stuck(id: &Id, live: &Value) -> Failure {
     let finalizers = live["metadata"]["finalizers"].as_array();
     let names: Vec<&str> = finalizers.into_iter().flatten().filter_map(Value::as_str).collect();
-    let message = if let Some(text) = repair::about_removal(id, live) {
+    let message = if let Some(text) = uninstall::about_removal(id, live) {
         text
     } else if names.is_empty() {
         format!("{id} was deleted and is still there")

@@ -17,7 +17,7 @@ const WELCOME: &str = "###              Welcome to KubeSphere!           ###";
 pub(super) struct Announcer {
     pub(super) print: Print,
     pub(super) file: Option<PathBuf>,
-    /// What was told last: with the same components the console has the same address.
+    /// What was told last, if it has the console: with the same components that has the same address.
     last: Mutex<Option<String>>,
 }
 
@@ -28,16 +28,24 @@ impl Announcer {
 
     /// Everything is installed: the file is there, and the lines are printed once. `has_changed`: a component has.
     pub(super) async fn complete(&self, api: &Api, is_new: bool, has_changed: bool) {
+        let mut last = self.last.lock().await;
+        if has_changed {
+            *last = None;
+        }
         let exists = self.file.as_ref().is_none_or(|file| file.exists());
         if exists && !is_new {
             return;
         }
-        let mut last = self.last.lock().await;
-        let text = match last.take().filter(|_| !has_changed) {
-            Some(text) => text,
-            None => text(console(api).await.as_deref()),
+        let text = match &*last {
+            Some(text) => text.clone(),
+            None => {
+                let console = console(api).await;
+                let text = text(console.as_deref());
+                // Without it, it is looked for again.
+                *last = console.map(|_| text.clone());
+                text
+            }
         };
-        *last = Some(text.clone());
         if is_new {
             text.lines().for_each(|line| (self.print)(line));
         }

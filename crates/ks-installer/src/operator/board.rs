@@ -22,7 +22,7 @@ pub(super) struct State {
     pub(super) done: bool,
     /// Whether everything is removed.
     pub(super) removing: bool,
-    /// Whether a component was worked on.
+    /// Whether a component was worked on since everything was told to be installed.
     pub(super) has_changed: bool,
     /// Which version of the spec it is about.
     pub(super) generation: i64,

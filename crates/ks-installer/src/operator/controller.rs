@@ -151,7 +151,7 @@ impl Controller {
                 state.done = false;
             }
             (state.generation, state.problems, state.plan) = (generation, problems, None);
-            (state.removing, state.has_changed) = (is_deleted, false);
+            state.removing = is_deleted;
         });
         let spec = spec::effective(&object["spec"], &object["status"]);
         if let Err(error) = self.engine.count_nodes().await {
@@ -189,6 +189,8 @@ impl Controller {
         let state = self.board.state();
         if state.is_complete() {
             self.announcer.complete(&self.api, !was_ready, state.has_changed).await;
+            // Not before: a turn may be dropped.
+            self.board.update(|state| state.has_changed = false);
         }
         true
     }
