@@ -5,12 +5,12 @@ mod controller;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use ks_installer::engine::Phase;
+use ks_installer::engine::{Engine, Phase};
 use serde_json::{Value, json};
 
 use crate::audit;
 use crate::lab::{LIMIT, Lab, Told, pass, pass_until, plane};
-use controller::Controller;
+use controller::{Controller, Death};
 
 const BASE: &str = "enabled: when needed or spec.base\nsources: [{extension: NS-base}]\n";
 const LOGS: &str = "\
@@ -126,9 +126,10 @@ async fn extensions_come_in_order_change_and_go_in_reverse() {
     assert!(!has_plan(&lab, "logs") && !has_plan(&lab, "base"));
 }
 
-/// The stand-in asks as the same user: it only lists, and looks for versions.
+/// The stand-in asks as the same user: it only lists, and looks for versions and helm's records.
 fn engine_requests(lab: &Lab) -> usize {
-    let theirs = ["list installplans/", "get extensionversions/", "get /api"];
+    let theirs =
+        ["list installplans/", "get extensionversions/", "get secrets/sh.helm.release.v1.", "get /api"];
     let requests = audit::requests(&lab.name);
     requests.iter().filter(|request| !theirs.iter().any(|one| request.starts_with(one))).count()
 }
@@ -223,21 +224,132 @@ async fn one_that_requires_another_waits_for_it() {
     assert_eq!(plan(&lab, "needy")["spec"]["clusterScheduling"], clusters);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn one_whose_controller_died_in_the_middle_is_looked_at_again() {
-    let lab = logs("ext-dies");
-    let engine = lab.engine().await.with_patience(Duration::from_millis(100));
-    let controller = Controller::start(&lab).await;
-    controller.fate().dies.insert("ext-dies-logs".to_owned());
-    // Helm takes a release that says so to be at work on.
+/// Helm refuses to change a release that has such a record.
+fn pending(lab: &Lab) {
     lab.apply(
         "{apiVersion: v1, kind: Secret, type: helm.sh/release.v1, metadata: {name: pending, namespace: NS, \
          labels: {owner: helm, name: NS-logs, status: pending-install}}}",
     );
+}
+
+/// An engine that waits for nobody who is not there.
+async fn impatient(lab: &Lab) -> Engine {
+    lab.engine().await.with_patience(Duration::from_millis(100)).with_helm_limit(Duration::ZERO)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_whose_controller_died_in_the_middle_is_looked_at_again() {
+    let lab = logs("ext-dies");
+    let engine = impatient(&lab).await;
+    let controller = Controller::start(&lab).await;
+    controller.fate().dies.insert("ext-dies-logs".to_owned(), Death::Before);
+    pending(&lab);
     let told = pass(&engine, &on(), &[]).await;
     assert_eq!(told.last("logs"), Some(Phase::Ready));
     assert_eq!(controller.begun()[1..], vec!["install ext-dies-logs 1.0.0"; 2]);
     assert!(!lab.has("secret/pending"));
+
+    // The hash of the values is noted, and no Job has installed them.
+    controller.fate().dies.insert("ext-dies-logs".to_owned(), Death::After);
+    let told = pass(&engine, &json!({"logs": {"enabled": true, "size": 2}}), &[]).await;
+    assert_eq!(told.last("logs"), Some(Phase::Ready));
+    assert_eq!(controller.begun(), vec!["upgrade ext-dies-logs 1.0.0"; 2]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn helm_is_not_disturbed_while_it_may_be_at_work() {
+    let short = LOGS.to_owned() + "readyWithinSeconds: 10\n";
+    let lab = lab("ext-works", &[("components/base.yaml", BASE), ("components/logs.yaml", &short)]);
+    publish(&lab, "base", "1.0.0", "");
+    publish(&lab, "logs", "1.0.0", "");
+    let controller = Controller::start(&lab).await;
+    controller.fate().dies.insert("ext-works-logs".to_owned(), Death::Before);
+    pending(&lab);
+    let waits = |told: &Told| told.failure("logs").is_some_and(|text| text.contains("Preparing"));
+    // The record is new.
+    let engine = lab.engine().await.with_patience(Duration::from_millis(100));
+    pass_until(&engine, &on(), &Told::default(), "an end of waiting", waits).await;
+    assert!(lab.has("secret/pending"));
+    assert_eq!(controller.begun()[1..], ["install ext-works-logs 1.0.0"]);
+    // A Job runs that the plan does not name.
+    lab.apply(
+        "{apiVersion: batch/v1, kind: Job, metadata: {name: other, namespace: NS, labels: {kubesphere.io/extension-ref: NS-logs}}, \
+         spec: {template: {spec: {restartPolicy: Never, containers: [{name: helm, image: helm}]}}}}",
+    );
+    let engine = impatient(&lab).await;
+    pass_until(&engine, &on(), &Told::default(), "an end of waiting", waits).await;
+    assert!(lab.has("secret/pending"));
+    assert_eq!(controller.begun(), [""; 0]);
+    lab.kubectl("delete job other");
+    let told = pass(&engine, &on(), &[]).await;
+    assert_eq!(told.last("logs"), Some(Phase::Ready));
+    assert!(!lab.has("secret/pending"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_failed_as_helm_was_at_work_is_tried_again_without_its_record() {
+    let lab = logs("ext-killed");
+    let controller = Controller::start(&lab).await;
+    pending(&lab);
+    let failed = |told: &Told| told.failure("logs").is_some_and(|text| text.contains("InstallFailed"));
+    let engine = lab.engine().await;
+    pass_until(&engine, &on(), &Told::default(), "the failure", failed).await;
+    assert!(lab.has("secret/pending"));
+    let told = pass(&impatient(&lab).await, &on(), &[]).await;
+    assert_eq!(told.last("logs"), Some(Phase::Ready));
+    assert!(!lab.has("secret/pending"));
+    assert_eq!(controller.begun()[1..], vec!["install ext-killed-logs 1.0.0"; 2]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parts_in_clusters_whose_removal_fails_or_hangs_are_removed() {
+    let short = BASE.to_owned() + "remove: {withinSeconds: 1}\n";
+    let lab = lab("ext-parts", &[("components/base.yaml", short.as_str())]);
+    publish(&lab, "base", "1.0.0", ", installationMode: Multicluster");
+    let (engine, controller) = (lab.engine().await, Controller::start(&lab).await);
+    controller.fate().clusters = ["host", "far"].map(str::to_owned).into();
+    let clusters = json!({"ext-parts-base": {"clusters": ["host", "far"]}});
+    let (there, off) = (json!({"base": true, "extensions": clusters}), json!({"base": false}));
+    pass(&engine, &there, &[]).await;
+    let agents = ["ext-parts-base-agent", "ext-parts-base-agent.far"];
+    let installed = agents.map(|agent| format!("install {agent} 1.0.0"));
+    assert_eq!(controller.begun()[1..], installed);
+    controller.fate().dies.insert(agents[0].to_owned(), Death::After);
+    controller.fate().failures.insert(agents[1].to_owned(), 1);
+    let told = pass(&engine, &off, &[]).await;
+    assert_eq!(told.last("base"), Some(Phase::Removed));
+    let begun = controller.begun();
+    for agent in agents {
+        assert_eq!(begun.iter().filter(|one| **one == format!("uninstall {agent}")).count(), 2, "{begun:?}");
+    }
+    assert_eq!(begun.last().unwrap(), "uninstall ext-parts-base");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_values_for_one_that_is_not_published_any_more_are_refused() {
+    let after = "enabled: spec.after\nafter: [logs]\nsources: [{extension: NS-base}]\n";
+    let lab = lab("ext-old", &[("components/logs.yaml", &LOGS.replace("dependsOn: [base]\n", ""))]);
+    publish(&lab, "logs", "1.0.0", "");
+    publish(&lab, "base", "1.0.0", "");
+    let (engine, controller) = (lab.engine().await, Controller::start(&lab).await);
+    pass(&engine, &on(), &[]).await;
+    withdraw(&lab, "logs", "1.0.0");
+    let told = pass(&engine, &on(), &["logs"]).await;
+    assert_eq!(told.last("logs"), Some(Phase::Ready));
+    let other = json!({"logs": {"enabled": true, "size": 2}, "after": true});
+    let refused = |told: &Told| {
+        told.failure("logs").is_some_and(|text| {
+            text.starts_with("NotPublished: the extension ext-old-logs is installed in version 1.0.0, which")
+        })
+    };
+    pass_until(&engine, &other, &Told::default(), "the reason", refused).await;
+    assert_eq!(controller.begun(), ["install ext-old-logs 1.0.0"]);
+
+    // What only comes after it comes all the same.
+    lab.payload_of(&[("components/after.yaml", after)]);
+    let came = |told: &Told| refused(told) && told.last("after") == Some(Phase::Ready);
+    pass_until(&lab.engine().await, &other, &Told::default(), "the other", came).await;
+    assert!(has_plan(&lab, "base"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -263,6 +375,18 @@ async fn one_that_is_not_published_any_more_goes_and_leaves_nothing() {
     pass_until(&engine, &off, &told, "the reason", stuck).await;
     assert!(has_plan(&lab, "logs") && lab.has("secret -l owner=helm,name=ext-gone-logs"));
     lab.kubectl("delete secret -l owner=helm,name=ext-gone-logs");
+    // Nobody here sees other clusters; this one has no such part.
+    let clusters = |value: &str| {
+        let status = format!("{{\"status\":{{\"clusterSchedulingStatuses\":{value}}}}}");
+        lab.kubectl(&format!("patch installplan ext-gone-logs --type=merge -p '{status}'"));
+    };
+    clusters("{\"host\":{},\"far\":{}}");
+    let far = |told: &Told| {
+        let text = "its release ext-gone-logs-agent may be in the clusters far\n";
+        told.failure("logs").is_some_and(|found| found.contains(text))
+    };
+    pass_until(&engine, &off, &told, "the other cluster", far).await;
+    clusters("{\"far\":null}");
     let told = pass(&engine, &off, &[]).await;
     assert_eq!(told.last("logs"), Some(Phase::Removed));
     assert!(!has_plan(&lab, "logs"));
