@@ -36,15 +36,14 @@ impl Announcer {
         if exists && !is_new {
             return;
         }
-        let text = match &*last {
-            Some(text) => text.clone(),
-            None => {
-                let console = console(api).await;
-                let text = text(console.as_deref());
-                // Without it, it is looked for again.
-                *last = console.map(|_| text.clone());
-                text
-            }
+        let text = if let Some(text) = &*last {
+            text.clone()
+        } else {
+            let console = console(api).await;
+            let text = text(console.as_deref());
+            // Without it, it is looked for again.
+            *last = console.map(|_| text.clone());
+            text
         };
         if is_new {
             text.lines().for_each(|line| (self.print)(line));
