@@ -1,7 +1,6 @@
 //! Bundles with charts and manifests: of a helm repository, an OCI registry, a server and this machine.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
