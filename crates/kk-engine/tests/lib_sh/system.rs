@@ -120,7 +120,7 @@ fn a_package_goes_as_far_as_it_came_unless_others_need_it() {
 #[test]
 fn rpms_go_together_unless_others_need_them() {
     // Each line of `rpms` is a package and what it needs.
-    let rpm = r##"#!/bin/sh
+    let rpm = r#"#!/bin/sh
 cd "${0%/*}/.." || exit
 case "$1 $2" in
 '-q '*) grep -q "^$2 " rpms ;;
@@ -134,7 +134,7 @@ case "$1 $2" in
     for name; do echo "$name" >>removed; grep -v "^$name " rpms >left; mv left rpms; done
     ;;
 esac
-"##;
+"#;
     for (installed, removed, left) in [
         ("socat libwrap libssl \nlibwrap libssl \nlibssl \n", "libssl\nlibwrap\nsocat\n", ""),
         ("socat libwrap \nlibwrap \n", "libwrap\nsocat\n", ""),
