@@ -184,7 +184,7 @@ mod tests {
         fn run(&self, script: &str) -> String {
             let place = format!(
                 "rm -rf script; mkdir script; cd script; cp {REPOSITORY}/repodata/* .\n\
-                 kk_own() {{ mkdir -p \"${{1%/*}}\"; }}; kk_recorded() {{ false; }}; KK_TAB=' '\n\
+                 kk_own() {{ mkdir -p \"${{1%/*}}\"; }}; unfinished=''; KK_TAB=' '\n\
                  kk_record() {{ printf '%s\\n' \"$1\" >>../owned; }}\n"
             );
             self.sh(&format!("{place}{script}"), &[], "")
