@@ -14,6 +14,11 @@ pub(crate) fn check(inputs: &Inputs, found: &mut Findings) {
             else {
                 continue;
             };
+            // A program that starts or ends while it is looked at has no name. On a node that has joined it is its own, which
+            // was started again; if not, it does not become ready, and that is told.
+            if program.is_empty() && inputs.has_joined(host) {
+                continue;
+            }
             let other = if program.is_empty() { "another program" } else { program };
             found.error(
                 host,
