@@ -28,3 +28,41 @@ pub(crate) fn check(inputs: &Inputs, found: &mut Findings) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use kk_engine::FileFact;
+
+    use crate::{cluster_state::INITIALISED, host_layout::KUBELET_CONF, testing};
+
+    /// What is said about the port of the controller manager that this program holds.
+    async fn said(joined: bool, program: &str) -> Vec<String> {
+        let spec = testing::sample("all-in-one.yaml");
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec.clone(), directory.path());
+        let mut probed = testing::fresh(&spec);
+        let facts = probed.facts.values_mut().next().unwrap();
+        facts.ports.insert(10257, program.into());
+        if joined {
+            facts.reply(&INITIALISED, "yes");
+            for path in [KUBELET_CONF, "/etc/kubernetes/pki/ca.crt"] {
+                facts.files.insert(path.into(), FileFact { sha256: "same".into(), ..FileFact::default() });
+            }
+        }
+        let findings = session.plan_create(&probed).await.unwrap().findings;
+        findings.into_iter().map(|one| one.message).filter(|message| message.contains("port 10257")).collect()
+    }
+
+    #[tokio::test]
+    async fn a_port_of_a_joined_node_without_a_name_is_that_of_a_program_that_starts_again() {
+        for (joined, program, expected) in [
+            (false, "", Some("port 10257 is taken by another program")),
+            (false, "nginx", Some("port 10257 is taken by nginx")),
+            (true, "", None),
+            (true, "nginx", Some("port 10257 is taken by nginx")),
+            (true, "kube-controller", None),
+        ] {
+            assert_eq!(said(joined, program).await, Vec::from_iter(expected), "{joined} {program}");
+        }
+    }
+}
