@@ -1,5 +1,5 @@
 # Installs packages from $repository by the lists beside this script, and removes the repository. $wanted are those that are
-# asked for; the arguments are all that are new.
+# asked for, none where a run that was killed is finished; the arguments are all that are new.
 # shellcheck disable=SC2154
 for list in *.xml*; do
     kk_own "$repository/repodata/$list"
@@ -7,7 +7,7 @@ for list in *.xml*; do
 done
 [ $# = 0 ] || kk_record "rpms$KK_TAB$*"
 # shellcheck disable=SC2086 # names of packages
-own_dnf "$repository" --assumeyes install $wanted >said 2>&1 || {
+own_dnf "$repository" --assumeyes install ${wanted:-$*} >said 2>&1 || {
     tail -n 15 said >&2
     exit 1
 }

@@ -194,6 +194,12 @@ mod tests {
     /// The real dnf and rpm of this machine, with a root of their own.
     #[test]
     fn rpms_are_chosen_and_installed_and_then_nothing_is_left_to_do() {
+        installs("kk-test-command");
+        // As after a run that was killed.
+        installs("");
+    }
+
+    fn installs(wanted: &str) {
         let host = Host::new();
         let choose = DNF.script(["kk-test-command"], DNF.choose);
         let transaction = (DNF.parse)(&host.run(&choose));
@@ -204,7 +210,7 @@ mod tests {
 
         let repository = host.text("packages");
         host.sh("mkdir packages; cp \"$1\"/*-[lt]*-*.rpm packages", &[REPOSITORY], "");
-        let variables = [("repository", repository.as_str()), ("wanted", "kk-test-command")];
+        let variables = [("repository", repository.as_str()), ("wanted", wanted)];
         host.run(&crate::shell::script(&variables, &DNF.script(&transaction.added, DNF.install)));
         let installed = host.sh("rpm -qa --queryformat '%{NAME}\\n' | sort", &[], "");
         assert_eq!(installed, "kk-test-library\nkk-test-tool\n");
