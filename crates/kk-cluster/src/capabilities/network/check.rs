@@ -5,6 +5,7 @@ use kk_engine::ProbeSpec;
 
 use super::INSTALLED;
 use crate::{
+    capability::Capability,
     findings::Findings,
     host_layout::{KUBELET_CONF, NOTES},
     inputs::Inputs,
@@ -17,7 +18,7 @@ const CONFIGURATIONS: &str = "/etc/cni/net.d";
 pub(super) fn asks(host: &Host, probe: &mut ProbeSpec) {
     probe.files.insert(format!("{CONFIGURATIONS}/*"));
     if host.has_role(&Role::ControlPlane) {
-        probe.files.extend(INSTALLED.map(note));
+        probe.files.extend(INSTALLED.map(|(plugin, _)| note(plugin)));
     }
 }
 
@@ -26,18 +27,23 @@ fn note(plugin: &str) -> String {
     format!("{NOTES}/{plugin}.yaml")
 }
 
+/// The control planes on which a plugin was applied.
+fn applied_on<'a>(inputs: &Inputs<'a>, plugin: &str) -> Vec<&'a str> {
+    let note = note(plugin);
+    let has_note = |host: &&Host| inputs.facts(host).is_some_and(|facts| facts.files.contains_key(&note));
+    inputs.spec.control_planes().into_iter().filter(has_note).map(|host| host.name.as_str()).collect()
+}
+
+/// The plugins that kk has installed, whatever the file says.
+pub(super) fn installed(inputs: &Inputs) -> impl Iterator<Item = &'static dyn Capability> {
+    let applied = INSTALLED.into_iter().filter(|(plugin, _)| !applied_on(inputs, plugin).is_empty());
+    applied.map(|(_, capability)| capability)
+}
+
 /// One that was installed stays: what kk applied goes on in the cluster, and with two of them pods are in two networks.
 pub(super) fn refuse_another(inputs: &Inputs, plugin: &str, found: &mut Findings) {
-    for installed in INSTALLED.into_iter().filter(|installed| *installed != plugin) {
-        let has_note =
-            |host: &&Host| inputs.facts(host).is_some_and(|facts| facts.files.contains_key(&note(installed)));
-        let hosts: Vec<&str> = inputs
-            .spec
-            .control_planes()
-            .into_iter()
-            .filter(has_note)
-            .map(|host| host.name.as_str())
-            .collect();
+    for (installed, _) in INSTALLED.into_iter().filter(|(installed, _)| *installed != plugin) {
+        let hosts = applied_on(inputs, installed);
         if !hosts.is_empty() {
             found.error(
                 None,

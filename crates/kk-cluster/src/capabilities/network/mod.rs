@@ -11,7 +11,7 @@ use kk_config::{Host, NetworkPlugin, Spec};
 use crate::{capability::Capability, inputs::Inputs};
 
 /// The plugins that kk installs, by their names in the file. The manifest of each has the same name.
-const INSTALLED: [&str; 1] = ["flannel"];
+const INSTALLED: [(&str, &dyn Capability); 1] = [("flannel", &flannel::Flannel)];
 
 /// The plugin of the file.
 pub(crate) fn capability(spec: &Spec) -> &'static dyn Capability {

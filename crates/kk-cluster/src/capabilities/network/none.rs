@@ -1,7 +1,7 @@
 //! No network plugin: the user installs one.
 
 use kk_config::Host;
-use kk_engine::ProbeSpec;
+use kk_engine::{ProbeSpec, Task};
 
 use super::check;
 use crate::{capability::Capability, findings::Findings, inputs::Inputs, requirements::Ready};
@@ -29,5 +29,10 @@ impl Capability for NoPlugin {
 
     fn ready(&self, _inputs: &Inputs) -> Vec<Ready> {
         vec![Ready::Never("without a network plugin nodes do not become ready; install yours now")]
+    }
+
+    /// What kk has installed goes with the cluster, also when the file does not name it any more.
+    fn remove(&self, inputs: &Inputs) -> Vec<Task> {
+        check::installed(inputs).flat_map(|plugin| plugin.remove(inputs)).collect()
     }
 }

@@ -48,6 +48,22 @@ fn a_delete_without_all_leaves_the_runtime() {
 }
 
 #[test]
+fn a_delete_removes_the_network_plugin_that_the_file_no_longer_names() {
+    let mut spec = testing::sample("all-in-one.yaml");
+    spec.network.plugin = kk_config::NetworkPlugin::None;
+    let mut probed = recorded(&spec, &["made\t/etc/systemd/system/kubelet.service"]);
+    let removes = |probed: &Probed| {
+        let plan = delete_of(&spec, probed, true).unwrap();
+        plan.changes().iter().any(|task| serde_json::to_string(task).unwrap().contains("remove_flannel"))
+    };
+    assert!(!removes(&probed));
+    for facts in probed.facts.values_mut() {
+        facts.files.insert("/etc/kubernetes/kubekey/flannel.yaml".into(), kk_engine::FileFact::default());
+    }
+    assert!(removes(&probed));
+}
+
+#[test]
 fn a_delete_does_not_end_a_cluster_of_somebody_else() {
     let spec = testing::sample("all-in-one.yaml");
     let mut probed = testing::fresh(&spec);

@@ -85,10 +85,11 @@ impl Capability for Flannel {
     }
 
     fn remove(&self, inputs: &Inputs) -> Vec<Task> {
-        // Only this backend makes routes of its own; the others' go with their links.
+        // Only host-gw makes routes of its own; the others' go with their links. A file of another plugin does not say
+        // which backend there was.
         let routes = match backend(inputs.spec) {
-            Some(FlannelBackend::HostGw) => inputs.spec.network.pods.to_string(),
-            _ => String::new(),
+            Some(FlannelBackend::HostGw) | None => inputs.spec.network.pods.to_string(),
+            Some(_) => String::new(),
         };
         vec![remove::task(inputs, "flannel", &[("routes", &routes)], include_str!("remove_flannel.sh"))]
     }
