@@ -78,6 +78,24 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     let nodes = status["nodes"].as_array().into_iter().flatten();
     let silent: Vec<_> = nodes.filter(|node| node["state"] == "silent").map(|node| &node["name"]).collect();
     ensure!(code == Some(1) && silent == [worker], "the status is {code:?}: {status:#}");
+    a_new_machine_takes_its_place(ctx, &after, worker)
+}
+
+/// Under the name and the address of a node that is lost stands a machine that nobody has touched.
+fn a_new_machine_takes_its_place(ctx: &Context<'_>, site: &Site, lost: &str) -> Result<()> {
+    ctx.run("new-machine", ctx.lab_job(&["up", "--host", lost]))?.ok()?;
+    ctx.kubectl(site, &format!("wait --for=condition=Ready=Unknown node/{lost} --timeout=120s"))?;
+    let run = ctx.kk_nodes(site, &["add", "nodes"])?;
+    run.expect_code(0)?;
+    let said = run.events.found("adapted");
+    ensure!(
+        said.iter().any(|words| words.contains("it is a new machine in place of the one that the cluster knows")),
+        "the new machine is not named: {said:?}"
+    );
+    checks::cluster_is_complete(ctx, site)?;
+    let again = ctx.kk_nodes(site, &["create", "cluster"])?;
+    again.expect_code(0)?;
+    ensure!(again.events.changes().is_empty(), "a create changed {:?}", again.events.changes());
     Ok(())
 }
 
