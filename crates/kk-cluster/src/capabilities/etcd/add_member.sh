@@ -4,9 +4,12 @@
 systemctl stop etcd.service 2>/dev/null || :
 rm -rf --one-file-system "$data/member"
 add() {
-    list && if [ -z "$(field 1)" ]; then
-        ctl member add "$name" --learner --peer-urls "$peer" >/dev/null && list
+    list || return
+    if [ -n "$(field 5)" ]; then
+        echo "the cluster of etcd still has the member of before at $peer" >&2
+        return 1
     fi
+    [ -n "$(field 1)" ] || { ctl member add "$name" --learner --peer-urls "$peer" >/dev/null && list; }
 }
 persistently add
 {

@@ -171,6 +171,7 @@ mod tests {
     const OTHERS: &str = "1, started, etcd-a, https://a:2380, https://a:2379, false\n2, started, etcd-b, https://b:2380, https://b:2379, false\n";
     const MEMBER: &str = "3, started, etcd-c, https://c:2380, https://c:2379, false\n";
     const ADDED: &str = "9, unstarted, , https://c:2380, , true\n";
+    const AT_OLD_ADDRESS: &str = "3, started, etcd-c, https://c.old:2380, https://c.old:2379, false\n";
     const LEARNS: &str = "9, started, etcd-c, https://c:2380, https://c:2379, true\n";
 
     fn run(directory: &Path, text: &str) -> bool {
@@ -221,6 +222,7 @@ mod tests {
             ("", "add\npromote\n"),
             (ADDED, "promote\n"),
             (LEARNS, "remove\nadd\npromote\n"),
+            (AT_OLD_ADDRESS, "remove\nadd\npromote\n"),
         ] {
             let directory = with(own);
             assert!(steps.iter().all(|step| run(directory.path(), step)), "{own}");
@@ -231,6 +233,26 @@ mod tests {
                     "{JOINED_TEXT}ETCD_INITIAL_CLUSTER=etcd-a=https://a:2380,etcd-b=https://b:2380,etcd-c=https://c:2380\n"
                 )
             );
+        }
+    }
+
+    #[test]
+    fn a_member_is_not_given_the_identity_of_the_one_before_it() {
+        let directory = with(MEMBER);
+        assert!(!run(directory.path(), &(members() + include_str!("add_member.sh"))));
+        assert_eq!(read(&directory, "etcd-joined.env"), "");
+    }
+
+    /// Its host may have been replaced by one with another address.
+    #[test]
+    fn a_member_leaves_by_its_name_or_its_address() {
+        let remove = members() + include_str!("remove_member.sh");
+        let both = format!("{AT_OLD_ADDRESS}{ADDED}");
+        for (own, calls) in [(MEMBER, 1), (AT_OLD_ADDRESS, 1), (ADDED, 1), (&both, 2), ("", 0)] {
+            let directory = with(own);
+            assert!(run(directory.path(), &remove), "{own}");
+            assert_eq!(read(&directory, "calls"), "remove\n".repeat(calls), "{own}");
+            assert_eq!(read(&directory, "list"), OTHERS, "{own}");
         }
     }
 
@@ -248,7 +270,7 @@ mod tests {
     fn a_member_with_another_address_keeps_its_identity_and_one_that_nobody_knows_is_an_error() {
         let step = members() + include_str!("move_member.sh");
         let old = MEMBER.replace("https://c:2380", "https://c.old:2380");
-        for (own, calls, done) in [(old.as_str(), "update\n", true), (MEMBER, "", true), ("", "", false)] {
+        for (own, calls, done) in [(&*old, "update\n", true), (MEMBER, "", true), ("", "", false)] {
             let directory = with(own);
             assert_eq!(run(directory.path(), &step), done, "{own}");
             assert_eq!(read(&directory, "calls"), calls, "{own}");
@@ -297,16 +319,18 @@ mod tests {
         }
     }
 
-    /// Three members, of which these are healthy and the others have lost their data: the hosts of the three tasks, and
-    /// what is found.
-    async fn planned(healthy: &[usize]) -> ([Vec<String>; 3], Findings) {
+    /// Three members, of which these are healthy and the others have lost their data, or with it all that their hosts had: the
+    /// hosts of the three tasks, and what is found.
+    async fn planned(healthy: &[usize], anew: bool) -> ([Vec<String>; 3], Findings) {
         let spec = testing::sample("three-nodes.yaml");
         let (mut probed, directory) = (testing::fresh(&spec), tempfile::tempdir().unwrap());
         for (index, host) in spec.etcd_hosts().iter().enumerate() {
             let (facts, well) = (probed.facts.get_mut(&host.name).unwrap(), healthy.contains(&index));
             facts.units.insert("etcd.service".into(), UnitFact { active: well, ..UnitFact::default() });
             let joined = FileFact { sha256: kk_util::sha256(JOINED_TEXT.as_bytes()), ..FileFact::default() };
-            facts.files.insert(JOINED.into(), joined);
+            if well || !anew {
+                facts.files.insert(JOINED.into(), joined);
+            }
             facts.reply(&health::HEALTHY, if well { "yes" } else { "no" });
             facts.reply(&LOST, if well { "no" } else { "yes" });
         }
@@ -321,7 +345,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_member_joins_again_while_the_others_have_a_quorum() {
-        let (hosts, found) = planned(&[0, 2]).await;
+        let (hosts, found) = planned(&[0, 2], true).await;
+        assert_eq!(hosts.map(|hosts| hosts.len()), [1, 1, 2]);
+        assert!(found.0.is_empty(), "{:?}", found.0);
+        let (hosts, found) = planned(&[0, 2], false).await;
         assert_eq!(hosts.map(|hosts| hosts.len()), [1, 1, 2]);
         assert!(found.0.len() == 1 && found.0[0].message.contains("has lost its data"), "{:?}", found.0);
         assert_eq!(found.0[0].severity, kk_engine::Severity::Adapted);
@@ -352,7 +379,7 @@ mod tests {
     #[tokio::test]
     async fn no_member_is_removed_without_a_quorum() {
         for healthy in [&[0][..], &[]] {
-            let (hosts, found) = planned(healthy).await;
+            let (hosts, found) = planned(healthy, false).await;
             assert_eq!(hosts.map(|hosts| hosts.len()), [0, 0, 3]);
             assert_eq!(found.0.len(), 3 - healthy.len());
             assert!(found.0.iter().all(|finding| finding.severity == kk_engine::Severity::Error));

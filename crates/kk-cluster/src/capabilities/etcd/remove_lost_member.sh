@@ -7,8 +7,11 @@ awk '$1 !~ /^#/ && $2 != "/" { print $2 }' "${KK_ROOT-}/etc/fstab" 2>/dev/null |
 done
 systemctl stop etcd.service 2>/dev/null || :
 remove() {
-    list && if [ -n "$(field 5)" ]; then
-        ctl member remove "$(field 1)" >/dev/null
-    fi
+    list || return
+    for id in $(own); do
+        if [ "$id" != "$(field 1)" ] || [ -n "$(field 5)" ]; then
+            ctl member remove "$id" >/dev/null || return
+        fi
+    done
 }
 persistently remove

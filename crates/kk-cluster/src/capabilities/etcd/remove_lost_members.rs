@@ -2,13 +2,12 @@
 
 use kk_engine::{HostWork, Task, actions::Command};
 
-use super::{
-    files::JOINED,
-    join_member::{joining, with_members},
-};
+use super::join_member::{joining, with_members};
 use crate::{inputs::Inputs, slots};
 
-/// All of them before the first joins again: etcd takes a new member only while it is connected to all that it has.
+/// All of them before the first joins again: etcd takes a new member only while it is connected to all that it has. The list of
+/// members says whether there is one, not the host: of a host that was installed anew the list has the member of before, and
+/// under its identity a member without data would vote.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("remove_lost_members", "Remove members that have lost their data").background();
     for (host, _) in joining(inputs) {
@@ -16,8 +15,6 @@ pub(super) fn task(inputs: &Inputs) -> Task {
             "remove the member, which has lost its data",
             with_members(inputs, host, include_str!("remove_lost_member.sh")),
         );
-        // A host that never had one has none to remove.
-        let remove = remove.when(|facts| facts.files.contains_key(JOINED));
         let work = HostWork::new(vec![Box::new(remove)])
             .needs(slots::etcd_configured_slot(&host.name))
             .needs(slots::runtime_programs_slot(&host.name))
