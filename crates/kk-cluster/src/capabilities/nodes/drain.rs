@@ -60,6 +60,13 @@ mod tests {
     }
 
     #[test]
+    fn a_node_that_somebody_has_cordoned_stays_so() {
+        let (ok, said, calls) = drain("printf true", REFUSES, "");
+        assert!(!ok && said.contains("lonely") && said.contains("it stays cordoned"), "{said}");
+        assert!(!calls.iter().any(|call| call.starts_with("uncordon")), "{calls:?}");
+    }
+
+    #[test]
     fn the_pod_that_a_budget_keeps_is_named() {
         let keeps = "echo 'error when evicting pods/\"web-1\": Cannot evict pod as it would violate the budget.' >&2\n\
                      echo 'error: unable to drain node n4: global timeout reached: 9s' >&2; exit 1";
