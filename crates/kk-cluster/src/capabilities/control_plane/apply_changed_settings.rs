@@ -303,6 +303,16 @@ mod tests {
         assert_eq!(host.read("manifests/kube-apiserver.yaml"), "old\n");
     }
 
+    #[test]
+    fn without_room_for_a_manifest_that_of_before_stays_in_its_place() {
+        let host = Host::new("echo new", "echo 'true containerd://new'", OLD_IS_READY);
+        host.program("cp", "case \"$*\" in */.kube-*) exit 1 ;; *) exec /bin/cp \"$@\" ;; esac");
+        let (ok, said) = host.run(true);
+        assert!(!ok, "{said}");
+        assert_eq!(host.read("manifests/kube-scheduler.yaml"), "old\n");
+        assert!(!host.path("kube-scheduler.noticed").exists(), "its manifest was away");
+    }
+
     /// Its host had no power in that moment.
     #[test]
     fn a_manifest_that_was_away_when_a_run_ended_comes_back() {

@@ -40,18 +40,26 @@ is_gone() { # part
 }
 # The kubelet, too, may wait for a minute before it asks the API again, and then learns of its own new pod: see new_service.sh.
 until=$(($(kk_uptime) + 300))
+# The manifest is beside its place before that of before goes: then a disk that is full takes no part away. The kubelet reads no
+# file whose name begins with a dot.
+place() { # part
+    cp -p "$staged/$1.yaml" "$directory/.$1.yaml" || {
+        rm -f "$directory/.$1.yaml"
+        return 1
+    }
+}
 bring() { # part
     while read -r pod; do
         crictl --timeout 60s rmp -f "$pod" >/dev/null 2>&1 || :
     done <"$1.pods"
-    cp -p "$staged/$1.yaml" "$directory/.$1.yaml" && mv -f "$directory/.$1.yaml" "$directory/$1.yaml"
+    mv -f "$directory/.$1.yaml" "$directory/$1.yaml"
 }
 # A kubelet that was started when no API answered does not know which pods are wanted, and ends none. It goes on, also when there
 # is no room for the manifest: then with that of before.
 without_kubelet() { # part
     systemctl stop kubelet.service
-    brought=yes
-    bring "$1" || brought=
+    brought=
+    if place "$1" && bring "$1"; then brought=yes; fi
     systemctl start kubelet.service
     [ -n "$brought" ]
 }
@@ -64,6 +72,7 @@ start_anew() { # part
     while read -r pod; do
         crictl inspectp -o go-template --template '{{index .status.labels "io.kubernetes.pod.uid"}}' "$pod" || :
     done <"$1.pods" >"$1.uids"
+    place "$1" || return
     rm -f "$directory/$1.yaml"
     has_ended=yes
     until is_gone "$1"; do
