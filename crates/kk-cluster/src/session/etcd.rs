@@ -128,11 +128,13 @@ impl Session {
                 "name a snapshot on the control machine: --snapshot FILE",
             )
         })?;
+        let mut found = Findings::default();
+        etcd_backup::unanswered(&inputs, &mut found);
         let pipeline = Pipeline::new(vec![etcd_backup::fetch(&inputs, host, &name)]);
         Ok(Backup {
             host: host.name.clone(),
             path: etcd_backup::fetched(&inputs, host, &name),
-            fetch: plan(Findings::default(), pipeline, probed)?,
+            fetch: plan(found, pipeline, probed)?,
             name,
         })
     }

@@ -77,7 +77,9 @@ async fn restore(args: &EtcdRestore, session: &Session, run: &mut Run<'_>) -> Re
 async fn newest(session: &Session, probed: &Probed, run: &mut Run<'_>) -> Result<Option<Snapshot>, Error> {
     let backup = run.unless_stopped(session.newest_backup(probed)).await?;
     run.note(&format!("the newest backup is {} of {}", backup.name, backup.host));
+    let verdict = run.report_findings(&backup.fetch.findings);
     run.report_plan(&backup.fetch.plan);
+    verdict?;
     if run.is_dry_run() {
         return Ok(None);
     }

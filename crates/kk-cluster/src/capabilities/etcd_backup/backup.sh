@@ -23,7 +23,8 @@ revision=$(revision_of "$new")
 sync "$new"
 name=$directory/snapshot-$(date -u +%Y%m%dT%H%M%SZ).db
 mv -f "$new" "$name"
-# The newest come last: the time is their name. The new one stays whatever the clock says.
-find "$directory/" -maxdepth 1 -name 'snapshot-????????T??????Z.db' | sed 's|.*/||' | grep -vxF -e "${name##*/}" | sort -r |
+# The time is their name. The new one stays whatever the clock says, and one of a time that has not come goes first.
+find "$directory/" -maxdepth 1 -name 'snapshot-????????T??????Z.db' | sed 's|.*/||' | grep -vxF -e "${name##*/}" |
+    KK_NOW=${name##*/} awk '{ print ($0 <= ENVIRON["KK_NOW"]) "\t" $0 }' | sort -r | cut -f 2 |
     tail -n "+$keep" | while IFS= read -r old; do rm -f "$directory/$old"; done
 described "$name" "$revision"

@@ -27,6 +27,13 @@ pub(crate) fn newest_backup<'a>(inputs: &Inputs<'a>) -> Option<(&'a Host, String
     inputs.etcd_hosts().into_iter().filter_map(of).max_by(|one, other| one.1.cmp(&other.1))
 }
 
+/// Hosts that may have a newer one.
+pub(crate) fn unanswered(inputs: &Inputs, found: &mut Findings) {
+    for (host, facts) in inputs.etcd_hosts() {
+        found.unanswered(host, &facts.answer(&NEWEST), "which backups it has");
+    }
+}
+
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     for (host, facts) in inputs.etcd_hosts() {
         let Some(last) = facts.answer(&LAST).answered() else { continue };

@@ -10,7 +10,7 @@ mod take_snapshot;
 
 #[cfg(test)]
 pub(crate) use check::NEWEST;
-pub(crate) use check::newest_backup;
+pub(crate) use check::{newest_backup, unanswered};
 use std::path::PathBuf;
 pub(crate) use take_snapshot::Taken;
 

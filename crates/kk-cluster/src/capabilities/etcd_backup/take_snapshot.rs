@@ -147,4 +147,27 @@ mod tests {
         assert!(ok && names.len() == 2, "{said} {names:?}");
         assert!(fs::exists(super::read(&said).unwrap().path).unwrap());
     }
+
+    /// Else those of a clock that was ahead would push out every honest one, and be restored as the newest.
+    #[test]
+    fn backups_of_a_time_that_has_not_come_go_first_and_are_not_the_newest() {
+        let directory = tempfile::tempdir().unwrap();
+        let backups = directory.path().join("backups");
+        fs::create_dir(&backups).unwrap();
+        let honest = "snapshot-20250101T000000Z.db";
+        for name in [honest, "snapshot-29990101T000000Z.db", "snapshot-29990102T000000Z.db"] {
+            fs::write(backups.join(name), "old").unwrap();
+        }
+        let newest = || {
+            let variables = [("directory", &*backups.display().to_string())];
+            let text = crate::shell::script(&variables, include_str!("newest_backup.sh"));
+            let output = Command::new("sh").args(["-c", &text]).output().unwrap();
+            String::from_utf8(output.stdout).unwrap()
+        };
+        assert_eq!(newest(), format!("{honest}\n"));
+        let (ok, said, names) = backup(directory.path(), SAVES, WHOLE);
+        assert!(ok && names.len() == 2 && names[0] == honest, "{said} {names:?}");
+        assert!(names[1] < "snapshot-2999".to_owned());
+        assert_eq!(newest(), format!("{}\n", names[1]));
+    }
 }
