@@ -38,6 +38,8 @@ kk_lock() {
         if flock -n -x 8; then
             kk_read_lock
             kk_age=$(($(date +%s) - $(stat -c %Y "$KK_LOCK")))
+            # A clock that was set back does not hold the host until the time of before.
+            [ "$kk_age" -ge 0 ] || kk_age=$((-kk_age))
             if [ -z "$kk_owner" ] || [ "$kk_owner" = "$KK_OWNER" ] || [ "$kk_age" -ge "$KK_IDLE" ]; then
                 printf '%s\n' "$KK_OWNER" "$KK_RUN" "$KK_NAME" >"$KK_LOCK"
                 flock -s 8

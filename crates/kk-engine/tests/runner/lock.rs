@@ -43,10 +43,16 @@ async fn after_a_failure_the_owner_goes_on_at_once_and_others_when_it_was_idle()
     let other = run_as("two", &host, "true").await;
     assert!(other.failure().cause.contains("root@one, active"), "{:?}", other.failure());
     assert!(!run_as("one", &host, "exit 3").await.report.ok);
-    let long_ago = SystemTime::now() - Owner::IDLE;
-    let lock = fs::File::options().write(true).open(host.path("run/kubekey.lock")).unwrap();
-    lock.set_modified(long_ago).unwrap();
-    assert!(run_as("two", &host, "true").await.report.ok);
+    let aged = |time: SystemTime| {
+        let lock = fs::File::options().write(true).open(host.path("run/kubekey.lock")).unwrap();
+        lock.set_modified(time).unwrap();
+    };
+    aged(SystemTime::now() - Owner::IDLE);
+    assert!(!run_as("two", &host, "exit 3").await.report.ok, "it has the host now, and fails by itself");
+    assert!(run_as("one", &host, "true").await.failure().cause.contains("root@two, active"));
+    // The clock was ahead when it was active.
+    aged(SystemTime::now() + Owner::IDLE * 2);
+    assert!(run_as("one", &host, "true").await.report.ok);
 }
 
 #[tokio::test]
