@@ -56,7 +56,7 @@ pub(crate) mod tests {
         ))
     }
 
-    fn joined(facts: &mut Facts) {
+    pub(crate) fn joined(facts: &mut Facts) {
         let file = FileFact { sha256: "same".into(), ..FileFact::default() };
         for path in ["/etc/kubernetes/kubelet.conf", "/etc/kubernetes/pki/ca.crt"] {
             facts.files.insert(path.into(), file.clone());

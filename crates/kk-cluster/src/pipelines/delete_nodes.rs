@@ -1,11 +1,11 @@
 //! `kk delete node`.
 
 use kk_config::{Host, Role};
-use kk_engine::{CONTROL, Module, Pipeline, Task};
+use kk_engine::{CONTROL, Facts, Module, Pipeline, Task};
 
 use super::delete_cluster;
 use crate::{
-    capabilities::etcd::remove_member,
+    capabilities::{etcd::remove_member, nodes::asked_at},
     capability::Capabilities,
     findings::Findings,
     inputs::{Inputs, Leaving},
@@ -49,6 +49,7 @@ pub(crate) fn findings(inputs: &Inputs, leaving: &Leaving, found: &mut Findings)
             );
         }
     }
+    still_asked(inputs, leaving, found);
     remove_member::findings(inputs, leaving, found);
     for (role, what) in [(Role::ControlPlane, "control plane"), (Role::Worker, "worker")] {
         let all: Vec<&Host> = inputs.spec.hosts.iter().filter(|host| host.has_role(&role)).collect();
@@ -57,6 +58,23 @@ pub(crate) fn findings(inputs: &Inputs, leaving: &Leaving, found: &mut Findings)
                 None,
                 format!("the cluster would have no {what} any more"),
                 "add another one first, or delete the whole cluster (kk delete cluster)",
+            );
+        }
+    }
+}
+
+/// Nodes that stay and ask the API at a host that leaves, whatever the file says by now.
+fn still_asked(inputs: &Inputs, leaving: &Leaving, found: &mut Findings) {
+    for host in inputs.spec.hosts.iter().filter(|host| leaving.has(host)) {
+        let address = host.internal_address.to_string();
+        let asks = |(node, facts): &(&Host, &Facts)| !leaving.has(node) && asked_at(facts).contains(&address);
+        let nodes: Vec<&str> =
+            inputs.nodes().into_iter().filter(asks).map(|(node, _)| node.name.as_str()).collect();
+        if !nodes.is_empty() {
+            found.error(
+                host,
+                format!("the API is asked at it by {}", nodes.join(", ")),
+                "run kk create cluster first: it leads them to the controlPlaneEndpoint of the file",
             );
         }
     }
@@ -74,6 +92,7 @@ mod tests {
         capabilities::{
             control_plane::SETTINGS,
             etcd::{DATA, HEALTHY},
+            nodes::LEADS,
         },
         pipelines::add_nodes::tests::{ANSWERED, probed, spec, with_etcd_on},
         testing,
@@ -167,6 +186,29 @@ mod tests {
             let delete = planned(names, false, &[]).await;
             let found: Vec<_> = delete.findings.iter().map(|finding| finding.message.as_str()).collect();
             assert!(found.contains(&said), "{names:?}: {found:?}");
+        }
+    }
+
+    /// The file may say otherwise by now, and pods of the network of a node keep what they started with.
+    #[tokio::test]
+    async fn a_control_plane_that_others_ask_stays() {
+        for (said, refused) in [
+            ("192.0.2.1\nok\n192.0.2.1\n", false),
+            ("192.0.2.3\nok\n192.0.2.1\n", true),
+            ("192.0.2.1\nok\n192.0.2.3\n", true),
+            ("", false),
+        ] {
+            let directory = tempfile::tempdir().unwrap();
+            let session = testing::session(spec(), directory.path());
+            let mut probed = probed(&session, Some(ANSWERED)).await;
+            for facts in probed.facts.values_mut() {
+                facts.owned = vec!["made\t/etc/systemd/system/kubelet.service"].into();
+            }
+            probed.facts.get_mut("n2").unwrap().reply(&LEADS, said);
+            probed.facts.get_mut("n3").unwrap().reply(&LEADS, "192.0.2.3\nok\n192.0.2.3\n");
+            let delete = session.plan_leave(&probed, &leaving(&["n3"], false)).await.unwrap();
+            let asked = "the API is asked at it by n2";
+            assert_eq!(delete.findings.iter().any(|finding| finding.message == asked), refused, "{said}");
         }
     }
 

@@ -89,7 +89,8 @@ fn a_new_machine_takes_its_place(ctx: &Context<'_>, site: &Site, lost: &str) -> 
     run.expect_code(0)?;
     let said = run.events.found("adapted");
     ensure!(
-        said.iter().any(|words| words.contains("it is a new machine in place of the one that the cluster knows")),
+        said.iter()
+            .any(|words| words.contains("it is a new machine in place of the one that the cluster knows")),
         "the new machine is not named: {said:?}"
     );
     checks::cluster_is_complete(ctx, site)?;

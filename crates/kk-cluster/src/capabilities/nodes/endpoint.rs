@@ -1,6 +1,6 @@
 //! Where the name of the API leads on a node, and whether the API answers where the file has it.
 
-use kk_config::Spec;
+use kk_config::{Host, Spec};
 use kk_engine::{Facts, Question};
 
 use crate::{
@@ -12,14 +12,16 @@ use crate::{
 
 /// What a node says about it.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Leads {
+pub(crate) struct Leads {
     /// The address in its `/etc/hosts`; empty on a host that is no node yet, or where the user's own DNS knows the name.
     there: String,
     /// Why the API does not answer at the address of the file.
     refused: Option<String>,
+    /// The address in the pod of kube-proxy, where there is one.
+    in_pods: Option<String>,
 }
 
-const LEADS: Question<Leads> = Question::new("api_leads", "", parse);
+pub(crate) const LEADS: Question<Leads> = Question::new("api_leads", "", parse);
 
 /// The API is asked only where the file has another address than the node.
 pub(super) fn question(spec: &Spec) -> Option<Question<Leads>> {
@@ -49,7 +51,30 @@ fn parse(printed: &str) -> Option<Leads> {
         "ok" => None,
         why => Some(why.to_owned()),
     };
-    Some(Leads { there: there.to_owned(), refused })
+    let in_pods = lines.next().filter(|line| !line.is_empty()).map(str::to_owned);
+    Some(Leads { there: there.to_owned(), refused, in_pods })
+}
+
+/// All addresses at which a node asks the API by its name.
+pub(crate) fn asked_at(facts: &Facts) -> Vec<String> {
+    let Some(Leads { there, in_pods, .. }) = facts.answer(&LEADS).answered() else { return Vec::new() };
+    [Some(there), in_pods].into_iter().flatten().filter(|address| !address.is_empty()).collect()
+}
+
+/// Where kube-proxy on a node asks the API, when it has to go on elsewhere: pods keep the names that they started with, so a name
+/// that leads to another control plane by now does not reach them. While another control plane stands in for that of the file,
+/// one that still answers to kk is left alone.
+pub(super) fn pods_from(inputs: &Inputs, facts: &Facts) -> Option<String> {
+    let wanted = inputs.spec.control_plane_endpoint.address?;
+    let there = facts.answer(&LEADS).answered()?.in_pods?;
+    let answers = |host: &&Host| inputs.facts(host).is_some();
+    let is_right = if inputs.endpoint_address() == Some(wanted) {
+        there == wanted.to_string()
+    } else {
+        let control_planes = inputs.spec.control_planes().into_iter();
+        control_planes.filter(answers).any(|host| host.internal_address.to_string() == there)
+    };
+    (!is_right).then_some(there)
 }
 
 /// The address to which the name leads on a node, where the file has another. That of a control plane is as good as the first one's:
@@ -76,7 +101,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     }
     let moves: Vec<_> =
         nodes.into_iter().filter_map(|(host, facts)| Some((host, leads(inputs, facts)?))).collect();
-    let Some((_, Leads { there, .. })) = moves.first() else { return };
+    let Some((_, Leads { there, .. })) = moves.first() else { return pods_findings(inputs, found) };
     if !inputs.may_move() {
         return found.error(None, format!("the API is at {there}, the file says {to}"), etcd::moves::FIRST);
     }
@@ -100,6 +125,15 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     );
 }
 
+fn pods_findings(inputs: &Inputs, found: &mut Findings) {
+    for (host, facts) in inputs.nodes() {
+        if let Some(there) = pods_from(inputs, facts).filter(|_| inputs.may_move()) {
+            let hint = "the pods in the network of the node start again";
+            found.adapted(host, format!("kube-proxy still asks the API at {there}"), hint);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -109,7 +143,7 @@ mod tests {
     use super::*;
     use crate::{
         pipelines::{
-            add_nodes::tests::{ANSWERED, probed, spec},
+            add_nodes::tests::{ANSWERED, joined, probed, spec},
             create_cluster,
         },
         precheck::precheck,
@@ -147,6 +181,63 @@ mod tests {
             assert!(output.status.success(), "{output:?}");
             assert_eq!(String::from_utf8(output.stdout).unwrap(), wanted, "{is_node} {answers}");
             assert!(parse(&wanted).is_some(), "{wanted}");
+        }
+    }
+
+    #[test]
+    fn a_node_says_where_the_name_leads_in_its_pod_of_kube_proxy() {
+        let spec = testing::sample("three-nodes.yaml");
+        let endpoint = &spec.control_plane_endpoint;
+        let (address, domain) = (endpoint.address.unwrap().to_string(), &endpoint.domain);
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name).display().to_string();
+        let hosts =
+            format!("{}\n{address}  {domain}\n{}\n", write_hosts_block::BEGIN, write_hosts_block::END);
+        fs::write(path("hosts"), hosts).unwrap();
+        fs::write(path("kubelet.conf"), "").unwrap();
+        let volumes = directory.path().join("pods/a-b/volumes/kubernetes.io~configmap/kube-proxy");
+        fs::create_dir_all(volumes).unwrap();
+        fs::write(path("pods/a-b/etc-hosts"), format!("127.0.0.1 localhost\n192.0.2.9\t{domain}\n")).unwrap();
+        let text = text(&spec).unwrap().replace("/etc/hosts", &path("hosts"));
+        let text = text.replace("/etc/kubernetes/kubelet.conf", &path("kubelet.conf"));
+        let text = text.replace("/var/lib/kubelet/pods", &path("pods"));
+        let output = testing::run_script(directory.path(), &format!("set -eu\n{text}"));
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(said, format!("{address}\nok\n192.0.2.9\n"));
+        let leads = parse(&said).unwrap();
+        assert_eq!((leads.refused, leads.in_pods.as_deref()), (None, Some("192.0.2.9")));
+    }
+
+    /// n1 and n3 are control planes.
+    #[tokio::test]
+    async fn pods_of_a_node_follow_the_name_to_another_control_plane() {
+        for (file, in_pods, silent, moves) in [
+            ("192.0.2.1", "192.0.2.1", None, false),
+            ("192.0.2.3", "192.0.2.1", None, true),
+            ("192.0.2.3", "192.0.2.3", None, false),
+            ("192.0.2.1", "192.0.2.1", Some("n1"), true),
+            ("192.0.2.1", "192.0.2.3", Some("n1"), false),
+            ("192.0.2.1", "192.0.2.3", None, true),
+        ] {
+            let directory = tempfile::tempdir().unwrap();
+            let mut spec = spec();
+            spec.control_plane_endpoint.address = Some(file.parse().unwrap());
+            let session = testing::session(spec, directory.path());
+            let mut probed = probed(&session, Some(ANSWERED)).await;
+            probed.facts.get_mut("n2").unwrap().reply(&LEADS, format!("{file}\nok\n{in_pods}\n"));
+            let other = probed.facts.get_mut("n3").unwrap();
+            joined(other);
+            other.reply(&crate::cluster_state::API, ANSWERED);
+            if let Some(silent) = silent {
+                probed.facts.remove(silent);
+                probed.failures.insert(silent.to_owned(), kk_engine::Failure::new("no route to host"));
+            }
+            let inputs = session.create_inputs(&probed).await.unwrap();
+            let from = pods_from(&inputs, &probed.facts["n2"]);
+            assert_eq!(from.is_some(), moves, "{file} {in_pods} {silent:?} {from:?}");
+            let moving: Vec<_> =
+                super::super::moves::moving(&inputs).iter().map(|host| host.name.clone()).collect();
+            assert_eq!(moving.contains(&"n2".to_owned()), moves, "{moving:?}");
         }
     }
 

@@ -45,6 +45,7 @@ pub(crate) fn moving<'a>(inputs: &Inputs<'a>) -> Vec<&'a Host> {
                 && (api_moves
                     || address_of_before(inputs, host).is_some()
                     || endpoint::from(inputs, facts).is_some()
+                    || endpoint::pods_from(inputs, facts).is_some()
                     || control_plane::moves::from(inputs, host, facts).is_some()
                     || any_moves && !inputs.state.answered && has_new_flags(inputs, host))
     };
