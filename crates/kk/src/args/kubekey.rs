@@ -27,9 +27,9 @@ const OPTIONS: [(&str, &str, &str); 9] = [
     ("--download-cmd", "create", "leave it out; spec.download.mirror names a mirror"),
     ("--download-cmd", "init", "leave it out; spec.download.mirror names a mirror"),
     ("--skip-push-images", "create", "leave it out: only `kk artifact images push` pushes images"),
-    ("--skip-install-addons", "create", "leave it out: no addons are installed"),
+    ("--skip-install-addons", "create", "leave spec.addons out of the file"),
     ("--from-cluster", "create", "write the file by hand; `kk create config` gives one to start from"),
-    ("--kubeconfig", "create", "leave it out: no running cluster is asked"),
+    ("--kubeconfig", "create", "leave it out: only `kk create manifest` asks a running cluster"),
     ("--with-kubernetes", "delete", "leave it out: every version is removed in the same way"),
 ];
 
