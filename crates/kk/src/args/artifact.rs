@@ -21,7 +21,7 @@ pub enum Artifact {
     Merge(ArtifactMerge),
     /// Take what a bundle holds into the directory for downloads
     Import(ArtifactImport),
-    /// Images of a bundle
+    /// Push the images of a bundle into a registry
     #[command(subcommand)]
     Images(ArtifactImages),
 }
@@ -39,8 +39,8 @@ Examples:
   kk artifact export -m manifest.yaml -o prod.tar.gz
   kk artifact export -m manifest.yaml --base old.tar.zst -o delta.tar.zst
 
-Run it again when it was interrupted: only what is missing is fetched. Who uses the bundle can ask for your
-signature (--public-key): `minisign -S -m kk-bundle.tar.zst` makes one.";
+Run it again when it was interrupted: only what is missing is fetched. Who uses the bundle can ask
+for your signature (--public-key): `minisign -S -m kk-bundle.tar.zst` makes one.";
 
 /// Options of `kk artifact export`.
 #[derive(Debug, Args)]
@@ -192,7 +192,7 @@ pub struct ArtifactImport {
 /// Who must have made a bundle.
 #[derive(Debug, Args)]
 pub struct SignatureOptions {
-    /// Refuse a bundle without a signature (FILE.minisig beside it) by the owner of this key of minisign
+    /// Refuse a bundle without a minisign signature (FILE.minisig beside it) by this public key
     #[arg(long, value_name = "KEY-FILE")]
     pub public_key: Option<PathBuf>,
 }

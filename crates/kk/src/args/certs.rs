@@ -13,8 +13,8 @@ Examples:
   kk certs renew apiserver -f cluster.yaml     that of the API servers only
   kk certs renew -f cluster.yaml --dry-run     only show what would be done, host by host
 
-Control planes and members of etcd take theirs one after the other. Nothing has to be renewed by hand because it ends: kk
-create cluster does that in the last 30 days.";
+Control planes and members of etcd take theirs one after the other. A certificate that ends soon
+needs no renewal by hand: kk create cluster renews it in its last 30 days.";
 
 /// Options of `kk certs renew`.
 #[derive(Debug, Args)]

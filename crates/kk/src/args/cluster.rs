@@ -40,7 +40,7 @@ pub struct CreateCluster {
     #[expect(missing_docs, reason = "documented at the type")]
     pub source: SourceOptions,
 
-    /// Install packages with the programs that hosts lack from the bundle, too
+    /// Also install, from the bundle, packages of the system with programs that hosts lack
     #[arg(long, requires = "artifact")]
     pub with_packages: bool,
 
@@ -85,7 +85,7 @@ pub struct SourceOptions {
     #[arg(short, long, value_name = "FILE")]
     pub artifact: Option<PathBuf>,
 
-    /// Refuse a bundle without a signature (FILE.minisig beside it) by the owner of this key of minisign
+    /// Refuse a bundle without a minisign signature (FILE.minisig beside it) by this public key
     #[arg(long, value_name = "KEY-FILE", requires = "artifact")]
     pub public_key: Option<PathBuf>,
 

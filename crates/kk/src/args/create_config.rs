@@ -15,7 +15,7 @@ pub struct CreateConfig {
     #[arg(long, default_value = "sample")]
     pub name: String,
 
-    /// Kubernetes version [default: the newest tested one]
+    /// Kubernetes version [default: the one that kk version names]
     #[arg(long, value_name = "VERSION")]
     pub with_kubernetes: Option<String>,
 

@@ -14,7 +14,8 @@ Examples:
   kk etcd snapshot -f cluster.yaml                  to kubekey/<cluster>/backups
   kk etcd snapshot -f cluster.yaml --output json    its path is in the summary
 
-It is one of the backups of its host, too, and holds all objects of the cluster, its Secrets as well: keep it safe.";
+It is one of the backups of its host, too, and holds all objects of the cluster, also its Secrets:
+keep it safe.";
 
 /// Options of `kk etcd snapshot`.
 #[derive(Debug, Args)]
@@ -35,8 +36,8 @@ Examples:
   kk etcd restore -f cluster.yaml                   the newest backup on the hosts
   kk etcd restore -f cluster.yaml --dry-run         what would be done, host by host
 
-The API is away meanwhile; pods go on. What etcd had before stays in its data directory, beside member. A restore that ends
-early is run again with the same snapshot.";
+The API is away meanwhile; pods go on. What etcd had before stays in its data directory, as
+member-before-TIME. A restore that ends early is run again with the same snapshot.";
 
 /// Options of `kk etcd restore`.
 #[derive(Debug, Args)]
@@ -50,7 +51,7 @@ pub struct EtcdRestore {
     #[arg(long, value_name = "FILE")]
     pub snapshot: Option<PathBuf>,
 
-    /// Restore it also where it is of another cluster
+    /// Restore it even if it is a snapshot of another cluster
     #[arg(long)]
     pub force: bool,
 
@@ -68,7 +69,8 @@ Examples:
   kk etcd status -f cluster.yaml                  leader, version, size and alarms of each member
   kk etcd status -f cluster.yaml --output json
 
-The exit code is 0 when all members answer, are of one cluster and have no alarm, else 1; 4 when no host answers.";
+The exit code is 0 when all members answer, are of one cluster and have no alarm, else 1; 4 when no
+host answers.";
 
 /// Options of `kk etcd status`.
 #[derive(Debug, Args)]

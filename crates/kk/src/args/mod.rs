@@ -56,20 +56,20 @@ pub enum Command {
     /// Create a cluster, or a file that describes one
     #[command(subcommand, disable_help_subcommand = true)]
     Create(Create),
-    /// Set up what a cluster needs and is no part of
+    /// Set up a registry of images for clusters
     #[command(subcommand, disable_help_subcommand = true)]
     Init(Init),
     /// Add nodes to a cluster
     #[command(subcommand, disable_help_subcommand = true)]
     Add(Add),
-    /// Give a cluster another version of Kubernetes
+    /// Upgrade a cluster to a newer version of Kubernetes
     Upgrade(Upgrade),
     /// Remove a cluster, nodes of it, or its registry
     #[command(subcommand, disable_help_subcommand = true)]
     Delete(Delete),
-    /// Show what a cluster looks like, and change nothing
+    /// Show the state of a cluster, and change nothing
     Status(Status),
-    /// Look at certificates, and renew them
+    /// Show and renew certificates, and replace CAs
     #[command(subcommand, disable_help_subcommand = true)]
     Certs(Certs),
     /// Make, look at and use bundles for hosts without Internet
@@ -78,7 +78,7 @@ pub enum Command {
     /// Look at, save and restore etcd, which holds the state of the cluster
     #[command(subcommand, disable_help_subcommand = true)]
     Etcd(Etcd),
-    /// Check configuration files
+    /// Check configuration files, and print their schema
     #[command(subcommand, disable_help_subcommand = true)]
     Config(Config),
     /// Print a completion script for a shell
@@ -116,7 +116,7 @@ pub enum Delete {
     /// Remove nodes from a cluster that goes on without them
     #[command(alias = "nodes")]
     Node(DeleteNode),
-    /// Remove the registry that kk has set up; its images stay unless they are to go
+    /// Remove the registry that kk has set up; its images stay without --with-data
     Registry(DeleteRegistry),
 }
 
@@ -130,9 +130,9 @@ pub enum Init {
 /// `kk certs …`
 #[derive(Debug, Subcommand)]
 pub enum Certs {
-    /// Show until when the certificates on the hosts are valid
+    /// Show when the certificates on the hosts expire
     CheckExpiration(CheckExpiration),
-    /// Renew certificates before they end
+    /// Renew certificates before they expire
     Renew(RenewCerts),
     /// Replace the CAs of the cluster, of its front proxy and of etcd
     RotateCa(RotateCa),
@@ -141,13 +141,13 @@ pub enum Certs {
 /// `kk etcd …`
 #[derive(Debug, Subcommand)]
 pub enum Etcd {
-    /// Show what the members of etcd are like, and change nothing
+    /// Show the state of the members of etcd, and change nothing
     Status(EtcdStatus),
     /// Take a snapshot of etcd, and fetch it to the control machine
     Snapshot(EtcdSnapshot),
     /// Take the cluster back to a snapshot of etcd
     Restore(EtcdRestore),
-    /// Give back space that deleted objects have left in etcd
+    /// Defragment etcd: give back the space that deleted objects have left
     Defrag(EtcdDefrag),
 }
 

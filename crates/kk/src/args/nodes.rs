@@ -26,7 +26,7 @@ pub struct AddNodes {
     #[expect(missing_docs, reason = "documented at the type")]
     pub source: SourceOptions,
 
-    /// Install packages with the programs that hosts lack from the bundle, too
+    /// Also install, from the bundle, packages of the system with programs that hosts lack
     #[arg(long, requires = "artifact")]
     pub with_packages: bool,
 
@@ -64,7 +64,7 @@ pub struct DeleteNode {
     #[arg(short = 'A', long)]
     pub all: bool,
 
-    /// Delete pods that nobody starts again, and after the drain timeout those that budgets keep
+    /// Delete pods without a controller, and after the drain timeout those that a PodDisruptionBudget keeps
     #[arg(long)]
     pub force: bool,
 
@@ -72,7 +72,7 @@ pub struct DeleteNode {
     #[arg(long)]
     pub gone: bool,
 
-    /// How long the pods of a node may take to move
+    /// How long the eviction of a node's pods may take
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub drain_timeout: u64,
 

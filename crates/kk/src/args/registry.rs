@@ -13,8 +13,9 @@ Examples:
   kk artifact images push -f cluster.yaml -a kk-bundle.tar.zst
   kk create cluster -f cluster.yaml                      nodes trust it, and pull from it
 
-The name and port are those of spec.registry.privateRegistry, user and password those of spec.registry.auths.
-Its CA and certificate are made by kk, in the directory registry of the cluster below --workdir.";
+The name and port are those of spec.registry.privateRegistry, user and password those of
+spec.registry.auths. Its CA and certificate are made by kk, in the directory registry of the cluster
+below --workdir.";
 
 /// Options of `kk init registry`.
 #[derive(Debug, Args)]

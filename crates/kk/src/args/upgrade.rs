@@ -19,8 +19,9 @@ Examples:
   kk upgrade -f cluster.yaml --max-unavailable 3          three workers at once
   kk upgrade -f cluster.yaml -a kk-bundle.tar.zst         programs and images from a bundle
 
-Control planes are upgraded one after the other, then workers. Each node is drained before, and takes
-pods again once it is Ready with its new version. What ends early goes on when it is run again.";
+Control planes are upgraded one after the other, then workers. Each node is drained before, and
+takes pods again once it is Ready with its new version. An upgrade that ended early goes on when it
+is run again.";
 
 /// Options of `kk upgrade`.
 #[derive(Debug, Args)]
@@ -46,11 +47,11 @@ pub struct Upgrade {
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = most)]
     pub max_unavailable: Most,
 
-    /// Delete pods that nobody starts again, and after the drain timeout those that budgets keep
+    /// Delete pods without a controller, and after the drain timeout those that a PodDisruptionBudget keeps
     #[arg(long)]
     pub force: bool,
 
-    /// How long the pods of a node may take to move
+    /// How long the eviction of a node's pods may take
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub drain_timeout: u64,
 

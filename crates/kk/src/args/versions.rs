@@ -72,8 +72,8 @@ Examples:
 
 new.yaml holds the sums of the files as they are published:
   containerd: {amd64: {2.4.2: 0123…}}
-The catalogue is rewritten, sorted and without comments. A sum that it or kk has for a version already is not
-replaced. Name it in the Cluster file: spec.download.catalogue: catalogue.yaml")]
+The catalogue is rewritten, sorted and without comments. A sum that it or kk has for a version
+already is not replaced. Name it in the Cluster file: spec.download.catalogue: catalogue.yaml")]
 pub struct AddVersions {
     /// File with the new versions, in the form of a catalogue
     #[arg(short, long, value_name = "FILE")]
