@@ -29,13 +29,15 @@ fn without_effect() -> BTreeSet<String> {
     warnings.flat_map(|names| names.split(", ")).map(str::to_owned).collect()
 }
 
-/// A row for each field below `schema`; a field without effect stands for all that is below it.
+/// A row for each field below `schema`; a field without effect stands for all that is below it. Of a map whose values have
+/// fields there is one row for itself, and one for each of them behind a `*`.
 fn rows(root: &Value, schema: &Value, path: &str, without: &BTreeSet<String>, out: &mut Vec<String>) {
     let Some(fields) = resolve(root, schema)["properties"].as_object() else { return };
     for (name, field) in fields {
         let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
         let below = resolve(root, field);
         let is_object = below["properties"].is_object();
+        let of_map = &below["additionalProperties"];
         let no_effect = without.contains(&path);
         if !is_object || no_effect {
             let note = if no_effect { "**No effect yet.** " } else { "" };
@@ -44,6 +46,9 @@ fn rows(root: &Value, schema: &Value, path: &str, without: &BTreeSet<String>, ou
         }
         if is_object && !no_effect {
             rows(root, field, &path, without, out);
+        }
+        if of_map.is_object() && !no_effect {
+            rows(root, of_map, &format!("{path}.*"), without, out);
         }
     }
 }
@@ -174,6 +179,7 @@ fn the_page_on_configuration_names_every_field() {
     assert!(
         table.contains("| `spec.network.plugin` |")
             && table.contains("| `spec.storage` |  | **No effect yet.**")
+            && table.contains("| `spec.registry.auths.*.certsPath` |")
     );
 }
 

@@ -103,7 +103,7 @@ impl Network {
 pub struct Flannel {
     /// How packets travel between hosts: `vxlan`, or `host-gw` when all are on one link.
     pub backend_mode: FlannelBackend,
-    /// Declared by KubeKey and used by nobody.
+    /// Declared by KubeKey, which does not use it.
     pub direct_routing: Option<bool>,
 }
 
