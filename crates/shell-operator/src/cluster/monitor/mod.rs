@@ -331,11 +331,6 @@ impl Monitor {
         Ok(())
     }
 
-    /// Whether events still wait for the run at start.
-    pub fn is_held(&self) -> bool {
-        !matches!(self.lock().events, Events::Open)
-    }
-
     /// Keeps changes from now on, until they are released.
     pub fn hold(&self) {
         let mut state = self.lock();
