@@ -22,7 +22,7 @@ pub(super) enum PayloadCommand {
         /// Version of KubeSphere in it, like v3.4.1
         #[arg(long, value_name = "VERSION", required_unless_present = "from")]
         kubesphere: Option<String>,
-        /// Unpacked release of ks-installer 3.4.1: the directory is made of it, with definitions of this program
+        /// Unpacked ks-installer 3.4.1, or chart ks-core of 4.1.3: the directory is made of it, with definitions of this program
         #[arg(long, value_name = "DIR", conflicts_with = "kubesphere")]
         from: Option<PathBuf>,
     },
