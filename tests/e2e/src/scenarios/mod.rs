@@ -244,7 +244,7 @@ pub(crate) const ALL: &[Scenario] = &[
     },
     Scenario {
         name: "damage",
-        about: "each of thirty damages is repaired by one create, and nothing else is touched",
+        about: "each damage of a long list is repaired by one create, and nothing else is touched",
         limit: Duration::from_mins(40),
         in_ci: false,
         run: damage::run,
