@@ -64,7 +64,7 @@ pub struct DeleteNode {
     #[arg(short = 'A', long)]
     pub all: bool,
 
-    /// Delete pods without a controller, and after the drain timeout those that a PodDisruptionBudget keeps
+    /// Delete pods without a controller, and after the drain timeout those that a disruption budget keeps
     #[arg(long)]
     pub force: bool,
 

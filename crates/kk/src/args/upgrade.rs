@@ -47,7 +47,7 @@ pub struct Upgrade {
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = most)]
     pub max_unavailable: Most,
 
-    /// Delete pods without a controller, and after the drain timeout those that a PodDisruptionBudget keeps
+    /// Delete pods without a controller, and after the drain timeout those that a disruption budget keeps
     #[arg(long)]
     pub force: bool,
 
