@@ -1,6 +1,6 @@
 //! All knowledge of Kubernetes on hosts: the capabilities of a cluster, and the pipelines made of them.
 //!
-//! The entry point is [`Session`]: it loads what is on the control machine, probes the hosts once, and builds the plan of a
+//! The entry point is [`Session`]: it loads what is on the control machine, probes the hosts, and builds the plans of a
 //! command.
 
 mod actions;
