@@ -199,19 +199,28 @@ impl Session {
         Ok(Delete { findings: found.0, plan })
     }
 
+    /// Whether the file has all hosts that are to leave.
+    ///
+    /// # Errors
+    /// It does not have one of them.
+    pub fn knows(&self, leaving: &Leaving) -> Result<(), BuildError> {
+        let known: Vec<&str> = self.spec.hosts.iter().map(|host| host.name.as_str()).collect();
+        match leaving.names.iter().find(|name| !known.contains(&name.as_str())) {
+            None => Ok(()),
+            Some(name) => Err(BuildError::config(
+                format!("the file has no host {name}"),
+                format!("name one of its hosts: {}", known.join(", ")),
+            )),
+        }
+    }
+
     /// The plan by which hosts leave a cluster that goes on without them. Afterwards the others forget them: see
     /// [`Session::without`].
     ///
     /// # Errors
     /// A name that the file does not have, hosts of another cluster, or the plan cannot be built.
     pub async fn plan_leave(&self, probed: &Probed, leaving: &Leaving) -> Result<Delete, BuildError> {
-        let known: Vec<&str> = self.spec.hosts.iter().map(|host| host.name.as_str()).collect();
-        if let Some(name) = leaving.names.iter().find(|name| !known.contains(&name.as_str())) {
-            return Err(BuildError::config(
-                format!("the file has no host {name}"),
-                format!("name one of its hosts: {}", known.join(", ")),
-            ));
-        }
+        self.knows(leaving)?;
         let mut inputs = self.create_inputs(probed).await?;
         let stay = self.spec.control_planes().into_iter().filter(|host| !leaving.has(host));
         let mut found = Findings::default();

@@ -35,6 +35,7 @@ pub(super) async fn run(args: &DeleteNode, printer: &Printer) -> Result<ExitStat
 /// In two rounds: the nodes leave, then the others forget them.
 async fn delete(session: &Session, leaving: &Leaving, run: &mut Run<'_>) -> Result<Option<Summary>, Error> {
     let (name, names) = (&session.spec().name, leaving.names.iter().cloned().collect::<Vec<_>>().join(", "));
+    session.knows(leaving)?;
     let probe = session.probe_for_create(run.stop_token(), |host| run.host_probed(host));
     let probed = any_answered(run.unless_stopped(probe).await?)?;
     let leave = run.unless_stopped(session.plan_leave(&probed, leaving)).await?;

@@ -25,10 +25,11 @@ pub(super) async fn run(args: &EtcdRestore, printer: &Printer) -> Result<ExitSta
 }
 
 async fn restore(args: &EtcdRestore, session: &Session, run: &mut Run<'_>) -> Result<Option<Summary>, Error> {
+    let named = args.snapshot.as_deref().map(Snapshot::open).transpose()?;
     let look = session.probe_for_create(run.stop_token(), |host| run.host_probed(host));
     let probed = any_answered(run.unless_stopped(look).await?)?;
-    let snapshot = match &args.snapshot {
-        Some(path) => Snapshot::open(path)?,
+    let snapshot = match named {
+        Some(snapshot) => snapshot,
         None => match newest(session, &probed, run).await? {
             Some(snapshot) => snapshot,
             None => return Ok(None),

@@ -35,7 +35,11 @@ pub(crate) fn validate(args: &ValidateArgs) -> anyhow::Result<()> {
     for hook in &hooks {
         super::print(&format!("{}: {}", hook.name, hook.config.summary()));
     }
-    super::print(&format!("{} hooks are fine", hooks.len()));
+    let (number, verb) = match hooks.len() {
+        1 => ("1 hook".to_owned(), "is"),
+        number => (format!("{number} hooks"), "are"),
+    };
+    super::print(&format!("{number} {verb} fine"));
     Ok(())
 }
 

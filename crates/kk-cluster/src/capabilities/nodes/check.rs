@@ -11,7 +11,8 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
         found.warning(
             None,
             format!("nodes of the cluster that the file does not name: {}", others.join(", ")),
-            "they are left as they are; where one is to go: kubectl drain NODE, then kubectl delete node NODE",
+            "they are left as they are; where one is to go, name it in the file and run kk delete node; where its host is lost: \
+             kubectl delete node NODE",
         );
     }
 }

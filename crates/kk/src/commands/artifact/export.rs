@@ -104,21 +104,26 @@ fn summary(args: &ArtifactExport, exported: &Exported) -> Summary {
         .as_ref()
         .map(|base| format!("kk artifact merge --base {} --delta {file} -o bundle.tar.zst", base.display()));
     let output = |name: &str, value: String| Output { name: name.into(), value };
-    let BundleIndex { programs, images, packages, charts, manifests, .. } = &exported.index;
+    Summary {
+        message: format!("{file} is complete"),
+        nodes: Vec::new(),
+        outputs: vec![
+            output("holds", held(&exported.index)),
+            output("size", text::bytes(exported.size)),
+            output("fetched", text::bytes(exported.fetched)),
+        ],
+        next,
+    }
+}
+
+/// What a bundle holds, in words.
+pub(super) fn held(index: &BundleIndex) -> String {
+    let BundleIndex { programs, images, packages, charts, manifests, .. } = index;
     let mut parts =
         format!("{}, {}", text::count(programs.len(), "program"), text::count(images.len(), "image"));
     let more = [(packages.len(), "package"), (charts.len(), "chart"), (manifests.len(), "manifest")];
     for (number, kind) in more.into_iter().filter(|(number, _)| *number > 0) {
         parts = format!("{parts}, {}", text::count(number, kind));
     }
-    Summary {
-        message: format!("{file} is complete"),
-        nodes: Vec::new(),
-        outputs: vec![
-            output("holds", parts),
-            output("size", text::bytes(exported.size)),
-            output("fetched", text::bytes(exported.fetched)),
-        ],
-        next,
-    }
+    parts
 }

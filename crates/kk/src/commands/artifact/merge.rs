@@ -11,7 +11,7 @@ use crate::exit::ExitStatus;
 use crate::printer::{Printer, text};
 
 use super::local_run::LocalRun;
-use super::{failed, refuse_same};
+use super::{export, failed, refuse_same};
 
 pub(super) fn run(args: &ArtifactMerge, printer: &Printer) -> Result<ExitStatus, Error> {
     refuse_same(&args.output, &args.base)?;
@@ -38,16 +38,11 @@ fn merge(args: &ArtifactMerge, run: &LocalRun<'_>) -> Result<Summary, Error> {
 
 fn summary(args: &ArtifactMerge, base: &BundleIndex, index: &BundleIndex) -> Summary {
     let output = |name: &str, value: String| Output { name: name.into(), value };
-    let parts = format!(
-        "{}, {}",
-        text::count(index.programs.len(), "program"),
-        text::count(index.images.len(), "image")
-    );
     let difference = Difference::between(base, index);
     Summary {
         message: format!("{} is complete", args.output.display()),
         outputs: vec![
-            output("holds", parts),
+            output("holds", export::held(index)),
             output(
                 "new",
                 format!("{}, {}", text::count(difference.parts.len(), "part"), text::bytes(difference.bytes)),
