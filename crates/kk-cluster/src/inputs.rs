@@ -144,6 +144,8 @@ pub(crate) struct Inputs<'a> {
     pub options: Options,
     /// The field of the file that only this command can change in a running cluster.
     pub changes: Option<&'static str>,
+    /// Hosts whose turn in an upgrade has failed get back the versions of before.
+    pub puts_back: bool,
     /// Certificates that are renewed although nothing is wrong with them, by name.
     pub renew: BTreeSet<String>,
     /// Addons of the file.

@@ -10,6 +10,7 @@ use super::create_cluster;
 use crate::{
     BuildError,
     capabilities::{
+        control_plane,
         images::Images,
         nodes::{drain, turn},
         programs,
@@ -56,6 +57,23 @@ pub(crate) fn hops(
     let mut hops = (from.minor + 1..to.minor).map(newest).collect::<Result<Vec<_>, _>>()?;
     hops.push(to);
     Ok(hops)
+}
+
+/// Refuses a way on which a control plane gets an older version than it has. A run that ended early may have left other nodes behind it.
+///
+/// # Errors
+/// There is such a version.
+pub(crate) fn refuse_older(inputs: &Inputs, hops: &[KubeVersion]) -> Result<(), BuildError> {
+    let Some((newest, host)) = control_plane::newest(inputs) else { return Ok(()) };
+    match hops.iter().find(|hop| **hop < newest) {
+        None => Ok(()),
+        Some(hop) => Err(BuildError::config(
+            format!("the control plane {} has Kubernetes {newest}, and {hop} is older", host.name),
+            format!(
+                "Kubernetes cannot go back to an older version: run kk upgrade with --with-kubernetes {newest}, or with spec.kubernetes.version: {newest} in the file; it brings the other nodes to it"
+            ),
+        )),
+    }
 }
 
 /// The version from which the cluster goes on: the oldest of the nodes of the file. A run that ended early has left them with

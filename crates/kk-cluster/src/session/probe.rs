@@ -150,6 +150,7 @@ impl Session {
             templates: Templates::new(self.settings.templates.as_deref())?,
             options: self.settings.options.clone(),
             changes: None,
+            puts_back: false,
             renew: BTreeSet::new(),
             addons: Vec::new(),
             installer: Installer::default(),

@@ -48,12 +48,13 @@ impl Session {
     /// The versions through which the cluster goes to the file's.
     ///
     /// # Errors
-    /// The version is older than the cluster's, or a version in between is not known.
+    /// A version on the way is older than the cluster's or a control plane's, or one in between is not known.
     pub async fn hops(&self, probed: &Probed) -> Result<Hops, BuildError> {
         let inputs = self.create_inputs(probed).await?;
         let target = self.spec.kubernetes.version;
         let from = upgrade::oldest(&inputs)?.unwrap_or(target);
         let hops = upgrade::hops(from, target, &self.artifacts.kubernetes_versions())?;
+        upgrade::refuse_older(&inputs, &hops)?;
         let turns = upgrade::order(&inputs).into_iter().map(|host| host.name.clone()).collect();
         Ok(Hops { from, hops, turns, components: upgrade::other_components(&inputs) })
     }
@@ -220,7 +221,8 @@ impl Session {
         probed: &Probed,
         names: BTreeSet<String>,
     ) -> Result<Create, BuildError> {
-        let inputs = self.upgrade_inputs(probed, names).await?;
+        let mut inputs = self.upgrade_inputs(probed, names).await?;
+        inputs.puts_back = true;
         let pipeline = upgrade::put_back(&inputs)?;
         self.plan_of(inputs, Findings::default(), probed, pipeline).await
     }

@@ -8,6 +8,7 @@ mod init_control_plane;
 mod join_control_plane;
 mod manifests;
 pub(crate) mod moves;
+mod newest;
 mod note;
 mod open_for_joins;
 mod publish_settings;
@@ -21,6 +22,7 @@ pub(crate) use immutable::{ETCD_MEMBERS, VERSION};
 use kk_artifact::Component;
 use kk_config::{ControlPlaneEndpoint, Host, Role, Spec};
 use kk_engine::{Facts, ProbeSpec, Task};
+pub(crate) use newest::newest;
 
 use crate::{
     BuildError,

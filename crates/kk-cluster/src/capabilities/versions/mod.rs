@@ -4,6 +4,8 @@
 mod record_versions;
 mod recorded;
 
+use std::collections::BTreeSet;
+
 use kk_artifact::Versions as Chosen;
 use kk_config::{Host, Role};
 use kk_engine::{ProbeSpec, Task};
@@ -39,12 +41,7 @@ impl Capability for Versions {
             }
         }
         let recorded = of_cluster(&inputs.presence, inputs.api_host, inputs.spec);
-        let there = recorded
-            .is_none()
-            .then(|| recorded::before_upgrade(&inputs.presence, inputs.api_host, inputs.spec));
-        for (name, there) in
-            recorded.iter().chain(there.flatten().iter()).flat_map(|noted| noted.steps_back(&inputs.versions))
-        {
+        for (name, there) in steps_back(inputs, recorded.as_ref()) {
             let wanted = inputs.spec.kubernetes.version;
             found.error(
                 None,
@@ -72,4 +69,13 @@ impl Capability for Versions {
     fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
         Ok(vec![record_versions::task(inputs)])
     }
+}
+
+/// What would go back to an older minor version than the cluster has, of which `recorded` is the note. Hosts that are put back to an
+/// older Kubernetes are compared with no note that is ahead of them.
+fn steps_back(inputs: &Inputs, recorded: Option<&Recorded>) -> BTreeSet<(&'static str, String)> {
+    let (presence, api_host, spec) = (&inputs.presence, inputs.api_host, inputs.spec);
+    let noted = recorded.cloned().or_else(|| recorded::before_upgrade(presence, api_host, spec));
+    let ahead = if inputs.puts_back { Vec::new() } else { recorded::ahead(presence, api_host, spec) };
+    noted.iter().chain(&ahead).flat_map(|noted| noted.steps_back(&inputs.versions)).collect()
 }

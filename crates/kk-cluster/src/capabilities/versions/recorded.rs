@@ -48,9 +48,13 @@ impl Recorded {
         lines.map(pair).collect::<Option<_>>().map(Self)
     }
 
+    /// The version of Kubernetes.
+    pub(crate) fn kubernetes(&self) -> Option<KubeVersion> {
+        self.0.get("kubernetes")?.parse().ok()
+    }
+
     fn minor(&self) -> Option<(u32, u32)> {
-        let version = self.0.get("kubernetes")?.parse::<KubeVersion>().ok()?;
-        Some((version.major, version.minor))
+        self.kubernetes().map(|version| (version.major, version.minor))
     }
 
     fn is_for(&self, kubernetes: KubeVersion) -> bool {
@@ -59,6 +63,10 @@ impl Recorded {
 
     fn is_before(&self, kubernetes: KubeVersion) -> bool {
         self.minor().is_some_and(|minor| minor < (kubernetes.major, kubernetes.minor))
+    }
+
+    fn is_after(&self, kubernetes: KubeVersion) -> bool {
+        self.minor().is_some_and(|minor| minor > (kubernetes.major, kubernetes.minor))
     }
 
     /// The pins of the file, and the versions of the cluster where it pins none.
@@ -144,8 +152,7 @@ pub(crate) fn of_any_version<'a>(
     notes(presence, api_host, spec).into_iter().next()
 }
 
-/// The note of a cluster that an upgrade takes to a newer minor version of Kubernetes. Not of one in which hosts are put back
-/// to an older: there the note may be ahead of them.
+/// The note of a cluster that an upgrade takes to a newer minor version of Kubernetes.
 pub(super) fn before_upgrade<'a>(
     presence: &BTreeMap<&'a str, Presence<'a>>,
     api_host: &Host,
@@ -153,6 +160,17 @@ pub(super) fn before_upgrade<'a>(
 ) -> Option<Recorded> {
     let notes = notes(presence, api_host, spec);
     notes.into_iter().find(|recorded| recorded.is_before(spec.kubernetes.version))
+}
+
+/// The notes of control planes that have a newer minor version of Kubernetes.
+pub(super) fn ahead<'a>(
+    presence: &BTreeMap<&'a str, Presence<'a>>,
+    api_host: &Host,
+    spec: &Spec,
+) -> Vec<Recorded> {
+    let mut notes = notes(presence, api_host, spec);
+    notes.retain(|recorded| recorded.is_after(spec.kubernetes.version));
+    notes
 }
 
 fn notes<'a>(presence: &BTreeMap<&'a str, Presence<'a>>, api_host: &Host, spec: &Spec) -> Vec<Recorded> {

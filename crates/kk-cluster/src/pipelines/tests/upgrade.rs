@@ -8,7 +8,10 @@ use kk_engine::{FileFact, Finding, Plan, Severity};
 
 use crate::{
     Drain, Probed, Session,
-    capabilities::versions::{RECORDED, is_older_minor},
+    capabilities::{
+        control_plane::SETTINGS,
+        versions::{RECORDED, is_older_minor},
+    },
     pipelines::{
         add_nodes::tests::{ANSWERED, probed, spec},
         create_cluster, upgrade,
@@ -182,4 +185,40 @@ async fn hosts_are_put_back_to_what_the_cluster_had_but_for_etcd_whose_data_cann
         assert_eq!((versions.0.as_str(), versions.1.as_str()), wanted, "{from} {noted} {members:?} {pinned}");
         assert_eq!(inputs.versions.kubernetes, version(from));
     }
+}
+
+/// n1 has had its turn to v1.37.1, and n2 was put back. What says so may be only one of three.
+#[tokio::test]
+async fn no_version_on_the_way_is_older_than_that_of_a_control_plane() {
+    let directory = tempfile::tempdir().unwrap();
+    let after = testing::session(two_nodes(version("v1.37.1")), directory.path());
+    for (node, manifest, noted) in [
+        ("v1.37.1", "v1.37.1", "v1.37.1"),
+        ("v1.37.1", "v1.36.4", "v1.36.4"),
+        ("v1.36.4", "v1.37.1", "v1.36.4"),
+        ("v1.36.4", "v1.36.4", "v1.37.1"),
+    ] {
+        let nodes = format!("Node\tn1\tTrue\t{node}\t\t\t\nNode\tn2\tTrue\tv1.36.4\t\t\t\n");
+        let mut probed = probed(&after, Some(&(nodes + ANSWERED))).await;
+        let n1 = probed.facts.get_mut("n1").unwrap();
+        n1.reply(&SETTINGS, format!("version\t{manifest}\n"));
+        n1.reply(&RECORDED, format!("kubernetes: \"{noted}\"\n"));
+        let hops = async |target: &str| {
+            let session = testing::session(two_nodes(version(target)), directory.path());
+            session.hops(&probed).await.map(|way| way.hops)
+        };
+        for target in ["v1.36.4", "v1.36.5"] {
+            let error = hops(target).await.unwrap_err();
+            let said = format!("the control plane n1 has Kubernetes v1.37.1, and {target} is older");
+            assert_eq!(error.to_string(), said, "{node} {manifest} {noted}");
+            assert!(error.hint().unwrap().contains("--with-kubernetes v1.37.1"), "{:?}", error.hint());
+        }
+        assert_eq!(hops("v1.37.1").await.unwrap(), [version("v1.37.1")]);
+    }
+
+    // The patch that is chosen for a minor version in between may be older, too.
+    let nodes = "Node\tn1\tTrue\tv1.36.99\t\t\t\nNode\tn2\tTrue\tv1.35.0\t\t\t\n".to_owned();
+    let probed = probed(&after, Some(&(nodes + ANSWERED))).await;
+    let error = after.hops(&probed).await.map(drop).unwrap_err().to_string();
+    assert!(error.starts_with("the control plane n1 has Kubernetes v1.36.99, and v1.36."), "{error}");
 }
