@@ -6,7 +6,7 @@ mod recorded;
 
 use std::collections::BTreeSet;
 
-use kk_artifact::Versions as Chosen;
+use kk_artifact::{Component, Versions as Chosen};
 use kk_config::{Host, Role};
 use kk_engine::{ProbeSpec, Task};
 
@@ -71,11 +71,17 @@ impl Capability for Versions {
     }
 }
 
-/// What would go back to an older minor version than the cluster has, of which `recorded` is the note. Hosts that are put back to an
-/// older Kubernetes are compared with no note that is ahead of them.
+/// What keeps data and would go back to an older minor version than the cluster has, of which `recorded` is the note.
+///
+/// A note may be ahead of hosts that are put back: it is that of a control plane whose turn has been. Their containerd is the one that
+/// they had before their turn. That etcd does not go back is decided before (`Session::to_put_back`).
 fn steps_back(inputs: &Inputs, recorded: Option<&Recorded>) -> BTreeSet<(&'static str, String)> {
     let (presence, api_host, spec) = (&inputs.presence, inputs.api_host, inputs.spec);
     let noted = recorded.cloned().or_else(|| recorded::before_upgrade(presence, api_host, spec));
-    let ahead = if inputs.puts_back { Vec::new() } else { recorded::ahead(presence, api_host, spec) };
-    noted.iter().chain(&ahead).flat_map(|noted| noted.steps_back(&inputs.versions)).collect()
+    let (of, ahead) = if inputs.puts_back {
+        (&[Component::Etcd][..], Vec::new())
+    } else {
+        (&[Component::Etcd, Component::Containerd][..], recorded::ahead(presence, api_host, spec))
+    };
+    noted.iter().chain(&ahead).flat_map(|noted| noted.steps_back(of, &inputs.versions)).collect()
 }

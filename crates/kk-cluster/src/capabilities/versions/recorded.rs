@@ -96,13 +96,13 @@ impl Recorded {
         others.filter_map(other).collect()
     }
 
-    /// Components that keep data and would go back to an older minor version: name and version of the cluster.
-    pub(super) fn steps_back(&self, versions: &Versions) -> Vec<(&'static str, String)> {
-        let back = |component: Component| {
-            let there = self.of_component(component)?;
-            is_older_minor(&versions.of(component), there).then(|| (component.name(), there.to_owned()))
+    /// Which of these components would go back to an older minor version: name and version of the cluster.
+    pub(super) fn steps_back(&self, of: &[Component], versions: &Versions) -> Vec<(&'static str, String)> {
+        let back = |component: &Component| {
+            let there = self.of_component(*component)?;
+            is_older_minor(&versions.of(*component), there).then(|| (component.name(), there.to_owned()))
         };
-        [Component::Etcd, Component::Containerd].into_iter().filter_map(back).collect()
+        of.iter().filter_map(back).collect()
     }
 }
 

@@ -12,6 +12,7 @@ use crate::{
         control_plane::SETTINGS,
         versions::{RECORDED, is_older_minor},
     },
+    host_layout::UPGRADING,
     pipelines::{
         add_nodes::tests::{ANSWERED, probed, spec},
         create_cluster, upgrade,
@@ -221,4 +222,26 @@ async fn no_version_on_the_way_is_older_than_that_of_a_control_plane() {
     let probed = probed(&after, Some(&(nodes + ANSWERED))).await;
     let error = after.hops(&probed).await.map(drop).unwrap_err().to_string();
     assert!(error.starts_with("the control plane n1 has Kubernetes v1.36.99, and v1.36."), "{error}");
+}
+
+/// The note of n1, whose turn has been, or which has failed after its note was written.
+#[tokio::test]
+async fn hosts_get_back_the_containerd_of_before_although_a_note_says_a_newer_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut spec = two_nodes(version("v1.31.0"));
+    spec.components.containerd = Some("1.7.34".to_owned());
+    let before = testing::session(spec, directory.path());
+    let mut probed = running(&before, "containerd: \"2.3.4\"\n").await;
+    for name in ["n1", "n2"] {
+        let names = BTreeSet::from([name.to_owned()]);
+        let (_, errors) = turn(&before, &probed, name).await;
+        assert!(errors[0].message.starts_with("the cluster has containerd 2.3.4"), "{errors:?}");
+        let facts = probed.facts.get_mut(name).unwrap();
+        facts.files.insert(UPGRADING.into(), FileFact::default());
+        let back = before.plan_put_back(&probed, names).await.unwrap();
+        let errors = back.findings.iter().filter(|finding| finding.severity == Severity::Error);
+        // Programs are not downloaded here.
+        let errors: Vec<_> = errors.filter(|finding| !finding.message.contains("cannot reach")).collect();
+        assert!(errors.is_empty(), "{name}: {errors:?}");
+    }
 }
