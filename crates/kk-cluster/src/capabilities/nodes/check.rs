@@ -1,9 +1,29 @@
-//! Nodes of the cluster that the file does not name.
+//! Nodes of the cluster that the file does not name, and those that an upgrade has left in their turn.
 
+use super::turn;
 use crate::{findings::Findings, inputs::Inputs};
 
-/// They left the file, or somebody else has joined them. Nothing is done to them, and that is said.
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
+    not_named(inputs, found);
+    // An upgrade goes on with them.
+    if inputs.changes.is_none() {
+        in_turn(inputs, found);
+    }
+}
+
+/// A run that was killed while pods moved has changed no version: nothing else shows it.
+fn in_turn(inputs: &Inputs, found: &mut Findings) {
+    for (host, _) in inputs.nodes().into_iter().filter(|(_, facts)| turn::is_begun(facts)) {
+        found.warning(
+            host,
+            "its turn in an upgrade has begun and has not ended: it may take no pods",
+            "kk upgrade goes on with it; kk create cluster with the version of the cluster ends its turn",
+        );
+    }
+}
+
+/// They left the file, or somebody else has joined them. Nothing is done to them, and that is said.
+fn not_named(inputs: &Inputs, found: &mut Findings) {
     let named = |name: &str| inputs.spec.nodes().iter().any(|host| host.name == name);
     let others: Vec<&str> =
         inputs.state.nodes.keys().map(String::as_str).filter(|name| !named(name)).collect();

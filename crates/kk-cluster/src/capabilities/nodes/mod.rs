@@ -76,6 +76,9 @@ impl Capability for Nodes {
             set_labels::task(inputs),
             close_for_joins::task(inputs),
         ];
+        if inputs.is_create() {
+            tasks.extend(turn::end_left(inputs));
+        }
         if inputs.requirements.never_ready().is_some() {
             tasks.push(record_joins::task(inputs));
         }

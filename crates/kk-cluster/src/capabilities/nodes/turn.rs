@@ -46,6 +46,13 @@ pub(crate) fn begin(inputs: &Inputs, host: &Host, how: &Drain) -> Vec<Task> {
     vec![begin.on(&host.name, mark), drain]
 }
 
+/// The ends of the turns that a run which ended early has left, for a create: it gives their hosts the version of the file.
+pub(super) fn end_left(inputs: &Inputs) -> Vec<Task> {
+    let is_left = |(host, facts): &(&Host, &Facts)| is_begun(facts) && inputs.has_joined(host);
+    let left = inputs.nodes().into_iter().filter(is_left);
+    left.flat_map(|(host, _)| end(inputs, host)).collect()
+}
+
 /// After its kubelet works and its node is Ready.
 pub(crate) fn end(inputs: &Inputs, host: &Host) -> Vec<Task> {
     let name = quote(&host.name);

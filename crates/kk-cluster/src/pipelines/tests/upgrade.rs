@@ -245,3 +245,35 @@ async fn hosts_get_back_the_containerd_of_before_although_a_note_says_a_newer_on
         assert!(errors.is_empty(), "{name}: {errors:?}");
     }
 }
+
+/// Nothing but the mark shows a run that was killed after the drain of n2: all has the versions of before.
+#[tokio::test]
+async fn a_create_ends_the_turn_that_an_upgrade_has_left_and_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let session = testing::session(two_nodes(version("v1.36.4")), directory.path());
+    for is_left in [true, false] {
+        let mut probed = running(&session, "").await;
+        if is_left {
+            let n2 = probed.facts.get_mut("n2").unwrap();
+            n2.files.insert(UPGRADING.into(), FileFact::default());
+        }
+        let create = session.plan_create(&probed).await.unwrap();
+        let status = session.status(&probed).await.unwrap();
+        for (tasks, findings) in
+            [(create.plan.changes(), create.findings), (status.drift.clone(), status.findings.clone())]
+        {
+            let tasks: Vec<_> =
+                tasks.into_iter().map(|task| format!("{} {}", task.host, task.task)).collect();
+            let end = ["n2 start_kubelet", "n2 uncordon_n2", "n2 end_turn_n2"].map(str::to_owned);
+            assert_eq!(in_order(&tasks, &end), is_left, "{tasks:#?}");
+            let is_said = |finding: &Finding| finding.message.starts_with("its turn in an upgrade has begun");
+            let said: Vec<_> = findings.iter().filter(|finding| is_said(finding)).collect();
+            assert_eq!(said.len(), usize::from(is_left), "{findings:?}");
+            assert!(said.iter().all(|finding| finding.host.as_deref() == Some("n2")), "{said:?}");
+        }
+        // In an upgrade it ends once, behind its changes.
+        let (tasks, errors) = turn(&session, &probed, "n2").await;
+        let ends = tasks.iter().filter(|task| *task == "n2 uncordon_n2").count();
+        assert_eq!((ends, errors.len()), (1, 0), "{tasks:#?} {errors:?}");
+    }
+}
