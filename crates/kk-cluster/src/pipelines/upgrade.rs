@@ -10,7 +10,7 @@ use super::create_cluster;
 use crate::{
     BuildError,
     capabilities::{
-        control_plane,
+        control_plane, etcd,
         images::Images,
         nodes::{drain, turn},
         programs,
@@ -156,6 +156,13 @@ pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
             Some(_) => {}
         }
     }
+    // A turn restarts a member: with another one that is sick etcd may lose its quorum.
+    for host in inputs.spec.etcd_hosts() {
+        let is_sick = |facts: &Facts| etcd::is_healthy(facts) != Some(true) && !turn::is_begun(facts);
+        if inputs.facts(host).map_or(!host.is_node(), is_sick) {
+            found.error(host, "its member of etcd is not healthy, or does not say so", first);
+        }
+    }
 }
 
 /// What is done on the hosts of one turn, while the others go on: all of a create but for add-ons. A node on which something
@@ -252,6 +259,7 @@ mod tests {
     use super::*;
     use crate::{
         Create,
+        capabilities::etcd::HEALTHY,
         host_layout::UPGRADING,
         pipelines::add_nodes::tests::{ANSWERED, probed, spec},
         testing,
@@ -294,6 +302,7 @@ mod tests {
         let before = testing::session(two_nodes("v1.36.4"), directory.path());
         let nodes = NODES.replace("n2\tTrue\tv1.36.4\t\t", &format!("n2\tTrue\tv1.36.4\t\t{taints}"));
         let mut probed = probed(&before, Some(&(nodes + ANSWERED))).await;
+        probed.facts.get_mut("n1").unwrap().reply(&HEALTHY, "yes");
         if mark {
             let n2 = probed.facts.get_mut("n2").unwrap();
             n2.files.insert(UPGRADING.into(), FileFact::default());

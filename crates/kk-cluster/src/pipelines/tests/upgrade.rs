@@ -10,11 +10,12 @@ use crate::{
     Drain, Probed, Session,
     capabilities::{
         control_plane::SETTINGS,
+        etcd::HEALTHY,
         versions::{RECORDED, is_older_minor},
     },
     host_layout::UPGRADING,
     pipelines::{
-        add_nodes::tests::{ANSWERED, probed, spec},
+        add_nodes::tests::{ANSWERED, probed, spec, with_etcd_on},
         create_cluster, upgrade,
     },
     precheck, testing,
@@ -275,5 +276,35 @@ async fn a_create_ends_the_turn_that_an_upgrade_has_left_and_says_so() {
         let (tasks, errors) = turn(&session, &probed, "n2").await;
         let ends = tasks.iter().filter(|task| *task == "n2 uncordon_n2").count();
         assert_eq!((ends, errors.len()), (1, 0), "{tasks:#?} {errors:?}");
+    }
+}
+
+#[tokio::test]
+async fn no_turn_begins_while_a_member_of_etcd_is_sick_unless_its_own_turn_has_begun() {
+    let directory = tempfile::tempdir().unwrap();
+    let session = testing::session(with_etcd_on("n1, n3"), directory.path());
+    let how = Drain { force: false, timeout: Duration::from_mins(1) };
+    for (answer, is_begun, refused) in [
+        (Some("yes"), false, false),
+        (Some("no"), false, true),
+        (Some("no"), true, false),
+        (None, false, true),
+    ] {
+        let mut probed = probed(&session, Some(ANSWERED)).await;
+        probed.facts.get_mut("n1").unwrap().reply(&HEALTHY, "yes");
+        let n3 = probed.facts.get_mut("n3").unwrap();
+        match answer {
+            Some(answer) => n3.reply(&HEALTHY, answer),
+            None => n3.time_out(&HEALTHY),
+        }
+        if is_begun {
+            n3.files.insert(UPGRADING.into(), FileFact::default());
+        }
+        let turn = session.plan_turn(&probed, BTreeSet::from(["n1".to_owned()]), &how).await.unwrap();
+        let is_about = |finding: &&Finding| finding.message.contains("member of etcd is not healthy");
+        let sick: Vec<_> = turn.findings.iter().filter(is_about).collect();
+        let is_n3 =
+            |finding: &&Finding| finding.severity == Severity::Error && finding.host.as_deref() == Some("n3");
+        assert_eq!((sick.len(), sick.iter().all(is_n3)), (usize::from(refused), true), "{answer:?} {sick:?}");
     }
 }
