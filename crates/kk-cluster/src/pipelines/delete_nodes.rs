@@ -84,16 +84,19 @@ fn still_asked(inputs: &Inputs, leaving: &Leaving, found: &mut Findings) {
 mod tests {
     use std::time::Duration;
 
-    use kk_engine::{PlannedTask, Severity};
+    use kk_engine::{FileFact, PlannedTask, Severity};
 
     use super::*;
     use crate::{
         Delete, Drain,
         capabilities::{
+            ca_rotation::STAGE,
             control_plane::SETTINGS,
             etcd::{DATA, HEALTHY},
             nodes::LEADS,
+            os::other_run::LOCK,
         },
+        host_layout::RESTORING,
         pipelines::add_nodes::tests::{ANSWERED, probed, spec, with_etcd_on},
         testing,
     };
@@ -210,6 +213,34 @@ mod tests {
             let asked = "the API is asked at it by n2";
             assert_eq!(delete.findings.iter().any(|finding| finding.message == asked), refused, "{said}");
         }
+    }
+
+    /// Of what is under way on n1, which stays.
+    #[tokio::test]
+    async fn no_node_leaves_in_the_middle_of_something_else() {
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec(), directory.path());
+        let plan = async |begin: fn(&mut kk_engine::Facts)| {
+            let mut probed = probed(&session, Some(ANSWERED)).await;
+            for facts in probed.facts.values_mut() {
+                facts.owned = vec!["made\t/etc/systemd/system/kubelet.service"].into();
+            }
+            begin(probed.facts.get_mut("n1").unwrap());
+            match session.plan_leave(&probed, &leaving(&["n4"], false)).await {
+                Ok(delete) => {
+                    let errors = delete.findings.into_iter().filter(|one| one.severity == Severity::Error);
+                    errors.map(|one| one.message).collect::<Vec<_>>().join("; ")
+                }
+                Err(error) => error.to_string(),
+            }
+        };
+        assert_eq!(plan(|_| {}).await, "");
+        let rotates = plan(|facts| facts.reply(&STAGE, "1")).await;
+        assert!(rotates.contains("replacement of the CAs has begun"), "{rotates}");
+        let restores = plan(|facts| drop(facts.files.insert(RESTORING.into(), FileFact::default()))).await;
+        assert!(restores.contains("restore of etcd has begun"), "{restores}");
+        let other = plan(|facts| facts.reply(&LOCK, "busy\n1\nother\nroot@b\n")).await;
+        assert!(other.contains("n1: another kk works on it"), "{other}");
     }
 
     #[tokio::test]

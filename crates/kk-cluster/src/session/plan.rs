@@ -12,7 +12,7 @@ use super::Session;
 use crate::{
     BuildError, Probed,
     capabilities::{
-        control_plane,
+        ca_rotation, control_plane, etcd_restore,
         kubesphere::remove_kubesphere,
         nodes::record_joins,
         os::{identity, other_run},
@@ -218,7 +218,7 @@ impl Session {
     /// [`Session::without`].
     ///
     /// # Errors
-    /// A name that the file does not have, hosts of another cluster, or the plan cannot be built.
+    /// A name that the file does not have, hosts of another cluster or on which another run works, or the plan cannot be built.
     pub async fn plan_leave(&self, probed: &Probed, leaving: &Leaving) -> Result<Delete, BuildError> {
         self.knows(leaving)?;
         let mut inputs = self.create_inputs(probed).await?;
@@ -229,7 +229,11 @@ impl Session {
             (inputs.api_host, inputs.state) = api_host(stay, &inputs.presence);
             running_cluster::findings(&inputs, &mut found);
         }
+        // Of all hosts, also of those that stay.
         identity::refuse_strangers(&inputs)?;
+        other_run::refuse(&inputs)?;
+        ca_rotation::findings(&inputs, &mut found);
+        etcd_restore::findings(&inputs, &mut found);
         // Nothing is done on a host that is gone for good, also when it answers.
         inputs.scope = Scope::Hosts(if leaving.gone { BTreeSet::new() } else { leaving.names.clone() });
         inputs.scope = delete_cluster::scope(&inputs);
