@@ -197,6 +197,21 @@ impl Session {
         probed.facts.get(name).is_some_and(turn::is_begun)
     }
 
+    /// The nodes that have the version of this session before their turn: they do not lose it when that turn fails.
+    ///
+    /// # Errors
+    /// What was found makes no sense.
+    pub async fn with_version(&self, probed: &Probed) -> Result<BTreeSet<String>, BuildError> {
+        let inputs = self.create_inputs(probed).await?;
+        let version = self.spec.kubernetes.version.to_string();
+        let nodes = inputs
+            .state
+            .nodes
+            .iter()
+            .filter(|(name, node)| node.version == version && !self.is_in_turn(probed, name));
+        Ok(nodes.map(|(name, _)| name.clone()).collect())
+    }
+
     /// The plan of the turn of some hosts, with which they get the file's version.
     ///
     /// # Errors

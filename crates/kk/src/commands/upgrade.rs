@@ -214,12 +214,19 @@ async fn step(
             has_add_ons = true;
         }
         let probed = probe(session, run).await?;
+        let mut names = names.clone();
         let turn = run.unless_stopped(session.plan_turn(&probed, names.clone(), how)).await?;
         if let Err(error) = carry_out(turn, run).await {
-            return Err(match error {
-                Error::Tasks(failures) => put_back(before, names, failures, run).await,
-                other => other,
-            });
+            let Error::Tasks(failures) = error else { return Err(error) };
+            // What has come to the new version in an earlier run stays there.
+            if before.spec().kubernetes.version != session.spec().kubernetes.version {
+                let there = session.with_version(&probed).await?;
+                names.retain(|name| !there.contains(name));
+            }
+            if names.is_empty() {
+                return Err(Error::Tasks(failures));
+            }
+            return Err(put_back(before, &names, failures, run).await);
         }
     }
     if has_add_ons { Ok(()) } else { add_ons(session, run).await }

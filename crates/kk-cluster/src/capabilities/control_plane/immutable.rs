@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kk_config::{Host, Role};
 use kk_engine::{Facts, Question};
 
-use super::moves;
+use super::{moves, newest};
 use crate::{findings::Setting, host_layout::KUBELET_CONF, inputs::Inputs, kubeadm};
 
 /// Settings by name: flags of the control plane as kubeadm has written them, the API's address in the administrator's
@@ -37,8 +37,13 @@ pub(super) fn settings(inputs: &Inputs) -> Vec<Setting> {
     let there = inputs.facts(inputs.api_host).and_then(|facts| facts.answer(&SETTINGS).answered());
     let line = |name: &str| there.as_ref().and_then(|there| there.get(name).cloned());
     let setting = |name, what, field, wanted| Setting { host: None, what, field, there: line(name), wanted };
+    let mut version = setting("version", "version is", VERSION, spec.kubernetes.version.to_string());
+    // An upgrade may have ended early, and the control plane at which the API is asked be one of those that it did not reach.
+    let newest =
+        newest(inputs).map(|(version, _)| version).filter(|newest| *newest > spec.kubernetes.version);
+    version.there = newest.map(|newest| newest.to_string()).or(version.there);
     let mut settings = vec![
-        setting("version", "version is", VERSION, spec.kubernetes.version.to_string()),
+        version,
         setting("cluster-cidr", "pods are in", "spec.network.kubePodsCIDR", spec.network.pod_subnet()),
         setting(
             "service-cluster-ip-range",

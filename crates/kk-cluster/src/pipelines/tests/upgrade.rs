@@ -308,3 +308,28 @@ async fn no_turn_begins_while_a_member_of_etcd_is_sick_unless_its_own_turn_has_b
         assert_eq!((sick.len(), sick.iter().all(is_n3)), (usize::from(refused), true), "{answer:?} {sick:?}");
     }
 }
+
+/// The API is asked at n1, which the upgrade has not reached.
+#[tokio::test]
+async fn a_create_leads_no_control_plane_back_that_an_upgrade_has_reached() {
+    let directory = tempfile::tempdir().unwrap();
+    let session = testing::session(with_etcd_on("n1"), directory.path());
+    for (there, refused) in [("v1.36.4", false), ("v1.37.1", true)] {
+        let mut probed = probed(&session, Some(ANSWERED)).await;
+        probed.facts.get_mut("n3").unwrap().reply(&SETTINGS, format!("version\t{there}\n"));
+        let create = session.plan_create(&probed).await.unwrap();
+        let said = "the cluster's version is v1.37.1, the file says v1.36.4";
+        assert_eq!(create.findings.iter().any(|finding| finding.message == said), refused, "{there}");
+    }
+}
+
+/// n1 came to the new version in a run that ended early; n2 is in the middle of its turn.
+#[tokio::test]
+async fn what_has_the_new_version_before_its_turn_keeps_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let session = testing::session(two_nodes(version("v1.37.1")), directory.path());
+    let nodes = "Node\tn1\tTrue\tv1.37.1\t\t\t\nNode\tn2\tTrue\tv1.37.1\t\t\t\n".to_owned();
+    let mut probed = probed(&session, Some(&(nodes + ANSWERED))).await;
+    probed.facts.get_mut("n2").unwrap().files.insert(UPGRADING.into(), FileFact::default());
+    assert_eq!(session.with_version(&probed).await.unwrap(), BTreeSet::from(["n1".to_owned()]));
+}
