@@ -135,7 +135,11 @@ impl Host {
             ["kk_block", path, begin, end, source] => {
                 let content =
                     files.get(source).map(|content| String::from_utf8_lossy(content)).unwrap_or_default();
-                self.blocks.insert(path.to_owned(), format!("{begin}\n{content}{end}"));
+                let block = format!("{begin}\n{content}{end}");
+                // Questions may read the file itself.
+                let sum = self.disk.keep(format!("{block}\n").as_bytes());
+                self.file(path, "644", "root:root", sum, now_ms);
+                self.blocks.insert(path.to_owned(), block);
             }
             ["kk_sysctl", name, value] => drop(self.sysctls.insert(name.to_owned(), value.to_owned())),
             ["kk_module", name] => drop(self.modules.insert(name.to_owned())),
