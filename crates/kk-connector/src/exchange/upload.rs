@@ -69,3 +69,83 @@ fn flaw(file: &UploadFile) -> Option<&'static str> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs::{self, Permissions},
+        io::{BufRead as _, BufReader, Write as _},
+        os::unix::fs::PermissionsExt as _,
+        process::{Command, Stdio},
+        sync::mpsc,
+        thread,
+        time::Duration,
+    };
+
+    use super::*;
+
+    /// Two files for the script on this machine, with what stands for `head` there: how many it asks for before it has
+    /// got a byte. Each is sent when it is asked for.
+    fn asked_for_at_first(head: Option<&str>) -> usize {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        let contents = ["one\n", "the second\n"];
+        let mut manifest = String::new();
+        for (number, content) in contents.iter().enumerate() {
+            let sum = kk_util::sha256(content.as_bytes());
+            let target = at(&number.to_string());
+            writeln!(manifest, "{} {sum} 644\n{}", content.len(), target.display()).unwrap();
+        }
+        fs::write(at("manifest"), manifest).unwrap();
+        fs::create_dir(at("bin")).unwrap();
+        if let Some(text) = head {
+            fs::write(at("bin/head"), text).unwrap();
+            fs::set_permissions(at("bin/head"), Permissions::from_mode(0o755)).unwrap();
+        }
+        let mut child = Command::new("sh")
+            .args(["-c", &format!("kk=abcdefghijklmnop\n{SCRIPT}")])
+            .current_dir(directory.path())
+            .env("PATH", format!("{}:/usr/bin:/bin", at("bin").display()))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (mut input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let (sender, lines) = mpsc::channel();
+        thread::spawn(move || {
+            for line in BufReader::new(output).lines() {
+                sender.send(line.unwrap()).unwrap();
+            }
+        });
+        let next = |limit| lines.recv_timeout(limit);
+        let mut wanted = vec![next(Duration::from_mins(1)).unwrap()];
+        // Whoever asks for all does so in one go; this is only how long an early question is waited for.
+        while let Ok(line) = next(Duration::from_millis(if head.is_some() { 300 } else { 20_000 })) {
+            wanted.push(line);
+            if wanted.len() == contents.len() {
+                break;
+            }
+        }
+        let at_first = wanted.len();
+        for (number, content) in contents.iter().enumerate() {
+            if number == wanted.len() {
+                wanted.push(next(Duration::from_mins(1)).unwrap());
+            }
+            assert_eq!(wanted[number], format!("want {number}"));
+            input.write_all(content.as_bytes()).unwrap();
+        }
+        assert!(child.wait().unwrap().success());
+        for (number, content) in contents.iter().enumerate() {
+            assert_eq!(fs::read_to_string(at(&number.to_string())).unwrap(), *content);
+        }
+        at_first
+    }
+
+    #[test]
+    fn all_files_are_asked_for_at_once_unless_head_reads_too_far() {
+        assert_eq!(asked_for_at_first(None), 2);
+        // It takes all that is there, as programs with buffers do.
+        let greedy = "#!/bin/sh\ndd bs=65536 count=1 2>/dev/null | /usr/bin/head -c \"$2\"\n";
+        assert_eq!(asked_for_at_first(Some(greedy)), 1);
+    }
+}

@@ -1,6 +1,7 @@
 # Receives files on standard input. The list `manifest` has two lines a file: "size sha256 mode" and its path. Says
-# "want N" for each that is not there yet, when it is ready to read it: so no program reads further than its own file,
-# however it buffers. Before and after it run the scripts `before` and `after`, where there are such.
+# "want N" for each that is not there yet: for all of them at once, so that a file travels while the one before it is put
+# in place. Where head reads further than it is told, as busybox's does, each is asked for when it can be read, so that
+# nothing of the next one is there to be read. Before and after it run the scripts `before` and `after`, where there are such.
 # Needs the variable kk, 16 random letters.
 # shellcheck disable=SC2154
 tmp='' now=''
@@ -38,7 +39,7 @@ receive() {
   # What a power cut left of an earlier attempt.
   rm -f -- "$dir"/.kk-????????????????-"$name"
   tmp=$dir/.kk-$kk-$name
-  echo "want $now"
+  [ "$exact" = b ] || echo "want $now"
   (umask 077 && head -c "$size" >"$tmp")
   have=$(stat -c %s -- "$tmp") || fail 'the file cannot be made'
   [ "$have" = "$size" ] || fail "only $have of $size bytes could be written"
@@ -50,13 +51,20 @@ receive() {
 }
 
 hook before
-now=0
+exact=$(printf ab | { head -c 1 >/dev/null; cat; })
+now=0 missing=' '
 while read -r size sum mode <&4 && IFS= read -r target <&4; do
   if there; then
     chown "$(id -u):$(id -g)" -- "$target" && chmod "$mode" -- "$target" || fail 'its owner and mode cannot be set'
   else
-    receive
+    missing="$missing$now "
+    [ "$exact" != b ] || echo "want $now"
   fi
+  now=$((now + 1))
+done 4<manifest
+now=0
+while read -r size sum mode <&4 && IFS= read -r target <&4; do
+  case $missing in *" $now "*) receive ;; esac
   now=$((now + 1))
 done 4<manifest
 hook after

@@ -37,7 +37,7 @@ pub(super) enum Ended {
 }
 
 /// Executes what was selected at `position`. `attempt` is that of the work there. The permit is returned at the end, or
-/// as soon as only a wait is left to run.
+/// as soon as only a wait is left to run, or as all bytes of a transfer are on their way.
 pub(super) async fn execute(
     shared: &Arc<Shared>,
     works: &[usize],
@@ -47,11 +47,7 @@ pub(super) async fn execute(
     permit: Option<Permit>,
 ) -> Ended {
     match selected {
-        Selected::Code(code) => {
-            let ended = run_code(shared, works, position, attempt, code).await;
-            drop(permit);
-            ended
-        }
+        Selected::Code(code) => run_code(shared, works, position, attempt, code, permit).await,
         Selected::Scripts(scripts) => run_scripts(shared, works, attempt, &scripts, permit).await,
     }
 }
@@ -76,18 +72,29 @@ async fn run_code(
     position: Position,
     attempt: u32,
     code: Arc<dyn Run>,
+    permit: Option<Permit>,
 ) -> Ended {
     let index = works[position.work];
     let work = &shared.plan.works[index];
     let limit = shared.plan.steps[work.step].timeout;
     let deadline = Instant::from_std(shared.tracker.started(&shared.plan, index, attempt)) + limit;
     let cancel = shared.options.cancel.child_token();
+    // It limits transfers: what the host does with the last file takes nothing from the others.
+    let permit = Arc::new(Mutex::new(permit));
+    let give_back = {
+        let (permit, transfers) = (Arc::clone(&permit), code.transfers());
+        move || {
+            if transfers {
+                drop(permit.lock().unwrap_or_else(PoisonError::into_inner).take())
+            }
+        }
+    };
     let context = Context {
         host: work.host.clone(),
         connection: shared.connection(&work.host),
         slots: shared.slots.clone(),
         cancel: cancel.clone(),
-        progress: progress_of(shared.clone(), index),
+        progress: progress_of(shared.clone(), index, give_back),
         note: note_of(shared.clone(), index),
     };
     let mut running = code.run(context);
@@ -104,6 +111,7 @@ async fn run_code(
             Err(Error::Timeout { host: work.host.clone(), after: limit }.into())
         }
     };
+    drop(permit.lock().unwrap_or_else(PoisonError::into_inner).take());
     match result {
         Ok(()) => Ended::At(done(shared, works, position)),
         Err(mut failure) => {
@@ -114,10 +122,18 @@ async fn run_code(
     }
 }
 
-/// Reports the bytes of a transfer, at most ten times a second: a piece may be as small as a packet.
-fn progress_of(shared: Arc<Shared>, index: usize) -> Arc<dyn Fn(u64, u64) + Send + Sync> {
+/// Reports the bytes of a transfer, at most ten times a second: a piece may be as small as a packet. `all_sent` is called
+/// when no more will come.
+fn progress_of(
+    shared: Arc<Shared>,
+    index: usize,
+    all_sent: impl Fn() + Send + Sync + 'static,
+) -> Arc<dyn Fn(u64, u64) + Send + Sync> {
     let reported = Mutex::new(None::<Instant>);
     Arc::new(move |done, total| {
+        if done == total {
+            all_sent();
+        }
         let mut reported = reported.lock().unwrap_or_else(PoisonError::into_inner);
         if done == total || reported.is_none_or(|at| at.elapsed() >= PROGRESS) {
             *reported = Some(Instant::now());

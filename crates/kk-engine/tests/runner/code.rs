@@ -88,6 +88,43 @@ async fn the_bytes_of_a_transfer_do_not_fill_the_journal() {
     assert!(done.len() < 20 && done.first() == Some(&0) && done.last() == Some(&20_000), "{done:?}");
 }
 
+/// A transfer that has sent all its bytes, or all but one, and does not end before another one has come as far.
+struct Sends {
+    sent: u64,
+    all: Arc<tokio::sync::Barrier>,
+}
+
+#[async_trait::async_trait]
+impl Run for Sends {
+    async fn run(&self, context: Context) -> Result<(), Failure> {
+        (context.progress)(self.sent, 10);
+        self.all.wait().await;
+        Ok(())
+    }
+
+    fn transfers(&self) -> bool {
+        true
+    }
+}
+
+/// Runs two of them, where one host may receive files at once, and gives whether both came to their ends.
+async fn both_send(sent: u64) -> bool {
+    let all = Arc::new(tokio::sync::Barrier::new(2));
+    let hosts = [ShellHost::new("a"), ShellHost::new("b")];
+    let mut task = Task::new("send", "").timeout(Duration::from_secs(if sent == 10 { 60 } else { 1 }));
+    for name in ["a", "b"] {
+        task = task.on(name, by_code(Sends { sent, all: Arc::clone(&all) }));
+    }
+    let options = Options { upload_forks: 1, ignore_err: true, ..Options::default() };
+    run(vec![task], &[&hosts[0], &hosts[1]], options).await.report.ok
+}
+
+#[tokio::test]
+async fn the_next_transfer_begins_when_all_bytes_of_the_one_before_are_sent() {
+    assert!(both_send(10).await);
+    assert!(!both_send(9).await, "one transfer at a time");
+}
+
 struct Hangs;
 #[async_trait::async_trait]
 impl Run for Hangs {

@@ -131,7 +131,7 @@ impl Command {
         Ok(())
     }
 
-    /// Asks for each file that the host lacks, and compares its sum.
+    /// Asks for all files that the host lacks, and compares their sums.
     async fn upload(&mut self, payloads: &Payloads) -> Result<u8> {
         if let Some(before) = payloads.get("before") {
             self.host().operate(&String::from_utf8_lossy(before), payloads, clock().up_ms);
@@ -139,19 +139,23 @@ impl Command {
         let manifest =
             String::from_utf8_lossy(payloads.get("manifest").context("there is no manifest")?).into_owned();
         let lines: Vec<&str> = manifest.lines().collect();
+        let (mut missing, mut wants) = (Vec::new(), String::new());
         for (number, pair) in lines.chunks_exact(2).enumerate() {
             let [size, sum, mode] = pair[0].split(' ').collect::<Vec<_>>()[..] else { bail!("{}", pair[0]) };
-            if self.host().files.get(pair[1]).is_some_and(|file| file.sha256 == sum) {
-                continue;
+            if self.host().files.get(pair[1]).is_none_or(|file| file.sha256 != sum) {
+                wants += &format!("want {number}\n");
+                missing.push((number, size, sum, mode, pair[1]));
             }
-            self.say(&format!("want {number}\n")).await?;
+        }
+        self.say(&wants).await?;
+        for (number, size, sum, mode, path) in missing {
             let content = self.take(size.parse()?).await?;
             let got = kk_util::sha256(&content);
             if got != sum {
                 self.say(&format!("fail {number}\n")).await?;
                 return Ok(1);
             }
-            self.host().file(pair[1], mode, "root:root", got, clock().up_ms);
+            self.host().file(path, mode, "root:root", got, clock().up_ms);
         }
         Ok(0)
     }
