@@ -20,7 +20,9 @@ const GRACE: Duration = Duration::from_secs(3);
 const START: Duration = Duration::from_mins(1);
 /// Sent at once; also the unit of progress messages.
 const PIECE: usize = 256 << 10;
-/// Received at once: what one packet of SSH holds. With hundreds of calls at once, more would be felt in memory.
+/// Received at once, at first: most calls only wait, and with a thousand of them more would be felt in memory.
+const FIRST_RECEIVED: usize = 4 << 10;
+/// Received at once by a call that has much to receive: what one packet of SSH holds.
 const RECEIVED: usize = 32 << 10;
 
 /// Why a call failed.
@@ -153,7 +155,7 @@ impl<'a> Exchange<'a> {
                 outgoing.extend_from_slice(password.expose().as_bytes());
                 outgoing.push(b'\n');
             }
-            outgoing.append(&mut opening.prelude);
+            outgoing.append(&mut std::mem::take(&mut opening.prelude));
             Prelude::Sending
         };
         Self {
@@ -164,7 +166,7 @@ impl<'a> Exchange<'a> {
             peer,
             out,
             err,
-            buf: vec![0; RECEIVED],
+            buf: vec![0; FIRST_RECEIVED],
             outgoing,
             offset: 0,
             prelude,
@@ -202,6 +204,9 @@ impl<'a> Exchange<'a> {
             self.offset = 0;
             if self.prelude == Prelude::Sending {
                 self.prelude = Prelude::Sent;
+                // It is not sent again, and with hundreds of calls at once it would be felt in memory.
+                self.outgoing = Vec::new();
+                self.call.files = Vec::new();
             }
         }
         Ok(n > 0)
@@ -268,6 +273,9 @@ impl<'a> Exchange<'a> {
                 }
                 Ok(n) => {
                     self.take(stream, n);
+                    if n == self.buf.len() {
+                        self.buf.resize(RECEIVED, 0);
+                    }
                     moved = true;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}

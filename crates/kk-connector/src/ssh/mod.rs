@@ -3,7 +3,8 @@
 //! An [`SshConnection`] owns a pool of at most [`SESSIONS`] sessions. Each is owned by one OS thread
 //! ([`worker`]) and carries one call at a time, so that commands run while uploads travel. Sessions are dialled
 //! when they are first needed, kept alive, and dialled again when they were dropped. Of those that are idle for
-//! long all are closed but one: with hundreds of hosts, descriptors and threads are the limit.
+//! long all are closed but one, and sooner where there are very many: with hundreds of hosts, descriptors, threads and
+//! libssh2's buffers are the limit.
 //!
 //! Arrows between the files go one way: mod → pool, worker → dial → auth, bastion, `known_hosts`, logins → session, errors →
 //! config.

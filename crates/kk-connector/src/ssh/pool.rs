@@ -8,7 +8,7 @@ use super::worker::Job;
 #[derive(Clone)]
 pub(super) struct Address {
     number: u64,
-    pub(super) jobs: mpsc::Sender<Job>,
+    pub(super) jobs: mpsc::SyncSender<Job>,
 }
 
 /// Owns the addresses of idle workers.
@@ -32,7 +32,7 @@ impl Pool {
     }
 
     /// Counts a new, busy worker.
-    pub(super) fn add(&self, jobs: mpsc::Sender<Job>) -> Address {
+    pub(super) fn add(&self, jobs: mpsc::SyncSender<Job>) -> Address {
         let mut workers = self.lock();
         workers.count += 1;
         workers.started += 1;
@@ -52,6 +52,11 @@ impl Pool {
         workers.idle.remove(position);
         workers.count -= 1;
         true
+    }
+
+    /// Whether the host has another worker beside one.
+    pub(super) fn has_spare(&self) -> bool {
+        self.lock().count > 1
     }
 
     /// Removes all idle workers.

@@ -3,6 +3,7 @@
 use std::{
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicUsize, Ordering},
         mpsc::{self, Receiver, RecvTimeoutError},
     },
     thread,
@@ -28,6 +29,13 @@ use crate::{
 /// How often an idle session says that it is still there.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 
+/// With more workers than this in all, a session that is not the only one of its host is closed as soon as it is idle for
+/// [`CROWDED_IDLE`]: libssh2 alone keeps 80 KiB for each.
+const CROWD: usize = 512;
+const CROWDED_IDLE: Duration = Duration::from_secs(2);
+/// The workers of all hosts.
+static WORKERS: AtomicUsize = AtomicUsize::new(0);
+
 /// What the sessions of one host share.
 pub(super) struct Core {
     pub(super) config: SshConfig,
@@ -51,13 +59,18 @@ pub(super) struct Job {
 
 /// Starts a worker. It ends when its address is dropped.
 pub(super) fn start(core: Arc<Core>, pool: &Arc<Pool>) -> Result<Address, Error> {
-    let (sender, jobs) = mpsc::channel();
+    // A worker has at most one job. The channel that holds any number takes 6 KiB.
+    let (sender, jobs) = mpsc::sync_channel(1);
     let host = core.peer.host.clone();
     let address = pool.add(sender);
     let (number, weak) = (address.number(), Arc::downgrade(pool));
     thread::Builder::new()
         .name(format!("ssh {host}"))
-        .spawn(move || Worker { core, session: None }.work(number, &jobs, &weak))
+        .spawn(move || {
+            WORKERS.fetch_add(1, Ordering::Relaxed);
+            Worker { core, session: None }.work(number, &jobs, &weak);
+            WORKERS.fetch_sub(1, Ordering::Relaxed);
+        })
         .map_err(|error| Error::Unreachable {
             address: host,
             reason: format!("no thread for it: {error}"),
@@ -72,13 +85,15 @@ struct Worker {
 
 impl Worker {
     fn work(mut self, number: u64, jobs: &Receiver<Job>, pool: &Weak<Pool>) {
-        let pause = KEEPALIVE.min(self.core.config.idle);
-        let mut used = Instant::now();
+        let idle = self.core.config.idle;
+        let (mut used, mut alive) = (Instant::now(), Instant::now());
         loop {
-            match jobs.recv_timeout(pause) {
+            let spare = pool.upgrade().is_some_and(|pool| pool.has_spare());
+            let patience = patience(idle, spare, WORKERS.load(Ordering::Relaxed));
+            match jobs.recv_timeout(KEEPALIVE.min(patience)) {
                 Ok(Job { mut call, reply, worker, permit }) => {
                     let result = self.serve(&mut call);
-                    used = Instant::now();
+                    (used, alive) = (Instant::now(), Instant::now());
                     if let Some(pool) = pool.upgrade() {
                         pool.put(worker);
                     }
@@ -87,11 +102,14 @@ impl Worker {
                     drop(reply.send(result));
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    let idle = used.elapsed() >= self.core.config.idle;
-                    if idle && pool.upgrade().is_some_and(|pool| pool.retire(number)) {
+                    let idle_for_long = used.elapsed() >= patience;
+                    if idle_for_long && pool.upgrade().is_some_and(|pool| pool.retire(number)) {
                         break;
                     }
-                    self.session.take_if(|session| session.keep_alive().is_err());
+                    if alive.elapsed() >= KEEPALIVE.min(idle) {
+                        alive = Instant::now();
+                        self.session.take_if(|session| session.keep_alive().is_err());
+                    }
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
             }
@@ -145,6 +163,11 @@ impl Worker {
     }
 }
 
+/// How long a session may be idle, where there are so many workers in all.
+fn patience(idle: Duration, spare: bool, workers: usize) -> Duration {
+    if spare && workers > CROWD { idle.min(CROWDED_IDLE) } else { idle }
+}
+
 impl Core {
     fn lost(&self) -> MutexGuard<'_, Vec<String>> {
         self.lost.lock().unwrap_or_else(PoisonError::into_inner)
@@ -185,5 +208,19 @@ impl Core {
         };
         *known = Some(root.clone());
         Ok(root)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn in_a_crowd_only_spare_sessions_are_closed_soon() {
+        let idle = Duration::from_secs(30);
+        for (spare, workers, seconds) in [(true, 512, 30), (true, 513, 2), (false, 5000, 30)] {
+            assert_eq!(patience(idle, spare, workers), Duration::from_secs(seconds), "{spare} {workers}");
+        }
+        assert_eq!(patience(Duration::from_millis(50), true, 513), Duration::from_millis(50));
     }
 }

@@ -83,7 +83,14 @@ impl Action for UploadPrograms {
     }
 
     fn apply(&self, facts: &Facts) -> Apply {
-        Apply::Run(Arc::new(Send { components: self.components.clone(), facts: facts.clone() }))
+        // Hundreds of these wait for a permit, so they keep no more of the facts than they need.
+        let is_ours = |path: &str| self.components.iter().any(|program| path.starts_with(program.directory));
+        let files = facts.files.iter().filter(|(path, _)| is_ours(path));
+        let files = files.map(|(path, file)| (path.clone(), file.clone())).collect();
+        Apply::Run(Arc::new(Send {
+            components: self.components.clone(),
+            facts: Facts { files, ..Facts::default() },
+        }))
     }
 }
 
