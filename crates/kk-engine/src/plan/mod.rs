@@ -27,7 +27,7 @@ pub struct Plan {
     /// The work of one task on one host each, in pipeline order. Work without a difference is in it too: it
     /// provides slots.
     pub(crate) works: Vec<Work>,
-    /// What each host is.
+    /// What each host with something to do is. All of them, with a thousand hosts, would be felt in memory.
     pub(crate) facts: BTreeMap<String, Arc<Facts>>,
     /// Which works are inside which host's turn.
     pub(crate) turns: Vec<PlannedTurns>,
@@ -93,14 +93,18 @@ impl Plan {
             modules: Vec::new(),
             steps: Vec::new(),
             works: Vec::new(),
-            facts: facts.iter().map(|(host, facts)| (host.clone(), Arc::new(facts.clone()))).collect(),
+            facts: BTreeMap::new(),
             turns: Vec::new(),
         };
         for (index, module) in pipeline.modules.into_iter().enumerate() {
             plan.modules.push(module.name);
             for task in module.tasks {
-                plan.add(index, task);
+                plan.add(index, task, facts);
             }
+        }
+        for work in plan.works.iter().filter(|work| !work.operations.is_empty()) {
+            let of_host = || Arc::new(facts.get(&work.host).cloned().unwrap_or_default());
+            plan.facts.entry(work.host.clone()).or_insert_with(of_host);
         }
         plan.drop_needs_of(&pipeline.outside);
         plan.turns = turns::collect(&plan)?;
@@ -108,7 +112,8 @@ impl Plan {
         Ok(plan)
     }
 
-    fn add(&mut self, module: usize, task: Task) {
+    fn add(&mut self, module: usize, task: Task, facts: &BTreeMap<String, Facts>) {
+        let nothing = Facts::default();
         let step = self.steps.len();
         self.steps.push(Step {
             module,
@@ -121,7 +126,7 @@ impl Plan {
             barrier: task.barrier,
         });
         for (host, work) in task.hosts {
-            let facts = self.facts.entry(host.clone()).or_default();
+            let facts = facts.get(&host).unwrap_or(&nothing);
             let operations = work.actions.into_iter().filter_map(|action| match action.check(facts) {
                 Change::None => None,
                 Change::Needed(changes) => Some(Operation { action, changes }),

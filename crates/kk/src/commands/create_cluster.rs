@@ -43,8 +43,11 @@ async fn create(session: &Session, run: &mut Run<'_>) -> Result<Option<Summary>,
     if !run.confirm("Create this cluster?", &tasks).await? {
         return Ok(None);
     }
+    // The plan has what it needs of it; with a thousand hosts the rest would be felt in memory.
+    let left = name_left(&probed);
+    drop((probed, tasks));
     run.execute(create.plan).await?;
-    name_left(&probed)?;
+    left?;
     Ok(Some(summary(session, &create.certificates)))
 }
 
