@@ -101,9 +101,9 @@ impl Api {
         Ok(self.client.apiserver_version().await?.git_version)
     }
 
-    /// How many nodes there are; no more are counted than `most`.
-    pub async fn nodes(&self, most: usize) -> Result<usize, ApiError> {
-        Ok(self.list(&Id::new("v1", "Node", "", ""), &format!("limit={most}")).await?.len())
+    /// The first nodes, no more than `most`.
+    pub async fn nodes(&self, most: usize) -> Result<Vec<Value>, ApiError> {
+        self.list(&Id::new("v1", "Node", "", ""), &format!("limit={most}")).await
     }
 
     /// The object, if it is there. A kind that is not known has no objects.

@@ -48,7 +48,7 @@ pub(super) async fn plan(args: PlanArgs) -> anyhow::Result<()> {
     let nodes = api.nodes(Nodes::MANY).await?;
     let renderer =
         Renderer { payload: Arc::new(payload), helm: args.payload.helm, kubernetes, nodes: Nodes::default() };
-    renderer.nodes.set(nodes);
+    renderer.nodes.see(&nodes);
     let engine = Engine::open(api, renderer, &args.cluster.namespace).await?;
     let plan = engine.plan(&spec).await;
     for (component, changes) in &plan {

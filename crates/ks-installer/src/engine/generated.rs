@@ -21,6 +21,8 @@ const BEFORE_ITS_END: i64 = 30 * 24 * 3600;
 const BEFORE_NOW: Duration = Duration::from_hours(1);
 /// Annotation of the Secret: what the spec said when a value was renewed on request.
 const ROTATED: &str = "rotated.installer.kubesphere.io";
+/// Length of a password that only stands for another one.
+const EXAMPLE: usize = 32;
 const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
 impl Engine {
@@ -36,17 +38,8 @@ impl Engine {
             return Ok(Map::new());
         }
         let id = self.generated_id(&component.name);
-        let mut secret = self.api.get(&id).await.map_err(Failure::at(&id))?.unwrap_or_default();
-        let mut values = Map::new();
-        if let Value::Object(data) = secret["data"].take() {
-            for (name, text) in data {
-                let value = STANDARD.decode(text.as_str().unwrap_or_default()).ok();
-                let value = value.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-                let broken =
-                    || Failure::new(Reason::RenderFailed, format!("{id}: '{name}' is not as it was written"));
-                values.insert(name.clone(), value.ok_or_else(broken)?);
-            }
-        }
+        let (secret, mut values) = self.kept_values(&id).await?;
+        let others = self.values_of_others(component, dry_run).await?;
         let asked = annotations(component, spec);
         let is_asked = |one: &Generated| {
             let key = format!("{ROTATED}/{}", one.name);
@@ -55,8 +48,10 @@ impl Engine {
         let is_due = |value: &Value| due(value).is_some_and(|due| due <= now());
         let stays =
             |one: &Generated| values.get(&one.name).is_some_and(|value| !is_due(value)) && !is_asked(one);
-        let wanted: Vec<_> = component.generated.iter().filter(|one| !stays(one)).collect();
+        let own = component.generated.iter().filter(|one| one.of.is_none());
+        let wanted: Vec<_> = own.filter(|one| !stays(one)).collect();
         if wanted.is_empty() {
+            values.extend(others);
             return Ok(values);
         }
         for one in wanted {
@@ -77,7 +72,48 @@ impl Engine {
             });
             self.api.apply(&secret, false).await.map_err(Failure::at(&id))?;
         }
+        values.extend(others);
         Ok(values)
+    }
+
+    /// The Secret of a component, and the values in it.
+    async fn kept_values(&self, id: &Id) -> Result<(Value, Map<String, Value>), Failure> {
+        let mut secret = self.api.get(id).await.map_err(Failure::at(id))?.unwrap_or_default();
+        let mut values = Map::new();
+        if let Value::Object(data) = secret["data"].take() {
+            for (name, text) in data {
+                let value = STANDARD.decode(text.as_str().unwrap_or_default()).ok();
+                let value = value.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+                let broken =
+                    || Failure::new(Reason::RenderFailed, format!("{id}: '{name}' is not as it was written"));
+                values.insert(name.clone(), value.ok_or_else(broken)?);
+            }
+        }
+        Ok((secret, values))
+    }
+
+    /// Values that components have made on which this one depends.
+    async fn values_of_others(
+        &self,
+        component: &Component,
+        dry_run: bool,
+    ) -> Result<Map<String, Value>, Failure> {
+        let mut found = Map::new();
+        for one in &component.generated {
+            let Some(other) = &one.of else { continue };
+            let id = self.generated_id(other);
+            let value = match self.kept_values(&id).await?.1.remove(&one.name) {
+                Some(value) => value,
+                // Nothing is installed yet: whoever only looks sees another value.
+                None if dry_run => example(one).map_err(|why| Failure::new(Reason::RenderFailed, why))?,
+                None => {
+                    let text = format!("{id} has no value '{}', which {other} makes", one.name);
+                    return Err(Failure::new(Reason::RenderFailed, text));
+                }
+            };
+            found.insert(one.name.clone(), value);
+        }
+        Ok(found)
     }
 
     /// The Secret with the values of a component.
@@ -89,7 +125,12 @@ impl Engine {
 
 /// Values as good as those that are kept, for looking at what would be rendered.
 pub fn examples(component: &Component) -> Result<Map<String, Value>, String> {
-    component.generated.iter().map(|one| Ok((one.name.clone(), make(one, LIFE, None)?))).collect()
+    component.generated.iter().map(|one| Ok((one.name.clone(), example(one)?))).collect()
+}
+
+/// What another component makes is looked at as a password.
+fn example(one: &Generated) -> Result<Value, String> {
+    if one.of.is_some() { password(EXAMPLE).map(Value::from) } else { make(one, LIFE, None) }
 }
 
 /// When the first of these values has to be renewed.

@@ -130,11 +130,11 @@ impl Engine {
         &self.renderer
     }
 
-    /// Looks how many nodes there are, where templates ask for it.
+    /// Looks at the nodes, where templates ask about them.
     pub async fn count_nodes(&self) -> Result<(), ApiError> {
         let mut components = self.renderer.payload.components().values();
         if components.any(|component| !component.variables.is_empty()) {
-            self.renderer.nodes.set(self.api.nodes(Nodes::MANY).await?);
+            self.renderer.nodes.see(&self.api.nodes(Nodes::MANY).await?);
         }
         Ok(())
     }

@@ -93,7 +93,7 @@ pub enum Source {
     },
     /// A chart.
     Chart {
-        /// Its directory.
+        /// Its directory, or the archive that helm packs.
         chart: String,
         /// Name of the release.
         release: String,
@@ -106,6 +106,9 @@ pub enum Source {
         /// Whether its release is recorded as helm does it, so that users of helm see it and go on with it.
         #[serde(default)]
         record: bool,
+        /// Kinds of hooks that are applied as other objects are. Hooks are left out, because they are helm's steps.
+        #[serde(default)]
+        hooks: Vec<String>,
         /// Only then.
         when: Option<Expression>,
     },
@@ -143,6 +146,9 @@ pub struct Overlay {
     /// Their name; empty for all of the kind.
     #[serde(default)]
     pub name: String,
+    /// The namespace that the source names; empty for all, and for those that name none.
+    #[serde(default)]
+    pub namespace: String,
     /// They are left out.
     #[serde(default)]
     pub omit: bool,
@@ -151,7 +157,7 @@ pub struct Overlay {
     pub set: BTreeMap<String, Value>,
 }
 
-/// A value that is made once and kept in a Secret: one of both kinds.
+/// A value that is made once and kept in a Secret: one of both kinds, or that of another component.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Generated {
@@ -161,6 +167,8 @@ pub struct Generated {
     pub password: Option<usize>,
     /// A certificate for these names by an authority of its own: `.cert`, `.key` and `.ca`.
     pub certificate: Option<Vec<String>>,
+    /// The component that makes it; this one depends on it.
+    pub of: Option<String>,
 }
 
 /// An object that must be there.
@@ -218,6 +226,12 @@ impl Component {
         let mut component: Self = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
         name.clone_into(&mut component.name);
         text.clone_into(&mut component.text);
+        let mut sources = component.sources.iter();
+        if sources
+            .any(|source| matches!(source, Source::Chart { record: true, hooks, .. } if !hooks.is_empty()))
+        {
+            return Err("a chart with `record` cannot have `hooks`: helm does not record them".to_owned());
+        }
         let read: Vec<String> = component.extensions().flat_map(extension::inputs).collect();
         component.inputs.extend(read);
         Ok(component)

@@ -157,6 +157,18 @@ impl Payload {
                     )));
                 }
             }
+            for one in &component.generated {
+                let Some(other) = &one.of else { continue };
+                let made = self.components.get(other).into_iter().flat_map(|other| &other.generated);
+                let is_made = made.filter(|made| made.of.is_none()).any(|made| made.name == one.name);
+                if !is_made || !component.depends_on.contains(other) {
+                    let why = format!(
+                        "generated takes '{}' of '{other}', which does not make it or is not in dependsOn",
+                        one.name
+                    );
+                    return Err(wrong(why));
+                }
+            }
             if self.reaches(name, name) {
                 return Err(wrong(format!("'{name}' depends on itself, by way of its dependencies")));
             }

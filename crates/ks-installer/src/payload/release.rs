@@ -145,9 +145,27 @@ fn fill(release: &Release, from: &Path, dir: &Path) -> Result<(), PayloadError> 
     for part in parts.iter().filter_map(|part| part.strip_prefix(PARTS)) {
         let inside = format!("{part}/");
         let inside = inside.strip_prefix(release.root).unwrap_or(&inside).trim_end_matches('/');
-        copy(&from.join(inside), &dir.join(PARTS).join(part))?;
+        let inside = from.join(inside);
+        copy(archive(&inside).as_ref().unwrap_or(&inside), &dir.join(PARTS).join(part))?;
     }
     Ok(())
+}
+
+/// The archive of a chart, whose name has a version in it that differs between the patches of a release: `NAME-VERSION.tgz` for
+/// `NAME.tgz`.
+fn archive(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?.to_str()?.strip_suffix(".tgz")?;
+    let is_it = |entry: &fs::DirEntry| {
+        let found = entry.file_name();
+        let version = found
+            .to_str()
+            .and_then(|found| found.strip_prefix(name)?.strip_prefix('-')?.strip_suffix(".tgz"));
+        version.is_some_and(|version| version.starts_with(|first: char| first.is_ascii_digit()))
+    };
+    let mut found: Vec<PathBuf> =
+        fs::read_dir(path.parent()?).ok()?.flatten().filter(is_it).map(|entry| entry.path()).collect();
+    found.sort();
+    found.pop()
 }
 
 /// Files and directories; links lead out of a release.
@@ -203,9 +221,13 @@ mod tests {
             for part in Component::parse(name, text).unwrap().files() {
                 let Some(part) = part.strip_prefix(PARTS).filter(|part| *part != leave_out) else { continue };
                 let part = part.strip_prefix(release.root.trim_end_matches('/')).unwrap_or(part);
-                let is_file = part.rsplit('/').next().is_some_and(|name| name.contains(".y"));
-                let path = if is_file { dir.path().join(part) } else { dir.path().join(part).join("x.yaml") };
-                write(&path, b"{}").unwrap();
+                let name = part.rsplit('/').next().unwrap_or_default();
+                let path = match name.strip_suffix(".tgz") {
+                    Some(name) => dir.path().join(part).with_file_name(format!("{name}-1.2.3.tgz")),
+                    None if name.contains(".y") => dir.path().join(part),
+                    None => dir.path().join(part).join("x.yaml"),
+                };
+                write(&path, name.as_bytes()).unwrap();
             }
         }
         write(&dir.path().join("roles/none/of/it.yaml"), b"{}").unwrap();

@@ -65,8 +65,13 @@ fn a_part_that_changes_after_the_start_is_not_used() {
 #[case::needed_and("enabled: when needed and spec.a\nsources: []\n", "when needed and spec.a")]
 #[case::no_component_before("enabled: 'true'\nafter: [b]\nsources: []\n", "'b'")]
 #[case::circle_with_after("enabled: 'true'\nafter: [a]\nsources: []\n", "depends on itself")]
+#[case::value_of_nobody("enabled: 'true'\ngenerated: [{name: x, of: b}]\nsources: []\n", "takes 'x' of 'b'")]
 #[case::no_component("enabled: 'true'\ndependsOn: [b]\nsources: []\n", "'b'")]
 #[case::circle("enabled: 'true'\ndependsOn: [a]\nsources: []\n", "depends on itself")]
+#[case::hooks_in_a_record(
+    "enabled: 'true'\nsources: [{chart: manifests/a, release: a, record: true, hooks: [Job]}]\n",
+    "cannot have `hooks`"
+)]
 #[case::no_files("enabled: 'true'\nsources: [{chart: charts/a, release: a}]\n", "charts/a")]
 fn a_definition_that_is_wrong_is_named(#[case] definition: &str, #[case] expected: &str) {
     let dir = with(definition);

@@ -17,14 +17,19 @@ pub(super) struct Chart<'a> {
     pub(super) namespace: &'a str,
     /// YAML. It may hold secrets, so it travels on standard input.
     pub(super) values: String,
+    /// Whether hooks are rendered, too.
+    pub(super) hooks: bool,
 }
 
-/// The manifests of a chart. Hooks are left out: they are helm's steps of an installation, and the engine has its own.
+/// The manifests of a chart, as a rule without hooks: they are helm's steps of an installation, and the engine has its own.
 pub(super) async fn template(helm: &Path, chart: &Chart<'_>, kubernetes: &str) -> Result<String, String> {
     let home = tempfile::tempdir().map_err(|error| format!("cannot make a directory for helm: {error}"))?;
     let mut command = Command::new(helm);
     command.args(["template", chart.release]).arg(chart.path);
-    command.args(["--namespace", chart.namespace, "--values", "-", "--include-crds", "--no-hooks"]);
+    command.args(["--namespace", chart.namespace, "--values", "-", "--include-crds"]);
+    if !chart.hooks {
+        command.arg("--no-hooks");
+    }
     command.args(["--kube-version", kubernetes]);
     // It reads plugins and repositories of whoever runs it, and writes caches.
     command.env("HOME", home.path()).env_remove("HELM_PLUGINS").env_remove("KUBECONFIG");

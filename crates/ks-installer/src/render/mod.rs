@@ -6,6 +6,7 @@
 mod extension;
 mod helm;
 mod images;
+mod nodes;
 mod objects;
 mod overlay;
 mod release;
@@ -14,14 +15,15 @@ mod template;
 mod text;
 mod variables;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 pub use images::{Registry, images_of};
+pub use nodes::Nodes;
 pub use objects::{COMPONENT_LABEL, Class, class_of, class_of_kind};
 pub use release::Release;
 
@@ -37,32 +39,8 @@ pub struct Renderer {
     pub helm: PathBuf,
     /// Version of Kubernetes, like `v1.36.4`.
     pub kubernetes: String,
-    /// Nodes of the cluster, as far as templates ask for their number.
+    /// Nodes of the cluster, as far as templates ask about them.
     pub nodes: Nodes,
-}
-
-/// The number of nodes, up to three: some templates make fewer replicas for fewer.
-#[derive(Clone, Debug)]
-pub struct Nodes(Arc<AtomicUsize>);
-
-impl Nodes {
-    /// From this number on it makes no difference.
-    pub const MANY: usize = 3;
-
-    /// Notes how many there are now.
-    pub fn set(&self, count: usize) {
-        self.0.store(count.min(Self::MANY), Ordering::Relaxed);
-    }
-
-    fn get(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-impl Default for Nodes {
-    fn default() -> Self {
-        Self(Arc::new(AtomicUsize::new(1)))
-    }
 }
 
 /// Why a component could not be rendered.
@@ -109,8 +87,9 @@ impl Renderer {
         add(&self.kubernetes);
         add(&canonical(&slice(spec, &component.inputs)).to_string());
         add(&canonical(&Registry::inputs(spec)).to_string());
-        let rotate = &spec["rotate"][&component.name];
-        if !component.generated.is_empty() && !rotate.is_null() {
+        let makers: BTreeSet<&String> =
+            component.generated.iter().map(|one| one.of.as_ref().unwrap_or(&component.name)).collect();
+        for rotate in makers.into_iter().map(|maker| &spec["rotate"][maker]).filter(|said| !said.is_null()) {
             add(&canonical(rotate).to_string());
         }
         for (part, sum) in component.files().into_iter().flat_map(|part| self.payload.sums(part)) {
@@ -118,7 +97,9 @@ impl Renderer {
             add(sum);
         }
         if !component.variables.is_empty() {
-            add(&self.nodes.get().to_string());
+            let seen = self.nodes.seen();
+            add(&seen.count.to_string());
+            add(seen.runtime);
         }
         kk_util::hex(&hash.finalize()[..16])
     }
@@ -181,7 +162,7 @@ impl Renderer {
                         objects.extend(objects::read(&text).map_err(wrong)?);
                     }
                 }
-                Source::Chart { chart, release, values, values_from, record, .. } => {
+                Source::Chart { chart, release, values, values_from, record, hooks, .. } => {
                     let path = self.payload.chart(chart)?;
                     let mut values = template::render(values, &context, &registry).map_err(wrong)?;
                     if let Some(part) = values_from {
@@ -190,7 +171,8 @@ impl Renderer {
                         values = merged(&below.map_err(wrong)?, &values).map_err(wrong)?;
                     }
                     let namespace = component.namespace.as_deref().unwrap_or("default");
-                    let chart = helm::Chart { path: &path, release, namespace, values };
+                    let with_hooks = !hooks.is_empty();
+                    let chart = helm::Chart { path: &path, release, namespace, values, hooks: with_hooks };
                     let text = helm::template(&self.helm, &chart, &self.kubernetes).await.map_err(wrong)?;
                     if *record {
                         let values = text::value(&chart.values).map_err(wrong)?;
@@ -198,7 +180,7 @@ impl Renderer {
                         objects.extend(made.objects(&text).map_err(wrong)?);
                         releases.push(made);
                     } else {
-                        objects.extend(objects::read(&text).map_err(wrong)?);
+                        objects.extend(objects::without_hooks(objects::read(&text).map_err(wrong)?, hooks));
                     }
                 }
                 Source::Extension { extension, version, config, .. } => {
@@ -237,7 +219,7 @@ impl Renderer {
         if !component.variables.is_empty() {
             let read = |part: &String| Ok((part.clone(), self.payload.text(part)?));
             let files = component.variables.iter().map(read).collect::<Result<Vec<_>, PayloadError>>()?;
-            let facts = variables::Facts { kubernetes: &self.kubernetes, nodes: self.nodes.get() };
+            let facts = variables::Facts { kubernetes: &self.kubernetes, nodes: self.nodes.seen() };
             variables::add(&mut context, &files, facts, registry)
                 .map_err(|(part, why)| RenderError::Template { part, why })?;
         }

@@ -111,6 +111,20 @@ pub(super) fn read(text: &str) -> Result<Vec<Value>, String> {
     Ok(objects)
 }
 
+/// The objects that are no hooks of helm, and hooks of these kinds as if they were none.
+pub(super) fn without_hooks(mut objects: Vec<Value>, kinds: &[String]) -> Vec<Value> {
+    objects.retain_mut(|object| {
+        let kept = kinds.iter().any(|kind| object["kind"] == kind.as_str());
+        let Some(annotations) = object["metadata"]["annotations"].as_object_mut() else { return true };
+        if !annotations.contains_key("helm.sh/hook") {
+            return true;
+        }
+        annotations.retain(|key, _| !key.starts_with("helm.sh/hook"));
+        kept
+    });
+    objects
+}
+
 /// Adds what the engine relies on: namespace, label, the user's registry, data in one form.
 pub(super) fn complete(
     object: &mut Value,
@@ -122,9 +136,11 @@ pub(super) fn complete(
     let metadata = object["metadata"].as_object_mut().ok_or("an object without metadata")?;
     // What helm and kubectl write when nothing is known yet.
     metadata.remove("creationTimestamp");
-    if let Some(namespace) = &component.namespace
+    if is_cluster_wide {
+        // Some charts name one, and the API server does not keep it.
+        metadata.remove("namespace");
+    } else if let Some(namespace) = &component.namespace
         && !metadata.contains_key("namespace")
-        && !is_cluster_wide
     {
         metadata.insert("namespace".to_owned(), namespace.clone().into());
     }

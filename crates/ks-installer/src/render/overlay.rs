@@ -15,7 +15,9 @@ pub(super) fn apply(
     for overlay in overlays {
         let is_meant = |object: &Value| {
             let named = overlay.name.is_empty() || object["metadata"]["name"] == overlay.name.as_str();
-            named && object["kind"] == overlay.kind.as_str()
+            let placed =
+                overlay.namespace.is_empty() || object["metadata"]["namespace"] == overlay.namespace.as_str();
+            named && placed && object["kind"] == overlay.kind.as_str()
         };
         if overlay.omit {
             objects.retain(|object| !is_meant(object));
@@ -65,17 +67,21 @@ mod tests {
             {"kind": "Hook", "set": {"/webhooks/*/ca": "{{ ca }}", "/metadata/annotations/a.b~1c": "x"}},
             {"kind": "Hook", "name": "two", "set": {"/webhooks/*/old": null, "/spec": {"selector": {}}}},
             {"kind": "Policy", "omit": true},
+            {"kind": "Twice", "name": "t", "namespace": "a", "omit": true},
         ]))
         .unwrap();
         let hook = |name: &str| json!({"kind": "Hook", "metadata": {"name": name}, "webhooks": [{"old": 1}, {"old": 2}]});
-        let mut objects =
-            vec![hook("one"), json!({"kind": "Policy", "metadata": {"name": "p"}}), hook("two")];
+        let twice = json!({"kind": "Twice", "metadata": {"name": "t"}});
+        let policy = json!({"kind": "Policy", "metadata": {"name": "p"}});
+        let of_a = json!({"kind": "Twice", "metadata": {"name": "t", "namespace": "a"}});
+        let mut objects = vec![hook("one"), policy, of_a, twice.clone(), hook("two")];
         apply(&mut objects, &overlays, &json!({"ca": "CA"}), &Registry::default()).unwrap();
         let metadata = |name: &str| json!({"name": name, "annotations": {"a.b/c": "x"}});
         assert_eq!(
             objects,
             [
                 json!({"kind": "Hook", "metadata": metadata("one"), "webhooks": [{"old": 1, "ca": "CA"}, {"old": 2, "ca": "CA"}]}),
+                twice,
                 json!({"kind": "Hook", "metadata": metadata("two"), "webhooks": [{"ca": "CA"}, {"ca": "CA"}],
                        "spec": {"selector": {}}}),
             ]

@@ -53,7 +53,7 @@ async fn objects_are_complete_and_in_order() {
 ---
 {apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {k: v}}]}
 ---
-{apiVersion: example.com/v1, kind: Wide, metadata: {name: w}}
+{apiVersion: example.com/v1, kind: Wide, metadata: {name: w, namespace: own}}
 ---
 {apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: w}, spec: {scope: Cluster, names: {kind: Wide}}}
 ---

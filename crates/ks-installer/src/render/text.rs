@@ -5,14 +5,16 @@ use shell_operator::yaml::{self, Dialect, Node};
 
 /// What the parser says of a text in quotes that goes on in a line which is indented no further than its key.
 const NOT_INDENTED: &str = "invalid indentation in multiline quoted scalar";
+/// What it says of `\'` in double quotes, which stands for the quote.
+const ESCAPE: &str = "found unknown escape character";
 
 /// All documents of a text. Generators of definitions wrote texts in quotes whose lines are not indented enough. What such a line begins
 /// with means nothing, so that it can be indented.
 pub(super) fn documents(text: &str) -> Result<Vec<Value>, String> {
     let nodes = match yaml::documents(text, Dialect::Text) {
-        Err(why) if why.contains(NOT_INDENTED) => {
+        Err(why) if is_known(&why) => {
             // Each by itself: the parser tells one line at a time, and reads from the start again.
-            let all: Result<Vec<_>, _> = split(text).into_iter().map(indented).collect();
+            let all: Result<Vec<_>, _> = split(text).into_iter().map(mended).collect();
             all?.into_iter().flatten().collect()
         }
         other => other?,
@@ -25,13 +27,22 @@ pub(super) fn value(text: &str) -> Result<Value, String> {
     Ok(documents(text)?.into_iter().next().unwrap_or_default())
 }
 
-fn indented(mut lines: Vec<String>) -> Result<Vec<Node>, String> {
-    for _ in 0..=lines.len() {
+fn is_known(why: &str) -> bool {
+    [NOT_INDENTED, ESCAPE].iter().any(|known| why.contains(known))
+}
+
+fn mended(mut lines: Vec<String>) -> Result<Vec<Node>, String> {
+    // Each turn mends one thing, and no line has more of them than letters.
+    for _ in 0..=lines.iter().map(String::len).sum() {
         match yaml::documents(&lines.concat(), Dialect::Text) {
-            Err(why) if why.contains(NOT_INDENTED) => {
-                match line_of(&why).and_then(|line| lines.get_mut(line)) {
-                    Some(line) => line.insert(0, ' '),
-                    None => return Err(why),
+            Err(why) if is_known(&why) => {
+                let Some(line) = line_of(&why).and_then(|line| lines.get_mut(line)) else { return Err(why) };
+                if why.contains(NOT_INDENTED) {
+                    line.insert(0, ' ');
+                } else if line.contains(r"\'") {
+                    *line = line.replacen(r"\'", "'", 1);
+                } else {
+                    return Err(why);
                 }
             }
             other => return other,
@@ -89,8 +100,14 @@ nine\"
     }
 
     #[test]
+    fn a_quote_may_be_escaped_in_double_quotes() {
+        let text = "a: 'b\\'\n---\nc: \"it\\'s \\\"one\\\" user\\'s\"\n";
+        assert_eq!(documents(text).unwrap(), [json!({"a": "b\\"}), json!({"c": "it's \"one\" user's"})]);
+    }
+
+    #[test]
     fn what_is_wrong_otherwise_stays_wrong() {
-        for text in ["a: 'one\n", "a: 'one\nb: two'\nc: [\n", "a: b: c\n"] {
+        for text in ["a: \"b\\qc\"\n", "a: 'one\n", "a: 'one\nb: two'\nc: [\n", "a: b: c\n"] {
             assert!(documents(text).is_err(), "{text}");
         }
     }

@@ -3,13 +3,14 @@
 use minijinja::Environment;
 use serde_json::{Map, Value, json};
 
+use super::nodes::Seen;
 use super::{Registry, template};
 
 /// What is known of the cluster, as these templates call it.
 #[derive(Clone, Copy)]
 pub(super) struct Facts<'a> {
     pub(super) kubernetes: &'a str,
-    pub(super) nodes: usize,
+    pub(super) nodes: Seen,
 }
 
 /// Adds to `context` what templates of a role see at the top. A key of the spec stands for the whole value of a variable, as
@@ -23,7 +24,8 @@ pub(super) fn add(
     let spec = context["spec"].as_object().cloned().unwrap_or_default();
     let ha = spec.get("enableHA") == Some(&Value::Bool(true));
     let own = json!({
-        "nodeNum": facts.nodes,
+        "nodeNum": facts.nodes.count,
+        "logging_container_runtime": facts.nodes.runtime,
         "kubernetes_version": facts.kubernetes,
         "kube_version": facts.kubernetes,
         "master_num": if ha { "3" } else { "1" },
@@ -123,7 +125,7 @@ etcd.port: 2379
 
     fn context(spec: &Value, registry: &Registry) -> Map<String, Value> {
         let mut context = json!({ "spec": spec }).as_object().cloned().unwrap();
-        let facts = Facts { kubernetes: "v1.36.4", nodes: 2 };
+        let facts = Facts { kubernetes: "v1.36.4", nodes: Seen { count: 2, runtime: "crio" } };
         add(&mut context, &[("release/images.yaml".to_owned(), FILE.to_owned())], facts, registry).unwrap();
         context
     }
@@ -141,7 +143,7 @@ etcd.port: 2379
         let context = context(&spec, &Registry::of(&registry));
         assert_eq!((&context["core_repo"], &context["core_tag"]), (&json!(repository), &json!(tag)));
         assert_eq!(context["images"]["core"]["repo"], repository);
-        assert_eq!(context["nodeNum"], 2);
+        assert_eq!((&context["nodeNum"], &context["logging_container_runtime"]), (&json!(2), &json!("crio")));
     }
 
     #[test]

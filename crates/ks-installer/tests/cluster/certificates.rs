@@ -120,3 +120,21 @@ async fn what_the_spec_asks_for_is_made_anew_once() {
     let third = held(&lab);
     assert!(third[0] == second[0] && third[1] != second[1], "only the password is asked for");
 }
+
+#[tokio::test]
+async fn a_value_of_another_component_is_the_same_one_and_is_renewed_with_it() {
+    let lab = lab("certs-shared");
+    let user = "enabled: spec.hook.enabled\nnamespace: NS\ndependsOn: [hook]\n\
+        generated: [{name: word, of: hook}]\nsources: [{manifests: manifests/user.yaml}]\n";
+    let map = "{apiVersion: v1, kind: ConfigMap, metadata: {name: user}, data: {word: '{{ generated.word | b64encode }}'}}\n";
+    lab.payload_of(&[("components/user.yaml", user), ("manifests/user.yaml", map)]);
+    let word = || lab.kubectl("get cm user -o jsonpath='{.data.word}'");
+    pass(&lab.engine().await, &on(), &[]).await;
+    let first = word();
+    assert_eq!(first, held(&lab)[1]);
+    assert!(!lab.has("secret ks-installer-generated-user"), "it is kept by the one that makes it");
+    let renewed = json!({"hook": {"enabled": true}, "rotate": {"hook": {"word": "again"}}});
+    pass(&lab.engine().await, &renewed, &[]).await;
+    assert_eq!(word(), held(&lab)[1]);
+    assert_ne!(word(), first);
+}

@@ -69,3 +69,33 @@ async fn a_broken_chart_is_told_in_helms_words() {
     .await;
     assert_ne!(told.last("c"), Some(Phase::Ready));
 }
+
+/// One hook that is an object like others, and one that stays helm's.
+const HOOKS: &str = "\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: rules, annotations: {helm.sh/hook: pre-install, helm.sh/hook-weight: '1', own: 'yes'}}
+data: {a: b}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: step, annotations: {helm.sh/hook: post-install}}
+stringData: {a: b}
+";
+
+#[tokio::test]
+async fn hooks_of_kinds_that_are_named_are_objects_and_others_are_left_out() {
+    let component = COMPONENT.replace("  release: r\n", "  release: r\n  hooks: [ConfigMap]\n");
+    let files = [
+        ("components/c.yaml", component.as_str()),
+        ("charts/c/Chart.yaml", CHART),
+        ("charts/c/templates/all.yaml", TEMPLATE),
+        ("charts/c/templates/hooks.yaml", HOOKS),
+    ];
+    let lab = Lab::new("chart-hooks", &files);
+    pass(&lab.engine().await, &json!({"c": {"enabled": true}}), &[]).await;
+    assert_eq!(lab.kubectl("get cm rules -o jsonpath='{.metadata.annotations}'"), r#"{"own":"yes"}"#);
+    assert!(lab.has("cm r-map") && !lab.has("secret step"));
+    pass(&lab.engine().await, &json!({"c": {"enabled": false}}), &[]).await;
+    assert!(!lab.has("cm rules"));
+}
