@@ -15,9 +15,16 @@ pub(super) fn complete(spec: &mut Value, status: &Value) {
         for part in ["es", "opensearch"] {
             merge_missing(&mut spec["common"][part], &sizes);
         }
-        let opensearch =
+        let opensearch = &mut spec["common"]["opensearch"];
+        let is_own = opensearch["externalOpensearchHost"].as_str().unwrap_or_default().is_empty();
+        if is_own && opensearch["basicAuth"].is_null() {
+            // The account that OpenSearch's image has.
+            let account = json!({ "enabled": true, "username": "admin", "password": "admin" });
+            set_missing(opensearch, "basicAuth", account);
+        }
+        let defaults =
             json!({ "opensearchPrefix": "whizard", "logMaxAge": "7", "basicAuth": { "enabled": true } });
-        merge_missing(&mut spec["common"]["opensearch"], &opensearch);
+        merge_missing(opensearch, &defaults);
     }
     if spec["events"].is_object() {
         set_missing(&mut spec["events"], "ruler", json!({ "enabled": true, "replicas": 2 }));
@@ -29,7 +36,14 @@ pub(super) fn complete(spec: &mut Value, status: &Value) {
         set_missing(&mut spec["servicemesh"], "istio", json!({ "components": components }));
     }
     if spec["devops"]["enabled"] == true {
-        merge_missing(&mut spec["devops"], &json!({ "jenkinsCpuReq": 0.5, "jenkinsCpuLim": 4 }));
+        let jenkins = json!({
+            "jenkinsCpuReq": 0.5,
+            "jenkinsCpuLim": 4,
+            "jenkinsMemoryReq": "4Gi",
+            "jenkinsMemoryLim": "4Gi",
+            "jenkinsVolumeSize": "16Gi",
+        });
+        merge_missing(&mut spec["devops"], &jenkins);
     }
 }
 

@@ -35,9 +35,9 @@ fn specs_of_older_versions_become_those_of_today() {
 /// Whether a value has all that is wanted.
 fn contains(value: &Value, wanted: &Value) -> bool {
     match (value, wanted) {
-        (Value::Object(value), Value::Object(wanted)) => {
-            wanted.iter().all(|(key, wanted)| value.get(key).is_some_and(|value| contains(value, wanted)))
-        }
+        (Value::Object(value), Value::Object(wanted)) => wanted
+            .iter()
+            .all(|(key, wanted)| value.get(key).map_or(wanted.is_null(), |value| contains(value, wanted))),
         _ => value == wanted,
     }
 }
