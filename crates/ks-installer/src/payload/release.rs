@@ -38,22 +38,43 @@ const RELEASES: [Release; 2] = [
         root: "",
         files: files!["v3.4.1":
             "components/alerting.yaml",
+            "components/argocd.yaml",
+            "components/auditing.yaml",
             "components/core.yaml",
+            "components/devops.yaml",
+            "components/edgeruntime.yaml",
+            "components/elasticsearch.yaml",
+            "components/events.yaml",
+            "components/fluentbit-operator.yaml",
             "components/gatekeeper.yaml",
+            "components/logging-system.yaml",
+            "components/logging.yaml",
             "components/metrics-server.yaml",
+            "components/minio.yaml",
             "components/monitoring.yaml",
             "components/multicluster.yaml",
             "components/namespaces.yaml",
+            "components/notification.yaml",
             "components/openldap.yaml",
+            "components/openpitrix.yaml",
+            "components/opensearch.yaml",
             "components/prometheus-operator.yaml",
             "components/redis.yaml",
+            "components/servicemesh.yaml",
             "components/topology.yaml",
+            "own/argocd.yaml",
             "own/core-variables.yaml",
             "own/core.yaml",
+            "own/devops-variables.yaml",
+            "own/devops.yaml",
+            "own/edgeruntime.yaml",
+            "own/elasticsearch.yaml",
             "own/gatekeeper.yaml",
+            "own/logging-system.yaml",
             "own/metrics-server.yaml",
             "own/monitoring-variables.yaml",
             "own/namespaces.yaml",
+            "own/opensearch.yaml",
             "own/prometheus-operator.yaml",
             "own/redis.yaml",
         ],
@@ -248,6 +269,9 @@ mod tests {
         for part in payload.components().values().flat_map(names) {
             assert!(!payload.parts(&part).is_empty(), "{part}");
         }
+        // Not opensearch-dashboards-1.2.3.tgz, which lies beside it.
+        let archive = "release/roles/common/files/opensearch/opensearch.tgz";
+        assert_eq!(payload.text(archive).unwrap(), "opensearch.tgz");
         let again = build_from(from.path(), &to.path().join("payload"), "1").unwrap_err().to_string();
         assert!(again.contains("is there already"), "{again}");
     }
