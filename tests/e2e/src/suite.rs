@@ -1,6 +1,7 @@
 //! Running scenarios one after the other, each with its own limit, and the lines that others read.
 
 use std::cell::RefCell;
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -26,6 +27,18 @@ pub(crate) struct Scenario {
     pub(crate) in_ci: bool,
     pub(crate) run: fn(&Context<'_>) -> Result<()>,
 }
+
+/// Why a scenario did not run: it needs what is not here. That is neither a success nor a failure.
+#[derive(Debug)]
+pub(crate) struct NotRun(pub(crate) String);
+
+impl fmt::Display for NotRun {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NotRun {}
 
 /// How the scenarios run.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -61,7 +74,7 @@ pub(crate) fn run(tools: &Tools, only: &[String], options: Options) -> Result<bo
     prepare(&prepared)?;
     // Ended when dropped.
     let _busy = if options.busy { busy::begin(&prepared)? } else { Vec::new() };
-    let mut failed = 0;
+    let (mut failed, mut not_run) = (0, 0);
     for (number, scenario) in chosen.iter().enumerate() {
         if options.repeat > 1 && number % once.len() == 0 {
             line(&format!("--- round {} of {}", number / once.len() + 1, options.repeat));
@@ -73,10 +86,17 @@ pub(crate) fn run(tools: &Tools, only: &[String], options: Options) -> Result<bo
             if limit.is_zero() {
                 bail!("not begun: the time for all scenarios is over ({} min)", options.within);
             }
-            guarded(|| (scenario.run)(&ctx)).inspect_err(|error| explain(&ctx, error, since))
+            guarded(|| (scenario.run)(&ctx)).inspect_err(|error| {
+                if !error.is::<NotRun>() {
+                    explain(&ctx, error, since);
+                }
+            })
         });
         let seconds = begun.elapsed().as_secs();
-        if let Err(error) = result {
+        if let Some(why) = result.as_ref().err().filter(|error| error.is::<NotRun>()) {
+            not_run += 1;
+            line(&format!("E2E {} not run: {why}", scenario.name));
+        } else if let Err(error) = result {
             failed += 1;
             // Whatever it left, the next one begins with fresh hosts.
             shared.replace(None);
@@ -87,8 +107,13 @@ pub(crate) fn run(tools: &Tools, only: &[String], options: Options) -> Result<bo
             line(&format!("E2E {} ok {seconds}", scenario.name));
         }
     }
-    line(&format!("{} passed, {failed} failed", chosen.len() - failed));
+    line(&summary(chosen.len(), failed, not_run));
     Ok(failed == 0)
+}
+
+fn summary(chosen: usize, failed: usize, not_run: usize) -> String {
+    let text = format!("{} passed, {failed} failed", chosen - failed - not_run);
+    if not_run == 0 { text } else { format!("{text}, {not_run} not run") }
 }
 
 /// A panic is one scenario's failure, not the end of the others.
@@ -141,6 +166,14 @@ mod tests {
     fn a_panic_is_a_failure_of_one_scenario() {
         assert!(guarded(|| panic!("as this test wants it")).unwrap_err().to_string().contains("panicked"));
         assert!(guarded(|| Ok(())).is_ok());
+    }
+
+    #[test]
+    fn what_did_not_run_has_not_passed() {
+        assert_eq!(summary(5, 1, 0), "4 passed, 1 failed");
+        assert_eq!(summary(5, 1, 2), "2 passed, 1 failed, 2 not run");
+        let missing = guarded(|| Err(NotRun("set X".to_owned()).into())).unwrap_err();
+        assert!(missing.is::<NotRun>() && missing.to_string() == "set X");
     }
 
     #[test]

@@ -369,6 +369,13 @@ pub(crate) const ALL: &[Scenario] = &[
         run: kubesphere::faults::run,
     },
     Scenario {
+        name: "kubesphere-real",
+        about: "KubeSphere 3.4.1 itself, from images and a release that are given: log in, make a workspace, again",
+        limit: Duration::from_hours(1),
+        in_ci: false,
+        run: kubesphere::real::run,
+    },
+    Scenario {
         name: "host-down",
         about: "with hosts switched off, the rest is repaired and what was left is named",
         limit: Duration::from_mins(20),

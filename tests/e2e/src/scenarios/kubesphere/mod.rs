@@ -4,6 +4,7 @@
 pub(super) mod faults;
 pub(crate) mod figures;
 mod image;
+pub(super) mod real;
 pub(super) mod toggle;
 pub(super) mod upgrade;
 
