@@ -4,6 +4,7 @@
 //! shell-operator's.
 
 mod compare;
+mod hidden;
 mod id;
 pub mod install_plan;
 mod pods;
@@ -72,7 +73,9 @@ impl From<kube::Error> for ApiError {
     fn from(error: kube::Error) -> Self {
         let message = cluster::explain(&error);
         match error {
-            kube::Error::Api(status) => Self::Refused { code: status.code, message },
+            kube::Error::Api(status) => {
+                Self::Refused { code: status.code, message: hidden::without_secrets(&message) }
+            }
             _ => Self::Unreachable(message),
         }
     }

@@ -167,7 +167,19 @@ fn make(one: &Generated, life: Duration, old: Option<&Value>) -> Result<Value, S
     }
 }
 
+/// Letters of both sizes and a digit are in it, as KubeSphere wants it of accounts.
 fn password(length: usize) -> Result<String, String> {
+    loop {
+        let text = letters(length)?;
+        let has = |is: fn(&u8) -> bool| text.bytes().any(|byte| is(&byte));
+        if length < 3 || has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase) && has(u8::is_ascii_digit)
+        {
+            return Ok(text);
+        }
+    }
+}
+
+fn letters(length: usize) -> Result<String, String> {
     let mut text = String::with_capacity(length);
     while text.len() < length {
         let mut bytes = [0; 32];
@@ -221,6 +233,18 @@ mod tests {
             one.len() == 40 && one.bytes().all(|byte| LETTERS.contains(&byte)) && one != other,
             "{one} {other}"
         );
+    }
+
+    #[test]
+    fn passwords_have_letters_of_both_sizes_and_a_digit() {
+        // Of three random ones, five in six have not all.
+        for text in (0..50).map(|_| password(3).unwrap()) {
+            let count = |is: fn(&u8) -> bool| text.bytes().filter(&is).count();
+            let kinds =
+                [count(u8::is_ascii_uppercase), count(u8::is_ascii_lowercase), count(u8::is_ascii_digit)];
+            assert_eq!(kinds, [1, 1, 1], "{text}");
+        }
+        assert_eq!(password(2).unwrap().len(), 2);
     }
 
     #[test]
