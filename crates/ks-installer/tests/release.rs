@@ -236,7 +236,7 @@ async fn what_cannot_be_is_refused_by_its_name_and_the_rest_is_rendered_the_same
     let desired = desired(release.payload(), &spec, KUBERNETES);
     let refused: Vec<String> =
         desired.refused.iter().map(|(name, failure)| format!("{name} {}", failure.reason.as_str())).collect();
-    assert_eq!(refused, ["multicluster NotSupported", "servicemesh NotSupported"]);
+    assert_eq!(refused, ["servicemesh NotSupported"]);
     let mut seen = BTreeSet::new();
     for name in desired.wanted.iter().filter(|name| !desired.refused.contains_key(*name)) {
         let kept = &release.payload().components()[name].keep;
@@ -392,6 +392,7 @@ async fn webhooks_are_called_by_authorities_that_were_generated() {
         ("logging", "injector", "logsidecar-injector-admission-certs", "server.crt"),
         ("notification", "webhook", "notification-manager-webhook-server-cert", "tls.crt"),
         ("devops", "s2i", "s2i-webhook-server-cert", "tls.crt"),
+        ("multicluster", "kubefed", "kubefed-admission-webhook-serving-cert", "tls.crt"),
     ] {
         let generated = release.generated(name);
         let encoded = |part: &str| {

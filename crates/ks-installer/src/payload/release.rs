@@ -73,6 +73,7 @@ const RELEASES: [Release; 2] = [
             "own/logging-system.yaml",
             "own/metrics-server.yaml",
             "own/monitoring-variables.yaml",
+            "own/multicluster.yaml",
             "own/namespaces.yaml",
             "own/opensearch.yaml",
             "own/prometheus-operator.yaml",
