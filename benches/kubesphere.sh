@@ -1,30 +1,7 @@
-#!/bin/sh
 # Measures ks-installer on a control plane of a cluster that runs it with the lab's payload, and helm with the same chart beside
-# it. Prints lines of a name and a number: milliseconds, or requests to the API. Everything is looked at by kubectl, whose start is in
-# each time. STAND_IN is the image of the stand-ins, NUMBER another one in each round.
-set -eu
-export KUBECONFIG=/etc/kubernetes/admin.conf HOME=/root
-cc="-n kubesphere-system clusterconfiguration ks-installer"
-mounted=/run/kk-bench-ks
-# A mount of containerd is known by its place: without the removal the next round finds it taken.
-trap 'ctr -n k8s.io images unmount --rm "$mounted" >/dev/null 2>&1 || :' EXIT
-
-# shellcheck disable=SC2086 # the words of cc are words
-configure() { kubectl patch $cc --type merge -p "{\"spec\":$1}" >/dev/null; }
-settled='{{if .status.observedGeneration}}{{if and (eq .status.observedGeneration .metadata.generation) (eq .status.phase "Ready")}}yes{{end}}{{end}}'
-# shellcheck disable=SC2086
-settle() { until [ "$(kubectl get $cc -o go-template="$settled")" = yes ]; do sleep 0.02; done; }
-now() { date +%s%3N; }
-measure() { # name, command…
-  name=$1 begun=$(now)
-  shift
-  "$@"
-  echo "$name $(($(now) - begun))"
-}
-to() { # spec
-  configure "$1"
-  settle
-}
+# it. Prints lines of a name and a number: milliseconds, or requests to the API. kubesphere_lib.sh stands before it.
+# STAND_IN is the image of the stand-ins, NUMBER another one in each round.
+# shellcheck disable=SC2154 # mounted stands before this script
 # Of the operator's account, told apart by a flow schema of its own. A watch counts once. The Lease of the leader, which is renewed
 # whether something changes or not, has another schema and does not count.
 requests() {
@@ -67,10 +44,7 @@ to '{"metrics_server": {"replicas": 1}}'
 measure disable to '{"metrics_server": {"enabled": false}}'
 measure enable to '{"metrics_server": {"enabled": true}}'
 
-installer=$(ctr -n k8s.io images ls -q | grep -m 1 ':kk-')
-mkdir -p "$mounted"
-ctr -n k8s.io images mount "$installer" "$mounted" >/dev/null
-helm() { "$mounted/usr/local/bin/helm" "$@" >/dev/null; }
+mount_payload
 kubectl create namespace kk-bench --dry-run=client -o yaml | kubectl apply -f - >/dev/null
 # The chart's pods read it.
 corefile=$(kubectl -n ks-stand-in get configmap web -o 'jsonpath={.data.Corefile}')

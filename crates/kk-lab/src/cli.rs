@@ -124,6 +124,9 @@ pub(crate) enum Mirror {
         /// Kubernetes versions [default: the first of versions.yaml]
         #[arg(long, value_name = "VERSION")]
         kubernetes: Vec<String>,
+        /// Also this component, or this version of one, which the mirror has only on demand
+        #[arg(long, value_name = "COMPONENT[=VERSION]")]
+        with: Vec<String>,
         /// Only the programs of these components (`kubernetes,etcd`), and print `component<TAB>directory` for each; needs
         /// no root, installs and publishes nothing
         #[arg(long, value_name = "COMPONENT", value_delimiter = ',')]

@@ -41,12 +41,12 @@ fn dispatch(command: Command) -> Result<()> {
         Command::Status { output } => lab::status(output),
         Command::Exec { host, command } => become_program(Host::named(&host)?.inside(&command)?),
         Command::Enter { command } => enter(&command),
-        Command::Mirror(Mirror::Build { kubernetes, programs }) => {
+        Command::Mirror(Mirror::Build { kubernetes, with, programs }) => {
             let versions = Versions::load(&paths.data)?;
             let kubernetes = versions.chosen(&kubernetes)?;
             if programs.is_empty() {
                 sys::need_root()?;
-                return publish::build(&paths, &versions, &kubernetes, &[]);
+                return publish::build(&paths, &versions, &kubernetes, &with);
             }
             for (component, directory) in programs::ensure_only(&paths, &versions, &kubernetes, &programs)? {
                 say::answer(&format!("{component}\t{}", directory.display()));

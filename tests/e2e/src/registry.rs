@@ -130,6 +130,12 @@ pub(crate) fn digest_of(repository: &str, tag: &str) -> Result<String> {
     fs::read_to_string(&link).with_context(|| format!("cannot read {}", link.display()))
 }
 
+/// Whether the lab's registry has an image of this name.
+pub(crate) fn holds(repository: &str) -> Result<bool> {
+    let tags = format!("docker/registry/v2/repositories/{repository}/_manifests/tags");
+    Ok(lab_registry()?.storage.join(tags).exists())
+}
+
 struct Original {
     program: PathBuf,
     config: String,

@@ -22,7 +22,7 @@ const PACKAGES: &str = "systemd,systemd-sysv,dbus,udev,openssh-server,sudo,iprou
     ca-certificates,curl,socat,conntrack,ebtables,ethtool,ipset,kmod,procps,openssl";
 
 /// Unpacks a Debian of `suite` with these packages into `target`: a directory, or an archive by its ending.
-fn bootstrap(suite: &str, include: &str, target: &Path) -> Result<()> {
+pub(crate) fn bootstrap(suite: &str, include: &str, target: &Path) -> Result<()> {
     packages::install(packages::ROOT_FS)?;
     let mut words = vec!["--variant=minbase".to_owned(), format!("--include={include}"), suite.to_owned()];
     words.push(target.display().to_string());

@@ -43,7 +43,7 @@ pub(crate) fn ensure(paths: &Paths, suite: &str) -> Result<PathBuf> {
 }
 
 /// Device nodes are left out: the container gets its own, and a small machine may not make any.
-fn unpack(tar: &Path, tree: &Path) -> Result<()> {
+pub(crate) fn unpack(tar: &Path, tree: &Path) -> Result<()> {
     fs::create_dir_all(tree)?;
     output(
         command("tar", ["--extract", "--numeric-owner", "--exclude=./dev/*", "--file"])

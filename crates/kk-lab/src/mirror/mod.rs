@@ -1,6 +1,7 @@
 //! What hosts download from: programs that are built here, their archives and images as upstream lays them out, and
 //! the two servers that hand them out.
 
+pub(crate) mod debian;
 pub(crate) mod image;
 pub(crate) mod programs;
 pub(crate) mod publish;

@@ -9,6 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
+use crate::mirror::debian;
 use crate::mirror::versions::{Build, Versions, arch};
 use crate::sys::files::{finish, remove_if_there};
 use crate::sys::packages::Need;
@@ -140,9 +141,17 @@ pub(crate) fn key_of_all(paths: &Paths, builds: &[Build]) -> Result<String> {
 
 fn location(paths: &Paths, build: &Build) -> Result<Programs> {
     let mut sha = Sha256::new();
-    for file in ["go.mod", "go.sum"] {
+    let module: &[&str] = if build.packages.is_empty() { &["go.mod", "go.sum"] } else { &[] };
+    for file in module {
         let path = build.module.join(file);
         sha.update(fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?);
+    }
+    // Without these words a component has the key that it had before there were any.
+    for name in &build.packages {
+        sha.update(format!("package={name} "));
+    }
+    for (name, files) in &build.module_files {
+        sha.update(format!("files={name} {files:?} "));
     }
     sha.update(format!("cgo={} tags={} ldflags={} arch={}", build.cgo, build.tags, build.ldflags, arch()));
     let key = hash::short(sha.finalize());
@@ -154,6 +163,16 @@ fn compile(paths: &Paths, go: &Path, build: &Build, directory: &Path) -> Result<
     let unfinished = paths.unfinished().join(&build.component);
     remove_if_there(&unfinished)?;
     fs::create_dir_all(&unfinished)?;
+    if build.packages.is_empty() {
+        compile_module(paths, go, build, &unfinished)?;
+        take_module_files(paths, go, build, &unfinished)?;
+    } else {
+        debian::unpack(build, &unfinished)?;
+    }
+    finish(&unfinished, directory)
+}
+
+fn compile_module(paths: &Paths, go: &Path, build: &Build, directory: &Path) -> Result<()> {
     let mut command = go_command(paths, go);
     command.current_dir(&build.module).env("CGO_ENABLED", if build.cgo { "1" } else { "0" });
     command.args(["build", "-trimpath", "-ldflags", &build.ldflags]);
@@ -161,9 +180,34 @@ fn compile(paths: &Paths, go: &Path, build: &Build, directory: &Path) -> Result<
         command.args(["-tags", &build.tags]);
     }
     // A directory as target (told by the slash): `tool` names several programs.
-    command.arg("-o").arg(format!("{}/", unfinished.display())).arg("tool");
+    command.arg("-o").arg(format!("{}/", directory.display())).arg("tool");
     output(&mut command)?;
-    finish(&unfinished, directory)
+    Ok(())
+}
+
+/// Files that lie in the modules beside the programs' sources. They are kept with the programs, because Go's caches go.
+fn take_module_files(paths: &Paths, go: &Path, build: &Build, directory: &Path) -> Result<()> {
+    for (name, wanted) in &build.module_files {
+        let mut ask = go_command(paths, go);
+        ask.current_dir(&build.module).args(["mod", "download", "-json", &wanted.module]);
+        let from = directory_of_module(&output(&mut ask)?)?.join(&wanted.directory);
+        let to = directory.join(name);
+        fs::create_dir_all(&to)?;
+        for entry in fs::read_dir(&from).with_context(|| format!("cannot list {}", from.display()))? {
+            let entry = entry?;
+            if entry.file_type()?.is_file() {
+                fs::copy(entry.path(), to.join(entry.file_name()))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Where a module lies, by the answer of `go mod download -json`.
+fn directory_of_module(answer: &str) -> Result<PathBuf> {
+    let answer: serde_json::Value =
+        serde_json::from_str(answer).context("`go mod download` answers no JSON")?;
+    Ok(PathBuf::from(answer["Dir"].as_str().context("`go mod download` names no directory")?))
 }
 
 /// Go with caches of the lab's own, which grow to many gigabytes and go when all is built.
@@ -191,9 +235,7 @@ fn go_program(paths: &Paths, wanted: &str) -> Result<PathBuf> {
     let module = format!("golang.org/toolchain@v0.0.1-go{wanted}.linux-{}", arch());
     let mut fetch = go_command(paths, &go);
     let answer = output(fetch.current_dir(paths.unfinished()).args(["mod", "download", "-json", &module]))?;
-    let answer: serde_json::Value =
-        serde_json::from_str(&answer).context("`go mod download` answers no JSON")?;
-    let directory = PathBuf::from(answer["Dir"].as_str().context("`go mod download` names no directory")?);
+    let directory = directory_of_module(&answer)?;
     // A module's files carry no permission to be run.
     for programs in [directory.join("bin"), directory.join(format!("pkg/tool/linux_{}", arch()))] {
         for entry in fs::read_dir(&programs)? {

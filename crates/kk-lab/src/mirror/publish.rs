@@ -13,6 +13,7 @@ use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 
 use crate::base;
+use crate::mirror::debian;
 use crate::mirror::image::{Files, Source, Storage, add_file};
 use crate::mirror::programs::{self, Programs};
 use crate::mirror::slice;
@@ -130,12 +131,11 @@ fn publish_images(
             other => vec![versions.version(other)?.to_owned()],
         };
         for version in own {
-            let made = &programs[&(image.component.clone(), version.clone())];
-            let mut tags = BTreeSet::from([if image.component == "pause" {
-                version.clone()
-            } else {
-                format!("v{version}")
-            }]);
+            // What is built on demand, nobody may have asked for.
+            let Some(made) = programs.get(&(image.component.clone(), version.clone())) else { continue };
+            let has_bare_version = image.component == "pause" || image.files.is_empty();
+            let mut tags =
+                BTreeSet::from([if has_bare_version { version.clone() } else { format!("v{version}") }]);
             if image.component != "kubernetes" {
                 tags.extend(
                     image.repositories.iter().filter_map(|name| wanted_tags.get(name)).flatten().cloned(),
@@ -178,6 +178,9 @@ fn publish_image(
             *slice = Some(slice::cut(base)?);
         }
         files.clone_from(slice.as_ref().unwrap_or(&Files::new()));
+    }
+    if image.files.is_empty() {
+        files = debian::files(&made.directory)?;
     }
     for (program, path) in &image.files {
         files.insert(path.clone(), Source::File(made.path(program)?));

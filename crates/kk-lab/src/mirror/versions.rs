@@ -31,9 +31,25 @@ struct Component {
     cgo: bool,
     #[serde(default)]
     tags: String,
+    #[serde(default)]
     ldflags: String,
+    /// Debian packages that it consists of, instead of a Go module; its version is the release.
+    #[serde(default)]
+    packages: Vec<String>,
+    /// Directory beside the programs → files of a module that it gets.
+    #[serde(default)]
+    module_files: BTreeMap<String, ModuleFiles>,
     #[serde(default)]
     files: Vec<MirrorFile>,
+}
+
+/// Files that a Go module has besides its programs.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ModuleFiles {
+    pub(crate) module: String,
+    /// A directory in it; those in that are left out.
+    pub(crate) directory: String,
 }
 
 /// One file of the mirror: a program as it is, or an archive of several.
@@ -50,7 +66,7 @@ pub(crate) struct MirrorFile {
     pub(crate) archive: BTreeMap<String, String>,
 }
 
-/// One image: programs of a component in an otherwise empty root, or above a slice of Debian.
+/// One image: programs of a component in an otherwise empty root, or above a slice of Debian; or all files of packages.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Image {
@@ -59,6 +75,7 @@ pub(crate) struct Image {
     #[serde(default)]
     pub(crate) slice: bool,
     /// Program → its path in the image.
+    #[serde(default)]
     pub(crate) files: BTreeMap<String, String>,
     /// Needed only where there are several files.
     entrypoint: Option<String>,
@@ -83,6 +100,8 @@ pub(crate) struct Build {
     pub(crate) cgo: bool,
     pub(crate) tags: String,
     pub(crate) ldflags: String,
+    pub(crate) packages: Vec<String>,
+    pub(crate) module_files: BTreeMap<String, ModuleFiles>,
     pub(crate) files: Vec<MirrorFile>,
 }
 
@@ -173,7 +192,7 @@ impl Versions {
     fn build(&self, data: &Path, name: &str, version: &str) -> Result<Build> {
         let component = self.component(name)?;
         let module = data.join(format!("{name}-{version}"));
-        if !module.join("go.sum").exists() {
+        if component.packages.is_empty() && !module.join("go.sum").exists() {
             bail!("{name} {version} has no Go module: {} is missing", module.join("go.sum").display());
         }
         let mut files = component.files.clone();
@@ -189,6 +208,8 @@ impl Versions {
             cgo: component.cgo,
             tags: component.tags.clone(),
             ldflags: filled(&component.ldflags, version),
+            packages: component.packages.clone(),
+            module_files: component.module_files.clone(),
             files,
         })
     }
@@ -238,6 +259,34 @@ mod tests {
         for image in &versions.images {
             assert!(image.component == "pause" || versions.version(&image.component).is_ok(), "{image:?}");
         }
+    }
+
+    #[test]
+    fn images_of_the_full_payload_are_published() {
+        let versions = Versions::load(&data()).unwrap();
+        let mut published = Vec::new();
+        for image in versions
+            .images
+            .iter()
+            .filter(|image| !["kubernetes", "pause"].contains(&image.component.as_str()))
+        {
+            let mark = if image.files.is_empty() { "" } else { "v" };
+            let version = versions.version(&image.component).unwrap();
+            published.extend(image.repositories.iter().map(|name| format!("/{name}:{mark}{version}")));
+        }
+        let mut found = 0;
+        for chart in fs::read_dir(data().join("ks-payload-full/charts")).unwrap() {
+            let values = fs::read_to_string(chart.unwrap().path().join("values.yaml")).unwrap();
+            let words = values.split(|letter: char| letter.is_whitespace() || "\"{},".contains(letter));
+            for name in words.filter(|word| word.contains('/') && word.contains(':')) {
+                assert!(
+                    published.iter().any(|image| name.ends_with(image)),
+                    "{name} is not among {published:?}"
+                );
+                found += 1;
+            }
+        }
+        assert!(found >= 10, "only {found} images were found");
     }
 
     #[test]

@@ -49,6 +49,7 @@ mod upgrade;
 mod variants;
 
 pub(crate) use kubesphere::figures as kubesphere_samples;
+pub(crate) use kubesphere::full as kubesphere_full;
 pub(crate) use upgrade::{FROM, TO};
 
 /// All of them. Limits are several times what each takes on two cores.
@@ -374,6 +375,13 @@ pub(crate) const ALL: &[Scenario] = &[
         limit: Duration::from_hours(1),
         in_ci: false,
         run: kubesphere::real::run,
+    },
+    Scenario {
+        name: "kubesphere-full",
+        about: "real programs of KubeSphere's surroundings are installed, asked, switched off and on, and removed",
+        limit: Duration::from_mins(40),
+        in_ci: false,
+        run: kubesphere::full::run,
     },
     Scenario {
         name: "host-down",

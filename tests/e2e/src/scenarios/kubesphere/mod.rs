@@ -3,6 +3,7 @@
 
 pub(super) mod faults;
 pub(crate) mod figures;
+pub(crate) mod full;
 mod image;
 pub(super) mod real;
 pub(super) mod toggle;
@@ -19,6 +20,8 @@ use crate::checks;
 use crate::context::Context;
 use crate::kk::KkRun;
 use crate::site::Site;
+
+use image::Payload;
 
 const NAMESPACE: &str = "kubesphere-system";
 const VERSION: &str = "v3.4.1-stand-in";
@@ -41,12 +44,17 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
 /// On fresh hosts, with a file that asks for the installer. What the operator said is kept when it fails.
 fn with_installer(ctx: &Context<'_>, run: impl FnOnce(&Lab<'_>) -> Result<()>) -> Result<()> {
     let bare = Site::fresh(ctx, &ctx.dir.join("site"), 2, None)?;
-    at_work(ctx, &bare, run)
+    at_work(ctx, &bare, Payload::StandIns, run)
 }
 
 /// The same on hosts that are there.
-fn at_work(ctx: &Context<'_>, bare: &Site, run: impl FnOnce(&Lab<'_>) -> Result<()>) -> Result<()> {
-    let archive = image::image(ctx)?;
+fn at_work(
+    ctx: &Context<'_>,
+    bare: &Site,
+    payload: Payload,
+    run: impl FnOnce(&Lab<'_>) -> Result<()>,
+) -> Result<()> {
+    let archive = image::image(ctx, payload)?;
     let installer = json!({"image": archive, "version": VERSION});
     let site = bare.variant("kubesphere", |file| file["spec"]["kubesphere"] = installer)?;
     let lab = Lab { ctx, site };
@@ -222,7 +230,7 @@ impl Lab<'_> {
             ("operator.log", self.log()),
             ("operator.txt", ctx.kubectl(site, &pods)),
             ("object.yaml", ctx.kubectl(site, &object)),
-            ("stand-ins.txt", ctx.kubectl(site, "-n ks-stand-in describe pods")),
+            ("pods.txt", ctx.kubectl(site, "describe pods -A")),
         ] {
             // The error that is on its way says more than that this could not be written.
             let _ = std::fs::write(ctx.dir.join(file), text.unwrap_or_else(|error| format!("{error:#}")));

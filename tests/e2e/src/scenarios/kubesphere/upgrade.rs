@@ -3,6 +3,7 @@
 use anyhow::{Result, ensure};
 use serde_json::json;
 
+use super::image::Payload;
 use super::{Lab, VERSION, at_work};
 use crate::checks;
 use crate::context::Context;
@@ -13,7 +14,7 @@ pub(in super::super) fn run(ctx: &Context<'_>) -> Result<()> {
     let versions = ["--kubernetes", FROM, "--kubernetes", TO];
     let bare = Site::booted(ctx, &ctx.dir.join("site"), 2, None, &versions)?;
     ctx.kk_ok(&bare, "create", &[])?;
-    at_work(ctx, &bare, upgrades)
+    at_work(ctx, &bare, Payload::StandIns, upgrades)
 }
 
 fn upgrades(lab: &Lab<'_>) -> Result<()> {
