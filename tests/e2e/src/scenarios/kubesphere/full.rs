@@ -220,10 +220,8 @@ impl Lab<'_> {
             let all = answer["data"]["activeTargets"].as_array().cloned();
             let Some(all) = all else { return Ok(None) };
             let of_job: Vec<_> = all.iter().filter(|target| target["labels"]["job"] == job).collect();
-            last = of_job
-                .iter()
-                .map(|target| format!("{} {}\n", target["health"], target["lastError"]))
-                .collect();
+            let health = |target: &&Value| format!("{} {}", target["health"], target["lastError"]);
+            last = of_job.iter().map(health).collect::<Vec<_>>().join("\n");
             let is_up = of_job.iter().all(|target| target["health"] == "up");
             Ok((!all.is_empty() && of_job.len() == expected && is_up).then_some(()))
         });
@@ -239,13 +237,17 @@ impl Lab<'_> {
         serde_json::from_str(&ctx.host(site.control_plane(), &ask)?).context("Prometheus answers no JSON")
     }
 
-    /// Whether the Secret for etcd is mounted into the pod that runs.
+    /// The Secret for etcd is mounted into the pod that runs, or is not any more.
     fn has_certificate(&self, expected: bool) -> Result<()> {
-        let pod = self.ctx.kubectl_json(&self.site, &format!("-n {MONITORING} get pod prometheus-k8s-0"))?;
-        let mut volumes = pod["spec"]["volumes"].as_array().into_iter().flatten();
-        let has = volumes.any(|volume| volume["secret"]["secretName"] == "kube-etcd-client-certs");
-        ensure!(has == expected, "mounted: {has}, in {}", pod["spec"]["volumes"]);
-        Ok(())
+        let words = format!("-n {MONITORING} get pod prometheus-k8s-0");
+        self.ctx.until(&format!("etcd's certificate in Prometheus' pod: {expected}"), PATIENCE, || {
+            // Between two of them there is no pod.
+            let Ok(pod) = self.ctx.kubectl_json(&self.site, &words) else { return Ok(None) };
+            let mut volumes = pod["spec"]["volumes"].as_array().into_iter().flatten();
+            let has = volumes.any(|volume| volume["secret"]["secretName"] == "kube-etcd-client-certs");
+            let is_running = pod["metadata"]["deletionTimestamp"].is_null();
+            Ok((has == expected && is_running).then_some(()))
+        })
     }
 
     /// Identities of pods that nothing here is to touch.
