@@ -307,6 +307,29 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_module_lies_where_go_says() {
+        let said = r#"{"Path": "example.com/a", "Dir": "/cache/mod/example.com/a@v1.0.0"}"#;
+        assert_eq!(directory_of_module(said).unwrap(), Path::new("/cache/mod/example.com/a@v1.0.0"));
+        let error = directory_of_module(r#"{"Path": "example.com/a"}"#).unwrap_err().to_string();
+        assert!(error.contains("names no directory"), "{error}");
+    }
+
+    #[test]
+    fn other_packages_and_other_files_of_a_module_are_another_build() {
+        let directory = tempfile::tempdir().unwrap();
+        let (paths, versions, _) = lab(directory.path());
+        let names = ["prometheus-operator".to_owned(), "servers".to_owned()];
+        let all = versions.builds(&paths.data, &[], &names).unwrap();
+        for build in Versions::only(&all, &names) {
+            let mut other = build.clone();
+            other.packages.extend((!build.packages.is_empty()).then(|| "nginx-light".to_owned()));
+            other.module_files.values_mut().for_each(|files| files.directory.push_str("/v2"));
+            let [key, key_of_other] = [&build, &other].map(|build| location(&paths, build).unwrap().key);
+            assert_ne!(key, key_of_other, "{}", build.component);
+        }
+    }
+
     /// A cache in a directory of its own, and everything that is built for it.
     fn lab(directory: &Path) -> (Paths, Versions, Vec<Build>) {
         let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/lab");
