@@ -90,6 +90,8 @@ measure enable_monitoring_by_helm install_monitoring
 uninstall_monitoring
 uninstall core openldap redis
 kubectl -n "$space" delete pvc --all >/dev/null
+# While the one lives who takes their directories away.
+until ! kubectl get pv -o 'jsonpath={.items[*].spec.claimRef.namespace}' | grep -q "$space"; do sleep 0.1; done
 uninstall snapshot-controller local-volumes metrics-server
 definitions snapshot-controller | kubectl delete -f - >/dev/null
 kubectl delete namespace "$space" >/dev/null
