@@ -21,12 +21,29 @@ pub fn pods_query(workload: &Value) -> Option<String> {
     (!words.is_empty()).then(|| format!("labelSelector={}", words.join(",")))
 }
 
+fn containers(pod: &Value) -> impl Iterator<Item = &Value> {
+    let lists = ["initContainerStatuses", "containerStatuses"];
+    lists.into_iter().flat_map(|list| pod["status"][list].as_array().into_iter().flatten())
+}
+
+/// What a container of a pod ended with that is started again and again.
+pub fn keeps_ending(pod: &Value) -> Option<String> {
+    let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+    containers(pod).find_map(|container| {
+        let is_paused = container["state"]["waiting"]["reason"] == "CrashLoopBackOff";
+        let (ended, times) = (&container["lastState"]["terminated"], container["restartCount"].as_u64()?);
+        let (code, reason) = (ended["exitCode"].as_i64()?, ended["reason"].as_str().unwrap_or_default());
+        let container = container["name"].as_str().unwrap_or_default();
+        is_paused.then(|| {
+            format!("{container} of pod {name} was restarted {times} times, and ended with exit code {code} ({reason}) last")
+        })
+    })
+}
+
 /// Why a container of a pod cannot start.
 pub fn stuck(pod: &Value) -> Option<String> {
-    let lists = ["initContainerStatuses", "containerStatuses"];
-    let containers = lists.iter().flat_map(|list| pod["status"][list].as_array().into_iter().flatten());
     let name = pod["metadata"]["name"].as_str().unwrap_or_default();
-    containers.into_iter().find_map(|container| {
+    containers(pod).find_map(|container| {
         let waiting = &container["state"]["waiting"];
         let reason = waiting["reason"].as_str().filter(|reason| STUCK.contains(reason))?;
         let image = container["image"].as_str().unwrap_or_default();
@@ -57,6 +74,21 @@ mod tests {
             assert_eq!(stuck(&pod(list, reason)), said, "{list} {reason}");
         }
         assert_eq!(stuck(&json!({"metadata": {"name": "p"}})), None);
+    }
+
+    #[test]
+    fn a_pod_that_keeps_ending_says_with_what() {
+        let pod = |reason: &str| {
+            let last = json!({"terminated": {"exitCode": 2, "reason": "Error"}});
+            let state = json!({"waiting": {"reason": reason}});
+            json!({"metadata": {"name": "p"}, "status": {"containerStatuses": [
+                {"name": "sidecar", "restartCount": 0, "state": {"running": {}}, "lastState": {}},
+                {"name": "main", "restartCount": 4, "state": state, "lastState": last}
+            ]}})
+        };
+        let said = "main of pod p was restarted 4 times, and ended with exit code 2 (Error) last";
+        assert_eq!(keeps_ending(&pod("CrashLoopBackOff")).as_deref(), Some(said));
+        assert_eq!(keeps_ending(&pod("ContainerCreating")), None);
     }
 
     #[test]

@@ -96,7 +96,12 @@ impl Engine {
             let Some(mut why) = why else { return Ok(()) };
             is_first = false;
             // Most workloads are ready before that.
-            let stuck = if pause.is_longest() { self.stuck(&seen).await? } else { None };
+            let (pods, stuck) =
+                if pause.is_longest() { self.look_closer(&seen).await? } else { Default::default() };
+            // It may wait for another component, so it is no failure yet.
+            if let Some(text) = pods.iter().find_map(api::keeps_ending) {
+                why = format!("{why}; {text}");
+            }
             if let Some(text) = stuck {
                 why = format!("{why}; {text}");
                 if stuck_since.get_or_insert_with(Instant::now).elapsed() >= self.patience {
@@ -122,25 +127,25 @@ impl Engine {
         }
     }
 
-    /// Why nothing goes on with one of these objects.
-    async fn stuck(&self, objects: &[Value]) -> Result<Option<String>, Failure> {
-        match self.stuck_pod(objects).await {
-            None => self.idle_plan(objects).await,
-            found => Ok(found),
-        }
+    /// The pods of these workloads, and why nothing goes on with one of the objects.
+    async fn look_closer(&self, objects: &[Value]) -> Result<(Vec<Value>, Option<String>), Failure> {
+        let pods = self.pods(objects).await;
+        let stuck = match pods.iter().find_map(api::stuck) {
+            None => self.idle_plan(objects).await?,
+            found => found,
+        };
+        Ok((pods, stuck))
     }
 
-    /// Why a pod of one of these workloads cannot start. Who cannot see them waits as long as the component may take.
-    async fn stuck_pod(&self, workloads: &[Value]) -> Option<String> {
+    /// Who cannot see pods waits as long as the component may take.
+    async fn pods(&self, workloads: &[Value]) -> Vec<Value> {
+        let mut all = Vec::new();
         for workload in workloads {
             let Some(query) = api::pods_query(workload) else { continue };
             let pods = Id::new("v1", "Pod", &Id::of(workload).namespace, "");
-            let pods = self.api.list(&pods, &query).await.unwrap_or_default();
-            if let Some(text) = pods.iter().find_map(api::stuck) {
-                return Some(text);
-            }
+            all.extend(self.api.list(&pods, &query).await.unwrap_or_default());
         }
-        None
+        all
     }
 
     /// Adds what Kubernetes said last about an object.
