@@ -60,7 +60,7 @@ fn is_moved(ctx: &Context<'_>, site: &Site, to: &str) -> Result<()> {
 }
 
 /// Where the name of the API leads on the hosts, and in pods of theirs. Static pods ask the API server beside them.
-fn leads(ctx: &Context<'_>, site: &Site, to: &str) -> Result<()> {
+pub(super) fn leads(ctx: &Context<'_>, site: &Site, to: &str) -> Result<()> {
     let pods = ctx.kubectl_json(site, "get pods -A")?;
     for host in &site.hosts {
         let is_own = |pod: &&Value| {

@@ -25,6 +25,7 @@ mod edits;
 mod endpoint;
 mod etcd_backup;
 mod etcd_members;
+mod first_leaves;
 mod ha;
 mod host_down;
 mod identity;
@@ -207,6 +208,13 @@ pub(crate) const ALL: &[Scenario] = &[
         limit: Duration::from_mins(15),
         in_ci: false,
         run: endpoint::run,
+    },
+    Scenario {
+        name: "first-leaves",
+        about: "a control plane on a new machine is another member of etcd, and the first one leaves when nobody asks it any more",
+        limit: Duration::from_mins(15),
+        in_ci: false,
+        run: first_leaves::run,
     },
     Scenario {
         name: "restore",
