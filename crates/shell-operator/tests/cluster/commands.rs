@@ -69,7 +69,7 @@ fn hooks_can_be_checked_and_run_without_a_cluster() {
     write_program(&hook, text);
     let (code, text) = run_program(&["validate", "."], dir.path());
     assert_eq!(code, Some(0), "{text}");
-    assert!(text.contains("hook.sh: OnStartup:1") && text.contains("1 hooks are fine"), "{text}");
+    assert!(text.contains("hook.sh: OnStartup:1") && text.contains("1 hook is fine"), "{text}");
     fs::write(dir.path().join("context.json"), r#"[{"binding":"onStartup"}]"#).unwrap();
     let (code, text) = run_program(&["run-hook", "hook.sh", "--context", "context.json"], dir.path());
     assert_eq!(code, Some(0), "{text}");
