@@ -40,7 +40,14 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         .needs(slots::initialised_slot())
         .needs(slots::kube_programs_slot(&host.name))
         .provides(slots::settings_published_slot());
-    Task::new("publish_settings", "Publish settings").on(&host.name, work)
+    let mut task = Task::new("publish_settings", "Publish settings").on(&host.name, work);
+    // Another one is asked when this one is away, or leaves.
+    for (other, _) in inputs.control_planes().into_iter().filter(|(other, _)| other.name != host.name) {
+        let (cluster, kubelet) = notes(inputs);
+        let work = HostWork::new(vec![Box::new(cluster), Box::new(kubelet)]);
+        task = task.on(&other.name, work.needs(slots::settings_published_slot()));
+    }
+    task
 }
 
 /// What was published last: the settings of the cluster, and the kubelet's.
@@ -59,4 +66,29 @@ fn is_needed(inputs: &Inputs, note: &File) -> bool {
 /// of etcd are.
 pub(crate) fn are_changed(inputs: &Inputs) -> bool {
     super::note::more_is_changed(inputs, inputs.api_host) || is_needed(inputs, &notes(inputs).1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{pipelines::add_nodes::tests::spec, testing};
+
+    /// The API is asked at another one when the first is away, or leaves.
+    #[tokio::test]
+    async fn every_control_plane_has_the_note_of_what_was_published() {
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec(), directory.path());
+        let probed = testing::fresh(session.spec());
+        let task = task(&session.create_inputs(&probed).await.unwrap());
+        for host in ["n1", "n3"] {
+            let paths: Vec<String> = task.hosts[host]
+                .actions
+                .iter()
+                .map(|action| format!("{:?}", action.check(&probed.facts[host])))
+                .collect();
+            let has = |name: &str| paths.iter().any(|path| path.contains(name));
+            assert!(has("kubeadm-config.yaml") && has("kubelet-cluster.yaml"), "{host}: {paths:?}");
+        }
+        assert_eq!(task.hosts.len(), 2);
+    }
 }
