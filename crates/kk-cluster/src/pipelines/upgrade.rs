@@ -156,11 +156,15 @@ pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
             Some(_) => {}
         }
     }
-    // A turn restarts a member: with another one that is sick etcd may lose its quorum.
+    // A run that was killed may have left a member that starts: no other one is restarted before it is healthy.
     for host in inputs.spec.etcd_hosts() {
         let is_sick = |facts: &Facts| etcd::is_healthy(facts) != Some(true) && !turn::is_begun(facts);
         if inputs.facts(host).map_or(!host.is_node(), is_sick) {
-            found.error(host, "its member of etcd is not healthy, or does not say so", first);
+            found.warning(
+                host,
+                "its member of etcd is not healthy, or does not say so",
+                "no other member is restarted before it is; kk create cluster with the version of the cluster repairs it",
+            );
         }
     }
 }

@@ -4,7 +4,7 @@ use kk_config::{Host, Spec};
 use kk_connector::quote;
 use kk_engine::{Facts, Question, question};
 
-use super::etcdctl::{ask_member, ask_member_with, certificate};
+use super::etcdctl::{ask_member, ask_member_with, ask_members, certificate};
 
 /// Whether the member of this host has a leader and commits.
 pub(crate) const HEALTHY: Question<bool> = Question::new("etcd_healthy", "echo no", question::yes_or_no);
@@ -26,6 +26,17 @@ pub(super) fn command(spec: &Spec, host: &Host) -> String {
         quote(&format!("{}-key.pem", certificate(host))),
         ask_member(spec, host)
     )
+}
+
+/// Succeeds, run on this host, when all other members are healthy; `None` where there is no other.
+pub(super) fn of_others(spec: &Spec, host: &Host) -> Option<String> {
+    let others = spec.etcd_hosts().into_iter().filter(|other| other.name != host.name);
+    let endpoints: Vec<_> =
+        others.map(|other| format!("https://{}:{}", other.internal_address, spec.etcd.port)).collect();
+    let ask = |endpoints: String| {
+        format!("{} --command-timeout 5s endpoint health >/dev/null", ask_members(&endpoints, host))
+    };
+    (!endpoints.is_empty()).then(|| ask(endpoints.join(",")))
 }
 
 /// Words that ask for the health of the member of this host, and trust this CA only.

@@ -14,7 +14,15 @@ use super::{
     health::{self, is_healthy},
     is_active, join_member, membership, moves,
 };
-use crate::{BuildError, capabilities::programs, inputs::Inputs, slots};
+use crate::{
+    BuildError,
+    capabilities::{control_plane::VERSION, programs},
+    inputs::Inputs,
+    slots,
+};
+
+/// How long the other members may take to be healthy before one is restarted.
+const OTHERS: Duration = Duration::from_mins(2);
 
 /// A new cluster starts on all hosts at once, when all have what they need: a member is ready only when most of the others
 /// are. One that runs gets its changes member by member, so that it answers meanwhile, and a setting that it cannot start
@@ -25,7 +33,8 @@ use crate::{BuildError, capabilities::programs, inputs::Inputs, slots};
 pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     let turn = turn(inputs);
     let one_by_one = turn.is_some();
-    let mut task = Task::new("start_etcd", "Start etcd").timeout(Duration::from_secs(150)).background();
+    let mut task =
+        Task::new("start_etcd", "Start etcd").timeout(OTHERS + Duration::from_secs(150)).background();
     if let Some(turn) = turn {
         task = task.turn(turn);
     }
@@ -36,10 +45,14 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
         }
         let unit = unit(inputs, host, facts)?;
         let unit = if one_by_one { unit } else { unit.no_block() };
-        let stays = is_active(facts) && !unit.check(facts).is_needed();
+        let is_needed = unit.check(facts).is_needed();
+        let stays = is_active(facts) && !is_needed;
         let wait = wait(inputs, host).done_by(move |facts| stays && is_healthy(facts));
         // A member whose turn does not come must start with its old settings.
         let mut actions: Vec<Box<dyn Action>> = Vec::new();
+        if one_by_one && is_needed && is_healthy(facts) {
+            actions.extend(others(inputs, host).map(|others| Box::new(others) as Box<dyn Action>));
+        }
         let is_moving = moves::from(inputs, host, facts).is_some();
         let tell = |is_running| if is_moving { moves::tell(inputs, host, is_running) } else { None };
         actions.extend(tell(false).map(|tell| Box::new(tell) as Box<dyn Action>));
@@ -73,6 +86,18 @@ pub(super) fn turn(inputs: &Inputs) -> Option<Turn> {
     membership::runs(inputs).then(|| Turn::one_by_one("etcd").order(sick))
 }
 
+/// Waits until the other members are healthy. In an upgrade their turns are not those of this run: one that is down, or starts
+/// still, would leave etcd without a quorum. A host that is put back does not wait.
+fn others(inputs: &Inputs, host: &Host) -> Option<WaitUntil> {
+    let is_upgrade = inputs.changes == Some(VERSION) && !inputs.puts_back;
+    let condition = health::of_others(inputs.spec, host).filter(|_| is_upgrade)?;
+    let wait = WaitUntil::new("the other members of etcd are healthy", condition).within(OTHERS);
+    Some(wait.hint(
+        "",
+        "a restart of this one could cost the quorum; see \"journalctl -u etcd\" on the other hosts",
+    ))
+}
+
 /// Waits until the member is healthy.
 pub(crate) fn wait(inputs: &Inputs, host: &Host) -> WaitUntil {
     WaitUntil::new("etcd is healthy", health::command(inputs.spec, host)).hint(
@@ -101,6 +126,10 @@ mod tests {
 
     /// The task on three hosts, of which all run etcd or none, and the second is not healthy.
     async fn planned(runs: bool) -> Task {
+        planned_with(runs, |_| {}).await
+    }
+
+    async fn planned_with(runs: bool, change: fn(&mut Inputs)) -> Task {
         let spec = testing::sample("three-nodes.yaml");
         let (mut probed, directory) = (testing::fresh(&spec), tempfile::tempdir().unwrap());
         for (index, host) in spec.etcd_hosts().iter().enumerate() {
@@ -109,7 +138,26 @@ mod tests {
             facts.reply(&health::HEALTHY, if index == 1 || !runs { "no" } else { "yes" });
         }
         let session = testing::session(spec, directory.path());
-        task(&session.create_inputs(&probed).await.unwrap()).unwrap()
+        let mut inputs = session.create_inputs(&probed).await.unwrap();
+        change(&mut inputs);
+        task(&inputs).unwrap()
+    }
+
+    #[tokio::test]
+    async fn in_an_upgrade_a_healthy_member_is_restarted_only_beside_healthy_ones() {
+        type Case = (fn(&mut Inputs), &'static [bool]);
+        let cases: [Case; 3] = [
+            (|inputs| inputs.changes = Some(VERSION), &[true, false, true]),
+            (|_| {}, &[false; 3]),
+            (|inputs| (inputs.changes, inputs.puts_back) = (Some(VERSION), true), &[false; 3]),
+        ];
+        for (change, waits) in cases {
+            let task = planned_with(true, change).await;
+            let first = |work: &HostWork| format!("{:?}", work.actions[0].check(&Facts::default()));
+            let found: Vec<bool> =
+                task.hosts.values().map(|work| first(work).contains("the other members of etcd")).collect();
+            assert_eq!(found, waits);
+        }
     }
 
     #[tokio::test]
