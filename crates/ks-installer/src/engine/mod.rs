@@ -8,6 +8,7 @@ mod backoff;
 mod desired;
 mod extension;
 mod failure;
+mod federation;
 mod generated;
 mod inventory;
 mod pass;

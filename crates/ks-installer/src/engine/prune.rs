@@ -56,7 +56,7 @@ impl Engine {
                 return Ok(None);
             }
             let uid = live["metadata"]["uid"].as_str().unwrap_or_default();
-            let is_gone = self.api.delete(id, uid).await.map_err(Failure::at(id))?;
+            let is_gone = self.delete_here(id, uid).await?;
             Ok((!is_gone).then(|| (id.clone(), uid.to_owned())))
         };
         let results = stream::iter(entries.to_vec()).map(delete).buffered(AT_ONCE);

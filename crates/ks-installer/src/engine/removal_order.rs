@@ -1,5 +1,6 @@
 //! The order in which a component is removed.
 
+use super::federation;
 use crate::api::{Id, install_plan};
 use crate::render::{Class, class_of_kind};
 
@@ -49,11 +50,14 @@ impl Step {
 }
 
 /// When the objects of a kind go of those that users made, before their kind goes: smaller numbers first. A plan of an extension goes while
-/// its version is published, and what is published only when nobody publishes it again.
+/// its version is published, and what is published only when nobody publishes it again. What `KubeFed` has in other clusters goes while it
+/// works for that kind.
 pub(super) fn rank_of_instances(kind: &Id) -> u8 {
     match (kind.api_version.as_str(), kind.kind.as_str()) {
         (install_plan::API_VERSION, install_plan::KIND) => 0,
         (install_plan::API_VERSION, "Repository") => 1,
+        _ if federation::is_federated(kind) => 0,
+        _ if federation::is_setting(kind) => 3,
         _ => 2,
     }
 }
@@ -74,5 +78,27 @@ mod tests {
         kinds.sort_by_key(rank_of_instances);
         let names: Vec<String> = kinds.iter().map(|id| format!("{} {}", id.api_version, id.kind)).collect();
         assert_eq!(names[..2], ["kubesphere.io/v1alpha1 InstallPlan", "kubesphere.io/v1alpha1 Repository"]);
+    }
+
+    #[test]
+    fn what_stands_for_objects_of_other_clusters_goes_while_its_controller_works_for_it() {
+        let kind = |version: &str, kind: &str| Id::new(version, kind, "", "");
+        let mut kinds = [
+            kind("core.kubefed.io/v1beta1", "FederatedTypeConfig"),
+            kind("core.kubefed.io/v1beta1", "KubeFedCluster"),
+            kind("scheduling.kubefed.io/v1alpha1", "ReplicaSchedulingPreference"),
+            kind("types.kubefed.io/v1beta1", "FederatedUser"),
+            kind("types.kubefed.io/v1beta2", "FederatedNamespace"),
+        ];
+        kinds.sort_by_key(rank_of_instances);
+        let names = kinds.map(|id| id.kind);
+        let expected = [
+            "FederatedUser",
+            "FederatedNamespace",
+            "ReplicaSchedulingPreference",
+            "FederatedTypeConfig",
+            "KubeFedCluster",
+        ];
+        assert_eq!(names, expected);
     }
 }

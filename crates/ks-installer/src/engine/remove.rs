@@ -88,7 +88,7 @@ impl Engine {
             for instance in &instances {
                 let id = Id::of(instance);
                 let uid = instance["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
-                if !self.api.delete(&id, &uid).await.map_err(Failure::at(&id))? {
+                if !self.delete_here(&id, &uid).await? {
                     deleted.push((id, uid));
                 }
             }

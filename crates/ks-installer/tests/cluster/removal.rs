@@ -62,6 +62,77 @@ async fn objects_of_a_definition_go_first_and_one_that_does_not_go_is_named() {
     }
 }
 
+/// Those of `KubeFed`, in the order in which its charts have them.
+const FEDERATION: &str = "\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: federatedtypeconfigs.core.kubefed.io}
+spec:
+  group: core.kubefed.io
+  scope: Namespaced
+  names: {kind: FederatedTypeConfig, plural: federatedtypeconfigs, singular: federatedtypeconfig}
+  versions:
+  - name: v1beta1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: federatedthings.types.kubefed.io}
+spec:
+  group: types.kubefed.io
+  scope: Namespaced
+  names: {kind: FederatedThing, plural: federatedthings, singular: federatedthing}
+  versions:
+  - name: v1beta1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+---
+{apiVersion: core.kubefed.io/v1beta1, kind: FederatedTypeConfig, metadata: {name: things}}
+---
+{apiVersion: types.kubefed.io/v1beta1, kind: FederatedThing, metadata: {name: ours}}
+";
+
+#[tokio::test]
+async fn objects_in_other_clusters_stay_when_what_stands_for_them_goes() {
+    let component = "enabled: spec.on\nnamespace: NS\nremove: {withinSeconds: 2}\nsources: [{manifests: manifests/fed.yaml}]\n";
+    let lab =
+        Lab::new("federation", &[("components/fed.yaml", component), ("manifests/fed.yaml", FEDERATION)]);
+    let engine = lab.engine().await;
+    pass(&engine, &json!({"on": true}), &[]).await;
+    // What a user has in several clusters, with the finalizer that KubeFed gives it.
+    lab.apply(
+        "{apiVersion: types.kubefed.io/v1beta1, kind: FederatedThing, metadata: {name: theirs, namespace: NS, \
+         finalizers: [kubefed.io/sync-controller]}}",
+    );
+    let (off, told) = (json!({"on": false}), Told::default());
+    pass_until(&engine, &off, &told, "the name of the finalizer", |told| {
+        told.failure("fed").is_some_and(|text| text.contains("kubefed.io/sync-controller"))
+    })
+    .await;
+    let orphan = "-o jsonpath='{.metadata.annotations.kubefed\\.io/orphan}'";
+    assert_eq!(lab.kubectl(&format!("get federatedthing theirs {orphan}")), "true");
+    // KubeFed would not work for the kind without it.
+    assert!(lab.has("federatedtypeconfig/things"));
+    lab.kubectl("patch federatedthing theirs --type=merge -p '{\"metadata\":{\"finalizers\":null}}'");
+    let told = pass(&engine, &off, &[]).await;
+    assert_eq!(told.last("fed"), Some(Phase::Removed));
+    let asked = audit::requests("federation");
+    let first = |what: &str| asked.iter().position(|request| request == what);
+    for name in ["ours", "theirs"] {
+        let [said, deleted] =
+            ["patch", "delete"].map(|verb| first(&format!("{verb} federatedthings/{name}")));
+        // The very first patch of ours made it.
+        assert!(said.is_some() && deleted.is_some() && said < deleted, "{name}: {asked:?}");
+        let setting = first("delete federatedtypeconfigs/things");
+        assert!(deleted < setting, "{name}: {asked:?}");
+    }
+    let patches = asked.iter().filter(|request| *request == "patch federatedthings/ours");
+    assert_eq!(patches.count(), 2, "it is made, and told that what it stands for stays: {asked:?}");
+}
+
 const ALL_KINDS: &str = "\
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 0, selector: {matchLabels: {a: b}}, \
  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}
