@@ -6,11 +6,12 @@ use serde_json::{Value, json};
 pub(super) fn complete(spec: &mut Value, status: &Value) {
     let was_enabled = |component: &str| status[component]["status"] == "enabled";
     if spec["common"].is_object() {
-        let es = was_enabled("es");
         set_missing(&mut spec["common"], "redis", json!({ "enabled": was_enabled("redis") }));
         set_missing(&mut spec["common"], "openldap", json!({ "enabled": was_enabled("openldap") }));
-        set_missing(&mut spec["common"], "es", json!({ "enabled": es }));
-        set_missing(&mut spec["common"], "opensearch", json!({ "enabled": !es }));
+        set_missing(&mut spec["common"], "es", json!({ "enabled": was_enabled("es") }));
+        // Of one kind of store there is enough. The status does not say which one is asked for until that one is there.
+        let is_elsewhere = spec["common"]["es"]["enabled"] == true;
+        set_missing(&mut spec["common"], "opensearch", json!({ "enabled": !is_elsewhere }));
         let sizes = json!({ "master": { "volumeSize": "4Gi" }, "data": { "volumeSize": "20Gi" } });
         for part in ["es", "opensearch"] {
             merge_missing(&mut spec["common"][part], &sizes);
