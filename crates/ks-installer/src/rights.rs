@@ -29,6 +29,7 @@ pub async fn roles(renderer: &Renderer) -> Result<Vec<Value>, RenderError> {
             deleted.extend(DELETED_FOR_EXTENSIONS.map(owned));
         }
         required.extend(component.requires.iter().map(|one| (group_of(&one.api_version), one.kind.clone())));
+        required.extend(component.waits_for.iter().map(|one| (group_of(&one.api_version), one.kind.clone())));
         for object in objects(renderer, component).await? {
             let group = group_of(object["apiVersion"].as_str().unwrap_or_default());
             kinds.insert((group, object["kind"].as_str().unwrap_or_default().to_owned()));

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::inventory::{Entry, Inventory, Origin};
 use super::pass::Progress;
+use super::requirements::awaited;
 use super::{AT_ONCE, Engine, Failure, Reason, Rendered};
 use crate::api::{Api, ApiError, Id, contains, differences, digest};
 use crate::payload::Component;
@@ -70,7 +71,7 @@ impl Engine {
         let bring = async {
             let written = self.write(component, &mut inventory, &objects, look, progress).await?;
             // Also of what is as it was written: a look is there to find what does not work any more.
-            self.wait_ready(component, &objects, progress).await?;
+            self.wait_ready(component, &objects, &awaited(component, spec)?, progress).await?;
             if written || !unchanged {
                 self.prune(component, &mut inventory, &objects).await?;
             }
@@ -132,7 +133,7 @@ impl Engine {
                 of_class.iter().filter_map(|object| step(component, inventory, object, look)).collect();
             // Whoever calls a webhook is refused until its pods answer; custom resources that come after it would be.
             if steps.iter().any(|step| is_webhook(&step.entry.id)) {
-                self.wait_ready(component, &objects[..before], progress).await?;
+                self.wait_ready(component, &objects[..before], &[], progress).await?;
             }
             before += of_class.len();
             let mut results =

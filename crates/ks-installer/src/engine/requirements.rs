@@ -1,5 +1,5 @@
 //! What must be in the cluster before a component is applied: then its absence has a name at once, and not after minutes of
-//! pods that cannot start.
+//! pods that cannot start. And what must be there after it, although others make it.
 
 use serde_json::{Value, json};
 
@@ -44,6 +44,17 @@ impl Engine {
         }
         Ok(false)
     }
+}
+
+/// What controllers make of a component with this spec.
+pub(super) fn awaited(component: &Component, spec: &Value) -> Result<Vec<Id>, Failure> {
+    let mut ids = Vec::new();
+    for one in &component.waits_for {
+        if holds(one.when.as_ref(), &json!({ "spec": spec }))? {
+            ids.push(Id::new(&one.api_version, &one.kind, &one.namespace, &one.name));
+        }
+    }
+    Ok(ids)
 }
 
 fn holds(expression: Option<&Expression>, context: &Value) -> Result<bool, Failure> {

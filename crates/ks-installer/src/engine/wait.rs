@@ -57,24 +57,32 @@ impl Engine {
         Ok(())
     }
 
-    /// Waits until everything of a component that is wanted works.
+    /// Waits until everything of a component that is wanted works, and what controllers make of it (`awaited`).
     pub(super) async fn wait_ready(
         &self,
         component: &Component,
         objects: &[Value],
+        awaited: &[Id],
         progress: &Progress<'_>,
     ) -> Result<(), Failure> {
         let until = Instant::now() + component.time_to_ready();
         let mut pause = Pause::begin();
         let mut left: Vec<Id> = objects.iter().map(Id::of).collect();
         left.retain(|id| becomes_ready(component, id));
+        left.extend_from_slice(awaited);
         let (mut stuck_since, mut is_first) = (None, true);
         loop {
             let mut why = None;
             let (mut still, mut seen) = (Vec::new(), Vec::new());
             for id in left {
                 let live = self.api.get(&id).await.map_err(Failure::at(&id))?.unwrap_or_default();
-                match of_component(component, &id, &live)? {
+                let state = match of_component(component, &id, &live)? {
+                    Readiness::Waiting(_) if live.is_null() && awaited.contains(&id) => {
+                        Readiness::Waiting("its controller has not made it".to_owned())
+                    }
+                    state => state,
+                };
+                match state {
                     Readiness::Ready => self.retries.forget(&id),
                     // It failed before this attempt, which is there to do better.
                     Readiness::Failed(text) if is_first && self.try_again(&id, &live).await? => {

@@ -62,6 +62,9 @@ pub struct Component {
     /// When custom resources are ready. Those of Kubernetes itself are known.
     #[serde(default)]
     pub ready: Vec<ReadyRule>,
+    /// What controllers make of its custom resources, and what it is there for.
+    #[serde(default)]
+    pub waits_for: Vec<Awaited>,
     /// Seconds after which it is told that it is not ready.
     ready_within_seconds: Option<u64>,
     /// How it is removed.
@@ -211,6 +214,22 @@ pub struct ReadyRule {
     pub kind: String,
     /// An expression on `object`.
     pub when: Expression,
+}
+
+/// A workload that a controller makes. It belongs to the custom resource and not to the component.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Awaited {
+    /// Its API version.
+    pub api_version: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Only then.
+    pub when: Option<Expression>,
 }
 
 /// How a component is removed.

@@ -14,7 +14,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 pub use component::{
-    Component, GONE_WITHIN, Generated, Kept, Overlay, ReadyRule, Refusal, Remove, Requirement, Source,
+    Awaited, Component, GONE_WITHIN, Generated, Kept, Overlay, ReadyRule, Refusal, Remove, Requirement,
+    Source,
 };
 pub use expression::{Expression, WHEN_NEEDED};
 pub use index::{Index, build};

@@ -175,6 +175,33 @@ const OTHER: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: o}}\n";
 
 /// Nobody here starts pods.
 #[tokio::test]
+async fn what_a_controller_makes_is_waited_for() {
+    let component = "enabled: spec.on\nnamespace: NS\ninputs: [more]\nsources: [{manifests: manifests/map.yaml}]\nwaitsFor:\n\
+        - {apiVersion: apps/v1, kind: Deployment, namespace: NS, name: made}\n\
+        - {apiVersion: apps/v1, kind: DaemonSet, namespace: NS, name: more, when: spec.more}\n";
+    let map = "{apiVersion: v1, kind: ConfigMap, metadata: {name: asks}}\n";
+    let lab = Lab::new("awaited", &[("components/a.yaml", component), ("manifests/map.yaml", map)]);
+    let (engine, on, told) = (lab.engine().await, json!({"on": true}), Told::default());
+    let waits = |told: &Told, text: &str| matches!(told.last("a"), Some(Phase::Progressing(why)) if why.contains(text));
+    let missing = "Deployment awaited/made: its controller has not made it";
+    pass_until(&engine, &on, &told, "a wait for what is not there", |told| waits(told, missing)).await;
+    let pods = "selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}";
+    lab.apply(&format!("{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: made, namespace: NS}}, spec: {{replicas: 1, {pods}}}}}"));
+    let not_seen = "Deployment awaited/made: its controller has not seen the change";
+    pass_until(&engine, &on, &told, "a wait for its pods", |told| waits(told, not_seen)).await;
+    let status = "{\"status\":{\"observedGeneration\":9,\"replicas\":1,\"updatedReplicas\":1,\"readyReplicas\":1,\"availableReplicas\":1}}";
+    lab.kubectl(&format!("patch deployment made --subresource=status --type=merge -p '{status}'"));
+    assert_eq!(pass(&engine, &on, &[]).await.last("a"), Some(Phase::Ready));
+    // It is no object of the component.
+    assert_eq!(entries(&engine.inventories().get("a").unwrap()), ["ConfigMap awaited/asks Created"]);
+    let (more, told) = (json!({"on": true, "more": true}), Told::default());
+    let missing = "DaemonSet awaited/more: its controller has not made it";
+    pass_until(&engine, &more, &told, "a wait for what is asked for now", |told| waits(told, missing)).await;
+    pass(&engine, &json!({"on": false}), &[]).await;
+    assert!(lab.has("deployment/made") && !lab.has("cm/asks"));
+}
+
+#[tokio::test]
 async fn a_webhook_is_registered_when_its_pods_answer() {
     let component = "enabled: 'true'\nnamespace: NS\nreadyWithinSeconds: 1\nsources: [{manifests: manifests/hook.yaml}]\n";
     let objects = "\
