@@ -43,10 +43,11 @@ pub(super) fn add(
             }
             let mut value = rendered(value, &Value::Object(context.clone()), registry)
                 .map_err(|why| wrong(format!("{name}: {why}")))?;
-            // Also where a controller gets the name of an image, the user's registry counts.
+            // Also where a controller gets the name of an image, the user's registry counts. What only names begin with is no name.
             if let Value::String(text) = &mut value
                 && name.ends_with("_repo")
                 && text.contains('/')
+                && !text.ends_with('/')
             {
                 *text = registry.rewrite(text);
             }
@@ -118,6 +119,8 @@ base: >-
 version: \"{%- if dev_tag is defined and dev_tag != '' -%} {{ dev_tag }} {%- else -%} v3 {%- endif %}\"
 core_repo: \"{{ base }}{{ namespace_override | default('kubesphere') }}/core\"
 core_tag: \"{{ version }}\"
+quay_repo: \"{{ 'quay.io/' }}\"
+other_repo: \"{{ quay_repo }}other/program\"
 monitoring: {prometheus: {replicas: 2}}
 images: {core: {repo: '{{ core_repo }}', sum: '{{ nothing | default(None) }}'}}
 etcd.port: 2379
@@ -144,6 +147,14 @@ etcd.port: 2379
         assert_eq!((&context["core_repo"], &context["core_tag"]), (&json!(repository), &json!(tag)));
         assert_eq!(context["images"]["core"]["repo"], repository);
         assert_eq!((&context["nodeNum"], &context["logging_container_runtime"]), (&json!(2), &json!("crio")));
+    }
+
+    #[rstest]
+    #[case(json!({}), "quay.io/other/program")]
+    #[case(json!({"local_registry": "r:5000"}), "r:5000/other/program")]
+    #[case(json!({"local_registry": "r:5000", "namespace_override": "ks"}), "r:5000/ks/program")]
+    fn a_name_of_two_variables_gets_the_users_registry_once(#[case] registry: Value, #[case] expected: &str) {
+        assert_eq!(context(&json!({}), &Registry::of(&registry))["other_repo"], expected);
     }
 
     #[test]
