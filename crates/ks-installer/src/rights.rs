@@ -73,7 +73,7 @@ pub async fn roles(renderer: &Renderer) -> Result<Vec<Value>, RenderError> {
 /// All objects that a component may have: what the spec says is not known, so nothing is left out that can be rendered.
 async fn objects(renderer: &Renderer, component: &Component) -> Result<Vec<Value>, RenderError> {
     let wrong = |why| RenderError::Template { part: component.name.clone(), why };
-    let generated = examples(component).map_err(wrong)?;
+    let generated = examples(&renderer.payload, component).map_err(wrong)?;
     let spec = spec::effective(&json!({}), &Value::Null);
     renderer.every_object(component, Inputs { spec: &spec, generated: &generated }).await
 }

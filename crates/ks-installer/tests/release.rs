@@ -60,7 +60,7 @@ impl Release {
     }
 
     fn generated(&self, component: &str) -> Map<String, Value> {
-        examples(&self.payload().components()[component]).unwrap()
+        examples(self.payload(), &self.payload().components()[component]).unwrap()
     }
 
     async fn objects(&self, component: &str, spec: &Value, generated: &Map<String, Value>) -> Vec<Value> {
@@ -277,6 +277,37 @@ async fn what_cannot_be_is_refused_by_its_name_and_the_rest_is_rendered_the_same
     }
 }
 
+/// Words that look like an image wherever they stand, in arguments and configuration, too: `NAMESPACE/NAME:VERSION`, with or without a registry.
+fn images_in_texts(text: &str) -> Vec<String> {
+    let is_part = |letter: char| letter.is_ascii_alphanumeric() || "._-/:@".contains(letter);
+    let words = text.replace("\\n", " ").replace("\\t", " ");
+    let is_image = |word: &&str| {
+        let Some((name, tag)) = word.rsplit_once(':') else { return false };
+        let version = tag.strip_prefix('v').unwrap_or(tag);
+        let is_version = version.starts_with(|first: char| first.is_ascii_digit()) && version.contains('.')
+            || tag == "latest"
+            || tag.starts_with("RELEASE.");
+        is_version
+            && name.contains('/')
+            && !name.starts_with('/')
+            && !name.contains("//")
+            && !tag.contains('/')
+    };
+    words.split(|letter| !is_part(letter)).filter(is_image).map(str::to_owned).collect()
+}
+
+/// Descriptions in definitions name images as examples.
+fn remove_descriptions(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|key, value| key != "description" || !value.is_string());
+            map.values_mut().for_each(remove_descriptions);
+        }
+        Value::Array(list) => list.iter_mut().for_each(remove_descriptions),
+        _ => {}
+    }
+}
+
 #[tokio::test]
 #[ignore = "needs a release of KubeSphere"]
 async fn all_images_of_everything_come_from_the_users_registry() {
@@ -286,21 +317,25 @@ async fn all_images_of_everything_come_from_the_users_registry() {
     changes.push(("/namespace_override", "ks".into()));
     let spec = release.spec(&changes);
     let desired = desired(release.payload(), &spec, KUBERNETES);
-    let mut all = BTreeSet::new();
+    let (mut all, mut wrong) = (BTreeSet::new(), Vec::new());
     for name in desired.wanted.iter().filter(|name| !desired.refused.contains_key(*name)) {
         let component = &release.payload().components()[name];
         let mut images = BTreeSet::new();
-        for object in release.objects(name, &spec, &release.generated(name)).await {
+        for mut object in release.objects(name, &spec, &release.generated(name)).await {
             images_of(&object, &mut images);
+            remove_descriptions(&mut object);
+            images.extend(images_in_texts(&object.to_string()));
         }
         images.extend(release.renderer.extra_images(component, &spec).unwrap());
-        for image in &images {
-            let rest = image.strip_prefix("r.local:5000/ks/").unwrap_or_else(|| panic!("{name}: {image}"));
-            let (path, tag) = rest.rsplit_once(':').unwrap_or_else(|| panic!("{name}: {image}"));
-            assert!(!path.is_empty() && !tag.is_empty(), "{name}: {image}");
-        }
+        let is_right = |image: &&String| {
+            let rest = image.strip_prefix("r.local:5000/ks/").and_then(|rest| rest.rsplit_once(':'));
+            // Nothing of the name of before is left in the path.
+            rest.is_some_and(|(path, tag)| !path.is_empty() && !tag.is_empty() && !path.contains(['/', ':']))
+        };
+        wrong.extend(images.iter().filter(|image| !is_right(image)).map(|image| format!("{name}: {image}")));
         all.extend(images);
     }
+    assert_eq!(wrong, [""; 0]);
     for image in [
         "opensearch:2.6.0",
         "ks-jenkins:v3.4.0-2.319.3-1",
@@ -360,7 +395,7 @@ async fn logs_events_and_audits_go_where_the_spec_says() {
 
 #[tokio::test]
 #[ignore = "needs a release of KubeSphere"]
-async fn side_cars_inputs_and_builders_follow_what_runs_containers() {
+async fn sidecars_inputs_and_builders_follow_the_container_runtime() {
     let release = release();
     let spec = release.spec(&everything());
     for (version, runtime, parser, builder) in [
@@ -407,6 +442,18 @@ async fn webhooks_are_called_by_authorities_that_were_generated() {
             .iter()
             .filter(|object| object["kind"].as_str().unwrap().ends_with("WebhookConfiguration"));
         let hooks: Vec<&Value> = hooks.flat_map(|object| object["webhooks"].as_array().unwrap()).collect();
+        if name == "multicluster" {
+            // ks-controller-manager answers for these, by the certificate of the core.
+            for kind in ["federatednotificationconfigs", "federatednotificationreceivers"] {
+                let definition =
+                    named(&objects, "CustomResourceDefinition", &format!("{kind}.types.kubefed.io"));
+                let client = &definition["spec"]["conversion"]["webhook"]["clientConfig"];
+                let core = generated["webhook"]["ca"].as_str().unwrap();
+                let core = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, core);
+                assert_eq!(client["caBundle"], core, "{kind}");
+                assert_eq!(client["service"]["name"], "ks-controller-manager", "{kind}");
+            }
+        }
         assert!(!hooks.is_empty(), "{name}");
         for hook in hooks {
             assert_eq!(hook["clientConfig"]["caBundle"], encoded("ca"), "{name}");
@@ -420,6 +467,77 @@ async fn webhooks_are_called_by_authorities_that_were_generated() {
                 release.payload().components()[name].generated.iter().find(|one| one.name == value).unwrap();
             assert!(made.certificate.as_ref().unwrap().contains(&host), "{name}: {host}");
         }
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs a release of KubeSphere"]
+async fn controllers_make_what_is_waited_for_of_objects_that_are_there() {
+    let release = release();
+    let spec = release.spec(&everything());
+    // Which custom resource each of them is made of, and how its controller names it.
+    for (waiting, made, component, kind, name) in [
+        ("logging", "fluent-bit", "fluentbit-operator", "FluentBit", "fluent-bit"),
+        ("events", "fluent-bit", "fluentbit-operator", "FluentBit", "fluent-bit"),
+        ("events", "ks-events-exporter", "events", "Exporter", "ks-events-exporter"),
+        ("events", "ks-events-ruler", "events", "Ruler", "ks-events-ruler"),
+        ("auditing", "fluent-bit", "fluentbit-operator", "FluentBit", "fluent-bit"),
+        ("auditing", "kube-auditing-webhook-deploy", "auditing", "Webhook", "kube-auditing-webhook"),
+        (
+            "notification",
+            "notification-manager-deployment",
+            "notification",
+            "NotificationManager",
+            "notification-manager",
+        ),
+    ] {
+        let awaited = &release.payload().components()[waiting].waits_for;
+        assert!(awaited.iter().any(|one| one.name == made), "{waiting}: {awaited:?}");
+        let objects = release.objects(component, &spec, &release.generated(component)).await;
+        let namespace = &named(&objects, kind, name)["metadata"]["namespace"];
+        let expected = awaited.iter().find(|one| one.name == made).map(|one| one.namespace.as_str());
+        assert!(namespace.is_null() || namespace.as_str() == expected, "{waiting}: {namespace}");
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs a release of KubeSphere"]
+async fn what_devops_needs_is_there_as_long_as_it_is() {
+    let release = release();
+    let s3 = ("/common/s3", json!({"endpoint": "http://s3.local"}));
+    for (changes, expected) in [
+        (vec![("/devops/enabled", true.into())], &["minio", "openldap"][..]),
+        (vec![("/devops/enabled", true.into()), s3.clone()], &["minio", "openldap"]),
+        (vec![("/openpitrix/store/enabled", true.into())], &["minio"]),
+        (vec![("/openpitrix/store/enabled", true.into()), s3], &[]),
+        (vec![("/common/openldap/enabled", true.into())], &["openldap"]),
+        (vec![], &[]),
+    ] {
+        let wanted = desired(release.payload(), &release.spec(&changes), KUBERNETES).wanted;
+        let found: Vec<&str> =
+            wanted.iter().map(String::as_str).filter(|name| ["minio", "openldap"].contains(name)).collect();
+        assert_eq!(found, expected, "{changes:?}");
+    }
+    for (argocd, expected) in [
+        (json!({"namespace": "mine"}), &["argocd"][..]),
+        (json!({"namespace": "argocd"}), &[]),
+        (json!({"namespace": "mine", "installation": "custom"}), &[]),
+    ] {
+        let spec = release.spec(&[("/devops/enabled", true.into()), ("/devops/argocd", argocd.clone())]);
+        let refused = desired(release.payload(), &spec, KUBERNETES).refused;
+        assert_eq!(refused.keys().map(String::as_str).collect::<Vec<_>>(), expected, "{argocd}");
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs a release of KubeSphere"]
+async fn the_iptables_manager_of_kubeedge_comes_and_goes_with_its_setting() {
+    let release = release();
+    for (said, expected) in [(Value::Null, 1), (true.into(), 1), (false.into(), 0)] {
+        let mut changes = everything();
+        changes.push(("/edgeruntime/kubeedge/iptables-manager/enabled", said.clone()));
+        let objects = release.objects("edgeruntime", &release.spec(&changes), &Map::new()).await;
+        assert_eq!(count(&objects, "DaemonSet"), expected, "{said}");
     }
 }
 

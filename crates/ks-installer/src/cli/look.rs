@@ -78,7 +78,7 @@ pub(super) async fn images(args: ImagesArgs) -> anyhow::Result<()> {
     }
     let mut images = BTreeSet::new();
     for component in desired.wanted.iter().filter_map(|name| payload.components().get(name)) {
-        let generated = examples(component).map_err(anyhow::Error::msg)?;
+        let generated = examples(&payload, component).map_err(anyhow::Error::msg)?;
         let objects = renderer.objects(component, Inputs { spec: &spec, generated: &generated }).await?;
         for object in &objects {
             images_of(object, &mut images);

@@ -11,7 +11,7 @@ use time::OffsetDateTime;
 
 use super::{Engine, Failure, Reason};
 use crate::api::Id;
-use crate::payload::{Component, Generated};
+use crate::payload::{Component, Generated, Payload};
 
 /// How long a certificate is valid.
 pub(super) const LIFE: Duration = Duration::from_hours(365 * 24);
@@ -21,8 +21,6 @@ const BEFORE_ITS_END: i64 = 30 * 24 * 3600;
 const BEFORE_NOW: Duration = Duration::from_hours(1);
 /// Annotation of the Secret: what the spec said when a value was renewed on request.
 const ROTATED: &str = "rotated.installer.kubesphere.io";
-/// Length of a password that only stands for another one.
-const EXAMPLE: usize = 32;
 const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
 impl Engine {
@@ -105,7 +103,8 @@ impl Engine {
             let value = match self.kept_values(&id).await?.1.remove(&one.name) {
                 Some(value) => value,
                 // Nothing is installed yet: whoever only looks sees another value.
-                None if dry_run => example(one).map_err(|why| Failure::new(Reason::RenderFailed, why))?,
+                None if dry_run => example(&self.renderer.payload, one)
+                    .map_err(|why| Failure::new(Reason::RenderFailed, why))?,
                 None => {
                     let text = format!("{id} has no value '{}', which {other} makes", one.name);
                     return Err(Failure::new(Reason::RenderFailed, text));
@@ -124,13 +123,16 @@ impl Engine {
 }
 
 /// Values as good as those that are kept, for looking at what would be rendered.
-pub fn examples(component: &Component) -> Result<Map<String, Value>, String> {
-    component.generated.iter().map(|one| Ok((one.name.clone(), example(one)?))).collect()
+pub fn examples(payload: &Payload, component: &Component) -> Result<Map<String, Value>, String> {
+    component.generated.iter().map(|one| Ok((one.name.clone(), example(payload, one)?))).collect()
 }
 
-/// What another component makes is looked at as a password.
-fn example(one: &Generated) -> Result<Value, String> {
-    if one.of.is_some() { password(EXAMPLE).map(Value::from) } else { make(one, LIFE, None) }
+/// A value of another component is made as that one says.
+fn example(payload: &Payload, one: &Generated) -> Result<Value, String> {
+    let Some(other) = &one.of else { return make(one, LIFE, None) };
+    let mut made = payload.components().get(other).into_iter().flat_map(|maker| &maker.generated);
+    let made = made.find(|made| made.of.is_none() && made.name == one.name);
+    make(made.ok_or_else(|| format!("{other} makes no value '{}'", one.name))?, LIFE, None)
 }
 
 /// When the first of these values has to be renewed.
