@@ -1,32 +1,62 @@
 //! What the API server repeats of an object that it refuses may be a password; messages go into the status and the log.
 
-/// What stands before a repeated text, behind the path of its field.
-const REPEATS: &str = ": Invalid value: \"";
+/// What stands before a repeated value, behind the path of its field: the kinds of errors of `k8s.io/apimachinery/pkg/util/validation/field`
+/// that repeat one.
+const REPEATS: [&str; 4] =
+    [": Invalid value: ", ": Unsupported value: ", ": Duplicate value: ", ": Not found: "];
 /// Words in the names of fields that hold what nobody else may know.
-const SECRET: [&str; 3] = ["password", "secret", "token"];
+const SECRET: [&str; 7] = ["password", "passwd", "secret", "token", "key", "credential", "auth"];
 
 /// The message without the values of such fields.
 pub(super) fn without_secrets(message: &str) -> String {
     let (mut shown, mut rest) = (String::with_capacity(message.len()), message);
-    while let Some(at) = rest.find(REPEATS) {
-        let (before, after) = rest.split_at(at + REPEATS.len());
-        let path = rest[..at].rsplit(char::is_whitespace).next().unwrap_or_default().to_lowercase();
-        let (value, behind) = after.split_at(end_of_text(after));
+    while let Some((at, begin)) = next_value(rest) {
+        let path = rest[..at].rsplit(char::is_whitespace).next().unwrap_or_default();
+        let (before, after) = rest.split_at(begin);
+        let (value, behind) = after.split_at(end_of_value(after));
         shown.push_str(before);
-        shown.push_str(if SECRET.iter().any(|word| path.contains(word)) { "…" } else { value });
+        // A whole object has names of fields inside.
+        let is_text = value.starts_with('"');
+        if names_a_secret(path) || !is_text && names_a_secret(value) {
+            shown.push_str(if is_text { "\"…\"" } else { "…" });
+        } else {
+            shown.push_str(value);
+        }
         rest = behind;
     }
     shown + rest
 }
 
-/// Where a quoted text ends, in Go's form.
-fn end_of_text(text: &str) -> usize {
-    let mut escaped = false;
+fn names_a_secret(text: &str) -> bool {
+    let text = text.to_lowercase();
+    SECRET.iter().any(|word| text.contains(word))
+}
+
+/// Where the next path ends, and where the value behind it begins.
+fn next_value(text: &str) -> Option<(usize, usize)> {
+    let found = REPEATS.iter().filter_map(|words| text.find(words).map(|at| (at, at + words.len())));
+    found.min()
+}
+
+/// Where a value ends: a text in Go's form with its quote, anything else before the next part of the message.
+fn end_of_value(text: &str) -> usize {
+    let (mut quoted, mut escaped, mut depth) = (false, false, 0_u32);
     for (at, letter) in text.char_indices() {
+        let rest = &text[at..];
         match letter {
             _ if escaped => escaped = false,
-            '\\' => escaped = true,
-            '"' => return at,
+            '\\' if quoted => escaped = true,
+            '"' => {
+                quoted = !quoted;
+                if !quoted && depth == 0 && text.starts_with('"') {
+                    return at + 1;
+                }
+            }
+            _ if quoted => {}
+            '{' | '[' | '(' => depth += 1,
+            '}' | ']' | ')' if depth == 0 => return at,
+            '}' | ']' | ')' => depth -= 1,
+            _ if depth == 0 && (rest.starts_with(": ") || rest.starts_with(", ")) => return at,
             _ => {}
         }
     }
@@ -40,16 +70,40 @@ mod tests {
     use super::*;
 
     #[rstest]
-    #[case(
+    #[case::text(
         r#"User "a" is invalid: spec.password: Invalid value: "wo\"rd": spec.password in body"#,
         r#"User "a" is invalid: spec.password: Invalid value: "…": spec.password in body"#
     )]
-    #[case(
+    #[case::one_of_two(
         r#"[data.adminSecret: Invalid value: "x": no, spec.port: Invalid value: "y": no]"#,
         r#"[data.adminSecret: Invalid value: "…": no, spec.port: Invalid value: "y": no]"#
     )]
-    #[case(r#"spec.token: Invalid value: "not closed"#, r#"spec.token: Invalid value: "…"#)]
-    #[case("spec.password: Required value", "spec.password: Required value")]
+    #[case::not_closed(r#"spec.token: Invalid value: "not closed"#, r#"spec.token: Invalid value: "…""#)]
+    #[case::nothing_repeated("spec.password: Required value", "spec.password: Required value")]
+    #[case::unsupported(
+        r#"spec.authMode: Unsupported value: "x": supported values: "a", "b""#,
+        r#"spec.authMode: Unsupported value: "…": supported values: "a", "b""#
+    )]
+    #[case::number(
+        "spec.passwd: Invalid value: 1234: must be a text",
+        "spec.passwd: Invalid value: …: must be a text"
+    )]
+    #[case::number_in_a_list(
+        "[spec.apiKey: Duplicate value: 1234, spec.port: Invalid value: 99: too large]",
+        "[spec.apiKey: Duplicate value: …, spec.port: Invalid value: 99: too large]"
+    )]
+    #[case::object(
+        r#"spec.credentials[0]: Duplicate value: map[string]interface {}{"a":"b: c", "d":1}"#,
+        "spec.credentials[0]: Duplicate value: …"
+    )]
+    #[case::object_with_such_a_field(
+        r#"[env[1]: Duplicate value: {"name":"TOKEN","value":"x, y"}, spec.b: Not found: "c"]"#,
+        r#"[env[1]: Duplicate value: …, spec.b: Not found: "c"]"#
+    )]
+    #[case::others_stay(
+        r#"spec.port: Invalid value: 99: too large; spec.name: Duplicate value: "a""#,
+        r#"spec.port: Invalid value: 99: too large; spec.name: Duplicate value: "a""#
+    )]
     fn values_of_secret_fields_are_not_repeated(#[case] said: &str, #[case] shown: &str) {
         assert_eq!(without_secrets(said), shown);
     }
