@@ -125,15 +125,18 @@ impl Registry {
 
 /// The digest that a tag of the lab's registry names.
 pub(crate) fn digest_of(repository: &str, tag: &str) -> Result<String> {
-    let of_tag = format!("docker/registry/v2/repositories/{repository}/_manifests/tags/{tag}/current/link");
-    let link = lab_registry()?.storage.join(of_tag);
+    let link = lab_registry()?.storage.join(link_of(repository, tag));
     fs::read_to_string(&link).with_context(|| format!("cannot read {}", link.display()))
 }
 
-/// Whether the lab's registry has an image of this name.
-pub(crate) fn holds(repository: &str) -> Result<bool> {
-    let tags = format!("docker/registry/v2/repositories/{repository}/_manifests/tags");
-    Ok(lab_registry()?.storage.join(tags).exists())
+/// Whether the lab's registry has this tag of an image.
+pub(crate) fn holds(repository: &str, tag: &str) -> Result<bool> {
+    Ok(lab_registry()?.storage.join(link_of(repository, tag)).exists())
+}
+
+/// Where the digest of a tag stands.
+fn link_of(repository: &str, tag: &str) -> String {
+    format!("docker/registry/v2/repositories/{repository}/_manifests/tags/{tag}/current/link")
 }
 
 struct Original {

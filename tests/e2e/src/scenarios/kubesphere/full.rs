@@ -1,6 +1,8 @@
 //! Real programs that KubeSphere 3.4 brings along: metrics-server, Prometheus with its operator, Alertmanager, node-exporter, local
 //! volumes, snapshots, redis, slapd. They are asked for what they are for. KubeSphere itself is not among them: its core is a stand-in.
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -25,17 +27,6 @@ const ON_DEMAND: [&str; 8] = [
     "prometheus-operator",
     "servers",
     "snapshot-controller",
-];
-/// An image of each of them.
-const IMAGES: [&str; 8] = [
-    "lab/servers",
-    "metrics-server/metrics-server",
-    "prometheus-operator/prometheus-operator",
-    "prometheus/alertmanager",
-    "prometheus/node-exporter",
-    "prometheus/prometheus",
-    "rancher/local-path-provisioner",
-    "sig-storage/snapshot-controller",
 ];
 /// A rule that Prometheus cannot read.
 const WRONG_RULE: &str = "apiVersion: monitoring.coreos.com/v1
@@ -66,14 +57,40 @@ pub(super) fn on_fresh_hosts(ctx: &Context<'_>, run: impl FnOnce(&Lab<'_>) -> Re
 }
 
 /// Images of the payload that the lab's registry does not have. Errors: the lab is not up.
-pub(crate) fn missing_images() -> Result<Vec<&'static str>> {
+pub(crate) fn missing_images() -> Result<Vec<String>> {
     let mut missing = Vec::new();
-    for image in IMAGES {
-        if !registry::holds(image)? {
+    for image in images()? {
+        let (name, tag) = image.rsplit_once(':').context("an image without a tag")?;
+        let (_, repository) = name.split_once('/').context("an image without a registry")?;
+        if !registry::holds(repository, tag)? {
             missing.push(image);
         }
     }
     Ok(missing)
+}
+
+/// What the values of its charts name.
+fn images() -> Result<BTreeSet<String>> {
+    let charts = Payload::Full.source().join("charts");
+    let mut images = BTreeSet::new();
+    for chart in fs::read_dir(&charts).with_context(|| format!("cannot read {}", charts.display()))? {
+        let values = chart?.path().join("values.yaml");
+        let text =
+            fs::read_to_string(&values).with_context(|| format!("cannot read {}", values.display()))?;
+        let parsed: Value =
+            serde_saphyr::from_str(&text).with_context(|| format!("{} is no YAML", values.display()))?;
+        collect_images(&parsed, &mut images);
+    }
+    Ok(images)
+}
+
+/// Texts like `REGISTRY/NAME:TAG`.
+fn collect_images(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(map) => map.values().for_each(|value| collect_images(value, found)),
+        Value::String(text) if text.contains('/') && text.contains(':') => drop(found.insert(text.clone())),
+        _ => {}
+    }
 }
 
 /// What a document asks for besides what all ask for.
@@ -257,5 +274,24 @@ impl Lab<'_> {
             .ctx
             .kubectl_json(&self.site, &format!("-n {NAMESPACE} get pods -l 'app in (redis, openldap)'"))?;
         Ok(checks::items(&pods).map(|pod| checks::text(&pod["metadata"]["uid"])).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_images_of_the_payload_are_those_of_its_charts() {
+        let images = images().unwrap();
+        let names: BTreeSet<&str> =
+            images.iter().filter_map(|image| Some(image.rsplit_once(':')?.0.rsplit_once('/')?.1)).collect();
+        for name in ["admission-webhook", "node-exporter", "prometheus-config-reloader", "servers"] {
+            assert!(names.contains(name), "{name}: {images:?}");
+        }
+        for image in &images {
+            assert!(image.split('/').next().is_some_and(|registry| registry.contains('.')), "{image}");
+            assert!(image.rsplit_once(':').is_some_and(|(_, tag)| !tag.contains('/')), "{image}");
+        }
     }
 }

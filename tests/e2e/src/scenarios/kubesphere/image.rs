@@ -23,12 +23,13 @@ pub(super) enum Payload {
 }
 
 impl Payload {
-    /// Its directory in `tests/lab`.
-    fn directory(self) -> &'static str {
-        match self {
+    /// Where it lies in the source.
+    pub(super) fn source(self) -> PathBuf {
+        let name = match self {
             Self::StandIns => "ks-payload",
             Self::Full => "ks-payload-full",
-        }
+        };
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../lab").join(name)
     }
 
     /// Components whose definitions of kinds it needs.
@@ -44,8 +45,7 @@ impl Payload {
 pub(super) fn image(ctx: &Context<'_>, kind: Payload) -> Result<PathBuf> {
     let programs = programs(ctx, &[&["helm"], kind.upstream()].concat())?;
     let payload = ctx.dir.join("payload");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lab").join(kind.directory());
-    ctx.run("copy", Job::new("cp").args(["-r".into(), source, payload.clone()]))?.ok()?;
+    ctx.run("copy", Job::new("cp").args(["-r".into(), kind.source(), payload.clone()]))?.ok()?;
     for name in kind.upstream() {
         let to = payload.join("upstream").join(name);
         std::fs::create_dir_all(payload.join("upstream"))?;
