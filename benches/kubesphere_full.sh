@@ -1,7 +1,7 @@
 # Measures ks-installer with the full payload of the lab, and helm with the same charts, one after another. Prints lines of a name and
 # milliseconds. kubesphere_lib.sh stands before it. Both are measured to the same ends: everything is available, or gone with its
 # custom resources and kinds.
-# shellcheck disable=SC2154 # mounted stands before this script
+# shellcheck disable=SC2154 # mounted and unmount stand before this script
 servers() { printf '"common": {"redis": {"enabled": %s, "dataPolicy": "Delete"}, "openldap": {"enabled": %s, "dataPolicy": "Delete"}}' "$1" "$1"; }
 all() { # true or false
   printf '{"stand_in": {"core": %s}, "metrics_server": {"enabled": %s}, "snapshot_controller": {"enabled": %s}, ' "$1" "$1" "$1"
@@ -34,6 +34,7 @@ kubectl create namespace "$space" >/dev/null
 } | kubectl -n "$space" apply -f - >/dev/null
 members=$(kubectl -n kubesphere-system get clusterconfiguration ks-installer -o 'jsonpath={.spec.etcd.endpointIps}')
 keys=$(mktemp -d)
+trap 'rm -rf "$keys"; unmount' EXIT
 openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=webhook -addext "subjectAltName=DNS:prometheus-operator-webhook.$space.svc" \
   -keyout "$keys/key" -out "$keys/certificate" 2>/dev/null
 {
@@ -95,4 +96,3 @@ until ! kubectl get pv -o 'jsonpath={.items[*].spec.claimRef.namespace}' | grep 
 uninstall snapshot-controller local-volumes metrics-server
 definitions snapshot-controller | kubectl delete -f - >/dev/null
 kubectl delete namespace "$space" >/dev/null
-rm -rf "$keys"

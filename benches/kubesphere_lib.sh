@@ -5,7 +5,8 @@ export KUBECONFIG=/etc/kubernetes/admin.conf HOME=/root
 cc="-n kubesphere-system clusterconfiguration ks-installer"
 mounted=/run/kk-bench-ks
 # A mount of containerd is known by its place: without the removal the next round finds it taken.
-trap 'ctr -n k8s.io images unmount --rm "$mounted" >/dev/null 2>&1 || :' EXIT
+unmount() { ctr -n k8s.io images unmount --rm "$mounted" >/dev/null 2>&1 || :; }
+trap unmount EXIT
 
 # shellcheck disable=SC2086 # the words of cc are words
 configure() { kubectl patch $cc --type merge -p "{\"spec\":$1}" >/dev/null; }
