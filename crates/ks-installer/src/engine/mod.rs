@@ -21,6 +21,7 @@ mod repair;
 mod requirements;
 mod uninstall;
 mod wait;
+mod workspaces;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -133,6 +133,46 @@ async fn objects_in_other_clusters_stay_when_what_stands_for_them_goes() {
     assert_eq!(patches.count(), 2, "it is made, and told that what it stands for stays: {asked:?}");
 }
 
+const WORKSPACES: &str = "\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: workspaces.tenant.kubesphere.io}
+spec:
+  group: tenant.kubesphere.io
+  scope: Cluster
+  names: {kind: Workspace, plural: workspaces, singular: workspace}
+  versions:
+  - name: v1alpha1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+";
+
+#[tokio::test]
+async fn projects_of_users_leave_their_workspace_before_it_goes() {
+    let component = "enabled: spec.on\nnamespace: NS\nsources: [{manifests: manifests/tenant.yaml}]\n";
+    let lab =
+        Lab::new("projects", &[("components/tenant.yaml", component), ("manifests/tenant.yaml", WORKSPACES)]);
+    let engine = lab.engine().await;
+    pass(&engine, &json!({"on": true}), &[]).await;
+    lab.apply("{apiVersion: tenant.kubesphere.io/v1alpha1, kind: Workspace, metadata: {name: theirs}}");
+    let uid = lab.kubectl("get workspace theirs -o jsonpath='{.metadata.uid}'");
+    lab.apply(&format!(
+        "{{apiVersion: v1, kind: Namespace, metadata: {{name: NS-own, labels: {{kubesphere.io/workspace: theirs, stays: here}}, ownerReferences: \
+         [{{apiVersion: tenant.kubesphere.io/v1alpha1, kind: Workspace, name: theirs, uid: {uid}, controller: true}}]}}}}"
+    ));
+    let told = pass(&engine, &json!({"on": false}), &[]).await;
+    assert_eq!(told.last("tenant"), Some(Phase::Removed));
+    // Nobody here deletes what has no owner any more: what counts is that the namespace had none when the workspace went.
+    let left =
+        lab.kubectl("get ns projects-own -o jsonpath='{.metadata.labels} {.metadata.ownerReferences}'");
+    assert!(left.contains("\"stays\":\"here\"") && !left.contains("orkspace"), "{left}");
+    let asked = audit::requests("projects");
+    let first = |what: &str| asked.iter().position(|request| request == what);
+    let (left, gone) = (first("patch namespaces/projects-own"), first("delete workspaces/theirs"));
+    assert!(left.is_some() && left < gone, "{asked:?}");
+}
+
 const ALL_KINDS: &str = "\
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 0, selector: {matchLabels: {a: b}}, \
  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}
