@@ -30,7 +30,7 @@ prepare() { # index of the host
   [ "$1" != 0 ] || images="kube-apiserver kube-controller-manager kube-scheduler kube-proxy"
   tar -C "$programs" -cf - kubeadm kubelet kubectl | on "${ips[$1]}" "set -e
     mkdir -p /root/new; tar -xf - -C /root/new --no-same-owner; chmod 755 /root/new/*
-    for image in $images; do crictl pull -q registry.k8s.io/\$image:v$KUBERNETES >/dev/null; done"
+    for image in $images; do crictl pull registry.k8s.io/\$image:v$KUBERNETES >/dev/null; done"
 }
 all=()
 for i in "${!ips[@]}"; do prepare "$i" & all+=($!); done
