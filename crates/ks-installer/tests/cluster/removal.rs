@@ -62,44 +62,28 @@ async fn objects_of_a_definition_go_first_and_one_that_does_not_go_is_named() {
     }
 }
 
-/// Those of `KubeFed`, in the order in which its charts have them.
-const FEDERATION: &str = "\
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: federatedtypeconfigs.core.kubefed.io}
-spec:
-  group: core.kubefed.io
-  scope: Namespaced
-  names: {kind: FederatedTypeConfig, plural: federatedtypeconfigs, singular: federatedtypeconfig}
-  versions:
-  - name: v1beta1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
----
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: federatedthings.types.kubefed.io}
-spec:
-  group: types.kubefed.io
-  scope: Namespaced
-  names: {kind: FederatedThing, plural: federatedthings, singular: federatedthing}
-  versions:
-  - name: v1beta1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
----
-{apiVersion: core.kubefed.io/v1beta1, kind: FederatedTypeConfig, metadata: {name: things}}
----
-{apiVersion: types.kubefed.io/v1beta1, kind: FederatedThing, metadata: {name: ours}}
-";
+/// A definition of a kind in which anything may be.
+fn definition(group: &str, kind: &str, scope: &str) -> String {
+    let singular = kind.to_lowercase();
+    let schema = "{openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}";
+    format!(
+        "{{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {{name: {singular}s.{group}}}, \
+         spec: {{group: {group}, scope: {scope}, names: {{kind: {kind}, plural: {singular}s, singular: {singular}}}, \
+         versions: [{{name: v1beta1, served: true, storage: true, schema: {schema}}}]}}}}\n"
+    )
+}
 
 #[tokio::test]
 async fn objects_in_other_clusters_stay_when_what_stands_for_them_goes() {
     let component = "enabled: spec.on\nnamespace: NS\nremove: {withinSeconds: 2}\nsources: [{manifests: manifests/fed.yaml}]\n";
+    let ours = "{apiVersion: core.kubefed.io/v1beta1, kind: FederatedTypeConfig, metadata: {name: things}}\n---\n\
+        {apiVersion: types.kubefed.io/v1beta1, kind: FederatedThing, metadata: {name: ours}}\n";
+    // In the order in which the charts of `KubeFed` have them.
+    let settings = definition("core.kubefed.io", "FederatedTypeConfig", "Namespaced");
+    let things = definition("types.kubefed.io", "FederatedThing", "Namespaced");
+    let manifests = [settings.as_str(), &things, ours].join("---\n");
     let lab =
-        Lab::new("federation", &[("components/fed.yaml", component), ("manifests/fed.yaml", FEDERATION)]);
+        Lab::new("federation", &[("components/fed.yaml", component), ("manifests/fed.yaml", &manifests)]);
     let engine = lab.engine().await;
     pass(&engine, &json!({"on": true}), &[]).await;
     // What a user has in several clusters, with the finalizer that KubeFed gives it.
@@ -133,33 +117,19 @@ async fn objects_in_other_clusters_stay_when_what_stands_for_them_goes() {
     assert_eq!(patches.count(), 2, "it is made, and told that what it stands for stays: {asked:?}");
 }
 
-const WORKSPACES: &str = "\
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: workspaces.tenant.kubesphere.io}
-spec:
-  group: tenant.kubesphere.io
-  scope: Cluster
-  names: {kind: Workspace, plural: workspaces, singular: workspace}
-  versions:
-  - name: v1alpha1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-";
-
 #[tokio::test]
 async fn projects_of_users_leave_their_workspace_before_it_goes() {
     let component = "enabled: spec.on\nnamespace: NS\nsources: [{manifests: manifests/tenant.yaml}]\n";
+    let kind = definition("tenant.kubesphere.io", "Workspace", "Cluster");
     let lab =
-        Lab::new("projects", &[("components/tenant.yaml", component), ("manifests/tenant.yaml", WORKSPACES)]);
+        Lab::new("projects", &[("components/tenant.yaml", component), ("manifests/tenant.yaml", &kind)]);
     let engine = lab.engine().await;
     pass(&engine, &json!({"on": true}), &[]).await;
-    lab.apply("{apiVersion: tenant.kubesphere.io/v1alpha1, kind: Workspace, metadata: {name: theirs}}");
+    lab.apply("{apiVersion: tenant.kubesphere.io/v1beta1, kind: Workspace, metadata: {name: theirs}}");
     let uid = lab.kubectl("get workspace theirs -o jsonpath='{.metadata.uid}'");
     lab.apply(&format!(
         "{{apiVersion: v1, kind: Namespace, metadata: {{name: NS-own, labels: {{kubesphere.io/workspace: theirs, stays: here}}, ownerReferences: \
-         [{{apiVersion: tenant.kubesphere.io/v1alpha1, kind: Workspace, name: theirs, uid: {uid}, controller: true}}]}}}}"
+         [{{apiVersion: tenant.kubesphere.io/v1beta1, kind: Workspace, name: theirs, uid: {uid}, controller: true}}]}}}}"
     ));
     let told = pass(&engine, &json!({"on": false}), &[]).await;
     assert_eq!(told.last("tenant"), Some(Phase::Removed));
