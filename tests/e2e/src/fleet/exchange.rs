@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    fmt::Write as _,
     io::Read as _,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -143,7 +144,7 @@ impl Command {
         for (number, pair) in lines.chunks_exact(2).enumerate() {
             let [size, sum, mode] = pair[0].split(' ').collect::<Vec<_>>()[..] else { bail!("{}", pair[0]) };
             if self.host().files.get(pair[1]).is_none_or(|file| file.sha256 != sum) {
-                wants += &format!("want {number}\n");
+                writeln!(wants, "want {number}")?;
                 missing.push((number, size, sum, mode, pair[1]));
             }
         }
