@@ -99,7 +99,7 @@ pub(crate) enum Scope {
 }
 
 impl Scope {
-    fn contains(&self, host: &Host) -> bool {
+    pub(crate) fn contains(&self, host: &Host) -> bool {
         match self {
             Self::All => true,
             Self::Hosts(hosts) => hosts.contains(&host.name),

@@ -85,7 +85,7 @@ async fn run_code(
         let (permit, transfers) = (Arc::clone(&permit), code.transfers());
         move || {
             if transfers {
-                drop(permit.lock().unwrap_or_else(PoisonError::into_inner).take())
+                drop(permit.lock().unwrap_or_else(PoisonError::into_inner).take());
             }
         }
     };

@@ -1,5 +1,6 @@
 //! Publish the settings of the cluster: by them nodes join, and kubelets fetch theirs.
 
+use kk_config::{Host, Role};
 use kk_engine::{
     Action, HostWork, Task,
     actions::{Command, File},
@@ -41,8 +42,12 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         .needs(slots::kube_programs_slot(&host.name))
         .provides(slots::settings_published_slot());
     let mut task = Task::new("publish_settings", "Publish settings").on(&host.name, work);
-    // Another one is asked when this one is away, or leaves.
-    for (other, _) in inputs.control_planes().into_iter().filter(|(other, _)| other.name != host.name) {
+    // Another one is asked when this one is away, or leaves; also one that this command leaves as it is.
+    let takes_part = |other: &Host| inputs.has_joined(other) || inputs.scope.contains(other);
+    let others = inputs.answered().into_iter().filter(|(other, _)| {
+        other.has_role(&Role::ControlPlane) && other.name != host.name && takes_part(other)
+    });
+    for (other, _) in others {
         let (cluster, kubelet) = notes(inputs);
         let work = HostWork::new(vec![Box::new(cluster), Box::new(kubelet)]);
         task = task.on(&other.name, work.needs(slots::settings_published_slot()));

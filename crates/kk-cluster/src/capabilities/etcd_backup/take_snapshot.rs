@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(newest(), format!("{honest}\n"));
         let (ok, said, names) = backup(directory.path(), SAVES, WHOLE);
         assert!(ok && names.len() == 2 && names[0] == honest, "{said} {names:?}");
-        assert!(names[1] < "snapshot-2999".to_owned());
+        assert!(names[1].as_str() < "snapshot-2999");
         assert_eq!(newest(), format!("{}\n", names[1]));
     }
 }
