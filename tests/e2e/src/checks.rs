@@ -173,6 +173,13 @@ pub(crate) fn invocations(ctx: &Context<'_>, site: &Site) -> Result<BTreeMap<Str
     Ok(found)
 }
 
+/// Errors: a create with this file finds something to do, which is named.
+pub(crate) fn create_changes_nothing(ctx: &Context<'_>, site: &Site) -> Result<()> {
+    let changes = ctx.kk_ok(site, "create", &[])?.events.changes();
+    ensure!(changes.is_empty(), "the next create still changed {changes:?}");
+    Ok(())
+}
+
 /// Cluster id and members (id and name) of etcd.
 pub(crate) fn etcd_identity(ctx: &Context<'_>, site: &Site) -> Result<String> {
     let host = site.control_plane();

@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 use rustix::process::Signal;
 use serde_json::json;
 
+use crate::checks;
 use crate::cluster;
 use crate::context::Context;
 use crate::site::Site;
@@ -51,9 +52,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
         whole_ones(ctx, host, DIRECTORIES[0])?;
         ctx.host(host, &format!("rm -rf {}", DIRECTORIES[1]))?;
     }
-    let again = ctx.kk_ok(site, "create", &[])?;
-    ensure!(again.events.changes().is_empty(), "a create afterwards changed something");
-    Ok(())
+    checks::create_changes_nothing(ctx, site)
 }
 
 /// Names of the backups in a directory, oldest first. Errors: there is none, one is not whole, another file lies there, or

@@ -29,7 +29,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     ensure!(after.len() == 3, "etcd has these members: {after:?}");
     let known = after.iter().filter(|member| before.contains(member)).count();
     ensure!(known == 2, "{third} is to be another member: {before:?}, now {after:?}");
-    nothing_is_left(ctx, &all)?;
+    checks::create_changes_nothing(ctx, &all)?;
 
     let other = all.variant("other", |cluster| {
         let address = host_entry(cluster, second)["address"].clone();
@@ -52,7 +52,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     checks::cluster_is_complete(ctx, &rest)?;
     ensure!(members(ctx, &rest)?.len() == 2, "etcd still has the member of {first}");
     checks::service_answers_across_nodes(ctx, &rest).context("without the first control plane")?;
-    nothing_is_left(ctx, &rest)
+    checks::create_changes_nothing(ctx, &rest)
 }
 
 /// Identity and name of each member.
@@ -60,10 +60,4 @@ fn members(ctx: &Context<'_>, site: &Site) -> Result<Vec<String>> {
     let text = checks::etcd_identity(ctx, site)?;
     let (_, members) = text.split_once(": ").context("no members")?;
     Ok(members.split(", ").map(str::to_owned).collect())
-}
-
-fn nothing_is_left(ctx: &Context<'_>, site: &Site) -> Result<()> {
-    let again = ctx.kk_ok(site, "create", &[])?;
-    ensure!(again.events.changes().is_empty(), "a create afterwards changed {:?}", again.events.changes());
-    Ok(())
 }

@@ -25,8 +25,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
         let said = ctx.host(host, &url).with_context(|| format!("the API of {host}"))?;
         ensure!(said == "ok", "the API of {host} is `{said}`");
     }
-    let again = ctx.kk_ok(&site, "create", &[])?;
-    ensure!(again.events.changes().is_empty(), "the second create changed something");
+    checks::create_changes_nothing(ctx, &site)?;
 
     let lost = site.hosts.last().context("there are hosts")?;
     ctx.run("power-cut", ctx.lab_job(&["down", "--host", lost]))?.ok()?;

@@ -64,8 +64,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     ctx.kubectl(site, "get configmap before")?;
     ensure!(ctx.kubectl(site, "get configmap after").is_err(), "what came after the snapshot is there");
     ctx.kubectl(site, "delete configmap before")?;
-    let again = ctx.kk_ok(site, "create", &[])?;
-    ensure!(again.events.changes().is_empty(), "a create afterwards changed something");
+    checks::create_changes_nothing(ctx, site)?;
 
     // Without a file it is the newest backup on the hosts.
     ctx.kk_nodes(site, &["etcd", "restore"])?.expect_code(0)?;
