@@ -65,15 +65,21 @@ pub(crate) fn hops(
 /// There is such a version.
 pub(crate) fn refuse_older(inputs: &Inputs, hops: &[KubeVersion]) -> Result<(), BuildError> {
     let Some((newest, host)) = control_plane::newest(inputs) else { return Ok(()) };
-    match hops.iter().find(|hop| **hop < newest) {
-        None => Ok(()),
-        Some(hop) => Err(BuildError::config(
-            format!("the control plane {} has Kubernetes {newest}, and {hop} is older", host.name),
-            format!(
-                "Kubernetes cannot go back to an older version: run kk upgrade with --with-kubernetes {newest}, or with spec.kubernetes.version: {newest} in the file; it brings the other nodes to it"
-            ),
-        )),
-    }
+    let Some(hop) = hops.iter().find(|hop| **hop < newest) else { return Ok(()) };
+    let hint = if hops.last().is_some_and(|target| *target < newest) {
+        format!(
+            "Kubernetes cannot go back to an older version: run kk upgrade with --with-kubernetes {newest}, or with \
+             spec.kubernetes.version: {newest} in the file; it brings the other nodes to it"
+        )
+    } else {
+        format!(
+            "other nodes are so far behind it that the way leads through {hop}: bring them to its minor version by hand first"
+        )
+    };
+    Err(BuildError::config(
+        format!("the control plane {} has Kubernetes {newest}, and {hop} is older", host.name),
+        hint,
+    ))
 }
 
 /// The version from which the cluster goes on: the oldest of the nodes of the file. A run that ended early has left them with

@@ -33,10 +33,8 @@ pub(super) fn of_others(spec: &Spec, host: &Host) -> Option<String> {
     let others = spec.etcd_hosts().into_iter().filter(|other| other.name != host.name);
     let endpoints: Vec<_> =
         others.map(|other| format!("https://{}:{}", other.internal_address, spec.etcd.port)).collect();
-    let ask = |endpoints: String| {
-        format!("{} --command-timeout 5s endpoint health >/dev/null", ask_members(&endpoints, host))
-    };
-    (!endpoints.is_empty()).then(|| ask(endpoints.join(",")))
+    let ask = ask_members(&endpoints.join(","), host);
+    (!endpoints.is_empty()).then(|| format!("{ask} --command-timeout 5s endpoint health >/dev/null"))
 }
 
 /// Words that ask for the health of the member of this host, and trust this CA only.

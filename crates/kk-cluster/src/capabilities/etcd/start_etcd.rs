@@ -143,6 +143,20 @@ mod tests {
         task(&inputs).unwrap()
     }
 
+    #[test]
+    fn the_others_are_asked_and_the_own_member_is_not() {
+        let spec = testing::sample("three-nodes.yaml");
+        let [own, others @ ..] = &spec.etcd_hosts()[..] else { panic!("three members") };
+        let address = |host: &Host| format!("https://{}:2379", host.internal_address);
+        let asks = health::of_others(&spec, own).unwrap();
+        assert!(
+            !asks.contains(&address(own)) && others.iter().all(|other| asks.contains(&address(other))),
+            "{asks}"
+        );
+        let single = testing::sample("all-in-one.yaml");
+        assert_eq!(health::of_others(&single, single.etcd_hosts()[0]), None);
+    }
+
     #[tokio::test]
     async fn in_an_upgrade_a_healthy_member_is_restarted_only_beside_healthy_ones() {
         type Case = (fn(&mut Inputs), &'static [bool]);

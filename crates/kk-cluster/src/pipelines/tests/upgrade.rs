@@ -221,8 +221,16 @@ async fn no_version_on_the_way_is_older_than_that_of_a_control_plane() {
     // The patch that is chosen for a minor version in between may be older, too.
     let nodes = "Node\tn1\tTrue\tv1.36.99\t\t\t\nNode\tn2\tTrue\tv1.35.0\t\t\t\n".to_owned();
     let probed = probed(&after, Some(&(nodes + ANSWERED))).await;
-    let error = after.hops(&probed).await.map(drop).unwrap_err().to_string();
-    assert!(error.starts_with("the control plane n1 has Kubernetes v1.36.99, and v1.36."), "{error}");
+    let error = after.hops(&probed).await.map(drop).unwrap_err();
+    assert!(
+        error.to_string().starts_with("the control plane n1 has Kubernetes v1.36.99, and v1.36."),
+        "{error}"
+    );
+    assert!(
+        error.hint().unwrap().contains("by hand first"),
+        "what it names would be refused again: {:?}",
+        error.hint()
+    );
 }
 
 /// The note of n1, whose turn has been, or which has failed after its note was written.
