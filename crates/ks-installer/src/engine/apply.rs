@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::inventory::{Entry, Inventory, Origin};
 use super::pass::Progress;
 use super::requirements::awaited;
-use super::{AT_ONCE, Engine, Failure, Reason, Rendered};
+use super::{AT_ONCE, Engine, Failure, Reason, Rendered, workspaces};
 use crate::api::{Api, ApiError, Id, contains, differences, digest};
 use crate::payload::Component;
 use crate::render::{COMPONENT_LABEL, Class, class_of};
@@ -241,7 +241,10 @@ fn origin(id: &Id, live: &Value, component: &str) -> Result<Origin, Failure> {
         None => {}
     }
     let owners = metadata["ownerReferences"].as_array();
-    let controller = owners.into_iter().flatten().find(|owner| owner["controller"] == true);
+    // A workspace only says whose a namespace is: in a KubeSphere that runs all of its own are so.
+    let is_controller =
+        |owner: &&Value| owner["controller"] == true && !(id.kind == "Namespace" && workspaces::owns(owner));
+    let controller = owners.into_iter().flatten().find(is_controller);
     if let Some(owner) = controller {
         let text = |key: &str| owner[key].as_str().unwrap_or_default().to_owned();
         return Err(foreign(format!("{} {}", text("kind"), text("name"))));

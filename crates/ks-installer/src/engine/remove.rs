@@ -82,7 +82,7 @@ impl Engine {
             }
         }
         kinds.sort_by_key(rank_of_instances);
-        self.leave_projects(&kinds).await?;
+        self.leave_projects(&kinds, inventory).await?;
         for kind in kinds {
             let instances = self.api.list(&kind, "").await.map_err(Failure::at(&kind))?;
             let mut deleted = Vec::new();

@@ -2,28 +2,36 @@
 
 use serde_json::{Value, json};
 
-use super::{Engine, Failure};
-use crate::api::{ApiError, Id};
+use super::{Engine, Failure, Inventory};
+use crate::api::Id;
 
 /// API group and kind of workspaces.
 const GROUP: &str = "tenant.kubesphere.io/";
 const KIND: &str = "Workspace";
+/// From which `ks-controller-manager` makes a workspace of the same name.
+const TEMPLATE: &str = "WorkspaceTemplate";
 /// Says of which workspace a namespace is. As long as it does, `ks-controller-manager` makes the workspace its owner again.
 const LABEL: &str = "kubesphere.io/workspace";
 
 impl Engine {
-    /// Takes all namespaces out of their workspaces when these are about to go: otherwise Kubernetes deletes them with their owner,
-    /// and what users have in them.
-    pub(super) async fn leave_projects(&self, kinds: &[Id]) -> Result<(), Failure> {
-        if !kinds.iter().any(|kind| is_workspace(&kind.api_version, &kind.kind)) {
+    /// Takes namespaces out of workspaces that are about to go: otherwise Kubernetes deletes them with their owner, and what users have
+    /// in them. All go with their kind, else those that the component has made or taken over.
+    pub(super) async fn leave_projects(&self, kinds: &[Id], inventory: &Inventory) -> Result<(), Failure> {
+        let all = kinds.iter().any(|kind| is_workspace(&kind.api_version, &kind.kind));
+        let goes =
+            |id: &&Id| id.api_version.starts_with(GROUP) && [KIND, TEMPLATE].contains(&id.kind.as_str());
+        let ids = inventory.objects.iter().map(|entry| &entry.id);
+        let going: Vec<&str> = ids.filter(goes).map(|id| id.name.as_str()).collect();
+        if !all && going.is_empty() {
             return Ok(());
         }
-        let all = Id::new("v1", "Namespace", "", "");
-        for namespace in self.api.list(&all, "").await.map_err(Failure::at(&all))? {
-            let Some(change) = without_workspace(&namespace) else { continue };
+        let namespaces = Id::new("v1", "Namespace", "", "");
+        for namespace in self.api.list(&namespaces, "").await.map_err(Failure::at(&namespaces))? {
+            let leaves = |workspace: &str| all || going.contains(&workspace);
+            let Some(change) = without_workspace(&namespace, leaves) else { continue };
             let id = Id::of(&namespace);
             match self.api.merge(&id, "", &change).await {
-                Err(ApiError::Refused { code: 404, .. }) => {}
+                Err(error) if error.is_not_found() => {}
                 other => drop(other.map_err(Failure::at(&id))?),
             }
         }
@@ -31,17 +39,20 @@ impl Engine {
     }
 }
 
-/// The change that takes a namespace out of its workspace, if it is in one.
-fn without_workspace(namespace: &Value) -> Option<Value> {
+/// The change that takes a namespace out of its workspace, if it is in one that goes.
+fn without_workspace(namespace: &Value, leaves: impl Fn(&str) -> bool) -> Option<Value> {
     let metadata = &namespace["metadata"];
     let owners: Vec<&Value> = metadata["ownerReferences"].as_array().into_iter().flatten().collect();
-    let is_other = |owner: &&&Value| {
-        let text = |key: &str| owner[key].as_str().unwrap_or_default();
-        !is_workspace(text("apiVersion"), text("kind"))
-    };
-    let others: Vec<&Value> = owners.iter().filter(is_other).copied().collect();
-    let is_in_one = others.len() < owners.len() || metadata["labels"][LABEL].is_string();
-    is_in_one.then(|| json!({ "metadata": { "labels": { LABEL: null }, "ownerReferences": others } }))
+    let stays = |owner: &&&Value| !(owns(owner) && owner["name"].as_str().is_some_and(&leaves));
+    let others: Vec<&Value> = owners.iter().filter(stays).copied().collect();
+    let goes = others.len() < owners.len() || metadata["labels"][LABEL].as_str().is_some_and(&leaves);
+    goes.then(|| json!({ "metadata": { "labels": { LABEL: null }, "ownerReferences": others } }))
+}
+
+/// Whether an owner of an object is a workspace.
+pub(super) fn owns(owner: &Value) -> bool {
+    let text = |key: &str| owner[key].as_str().unwrap_or_default();
+    is_workspace(text("apiVersion"), text("kind"))
 }
 
 fn is_workspace(api_version: &str, kind: &str) -> bool {
@@ -54,16 +65,18 @@ mod tests {
 
     use super::*;
 
+    fn owner(name: &str) -> Value {
+        json!({"apiVersion": "tenant.kubesphere.io/v1alpha1", "kind": "Workspace", "name": name})
+    }
+
     #[rstest]
     #[case::of_nobody(json!({"name": "a", "labels": {"x": "y"}}), None)]
     #[case::of_another(json!({"ownerReferences": [{"apiVersion": "v1", "kind": "Workspace"}]}), None)]
     #[case::labelled(json!({"labels": {LABEL: "w"}}), Some(json!([])))]
-    #[case::owned(
-        json!({"ownerReferences": [{"apiVersion": "tenant.kubesphere.io/v1alpha1", "kind": "Workspace"}, {"kind": "Other"}]}),
-        Some(json!([{"kind": "Other"}]))
-    )]
+    #[case::in_one_that_stays(json!({"labels": {LABEL: "other"}, "ownerReferences": [owner("other")]}), None)]
+    #[case::owned(json!({"ownerReferences": [owner("w"), {"kind": "Other"}]}), Some(json!([{"kind": "Other"}])))]
     fn a_namespace_leaves_its_workspace_only(#[case] metadata: Value, #[case] owners: Option<Value>) {
-        let change = without_workspace(&json!({ "metadata": metadata }));
+        let change = without_workspace(&json!({ "metadata": metadata }), |workspace| workspace == "w");
         let expected =
             owners.map(|owners| json!({"metadata": {"labels": {LABEL: null}, "ownerReferences": owners}}));
         assert_eq!(change, expected);

@@ -141,6 +141,41 @@ async fn projects_of_users_leave_their_workspace_before_it_goes() {
     let first = |what: &str| asked.iter().position(|request| request == what);
     let (left, gone) = (first("patch namespaces/projects-own"), first("delete workspaces/theirs"));
     assert!(left.is_some() && left < gone, "{asked:?}");
+    // The same kind once more, and one at a time.
+    namespaces_leave_a_workspace_that_was_taken_over_before_it_goes().await;
+}
+
+/// Of a KubeSphere that was taken over, the kind is somebody else's, and the workspace of its namespaces is adopted.
+async fn namespaces_leave_a_workspace_that_was_taken_over_before_it_goes() {
+    let component = "enabled: spec.on\nnamespace: NS\nsources: [{manifests: manifests/w.yaml}]\n";
+    let workspace =
+        "{apiVersion: tenant.kubesphere.io/v1beta1, kind: Workspace, metadata: {name: NS-system}}\n";
+    let lab = Lab::new(
+        "adopted-projects",
+        &[("components/tenant.yaml", component), ("manifests/w.yaml", workspace)],
+    );
+    lab.apply(&definition("tenant.kubesphere.io", "Workspace", "Cluster"));
+    lab.kubectl("wait --for=condition=Established crd/workspaces.tenant.kubesphere.io --timeout=60s");
+    lab.apply(workspace);
+    let uid = lab.kubectl("get workspace adopted-projects-system -o jsonpath='{.metadata.uid}'");
+    for (namespace, of) in [("own", "NS-system"), ("other", "elsewhere")] {
+        lab.apply(&format!(
+            "{{apiVersion: v1, kind: Namespace, metadata: {{name: NS-{namespace}, labels: {{kubesphere.io/workspace: {of}}}, ownerReferences: \
+             [{{apiVersion: tenant.kubesphere.io/v1beta1, kind: Workspace, name: {of}, uid: {uid}}}]}}}}"
+        ));
+    }
+    let engine = lab.engine().await;
+    pass(&engine, &json!({"on": true}), &[]).await;
+    let told = pass(&engine, &json!({"on": false}), &[]).await;
+    assert_eq!(told.last("tenant"), Some(Phase::Removed));
+    assert!(!lab.has("workspace/adopted-projects-system"));
+    let metadata = |name: &str| {
+        lab.kubectl(&format!(
+            "get ns adopted-projects-{name} -o jsonpath='{{.metadata.labels}} {{.metadata.ownerReferences}}'"
+        ))
+    };
+    assert!(!metadata("own").contains("orkspace"), "{}", metadata("own"));
+    assert!(metadata("other").contains("elsewhere"), "that one stays: {}", metadata("other"));
 }
 
 const ALL_KINDS: &str = "\

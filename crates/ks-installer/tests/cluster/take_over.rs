@@ -64,6 +64,22 @@ async fn what_belongs_to_another_controller_is_refused_and_left_alone() {
     assert_eq!(told.last("a"), Some(Phase::Ready));
 }
 
+/// As those of a KubeSphere that runs are.
+#[tokio::test]
+async fn a_namespace_is_adopted_though_a_workspace_owns_it() {
+    let component = "enabled: spec.on\nsources: [{manifests: manifests/n.yaml}]\n";
+    let namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: NS-own, labels: {a: b}}}\n";
+    let lab = Lab::new("owned", &[("components/n.yaml", component), ("manifests/n.yaml", namespace)]);
+    lab.apply(
+        "{apiVersion: v1, kind: Namespace, metadata: {name: NS-own, ownerReferences: \
+         [{apiVersion: tenant.kubesphere.io/v1alpha1, kind: Workspace, name: system-workspace, uid: u, controller: true}]}}",
+    );
+    let engine = lab.engine().await;
+    let told = pass(&engine, &json!({"on": true}), &[]).await;
+    assert_eq!(told.last("n"), Some(Phase::Ready));
+    assert_eq!(entries(&engine.inventories().get("n").unwrap()), ["Namespace owned-own Adopted"]);
+}
+
 #[tokio::test]
 async fn a_definition_and_a_namespace_of_somebody_else_stay() {
     let objects = "\
