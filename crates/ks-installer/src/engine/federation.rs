@@ -19,7 +19,10 @@ impl Engine {
         if is_federated(id) {
             let change = json!({ "metadata": { "uid": uid, "annotations": { ORPHAN: "true" } } });
             match self.api.merge(id, "", &change).await {
-                Err(ApiError::Refused { code: 404, .. }) => return Ok(true),
+                Err(ApiError::NoKind(_)) => return Ok(true),
+                Err(error) if error.is_not_found() => return Ok(true),
+                // Another one with this name.
+                Err(error) if error.is_conflict() => return Ok(false),
                 other => other.map_err(Failure::at(id))?,
             };
         }
