@@ -243,8 +243,7 @@ async fn what_cannot_be_is_refused_by_its_name_and_the_rest_is_rendered_the_same
         let generated = release.generated(name);
         let [first, second] =
             [release.objects(name, &spec, &generated).await, release.objects(name, &spec, &generated).await];
-        // An Elasticsearch is not asked for.
-        assert!(!first.is_empty(), "{name}");
+        assert!(!first.is_empty() && first.len() == second.len(), "{name}");
         for (object, again) in first.iter().zip(&second) {
             let (kind, metadata) = (object["kind"].as_str().unwrap(), &object["metadata"]);
             let is_kept = kept.iter().any(|kept| kept.kind == kind && metadata["name"] == kept.name.as_str());
@@ -475,29 +474,41 @@ async fn webhooks_are_called_by_authorities_that_were_generated() {
 async fn controllers_make_what_is_waited_for_of_objects_that_are_there() {
     let release = release();
     let spec = release.spec(&everything());
+    let mut checked = BTreeSet::new();
     // Which custom resource each of them is made of, and how its controller names it.
-    for (waiting, made, component, kind, name) in [
-        ("logging", "fluent-bit", "fluentbit-operator", "FluentBit", "fluent-bit"),
-        ("events", "fluent-bit", "fluentbit-operator", "FluentBit", "fluent-bit"),
-        ("events", "ks-events-exporter", "events", "Exporter", "ks-events-exporter"),
-        ("events", "ks-events-ruler", "events", "Ruler", "ks-events-ruler"),
-        ("auditing", "fluent-bit", "fluentbit-operator", "FluentBit", "fluent-bit"),
-        ("auditing", "kube-auditing-webhook-deploy", "auditing", "Webhook", "kube-auditing-webhook"),
+    for (waiting, (made_kind, made), component, kind, name) in [
+        ("logging", ("DaemonSet", "fluent-bit"), "fluentbit-operator", "FluentBit", "fluent-bit"),
+        ("events", ("DaemonSet", "fluent-bit"), "fluentbit-operator", "FluentBit", "fluent-bit"),
+        ("events", ("Deployment", "ks-events-exporter"), "events", "Exporter", "ks-events-exporter"),
+        ("events", ("Deployment", "ks-events-ruler"), "events", "Ruler", "ks-events-ruler"),
+        ("auditing", ("DaemonSet", "fluent-bit"), "fluentbit-operator", "FluentBit", "fluent-bit"),
+        (
+            "auditing",
+            ("Deployment", "kube-auditing-webhook-deploy"),
+            "auditing",
+            "Webhook",
+            "kube-auditing-webhook",
+        ),
         (
             "notification",
-            "notification-manager-deployment",
+            ("Deployment", "notification-manager-deployment"),
             "notification",
             "NotificationManager",
             "notification-manager",
         ),
     ] {
+        checked.insert((waiting.to_owned(), made_kind.to_owned(), made.to_owned()));
         let awaited = &release.payload().components()[waiting].waits_for;
-        assert!(awaited.iter().any(|one| one.name == made), "{waiting}: {awaited:?}");
+        let one = awaited.iter().find(|one| one.kind == made_kind && one.name == made);
+        let one = one.unwrap_or_else(|| panic!("{waiting}: {awaited:?}"));
         let objects = release.objects(component, &spec, &release.generated(component)).await;
         let namespace = &named(&objects, kind, name)["metadata"]["namespace"];
-        let expected = awaited.iter().find(|one| one.name == made).map(|one| one.namespace.as_str());
-        assert!(namespace.is_null() || namespace.as_str() == expected, "{waiting}: {namespace}");
+        assert!(namespace.is_null() || *namespace == one.namespace.as_str(), "{waiting}: {namespace}");
     }
+    let all = release.payload().components().iter().flat_map(|(name, component)| {
+        component.waits_for.iter().map(|one| (name.clone(), one.kind.clone(), one.name.clone()))
+    });
+    assert_eq!(all.collect::<BTreeSet<_>>(), checked, "each that is waited for is one of them");
 }
 
 #[tokio::test]

@@ -66,39 +66,39 @@ pub(super) fn rank_of_instances(kind: &Id) -> u8 {
 mod tests {
     use super::*;
 
+    fn in_order<const N: usize>(kinds: [(&str, &str); N]) -> Vec<String> {
+        let mut kinds = kinds.map(|(version, kind)| Id::new(version, kind, "", ""));
+        kinds.sort_by_key(rank_of_instances);
+        kinds.iter().map(|id| format!("{} {}", id.api_version, id.kind)).collect()
+    }
+
     #[test]
     fn plans_of_users_go_while_what_they_are_for_is_published() {
-        let kind = |version: &str, kind: &str| Id::new(version, kind, "", "");
-        let mut kinds = [
-            kind("kubesphere.io/v1alpha1", "ExtensionVersion"),
-            kind("example.com/v1", "InstallPlan"),
-            kind("kubesphere.io/v1alpha1", "Repository"),
-            kind("kubesphere.io/v1alpha1", "InstallPlan"),
-        ];
-        kinds.sort_by_key(rank_of_instances);
-        let names: Vec<String> = kinds.iter().map(|id| format!("{} {}", id.api_version, id.kind)).collect();
-        assert_eq!(names[..2], ["kubesphere.io/v1alpha1 InstallPlan", "kubesphere.io/v1alpha1 Repository"]);
+        let kinds = in_order([
+            ("kubesphere.io/v1alpha1", "ExtensionVersion"),
+            ("example.com/v1", "InstallPlan"),
+            ("kubesphere.io/v1alpha1", "Repository"),
+            ("kubesphere.io/v1alpha1", "InstallPlan"),
+        ]);
+        assert_eq!(kinds[..2], ["kubesphere.io/v1alpha1 InstallPlan", "kubesphere.io/v1alpha1 Repository"]);
     }
 
     #[test]
     fn what_stands_for_objects_of_other_clusters_goes_while_its_controller_works_for_it() {
-        let kind = |version: &str, kind: &str| Id::new(version, kind, "", "");
-        let mut kinds = [
-            kind("core.kubefed.io/v1beta1", "FederatedTypeConfig"),
-            kind("core.kubefed.io/v1beta1", "KubeFedCluster"),
-            kind("scheduling.kubefed.io/v1alpha1", "ReplicaSchedulingPreference"),
-            kind("types.kubefed.io/v1beta1", "FederatedUser"),
-            kind("types.kubefed.io/v1beta2", "FederatedNamespace"),
-        ];
-        kinds.sort_by_key(rank_of_instances);
-        let names = kinds.map(|id| id.kind);
+        let kinds = in_order([
+            ("core.kubefed.io/v1beta1", "FederatedTypeConfig"),
+            ("core.kubefed.io/v1beta1", "KubeFedCluster"),
+            ("scheduling.kubefed.io/v1alpha1", "ReplicaSchedulingPreference"),
+            ("types.kubefed.io/v1beta1", "FederatedUser"),
+            ("types.kubefed.io/v1beta2", "FederatedNamespace"),
+        ]);
         let expected = [
-            "FederatedUser",
-            "FederatedNamespace",
-            "ReplicaSchedulingPreference",
-            "FederatedTypeConfig",
-            "KubeFedCluster",
+            "types.kubefed.io/v1beta1 FederatedUser",
+            "types.kubefed.io/v1beta2 FederatedNamespace",
+            "scheduling.kubefed.io/v1alpha1 ReplicaSchedulingPreference",
+            "core.kubefed.io/v1beta1 FederatedTypeConfig",
+            "core.kubefed.io/v1beta1 KubeFedCluster",
         ];
-        assert_eq!(names, expected);
+        assert_eq!(kinds, expected);
     }
 }

@@ -1,5 +1,8 @@
 //! Switching on, changing, doing nothing, switching off.
 
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
 use ks_installer::engine::Phase;
 use serde_json::json;
 
@@ -173,7 +176,31 @@ async fn a_component_that_a_newer_payload_does_not_have_is_removed() {
 
 const OTHER: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: o}}\n";
 
-/// Nobody here starts pods.
+/// It may wait for another component, so it is no failure: longer than a pod that cannot start may take.
+#[tokio::test]
+async fn a_pod_that_keeps_ending_is_told_with_what_it_ended() {
+    let component = "enabled: spec.on\nnamespace: NS\nsources: [{manifests: manifests/d.yaml}]\n";
+    let deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {selector: {matchLabels: {a: ends}}, \
+                      template: {metadata: {labels: {a: ends}}, spec: {containers: [{name: c, image: i}]}}}}\n";
+    let lab = Lab::new("ending", &[("components/a.yaml", component), ("manifests/d.yaml", deployment)]);
+    let engine = lab.engine().await.with_patience(Duration::from_secs(1));
+    let (on, told) = (json!({"on": true}), Told::default());
+    lab.apply("{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: NS, labels: {a: ends}}, spec: {containers: [{name: c, image: i}]}}");
+    let state = json!({"status": {"containerStatuses": [{
+        "name": "c", "image": "i", "imageID": "", "ready": false, "restartCount": 3,
+        "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": {"exitCode": 2, "reason": "Error"}}
+    }]}});
+    lab.kubectl(&format!("patch pod p --subresource=status --type=merge -p '{state}'"));
+    let said = "c of pod p was restarted 3 times, and ended with exit code 2 (Error) last";
+    let since = OnceLock::new();
+    pass_until(&engine, &on, &told, "its end to be told again after its patience", |told| {
+        assert!(!matches!(told.last("a"), Some(Phase::Failed(_))), "{:?}", told.last("a"));
+        let is_told = matches!(told.last("a"), Some(Phase::Progressing(why)) if why.contains(said));
+        is_told && since.get_or_init(Instant::now).elapsed() > Duration::from_secs(5)
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn what_a_controller_makes_is_waited_for() {
     let component = "enabled: spec.on\nnamespace: NS\ninputs: [more]\nsources: [{manifests: manifests/map.yaml}]\nwaitsFor:\n\
@@ -201,6 +228,7 @@ async fn what_a_controller_makes_is_waited_for() {
     assert!(lab.has("deployment/made") && !lab.has("cm/asks"));
 }
 
+/// Nobody here starts pods.
 #[tokio::test]
 async fn a_webhook_is_registered_when_its_pods_answer() {
     let component = "enabled: 'true'\nnamespace: NS\nreadyWithinSeconds: 1\nsources: [{manifests: manifests/hook.yaml}]\n";
