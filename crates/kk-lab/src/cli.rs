@@ -128,7 +128,7 @@ pub(crate) enum Mirror {
         #[arg(long, value_name = "COMPONENT[=VERSION]")]
         with: Vec<String>,
         /// Only the programs of these components (`kubernetes,etcd`), and print `component<TAB>directory` for each; needs
-        /// no root, installs and publishes nothing
+        /// no root, installs and publishes nothing. Not for what is made of Debian packages
         #[arg(long, value_name = "COMPONENT", value_delimiter = ',')]
         programs: Vec<String>,
     },

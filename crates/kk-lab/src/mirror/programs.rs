@@ -71,6 +71,11 @@ pub(crate) fn ensure_only(
 ) -> Result<Vec<(String, PathBuf)>> {
     let all = versions.builds(&paths.data, kubernetes, components)?;
     let wanted = Versions::only(&all, components);
+    if let Some(Build { component, .. }) = wanted.iter().find(|build| !build.packages.is_empty()) {
+        bail!(
+            "{component} is made of Debian packages, which needs root\nhint: kk-lab mirror build --with {component}"
+        );
+    }
     let to_build = missing(paths, &wanted)?;
     if !to_build.is_empty() {
         disk::ensure_free(&paths.cache, disk::for_build(), "building programs")?;

@@ -7,7 +7,7 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
@@ -131,8 +131,15 @@ fn publish_images(
             other => vec![versions.version(other)?.to_owned()],
         };
         for version in own {
-            // What is built on demand, nobody may have asked for.
-            let Some(made) = programs.get(&(image.component.clone(), version.clone())) else { continue };
+            let Some(made) = programs.get(&(image.component.clone(), version.clone())) else {
+                // What is built on demand, nobody may have asked for.
+                ensure!(
+                    versions.on_demand().contains(&image.component),
+                    "{} {version} was not built",
+                    image.component
+                );
+                continue;
+            };
             let has_bare_version = image.component == "pause" || image.files.is_empty();
             let mut tags =
                 BTreeSet::from([if has_bare_version { version.clone() } else { format!("v{version}") }]);
