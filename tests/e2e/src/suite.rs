@@ -108,7 +108,7 @@ pub(crate) fn run(tools: &Tools, only: &[String], options: Options) -> Result<bo
         }
     }
     line(&summary(chosen.len(), failed, not_run));
-    Ok(failed == 0)
+    Ok(failed == 0 && not_run == 0)
 }
 
 fn summary(chosen: usize, failed: usize, not_run: usize) -> String {
