@@ -72,7 +72,11 @@ install_monitoring() {
 uninstall_monitoring() {
   uninstall etcd-monitoring monitoring prometheus-operator
   definitions prometheus-operator | kubectl delete -f - >/dev/null
-  until [ -z "$(kubectl -n "$space" get pods -l app.kubernetes.io/managed-by=prometheus-operator -o name)" ]; do sleep 0.05; done
+  # ks-installer is ready when no pod is left, so helm is, too.
+  until [ -z "$(kubectl -n "$space" get pods -l app.kubernetes.io/managed-by=prometheus-operator -o name
+    kubectl -n "$space" get pods -l 'app in (node-exporter, prometheus-operator, prometheus-operator-webhook)' -o name)" ]; do
+    sleep 0.05
+  done
 }
 install_whole() {
   install metrics-server
