@@ -18,6 +18,7 @@ mod replaced;
 mod rollout;
 mod set_labels;
 mod start_kubelet;
+mod static_pods;
 pub(crate) mod turn;
 mod update_kubelet_settings;
 mod wait_for_nodes;

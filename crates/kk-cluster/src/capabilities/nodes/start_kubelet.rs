@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use kk_config::Host;
+use kk_config::{Host, Role};
 use kk_engine::{
     Action, HostWork, Task,
     actions::{Command, Unit},
 };
 
-use super::{pods_known, rollout};
+use super::{pods_known, rollout, static_pods};
 use crate::{
     BuildError,
     capabilities::{control_plane, kubelet, runtime},
@@ -23,7 +23,8 @@ use crate::{
 /// given up at once, with its last error. A node that was Ready must be so again. One that was not may lack what comes
 /// after its kubelet, a network above all.
 pub(super) fn task(inputs: &Inputs, rollout: &Rollout) -> Result<Task, BuildError> {
-    let mut task = Task::new("start_kubelet", "Start kubelet").timeout(Duration::from_mins(4));
+    let mut task =
+        Task::new("start_kubelet", "Start kubelet").timeout(static_pods::PATIENCE + Duration::from_mins(4));
     for (host, facts) in inputs.nodes() {
         if !inputs.has_joined(host) {
             continue;
@@ -43,6 +44,9 @@ pub(super) fn task(inputs: &Inputs, rollout: &Rollout) -> Result<Task, BuildErro
         }
         actions.push(Box::new(unit));
         actions.push(Box::new(works(inputs, host).when(move |_| starts)));
+        if host.has_role(&Role::ControlPlane) {
+            actions.push(Box::new(static_pods::wait(host).done_by(move |_| !starts)));
+        }
         if inputs.is_registered(host) && (inputs.is_outdated(host) || !runtime::is_active(facts)) {
             actions.push(Box::new(pods_known::wait(host)));
         }

@@ -64,7 +64,7 @@ new_service_is_known() {
         kk_fail "a Service could not be made to see whether the nodes learn of it"
     }
     make_namespace >namespace 2>/dev/null || : >namespace
-    present_pods kube-system k8s-app=kube-dns >present || return
+    answer present_pods kube-system k8s-app=kube-dns >present || return
     until=$(($(kk_uptime) + 300))
     while read -r node pod is_ready address _; do
         [ "$is_ready" = True ] || continue

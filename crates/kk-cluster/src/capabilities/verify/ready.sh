@@ -9,6 +9,17 @@ within_300_s() {
     done
 }
 
+# Prints what a question was answered with at last.
+answer() {
+    within_300_s written "$@" && cat answer && return
+    cat wait.err >&2
+    return 1
+}
+
+written() {
+    "$@" >answer
+}
+
 nodes_are_ready() {
     within_300_s kubectl wait --for=condition=Ready node "$@" --timeout=30s && return 0
     cat wait.err >&2
@@ -46,7 +57,7 @@ rolled_out() { # NAMESPACE KIND/NAME AT-LEAST
         within_300_s kubectl -n "$1" rollout status "$2" --timeout=30s
         return
     fi
-    of=$(selector "$1" "$2") && within_300_s present_are_ready "$1" "$of" "$3"
+    of=$(answer selector "$1" "$2") && within_300_s present_are_ready "$1" "$of" "$3"
 }
 
 pods_are_ready() { # NAMESPACE KIND/NAME AT-LEAST
@@ -66,7 +77,7 @@ pods_are_ready() { # NAMESPACE KIND/NAME AT-LEAST
 
 # Prints the addresses at which the pods of a workload answer: what answers, a tab, and a URL.
 addresses() { # NAMESPACE KIND/NAME PORT
-    of=$(selector "$1" "$2") && present_pods "$1" "$of" >present || return
+    of=$(answer selector "$1" "$2") && answer present_pods "$1" "$of" >present || return
     KK_PORT=$3 awk '$3 == "True" {
         for (i = 4; i <= NF; i++) {
             ip = index($i, ":") ? "[" $i "]" : $i

@@ -1,0 +1,84 @@
+//! Whether the API shows the static pods of the kubelet that runs, not those of the one before it.
+
+use std::time::Duration;
+
+use kk_config::Host;
+use kk_engine::actions::WaitUntil;
+
+use crate::{host_layout::KUBECTL, shell::script};
+
+/// How long the parts of a control plane may take to start again, all of them.
+pub(super) const PATIENCE: Duration = Duration::from_mins(5);
+
+/// Waits until it does, and the parts of the control plane are ready.
+pub(super) fn wait(host: &Host) -> WaitUntil {
+    WaitUntil::new("the control plane that this kubelet runs is ready", condition(host))
+        .within(PATIENCE)
+        .hint("", "see \"crictl ps -a\" and \"journalctl -u kubelet\" on the host")
+}
+
+fn condition(host: &Host) -> String {
+    format!("{KUBECTL}{}", script(&[("node", &host.name)], include_str!("static_pods.sh")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{path::Path, process::Output};
+
+    use super::*;
+    use crate::testing;
+
+    /// Looks once at a control plane whose API shows these pods: hash, whether ready, part. The kubelet is this command.
+    fn look(directory: &Path, shown: &[(&str, &str, &str)], kubelet: &str, uptime: u32) -> Output {
+        let host = &testing::sample("three-nodes.yaml").hosts[0];
+        let line =
+            |(hash, ready, part): &(&str, &str, &str)| format!("{hash} {ready} {part}-{}\\n", host.name);
+        let lines = shown.iter().map(line).collect::<Vec<_>>().concat();
+        let kubectl = format!("case \"$*\" in *proxy*) {kubelet} ;; *) printf '{lines}' ;; esac");
+        testing::program(directory, "kubectl", &kubectl);
+        std::fs::write(directory.join("uptime"), format!("{uptime}.25 7\n")).unwrap();
+        let here = directory.join("uptime").display().to_string();
+        testing::run_script(directory, &condition(host).replace("/proc/uptime", &here))
+    }
+
+    fn shown<'a>(server: &'a str, ready: &'a str) -> Vec<(&'a str, &'a str, &'a str)> {
+        let others = [("h2", "True", "kube-controller-manager"), ("h3", "True", "kube-scheduler")];
+        // A pod that is not static has no hash.
+        let pod = [("", "False", "coredns")];
+        [(server, ready, "kube-apiserver")].into_iter().chain(others).chain(pod).collect()
+    }
+
+    /// What a kubelet says that wants these pods; other static pods are of no interest.
+    const WANTS: &str = r#"echo '{"items":[{"metadata":{"annotations":{"kubernetes.io/config.hash":"h1"}}},{"annotations":{"kubernetes.io/config.hash": "h2"}},{"kubernetes.io/config.hash":"h3"},{"kubernetes.io/config.hash":"other"}]}'"#;
+
+    #[test]
+    fn the_pods_that_the_kubelet_wants_have_to_be_ready_in_the_api() {
+        let none = "echo '{\"items\":null}'";
+        for (pods, kubelet, known) in [
+            (shown("h1", "True"), WANTS, true),
+            (shown("h1", "False"), WANTS, false),
+            // Of the kubelet before.
+            (shown("h0", "True"), WANTS, false),
+            (shown("", "True"), WANTS, false),
+            (shown("h1", "True")[1..].to_vec(), WANTS, false),
+            // A kubelet that has read no file yet.
+            (shown("h1", "True"), none, false),
+        ] {
+            let directory = tempfile::tempdir().unwrap();
+            let output = look(directory.path(), &pods, kubelet, 100);
+            assert_eq!(output.status.success(), known, "{pods:?} {kubelet} {output:?}");
+        }
+    }
+
+    #[test]
+    fn a_kubelet_that_no_api_server_reaches_is_left_alone_after_a_while() {
+        let directory = tempfile::tempdir().unwrap();
+        let pods = shown("h0", "True");
+        for (uptime, known) in [(100, false), (129, false), (130, true)] {
+            let output = look(directory.path(), &pods, "echo 'no route' >&2; exit 1", uptime);
+            assert_eq!(output.status.success(), known, "{uptime} {output:?}");
+        }
+        let output = look(directory.path(), &shown("h0", "False"), "exit 1", 200);
+        assert!(!output.status.success());
+    }
+}
