@@ -20,6 +20,7 @@ pub(crate) struct Join {
     document: String,
     discovery: Discovery,
     certificates: Option<Certificates>,
+    patches: Vec<Payload>,
     ignored: String,
 }
 
@@ -31,6 +32,7 @@ impl Join {
             document: kubeadm::join_document(inputs, host, &inputs.token, "discovery.conf"),
             discovery: Arc::new(move |ca| kubeadm::discovery_kubeconfig(&endpoint, ca, &token)),
             certificates: None,
+            patches: kubeadm::join_patches(host).map(|(name, content)| payload(&name, content)).collect(),
             ignored: kubeadm::ignored_checks(inputs, host),
         }
     }
@@ -50,6 +52,7 @@ impl Join {
             .ok_or_else(|| Failure::new("the CA of the cluster was not read"))?;
         let mut files =
             vec![file("join.yaml", self.document.clone()), file("discovery.conf", (self.discovery)(&ca))];
+        files.extend(self.patches.iter().cloned());
         let mut text = String::new();
         if let Some(read) = &self.certificates {
             files.push(file("certificates", read(values)?));
@@ -64,7 +67,11 @@ impl Join {
 }
 
 fn file(name: &str, text: String) -> Payload {
-    Payload { name: name.to_owned(), content: text.into_bytes().into() }
+    payload(name, text.into_bytes())
+}
+
+fn payload(name: &str, content: Vec<u8>) -> Payload {
+    Payload { name: name.to_owned(), content: content.into() }
 }
 
 impl Action for Join {

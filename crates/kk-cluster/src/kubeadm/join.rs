@@ -3,7 +3,7 @@
 use kk_config::Host;
 use serde_json::json;
 
-use super::{Token, api_port, api_version, documents, node_registration, set_timeouts};
+use super::{Token, api_port, api_version, documents, node_registration, probes, set_timeouts};
 use crate::{encoding::base64, inputs::Inputs};
 
 /// What `kubeadm join` gets. `discovery` is the path of a kubeconfig that holds the address and the CA, so that nothing
@@ -23,6 +23,7 @@ pub(crate) fn join_document(inputs: &Inputs, host: &Host, token: &Token, discove
         join["controlPlane"] = json!({
             "localAPIEndpoint": {"advertiseAddress": host.internal_address, "bindPort": api_port()},
         });
+        join["patches"] = probes::patches();
     }
     documents(&[join])
 }

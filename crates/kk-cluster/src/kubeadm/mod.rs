@@ -9,6 +9,7 @@ mod kube_proxy;
 mod kubelet;
 mod notes;
 mod preflight;
+mod probes;
 mod token;
 
 use kk_config::Host;
@@ -26,6 +27,7 @@ pub(crate) use notes::{
     kubelet_document,
 };
 pub(crate) use preflight::ignored_checks;
+pub(crate) use probes::{join_patches, manifest_files, probe_patches};
 pub(crate) use token::{DESCRIPTION, Token, token_secret};
 
 /// What `kubeadm init` gets on the first control plane.
@@ -71,6 +73,7 @@ fn init_configuration(inputs: &Inputs, host: &Host) -> Value {
         "kind": "InitConfiguration",
         "localAPIEndpoint": {"advertiseAddress": host.internal_address, "bindPort": api_port()},
         "nodeRegistration": node_registration(inputs, host),
+        "patches": probes::patches(),
     });
     set_timeouts(inputs, &mut document);
     document

@@ -55,6 +55,12 @@ impl Command {
         self
     }
 
+    /// Adds several files, by name and content.
+    #[must_use]
+    pub fn files(self, files: impl IntoIterator<Item = (String, Vec<u8>)>) -> Self {
+        files.into_iter().fold(self, |command, (name, content)| command.file(name, content))
+    }
+
     /// Reads what the script printed into slots.
     #[must_use]
     pub fn output(mut self, output: OutputFn) -> Self {

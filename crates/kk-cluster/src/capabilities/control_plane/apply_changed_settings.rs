@@ -22,13 +22,13 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         if runs && note.check(facts).is_needed() {
             actions.push(Box::new(
                 Command::new("apply changed settings of the control plane", apply(host))
-                    .file("config.yaml", kubeadm::phase_documents(inputs, host).into_bytes()),
+                    .files(kubeadm::manifest_files(inputs, host)),
             ));
         } else if runs && manifests::differ(inputs, host) {
             let text = format!("{KUBECTL}{}{RECORD}", restart(host));
             actions.push(Box::new(
                 Command::new("write the manifests of the control plane again", text)
-                    .file("config.yaml", kubeadm::phase_documents(inputs, host).into_bytes()),
+                    .files(kubeadm::manifest_files(inputs, host)),
             ));
         } else if facts.answer(&MANIFESTS).answered() == Some(Manifests::Unrecorded) {
             actions.push(Box::new(Command::new("record the manifests of the control plane", RECORD)));

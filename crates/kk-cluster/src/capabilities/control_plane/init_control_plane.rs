@@ -62,6 +62,7 @@ fn init(inputs: &Inputs, host: &Host) -> Command {
     );
     Command::new("initialise the control plane (kubeadm init)", script)
         .file("init.yaml", kubeadm::init_documents(inputs, host, &inputs.token).into_bytes())
+        .files(kubeadm::probe_patches())
         .hint("port", "another program listens there: stop it and run again")
         .hint("ErrImageNeverPull", "an image is missing on the host: run again")
         .hint(
@@ -83,7 +84,7 @@ fn bring_back(inputs: &Inputs, host: &Host) -> Vec<Box<dyn Action>> {
     if let Some(script) = script {
         actions.push(Box::new(
             Command::new("write the manifests of the control plane", script)
-                .file("config.yaml", kubeadm::phase_documents(inputs, host).into_bytes()),
+                .files(kubeadm::manifest_files(inputs, host)),
         ));
     }
     let answers = format!("{KUBECTL}kubectl --request-timeout 5s get --raw /readyz >/dev/null");

@@ -30,7 +30,7 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
         actions.extend(moves::follow(inputs, host, facts)?);
         actions.push(Box::new(
             Command::new(describe(&renewed), text(host, &renewed, differ))
-                .file("config.yaml", kubeadm::phase_documents(inputs, host).into_bytes())
+                .files(kubeadm::manifest_files(inputs, host))
                 .hint(
                     "does not become ready",
                     "see \"crictl ps -a\" and \"journalctl -u kubelet\" on the host",
