@@ -83,6 +83,17 @@ pub(crate) fn cluster_is_complete(ctx: &Context<'_>, site: &Site) -> Result<()> 
     Ok(())
 }
 
+/// Kubelets look every second whether the parts of this control plane have started: with kubeadm's own probes the API shows
+/// them as ready up to 20 s late.
+pub(crate) fn starts_are_seen_soon(ctx: &Context<'_>, host: &str) -> Result<()> {
+    let look = "cd /etc/kubernetes/manifests && for part in kube-apiserver kube-controller-manager kube-scheduler; do \
+                sed -n '/startupProbe:/,$ s/^ *periodSeconds: //p' $part.yaml | head -n 1; done";
+    let said = ctx.host(host, look)?;
+    let periods: Vec<&str> = said.split_whitespace().collect();
+    ensure!(periods == ["1"; 3], "startup probes on {host} look every {periods:?} s");
+    Ok(())
+}
+
 /// A Deployment with a pod on each worker answers through its Service by name from the pod on either worker, and
 /// each pod answers the other one directly.
 pub(crate) fn service_answers_across_nodes(ctx: &Context<'_>, site: &Site) -> Result<()> {

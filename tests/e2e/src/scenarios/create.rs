@@ -18,6 +18,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     for host in &cluster.site.hosts {
         ensure!(identity.contains(host), "{host} is no member of etcd: {identity}");
     }
+    checks::starts_are_seen_soon(ctx, cluster.site.control_plane())?;
     own_kubeconfig_works(ctx, &cluster.site)?;
     checks::service_answers_across_nodes(ctx, &cluster.site)
 }

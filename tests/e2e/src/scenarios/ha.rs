@@ -24,6 +24,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
             format!("curl --silent --insecure --max-time 5 https://{}:6443/readyz", address(&site, host)?);
         let said = ctx.host(host, &url).with_context(|| format!("the API of {host}"))?;
         ensure!(said == "ok", "the API of {host} is `{said}`");
+        checks::starts_are_seen_soon(ctx, host)?;
     }
     checks::create_changes_nothing(ctx, &site)?;
 

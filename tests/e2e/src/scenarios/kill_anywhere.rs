@@ -20,7 +20,7 @@ use crate::site::Site;
 const MOMENTS: u32 = 30;
 const MOMENTS_VARIABLE: &str = "KK_E2E_KILLS";
 /// From the beginning of the task; a join that has ended by then is killed in what follows it.
-const TASKS: [(&str, u64); 2] = [("init_control_plane", 8000), ("join_worker", 4000)];
+const TASKS: [(&str, u64); 2] = [("control-plane/init_control_plane", 8000), ("nodes/join_worker", 4000)];
 
 pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     let moments = std::env::var(MOMENTS_VARIABLE).ok().and_then(|text| text.parse().ok()).unwrap_or(MOMENTS);

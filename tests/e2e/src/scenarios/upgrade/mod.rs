@@ -124,6 +124,7 @@ fn is_upgraded(ctx: &Context<'_>, site: &Site) -> Result<()> {
     let images = ctx.kubectl(&upgraded, "get pods -A -o jsonpath='{..image}'")?;
     ensure!(!images.contains(FROM), "something of {FROM} still runs: {images}");
     checks::cluster_is_complete(ctx, &upgraded).context("after the upgrade")?;
+    checks::starts_are_seen_soon(ctx, upgraded.control_plane())?;
     checks::create_changes_nothing(ctx, &upgraded)?;
     Ok(())
 }
