@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use kk_artifact::Component;
 use kk_config::Host;
 use kk_engine::{
     Facts, HostWork, Question, Task,
@@ -16,7 +17,14 @@ use super::{
     membership::{self, has_quorum, healthy},
     start_etcd,
 };
-use crate::{BuildError, findings::Findings, inputs::Inputs, shell::script, slots};
+use crate::{
+    BuildError,
+    capabilities::programs::{self, UPLOAD_TIMEOUT},
+    findings::Findings,
+    inputs::Inputs,
+    shell::script,
+    slots,
+};
 
 /// How long a member may take to copy the data.
 pub(super) const COPIES: Duration = Duration::from_mins(10);
@@ -80,13 +88,15 @@ pub(super) fn joining<'a>(inputs: &Inputs<'a>) -> Vec<(&'a Host, &'a Facts)> {
 
 /// The other members stay as they are, and take the turns with it.
 pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
-    let mut task = Task::new("join_member", "Join a member").timeout(COPIES * 2).background();
+    let mut task =
+        Task::new("join_member", "Join a member").timeout(COPIES * 2 + UPLOAD_TIMEOUT).background();
     if let Some(turn) = start_etcd::turn(inputs) {
         task = task.turn(turn);
     }
     for (host, facts) in joining(inputs) {
         // Settings that wait for the turn of a member, see start_etcd.
         let mut actions = if is_active(facts) { files(inputs, host, facts)? } else { Vec::new() };
+        let fetched = programs::replace_in_turn(inputs, host, Component::Etcd, &mut actions);
         let add = Command::new(
             "add the member as a learner",
             with_members(inputs, host, include_str!("add_member.sh")),
@@ -102,6 +112,7 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
         let mut work = HostWork::new(actions)
             .needs(slots::etcd_configured_slot(&host.name))
             .provides(slots::etcd_healthy_slot(&host.name));
+        work.needs.extend(fetched);
         for (lost, _) in joining(inputs) {
             work = work.needs(slots::lost_member_removed_slot(&lost.name));
         }

@@ -16,7 +16,10 @@ use super::{
 };
 use crate::{
     BuildError,
-    capabilities::{control_plane::VERSION, programs},
+    capabilities::{
+        control_plane::VERSION,
+        programs::{self, UPLOAD_TIMEOUT},
+    },
     inputs::Inputs,
     slots,
 };
@@ -59,15 +62,20 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
         if is_active(facts) {
             actions.extend(files(inputs, host, facts)?);
         }
+        let fetched = programs::replace_in_turn(inputs, host, Component::Etcd, &mut actions);
+        if fetched.is_some() {
+            task = task.timeout(UPLOAD_TIMEOUT);
+        }
         actions.push(Box::new(unit));
         if one_by_one && membership::has_quorum(inputs) && !is_healthy(facts) {
             actions.push(Box::new(join_member::promote(inputs, host)));
-            task = task.timeout(join_member::COPIES * 2);
+            task = task.timeout(join_member::COPIES * 2 + UPLOAD_TIMEOUT);
         }
         actions.push(Box::new(wait));
         actions.extend(tell(true).map(|tell| Box::new(tell) as Box<dyn Action>));
         actions.push(Box::new(joined()));
         let mut work = HostWork::new(actions).provides(slots::etcd_healthy_slot(&host.name));
+        work.needs.extend(fetched);
         let together = hosts.iter().filter(|(member, _)| !one_by_one || member.name == host.name);
         for (member, _) in together {
             work = work

@@ -7,12 +7,17 @@ mod upload_node_tools;
 mod upload_programs;
 mod upload_runtime;
 
+use std::time::Duration;
+
 use kk_artifact::Component;
 use kk_config::Host;
-use kk_engine::{Action as _, ProbeSpec, Task};
+use kk_engine::{Action, Facts, ProbeSpec, SlotKey, Task};
 
-use crate::{BuildError, capability::Capability, inputs::Inputs};
+use crate::{BuildError, capability::Capability, inputs::Inputs, slots};
 pub(crate) use upload_programs::UploadPrograms;
+
+/// How long an upload may take: links are slow, too.
+pub(crate) const UPLOAD_TIMEOUT: Duration = Duration::from_hours(1);
 
 /// The programs that the other capabilities need.
 pub(crate) struct Programs;
@@ -42,9 +47,84 @@ pub(crate) fn download(inputs: &Inputs) -> Vec<Task> {
     download::tasks(inputs)
 }
 
+/// Replaces the programs of a component that runs on a host, in the host's turn, by the task that starts it again: so a program
+/// that does not start is on one host only. Adds the upload to the actions of that task, and says what it waits for; `None`
+/// where nothing is replaced.
+pub(crate) fn replace_in_turn(
+    inputs: &Inputs,
+    host: &Host,
+    component: Component,
+    actions: &mut Vec<Box<dyn Action>>,
+) -> Option<SlotKey> {
+    if !waits_for_turn(inputs, host, component) || !changes(inputs, host, component) {
+        return None;
+    }
+    actions.push(Box::new(UploadPrograms::new(inputs, host, &[component])));
+    Some(slots::fetched_slot(component, inputs.arch(host)).key())
+}
+
+/// Whether it comes with its turn, not with the programs that start nothing again.
+fn waits_for_turn(inputs: &Inputs, host: &Host, component: Component) -> bool {
+    let unit = match component {
+        Component::Etcd => "etcd.service",
+        Component::Containerd => "containerd.service",
+        _ => return false,
+    };
+    let is_active = |facts: &Facts| facts.units.get(unit).is_some_and(|unit| unit.active);
+    inputs.facts(host).is_some_and(is_active)
+}
+
 /// Whether this run replaces a component's programs on a host.
 pub(crate) fn changes(inputs: &Inputs, host: &Host, component: Component) -> bool {
     inputs
         .facts(host)
         .is_some_and(|facts| UploadPrograms::new(inputs, host, &[component]).check(facts).is_needed())
+}
+
+#[cfg(test)]
+mod tests {
+    use kk_engine::{Change, UnitFact};
+
+    use super::*;
+    use crate::{
+        capabilities::{etcd::Etcd, runtime},
+        testing,
+    };
+
+    /// On a cluster of which etcd and containerd run, or nothing does, with other programs than the file wants.
+    #[tokio::test]
+    async fn programs_that_run_are_replaced_by_the_task_that_starts_them_again() {
+        let spec = testing::sample("three-nodes.yaml");
+        for runs in [false, true] {
+            let (mut probed, directory) = (testing::fresh(&spec), tempfile::tempdir().unwrap());
+            for facts in probed.facts.values_mut() {
+                for unit in ["etcd.service", "containerd.service"] {
+                    facts.units.insert(unit.into(), UnitFact { active: runs, ..UnitFact::default() });
+                }
+            }
+            let session = testing::session(spec.clone(), directory.path());
+            let inputs = session.create_inputs(&probed).await.unwrap();
+            let mut tasks = Programs.install(&inputs).unwrap();
+            tasks.extend(Etcd.install(&inputs).unwrap());
+            tasks.extend(runtime::capability(&spec).install(&inputs).unwrap());
+            let uploads = |name: &str, component: &str| -> Vec<bool> {
+                let task = tasks.iter().find(|task| task.name == name).unwrap();
+                let uploads = |(host, work): (&String, &kk_engine::HostWork)| {
+                    let lines =
+                        work.actions.iter().filter_map(|action| match action.check(&probed.facts[host]) {
+                            Change::Needed(lines) => Some(lines.concat()),
+                            Change::None => None,
+                        });
+                    lines.collect::<String>().contains(&format!("upload {component} "))
+                };
+                task.hosts.iter().map(uploads).collect()
+            };
+            for (component, start) in [("etcd", "start_etcd"), ("containerd", "start_containerd")] {
+                assert_eq!(uploads("upload_runtime", component), [!runs; 3], "{component}");
+                assert_eq!(uploads(start, component), [runs; 3], "{component}");
+            }
+            // What is no service has no turn.
+            assert_eq!(uploads("upload_runtime", "runc"), [true; 3]);
+        }
+    }
 }

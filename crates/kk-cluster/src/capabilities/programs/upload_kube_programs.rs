@@ -2,15 +2,14 @@
 
 use kk_engine::{HostWork, Task};
 
-use super::UploadPrograms;
+use super::{UPLOAD_TIMEOUT, UploadPrograms};
 use crate::{inputs::Inputs, requirements::ProgramStage, slots};
 
 /// In the background of the lane, after the runtime's programs: bytes travel in the order of need. Those of the first control plane go
 /// before the others', whose nodes join only after its `kubeadm init`.
 pub(super) fn task(inputs: &Inputs) -> Task {
-    let mut task = Task::new("upload_kube_programs", "Upload Kubernetes programs")
-        .timeout(std::time::Duration::from_hours(1))
-        .background();
+    let mut task =
+        Task::new("upload_kube_programs", "Upload Kubernetes programs").timeout(UPLOAD_TIMEOUT).background();
     let first = inputs.api_host;
     for (host, _) in inputs.nodes() {
         let components = inputs.requirements.programs(host, ProgramStage::Join);

@@ -2,14 +2,13 @@
 
 use kk_engine::{HostWork, Task};
 
-use super::UploadPrograms;
+use super::{UPLOAD_TIMEOUT, UploadPrograms};
 use crate::{inputs::Inputs, requirements::ProgramStage, slots};
 
 /// In the background of the lane, after what makes the host a node.
 pub(super) fn task(inputs: &Inputs) -> Task {
-    let mut task = Task::new("upload_node_tools", "Upload kubectl and CNI plugins")
-        .timeout(std::time::Duration::from_hours(1))
-        .background();
+    let mut task =
+        Task::new("upload_node_tools", "Upload kubectl and CNI plugins").timeout(UPLOAD_TIMEOUT).background();
     for (host, _) in inputs.nodes() {
         let components = inputs.requirements.programs(host, ProgramStage::Tools);
         let mut work = HostWork::new(vec![Box::new(UploadPrograms::new(inputs, host, &components))])

@@ -1,19 +1,18 @@
-//! Upload the runtime's and etcd's programs: they start first.
+//! Upload the runtime's and etcd's programs: they start first. What runs already gets them in its turn.
 
 use kk_config::Role;
 use kk_engine::{HostWork, Task};
 
-use super::UploadPrograms;
+use super::{UPLOAD_TIMEOUT, UploadPrograms, waits_for_turn};
 use crate::{inputs::Inputs, requirements::ProgramStage, slots};
 
 /// In the background of the lane, which writes settings meanwhile. etcd and control planes come first: all other nodes wait
 /// for them.
 pub(super) fn task(inputs: &Inputs) -> Task {
-    let mut task = Task::new("upload_runtime", "Upload runtime")
-        .timeout(std::time::Duration::from_hours(1))
-        .background();
+    let mut task = Task::new("upload_runtime", "Upload runtime").timeout(UPLOAD_TIMEOUT).background();
     for (host, _) in inputs.hosts() {
-        let components = inputs.requirements.programs(host, ProgramStage::Runtime);
+        let mut components = inputs.requirements.programs(host, ProgramStage::Runtime);
+        components.retain(|component| !waits_for_turn(inputs, host, *component));
         let mut work = HostWork::new(vec![Box::new(UploadPrograms::new(inputs, host, &components))])
             .provides(slots::runtime_programs_slot(&host.name));
         if [Role::Etcd, Role::ControlPlane].iter().any(|role| host.has_role(role)) {

@@ -41,11 +41,16 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
         let answers = WaitUntil::new("containerd answers", "crictl --timeout 5s version >/dev/null")
             .done_by(move |_| !restarts)
             .hint("", "see \"journalctl -u containerd\" on the host; nodes after this one were not changed");
+        let fetched = programs::replace_in_turn(inputs, host, Component::Containerd, &mut actions);
+        if fetched.is_some() {
+            task = task.timeout(programs::UPLOAD_TIMEOUT);
+        }
         actions.push(Box::new(unit));
         actions.push(Box::new(answers));
         let mut work = HostWork::new(actions)
             .needs(slots::runtime_programs_slot(&host.name))
             .provides(slots::runtime_slot(&host.name));
+        work.needs.extend(fetched);
         if changes {
             work = rollout.after_first(host, work);
         }
