@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{
     BuildError,
-    capabilities::manifests::from_template,
+    capabilities::{manifests::from_template, network},
     capability::Capability,
     findings::Findings,
     inputs::Inputs,
@@ -62,7 +62,11 @@ impl Capability for Dns {
     }
 
     fn manifests(&self, inputs: &Inputs) -> Result<Vec<Manifest>, BuildError> {
-        Ok(vec![from_template(inputs, "coredns", "dns/coredns.yaml", &values(inputs))?])
+        let mut manifest = from_template(inputs, "coredns", "dns/coredns.yaml", &values(inputs))?;
+        if !inputs.is_initialised() && nodes_become_ready(inputs) {
+            manifest.command = Some(include_str!("apply_coredns.sh"));
+        }
+        Ok(vec![manifest])
     }
 
     fn ready(&self, _inputs: &Inputs) -> Vec<Ready> {
@@ -72,6 +76,12 @@ impl Capability for Dns {
             metrics: Some(9153),
         })]
     }
+}
+
+/// Not where the user installs the network.
+fn nodes_become_ready(inputs: &Inputs) -> bool {
+    let network = network::capability(inputs.spec).ready(inputs);
+    !network.iter().any(|ready| matches!(ready, Ready::Never(_)))
 }
 
 /// Whether this CoreDNS knows `disable` in `cache`: from 1.10.0 on (coredns/coredns#5540). One before does not start with it.
@@ -113,8 +123,57 @@ fn values(inputs: &Inputs) -> serde_json::Value {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use kk_config::NetworkPlugin;
+
     use super::Dns;
-    use crate::{capability::Capability as _, testing};
+    use crate::{capability::Capability as _, cluster_state::INITIALISED, testing};
+
+    /// Runs the script beside an API with these taints, each look less of them. What was asked of it.
+    fn apply(taints: &str) -> (bool, Vec<String>) {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("taints"), taints).unwrap();
+        let kubectl =
+            "echo \"$1\" >>asked; case $1 in wait) exit 1 ;; get) cat taints; sed -i 1d taints ;; esac";
+        testing::program(directory.path(), "kubectl", kubectl);
+        testing::program(directory.path(), "sleep", "exit 0");
+        // A clock of the test: 20 s a look.
+        let library = "kk_uptime() { echo . >>ticks; echo $(($(wc -l <ticks) * 20)); }";
+        let text = format!("{library}\n{}", include_str!("apply_coredns.sh"));
+        let output = testing::run_script(directory.path(), &text);
+        let asked = fs::read_to_string(directory.path().join("asked")).unwrap();
+        (output.status.success(), asked.lines().map(str::to_owned).collect())
+    }
+
+    #[test]
+    fn pods_of_coredns_come_when_nodes_take_them_or_after_a_minute() {
+        let (taint, other) = ("node.kubernetes.io/not-ready\n", "node-role.kubernetes.io/control-plane\n");
+        for (taints, looks) in
+            [(String::new(), 1), (other.to_owned(), 1), (taint.to_owned(), 2), (taint.repeat(9), 3)]
+        {
+            let (ok, asked) = apply(&taints);
+            let wanted: Vec<&str> = [vec!["wait"], vec!["get"; looks], vec!["apply"]].concat();
+            assert_eq!((ok, asked), (true, wanted.into_iter().map(str::to_owned).collect()), "{taints}");
+        }
+    }
+
+    #[tokio::test]
+    async fn only_a_new_cluster_with_a_network_waits_for_nodes_before_coredns() {
+        for (initialised, network, waits) in [("no", true, true), ("yes", true, false), ("no", false, false)]
+        {
+            let mut spec = testing::sample("all-in-one.yaml");
+            if !network {
+                spec.network.plugin = NetworkPlugin::None;
+            }
+            let (mut probed, directory) = (testing::fresh(&spec), tempfile::tempdir().unwrap());
+            probed.facts.values_mut().for_each(|facts| facts.reply(&INITIALISED, initialised));
+            let session = testing::session(spec.clone(), directory.path());
+            let inputs = session.create_inputs(&probed).await.unwrap();
+            let manifests = Dns.manifests(&inputs).unwrap();
+            assert_eq!(manifests[0].command.is_some(), waits, "{initialised} {network}");
+        }
+    }
 
     #[tokio::test]
     async fn names_of_the_cluster_are_not_cached_where_coredns_can_do_that() {
