@@ -35,6 +35,6 @@ fn what_is_written_is_read_again_but_for_passwords() {
     assert!(!written.contains(SENTINEL), "{written}");
     let (again, warnings) = load_manifest("written", &written).unwrap();
     assert_eq!(warnings, []);
-    manifest.registry.auths.values_mut().for_each(|auth| auth.credentials = None);
+    manifest.registry.auths.values_mut().for_each(|auth| (auth.username, auth.password) = (None, None));
     assert_eq!(again, manifest);
 }

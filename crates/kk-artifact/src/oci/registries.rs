@@ -85,7 +85,8 @@ impl Registries {
 
     /// The places of an image: mirrors in the order of the file, then the registry of its name.
     pub(super) fn sources(&self, image: &ImageName) -> Result<Vec<Source>, Error> {
-        let mut mirrors = self.settings.remote_mirrors.get(&image.registry).cloned().unwrap_or_default();
+        let mirrors = self.settings.remote_mirrors.get(&image.registry);
+        let mut mirrors = mirrors.map(|mirror| mirror.endpoint.clone()).unwrap_or_default();
         if image.registry == "docker.io" {
             mirrors.extend(self.settings.registry_mirrors.iter().cloned());
         }
@@ -109,7 +110,7 @@ impl Registries {
 
     /// Whether the file says that its registry is a Harbor.
     pub(super) fn is_harbor(&self) -> bool {
-        self.settings.harbor
+        self.settings.is_harbor()
     }
 
     /// How the pages beside a registry are asked. Errors: a certificate that cannot be used.
@@ -124,14 +125,14 @@ impl Registries {
         Ok(Web {
             client: client.map_err(|error| client::reason(&error))?,
             base: format!("{scheme}://{host}"),
-            login: self.login(host).map(|(user, password)| (user.clone(), password.clone())),
+            login: self.login(host).map(|(user, password)| (user.to_owned(), password.clone())),
         })
     }
 
-    fn login(&self, host: &str) -> Option<(&String, &Secret)> {
-        let known = self.settings.auths.get(host).and_then(|auth| auth.credentials.as_ref());
-        let login = known.map(|pair| (&pair.username, &pair.password));
-        login.or_else(|| self.logins.get(host).map(|(user, password)| (user, password)))
+    fn login(&self, host: &str) -> Option<(&str, &Secret)> {
+        let known = self.settings.auths.get(host).and_then(kk_config::RegistryAuth::credentials);
+        let login = known.map(|pair| (pair.username, pair.password));
+        login.or_else(|| self.logins.get(host).map(|(user, password)| (user.as_str(), password)))
     }
 
     fn is_insecure(&self, host: &str, auth: &kk_config::RegistryAuth) -> bool {
@@ -140,7 +141,7 @@ impl Registries {
 
     fn source(&self, host: &str, http: bool, reference: Reference) -> Result<Source, Error> {
         let auth = match self.login(host) {
-            Some((user, password)) => RegistryAuth::Basic(user.clone(), password.expose().to_owned()),
+            Some((user, password)) => RegistryAuth::Basic(user.to_owned(), password.expose().to_owned()),
             None => RegistryAuth::Anonymous,
         };
         Ok(Source { client: self.client(host, http)?, auth, reference, host: host.to_owned() })

@@ -11,7 +11,7 @@ mod upgrade;
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
-use kk_config::{Host, PrivateKey, Secret, Spec};
+use kk_config::{Host, PrivateKey, RegistryAuth, Secret, Spec};
 use kk_connector::{Connection, HostKeyPolicy, LocalConnection, SshConfig, SshConnection};
 use kk_engine::Owner;
 
@@ -118,7 +118,7 @@ impl Session {
         // One that cannot be read is told of when the plan is made.
         let files = charts.filter_map(|chart| std::fs::read_to_string(chart.values_file.as_ref()?).ok());
         secrets.extend(files.flat_map(|text| secret_values(&text)));
-        for pair in self.spec.registry.auths.values().filter_map(|auth| auth.credentials.as_ref()) {
+        for pair in self.spec.registry.auths.values().filter_map(RegistryAuth::credentials) {
             secrets.extend([pair.password.clone(), runtime::basic_auth(pair)]);
         }
         secrets

@@ -26,7 +26,7 @@ impl Session {
     /// # Errors
     /// The file has none that kk could set up.
     pub fn own_registry(&self) -> Result<OwnRegistry<'_>, BuildError> {
-        if self.spec.registry.harbor {
+        if self.spec.registry.is_harbor() {
             return Err(BuildError::config(
                 "spec.registry.type asks for a Harbor, which kk does not set up",
                 "leave the type away for a plain registry; or set Harbor up by its own installer, and name it in privateRegistry",

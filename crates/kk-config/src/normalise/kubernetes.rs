@@ -36,10 +36,7 @@ pub(super) fn kubernetes(
     let certificate_seconds = check_validity(&doc, version, at, out);
     Kubernetes {
         version,
-        auto_renew_certs: doc.auto_renew_certs,
-        certificate_validity_period: doc.certificate_validity_period.clone(),
         certificate_seconds,
-        ca_certificate_validity_period: doc.ca_certificate_validity_period.clone(),
         encryption_algorithm: encryption_algorithm(doc.encryption_algorithm, version, at, out),
         apiserver_args: arguments(&doc.apiserver_args, at.key("apiserverArgs"), out),
         controller_manager_args: arguments(
@@ -49,19 +46,7 @@ pub(super) fn kubernetes(
         ),
         scheduler_args: arguments(&doc.scheduler_args, at.key("schedulerArgs"), out),
         kubelet_args: arguments(&doc.kubelet_args, at.key("kubeletArgs"), out),
-        cluster_name: doc.cluster_name,
-        dns_domain: doc.dns_domain,
-        max_pods: doc.max_pods,
-        pod_pids_limit: doc.pod_pids_limit,
-        node_cidr_mask_size: doc.node_cidr_mask_size,
-        node_cidr_mask_size_ipv6: doc.node_cidr_mask_size_ipv6,
-        apiserver_cert_extra_sans: doc.apiserver_cert_extra_sans,
-        proxy_mode: doc.proxy_mode,
-        disable_kube_proxy: doc.disable_kube_proxy,
-        masquerade_all: doc.masquerade_all,
-        feature_gates: doc.feature_gates,
-        kubelet_configuration: doc.kubelet_configuration,
-        kube_proxy_configuration: doc.kube_proxy_configuration,
+        section: doc,
     }
 }
 

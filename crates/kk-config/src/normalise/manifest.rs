@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::operating_systems::operating_systems;
 use super::{kubernetes, registry, source};
 use crate::findings::{At, Findings};
-use crate::spec::{Arch, ImageName, Manifest};
+use crate::spec::{Arch, ImageName, Manifest, Registry};
 use crate::v1alpha2::{self, API_VERSION, ManifestComponent, ManifestComponents};
 
 /// Checks the whole document.
@@ -51,13 +51,14 @@ pub(crate) fn manifest(doc: v1alpha2::Manifest, at: At<'_>, out: &mut Findings<'
     if is_empty && operating_systems.is_empty() && charts.is_empty() && manifests.is_empty() {
         out.missing(at, "the bundle would be empty", "`kk create manifest` writes one to start from");
     }
-    let registries = v1alpha2::Registry {
+    let registry = Registry {
         registry_mirrors: spec.registry.registry_mirrors,
         insecure_registries: spec.registry.insecure_registries,
         auths: spec.registry.auths,
         remote_mirrors: spec.registry.remote_mirrors,
-        ..v1alpha2::Registry::default()
+        ..Registry::default()
     };
+    registry::check(&registry, at.key("registry"), out);
     Manifest {
         name: doc.metadata.name,
         arches,
@@ -67,7 +68,7 @@ pub(crate) fn manifest(doc: v1alpha2::Manifest, at: At<'_>, out: &mut Findings<'
         charts,
         manifests,
         operating_systems,
-        registry: registry::registry(registries, at.key("registry"), out),
+        registry,
         download: registry::download(spec.download, at.key("download"), out),
     }
 }

@@ -72,18 +72,19 @@ pub(crate) fn normalise(
         out,
     );
     network::check_addresses(&network, &hosts, &control_plane_endpoint, at, out);
-    let registry = registry::registry(doc.registry, at.key("registry"), out);
+    registry::check(&doc.registry, at.key("registry"), out);
     let hosts_of_registry = role_groups.get(&Role::Registry).is_some_and(|names| !names.is_empty());
-    if registry.harbor && hosts_of_registry {
+    if doc.registry.is_harbor() && hosts_of_registry {
         out.warning(
             at.key("registry").key("type"),
             "kk sets up no Harbor: the hosts of the role group `registry` get none",
             "set it up by its own installer, or leave the type away: kk init registry sets up a plain one",
         );
     }
-    registry::check_apart(&registry.containerd_data_dir, &doc.etcd.data_dir, at, out);
+    registry::check_apart(&doc.registry.containerd_data_dir, &doc.etcd.data_dir, at, out);
     let addons = addons::addons(doc.addons, at.key("addons"), out);
     let kubesphere = kubesphere::kubesphere(doc.kubesphere, second, overrides, at.key("kubesphere"), out);
+    system::check_dns(&doc.dns, at.key("dns"), out);
     Spec {
         name,
         hosts,
@@ -92,8 +93,8 @@ pub(crate) fn normalise(
         etcd: doc.etcd,
         kubernetes,
         network,
-        dns: system::dns(doc.dns, at.key("dns"), out),
-        registry,
+        dns: doc.dns,
+        registry: doc.registry,
         download: registry::download(doc.download, at.key("download"), out),
         components: registry::components(doc.components, &overrides.components, at.key("components"), out),
         addons,

@@ -3,12 +3,12 @@
 use super::syntax;
 use crate::Components;
 use crate::findings::{At, Findings};
-use crate::spec::{Credentials, Download, Registry, RegistryAuth};
-use crate::v1alpha2;
+use crate::spec::{Download, Registry, RegistryAuth};
+use crate::v1alpha2::RemoteMirror;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-pub(super) fn registry(doc: v1alpha2::Registry, at: At<'_>, out: &mut Findings<'_>) -> Registry {
+pub(super) fn check(doc: &Registry, at: At<'_>, out: &mut Findings<'_>) {
     if let Some(name) = &doc.private_registry {
         check_registry(name, true, at.key("privateRegistry"), out);
     }
@@ -30,19 +30,14 @@ pub(super) fn registry(doc: v1alpha2::Registry, at: At<'_>, out: &mut Findings<'
         at.key("containerdDataDir"),
         out,
     );
-    let data_dir = doc.registry_data_dir.unwrap_or_else(|| "/mnt/registry".to_owned());
-    syntax::check_data_directory(&data_dir, "the registry's directory", at.key("registryDataDir"), out);
-    Registry {
-        auths: auths(doc.auths, at.key("auths"), out),
-        remote_mirrors: remote_mirrors(doc.remote_mirrors, at.key("remoteMirrors"), out),
-        private_registry: doc.private_registry,
-        namespace_override: doc.namespace_override,
-        registry_mirrors: doc.registry_mirrors,
-        insecure_registries: doc.insecure_registries,
-        containerd_data_dir: doc.containerd_data_dir,
-        harbor: doc.kind.is_some(),
-        data_dir,
-    }
+    syntax::check_data_directory(
+        &doc.registry_data_dir,
+        "the registry's directory",
+        at.key("registryDataDir"),
+        out,
+    );
+    check_auths(&doc.auths, at.key("auths"), out);
+    check_remote_mirrors(&doc.remote_mirrors, at.key("remoteMirrors"), out);
 }
 
 /// containerd's directory goes with the runtime, and all that is in it.
@@ -106,61 +101,35 @@ fn check_mirrors(urls: &[String], at: At<'_>, out: &mut Findings<'_>) {
     }
 }
 
-fn remote_mirrors(
-    docs: BTreeMap<String, v1alpha2::RemoteMirror>,
-    at: At<'_>,
-    out: &mut Findings<'_>,
-) -> BTreeMap<String, Vec<String>> {
-    let mut mirrors = BTreeMap::new();
+fn check_remote_mirrors(docs: &BTreeMap<String, RemoteMirror>, at: At<'_>, out: &mut Findings<'_>) {
     for (host, doc) in docs {
-        let place = at.key(&host);
-        check_registry(&host, false, at.name(&host), out);
-        let urls = doc.endpoint.into_vec();
-        if urls.is_empty() {
+        let place = at.key(host);
+        check_registry(host, false, at.name(host), out);
+        if doc.endpoint.is_empty() {
             out.missing(place, format!("registry `{host}` has no mirror"), "add `endpoint: [https://…]`");
         }
-        check_mirrors(&urls, place.key("endpoint"), out);
-        mirrors.insert(host, urls);
+        check_mirrors(&doc.endpoint, place.key("endpoint"), out);
     }
-    mirrors
 }
 
-fn auths(
-    docs: BTreeMap<String, v1alpha2::RegistryAuth>,
-    at: At<'_>,
-    out: &mut Findings<'_>,
-) -> BTreeMap<String, RegistryAuth> {
-    let mut auths = BTreeMap::new();
+fn check_auths(docs: &BTreeMap<String, RegistryAuth>, at: At<'_>, out: &mut Findings<'_>) {
     for (host, doc) in docs {
-        let place = at.key(&host);
-        check_registry(&host, false, at.name(&host), out);
-        let credentials = match (doc.username, doc.password) {
-            (Some(username), Some(password)) => Some(Credentials { username, password }),
-            (None, None) => None,
-            (Some(_), None) => {
-                out.missing(
-                    place.key("username"),
-                    format!("the user of `{host}` has no password"),
-                    "add `password: …`",
-                );
-                None
-            }
-            (None, Some(_)) => {
-                out.missing(
-                    place.name("password"),
-                    format!("the password for `{host}` has no user"),
-                    "add `username: …`",
-                );
-                None
-            }
-        };
-        let (skip_tls_verify, plain_http) = (doc.skip_tls_verify, doc.plain_http);
-        auths.insert(
-            host,
-            RegistryAuth { credentials, skip_tls_verify, plain_http, certs_path: doc.certs_path },
-        );
+        let place = at.key(host);
+        check_registry(host, false, at.name(host), out);
+        match (&doc.username, &doc.password) {
+            (Some(_), None) => out.missing(
+                place.key("username"),
+                format!("the user of `{host}` has no password"),
+                "add `password: …`",
+            ),
+            (None, Some(_)) => out.missing(
+                place.name("password"),
+                format!("the password for `{host}` has no user"),
+                "add `username: …`",
+            ),
+            _ => {}
+        }
     }
-    auths
 }
 
 pub(super) fn download(mut download: Download, at: At<'_>, out: &mut Findings<'_>) -> Download {

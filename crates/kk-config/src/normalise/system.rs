@@ -2,7 +2,6 @@
 
 use super::syntax;
 use crate::findings::{At, Findings};
-use crate::spec::Dns;
 use crate::v1alpha2;
 use std::net::IpAddr;
 
@@ -26,16 +25,12 @@ pub(super) fn check(doc: &v1alpha2::System, at: At<'_>, out: &mut Findings<'_>) 
     }
 }
 
-pub(super) fn dns(doc: v1alpha2::Dns, at: At<'_>, out: &mut Findings<'_>) -> Dns {
-    let lines =
-        doc.node_etc_hosts.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let node_etc_hosts: Vec<String> = lines.map(str::to_owned).collect();
-    for line in node_etc_hosts.iter().filter(|line| !is_hosts_line(line)) {
+pub(super) fn check_dns(doc: &v1alpha2::Dns, at: At<'_>, out: &mut Findings<'_>) {
+    for line in doc.host_lines().filter(|line| !is_hosts_line(line)) {
         let hint = "write an IP address and one or more names";
         out.error(at.key("nodeEtcHosts"), format!("`{line}` cannot be a line of /etc/hosts"), hint);
     }
-    let upstream_servers = doc.coredns.upstream_dns_servers;
-    for (i, server) in upstream_servers.iter().enumerate() {
+    for (i, server) in doc.coredns.upstream_dns_servers.iter().enumerate() {
         if !syntax::is_one_word(server) || server.contains(['{', '}', '"']) {
             let place = at.key("coredns").key("upstreamDNSServers").item(i);
             out.error(
@@ -45,7 +40,6 @@ pub(super) fn dns(doc: v1alpha2::Dns, at: At<'_>, out: &mut Findings<'_>) -> Dns
             );
         }
     }
-    Dns { node_etc_hosts, upstream_servers, coredns_additional_configs: doc.coredns.additional_configs }
 }
 
 fn is_hosts_line(line: &str) -> bool {

@@ -1,36 +1,17 @@
 //! Settings of the Kubernetes components.
 
-use crate::KubeVersion;
+use crate::{KubeVersion, v1alpha2};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 
-/// Versions and settings of the Kubernetes components.
+/// Version and settings of the Kubernetes components. Fields of the file that need no other form are those of the section
+/// (by [`Deref`]).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Kubernetes {
     /// 1.28 to 1.37.
     pub version: KubeVersion,
-    /// Name of the cluster in kubeadm's configuration and kubeconfigs.
-    pub cluster_name: String,
-    /// Domain of the cluster's Services.
-    pub dns_domain: String,
-    /// Pods per node.
-    pub max_pods: u32,
-    /// Processes per pod.
-    pub pod_pids_limit: i64,
-    /// Prefix length of each node's share of the pod range.
-    pub node_cidr_mask_size: u8,
-    /// The same for IPv6.
-    pub node_cidr_mask_size_ipv6: u8,
-    /// Further names and addresses in the API server's certificate.
-    pub apiserver_cert_extra_sans: Vec<String>,
-    /// How kube-proxy routes Services.
-    pub proxy_mode: ProxyMode,
-    /// Run the cluster without kube-proxy.
-    pub disable_kube_proxy: bool,
-    /// kube-proxy masquerades all traffic to Services.
-    pub masquerade_all: bool,
     /// Flags of kube-apiserver, by name without `--`.
     pub apiserver_args: BTreeMap<String, String>,
     /// Flags of kube-controller-manager.
@@ -39,22 +20,26 @@ pub struct Kubernetes {
     pub scheduler_args: BTreeMap<String, String>,
     /// Flags of kubelet.
     pub kubelet_args: BTreeMap<String, String>,
-    /// Feature gates of all components.
-    pub feature_gates: BTreeMap<String, bool>,
-    /// Top-level keys that replace those of the generated `KubeletConfiguration`.
-    pub kubelet_configuration: Map<String, Value>,
-    /// Top-level keys that replace those of the generated `KubeProxyConfiguration`.
-    pub kube_proxy_configuration: Map<String, Value>,
-    /// A timer on the control planes renews their certificates before they end.
-    pub auto_renew_certs: bool,
-    /// How long certificates of kubeadm's are valid, as Go writes durations.
-    pub certificate_validity_period: Option<String>,
-    /// The same in seconds, with its default.
+    /// `certificateValidityPeriod` in seconds, with its default.
     pub certificate_seconds: u64,
-    /// How long their CAs are valid.
-    pub ca_certificate_validity_period: Option<String>,
     /// Algorithm of the cluster's keys.
     pub encryption_algorithm: EncryptionAlgorithm,
+    /// The section as it is written.
+    pub(crate) section: v1alpha2::Kubernetes,
+}
+
+impl Deref for Kubernetes {
+    type Target = v1alpha2::Kubernetes;
+
+    fn deref(&self) -> &Self::Target {
+        &self.section
+    }
+}
+
+impl DerefMut for Kubernetes {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.section
+    }
 }
 
 /// How kube-proxy routes Services.

@@ -116,7 +116,8 @@ impl Manifest {
         let of = &self.registry;
         put("registryMirrors", json!(of.registry_mirrors), of.registry_mirrors.is_empty());
         put("insecureRegistries", json!(of.insecure_registries), of.insecure_registries.is_empty());
-        let mirrors = of.remote_mirrors.iter().map(|(host, urls)| (host.clone(), json!({"endpoint": urls})));
+        let mirrors = of.remote_mirrors.iter();
+        let mirrors = mirrors.map(|(host, mirror)| (host.clone(), json!({"endpoint": mirror.endpoint})));
         put("remoteMirrors", mirrors.collect(), of.remote_mirrors.is_empty());
         let auths = of.auths.iter().map(|(host, auth)| {
             let mut value = json!({"skipTLSVerify": auth.skip_tls_verify, "plainHTTP": auth.plain_http});

@@ -7,7 +7,6 @@
 //! disjoint. It is read-only input for everything downstream.
 
 mod addon;
-mod dns;
 mod endpoint;
 mod host;
 mod image;
@@ -19,9 +18,8 @@ mod operating_system;
 mod registry;
 mod source;
 
-pub use crate::v1alpha2::{Etcd, System};
+pub use crate::v1alpha2::{Dns, Etcd, Registry, RegistryAuth, System};
 pub use addon::{Addon, AddonChart};
-pub use dns::Dns;
 pub use endpoint::ControlPlaneEndpoint;
 pub use host::{Arch, Bastion, Host, PrivateKey, Role, Taint, TaintEffect};
 pub use image::ImageName;
@@ -30,7 +28,7 @@ pub use kubesphere::{InstallerImage, KubeSphere};
 pub use manifest::Manifest;
 pub use network::Network;
 pub use operating_system::{OperatingSystem, has_dnf};
-pub use registry::{Credentials, Download, OwnRegistry, Registry, RegistryAuth};
+pub use registry::{Credentials, Download, OwnRegistry};
 pub use source::{ChartSource, ManifestFile, ManifestSource};
 
 use crate::Components;
@@ -97,7 +95,8 @@ impl Spec {
 
     /// The registry that kk runs for this cluster: on the first host of the group `registry`, unless a Harbor is asked for.
     pub fn own_registry(&self) -> Option<OwnRegistry<'_>> {
-        let host = self.with_role(&Role::Registry).into_iter().next().filter(|_| !self.registry.harbor)?;
+        let host =
+            self.with_role(&Role::Registry).into_iter().next().filter(|_| !self.registry.is_harbor())?;
         OwnRegistry::new(host, &self.registry)
     }
 

@@ -1,34 +1,12 @@
 //! Where images and programs come from.
 
 use super::Host;
+use crate::v1alpha2::{Registry, RegistryAuth};
 use crate::{ImageName, Secret};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-
-/// Where images come from and how registries are reached.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Registry {
-    /// `host[:port][/path]` that replaces the registry of every image of the cluster.
-    pub private_registry: Option<String>,
-    /// Replaces the namespace of every image in the private registry.
-    pub namespace_override: Option<String>,
-    /// Mirrors of docker.io: URLs, tried in this order.
-    pub registry_mirrors: Vec<String>,
-    /// `host[:port]` of registries whose certificate is not verified.
-    pub insecure_registries: Vec<String>,
-    /// Mirrors by registry host: URLs, tried in this order.
-    pub remote_mirrors: BTreeMap<String, Vec<String>>,
-    /// Access by registry `host[:port]`.
-    pub auths: BTreeMap<String, RegistryAuth>,
-    /// containerd's root directory on the hosts; absolute.
-    pub containerd_data_dir: String,
-    /// The file asks for a Harbor on the hosts of the group `registry`, and not for a plain registry.
-    pub harbor: bool,
-    /// Where the plain registry keeps its images; absolute.
-    pub data_dir: String,
-}
 
 /// The registry that `kk init registry` sets up on a host of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,6 +74,11 @@ impl<'a> OwnRegistry<'a> {
 }
 
 impl Registry {
+    /// Whether the file asks for a Harbor on the hosts of the group `registry`, and not for a plain registry.
+    pub fn is_harbor(&self) -> bool {
+        self.kind.is_some()
+    }
+
     /// The name of an image in the private registry: its namespace stays unless it is overridden. `None` without such a
     /// registry.
     pub fn private_name(&self, image: &ImageName) -> Option<ImageName> {
@@ -113,26 +96,20 @@ impl Registry {
     }
 }
 
-/// How one registry is reached.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RegistryAuth {
-    /// Both or none of user name and password.
-    pub credentials: Option<Credentials>,
-    /// Do not verify the certificate.
-    pub skip_tls_verify: bool,
-    /// Speak HTTP, not HTTPS.
-    pub plain_http: bool,
-    /// Directory on the control machine with `*.crt` (CA), `*.cert` and `*.key` (client).
-    pub certs_path: Option<String>,
+impl RegistryAuth {
+    /// User name and password; the checks promise both or none.
+    pub fn credentials(&self) -> Option<Credentials<'_>> {
+        Some(Credentials { username: self.username.as_deref()?, password: self.password.as_ref()? })
+    }
 }
 
 /// A user name and its password.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Credentials {
+#[derive(Debug, Clone, Copy)]
+pub struct Credentials<'a> {
     /// The user name.
-    pub username: String,
+    pub username: &'a str,
     /// The password or token.
-    pub password: Secret,
+    pub password: &'a Secret,
 }
 
 /// Where programs come from. Everything absent: the addresses of the built-in catalogue.

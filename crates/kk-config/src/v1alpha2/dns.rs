@@ -1,10 +1,10 @@
-//! `spec.dns`.
+//! `spec.dns`, as it is written and as the rest of kk gets it.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// Name resolution on hosts and in the cluster.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Dns {
     /// Lines for CoreDNS's `hosts` block.
@@ -17,8 +17,16 @@ pub struct Dns {
     pub nodelocaldns: NodeLocalDns,
 }
 
+impl Dns {
+    /// The lines of `nodeEtcHosts`, without comments.
+    pub fn host_lines(&self) -> impl Iterator<Item = &str> {
+        let lines = self.node_etc_hosts.lines().map(str::trim);
+        lines.filter(|line| !line.is_empty() && !line.starts_with('#'))
+    }
+}
+
 /// CoreDNS.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct CoreDns {
     /// Text added to the main server block.
@@ -33,7 +41,7 @@ pub struct CoreDns {
 }
 
 /// The DNS cache on each node.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct NodeLocalDns {
     /// Zones that other servers know.
@@ -41,7 +49,7 @@ pub struct NodeLocalDns {
 }
 
 /// Zones that other servers know.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[expect(missing_docs, reason = "CoreDNS's own names")]
 pub struct ExternalZone {

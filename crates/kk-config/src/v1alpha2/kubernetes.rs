@@ -1,4 +1,4 @@
-//! `spec.kubernetes`.
+//! `spec.kubernetes`. What has no `pub` the rest of kk gets in another form, from [`crate::Kubernetes`].
 
 use crate::{DEFAULT_KUBERNETES_VERSION, EncryptionAlgorithm, ProxyMode};
 use schemars::JsonSchema;
@@ -10,14 +10,14 @@ use std::collections::BTreeMap;
 ///
 /// Defaults are KubeKey's, with three exceptions: `version`; `proxyMode` is `iptables`, which every kernel
 /// has (KubeKey: `ipvs`); `containerManager` is `containerd`, because Kubernetes dropped docker in 1.24.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Kubernetes {
     /// The distribution; any other is refused.
     #[serde(rename = "type")]
     pub kind: KubernetesType,
     /// Version from 1.28 to 1.37, such as `v1.36.4` (KubeKey: v1.23.17).
-    pub version: String,
+    pub(crate) version: String,
     /// Name of the cluster in kubeconfigs.
     pub cluster_name: String,
     /// Domain of the cluster's Services.
@@ -60,13 +60,13 @@ pub struct Kubernetes {
     /// Make NVIDIA's runtime the default.
     pub nvidia_runtime: Option<bool>,
     /// Flags of kube-apiserver, each `name=value`.
-    pub apiserver_args: Vec<String>,
+    pub(crate) apiserver_args: Vec<String>,
     /// Flags of kube-controller-manager, each `name=value`.
-    pub controller_manager_args: Vec<String>,
+    pub(crate) controller_manager_args: Vec<String>,
     /// Flags of kube-scheduler, each `name=value`.
-    pub scheduler_args: Vec<String>,
+    pub(crate) scheduler_args: Vec<String>,
     /// Flags of kubelet, each `name=value`.
-    pub kubelet_args: Vec<String>,
+    pub(crate) kubelet_args: Vec<String>,
     /// Flags of kube-proxy; with kubeadm it takes none, use `kubeProxyConfiguration`.
     pub kube_proxy_args: Vec<String>,
     /// Feature gates of all components.
@@ -81,7 +81,7 @@ pub struct Kubernetes {
     pub ca_certificate_validity_period: Option<String>,
     /// Algorithm of the cluster's keys: `ECDSA-P256`, `RSA-2048`, `RSA-3072` or `RSA-4096`; by default the first from
     /// Kubernetes 1.31 on, and `RSA-2048` before.
-    pub encryption_algorithm: Option<EncryptionAlgorithm>,
+    pub(crate) encryption_algorithm: Option<EncryptionAlgorithm>,
 }
 
 impl Default for Kubernetes {
@@ -144,7 +144,7 @@ pub enum ContainerManager {
 }
 
 /// Something that is on or off.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Toggle {
     /// Off when absent.

@@ -31,9 +31,7 @@ pub use manifest::{
     ManifestFile, ManifestRegistry, ManifestSpec, OperatingSystem, Repository,
 };
 pub use network::*;
-pub use registry::{
-    Endpoints, NamespaceRewrite, Registry, RegistryAuth, RegistryType, RemoteMirror, RewritePolicy,
-};
+pub use registry::{NamespaceRewrite, Registry, RegistryAuth, RegistryType, RemoteMirror, RewritePolicy};
 pub use system::{CustomScript, System};
 
 use crate::{Components, Download};

@@ -1,12 +1,12 @@
-//! `spec.registry`.
+//! `spec.registry`, as it is written and as the rest of kk gets it.
 
 use crate::Secret;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 
 /// Where images come from and how registries are reached.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Registry {
     /// What kind of registry the private one is, when it is not a plain one. Into a Harbor, a push makes the projects that it lacks;
@@ -26,8 +26,8 @@ pub struct Registry {
     pub containerd_data_dir: String,
     /// docker's root directory on the hosts; `/var/lib/docker` when absent.
     pub docker_data_dir: Option<String>,
-    /// Directory in which the registry of the group `registry` keeps its images; `/mnt/registry` when absent.
-    pub registry_data_dir: Option<String>,
+    /// Directory in which the registry of the group `registry` keeps its images.
+    pub registry_data_dir: String,
     /// Address of docker's bridge.
     #[serde(rename = "bridgeIP")]
     pub bridge_ip: Option<String>,
@@ -49,7 +49,7 @@ impl Default for Registry {
             namespace_override: None,
             containerd_data_dir: "/var/lib/containerd".to_owned(),
             docker_data_dir: None,
-            registry_data_dir: None,
+            registry_data_dir: "/mnt/registry".to_owned(),
             bridge_ip: None,
             auths: BTreeMap::new(),
             namespace_rewrite: NamespaceRewrite::default(),
@@ -68,7 +68,7 @@ pub enum RegistryType {
 }
 
 /// How one registry is reached.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct RegistryAuth {
     /// User name; needs a password.
@@ -86,7 +86,7 @@ pub struct RegistryAuth {
 }
 
 /// Rewrites namespaces of images.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct NamespaceRewrite {
     /// How.
@@ -106,34 +106,26 @@ pub enum RewritePolicy {
 }
 
 /// The mirrors of one registry.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct RemoteMirror {
     /// URLs, tried in this order.
-    pub endpoint: Endpoints,
+    #[serde(deserialize_with = "one_or_many")]
+    #[schemars(with = "Endpoints")]
+    pub endpoint: Vec<String>,
 }
 
 /// One URL or several.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
-#[expect(missing_docs, reason = "the names say all")]
-pub enum Endpoints {
+enum Endpoints {
     One(String),
     Many(Vec<String>),
 }
 
-impl Default for Endpoints {
-    fn default() -> Self {
-        Self::Many(Vec::new())
-    }
-}
-
-impl Endpoints {
-    /// The URLs in order.
-    pub fn into_vec(self) -> Vec<String> {
-        match self {
-            Self::One(url) => vec![url],
-            Self::Many(urls) => urls,
-        }
-    }
+fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    Ok(match Endpoints::deserialize(deserializer)? {
+        Endpoints::One(url) => vec![url],
+        Endpoints::Many(urls) => urls,
+    })
 }

@@ -46,7 +46,7 @@ async fn delete(
     let message = if args.with_data {
         format!("the registry {} is removed", own.address)
     } else {
-        let data = &session.spec().registry.data_dir;
+        let data = &session.spec().registry.registry_data_dir;
         format!("the registry {} is removed; its images are in {data} on {}", own.address, own.host.name)
     };
     Ok(Some(Summary { message, ..Summary::default() }))

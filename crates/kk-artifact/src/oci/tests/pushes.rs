@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use axum::http::StatusCode;
-use kk_config::{Credentials, Registry, RegistryAuth, Secret, Spec};
+use kk_config::v1alpha2::RegistryType;
+use kk_config::{Registry, RegistryAuth, Secret, Spec};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -72,8 +73,8 @@ impl Site {
         let mut spec =
             Spec::all_in_one("a", [10, 0, 0, 1].into(), kk_config::KubeVersion::default()).unwrap();
         let password = password.map(|word| Secret::new(word.to_owned()));
-        let credentials = password.map(|password| Credentials { username: "u".into(), password });
-        let auth = RegistryAuth { plain_http: true, credentials, ..RegistryAuth::default() };
+        let username = password.as_ref().map(|_| "u".to_owned());
+        let auth = RegistryAuth { plain_http: true, username, password, ..RegistryAuth::default() };
         spec.registry.auths.insert(self.hub.address.clone(), auth);
         spec.registry.private_registry = Some(self.hub.address.clone());
         spec.registry
@@ -141,7 +142,7 @@ async fn a_harbor_gets_the_projects_that_it_lacks_and_a_plain_registry_is_not_as
     site.hub.held(|held| held.projects = Some(["team".to_owned()].into()));
     let mut registry = site.registry(None);
     assert!(site.push_as(&registry, &|_| {}).await.is_err(), "a project is missing");
-    registry.harbor = true;
+    registry.kind = Some(RegistryType::Harbor);
     let notes = Mutex::new(Vec::new());
     let news = |news| {
         if let PushNews::Note { message } = news {
@@ -165,7 +166,7 @@ async fn projects_that_cannot_be_made_are_all_named_before_anything_is_sent() {
         let site = Site::new().await;
         site.hub.held(|held| held.projects = Some([].into()));
         site.hub.faults("POST /api", [code, code]);
-        let registry = Registry { harbor: true, ..site.registry(Some("p")) };
+        let registry = Registry { kind: Some(RegistryType::Harbor), ..site.registry(Some("p")) };
         let said = site.push_as(&registry, &|_| {}).await.unwrap_err();
         for project in ["team", "other"] {
             assert!(said.contains(&format!("project {project}: {words}")), "{said}");

@@ -94,16 +94,16 @@ fn can_except_from_cache(version: &str) -> bool {
 fn loops(inputs: &Inputs, facts: &Facts) -> bool {
     let is_local =
         |server: &String| server.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
-    inputs.spec.dns.upstream_servers.is_empty()
+    inputs.spec.dns.coredns.upstream_dns_servers.is_empty()
         && !inputs.spec.kubernetes.kubelet_configuration.contains_key("resolvConf")
         && !facts.units.get(RESOLVED).is_some_and(|unit| unit.active)
         && facts.nameservers.iter().any(is_local)
 }
 
 fn values(inputs: &Inputs) -> serde_json::Value {
-    let dns = &inputs.spec.dns;
-    let forward = if !dns.upstream_servers.is_empty() {
-        dns.upstream_servers.join(" ")
+    let settings = &inputs.spec.dns.coredns;
+    let forward = if !settings.upstream_dns_servers.is_empty() {
+        settings.upstream_dns_servers.join(" ")
     } else if inputs.any_node(|facts| facts.nameservers.is_empty()) {
         // CoreDNS ends at once when it forwards to a list that is empty.
         String::new()
@@ -115,7 +115,7 @@ fn values(inputs: &Inputs) -> serde_json::Value {
         "dns_address": inputs.spec.network.dns_service_address(),
         "forward": forward,
         "cluster_is_cached": !can_except_from_cache(&inputs.versions.of(Component::Coredns)),
-        "additional": dns.coredns_additional_configs.lines().collect::<Vec<_>>(),
+        "additional": settings.additional_configs.lines().collect::<Vec<_>>(),
         "replicas": inputs.spec.nodes().len().min(2),
         "image": inputs.images.of(Component::Coredns),
     })

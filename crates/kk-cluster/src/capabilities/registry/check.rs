@@ -1,6 +1,6 @@
 //! What speaks against a registry on a host, and against its removal.
 
-use kk_config::OwnRegistry;
+use kk_config::{OwnRegistry, RegistryAuth};
 use kk_engine::{Facts, ProbeSpec, Question, question};
 
 use super::{SETTINGS, UNIT, UNIT_FILE, trust};
@@ -41,7 +41,7 @@ pub(crate) fn findings(inputs: &Inputs, own: &OwnRegistry<'_>, pki: &Pki, found:
     }
     found.unanswered(own.host, &facts.answer(&DATA), "where its registry keeps its images");
     let (there, wanted) =
-        (facts.answer(&DATA).answered().unwrap_or_default(), &inputs.spec.registry.data_dir);
+        (facts.answer(&DATA).answered().unwrap_or_default(), &inputs.spec.registry.registry_data_dir);
     if !there.is_empty() && there != *wanted {
         found.error(
             own.host,
@@ -69,7 +69,7 @@ pub(crate) fn findings(inputs: &Inputs, own: &OwnRegistry<'_>, pki: &Pki, found:
             format!("leave certsPath away: kk makes a CA, and uses {trust}"),
         );
     }
-    match auth.and_then(|auth| auth.credentials.as_ref()) {
+    match auth.and_then(RegistryAuth::credentials) {
         None => found.warning(
             own.host,
             "everybody who reaches the registry may read it and write into it",

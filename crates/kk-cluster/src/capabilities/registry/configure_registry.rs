@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kk_config::{Credentials, OwnRegistry};
+use kk_config::{Credentials, OwnRegistry, RegistryAuth};
 use kk_engine::{
     Action, HostWork, Task,
     actions::{Directory, File, User},
@@ -20,7 +20,7 @@ pub(super) fn task(inputs: &Inputs, own: &OwnRegistry<'_>, pki: &Arc<Pki>) -> Re
     let owner = format!("{USER}:{USER}");
     let mut actions: Vec<Box<dyn Action>> = vec![
         Box::new(User::new(USER)),
-        Box::new(Directory::new(&inputs.spec.registry.data_dir).mode(0o750).owner(&owner)),
+        Box::new(Directory::new(&inputs.spec.registry.registry_data_dir).mode(0o750).owner(&owner)),
     ];
     actions.extend(files(inputs, own, pki)?);
     let work = HostWork::new(actions).needs(slots::registry_certificates_slot());
@@ -36,10 +36,10 @@ pub(super) fn files(
     let owner = format!("{USER}:{USER}");
     let place = |name: &str| format!("{SETTINGS}/{name}");
     let auth = inputs.spec.registry.auths.get(&own.address);
-    let credentials = auth.and_then(|auth| auth.credentials.as_ref());
+    let credentials = auth.and_then(RegistryAuth::credentials);
     let plain = auth.is_some_and(|auth| auth.plain_http);
     let values = json!({
-        "data_dir": json!(inputs.spec.registry.data_dir).to_string(),
+        "data_dir": json!(inputs.spec.registry.registry_data_dir).to_string(),
         "port": own.port,
         "tls": !plain,
         "auth": credentials.is_some(),
@@ -47,7 +47,7 @@ pub(super) fn files(
     let settings = inputs.templates.render("registry/config.yml", &values)?;
     let unit = inputs.templates.render(
         "registry/registry.service",
-        &json!({"data_dir": inputs.spec.registry.data_dir, "low_port": own.port < 1024}),
+        &json!({"data_dir": inputs.spec.registry.registry_data_dir, "low_port": own.port < 1024}),
     )?;
     let mut files: Vec<Box<dyn Action>> = vec![
         Box::new(Directory::new(SETTINGS)),
@@ -69,9 +69,9 @@ pub(super) fn files(
 }
 
 /// A line of Apache's `htpasswd`. The salt is made of what nobody else has, so that the same password gives the same file.
-fn passwords(pair: &Credentials, secret: &str) -> String {
+fn passwords(pair: Credentials<'_>, secret: &str) -> String {
     let mut sum = Sha256::new();
-    for part in [secret, &pair.username, pair.password.expose()] {
+    for part in [secret, pair.username, pair.password.expose()] {
         sum.update((part.len() as u64).to_be_bytes());
         sum.update(part);
     }
@@ -89,15 +89,13 @@ mod tests {
 
     #[test]
     fn a_password_is_hashed_to_the_same_line_each_time_and_can_be_verified() {
-        let pair = |password: &str| Credentials {
-            username: "team".into(),
-            password: Secret::new(password.to_owned()),
-        };
-        let line = passwords(&pair("s3cret"), "key");
-        assert_eq!(line, passwords(&pair("s3cret"), "key"));
-        let (user, hash) = line.trim_end().split_once(':').unwrap();
+        let password = Secret::new("s3cret".to_owned());
+        let line = |secret: &str| passwords(Credentials { username: "team", password: &password }, secret);
+        let first = line("key");
+        assert_eq!(first, line("key"));
+        let (user, hash) = first.trim_end().split_once(':').unwrap();
         assert_eq!(user, "team");
         assert!(bcrypt::verify("s3cret", hash).unwrap() && !bcrypt::verify("other", hash).unwrap());
-        assert_ne!(line, passwords(&pair("s3cret"), "another key"));
+        assert_ne!(first, line("another key"));
     }
 }

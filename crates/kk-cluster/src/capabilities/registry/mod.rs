@@ -91,7 +91,7 @@ pub(crate) fn verify(inputs: &Inputs, own: &OwnRegistry<'_>) -> Task {
 
 /// The lines of a host's record that are the registry's.
 pub(crate) fn recorded(spec: &Spec) -> Vec<Recorded> {
-    let exact = [PROGRAM, UNIT_FILE, UNIT, USER, &spec.registry.data_dir];
+    let exact = [PROGRAM, UNIT_FILE, UNIT, USER, &spec.registry.registry_data_dir];
     let exact = exact.into_iter().map(|name| Recorded::Exact(name.to_owned()));
     exact.chain([Recorded::Prefix(SETTINGS)]).collect()
 }

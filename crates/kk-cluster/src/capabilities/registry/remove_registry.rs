@@ -15,7 +15,7 @@ pub(crate) fn tasks(inputs: &Inputs, own: &OwnRegistry<'_>, with_data: bool) -> 
     let Some(facts) = inputs.facts(own.host) else { return vec![remove, forget] };
     let mut work = HostWork::new(vec![Box::new(RemoveLocal(vec![certificates(&inputs.directory)]))]);
     if facts.owns(UNIT_FILE) {
-        let data = &inputs.spec.registry.data_dir;
+        let data = &inputs.spec.registry.registry_data_dir;
         let lines = recorded(inputs.spec).into_iter();
         let lines = lines.filter(|line| with_data || *line != Recorded::Exact(data.clone()));
         let only = lines.map(|line| line.expression()).collect::<Vec<_>>().join("|");

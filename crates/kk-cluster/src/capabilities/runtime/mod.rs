@@ -31,6 +31,6 @@ pub(crate) fn check_files(spec: &Spec) -> Result<(), BuildError> {
 }
 
 /// User name and password of a registry as the runtime's files hold them.
-pub(crate) fn basic_auth(pair: &Credentials) -> Secret {
+pub(crate) fn basic_auth(pair: Credentials<'_>) -> Secret {
     containerd::basic_auth(pair)
 }

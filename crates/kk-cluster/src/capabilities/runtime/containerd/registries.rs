@@ -29,8 +29,8 @@ pub(super) fn registries(spec: &Spec) -> Result<Vec<Registry>, BuildError> {
     if !registry.registry_mirrors.is_empty() {
         mirrors.insert("docker.io", registry.registry_mirrors.iter().map(String::as_str).collect());
     }
-    for (host, urls) in &registry.remote_mirrors {
-        mirrors.entry(host).or_default().extend(urls.iter().map(String::as_str));
+    for (host, mirror) in &registry.remote_mirrors {
+        mirrors.entry(host).or_default().extend(mirror.endpoint.iter().map(String::as_str));
     }
     let mut hosts: BTreeSet<&str> = mirrors.keys().copied().collect();
     hosts.extend(registry.auths.keys().map(String::as_str));
@@ -68,8 +68,8 @@ fn one(spec: &Spec, host: &str, mirrors: &[&str]) -> Result<Registry, BuildError
 pub(super) fn credentials(spec: &Spec) -> Vec<Value> {
     let quoted = |text: &str| json!(text).to_string();
     let entry = |(host, auth): (&String, &RegistryAuth)| {
-        let pair = auth.credentials.as_ref()?;
-        let (username, password) = (quoted(&pair.username), quoted(pair.password.expose()));
+        let pair = auth.credentials()?;
+        let (username, password) = (quoted(pair.username), quoted(pair.password.expose()));
         Some(json!({"host": quoted(upstream(host)), "username": username, "password": password}))
     };
     spec.registry.auths.iter().filter_map(entry).collect()
@@ -113,7 +113,7 @@ fn endpoint(
         _ => None,
     };
     let authorization =
-        auth.credentials.as_ref().map(|pair| quoted(&format!("Basic {}", basic_auth(pair).expose())));
+        auth.credentials().map(|pair| quoted(&format!("Basic {}", basic_auth(pair).expose())));
     Ok(json!({
         "url": quoted(url.trim_end_matches('/')),
         // A mirror below a path serves the registry's API there, not below /v2.
@@ -126,7 +126,7 @@ fn endpoint(
 }
 
 /// User name and password as a header of HTTP carries them (RFC 7617): as secret as the password.
-pub(crate) fn basic_auth(pair: &Credentials) -> Secret {
+pub(crate) fn basic_auth(pair: Credentials<'_>) -> Secret {
     let text = format!("{}:{}", pair.username, pair.password.expose());
     Secret::new(crate::encoding::base64(text.as_bytes()))
 }
