@@ -190,3 +190,66 @@ fn the_page_on_the_command_line_names_every_exit_code() {
         assert!(page.contains(&format!("\n| {} | ", status.code())), "{status:?}");
     }
 }
+
+/// Command lines of kk in a page: in blocks of code, and between backticks.
+fn command_lines(page: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut text = String::new();
+    for (i, part) in page.split("\n```").enumerate() {
+        if i % 2 == 0 {
+            text += &part.replace('\n', " ");
+        } else {
+            let typed =
+                part.lines().map(|line| line.trim_start_matches("$ ").split('#').next().unwrap_or_default());
+            lines.extend(typed.map(str::to_owned));
+        }
+    }
+    lines.extend(text.split('`').skip(1).step_by(2).map(str::to_owned));
+    lines.retain(|line| line.starts_with("kk "));
+    lines
+}
+
+/// What is wrong with a command line: placeholders may stand for its values.
+fn unknown_part(root: &Command, line: &str) -> Option<String> {
+    let mut command = root;
+    let mut words = line.split_whitespace().skip(1).peekable();
+    while let Some(below) = words.peek().and_then(|word| command.find_subcommand(word)) {
+        command = below;
+        words.next();
+    }
+    if command.has_subcommands() {
+        return Some(words.next().unwrap_or("a command").to_owned());
+    }
+    let is_known = |word: &str| {
+        command.get_arguments().any(|arg| {
+            let long = arg.get_long().is_some_and(|long| word.strip_prefix("--") == Some(long));
+            long || arg.get_short().is_some_and(|short| word.strip_prefix('-') == Some(&short.to_string()))
+        })
+    };
+    let option = |word: &&str| word.starts_with('-') && *word != "-";
+    words.filter(option).find(|word| !is_known(word)).map(str::to_owned)
+}
+
+#[test]
+fn commands_in_the_documentation_are_there() {
+    let mut root = Cli::command();
+    root.build();
+    // KubeKey's, named where the differences are told.
+    let not_here = ["kk init os", "kk alpha"];
+    let mut count = 0;
+    for page in [
+        "README.md",
+        "docs/cli.md",
+        "docs/configuration.md",
+        "docs/day-2.md",
+        "docs/kubesphere.md",
+        "docs/offline.md",
+    ] {
+        for line in command_lines(&read(page)).iter().filter(|line| !not_here.contains(&line.as_str())) {
+            assert_eq!(unknown_part(&root, line), None, "{page}: {line}");
+            count += 1;
+        }
+    }
+    assert!(count > 100, "only {count} commands were found");
+    assert_eq!(unknown_part(&root, "kk upgrade -f FILE --with-etc 3.6.14").as_deref(), Some("--with-etc"));
+}
