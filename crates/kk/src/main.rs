@@ -39,8 +39,8 @@ fn raise_descriptor_limit() {
 
 /// Help and version end here, too.
 fn refuse(refused: &clap::Error) -> ExitCode {
-    let first = std::env::args_os().nth(1).unwrap_or_default();
-    if let Some(error) = kubekey::not_yet(refused, &first.to_string_lossy()) {
+    let line: Vec<String> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into()).collect();
+    if let Some(error) = kubekey::only_there(refused, &line) {
         Printer::plain().error(&error);
         return error.status().into();
     }

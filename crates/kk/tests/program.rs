@@ -281,11 +281,13 @@ fn versions_are_listed_shown_and_added() {
 
 /// What people type who know KubeKey, and the words of the answer.
 #[test]
-fn what_only_kubekey_has_is_not_there_yet() {
+fn what_only_kubekey_has_is_named_as_such() {
     let cases = [
         ("init os -f c.yaml", "`kk init os`"),
         ("init registry -f c.yaml --download-cmd x", "`--download-cmd`"),
         ("alpha create phase os", "`kk alpha`"),
+        ("add nodes -f c.yaml --skip-etcd", "`--skip-etcd`"),
+        ("upgrade -f c.yaml --with-etcd", "`--with-etcd`"),
         ("create cluster --with-local-storage", "`--with-local-storage`"),
         ("create config --from-cluster", "`--from-cluster`"),
         ("delete cluster --with-kubernetes v1.36.4", "`--with-kubernetes`"),

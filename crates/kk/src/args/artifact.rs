@@ -22,7 +22,7 @@ pub enum Artifact {
     /// Take what a bundle holds into the directory for downloads
     Import(ArtifactImport),
     /// Push the images of a bundle into a registry
-    #[command(subcommand)]
+    #[command(subcommand, aliases = ["image", "i"])]
     Images(ArtifactImages),
 }
 

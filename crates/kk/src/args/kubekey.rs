@@ -1,55 +1,272 @@
-//! Commands and options of KubeKey 3 that are not here yet: whoever types one from habit learns what to do instead.
+//! Commands and options of KubeKey 3 that kk does not have: whoever types one from habit learns what to do instead.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::error::Error;
 
-/// Commands, each by the word that is unknown here, with the full name and what to do instead.
-const COMMANDS: [(&str, &str, &str); 4] = [
-    (
-        "os",
-        "kk init os",
-        "`kk create cluster` does it; with `-a FILE --with-packages` it installs packages, too",
-    ),
-    ("alpha", "kk alpha", "`kk create cluster` does only what is missing, so it needs no phases"),
-    ("cri", "kk cri migrate", "new clusters run containerd"),
-    ("cluster-info", "kk cluster-info", "use `kubectl cluster-info dump`"),
+/// What is typed, and what to do instead.
+type Row = (&'static str, &'static str);
+
+/// Commands.
+const COMMANDS: [Row; 7] = [
+    ("init os", "`kk create cluster` does it; with `-a FILE --with-packages` it installs packages, too"),
+    ("alpha", "`kk create cluster` and `kk upgrade` do only what is missing, so they need no phases"),
+    ("create phase", "`kk create cluster` does only what is missing, so it needs no phases"),
+    ("upgrade phase", "`kk upgrade` does only what is missing, so it needs no phases"),
+    ("cri", "new clusters run containerd, and the runtime of a cluster is not replaced"),
+    ("cluster-info", "use `kubectl cluster-info dump`"),
+    ("plugin", "start a program by its own name: kk runs no others"),
 ];
 
-/// Options, each with the command that had it and what to do instead.
-const OPTIONS: [(&str, &str, &str); 9] = [
-    ("--with-local-storage", "create", "leave it out, and install a storage class when the cluster is there"),
+const DOWNLOAD_CMD: Row = ("--download-cmd", "leave it out; spec.download.mirror names a mirror");
+const IN_CLUSTER: Row =
+    ("--in-cluster", "leave it out: kk works from a machine that reaches the hosts by SSH");
+
+const CERTIFICATES_DIR: Row =
+    ("--certificates-dir", "leave it out: they are in the directory of the cluster below --workdir");
+
+/// Options, and values of options, by command.
+const OPTIONS: [(&str, &[Row]); 11] = [
     (
-        "--with-security-enhancement",
-        "create",
-        "leave it out; spec.kubernetes.apiserverArgs takes arguments of yours",
+        "create cluster",
+        &[
+            ("--with-local-storage", "leave it out, and name a storage class of yours in spec.addons"),
+            (
+                "--with-security-enhancement",
+                "leave it out; spec.kubernetes.apiserverArgs takes arguments of yours",
+            ),
+            ("--skip-push-images", "leave it out: only `kk artifact images push` pushes images"),
+            ("--skip-install-addons", "leave spec.addons out of the file"),
+            ("--container-manager docker", "leave it out: containerd runs the same images"),
+            ("--container-manager crio", "leave it out: containerd runs the same images"),
+            ("--container-manager isula", "leave it out: containerd runs the same images"),
+            CERTIFICATES_DIR,
+            DOWNLOAD_CMD,
+            IN_CLUSTER,
+        ],
     ),
-    ("--download-cmd", "create", "leave it out; spec.download.mirror names a mirror"),
-    ("--download-cmd", "init", "leave it out; spec.download.mirror names a mirror"),
-    ("--skip-push-images", "create", "leave it out: only `kk artifact images push` pushes images"),
-    ("--skip-install-addons", "create", "leave spec.addons out of the file"),
-    ("--from-cluster", "create", "write the file by hand; `kk create config` gives one to start from"),
-    ("--kubeconfig", "create", "leave it out: only `kk create manifest` asks a running cluster"),
-    ("--with-kubernetes", "delete", "leave it out: every version is removed in the same way"),
+    (
+        "create config",
+        &[
+            ("--from-cluster", "write the file by hand; `kk create config` gives one to start from"),
+            ("--kubeconfig", "leave it out: only `kk create manifest` asks a running cluster"),
+            (
+                "--with-kubesphere",
+                "write a ClusterConfiguration into the file, or give the option to `kk create cluster`",
+            ),
+        ],
+    ),
+    (
+        "create manifest",
+        &[
+            ("--name", "leave it out: the manifest gets the name of the cluster in the file"),
+            (
+                "--with-registry",
+                "name a host in the role group `registry` of the file, and give the file with -f",
+            ),
+        ],
+    ),
+    (
+        "add nodes",
+        &[
+            ("--container-manager", "leave it out: new nodes get containerd, as all others"),
+            ("--skip-etcd", "leave it out: members of etcd that run are not restarted"),
+            CERTIFICATES_DIR,
+            DOWNLOAD_CMD,
+            IN_CLUSTER,
+        ],
+    ),
+    (
+        "delete cluster",
+        &[("--with-kubernetes", "leave it out: every version is removed in the same way"), IN_CLUSTER],
+    ),
+    ("delete node", &[IN_CLUSTER]),
+    (
+        "upgrade",
+        &[
+            (
+                "--skip-pull-images",
+                "leave it out: nodes need the images of the new version before their turn",
+            ),
+            ("--skip-dependency-check", "leave it out; `--dry-run` shows what stands in the way"),
+            (
+                "--with-etcd",
+                "name a version, or leave it out: etcd gets the version that goes with Kubernetes",
+            ),
+            DOWNLOAD_CMD,
+            IN_CLUSTER,
+        ],
+    ),
+    (
+        "artifact export",
+        &[
+            ("--image-start-index", "leave it out: an export that is run again goes on where it ended"),
+            ("--image-transport", "leave it out: images come from the registries in their names"),
+            ("--skip-remove-artifact", "leave it out: what was fetched stays in --workdir"),
+            ("--download-cmd", "leave it out; spec.download.mirror of the manifest names a mirror"),
+        ],
+    ),
+    (
+        "artifact import",
+        &[("--with-packages", "give it to `kk create cluster` or `kk add nodes`, with `-a FILE`")],
+    ),
+    (
+        "artifact images push",
+        &[(
+            "--image-transport",
+            "leave it out: images come from a bundle, or a directory with an OCI image layout",
+        )],
+    ),
+    ("init registry", &[DOWNLOAD_CMD]),
 ];
 
-/// The error for a command line that clap refused because of something that only KubeKey has. `first` is its first word.
-pub fn not_yet(refused: &clap::Error, first: &str) -> Option<Error> {
+/// Options that nearly every command of KubeKey has, and here those that change hosts.
+const COMMON: [Row; 5] = [
+    ("--debug", "leave it out: commands that change no host write no debug.log"),
+    ("--yes", "leave it out: this command asks nothing"),
+    ("-y", "leave it out: this command asks nothing"),
+    ("--ignore-err", "leave it out: it is for commands that change hosts"),
+    ("--namespace", "leave it out: kk stores nothing in the cluster"),
+];
+
+/// Commands of KubeKey that change no host.
+const CHANGES_NO_HOST: [&str; 6] = [
+    "create config",
+    "create manifest",
+    "artifact export",
+    "artifact import",
+    "artifact images push",
+    "certs check-expiration",
+];
+
+/// The error for a command line that clap refused because of something that only KubeKey has. `line` is what follows the
+/// program's name.
+pub fn only_there(refused: &clap::Error, line: &[String]) -> Option<Error> {
     let word = |context| match refused.get(context) {
-        Some(ContextValue::String(word)) => Some(word),
+        Some(ContextValue::String(word)) => Some(word.as_str()),
         _ => None,
     };
-    let (name, hint) = match refused.kind() {
-        ErrorKind::InvalidSubcommand => {
-            let word = word(ContextKind::InvalidSubcommand)?;
-            COMMANDS.iter().find(|(known, ..)| known == word).map(|(_, name, hint)| (name, hint))?
-        }
-        ErrorKind::UnknownArgument => {
-            let word = word(ContextKind::InvalidArg)?;
-            let known = |(option, command, _): &&(&str, &str, &str)| option == word && *command == first;
-            OPTIONS.iter().find(known).map(|(option, _, hint)| (option, hint))?
-        }
-        _ => return None,
+    let names: Vec<&str> =
+        line.iter().map(String::as_str).take_while(|word| !word.starts_with('-')).collect();
+    let is_typed =
+        |command: &str| command.split(' ').eq(names.iter().copied().take(command.split(' ').count()));
+    let option = |name: &str| {
+        let own = OPTIONS.iter().filter(|(command, _)| is_typed(command)).flat_map(|(_, rows)| rows.iter());
+        let common = CHANGES_NO_HOST.into_iter().filter(|command| is_typed(command)).flat_map(|_| &COMMON);
+        let (name, hint) = own.chain(common).find(|(known, _)| *known == name)?;
+        Some(("option", (*name).to_owned(), *hint))
     };
-    Some(Error::Usage { message: format!("`{name}` of KubeKey is not there yet"), hint: (*hint).into() })
+    let command = || {
+        let (name, hint) = COMMANDS.into_iter().find(|(command, _)| is_typed(command))?;
+        Some(("command", format!("kk {name}"), hint))
+    };
+    let (kind, name, hint) = match refused.kind() {
+        ErrorKind::InvalidSubcommand => command(),
+        // Below a command without subcommands a word is an argument.
+        ErrorKind::UnknownArgument => word(ContextKind::InvalidArg).and_then(option).or_else(command),
+        // An option of both, with a value that only KubeKey knows, or without the one that kk needs.
+        ErrorKind::InvalidValue => {
+            let (name, _) = word(ContextKind::InvalidArg)?.split_once(' ')?;
+            let value = word(ContextKind::InvalidValue).unwrap_or_default();
+            option(format!("{name} {value}").trim_end())
+        }
+        _ => None,
+    }?;
+    Some(Error::Usage { message: format!("`{name}` is a {kind} that only KubeKey has"), hint: hint.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::*;
+    use crate::args::Cli;
+
+    /// What KubeKey 3.1.12 has, and what it had before (phases, `--in-cluster`, `--certificates-dir`), a command a line. `upgrade
+    /// --with-etcd`, which it takes without a version, is below.
+    const KUBEKEY: [&str; 22] = [
+        "create cluster --filename --with-kubernetes --with-kubesphere --with-local-storage --skip-pull-images \
+         --skip-push-images --skip-install-addons --with-security-enhancement --container-manager \
+         --download-cmd --artifact --with-packages --debug --yes --ignore-err --namespace --in-cluster \
+         --certificates-dir",
+        "create config --name --filename --with-kubernetes --with-kubesphere --from-cluster --kubeconfig --debug \
+         --yes --ignore-err --namespace",
+        "create manifest --name --filename --kubeconfig --with-kubernetes --with-registry --arch --debug --yes \
+         --ignore-err --namespace",
+        "create phase",
+        "upgrade phase",
+        "add nodes --filename --skip-pull-images --container-manager --download-cmd --artifact --with-packages \
+         --skip-etcd --debug --yes --ignore-err --namespace --in-cluster --certificates-dir",
+        "delete cluster --filename --with-kubernetes --all --debug --yes --ignore-err --namespace --in-cluster",
+        "delete node --filename --debug --yes --ignore-err --namespace --in-cluster",
+        "upgrade --filename --with-kubernetes --with-kubesphere --skip-pull-images --download-cmd --artifact \
+         --skip-dependency-check --debug --yes --ignore-err --namespace --in-cluster",
+        "certs check-expiration --filename --debug --yes --ignore-err --namespace",
+        "certs renew --filename --debug --yes --ignore-err --namespace",
+        "artifact export --manifest --output --download-cmd --image-start-index --image-transport \
+         --skip-remove-artifact --debug --yes -y --ignore-err --namespace",
+        "artifact import --artifact --with-packages --debug --yes --ignore-err --namespace",
+        "artifact images push --filename --images-dir --artifact --image-transport --debug --yes --ignore-err \
+         --namespace",
+        "init os",
+        "init registry --filename --download-cmd --artifact --debug --yes --ignore-err --namespace",
+        "cluster-info",
+        "completion --type",
+        "version --output --show-supported-k8s",
+        "plugin",
+        "alpha",
+        "cri",
+    ];
+
+    fn answer(line: &str) -> Option<String> {
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let refused = Cli::try_parse_from(["kk".to_owned()].iter().chain(&words)).err()?;
+        match only_there(&refused, &words)? {
+            Error::Usage { message, hint } => Some(format!("{message}: {hint}")),
+            _ => None,
+        }
+    }
+
+    /// Whether kk has the command, and the option if one is given.
+    fn is_here(names: &[&str], option: Option<&str>) -> bool {
+        let mut command = Cli::command();
+        command.build();
+        let found = names.iter().try_fold(&command, |command, name| command.find_subcommand(name));
+        let has = |command: &clap::Command, option: &str| {
+            command.get_arguments().any(|arg| {
+                let long = arg.get_long().is_some_and(|long| option == format!("--{long}"));
+                long || arg.get_short().is_some_and(|short| option == format!("-{short}"))
+            })
+        };
+        found.is_some_and(|command| option.is_none_or(|option| has(command, option)))
+    }
+
+    #[test]
+    fn all_that_kubekey_has_is_here_or_has_an_answer() {
+        for line in KUBEKEY {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let (names, options) =
+                words.split_at(words.iter().take_while(|word| !word.starts_with('-')).count());
+            for option in options.iter().copied().map(Some).chain([None]) {
+                let typed = [names, option.as_slice()].concat().join(" ");
+                let is_answered = answer(&typed).is_some();
+                assert_ne!(is_here(names, option), is_answered, "kk {typed}: has an answer: {is_answered}");
+            }
+        }
+    }
+
+    #[test]
+    fn values_that_only_kubekey_takes_have_an_answer() {
+        for (line, answered) in [
+            ("create cluster --container-manager docker", true),
+            ("create cluster --container-manager=crio", true),
+            ("create cluster --container-manager isula -y", true),
+            ("upgrade --with-etcd -f c.yaml", true),
+            ("create cluster --container-manager podman", false),
+            ("create cluster --with-kubernetes", false),
+            ("delete cluster -a", false),
+        ] {
+            assert_eq!(answer(line).is_some(), answered, "{line}");
+        }
+    }
 }
