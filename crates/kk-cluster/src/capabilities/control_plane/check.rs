@@ -6,10 +6,11 @@ use time::OffsetDateTime;
 
 use super::{immutable::SETTINGS, renewal};
 use crate::{
+    capabilities::os::identity::KUBELET_UNIT,
     certificates::{self, Age},
     cluster_state::{API, INITIALISED},
     findings::Findings,
-    host_layout::CLUSTER_CA,
+    host_layout::{CLUSTER_CA, KUBELET_CONF},
     inputs::Inputs,
 };
 
@@ -24,8 +25,16 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     api(inputs, found);
     let ca = |host: &Host| Some(inputs.facts(host)?.files.get(CLUSTER_CA)?.sha256.as_str());
     let ours = ca(inputs.api_host);
-    for (host, _) in inputs.nodes() {
+    for (host, facts) in inputs.nodes() {
         let theirs = ca(host);
+        // Others keep their CA elsewhere.
+        if theirs.is_none() && facts.files.contains_key(KUBELET_CONF) && !facts.owns(KUBELET_UNIT) {
+            found.error(
+                host,
+                "it is a node of a cluster that kk did not make",
+                format!("remove that cluster from it first, or take {} out of this file", host.name),
+            );
+        }
         if theirs.is_some()
             && ours.is_none()
             && inputs.spec.control_planes().len() > inputs.control_planes().len()

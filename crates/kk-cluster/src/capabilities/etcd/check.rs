@@ -2,19 +2,23 @@
 
 use std::collections::BTreeSet;
 
-use kk_config::Spec;
+use kk_config::{Host, Spec};
 use kk_connector::quote;
-use kk_engine::{ProbeSpec, Question, question};
+use kk_engine::{Facts, ProbeSpec, Question, question};
 use time::OffsetDateTime;
 
 use super::{immutable::ENVIRONMENT, moves};
 use crate::{certificates::Age, findings::Findings, host_layout::ETCD_CA, inputs::Inputs};
+
+/// The unit of etcd.
+pub(crate) const UNIT: &str = "/etc/systemd/system/etcd.service";
 
 /// Whether a member has data on the host.
 pub(crate) const DATA: Question<bool> = Question::new("etcd_data", "echo no", question::yes_or_no);
 
 pub(super) fn asks(spec: &Spec, probe: &mut ProbeSpec) {
     probe.files.extend([ETCD_CA, moves::MARK].map(str::to_owned));
+    probe.units.insert("etcd.service".to_owned());
     probe.disks.insert(spec.etcd.data_dir.clone());
     let data = quote(&spec.etcd.data_dir).into_owned();
     probe.ask(&ENVIRONMENT);
@@ -48,13 +52,24 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     for (host, facts) in hosts {
         found.unanswered(host, &facts.answer(&DATA), "whether etcd has data on it");
         found.unanswered(host, &facts.answer(&ENVIRONMENT), "how its etcd is configured");
-        if facts.answer(&DATA).answered() == Some(true) && !facts.owns("/etc/etcd.env") {
-            found.error(
-                host,
-                format!("{} holds data of another etcd", inputs.spec.etcd.data_dir),
-                "move it away, or set spec.etcd.dataDir to another directory",
-            );
-        }
+        other_etcd(inputs, host, facts, found);
+    }
+}
+
+/// It would be stopped and replaced by the member, and nobody would start it again after a delete.
+fn other_etcd(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
+    if facts.units.contains_key("etcd.service") && !facts.owns(UNIT) {
+        found.error(
+            host,
+            "etcd is installed already, and not by kk",
+            "move its data elsewhere and remove its unit etcd.service or its package (etcd, etcd-server) first, or take a host without it",
+        );
+    } else if facts.answer(&DATA).answered() == Some(true) && !facts.owns("/etc/etcd.env") {
+        found.error(
+            host,
+            format!("{} holds data of another etcd", inputs.spec.etcd.data_dir),
+            "move it away, or set spec.etcd.dataDir to another directory",
+        );
     }
 }
 

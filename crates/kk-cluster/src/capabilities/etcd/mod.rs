@@ -20,6 +20,7 @@ pub(crate) mod remove_member;
 mod save_certificates;
 mod start_etcd;
 
+pub(crate) use check::UNIT;
 pub(crate) use files::{JOINED, JOINED_TEXT};
 pub(crate) use health::with_ca as health_with_ca;
 #[cfg(test)]

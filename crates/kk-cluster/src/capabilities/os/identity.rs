@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The unit by which a record shows that the cluster of a host is kk's.
-const KUBELET_UNIT: &str = "/etc/systemd/system/kubelet.service";
+pub(crate) const KUBELET_UNIT: &str = "/etc/systemd/system/kubelet.service";
 
 /// The name of the cluster in etcd's own settings; empty where there is none.
 pub(crate) const TOKEN: Question<String> = Question::new(

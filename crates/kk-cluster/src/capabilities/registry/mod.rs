@@ -34,7 +34,7 @@ pub use trust::trust_own_registry;
 /// The directory of its settings on its host.
 const SETTINGS: &str = "/etc/registry";
 const UNIT: &str = "registry.service";
-const UNIT_FILE: &str = "/etc/systemd/system/registry.service";
+pub(crate) const UNIT_FILE: &str = "/etc/systemd/system/registry.service";
 const PROGRAM: &str = "/usr/local/bin/registry";
 /// The user that it runs as.
 const USER: &str = "registry";

@@ -21,6 +21,31 @@ async fn what_somebody_else_installed_is_refused() {
             "/etc/systemd/system/containerd.service",
         ),
         (
+            |f| _ = f.units.insert("etcd.service".into(), UnitFact::default()),
+            "etcd is installed already, and not by kk",
+            "/etc/systemd/system/etcd.service",
+        ),
+        (
+            |f| _ = f.ports.insert(2379, "etcd".into()),
+            "port 2379 is taken by etcd, which kk did not install",
+            "/etc/systemd/system/etcd.service",
+        ),
+        (
+            |f| _ = f.ports.insert(2380, "etcd".into()),
+            "port 2380 is taken by etcd, which kk did not install",
+            "/etc/systemd/system/etcd.service",
+        ),
+        (
+            |f| _ = f.ports.insert(10250, "kubelet".into()),
+            "port 10250 is taken by kubelet, which kk did not install",
+            "/etc/systemd/system/kubelet.service",
+        ),
+        (
+            |f| _ = f.files.insert("/etc/kubernetes/kubelet.conf".into(), FileFact::default()),
+            "it is a node of a cluster that kk did not make",
+            "/etc/systemd/system/kubelet.service",
+        ),
+        (
             |f| f.reply(&crate::capabilities::etcd::DATA, "yes\n"),
             "/var/lib/etcd holds data of another etcd",
             "/etc/etcd.env",

@@ -107,6 +107,8 @@ async fn each_trouble_is_found_with_its_weight() {
 #[tokio::test]
 async fn our_own_programs_may_hold_their_ports() {
     let mut facts = well();
+    let units = ["etcd", "kubelet"].map(|unit| format!("made\t/etc/systemd/system/{unit}.service"));
+    facts.owned = units.to_vec().into();
     facts.ports.extend([
         (6443, "kube-apiserver".to_owned()),
         (2379, "etcd".to_owned()),

@@ -62,6 +62,7 @@ async fn what_a_running_node_cannot_change_is_refused_on_each_node() {
     facts.reply(&crate::capabilities::os::NODE_NAME, "old-name\n");
     assert_eq!(findings(facts.clone()).await, [], "the node has not joined");
     facts.files.insert("/etc/kubernetes/kubelet.conf".into(), FileFact::default());
+    facts.owned = vec!["made\t/etc/systemd/system/kubelet.service"].into();
     let mut spec = spec();
     spec.registry.containerd_data_dir = "/srv/containerd".into();
     let wanted = [
