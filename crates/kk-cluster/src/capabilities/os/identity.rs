@@ -74,8 +74,9 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
             );
             continue;
         }
-        // What etcd hosts hold is judged with etcd.
-        let theirs = of(facts).etcd_ca.filter(|_| !host.has_role(&kk_config::Role::Etcd));
+        // What etcd hosts hold is judged with etcd. Where that is lost, their record says it.
+        let is_judged = host.has_role(&kk_config::Role::Etcd) && facts.files.contains_key(ETCD_CA);
+        let theirs = of(facts).etcd_ca.filter(|_| !is_judged);
         if theirs.is_some_and(|ca| ca != inputs.pki.ca_sum()) {
             found.error(
                 host,

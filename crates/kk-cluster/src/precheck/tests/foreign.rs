@@ -122,6 +122,20 @@ async fn a_worker_of_a_namesake_is_refused() {
     assert_eq!(findings.into_iter().map(|finding| finding.message).collect::<Vec<_>>(), [wanted]);
 }
 
+/// Its certificates would be replaced by those of another CA.
+#[tokio::test]
+async fn a_member_of_etcd_of_a_namesake_is_refused_also_when_its_ca_is_lost() {
+    let name = spec().name;
+    for refused in [false, true] {
+        let facts = |ours: &str| {
+            let ca = if refused { "another" } else { ours };
+            Facts { owned: vec![format!("cluster\t{name}\t{ca}\t-")].into(), ..well() }
+        };
+        let wanted = (Severity::Error, format!("it belongs to another cluster of the name {name}"));
+        assert_eq!(findings_with(&spec(), facts).await, if refused { vec![wanted] } else { Vec::new() });
+    }
+}
+
 #[tokio::test]
 async fn nodes_of_a_cluster_whose_control_plane_was_replaced_are_not_to_be_reset() {
     let spec = testing::sample("three-nodes.yaml");
