@@ -12,6 +12,7 @@ use crate::{
     inputs::{Inputs, Options},
     precheck::MACHINE_ID,
     requirements::Protocol,
+    session::installed,
 };
 
 /// Everything that a create asks of each host, in one round trip. `inputs` and `pipeline` were made without facts: every
@@ -41,6 +42,7 @@ pub(crate) fn delete_spec(host: &Host, options: &Options) -> ProbeSpec {
     let mut probe = ProbeSpec::default();
     identity::asks(&mut probe);
     other_run::asks(&mut probe);
+    installed::asks(host, &mut probe);
     if !options.skip_kubesphere {
         remove_kubesphere::asks(host, &mut probe);
     }

@@ -2,6 +2,7 @@
 
 mod addons;
 mod etcd;
+pub(crate) mod installed;
 mod manifest;
 mod plan;
 mod probe;

@@ -190,7 +190,8 @@ impl Session {
     /// # Errors
     /// A host holds a cluster that kk did not make, or the plan cannot be built.
     pub fn plan_delete(&self, probed: &Probed) -> Result<Delete, BuildError> {
-        let inputs = self.delete_inputs(probed)?;
+        let session = self.as_installed(probed, |_| true)?;
+        let inputs = session.delete_inputs(probed)?;
         identity::refuse_strangers(&inputs)?;
         other_run::refuse(&inputs)?;
         let plan = Plan::new(delete_cluster::pipeline(&inputs), &probed.facts)?;
@@ -221,8 +222,9 @@ impl Session {
     /// A name that the file does not have, hosts of another cluster or on which another run works, or the plan cannot be built.
     pub async fn plan_leave(&self, probed: &Probed, leaving: &Leaving) -> Result<Delete, BuildError> {
         self.knows(leaving)?;
-        let mut inputs = self.create_inputs(probed).await?;
-        let stay = self.spec.control_planes().into_iter().filter(|host| !leaving.has(host));
+        let session = self.as_installed(probed, |host| leaving.has(host))?;
+        let mut inputs = session.create_inputs(probed).await?;
+        let stay = session.spec.control_planes().into_iter().filter(|host| !leaving.has(host));
         let mut found = Findings::default();
         delete_nodes::findings(&inputs, leaving, &mut found);
         if stay.clone().next().is_some() {

@@ -100,8 +100,10 @@ impl Session {
     /// # Errors
     /// As [`Session::own_registry`], or the plan cannot be built.
     pub async fn plan_delete_registry(&self, probed: &Probed, with_data: bool) -> Result<Delete, BuildError> {
-        let own = self.own_registry()?;
-        let (inputs, pki) = (self.registry_inputs(probed, &own, false).await?, self.registry_pki(&own)?);
+        let session = self.as_installed(probed, |_| false)?;
+        let own = session.own_registry()?;
+        let inputs = session.registry_inputs(probed, &own, false).await?;
+        let pki = session.registry_pki(&own)?;
         let mut found = Findings::default();
         registry::findings_of_delete(&inputs, &own, &pki, &mut found);
         let plan = Plan::new(delete_registry::pipeline(&inputs, &own, with_data), &probed.facts)?;

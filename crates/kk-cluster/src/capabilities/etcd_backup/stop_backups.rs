@@ -10,7 +10,7 @@ use crate::inputs::Inputs;
 /// record; the backups stay. A unit that has failed would be shown as such after its file is gone.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("stop_backups", "Stop backups of etcd");
-    for (host, facts) in inputs.etcd_hosts() {
+    for (host, facts) in inputs.hosts() {
         if facts.owns(TIMER) {
             let half = format!("{}/.new.db", inputs.spec.etcd.backup_dir.trim_end_matches('/'));
             let script = format!(

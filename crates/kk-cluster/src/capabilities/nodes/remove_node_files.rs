@@ -22,3 +22,58 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     }
     task
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use crate::{shell::script, testing};
+
+    /// Cleans a node with these flags of its kubelet and this kubeconfig of root: what it says, and what is kept beside that.
+    fn clean(flags: &str, kubeconfig: &str) -> (String, Option<String>) {
+        let directory = tempfile::tempdir().unwrap();
+        let here = directory.path().display().to_string();
+        let write = |path: &str, text: &str| {
+            let path = directory.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("root/.kube/config", kubeconfig);
+        write("etc/kubekey/owned", &format!("made\t/etc/other\nmade\t{here}/root/.kube/config\n"));
+        let args =
+            format!("Environment=\"KUBELET_KK_ARGS=--node-ip=192.0.2.1 {}\"\n", flags.replace("HERE", &here));
+        write("etc/systemd/system/kubelet.service.d/10-kubeadm.conf", &args);
+        fs::create_dir(directory.path().join("data")).unwrap();
+        let mut text = script(&[("cni", "")], include_str!("remove_node_files.sh"));
+        for path in ["/etc/systemd", "/etc/kubekey", "/etc/kubernetes", "/run/xtables.lock"] {
+            text = text.replace(path, &format!("{here}{path}"));
+        }
+        let library = "empty() { :; }\nkk_note() { echo \"$*\"; }\n";
+        let output = testing::run_script(directory.path(), &format!("{library}{text}"));
+        assert!(output.status.success(), "{output:?}");
+        let said = String::from_utf8(output.stdout).unwrap().replace(&here, "");
+        (said, fs::read_to_string(directory.path().join("root/.kube/config.before-delete")).ok())
+    }
+
+    const OWN: &str = "contexts:\n- context:\n    cluster: t\n";
+
+    #[test]
+    fn a_kubeconfig_to_which_other_clusters_were_added_is_kept() {
+        assert_eq!(clean("", OWN), (String::new(), None));
+        let both = format!("{OWN}- context:\n    cluster: other\n");
+        let (said, kept) = clean("", &both);
+        assert!(said.contains("/root/.kube/config has contexts of other clusters"), "{said}");
+        assert_eq!(kept, Some(both));
+    }
+
+    #[test]
+    fn a_directory_that_the_user_gave_to_the_kubelet_stays_and_is_named() {
+        for (flags, named) in [
+            ("--root-dir=HERE/data --v=2", true),
+            ("--root-dir=HERE/none", false),
+            ("--root-dir=/var/lib/kubelet", false),
+        ] {
+            assert_eq!(clean(flags, OWN).0.starts_with("/data, the directory"), named, "{flags}");
+        }
+    }
+}

@@ -1,6 +1,18 @@
 # What the cluster's programs wrote on a node. Directories whose content is the cluster's alone are emptied; they go
 # themselves when kk made them.
 # shellcheck disable=SC2154 # cni stands before this script
+flags=/etc/systemd/system/kubelet.service.d/10-kubeadm.conf
+other=$(sed -nE '/^Environment="KUBELET_KK_ARGS=/s/.* --root-dir=([^ "]*).*/\1/p' "$flags" 2>/dev/null) || other=
+[ "${other:-/var/lib/kubelet}" = /var/lib/kubelet ] || [ ! -e "$other" ] ||
+    kk_note "$other, the directory that spec.kubernetes.kubeletArgs has given to the kubelet, stays"
+# What a user has put beside the cluster into a kubeconfig that kk made or replaced is not the cluster's.
+awk -F '\t' '($1 == "made" || $1 == "saved") && $2 ~ /[/][.]kube[/]config$/ { print $2 }' /etc/kubekey/owned 2>/dev/null |
+    while read -r config; do
+        contexts=$(grep -c '^ *- context:' "$config" 2>/dev/null) || :
+        [ "${contexts:-0}" -gt 1 ] || continue
+        cp -p "$config" "$config.before-delete"
+        kk_note "$config has contexts of other clusters: it is kept as $config.before-delete"
+    done
 for directory in /var/lib/kubelet /var/log/pods /var/log/containers; do empty "$directory"; done
 [ -z "$cni" ] || empty /var/lib/cni
 # Below /etc/kubernetes what kubeadm (cmd/kubeadm/app/constants) and kk write. Other files there belong to people.

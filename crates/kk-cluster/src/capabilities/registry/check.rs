@@ -20,6 +20,11 @@ const DATA: Question<String> = Question::new(
     question::text,
 );
 
+/// Where the registry of a host was set up to keep its images. `None` where there is none, or the host did not say.
+pub(crate) fn data(facts: &Facts) -> Option<String> {
+    facts.answer(&DATA).answered().filter(|data| !data.is_empty())
+}
+
 pub(crate) fn asks(probe: &mut ProbeSpec) {
     probe.ask(&CLUSTER);
     probe.ask(&DATA);
@@ -101,6 +106,7 @@ pub(crate) fn findings(inputs: &Inputs, own: &OwnRegistry<'_>, pki: &Pki, found:
 pub(crate) fn findings_of_delete(inputs: &Inputs, own: &OwnRegistry<'_>, pki: &Pki, found: &mut Findings) {
     let Some(facts) = inputs.facts(own.host) else { return };
     of_others(inputs, own, facts, pki, found);
+    found.unanswered(own.host, &facts.answer(&DATA), "where its registry keeps its images");
     other_run::findings(inputs, found);
 }
 

@@ -27,7 +27,7 @@ use crate::{
     requirements::{Port, ProgramStage, Recorded},
 };
 
-pub(crate) use check::{asks, findings, findings_of_delete};
+pub(crate) use check::{asks, data, findings, findings_of_delete};
 pub(crate) use remove_registry::tasks as remove;
 pub use trust::trust_own_registry;
 

@@ -85,12 +85,41 @@ impl Capability for Flannel {
     }
 
     fn remove(&self, inputs: &Inputs) -> Vec<Task> {
-        // Only host-gw makes routes of its own; the others' go with their links. A file of another plugin does not say
-        // which backend there was.
-        let routes = match backend(inputs.spec) {
-            Some(FlannelBackend::HostGw) | None => inputs.spec.network.pods.to_string(),
-            Some(_) => String::new(),
-        };
-        vec![remove::task(inputs, "flannel", &[("routes", &routes)], include_str!("remove_flannel.sh"))]
+        vec![remove::task(inputs, "flannel", include_str!("remove_flannel.sh"))]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use crate::testing;
+
+    /// The ranges whose routes a delete removes, where flannel has written this.
+    fn removed(written: Option<&str>) -> String {
+        let directory = tempfile::tempdir().unwrap();
+        let here = directory.path().display().to_string();
+        fs::create_dir_all(directory.path().join("run/flannel")).unwrap();
+        if let Some(text) = written {
+            fs::write(directory.path().join("run/flannel/subnet.env"), text).unwrap();
+        }
+        testing::program(directory.path(), "ip", "case \"$*\" in *flush*) echo \"$*\" ;; *) exit 1 ;; esac");
+        testing::program(directory.path(), "nft", "exit 0");
+        let mut text = include_str!("remove_flannel.sh").to_owned();
+        for path in ["/var/lib/cni", "/etc/cni", "/opt/cni", "/run/flannel"] {
+            text = text.replace(path, &format!("{here}{path}"));
+        }
+        let library = "remove_chains() { :; }\nempty() { rm -rf \"$1\"; }\n";
+        let output = testing::run_script(directory.path(), &format!("{library}{text}"));
+        assert!(output.status.success() && !directory.path().join("run/flannel").exists());
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The file may name the network of the hosts by now.
+    #[test]
+    fn only_routes_of_the_network_that_flannel_had_go() {
+        let written = "FLANNEL_NETWORK=10.233.64.0/18\nFLANNEL_SUBNET=10.233.65.1/24\nFLANNEL_MTU=1500\n";
+        assert_eq!(removed(Some(written)), "route flush root 10.233.64.0/18\n");
+        assert_eq!(removed(None), "");
     }
 }

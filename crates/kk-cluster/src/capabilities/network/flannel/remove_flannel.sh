@@ -1,5 +1,6 @@
 # Rules, links, routes and files with flannel's own names, and those that its CNI configuration gives to the bridge plugin.
-# shellcheck disable=SC2154 # routes stands before this script
+# Routes, which host-gw makes, are those to the pods of the network that flannel has worked with: the cluster file may name
+# another range by now, which may be that of the host's own network.
 remove_chains FLANNEL
 if command -v nft >/dev/null; then
     nft delete table ip flannel-ipv4 2>/dev/null || :
@@ -8,7 +9,8 @@ fi
 for link in cni0 flannel.1 flannel-v6.1; do
     ! ip link show "$link" >/dev/null 2>&1 || ip link delete "$link"
 done
-[ -z "$routes" ] || ip route flush root "$routes"
+routes=$(sed -n 's/^FLANNEL_NETWORK=//p' /run/flannel/subnet.env 2>/dev/null | head -n 1)
+[ -z "$routes" ] || ip route flush root "$routes" || kk_note "routes to $routes may be left"
 rm -rf /var/lib/cni/flannel /var/lib/cni/networks/cbr0 /var/lib/cni/results/cbr0-*
 rm -f /etc/cni/net.d/10-flannel.conflist /opt/cni/bin/flannel
 empty /run/flannel
