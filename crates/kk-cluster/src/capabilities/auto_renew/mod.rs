@@ -49,19 +49,24 @@ impl Capability for AutoRenew {
         let task = if inputs.spec.kubernetes.auto_renew_certs {
             schedule_renewals::task(inputs)?
         } else {
-            stop_renewals::task(inputs)
+            stop_renewals::task(inputs, is_there)
         };
         Ok(vec![task])
     }
 
     fn remove(&self, inputs: &Inputs) -> Vec<Task> {
-        vec![stop_renewals::task(inputs)]
+        vec![stop_renewals::task(inputs, was_made)]
     }
 }
 
 /// Whether something of it is on the host, and this program has made it.
 fn is_there(facts: &Facts) -> bool {
     [PROGRAM, SERVICE, TIMER].iter().any(|path| facts.files.contains_key(*path) && facts.owns(path))
+}
+
+/// Whether this program has made something of it. A delete asks for no files.
+fn was_made(facts: &Facts) -> bool {
+    [PROGRAM, SERVICE, TIMER].iter().any(|path| facts.owns(path))
 }
 
 #[cfg(test)]

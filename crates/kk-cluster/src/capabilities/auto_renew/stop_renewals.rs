@@ -1,8 +1,7 @@
 //! Stop renewals of certificates.
 
-use kk_engine::{HostWork, Task, actions::Command};
+use kk_engine::{Facts, HostWork, Task, actions::Command};
 
-use super::is_there;
 use crate::inputs::Inputs;
 
 /// Where it is switched off, and before a host is cleaned: a renewal would start again what is being stopped. The stamp is
@@ -17,9 +16,9 @@ systemctl reset-failed k8s-certs-renew.service 2>/dev/null || :
 ";
 
 /// What it has begun is taken up by kk: the names of what was being renewed stay.
-pub(super) fn task(inputs: &Inputs) -> Task {
+pub(super) fn task(inputs: &Inputs, is_there: fn(&Facts) -> bool) -> Task {
     let mut task = Task::new("stop_renewals", "Stop renewals of certificates");
-    for (host, facts) in inputs.control_planes() {
+    for (host, facts) in inputs.hosts() {
         if is_there(facts) {
             let stop = Command::new("stop and remove the timer k8s-certs-renew", STOP);
             task = task.on(&host.name, HostWork::new(vec![Box::new(stop)]));

@@ -34,10 +34,10 @@ fn applied_on<'a>(inputs: &Inputs<'a>, plugin: &str) -> Vec<&'a str> {
     inputs.spec.control_planes().into_iter().filter(has_note).map(|host| host.name.as_str()).collect()
 }
 
-/// The plugins that kk has installed, whatever the file says.
+/// The plugins that kk has installed, whatever the file says. A delete asks for no files, and the notes are in the record, too.
 pub(super) fn installed(inputs: &Inputs) -> impl Iterator<Item = &'static dyn Capability> {
-    let applied = INSTALLED.into_iter().filter(|(plugin, _)| !applied_on(inputs, plugin).is_empty());
-    applied.map(|(_, capability)| capability)
+    let was_applied = |plugin| inputs.answered().iter().any(|(_, facts)| facts.owns(&note(plugin)));
+    INSTALLED.into_iter().filter(move |(plugin, _)| was_applied(plugin)).map(|(_, capability)| capability)
 }
 
 /// One that was installed stays: what kk applied goes on in the cluster, and with two of them pods are in two networks.

@@ -58,9 +58,23 @@ fn a_delete_removes_the_network_plugin_that_the_file_no_longer_names() {
     };
     assert!(!removes(&probed));
     for facts in probed.facts.values_mut() {
-        facts.files.insert("/etc/kubernetes/kubekey/flannel.yaml".into(), kk_engine::FileFact::default());
+        facts.owned = vec!["made\t/etc/kubernetes/kubekey/flannel.yaml"].into();
     }
     assert!(removes(&probed));
+}
+
+/// One would start again what is being stopped.
+#[test]
+fn a_delete_ends_renewals_before_it_cleans_a_host() {
+    let spec = testing::sample("all-in-one.yaml");
+    let kubelet = "made\t/etc/systemd/system/kubelet.service";
+    for (record, stops) in
+        [(vec![kubelet], false), (vec![kubelet, "made\t/etc/systemd/system/k8s-certs-renew.timer"], true)]
+    {
+        let plan = delete_of(&spec, &recorded(&spec, &record), false).unwrap();
+        let first = plan.changes().into_iter().next().unwrap().task;
+        assert_eq!(first == "stop_renewals", stops, "{record:?} {first}");
+    }
 }
 
 #[test]
