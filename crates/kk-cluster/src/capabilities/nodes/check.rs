@@ -27,12 +27,21 @@ fn not_named(inputs: &Inputs, found: &mut Findings) {
     let named = |name: &str| inputs.spec.nodes().iter().any(|host| host.name == name);
     let others: Vec<&str> =
         inputs.state.nodes.keys().map(String::as_str).filter(|name| !named(name)).collect();
-    if !others.is_empty() {
+    let is_sick = |name: &&str| inputs.state.nodes.get(*name).is_some_and(|node| !node.ready);
+    let (sick, well): (Vec<&str>, Vec<&str>) = others.into_iter().partition(is_sick);
+    if !well.is_empty() {
         found.warning(
             None,
-            format!("nodes of the cluster that the file does not name: {}", others.join(", ")),
-            "they are left as they are; where one is to go, name it in the file and run kk delete node; where its host is lost: \
-             kubectl delete node NODE",
+            format!("nodes of the cluster that the file does not name: {}", well.join(", ")),
+            "they are left as they are; where one is to go, name it in the file and run kk delete node",
+        );
+    }
+    if !sick.is_empty() {
+        found.warning(
+            None,
+            format!("nodes of the cluster that the file does not name, and that are not Ready: {}", sick.join(", ")),
+            "nothing is waited for on them; where the host of one is lost: kubectl delete node NODE; where it is to go, name it in the \
+             file and run kk delete node; else bring it back",
         );
     }
 }
@@ -41,24 +50,31 @@ fn not_named(inputs: &Inputs, found: &mut Findings) {
 mod tests {
     use crate::{cluster_state::API, pipelines::create_cluster, precheck::precheck, testing};
 
-    #[tokio::test]
-    async fn nodes_that_left_the_file_are_named_in_order() {
+    /// What is said about the nodes of a cluster besides the one of the file; a name and whether it is Ready each.
+    async fn said(others: &[(&str, &str)]) -> Vec<String> {
         let spec = testing::sample("all-in-one.yaml");
         let directory = tempfile::tempdir().unwrap();
         let session = testing::session(spec.clone(), directory.path());
-        for (others, said) in [(&[][..], None), (&["z9", "a1"], Some("does not name: a1, z9"))] {
-            let mut probed = testing::fresh(&spec);
-            let names = others.iter().copied().chain([spec.hosts[0].name.as_str()]);
-            let lines: Vec<String> = names.map(|name| format!("Node\t{name}\tTrue\tv1.36.4\t\t\n")).collect();
-            let facts = probed.facts.values_mut().next().unwrap();
-            facts.reply(&API, lines.concat() + "end\n");
-            let inputs = session.create_inputs(&probed).await.unwrap();
-            let found = precheck(&create_cluster::capabilities(&spec), &inputs);
-            let about = found.iter().find(|finding| finding.message.contains("does not name"));
-            assert_eq!(
-                about.map(|finding| finding.message.ends_with(said.unwrap_or_default())),
-                said.map(|_| true)
-            );
-        }
+        let mut probed = testing::fresh(&spec);
+        let nodes = others.iter().copied().chain([(spec.hosts[0].name.as_str(), "True")]);
+        let lines: Vec<String> =
+            nodes.map(|(name, ready)| format!("Node\t{name}\t{ready}\tv1.36.4\t\t\n")).collect();
+        let facts = probed.facts.values_mut().next().unwrap();
+        facts.reply(&API, lines.concat() + "end\n");
+        let inputs = session.create_inputs(&probed).await.unwrap();
+        let found = precheck(&create_cluster::capabilities(&spec), &inputs);
+        let about = found.into_iter().filter(|finding| finding.message.contains("does not name"));
+        about.map(|finding| format!("{:?} {}", finding.severity, finding.message)).collect()
+    }
+
+    #[tokio::test]
+    async fn nodes_that_left_the_file_are_named_in_order_and_those_that_are_lost_apart() {
+        let well = "Warning nodes of the cluster that the file does not name";
+        assert_eq!(said(&[]).await, [""; 0]);
+        assert_eq!(said(&[("z9", "True"), ("a1", "True")]).await, [format!("{well}: a1, z9")]);
+        assert_eq!(
+            said(&[("z9", "Unknown"), ("a1", "True"), ("b2", "False")]).await,
+            [format!("{well}: a1"), format!("{well}, and that are not Ready: b2, z9")]
+        );
     }
 }

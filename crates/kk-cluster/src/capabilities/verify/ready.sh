@@ -1,5 +1,5 @@
 # Waits by watches of the API, and shows what is not ready: its state, its last events and its last words.
-# shellcheck disable=SC2154 # absent, names of nodes that did not answer, stands before this script
+# shellcheck disable=SC2154 # absent, names of nodes that did not answer, and own, those of this run, stand before this script
 # Again until it succeeds: an API server that restarts answers nobody for a while, and then not everything.
 within_300_s() {
     until=$(($(kk_uptime) + 300))
@@ -35,12 +35,34 @@ static_pods_are_ready() { # POD...
     kk_fail "after 300 s not all of these pods are ready: $*"
 }
 
+list_nodes() {
+    kubectl get nodes -o go-template='{{range .items}}{{.metadata.name}} {{range .status.conditions}}{{if eq .type "Ready"}}{{.status}}{{end}}{{end}}{{if .spec.unschedulable}} cordoned{{end}}{{"\n"}}{{end}}' >nodes.list
+}
+
+# Nodes that are none of this run, and are not Ready or take no pods: what is theirs is not waited for, as little as what is of
+# nodes that did not answer. A lost one, or one of somebody else, would keep every run from its end.
+leave_out_others() {
+    within_300_s list_nodes || {
+        cat wait.err >&2
+        kk_fail "the API does not list its nodes"
+    }
+    KK_OWN=" $own " awk 'index(ENVIRON["KK_OWN"], " " $1 " ") == 0 && ($2 " " $3) != "True "' nodes.list >others
+    rolls_out=
+    [ -n "$absent" ] || [ ! -s others ] || grep -qv ' True cordoned$' others || rolls_out=yes
+    absent=$absent$(awk '{ printf " %s", $1 }' others)
+}
+
+# While only cordoned nodes are left out, a rollout ends, unless something ails there.
+rolled_out_at_once() { # NAMESPACE KIND/NAME
+    [ -n "${rolls_out-}" ] && kubectl -n "$1" rollout status "$2" --timeout=60s >/dev/null 2>wait.err
+}
+
 selector() { # NAMESPACE KIND/NAME
     labels=$(kubectl -n "$1" get "$2" -o go-template='{{range $k, $v := .spec.selector.matchLabels}}{{$k}}={{$v}},{{end}}') &&
         echo "${labels%,}"
 }
 
-# The pods of a workload on nodes that answered: node, name, whether it is ready, and its addresses.
+# The pods of a workload on nodes that are not $absent: node, name, whether it is ready, and its addresses.
 present_pods() { # NAMESPACE SELECTOR
     kubectl -n "$1" get pods -l "$2" -o go-template='{{range .items}}{{if and .spec.nodeName (not .metadata.deletionTimestamp)}}{{.spec.nodeName}} {{.metadata.name}} {{range .status.conditions}}{{if eq .type "Ready"}}{{.status}}{{end}}{{end}}{{range .status.podIPs}} {{.ip}}{{end}}{{"\n"}}{{end}}{{end}}' >all.pods &&
         KK_ABSENT=" $absent " awk 'index(ENVIRON["KK_ABSENT"], " " $1 " ") == 0' all.pods
@@ -61,7 +83,7 @@ rolled_out() { # NAMESPACE KIND/NAME AT-LEAST
 }
 
 pods_are_ready() { # NAMESPACE KIND/NAME AT-LEAST
-    rolled_out "$@" && return 0
+    rolled_out_at_once "$@" || rolled_out "$@" && return 0
     cat wait.err >&2
     of=$(selector "$1" "$2") || return
     kubectl -n "$1" get pods -l "$of" -o wide >&2

@@ -31,7 +31,9 @@ struct Wait {
 fn script(wait: &Wait, nodes: &[&Host]) -> String {
     let Wait { workloads, static_pods, absent, new_service } = wait;
     let names: Vec<_> = nodes.iter().map(|host| quote(&host.name)).collect();
-    let mut text = KUBECTL.to_owned() + &shell::script(&[("absent", absent)], include_str!("ready.sh"));
+    let own: Vec<_> = nodes.iter().map(|host| host.name.as_str()).collect();
+    let variables = [("absent", absent.as_str()), ("own", &own.join(" "))];
+    let mut text = KUBECTL.to_owned() + &shell::script(&variables, include_str!("ready.sh"));
     // Where nodes have only left, the pods are what has to be ready again.
     if !names.is_empty() {
         let _ = writeln!(text, "nodes_are_ready {}", names.join(" "));
@@ -43,6 +45,9 @@ fn script(wait: &Wait, nodes: &[&Host]) -> String {
         .collect();
     if !pods.is_empty() {
         let _ = writeln!(text, "static_pods_are_ready {}", pods.join(" "));
+    }
+    if !workloads.is_empty() {
+        text += "leave_out_others\n";
     }
     for Workload { namespace, path, .. } in workloads {
         let least = if path.starts_with("daemonset/") { nodes.len() } else { 1 };
@@ -113,13 +118,18 @@ mod tests {
 
     /// The same, where `kubectl wait` does this.
     fn run_with(wait: &str, line: &str, absent: &str, pods: &str) -> (bool, String) {
+        run_among("", wait, line, absent, pods)
+    }
+
+    /// The same, where the API lists these nodes, of which a and b are those of the run.
+    fn run_among(nodes: &str, wait: &str, line: &str, absent: &str, pods: &str) -> (bool, String) {
         let directory = tempfile::tempdir().unwrap();
         let kubectl = format!(
-            "case \" $*\" in *' wait '*) {wait} ;; *'rollout status'*) exit 1 ;; *podIPs*) printf '{pods}' ;; *matchLabels*) printf 'k=v,' ;; esac"
+            "case \" $*\" in *' wait '*) {wait} ;; *'rollout status'*) exit 1 ;; *podIPs*) printf '{pods}' ;; *' get nodes '*) printf '{nodes}' ;; *matchLabels*) printf 'k=v,' ;; esac"
         );
         testing::program(directory.path(), "kubectl", &kubectl);
         let library = "kk_uptime() { echo ...... >>ticks; echo $(($(wc -l <ticks) * 100)); }; kk_fail() { echo \"$*\" >&2; return 1; }";
-        let text = script(&[("absent", absent)], include_str!("ready.sh"));
+        let text = script(&[("absent", absent), ("own", "a b")], include_str!("ready.sh"));
         let output = testing::run_script(directory.path(), &format!("{library}\n{text}\n{line}"));
         (output.status.success(), String::from_utf8(output.stdout).unwrap())
     }
@@ -138,6 +148,39 @@ mod tests {
         ] {
             let (done, _) = run(&format!("pods_are_ready n deployment/d {least}"), absent, pods);
             assert_eq!(done, ready, "{least} {absent} {pods}");
+        }
+    }
+
+    /// In the stub no rollout ends.
+    #[test]
+    fn nodes_of_others_that_are_not_ready_or_cordoned_are_not_waited_for() {
+        let pods = "a p1 True 10.1.0.2\\nb p2 True 10.2.0.2\\nz p3 False 10.3.0.2\\n";
+        for (others, ready) in [
+            ("z Unknown", true),
+            ("z False", true),
+            ("z True cordoned", true),
+            ("z ", true),
+            ("z True", false),
+            ("", false),
+        ] {
+            let nodes = format!("a True\\nb True cordoned\\n{others}\\n");
+            let line = "leave_out_others\npods_are_ready n daemonset/d 2";
+            assert_eq!(run_among(&nodes, "exit 1", line, "", pods).0, ready, "{others}");
+            // One of this run that is not Ready counts.
+            let nodes = nodes.replace("a True", "a False");
+            let pods = pods.replace("a p1 True", "a p1 False");
+            assert!(!run_among(&nodes, "exit 1", line, "", &pods).0, "{others}");
+        }
+    }
+
+    /// Pods that are ready may be those of before a change.
+    #[test]
+    fn a_rollout_is_waited_for_while_nothing_keeps_it() {
+        for (others, asked) in [("", false), ("z True cordoned\\n", true), ("z Unknown\\n", false)] {
+            let nodes = format!("a True\\nb True\\n{others}");
+            let line =
+                "leave_out_others\nrolled_out_at_once n daemonset/d || [ -n \"$rolls_out\" ] && echo asked";
+            assert_eq!(run_among(&nodes, "exit 1", line, "", "").1.contains("asked"), asked, "{others}");
         }
     }
 
