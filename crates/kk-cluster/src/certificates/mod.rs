@@ -111,9 +111,13 @@ mod tests {
         let script = include_str!("read.sh")
             .replace("/etc/kubernetes", &format!("{here}/kubernetes"))
             .replace("/var/lib/kubelet", &format!("{here}/kubelet"));
-        let output = Command::new("sh").args(["-c", &script]).output().unwrap();
-        let printed = String::from_utf8(output.stdout).unwrap();
-        assert!(output.status.success() && !printed.contains("secret"), "{printed}");
+        let ask = || {
+            let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+            assert!(output.status.success());
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let printed = ask();
+        assert!(!printed.contains("secret"), "{printed}");
         assert!(!printed.contains(&base64(key.as_bytes())));
         let found = parse(&printed).unwrap();
         let validity = Validity::of_pem(leaf.as_bytes());
@@ -129,5 +133,11 @@ mod tests {
         assert_eq!(found["ca"].validity, Validity::of_pem(ca.as_bytes()));
         assert!(!found.contains_key("super-admin.conf") && !found.contains_key("kubelet-server"));
         assert_eq!(parse("@apiserver key - -\n"), None, "an answer that was cut off is none");
+        // What ends is told also where nothing can be signed.
+        write("kubernetes/manifests/kube-apiserver.yaml", "");
+        fs::remove_file(directory.path().join("kubernetes/pki/ca.key")).unwrap();
+        assert_eq!(parse(&ask()).unwrap()["apiserver"], wanted(false, false, "-"));
+        fs::remove_file(directory.path().join("kubernetes/pki/ca.crt")).unwrap();
+        assert_eq!(parse(&ask()).unwrap()["admin.conf"], wanted(true, false, "https://a:6443"));
     }
 }

@@ -5,8 +5,9 @@
 pki=/etc/kubernetes/pki kubelet=/var/lib/kubelet/pki
 set -e
 authority=
-if [ -e $pki/ca.key ]; then
-    authority=$(base64 <$pki/ca.crt | tr -d '\n')
+# The key of the CA may be lost, or kept elsewhere.
+if [ -e $pki/ca.key ] || [ -e /etc/kubernetes/manifests/kube-apiserver.yaml ]; then
+    [ ! -e $pki/ca.crt ] || authority=$(base64 <$pki/ca.crt | tr -d '\n')
     set -- "$@" apiserver $pki/apiserver.crt $pki/apiserver.key
     set -- "$@" apiserver-kubelet-client $pki/apiserver-kubelet-client.crt $pki/apiserver-kubelet-client.key
     set -- "$@" front-proxy-client $pki/front-proxy-client.crt $pki/front-proxy-client.key

@@ -102,6 +102,8 @@ fn certificates(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Finding
         }
         let hint = if is_ca {
             "replace it before: kk certs rotate-ca"
+        } else if !renewal::can_sign(facts, &name) {
+            "the CA's key is not on this host: renew it where that is kept, or put the key back and run kk create cluster"
         } else {
             "kk create cluster renews it in its last 30 days (a short one in its last third)"
         };

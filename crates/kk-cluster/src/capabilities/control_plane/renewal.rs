@@ -9,7 +9,6 @@ use crate::{
     capabilities::kubelet::CREDENTIALS,
     certificates::{self, Age, CERTIFICATES, Certificate, Validity},
     cluster_state::INITIALISED,
-    host_layout::CLUSTER_CA,
     inputs::Inputs,
     pki::{ETCD_CLIENT, ETCD_MEMBER},
 };
@@ -53,15 +52,14 @@ pub(crate) struct Renewed {
 pub(crate) fn of(inputs: &Inputs, host: &Host, facts: &Facts) -> Vec<Renewed> {
     let is_initialised = facts.answer(&INITIALISED).answered() == Some(true);
     let certificates = facts.answer(&CERTIFICATES).answered();
-    // Without them kubeadm has nothing to sign with; findings of their own say so.
-    let has_ca =
-        [CLUSTER_CA, "/etc/kubernetes/pki/ca.key"].iter().all(|path| facts.files.contains_key(*path));
-    let Some(there) = certificates.filter(|_| is_initialised && has_ca) else { return Vec::new() };
+    let Some(there) = certificates.filter(|_| is_initialised && can_sign(facts, "")) else {
+        return Vec::new();
+    };
     let begun = facts.answer(&BEGUN).answered().unwrap_or_default();
     // Changed settings renew the API server's certificate themselves. With the settings of before, which may not work at all,
     // nothing here would become ready.
     let mut renewed = Vec::new();
-    for name in LEAVES {
+    for name in LEAVES.into_iter().filter(|name| can_sign(facts, name)) {
         let why = trouble(inputs, host, name, there.get(name));
         let moves = if name == "apiserver" { moves::why(inputs, host, facts) } else { None };
         let why = why.or(moves);
@@ -78,6 +76,17 @@ pub(crate) fn of(inputs: &Inputs, host: &Host, facts: &Facts) -> Vec<Renewed> {
         renewed.push(Renewed { name: "kubelet.conf", why: unfinished() });
     }
     renewed
+}
+
+/// Whether the CA of a certificate or kubeconfig is here with its key. Without it kubeadm has nothing to sign with; findings of
+/// their own say so.
+pub(super) fn can_sign(facts: &Facts, name: &str) -> bool {
+    let ca = if name == "front-proxy-client" {
+        "/etc/kubernetes/pki/front-proxy-ca"
+    } else {
+        "/etc/kubernetes/pki/ca"
+    };
+    [".crt", ".key"].iter().all(|end| facts.files.contains_key(&format!("{ca}{end}")))
 }
 
 fn unfinished() -> String {
@@ -132,7 +141,7 @@ mod tests {
         capabilities::kubeconfig::{Kubeconfig, USABLE, USABLE_BY_USER},
         capability::Capability as _,
         encoding::base64,
-        host_layout::ADMIN_CONF,
+        host_layout::{ADMIN_CONF, CLUSTER_CA},
         testing::{self, certificate},
     };
 
@@ -172,7 +181,13 @@ mod tests {
     fn running(spec: &kk_config::Spec) -> crate::Probed {
         let mut probed = testing::fresh(spec);
         let facts = probed.facts.get_mut(&spec.first_control_plane().name).unwrap();
-        for path in [CLUSTER_CA, "/etc/kubernetes/pki/ca.key", "/etc/kubernetes/kubelet.conf"] {
+        for path in [
+            CLUSTER_CA,
+            "/etc/kubernetes/pki/ca.key",
+            "/etc/kubernetes/pki/front-proxy-ca.crt",
+            "/etc/kubernetes/pki/front-proxy-ca.key",
+            "/etc/kubernetes/kubelet.conf",
+        ] {
             facts.files.insert(path.into(), FileFact { sha256: "same".into(), ..FileFact::default() });
         }
         facts.reply(&INITIALISED, "yes");
@@ -240,6 +255,22 @@ mod tests {
             let found = renewed(|facts| facts.reply(&CERTIFICATES, answer(name, head, left))).await;
             assert_eq!(found.len(), usize::from(!why.is_empty()), "{name} {head} {left}: {found:?}");
             assert!(found.iter().all(|found| found.starts_with(&format!("{name} {why}"))), "{found:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_nobody_can_sign_here_is_left_as_it_is() {
+        for (lost, due, renews) in [
+            ("ca.key", "apiserver", false),
+            ("front-proxy-ca.key", "apiserver", true),
+            ("front-proxy-ca.key", "front-proxy-client", false),
+            ("front-proxy-ca.crt", "front-proxy-client", false),
+        ] {
+            let spoil = |facts: &mut Facts| {
+                facts.files.remove(&format!("/etc/kubernetes/pki/{lost}"));
+                facts.reply(&CERTIFICATES, answer(due, "", 20));
+            };
+            assert_eq!(!renewed(spoil).await.is_empty(), renews, "{lost} {due}");
         }
     }
 
