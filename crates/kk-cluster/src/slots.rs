@@ -80,6 +80,11 @@ pub(crate) fn cluster_certificates_slot() -> Slot<Secret> {
     Slot::new("cluster_certificates")
 }
 
+/// What control planes share besides CAs' keys, as that of [`cluster_certificates_slot`], for those that have lost some of it.
+pub(crate) fn shared_files_slot() -> Slot<Secret> {
+    Slot::new("shared_files")
+}
+
 /// The runtime's and etcd's programs are on the host.
 pub(crate) fn runtime_programs_slot(name: &str) -> SlotKey {
     host("runtime_programs", name)

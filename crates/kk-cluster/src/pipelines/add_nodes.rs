@@ -86,6 +86,9 @@ pub(crate) mod tests {
             first.files.insert(path.clone(), FileFact { sha256, kind, mode, owner, ..FileFact::default() });
             assert!(!File::text(path, text).check(first).is_needed());
         }
+        for name in ["sa.key", "sa.pub", "front-proxy-ca.crt", "front-proxy-ca.key"] {
+            first.files.insert(format!("/etc/kubernetes/pki/{name}"), FileFact::default());
+        }
         first.reply(&INITIALISED, "yes");
         first.reply(&DATA, "yes");
         match api {

@@ -14,7 +14,9 @@ mod open_for_joins;
 mod publish_settings;
 mod renew_certificates;
 pub(crate) mod renewal;
+mod restore_shared_files;
 mod share_certificates;
+mod shared_files;
 
 #[cfg(test)]
 pub(crate) use immutable::SETTINGS;
@@ -77,6 +79,7 @@ impl Capability for ControlPlane {
     fn findings(&self, inputs: &Inputs, found: &mut Findings) {
         check::findings(inputs, found);
         moves::findings(inputs, found);
+        shared_files::findings(inputs, found);
     }
 
     fn immutable(&self, inputs: &Inputs) -> Vec<Setting> {
@@ -95,6 +98,7 @@ impl Capability for ControlPlane {
 
     fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
         Ok(vec![
+            restore_shared_files::task(inputs),
             renew_certificates::task(inputs)?,
             init_control_plane::task(inputs),
             publish_settings::task(inputs),

@@ -1,0 +1,167 @@
+//! What all control planes share below `/etc/kubernetes/pki`: which of it a control plane has lost, and which other one has it.
+//!
+//! A program that runs has read it at its start, so that nothing shows the loss before the next start. Then the API server
+//! does not come back.
+
+use kk_config::Host;
+use kk_engine::Facts;
+
+use super::renewal::{LEAVES, can_sign};
+use crate::{cluster_state::INITIALISED, findings::Findings, inputs::Inputs};
+
+const PKI: &str = "/etc/kubernetes/pki";
+
+/// Copied to a control plane that lacks one of them. CAs' keys are not among them: people keep them elsewhere.
+pub(super) const SHARED: [&str; 3] = ["sa.key", "sa.pub", "front-proxy-ca.crt"];
+/// What a control plane that joins gets, too.
+pub(super) const FOR_JOINS: [&str; 6] =
+    ["ca.crt", "ca.key", "sa.pub", "sa.key", "front-proxy-ca.crt", "front-proxy-ca.key"];
+const CA_KEYS: [&str; 2] = ["ca.key", "front-proxy-ca.key"];
+
+fn sum<'a>(facts: &'a Facts, name: &str) -> Option<&'a str> {
+    facts.files.get(&format!("{PKI}/{name}")).map(|file| file.sha256.as_str())
+}
+
+fn has_all(facts: &Facts, names: &[&str]) -> bool {
+    names.iter().all(|name| sum(facts, name).is_some())
+}
+
+fn lacks(facts: &Facts, names: &[&'static str]) -> Vec<&'static str> {
+    names.iter().copied().filter(|name| sum(facts, name).is_none()).collect()
+}
+
+/// Whether the control plane is one of those that share.
+pub(super) fn takes_part(inputs: &Inputs, host: &Host) -> bool {
+    let is_initialised = |facts: &Facts| facts.answer(&INITIALISED).answered() == Some(true);
+    inputs.facts(host).is_some_and(is_initialised) && inputs.has_joined(host)
+}
+
+/// Control planes that answered and take part, also those that this command leaves as they are.
+fn all<'a>(inputs: &Inputs<'a>) -> Vec<(&'a Host, &'a Facts)> {
+    let control_planes = inputs.spec.control_planes().into_iter();
+    let there = control_planes.filter(|host| takes_part(inputs, host));
+    there.filter_map(|host| Some((host, inputs.facts(host)?))).collect()
+}
+
+/// The control plane from which others get what they lack. Not one of several that hold different files: nobody knows which are
+/// the cluster's.
+pub(super) fn source<'a>(inputs: &Inputs<'a>) -> Option<&'a Host> {
+    let whole: Vec<_> = all(inputs).into_iter().filter(|(_, facts)| has_all(facts, &SHARED)).collect();
+    let (host, first) = *whole.first()?;
+    let is_same =
+        |(_, facts): &(&Host, &Facts)| SHARED.iter().all(|name| sum(facts, name) == sum(first, name));
+    whole.iter().all(is_same).then_some(host)
+}
+
+/// What a control plane of this run has lost and gets back, where what is left of it is the same as at the source.
+pub(super) fn lost(inputs: &Inputs, host: &Host, facts: &Facts) -> Vec<&'static str> {
+    let lacks = if takes_part(inputs, host) { lacks(facts, &SHARED) } else { Vec::new() };
+    let Some(of_source) = source(inputs).and_then(|source| inputs.facts(source)) else { return Vec::new() };
+    let differs = |name: &&str| sum(facts, name).is_some_and(|own| Some(own) != sum(of_source, name));
+    if SHARED.iter().any(differs) { Vec::new() } else { lacks }
+}
+
+/// The control plane whose files others get when they join: where the API is asked, else another one that has all of them.
+pub(super) fn source_for_joins<'a>(inputs: &Inputs<'a>) -> &'a Host {
+    let whole: Vec<&Host> = all(inputs)
+        .into_iter()
+        .filter(|(_, facts)| has_all(facts, &FOR_JOINS))
+        .map(|(host, _)| host)
+        .collect();
+    let is_first = |host: &&&Host| host.name == inputs.api_host.name;
+    whole.iter().find(is_first).or(whole.first()).copied().unwrap_or(inputs.api_host)
+}
+
+pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
+    different(inputs, found);
+    for (host, facts) in inputs.control_planes().into_iter().filter(|(host, _)| takes_part(inputs, host)) {
+        let lacks_shared = lacks(facts, &SHARED);
+        let copied = lost(inputs, host, facts);
+        if let Some(source) = source(inputs).filter(|_| !copied.is_empty()) {
+            found.adapted(
+                host,
+                format!("missing in {PKI}: {}", copied.join(", ")),
+                format!("copied from {}", source.name),
+            );
+        } else if !lacks_shared.is_empty() {
+            found.error(
+                host,
+                format!(
+                    "missing in {PKI}: {}, and no control plane that answered has what belongs to the rest of it",
+                    lacks_shared.join(", ")
+                ),
+                hint(&lacks_shared),
+            );
+        }
+        ca_keys(inputs, host, facts, found);
+    }
+    let source = source_for_joins(inputs);
+    let joins = inputs.joining().into_iter().any(|host| host.has_role(&kk_config::Role::ControlPlane));
+    let lacking =
+        inputs.facts(source).filter(|_| takes_part(inputs, source)).map(|facts| lacks(facts, &FOR_JOINS));
+    if let Some(lacking) = lacking.filter(|lacking| joins && !lacking.is_empty()) {
+        found.error(
+            source,
+            format!("a control plane is to join, and no other one has all of {}", FOR_JOINS.join(", ")),
+            format!("put {} into {PKI} here while it joins", lacking.join(", ")),
+        );
+    }
+}
+
+/// A key that is lost, or kept elsewhere. What was asked for must not be left out without a word.
+fn ca_keys(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
+    let keys = lacks(facts, &CA_KEYS);
+    if keys.is_empty() {
+        return;
+    }
+    let cannot = |name: &&String| LEAVES.contains(&name.as_str()) && !can_sign(facts, name);
+    let asked: Vec<&str> = inputs.renew.iter().filter(cannot).map(String::as_str).collect();
+    let message = format!("missing in {PKI}: {}", keys.join(", "));
+    if asked.is_empty() {
+        found.warning(
+            host,
+            message,
+            "nothing can be signed here: certificates of this control plane are not renewed, and without ca.key nodes may not join; \
+             copy it from another control plane, unless it is kept elsewhere on purpose",
+        );
+    } else {
+        found.error(
+            host,
+            format!("{message}; so {} cannot be renewed", asked.join(", ")),
+            "put it there for the renewal, or renew where it is kept",
+        );
+    }
+}
+
+fn hint(lacks: &[&str]) -> String {
+    if lacks == ["sa.pub"] {
+        return format!("on the host: openssl pkey -in {PKI}/sa.key -pubout -out {PKI}/sa.pub");
+    }
+    let mut hint = "put it back from a backup, or bring a control plane back that has it".to_owned();
+    if lacks.contains(&"sa.key") {
+        hint += "; without one \"kubeadm init phase certs sa\" on the host makes another pair of sa.key and sa.pub: then all tokens of \
+                 service accounts are void, and pods have to start again";
+    }
+    hint
+}
+
+/// A token that one control plane has signed is refused by another one.
+fn different(inputs: &Inputs, found: &mut Findings) {
+    let all = all(inputs);
+    for name in SHARED {
+        let sums: std::collections::BTreeSet<&str> =
+            all.iter().filter_map(|(_, facts)| sum(facts, name)).collect();
+        if sums.len() > 1 {
+            let hosts: Vec<&str> = all
+                .iter()
+                .filter(|(_, facts)| sum(facts, name).is_some())
+                .map(|(host, _)| host.name.as_str())
+                .collect();
+            found.warning(
+                None,
+                format!("{PKI}/{name} differs between {}", hosts.join(", ")),
+                "what one control plane has signed others refuse: copy the one of the cluster to all, and restart their API servers",
+            );
+        }
+    }
+}
