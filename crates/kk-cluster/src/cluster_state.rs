@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use kk_config::{ControlPlaneEndpoint, Host};
+use kk_config::{ControlPlaneEndpoint, Host, Spec};
 use kk_engine::{Answer, Facts, Question, question};
 use serde_json::json;
 
@@ -19,6 +19,8 @@ pub(crate) struct ClusterState {
     pub nodes: BTreeMap<String, Node>,
     /// `namespace/name` of Deployments and `DaemonSets` → pods wanted and pods ready, both of the newest revision.
     pub workloads: BTreeMap<String, (u32, u32)>,
+    /// `namespace/name` of static pods of control planes → whether they are ready.
+    pub pods: BTreeMap<String, bool>,
     /// Objects that kk applies, by [`Object::key`] → what changes with each edit.
     pub objects: BTreeMap<String, String>,
     /// The API answered, and whole.
@@ -76,6 +78,7 @@ pub(crate) enum ApiAnswer {
 pub(crate) struct Api {
     nodes: BTreeMap<String, Node>,
     workloads: BTreeMap<String, (u32, u32)>,
+    pods: BTreeMap<String, bool>,
     objects: BTreeMap<String, String>,
     config_maps: Vec<String>,
 }
@@ -90,6 +93,11 @@ const CLUSTER_INFO: &str = "kube-public/cluster-info";
 /// a `ClusterConfiguration` does so, too.
 pub(crate) const VERSION: &str = r#"{{.apiVersion}} {{.kind}} {{with .metadata.namespace}}{{.}}{{end}}/{{.metadata.name}}{{"\t"}}{{.metadata.uid}} {{if or (eq .kind "Deployment") (eq .kind "DaemonSet")}}{{printf "%q" .spec.template}}{{else if eq .kind "ClusterConfiguration"}}{{.metadata.generation}}{{else}}{{.metadata.resourceVersion}}{{end}}"#;
 
+/// Namespace and name of the pod by which the kubelet of a host shows a program that it runs from a manifest.
+pub(crate) fn static_pod(program: &str, host: &Host) -> (&'static str, String) {
+    ("kube-system", format!("{program}-{}", host.name))
+}
+
 /// Objects as `kubectl get -f` takes them.
 pub(crate) fn object_list<'a>(objects: impl IntoIterator<Item = &'a Object>) -> String {
     objects.into_iter().fold(String::new(), |mut text, object| {
@@ -101,9 +109,10 @@ pub(crate) fn object_list<'a>(objects: impl IntoIterator<Item = &'a Object>) -> 
     })
 }
 
-/// The question about the API of a control plane, for these workloads and objects. Everything but the nodes is asked for by name, because a cluster may have thousands of each kind. Each control plane
+/// The question about the API of a control plane, for these workloads and objects, and the static pods of all control planes.
+/// Everything but the nodes is asked for by name, because a cluster may have thousands of each kind. Each control plane
 /// speaks of its own API server: the endpoint may lead to one that is down.
-pub(crate) fn api_question(host: &Host, requirements: &Requirements) -> Question<ApiAnswer> {
+pub(crate) fn api_question(spec: &Spec, host: &Host, requirements: &Requirements) -> Question<ApiAnswer> {
     let settings = [CONFIGURATION, KUBELET_CONFIGURATION, CLUSTER_INFO]
         .into_iter()
         .filter_map(|name| name.split_once('/'));
@@ -117,7 +126,15 @@ pub(crate) fn api_question(host: &Host, requirements: &Requirements) -> Question
     let workloads: Vec<Object> = requirements.workloads().into_iter().filter_map(workload).collect();
     // What an earlier verification has left.
     let left = [probe_service()];
-    let all = settings.iter().chain(&workloads).chain(&left).chain(requirements.objects());
+    let of_host = |host: &&Host| {
+        let pod = |program| {
+            let (namespace, name) = static_pod(program, host);
+            Object::new("v1", "Pod", namespace, &name)
+        };
+        requirements.static_pods().into_iter().map(pod).collect::<Vec<_>>()
+    };
+    let pods: Vec<Object> = spec.control_planes().iter().flat_map(of_host).collect();
+    let all = settings.iter().chain(&workloads).chain(&pods).chain(&left).chain(requirements.objects());
     let mut objects: Vec<&Object> = all.collect();
     let mut seen = std::collections::BTreeSet::new();
     objects.retain(|object| seen.insert(object.key()));
@@ -150,6 +167,9 @@ impl ApiAnswer {
                 ["Deployment" | "DaemonSet", name, wanted, ready] => {
                     let number = |text: &str| text.parse().unwrap_or(0);
                     api.workloads.insert((*name).to_owned(), (number(wanted), number(ready)));
+                }
+                ["Pod", name, ready] => {
+                    api.pods.insert((*name).to_owned(), *ready == "True");
                 }
                 ["Object", key, version] => {
                     api.objects.insert((*key).to_owned(), (*version).to_owned());
@@ -191,6 +211,7 @@ impl ClusterState {
         Self {
             nodes: api.nodes,
             workloads: api.workloads,
+            pods: api.pods,
             objects: api.objects,
             answered,
             has_configuration,
@@ -238,6 +259,7 @@ mod tests {
 
     const ANSWER: &str = "Node\tnode1\tTrue\tv1.36.4\tkubernetes.io/os=linux a= \tx=y:NoSchedule z:NoExecute \t2026-01-02T03:04:05Z\t192.0.2.1 2001:db8::1 \tabcdef\n\
         Deployment\tkube-system/coredns\t2\t1\nDaemonSet\tkube-flannel/kube-flannel-ds\t3\t3\n\
+        Pod\tkube-system/kube-scheduler-node1\tTrue\nPod\tkube-system/kube-apiserver-node1\t\n\
         ConfigMap\tkube-system/kubeadm-config\t\nConfigMap\tkube-public/cluster-info\t\nend\n";
 
     fn state(disk: Option<&str>, api: Option<&str>) -> ClusterState {
@@ -282,6 +304,9 @@ mod tests {
         assert_eq!(state.nodes["node1"].addresses, ["192.0.2.1", "2001:db8::1"]);
         assert!(!state.is_available("kube-system/coredns"));
         assert!(state.is_available("kube-flannel/kube-flannel-ds"));
+        assert!(
+            state.pods["kube-system/kube-scheduler-node1"] && !state.pods["kube-system/kube-apiserver-node1"]
+        );
     }
 
     #[test]
@@ -341,19 +366,20 @@ mod tests {
     fn every_object_is_asked_for_by_its_name() {
         let mut probe = kk_engine::ProbeSpec::default();
         let spec = crate::testing::sample("all-in-one.yaml");
+        let coredns = Workload { namespace: "kube-system", path: "deployment/coredns", metrics: None };
         let requirements = Requirements {
-            ready: vec![Ready::Workload(Workload {
-                namespace: "kube-system",
-                path: "deployment/coredns",
-                metrics: None,
-            })],
+            ready: vec![Ready::Workload(coredns), Ready::StaticPods(&["kube-scheduler"])],
             ..Requirements::default()
         };
-        probe.ask(&api_question(&spec.hosts[0], &requirements));
+        probe.ask(&api_question(&spec, &spec.hosts[0], &requirements));
         let text = &probe.questions["api"].snippet;
         for object in [
             r#""kind":"ConfigMap","metadata":{"namespace":"kube-public","name":"cluster-info"}"#,
             r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"kube-system","name":"coredns"}}"#,
+            &format!(
+                r#""kind":"Pod","metadata":{{"namespace":"kube-system","name":"kube-scheduler-{}"}}"#,
+                spec.hosts[0].name
+            ),
         ] {
             assert!(text.contains(object), "{text}");
         }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use time::OffsetDateTime;
 
 use crate::{
-    capabilities::{etcd, kubesphere},
+    capabilities::{control_plane::parts, etcd, kubesphere},
     certificates::{self, Age, Validity},
     inputs::Inputs,
     pki::{ETCD_CLIENT, ETCD_MEMBER},
@@ -55,7 +55,7 @@ pub struct NodeStatus {
 pub enum NodeState {
     /// The API takes it for Ready, by a report of the kubelet that runs.
     Ready,
-    /// The API does not.
+    /// The API does not, or a part of its control plane is not ready.
     NotReady,
     /// It is not in the cluster.
     Missing,
@@ -144,7 +144,7 @@ fn node(inputs: &Inputs, host: &Host) -> NodeStatus {
         _ if inputs.facts(host).is_none() => NodeState::Silent,
         _ if !inputs.state.answered => NodeState::Unknown,
         None => NodeState::Missing,
-        Some(_) if inputs.is_ready(host) => NodeState::Ready,
+        Some(_) if inputs.is_ready(host) && has_all_parts(inputs, host) => NodeState::Ready,
         Some(_) => NodeState::NotReady,
     };
     NodeStatus {
@@ -154,6 +154,10 @@ fn node(inputs: &Inputs, host: &Host) -> NodeStatus {
         state,
         version: node.map(|node| node.version.clone()),
     }
+}
+
+fn has_all_parts(inputs: &Inputs, host: &Host) -> bool {
+    inputs.facts(host).is_none_or(|facts| parts::not_ready(inputs, host, facts).is_empty())
 }
 
 fn member(inputs: &Inputs, host: &Host) -> MemberStatus {

@@ -63,6 +63,9 @@ impl Cluster {
                 word("/metadata/name")
             );
             let _ = write!(text, "Object\t{}", Self::object(&key));
+            if word("/kind") == "Pod" {
+                let _ = writeln!(text, "Pod\tkube-system/{}\tTrue", word("/metadata/name"));
+            }
         }
         let ready = if self.applied { "True" } else { "False" };
         for (name, labels) in &self.nodes {

@@ -11,6 +11,7 @@ pub(crate) mod moves;
 mod newest;
 mod note;
 mod open_for_joins;
+pub(crate) mod parts;
 mod publish_settings;
 mod renew_certificates;
 pub(crate) mod renewal;
@@ -69,7 +70,7 @@ impl Capability for ControlPlane {
         probe.files.extend(files.map(str::to_owned));
         if host.has_role(&Role::ControlPlane) {
             probe.ask(&cluster_state::INITIALISED);
-            probe.ask(&cluster_state::api_question(host, &inputs.requirements));
+            probe.ask(&cluster_state::api_question(inputs.spec, host, &inputs.requirements));
             probe.ask(&immutable::SETTINGS);
             probe.ask(&renewal::BEGUN);
             probe.ask(&manifests::MANIFESTS);
@@ -80,6 +81,7 @@ impl Capability for ControlPlane {
         check::findings(inputs, found);
         moves::findings(inputs, found);
         shared_files::findings(inputs, found);
+        parts::findings(inputs, found);
     }
 
     fn immutable(&self, inputs: &Inputs) -> Vec<Setting> {

@@ -10,7 +10,10 @@ pub(crate) use remove_probe_service::service as probe_service;
 use kk_engine::Task;
 
 use crate::{
-    capabilities::nodes::record_joins, capability::Capability, inputs::Inputs, requirements::Workload,
+    capabilities::{control_plane::parts, nodes::record_joins},
+    capability::Capability,
+    inputs::Inputs,
+    requirements::Workload,
 };
 
 /// Nodes Ready, the workloads of all capabilities available, and every node reaches the pods and the Service of CoreDNS. After
@@ -49,5 +52,9 @@ fn is_ready(inputs: &Inputs) -> bool {
     };
     !state.objects.contains_key(&probe_service().key())
         && inputs.nodes().iter().all(|(host, facts)| inputs.is_ready(host) && !record_joins::is_marked(facts))
+        && inputs
+            .control_planes()
+            .iter()
+            .all(|(host, facts)| parts::not_ready(inputs, host, facts).is_empty())
         && inputs.requirements.workloads().iter().all(available)
 }
