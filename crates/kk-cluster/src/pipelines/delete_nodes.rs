@@ -5,7 +5,10 @@ use kk_engine::{CONTROL, Facts, Module, Pipeline, Task};
 
 use super::delete_cluster;
 use crate::{
-    capabilities::{etcd::remove_member, nodes::asked_at},
+    capabilities::{
+        etcd::remove_member,
+        nodes::{LEADS, asked_at},
+    },
     capability::Capabilities,
     findings::Findings,
     inputs::{Inputs, Leaving},
@@ -63,8 +66,14 @@ pub(crate) fn findings(inputs: &Inputs, leaving: &Leaving, found: &mut Findings)
     }
 }
 
-/// Nodes that stay and ask the API at a host that leaves, whatever the file says by now.
+/// Nodes that stay and ask the API at a host that leaves, whatever the file says by now. One that does not say where may be such a node.
 fn still_asked(inputs: &Inputs, leaving: &Leaving, found: &mut Findings) {
+    let leaves = |host: &&Host| leaving.has(host) && host.has_role(&Role::ControlPlane);
+    if inputs.spec.hosts.iter().any(|host| leaves(&host)) {
+        for (node, facts) in inputs.nodes().into_iter().filter(|(node, _)| !leaving.has(node)) {
+            found.unanswered(node, &facts.answer(&LEADS), "where it asks the API");
+        }
+    }
     for host in inputs.spec.hosts.iter().filter(|host| leaving.has(host)) {
         let address = host.internal_address.to_string();
         let asks = |(node, facts): &(&Host, &Facts)| !leaving.has(node) && asked_at(facts).contains(&address);
@@ -93,7 +102,6 @@ mod tests {
             ca_rotation::STAGE,
             control_plane::SETTINGS,
             etcd::{DATA, HEALTHY},
-            nodes::LEADS,
             os::other_run::LOCK,
         },
         host_layout::RESTORING,
@@ -159,6 +167,8 @@ mod tests {
                 facts.reply(&DATA, "yes");
                 facts.reply(&HEALTHY, if healthy.contains(&name.as_str()) { "yes" } else { "no" });
             }
+            let members = [1, 2, 3].map(|n| format!("https://192.0.2.{n}:2379")).join(",");
+            probed.facts.get_mut("n1").unwrap().reply(&SETTINGS, format!("etcd-servers\t{members}\n"));
             let delete = session.plan_leave(&probed, &leaving(&["n3"], false)).await.unwrap();
             let errors = delete.findings.iter().filter(|finding| finding.severity == Severity::Error);
             assert_eq!(errors.count() > 0, refused, "{healthy:?}: {:?}", delete.findings);
@@ -215,6 +225,22 @@ mod tests {
         }
     }
 
+    #[tokio::test]
+    async fn a_control_plane_stays_when_a_node_does_not_say_where_it_asks_the_api() {
+        for (leaves, refused) in [("n3", true), ("n4", false)] {
+            let directory = tempfile::tempdir().unwrap();
+            let session = testing::session(spec(), directory.path());
+            let mut probed = probed(&session, Some(ANSWERED)).await;
+            for facts in probed.facts.values_mut() {
+                facts.owned = vec!["made\t/etc/systemd/system/kubelet.service"].into();
+            }
+            probed.facts.get_mut("n1").unwrap().time_out(&LEADS);
+            let delete = session.plan_leave(&probed, &leaving(&[leaves], false)).await.unwrap();
+            let said = delete.findings.iter().filter(|one| one.message.contains("did not say where it asks"));
+            assert_eq!(said.count(), usize::from(refused), "{leaves}: {:?}", delete.findings);
+        }
+    }
+
     /// Of what is under way on n1, which stays.
     #[tokio::test]
     async fn no_node_leaves_in_the_middle_of_something_else() {
@@ -241,6 +267,24 @@ mod tests {
         assert!(restores.contains("restore of etcd has begun"), "{restores}");
         let other = plan(|facts| facts.reply(&LOCK, "busy\n1\nother\nroot@b\n")).await;
         assert!(other.contains("n1: another kk works on it"), "{other}");
+    }
+
+    /// The others forget it in a second round, and by then it is gone.
+    #[tokio::test]
+    async fn what_speaks_against_the_second_round_is_said_before_the_first() {
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec(), directory.path());
+        for (pods, refused) in [("10.9.0.0/16", true), ("10.233.64.0/18", false)] {
+            let mut probed = probed(&session, Some(ANSWERED)).await;
+            for facts in probed.facts.values_mut() {
+                facts.owned = vec!["made\t/etc/systemd/system/kubelet.service"].into();
+            }
+            let settings = format!("cluster-cidr\t{pods}\n");
+            probed.facts.get_mut("n1").unwrap().reply(&SETTINGS, settings);
+            let delete = session.plan_leave(&probed, &leaving(&["n4"], false)).await.unwrap();
+            let said = delete.findings.iter().filter(|one| one.message.contains("pods are in 10.9.0.0/16"));
+            assert_eq!(said.count(), usize::from(refused), "{pods}: {:?}", delete.findings);
+        }
     }
 
     #[tokio::test]

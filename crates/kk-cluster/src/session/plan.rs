@@ -6,7 +6,7 @@ use std::{
 };
 
 use kk_config::Host;
-use kk_engine::{Failure, Finding, Pipeline, Plan};
+use kk_engine::{Failure, Finding, Pipeline, Plan, Severity};
 
 use super::Session;
 use crate::{
@@ -236,11 +236,44 @@ impl Session {
         other_run::refuse(&inputs)?;
         ca_rotation::findings(&inputs, &mut found);
         etcd_restore::findings(&inputs, &mut found);
+        for finding in self.against_forgetting(probed, leaving).await? {
+            if !found.0.iter().any(|known| known.message == finding.message) {
+                found.0.push(finding);
+            }
+        }
         // Nothing is done on a host that is gone for good, also when it answers.
         inputs.scope = Scope::Hosts(if leaving.gone { BTreeSet::new() } else { leaving.names.clone() });
         inputs.scope = delete_cluster::scope(&inputs);
         let plan = Plan::new(delete_nodes::pipeline(&inputs, leaving), &probed.facts)?;
         Ok(Delete { findings: found.0, plan })
+    }
+
+    /// What speaks against the second round, by the facts of before the first: once the hosts have left it is too late for it.
+    async fn against_forgetting(
+        &self,
+        probed: &Probed,
+        leaving: &Leaving,
+    ) -> Result<Vec<Finding>, BuildError> {
+        let rest = self.without(leaving)?;
+        if rest.spec.control_planes().is_empty() || rest.spec.etcd_hosts().is_empty() {
+            return Ok(Vec::new());
+        }
+        let stays = |host: &&String| !leaving.names.contains(*host);
+        let facts = probed.facts.iter().filter(|(host, _)| stays(host));
+        let failures = probed.failures.iter().filter(|(host, _)| stays(host));
+        let probed = Probed {
+            facts: facts.map(|(host, facts)| (host.clone(), facts.clone())).collect(),
+            failures: failures.map(|(host, why)| (host.clone(), why.clone())).collect(),
+        };
+        let Create { mut findings, needed, .. } = Box::pin(rest.plan_forget(&probed)).await?;
+        findings.retain(|finding| finding.severity == Severity::Error);
+        findings.extend(needed.into_iter().map(|(host, failure)| Finding {
+            severity: Severity::Error,
+            host: Some(host),
+            message: format!("it did not answer: {}", failure.cause),
+            hint: failure.hint.unwrap_or_default(),
+        }));
+        Ok(findings)
     }
 
     /// The plan by which the hosts of the file forget those that have left: nothing joins. What speaks against it is what

@@ -23,9 +23,7 @@ pub(crate) mod turn;
 mod update_kubelet_settings;
 mod wait_for_nodes;
 
-#[cfg(test)]
-pub(crate) use endpoint::LEADS;
-pub(crate) use endpoint::asked_at;
+pub(crate) use endpoint::{LEADS, asked_at};
 use kk_config::Host;
 use kk_engine::{ProbeSpec, Task};
 pub(crate) use moves::moving;
