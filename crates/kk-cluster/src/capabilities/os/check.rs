@@ -38,7 +38,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
         machine(host, facts, found);
         tools(inputs, host, facts, found);
         firewall::findings(inputs, host, facts, found);
-        capacity(host, facts, found);
+        capacity(inputs, host, facts, found);
         kernel(inputs, host, facts, found);
         adaptations(inputs, host, facts, found);
         if !facts.addresses.contains(&host.internal_address.to_string()) {
@@ -146,26 +146,30 @@ fn tools(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
     }
 }
 
-fn capacity(host: &Host, facts: &Facts, found: &mut Findings) {
+/// On a node that has joined it is too late to refuse it, and renewing its certificates needs no more than it has.
+fn capacity(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
+    let mut say = |message: String, hint: String| {
+        if inputs.has_joined(host) {
+            found.warning(host, message, hint);
+        } else {
+            found.error(host, message, hint);
+        }
+    };
     let control_plane = host.has_role(&Role::ControlPlane);
     let (memory, cpus) = if control_plane { (CONTROL_PLANE_MEMORY_KIB, 2) } else { (MEMORY_KIB, 1) };
     if facts.memory_kib < memory {
         let (has, least) = (facts.memory_kib / 1024, memory / 1024);
-        found.error(
-            host,
+        say(
             format!("memory {has} MiB is below the minimum of {least} MiB"),
             format!("give it {least} MiB or more"),
         );
     }
     if facts.cpus < cpus {
-        found.error(
-            host,
-            format!("only {} CPU, at least {cpus} needed", facts.cpus),
-            format!("give it {cpus} or more"),
-        );
+        say(format!("only {} CPU, at least {cpus} needed", facts.cpus), format!("give it {cpus} or more"));
     }
     // Where an earlier run has put the programs, their space is no longer needed.
-    if facts.files.contains_key("/usr/local/bin/kubelet") {
+    let last = if host.is_node() { "kubelet" } else { "etcd" };
+    if facts.files.contains_key(&format!("/usr/local/bin/{last}")) {
         return;
     }
     for (path, (_, free)) in &facts.disks {

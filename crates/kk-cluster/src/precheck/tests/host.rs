@@ -3,7 +3,12 @@
 use kk_engine::{Facts, FileFact, Severity, UnitFact};
 
 use super::{findings, findings_of, spec, well};
-use crate::capabilities::os::{disable_swap::UNITS, firewall, write_hosts_block::REWRITTEN};
+use crate::{
+    capabilities::os::{disable_swap::UNITS, firewall, write_hosts_block::REWRITTEN},
+    pipelines::create_cluster::capabilities,
+    precheck::precheck,
+    testing,
+};
 
 #[tokio::test]
 async fn each_trouble_is_found_with_its_weight() {
@@ -102,6 +107,45 @@ async fn each_trouble_is_found_with_its_weight() {
         spoil(&mut facts);
         assert_eq!(findings(facts).await, [(*severity, (*what).to_owned())]);
     }
+}
+
+/// What is said about a host that is too small is late when it has joined.
+#[tokio::test]
+async fn a_node_that_runs_on_a_small_host_stops_nobody() {
+    let mut facts = Facts { cpus: 1, memory_kib: 1_000_000, ..well() };
+    assert_eq!(severities(&findings(facts.clone()).await), [Severity::Error; 2]);
+    for path in [
+        "/etc/kubernetes/kubelet.conf",
+        "/etc/kubernetes/pki/ca.crt",
+        "/etc/kubernetes/manifests/kube-apiserver.yaml",
+    ] {
+        facts.files.insert(path.into(), FileFact { sha256: "same".into(), ..FileFact::default() });
+    }
+    assert_eq!(severities(&findings(facts).await), [Severity::Warning; 2]);
+}
+
+#[tokio::test]
+async fn a_member_of_etcd_that_fills_its_own_disk_stops_nobody() {
+    let spec = testing::spec(
+        "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {name: t}\nspec:\n  hosts:\n  \
+         - {name: a, address: 192.0.2.1}\n  - {name: b, address: 192.0.2.2}\n  \
+         roleGroups: {etcd: [a], control-plane: [b], worker: [b]}\n",
+    );
+    for (there, refused) in [("/usr/local/bin/other", true), ("/usr/local/bin/etcd", false)] {
+        let mut probed = testing::fresh(&spec);
+        let facts = probed.facts.get_mut("a").unwrap();
+        facts.disks.insert("/var/lib/etcd".into(), (9_000_000, 1024));
+        facts.files.insert(there.into(), FileFact::default());
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec.clone(), directory.path());
+        let inputs = session.create_inputs(&probed).await.unwrap();
+        let found = precheck(&capabilities(&spec), &inputs);
+        assert_eq!(found.iter().any(|one| one.message.contains("free on /var/lib/etcd")), refused, "{there}");
+    }
+}
+
+fn severities(found: &[(Severity, String)]) -> Vec<Severity> {
+    found.iter().map(|(severity, _)| *severity).collect()
 }
 
 #[tokio::test]
