@@ -59,9 +59,9 @@ pub(crate) struct Pki {
 }
 
 impl Pki {
-    /// Whether the directory has a CA.
+    /// Whether the directory has a CA with its key.
     pub(crate) fn has_ca(directory: &Path) -> bool {
-        directory.join(format!("{CA}.pem")).exists()
+        [format!("{CA}.pem"), format!("{CA}-key.pem")].iter().all(|file| directory.join(file).exists())
     }
 
     /// Opens the PKI in `directory` (`…/pki/etcd`) and makes, in memory, what it lacks for these hosts.
@@ -112,7 +112,15 @@ impl Pki {
 
     /// `name` is that of a CA that has to be made.
     fn with_ca(directory: &Path, name: &str, copy: Option<Pair>) -> Result<Self, BuildError> {
-        let saved = read_pair(directory, CA)?;
+        let of_copy = |copy: &Pair| {
+            let cert = std::fs::read_to_string(directory.join(format!("{CA}.pem")));
+            cert.is_ok_and(|cert| cert == copy.cert)
+        };
+        let saved = match read_pair(directory, CA) {
+            // Only its key is lost here.
+            Err(_) if !Self::has_ca(directory) && copy.as_ref().is_some_and(of_copy) => None,
+            read => read?,
+        };
         let unsaved = if saved.is_none() { BTreeSet::from([CA.to_owned()]) } else { BTreeSet::new() };
         let is_copy = saved.is_none() && copy.is_some();
         let ca = match saved.or(copy) {

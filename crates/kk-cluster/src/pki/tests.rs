@@ -132,6 +132,25 @@ fn a_certificate_that_cannot_be_used_is_made_anew() {
 }
 
 #[test]
+fn a_machine_that_has_lost_the_key_of_the_ca_takes_that_of_a_host_with_the_same_ca() {
+    let (directory, spec) = (tempfile::tempdir().unwrap(), spec());
+    let open = |copy| Pki::open(directory.path(), &spec.etcd_hosts(), &[], copy, &BTreeSet::new());
+    let first = open(None).unwrap();
+    first.save().unwrap();
+    let key = directory.path().join("ca-key.pem");
+    let was = fs::read_to_string(&key).unwrap();
+    fs::remove_file(&key).unwrap();
+    assert!(!Pki::has_ca(directory.path()));
+    let elsewhere = tempfile::tempdir().unwrap();
+    let other = Pki::open(elsewhere.path(), &[], &[], None, &BTreeSet::new()).unwrap();
+    assert!(open(Some(other.ca.clone())).is_err(), "the CA of another cluster");
+    let again = open(Some(first.ca.clone())).unwrap();
+    assert!(again.is_copy() && again.ca_sum() == first.ca_sum());
+    again.save().unwrap();
+    assert_eq!(fs::read_to_string(&key).unwrap(), was);
+}
+
+#[test]
 fn a_machine_without_the_ca_takes_the_copy_of_a_host() {
     let (lost, found) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let first = Pki::open(lost.path(), &[], &[], None, &BTreeSet::new()).unwrap();

@@ -79,7 +79,7 @@ fn certificates(inputs: &Inputs, found: &mut Findings) {
     if pki.is_copy() {
         found.adapted(
             None,
-            "the control machine has no CA of the cluster's etcd",
+            "the control machine has no CA of the cluster's etcd, or not its key",
             "it is copied from a host of etcd",
         );
     }
