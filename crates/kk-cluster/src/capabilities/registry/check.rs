@@ -163,6 +163,22 @@ mod tests {
 
     const GOOD: &str = "{privateRegistry: hub.local, auths: {hub.local: {username: u, password: p}}}";
 
+    /// The file may name a directory of something else by now.
+    #[tokio::test]
+    async fn a_delete_removes_images_from_where_the_registry_keeps_them() {
+        let directory = tempfile::tempdir().unwrap();
+        let session = session("{privateRegistry: hub.local, registryDataDir: /srv/new}", directory.path());
+        for (answer, removed) in [("/srv/old\n", "remove /srv/old\""), ("", "remove /srv/new\"")] {
+            let mut probed = testing::fresh(session.spec());
+            let facts = probed.facts.get_mut("b").unwrap();
+            facts.owned = vec![format!("made\t{UNIT_FILE}")].into();
+            facts.reply(&DATA, answer);
+            let plan = session.plan_delete_registry(&probed, true).await.unwrap().plan;
+            let planned = serde_json::to_string(&plan.changes()).unwrap();
+            assert!(planned.contains(removed), "{planned}");
+        }
+    }
+
     #[tokio::test]
     async fn a_fresh_host_gets_a_registry_and_only_it_changes() {
         assert!(found(GOOD, |_| {}).await.is_empty());
