@@ -1,8 +1,9 @@
 //! `kk add nodes`.
 
+use super::create_cluster;
 use crate::{
     capabilities::{etcd::membership, nodes::record_joins},
-    findings::Findings,
+    findings::{Findings, Setting},
     inputs::{Inputs, Scope},
 };
 
@@ -13,6 +14,16 @@ pub(crate) fn scope(inputs: &Inputs) -> Scope {
         host.is_node() && record_joins::is_unfinished(inputs, host) || membership::is_new(inputs, host)
     };
     Scope::Hosts(inputs.spec.hosts.iter().filter(is_new).map(|host| host.name.clone()).collect())
+}
+
+/// Settings that hosts which are there cannot change, and the file changes: new ones would get them, and no file would fit both.
+pub(crate) fn settings_of_others(inputs: &Inputs, found: &mut Findings) {
+    let Scope::Hosts(new) = scope(inputs) else { return };
+    let of_others = |setting: &Setting| setting.host.as_ref().is_some_and(|host| !new.contains(host));
+    for capability in create_cluster::capabilities(inputs.spec) {
+        let settings = capability.immutable(inputs).into_iter().filter(of_others);
+        found.0.extend(settings.filter_map(Setting::finding));
+    }
 }
 
 /// Nodes that are left as they are although they are not Ready.
@@ -31,7 +42,7 @@ pub(crate) mod tests {
 
     use crate::{
         Create, Probed,
-        capabilities::{control_plane, etcd::DATA},
+        capabilities::{control_plane, etcd::DATA, runtime::ROOT},
         cluster_state::{API, INITIALISED},
         host_layout, kubeadm,
         pipelines::create_cluster,
@@ -89,6 +100,7 @@ pub(crate) mod tests {
         for name in ["sa.key", "sa.pub", "front-proxy-ca.crt", "front-proxy-ca.key"] {
             first.files.insert(format!("/etc/kubernetes/pki/{name}"), FileFact::default());
         }
+        first.files.insert("/etc/kubernetes/manifests/kube-apiserver.yaml".into(), FileFact::default());
         first.reply(&INITIALISED, "yes");
         first.reply(&DATA, "yes");
         match api {
@@ -188,6 +200,20 @@ pub(crate) mod tests {
             let sick: Vec<_> =
                 add.findings.iter().filter(|finding| finding.message.contains("not Ready")).collect();
             assert_eq!(sick.len(), if marked { 3 } else { 4 }, "{sick:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_new_node_gets_no_settings_that_the_others_cannot_change() {
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec(), directory.path());
+        let of_file = &session.spec().registry.containerd_data_dir;
+        for (root, refused) in [(of_file.as_str(), false), ("/srv/containerd", true)] {
+            let mut probed = probed(&session, Some(ANSWERED)).await;
+            probed.facts.get_mut("n2").unwrap().reply(&ROOT, root);
+            let add = session.plan_add(&probed).await.unwrap();
+            let said = format!("its containerd data is in /srv/containerd, the file says {of_file}");
+            assert_eq!(errors(&add).contains(&said.as_str()), refused, "{root}: {:?}", add.findings);
         }
     }
 

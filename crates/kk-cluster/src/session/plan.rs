@@ -102,7 +102,9 @@ impl Session {
     /// # Errors
     /// The plan cannot be built.
     pub async fn plan_add(&self, probed: &Probed) -> Result<Create, BuildError> {
-        self.plan_within(self.create_inputs(probed).await?, probed, add_nodes::scope).await
+        let (inputs, mut found) = (self.create_inputs(probed).await?, Findings::default());
+        add_nodes::settings_of_others(&inputs, &mut found);
+        self.plan_within(inputs, found, probed, add_nodes::scope).await
     }
 
     /// The plan by which certificates with these names are renewed on all hosts of a cluster that runs, and what speaks
@@ -112,17 +114,17 @@ impl Session {
     /// The plan cannot be built.
     pub async fn plan_renew(&self, probed: &Probed, names: BTreeSet<String>) -> Result<Create, BuildError> {
         let inputs = self.inputs_to_renew(probed, names).await?;
-        self.plan_within(inputs, probed, renew_certificates::scope).await
+        self.plan_within(inputs, Findings::default(), probed, renew_certificates::scope).await
     }
 
     /// What a create does, but for the hosts of a scope, in a cluster that runs as the file says.
     async fn plan_within(
         &self,
         mut inputs: Inputs<'_>,
+        mut found: Findings,
         probed: &Probed,
         scope: impl FnOnce(&Inputs<'_>) -> Scope,
     ) -> Result<Create, BuildError> {
-        let mut found = Findings::default();
         running_cluster::findings(&inputs, &mut found);
         inputs.scope = scope(&inputs);
         let wanted = inputs.wanted_programs();
@@ -285,6 +287,6 @@ impl Session {
         let mut inputs = self.create_inputs(probed).await?;
         // Their members have left, too.
         inputs.changes = Some(control_plane::ETCD_MEMBERS);
-        self.plan_within(inputs, probed, |_| Scope::Hosts(BTreeSet::new())).await
+        self.plan_within(inputs, Findings::default(), probed, |_| Scope::Hosts(BTreeSet::new())).await
     }
 }
