@@ -4,24 +4,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kk_config::{Host, Role};
-use kk_engine::{Facts, ProbeSpec, Question, question};
+use kk_engine::{Facts, ProbeSpec};
 
 use super::Session;
 use crate::{
     BuildError, Probed,
-    capabilities::{os::identity::KUBELET_UNIT, registry},
+    capabilities::{os::identity::KUBELET_UNIT, registry, runtime},
 };
-
-/// The directory that containerd is configured with. The same question as that of the precheck, by its name too.
-const RUNTIME_DATA: Question<String> = Question::new(
-    "containerd_root",
-    r#"sed -nE 's/^root = "([^"]*)"$/\1/p' /etc/containerd/config.toml 2>/dev/null || :"#,
-    question::text,
-);
 
 /// What [`Session::as_installed`] reads.
 pub(crate) fn asks(host: &Host, probe: &mut ProbeSpec) {
-    probe.ask(&RUNTIME_DATA);
+    probe.ask(&runtime::ROOT);
     if host.has_role(&Role::Registry) {
         registry::asks(probe);
     }
@@ -60,7 +53,7 @@ impl Session {
         let is_removed = self.settings.options.remove_runtime;
         let mut all: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
         for (host, facts) in hosts.iter().filter(|(_, facts)| facts.owns("/etc/containerd/config.toml")) {
-            let answer = facts.answer(&RUNTIME_DATA);
+            let answer = facts.answer(&runtime::ROOT);
             if let Some(why) = answer.unanswered().filter(|_| is_removed) {
                 return Err(BuildError::Foreign {
                     what: format!(
@@ -109,7 +102,7 @@ mod tests {
         for (host, root) in spec.hosts.iter().zip(roots) {
             let facts = probed.facts.get_mut(&host.name).unwrap();
             facts.owned = vec![CONTAINERD, KUBELET].into();
-            facts.reply(&RUNTIME_DATA, *root);
+            facts.reply(&runtime::ROOT, *root);
         }
         let session = session.as_installed(&probed, |_| true).map_err(|error| error.to_string())?;
         Ok(session.spec().registry.containerd_data_dir.clone())

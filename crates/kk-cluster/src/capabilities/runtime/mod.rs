@@ -3,7 +3,8 @@
 mod containerd;
 
 #[cfg(test)]
-pub(crate) use containerd::{DATA, ROOT};
+pub(crate) use containerd::DATA;
+pub(crate) use containerd::ROOT;
 
 use kk_config::{Credentials, Secret, Spec};
 use kk_engine::Facts;

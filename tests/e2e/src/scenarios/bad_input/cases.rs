@@ -80,6 +80,14 @@ pub(super) const ALL: &[Case] = &[
         ..RIGHT
     },
     Case {
+        name: "etcd-of-others",
+        breaks: "systemd-run --quiet --collect --unit etcd sleep 600",
+        repairs: "systemctl stop etcd.service",
+        code: PRECHECK,
+        says: &["node2", "etcd is installed already, and not by kk"],
+        ..RIGHT
+    },
+    Case {
         name: "connection-refused",
         breaks: "systemctl stop ssh.socket ssh.service 2>/dev/null || systemctl stop ssh.service",
         repairs: "systemctl start ssh.service",

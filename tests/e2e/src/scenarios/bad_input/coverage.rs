@@ -55,6 +55,7 @@ const INPUTS: &[(&str, &[Test])] = &[
         "leftover of another cluster",
         &[Case("leftover-of-another-cluster"), Case("etcd-data-of-another-cluster")],
     ),
+    ("etcd of somebody else", &[Case("etcd-of-others")]),
     ("mirror answers 404", &[Case("mirror-answers-404")]),
     ("mirror is down", &[Case("mirror-is-down")]),
     ("mirror serves a wrong SHA-256", &[Case("mirror-serves-a-wrong-sum")]),

@@ -8,7 +8,7 @@ use super::immutable::ROOT;
 use crate::{findings::Findings, inputs::Inputs, requirements::IMAGES};
 
 /// The unit of containerd.
-const UNIT: &str = "/etc/systemd/system/containerd.service";
+pub(super) const UNIT: &str = "/etc/systemd/system/containerd.service";
 
 /// Whether a containerd has data on the host.
 pub(crate) const DATA: Question<bool> = Question::new("runtime_data", "echo no", question::yes_or_no);

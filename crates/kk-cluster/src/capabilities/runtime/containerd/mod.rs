@@ -23,9 +23,10 @@ use crate::{
     requirements::{ImageStage, ProgramStage, Recorded},
 };
 
-pub(super) use registries::{basic_auth, check as check_files};
 #[cfg(test)]
-pub(crate) use {check::DATA, immutable::ROOT};
+pub(crate) use check::DATA;
+pub(crate) use immutable::ROOT;
+pub(super) use registries::{basic_auth, check as check_files};
 
 pub(super) fn is_active(facts: &Facts) -> bool {
     facts.units.get("containerd.service").is_some_and(|unit| unit.active)

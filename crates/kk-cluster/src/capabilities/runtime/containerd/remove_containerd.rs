@@ -2,15 +2,18 @@
 
 use kk_engine::{HostWork, Task, actions::Command};
 
+use super::check::UNIT;
 use crate::{inputs::Inputs, shell};
 
-/// What the record names goes with it.
+/// Only what kk installed. What the record names goes with it.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("remove_containerd", "Remove containerd");
     let text = script(&inputs.spec.registry.containerd_data_dir);
-    for (host, _) in inputs.nodes() {
-        let remove = Command::new("stop containerd and remove its data", text.clone());
-        task = task.on(&host.name, HostWork::new(vec![Box::new(remove)]));
+    for (host, facts) in inputs.nodes() {
+        if facts.owns(UNIT) {
+            let remove = Command::new("stop containerd and remove its data", text.clone());
+            task = task.on(&host.name, HostWork::new(vec![Box::new(remove)]));
+        }
     }
     task
 }
