@@ -32,7 +32,7 @@ const KEEPALIVE: Duration = Duration::from_secs(15);
 /// With more workers than this in all, a session that is not the only one of its host is closed as soon as it is idle for
 /// [`CROWDED_IDLE`]: libssh2 alone keeps 80 KiB for each.
 const CROWD: usize = 512;
-const CROWDED_IDLE: Duration = Duration::from_secs(2);
+const CROWDED_IDLE: Duration = Duration::from_millis(500);
 /// The workers of all hosts.
 static WORKERS: AtomicUsize = AtomicUsize::new(0);
 
@@ -218,8 +218,8 @@ mod tests {
     #[test]
     fn in_a_crowd_only_spare_sessions_are_closed_soon() {
         let idle = Duration::from_secs(30);
-        for (spare, workers, seconds) in [(true, 512, 30), (true, 513, 2), (false, 5000, 30)] {
-            assert_eq!(patience(idle, spare, workers), Duration::from_secs(seconds), "{spare} {workers}");
+        for (spare, workers, wanted) in [(true, 512, idle), (true, 513, CROWDED_IDLE), (false, 5000, idle)] {
+            assert_eq!(patience(idle, spare, workers), wanted, "{spare} {workers}");
         }
         assert_eq!(patience(Duration::from_millis(50), true, 513), Duration::from_millis(50));
     }
