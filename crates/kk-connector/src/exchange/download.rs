@@ -11,7 +11,8 @@ use crate::{Error, quote};
 const TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Reads at most `most` bytes of a file as root, from `offset` on. Files under /proc say size 0, so bytes are
-/// counted.
+/// counted. What reads the file has ended well, or by SIGPIPE (141) because the rest is not wanted: otherwise its end is not
+/// that of the file.
 pub(crate) async fn read_part(
     caller: &dyn Caller,
     path: &str,
@@ -22,7 +23,8 @@ pub(crate) async fn read_part(
         "f={path}\n\
          if [ ! -e \"$f\" ]; then echo 'no such file' >&2; exit 1; fi\n\
          if [ ! -f \"$f\" ]; then echo 'not a regular file' >&2; exit 1; fi\n\
-         tail -c +{first} <\"$f\" | head -c {most}\n",
+         (tail -c +{first} <\"$f\"; echo $? >ended) | head -c {most}\n\
+         case $(cat ended) in 0 | 141) ;; *) exit 1 ;; esac\n",
         path = quote(path),
         first = offset.saturating_add(1),
     );
