@@ -41,6 +41,10 @@ pub(crate) fn drive(
     opening: Opening,
     peer: &Peer,
 ) -> Result<Reply, Failure> {
+    if call.cancel.is_cancelled() {
+        // It was so while its session was dialled: the script must not even begin.
+        return Err(Failure::Final(Error::Cancelled { host: peer.host.clone() }));
+    }
     let mut exchange = Exchange::new(call, opening, peer);
     loop {
         let sent = exchange.send(pipe)?;

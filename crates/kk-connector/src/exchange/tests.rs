@@ -189,6 +189,22 @@ fn what_a_lost_call_left_running_ends_before_the_next_begins() {
     child.unwrap().wait().unwrap();
 }
 
+#[test]
+fn a_call_that_was_cancelled_before_does_not_begin() {
+    let dir = tempfile::tempdir().unwrap();
+    let ran = dir.path().join("ran");
+    let mut call = call(&format!(": >{}; sleep 1", ran.display()));
+    call.cancel.cancel();
+    let opening = Opening::new(&Root::Already, &call, &[]).unwrap();
+    let mut child = None;
+    let mut pipe = ChildPipe::start(&opening.command, &mut child).unwrap();
+    let error = drive(&mut pipe, &mut call, opening, &peer()).unwrap_err();
+    assert!(matches!(error, Failure::Final(Error::Cancelled { .. })), "{error:?}");
+    drop(pipe);
+    child.unwrap().wait().unwrap();
+    assert!(!ran.exists());
+}
+
 /// What a connection that breaks at any byte leaves to the host's shell.
 #[test]
 fn a_beginning_that_is_cut_short_runs_nothing() {
