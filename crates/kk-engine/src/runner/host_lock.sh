@@ -3,7 +3,7 @@
 #   KK_RUN    this run
 #   KK_NAME   the owner for people
 #   KK_IDLE   an owner that has no batch here and had none for so many seconds has lost the host
-# /run/kubekey.lock holds owner, run and name, a line each, and a line "pid N" for the bootstrap of each batch; its time
+# /run/kubekey.lock holds owner, run and name, a line each, and a line "pid N RUN" for the bootstrap of each batch; its time
 # is that of the last batch. A batch holds a shared flock on it while it runs.
 # shellcheck disable=SC2153
 KK_ROOT=${KK_ROOT-}
@@ -14,11 +14,16 @@ kk_read_lock() {
     { IFS= read -r kk_owner && IFS= read -r kk_run && IFS= read -r kk_name; } <"$KK_LOCK" || :
 }
 
-# Batches of an earlier run of the same owner: their connection is gone, and nobody reads what they say.
+# Batches of an earlier run of the same owner: their connection is gone, and nobody reads what they say. Another batch of
+# this run may have taken the lock since it was read, so each line says whose it is.
 kk_end_orphans() {
     for kk_file in "$KK_ROOT"/run/kk.*/pid /tmp/kk.*/pid; do
         { read -r kk_pid <"$kk_file"; } 2>/dev/null || continue
-        ! grep -qx "pid $kk_pid" "$KK_LOCK" || kill -s TERM "$kk_pid" 2>/dev/null || :
+        kk_line=$(grep -e "^pid $kk_pid\$" -e "^pid $kk_pid " "$KK_LOCK" | tail -n 1)
+        case $kk_line in
+            '' | "pid $kk_pid $KK_RUN") ;;
+            *) kill -s TERM "$kk_pid" 2>/dev/null || : ;;
+        esac
     done
 }
 
@@ -63,7 +68,7 @@ kk_lock() {
     done
     kk_pid=$$
     [ ! -r ../pid ] || read -r kk_pid <../pid
-    printf 'pid %s\n' "$kk_pid" >>"$KK_LOCK"
+    printf 'pid %s %s\n' "$kk_pid" "$KK_RUN" >>"$KK_LOCK"
 }
 
 # Gives the host free: this owner has nothing more to do on it.

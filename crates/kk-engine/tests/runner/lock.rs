@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use kk_engine::{Options, Owner, Task};
+use kk_engine::{HOST_LOCK, Options, Owner, Task};
 
 use crate::support::{Ran, ShellHost, is_there, run, script};
 
@@ -91,4 +91,30 @@ async fn what_is_left_of_an_earlier_run_is_ended() {
     }
     assert!(run_as("one", &host, "true").await.report.ok);
     assert!(!orphan.wait().unwrap().success());
+}
+
+/// Two batches of a run come at once to a host that an earlier run has left. One takes the lock after the other has read
+/// who had it, and before it has tried to take it.
+#[test]
+fn a_batch_of_the_same_run_is_no_left_over() {
+    let host = ShellHost::new("a");
+    fs::create_dir_all(host.path("run/kk.1/files")).unwrap();
+    fs::write(host.path("run/kubekey.lock"), "one\nearlier\nroot@one\n").unwrap();
+    let lock = format!("KK_OWNER=one KK_RUN=now KK_NAME=root@one KK_IDLE=120\n{HOST_LOCK}");
+    let first = "echo $$ >\"$KK_ROOT/run/kk.1/pid\"\ncd \"$KK_ROOT/run/kk.1/files\"\nkk_lock\n\
+                 touch \"$KK_ROOT/locked\"\nexec sleep 60\n";
+    fs::write(host.path("first"), format!("{lock}{first}")).unwrap();
+    let second = "flock() {\n\
+                  if [ \"$1 $2\" = '-n -x' ] && mkdir \"$KK_ROOT/raced\" 2>/dev/null; then\n\
+                  sh \"$KK_ROOT/first\" 8<&- >/dev/null 2>&1 &\n\
+                  until [ -e \"$KK_ROOT/locked\" ]; do sleep 0.05; done\nfi\ncommand flock \"$@\"\n}\nkk_lock\n";
+    let root = host.root.path();
+    let script = format!("{lock}{second}");
+    let status =
+        std::process::Command::new("sh").args(["-c", &script]).env("KK_ROOT", root).status().unwrap();
+    let pid = fs::read_to_string(host.path("run/kk.1/pid")).unwrap();
+    let state = fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+    let ended = std::process::Command::new("kill").args(["-KILL", pid.trim()]).status().unwrap();
+    assert!(status.success() && ended.success());
+    assert!(state.is_ok_and(|state| !state.contains(") Z ")), "the first batch was ended");
 }
