@@ -69,14 +69,18 @@ pub struct Upload {
     pub progress: Option<UnboundedSender<u64>>,
 }
 
-/// Scripts around an [`Upload`]. They run as root under `sh -e`, in a private directory that holds their files.
+/// Scripts around an [`Upload`]. They run as root under `sh -e`, in a private directory that holds their files, and end
+/// with the upload's cancellation and with the connection.
 #[derive(Clone, Default)]
 pub struct UploadHooks {
+    /// Read by the shell of the upload before all else: what it opens as descriptor 8 stays open until the upload has
+    /// ended, and no other hook inherits it. It ends the upload by `exit`.
+    pub lock: Option<Arc<str>>,
     /// Runs before anything is written. When it fails, nothing travels and no target is touched.
     pub before: Option<Arc<str>>,
     /// Runs when all files are in place.
     pub after: Option<Arc<str>>,
-    /// Small files for both. The names `manifest`, `before` and `after` are taken.
+    /// Small files for all of them. The names `manifest`, `lock`, `before` and `after` are taken.
     pub files: Vec<Payload>,
 }
 

@@ -44,8 +44,8 @@ fn small_files(files: &[UploadFile], body: &Body, hooks: UploadHooks) -> Vec<Pay
         writeln!(manifest, "{} {} {:o}\n{}", body.size(index), file.sha256, file.mode & 0o7777, file.target)
             .expect("a string takes any text");
     }
-    let UploadHooks { before, after, files: mut payloads } = hooks;
-    let texts = [("manifest", Some(manifest.into())), ("before", before), ("after", after)];
+    let UploadHooks { lock, before, after, files: mut payloads } = hooks;
+    let texts = [("manifest", Some(manifest.into())), ("lock", lock), ("before", before), ("after", after)];
     payloads.extend(
         texts
             .into_iter()

@@ -1,10 +1,10 @@
 # Receives files on standard input. The list `manifest` has two lines a file: "size sha256 mode" and its path. Says
 # "want N" for each that is not there yet: for all of them at once, so that a file travels while the one before it is put
 # in place. Where head reads further than it is told, as busybox's does, each is asked for when it can be read, so that
-# nothing of the next one is there to be read. Before and after it run the scripts `before` and `after`, where there are such.
-# Needs the variable kk, 16 random letters.
+# nothing of the next one is there to be read. Before and after it run the scripts `before` and `after`, and this shell reads
+# `lock` before both, where there are such. Needs the variable kk, 16 random letters.
 # shellcheck disable=SC2154
-tmp='' now=''
+tmp='' now='' watch=''
 trap '[ -z "$tmp" ] || rm -f -- "$tmp"' 0
 trap 'exit 143' HUP INT TERM PIPE
 
@@ -14,9 +14,36 @@ fail() {
   exit 1
 }
 
-# What a hook prints is for people: standard output is for the caller.
+# While a hook runs, nothing is sent and nothing else reads standard input: its end says that the caller or its connection
+# is gone, and this process group must not go on. A read of the shell's own takes nothing with it when it is ended.
+exec 3<&0
+watch() {
+  {
+    read -r _
+    trap '' TERM
+    kill -s TERM -- "-$$"
+    n=0
+    while kill -s 0 "$$"; do
+      [ "$n" -lt 20 ] || kill -s KILL -- "-$$"
+      sleep 0.1
+      n=$((n + 1))
+    done
+  } <&3 3<&- 8<&- >/dev/null 2>&1 &
+  watch=$!
+}
+
+# SIGTERM may come while the process is still new and has the traps of this one.
+unwatch() {
+  kill -s KILL "$watch"
+  wait "$watch" 2>/dev/null || :
+}
+
+# What a hook prints is for people: standard output is for the caller. What it starts, and stays, does not keep the lock.
 hook() {
-  [ ! -e "$1" ] || sh -e "./$1" </dev/null >&2 || exit 1
+  [ -e "$1" ] || return 0
+  watch
+  sh -e "./$1" </dev/null >&2 3<&- 8<&- || exit 1
+  unwatch
 }
 
 # Hashes standard input. openssl is four times as fast as sha256sum where the processor helps; the sum of nothing
@@ -50,6 +77,12 @@ receive() {
   tmp=''
 }
 
+if [ -e lock ]; then
+  watch
+  # shellcheck disable=SC1091
+  . ./lock
+  unwatch
+fi
 hook before
 exact=$(printf ab | { head -c 1 >/dev/null; cat; })
 now=0 missing=' '

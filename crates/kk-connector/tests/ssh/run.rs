@@ -188,19 +188,19 @@ async fn processes_left_in_the_script_s_group_end_with_it() {
 }
 
 /// A script that writes its and its child's process ids and sleeps for a minute.
-fn sleeper(pids: &Path) -> String {
+pub(crate) fn sleeper(pids: &Path) -> String {
     let pids = pids.display();
     format!("sleep 60 & echo $$ $! >{pids}.new; mv {pids}.new {pids}; wait; wait; sleep 60")
 }
 
-async fn wait_for(file: &Path) {
+pub(crate) async fn wait_for(file: &Path) {
     while !file.exists() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
 /// None of the processes in the file is alive, at the latest after `patience`.
-fn assert_gone(pids: &Path, patience: Duration) {
+pub(crate) fn assert_gone(pids: &Path, patience: Duration) {
     let pids = std::fs::read_to_string(pids).unwrap();
     let begin = Instant::now();
     for pid in pids.split_whitespace() {

@@ -13,7 +13,10 @@ use rstest::rstest;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::sshd::Sshd;
+use crate::{
+    run::{assert_gone, sleeper, wait_for},
+    sshd::Sshd,
+};
 
 /// A file of `mib` different MiB, its name made of `name`, and its SHA-256.
 pub(crate) fn source(dir: &Path, name: &str, mib: usize) -> (PathBuf, String) {
@@ -95,6 +98,7 @@ async fn hooks_run_around_an_upload_in_its_round_trip() {
         format!("echo printed; echo {when} $(cat note) $(ls {}) >>{}", far.display(), log.display())
     };
     let hooks = UploadHooks {
+        lock: None,
         before: Some(look("before").into()),
         after: Some(look("after").into()),
         files: vec![Payload { name: "note".into(), content: b"noted".as_slice().into() }],
@@ -116,6 +120,60 @@ async fn hooks_run_around_an_upload_in_its_round_trip() {
         assert!(error.to_string().ends_with(": not today"), "{error}");
         assert_eq!(far.join("one").exists(), there);
     }
+}
+
+/// Hooks around the upload of a small file, of which one sleeps. The upload is ended while it does, and it with it.
+#[rstest]
+#[case::before(true)]
+#[case::after(false)]
+#[tokio::test]
+async fn a_hook_ends_with_its_upload(#[case] before: bool, #[values(true, false)] cut: bool) {
+    let sshd = Sshd::start("");
+    let (path, sum) = source(sshd.dir.path(), "x", 1);
+    let (far, pids) = (sshd.path("far"), sshd.path("pids"));
+    let sleeps = Some(sleeper(&pids).into());
+    let hooks = if before {
+        UploadHooks { before: sleeps, ..UploadHooks::default() }
+    } else {
+        UploadHooks { after: sleeps, ..UploadHooks::default() }
+    };
+    let upload = Upload { hooks, ..upload(vec![file(&path, &far.join("x"), &sum)]) };
+    let cancel = upload.cancel.clone();
+    let host = sshd.connect();
+    let (result, ()) = tokio::join!(host.upload(upload), async {
+        wait_for(&pids).await;
+        if cut { sshd.cut() } else { cancel.cancel() }
+    });
+    assert!(
+        matches!((cut, &result), (true, Err(Error::Lost { .. })) | (false, Err(Error::Cancelled { .. }))),
+        "{result:?}"
+    );
+    assert_gone(&pids, Duration::from_secs(4));
+    assert_eq!(far.join("x").exists(), !before);
+}
+
+#[tokio::test]
+async fn an_upload_holds_its_lock_to_its_end_and_what_its_hooks_leave_running_does_not() {
+    let sshd = Sshd::start("");
+    let (path, sum) = source(sshd.dir.path(), "x", 1);
+    let (far, lock) = (sshd.path("far"), sshd.path("lock"));
+    let (held, left) = (sshd.path("held"), sshd.path("left"));
+    let hooks = UploadHooks {
+        lock: Some(format!("exec 8>'{}'; flock -n -x 8 || exit 75", lock.display()).into()),
+        before: Some(format!("setsid sleep 60 >/dev/null 2>&1 & echo $! >'{}'", left.display()).into()),
+        after: Some(
+            format!("flock -n -x '{}' true || echo held >'{}'", lock.display(), held.display()).into(),
+        ),
+        ..UploadHooks::default()
+    };
+    let upload = Upload { hooks, ..upload(vec![file(&path, &far.join("x"), &sum)]) };
+    sshd.connect().upload(upload).await.unwrap();
+    let taken =
+        std::process::Command::new("flock").args(["-n", "-x"]).arg(&lock).arg("true").status().unwrap();
+    let left = fs::read_to_string(left).unwrap();
+    std::process::Command::new("kill").arg(left.trim()).status().unwrap();
+    assert_eq!(fs::read_to_string(&held).unwrap(), "held\n");
+    assert!(taken.success());
 }
 
 #[tokio::test]

@@ -117,6 +117,7 @@ impl Transfer {
             }
         };
         UploadHooks {
+            lock: None,
             before: Some(format!("{}. ./lib.sh\n{own}", shell::RESET).into()),
             after: Some(format!("{}. ./lib.sh\n{after}", shell::RESET).into()),
             files,

@@ -13,7 +13,7 @@ use tokio::{
 
 use super::{
     batch::{self, Batch, EndedOperation, Reader, Signal},
-    host_lock::{HINT, LOCKED},
+    host_lock,
     queue::Permit,
     select::{Position, Selected},
     shared::Shared,
@@ -91,7 +91,7 @@ async fn run_code(
     };
     let context = Context {
         host: work.host.clone(),
-        connection: shared.connection(&work.host),
+        connection: shared.connection_for_code(index, position.operation),
         slots: shared.slots.clone(),
         cancel: cancel.clone(),
         progress: progress_of(shared.clone(), index, give_back),
@@ -116,7 +116,8 @@ async fn run_code(
         Ok(()) => Ended::At(done(shared, works, position)),
         Err(mut failure) => {
             let said = format!("{}\n{}", failure.cause, failure.stderr.join("\n"));
-            failure.hint = failure.hint.or_else(|| work.operations[position.operation].action.hint(&said));
+            let action = &work.operations[position.operation].action;
+            failure.hint = failure.hint.or_else(|| action.hint(&said)).or_else(|| host_lock::hint(&said));
             Ended::Failed(position, failure)
         }
     }
@@ -317,9 +318,7 @@ impl<'a> RoundTrip<'a> {
             cause: headline(&stderr).unwrap_or_else(|| format!("it ended with code {code}")),
             command: command.or_else(|| self.command_at(position)),
             code: Some(code),
-            hint: action
-                .hint(&text)
-                .or_else(|| (code == LOCKED && text.starts_with("another kk")).then(|| HINT.to_owned())),
+            hint: action.hint(&text).or_else(|| host_lock::hint(&text)),
             transient: action.transient(code, &text),
             stderr,
             ..Failure::default()

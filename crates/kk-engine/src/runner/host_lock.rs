@@ -1,17 +1,23 @@
 //! The lock on a host: one owner works on it at a time. The host keeps it, see `host_lock.sh`.
 
-use std::{fmt::Write as _, time::Duration};
+use std::{fmt::Write as _, sync::Arc, time::Duration};
 
-use kk_connector::{nonce, quote};
+use async_trait::async_trait;
+use kk_connector::{
+    Command, Connection, Error, Output, Stats, Upload, UploadHooks, UploadOutcome, nonce, quote,
+};
 
-use crate::shell::HOST_LOCK;
+use crate::shell::{HOST_LOCK, RESET};
 
 /// Exit code of a batch that did not get the lock; `EX_TEMPFAIL` of sysexits(3).
 pub(super) const LOCKED: i32 = 75;
 
-/// What to do about a lock that another owner holds.
-pub(super) const HINT: &str = "wait until it has ended; two minutes after its last action on the host the lock is free, \
-                               also when it was killed";
+/// What to do about a lock that another owner holds, where that is what a host says.
+pub(super) fn hint(said: &str) -> Option<String> {
+    let hint = "wait until it has ended; two minutes after its last action on the host the lock is free, also when it was \
+                killed";
+    said.contains("another kk works on this host: ").then(|| hint.to_owned())
+}
 
 /// On whose behalf a run works.
 #[derive(Clone, Debug)]
@@ -38,6 +44,22 @@ impl Owner {
 
     /// The lines of a driver that take the lock before the first operation.
     pub(super) fn lock(&self) -> String {
+        let mut text = self.functions();
+        let _ =
+            writeln!(text, "kk_lock >lock || {{ kk_say start 0; cat lock; kk_say end 0 {LOCKED}; exit 0; }}");
+        text
+    }
+
+    /// The hooks of an upload that takes the lock before all else, and gives it free when it is the `last` on the host.
+    fn lock_upload(&self, hooks: UploadHooks, last: bool) -> UploadHooks {
+        let lock = format!("{RESET}{}kk_lock >&2 || exit {LOCKED}\n", self.functions());
+        let after = hooks.after.as_deref().unwrap_or_default();
+        let after = last.then(|| format!("{after}\n{HOST_LOCK}kk_unlock\n").into()).or(hooks.after.clone());
+        UploadHooks { lock: Some(lock.into()), after, ..hooks }
+    }
+
+    /// `kk_lock` with what it reads.
+    fn functions(&self) -> String {
         let line = |text: &str| quote(&text.replace('\n', " ")).into_owned();
         let mut text = String::new();
         for (name, value) in [("KK_OWNER", &self.id), ("KK_RUN", &self.run), ("KK_NAME", &self.name)] {
@@ -45,8 +67,42 @@ impl Owner {
         }
         let _ = writeln!(text, "KK_IDLE={}", Self::IDLE.as_secs());
         text.push_str(HOST_LOCK);
-        let _ =
-            writeln!(text, "kk_lock >lock || {{ kk_say start 0; cat lock; kk_say end 0 {LOCKED}; exit 0; }}");
         text
+    }
+}
+
+/// The way to a host for the code of an action. What its uploads run there counts for the lock as batches do.
+pub(super) struct Locking {
+    pub(super) inner: Arc<dyn Connection>,
+    pub(super) owner: Owner,
+    /// Nothing of this run comes on the host after the code.
+    pub(super) last: bool,
+}
+
+#[async_trait]
+impl Connection for Locking {
+    fn host(&self) -> &str {
+        self.inner.host()
+    }
+
+    async fn run(&self, command: Command) -> Result<Output, Error> {
+        self.inner.run(command).await
+    }
+
+    async fn upload(&self, upload: Upload) -> Result<UploadOutcome, Error> {
+        let hooks = self.owner.lock_upload(upload.hooks, self.last);
+        self.inner.upload(Upload { hooks, ..upload }).await
+    }
+
+    async fn read_part(&self, path: &str, offset: u64, most: u64) -> Result<Vec<u8>, Error> {
+        self.inner.read_part(path, offset, most).await
+    }
+
+    fn stats(&self) -> Stats {
+        self.inner.stats()
+    }
+
+    async fn close(&self) {
+        self.inner.close().await;
     }
 }

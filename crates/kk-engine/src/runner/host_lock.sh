@@ -4,7 +4,7 @@
 #   KK_NAME   the owner for people
 #   KK_IDLE   an owner that has no batch here and had none for so many seconds has lost the host
 # /run/kubekey.lock holds owner, run and name, a line each, and a line "pid N RUN" for the bootstrap of each batch; its time
-# is that of the last batch. A batch holds a shared flock on it while it runs.
+# is that of the last batch. A batch, or an upload, holds a shared flock on it while it runs.
 # shellcheck disable=SC2153
 KK_ROOT=${KK_ROOT-}
 KK_LOCK=$KK_ROOT/run/kubekey.lock

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use super::{
     Options, Report, TaskFailure,
+    host_lock::Locking,
     queue::{Permit, Queue},
     tracker::Tracker,
     turns::Turns,
@@ -107,6 +108,15 @@ impl Shared {
             Some(connection) => connection.clone(),
             None => Arc::new(Unconnected(host.to_owned())),
         }
+    }
+
+    /// The same for the code of an operation of a work.
+    pub(super) fn connection_for_code(&self, index: usize, operation: usize) -> Arc<dyn Connection> {
+        let work = &self.plan.works[index];
+        let inner = self.connection(&work.host);
+        let Some(owner) = self.options.owner.clone() else { return inner };
+        let last = operation + 1 == work.operations.len() && self.left_on(&work.host) == [index];
+        Arc::new(Locking { inner, owner, last })
     }
 
     /// Lets nothing new begin on any host.

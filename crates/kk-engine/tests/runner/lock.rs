@@ -2,11 +2,13 @@
 
 use std::{
     fs,
+    path::Path,
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
-use kk_engine::{HOST_LOCK, Options, Owner, Task};
+use kk_connector::UploadFile;
+use kk_engine::{HOST_LOCK, HostWork, Options, Owner, Script, Task, actions};
 
 use crate::support::{Ran, ShellHost, is_there, run, script};
 
@@ -91,6 +93,36 @@ async fn what_is_left_of_an_earlier_run_is_ended() {
     }
     assert!(run_as("one", &host, "true").await.report.ok);
     assert!(!orphan.wait().unwrap().success());
+}
+
+/// A file for the host, which the script takes there.
+fn taken_by(source: &Path, text: &str) -> Task {
+    let (source, target) = (source.to_owned(), "/opt/file".to_owned());
+    let file = UploadFile { source, target, mode: 0o600, sha256: "0".repeat(64) };
+    let upload = actions::Upload::new(vec![file]).taken_by(Script::new(text));
+    Task::new("t", "").on("a", HostWork::new(vec![Box::new(upload)]))
+}
+
+#[tokio::test]
+async fn what_an_upload_runs_on_the_host_holds_the_lock() {
+    let host = ShellHost::new("a");
+    let source = tempfile::NamedTempFile::new().unwrap();
+    let long = "touch \"$KK_ROOT/begun\"; while [ ! -e \"$KK_ROOT/go\" ]; do sleep 0.05; done";
+    let task = taken_by(source.path(), long);
+    let uploading = host.clone();
+    let first = tokio::spawn(async move { run(vec![task], &[&uploading], as_owner("one")).await });
+    is_there(host.path("begun")).await;
+    assert!(run_as("two", &host, "true").await.failure().cause.contains("root@one, active now"));
+    fs::write(host.path("go"), "").unwrap();
+    let ran = first.await.unwrap();
+    assert!(ran.report.ok, "{:?}", ran.report.failures);
+    assert_eq!(fs::read_to_string(host.path("run/kubekey.lock")).unwrap(), "", "given free at the end");
+
+    assert!(!run_as("two", &host, "exit 3").await.report.ok);
+    let refused = run(vec![taken_by(source.path(), "true")], &[&host], as_owner("one")).await;
+    let failure = refused.failure();
+    assert!(failure.cause.contains("another kk works on this host: root@two, active"), "{failure:?}");
+    assert!(failure.hint.as_ref().is_some_and(|hint| hint.starts_with("wait until")), "{failure:?}");
 }
 
 /// Two batches of a run come at once to a host that an earlier run has left. One takes the lock after the other has read

@@ -13,7 +13,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use kk_connector::{Command, Connection, Error, Output, Stats, Upload, UploadOutcome};
+use kk_connector::{Command, Connection, Error, Output, Payload, Stats, Upload, UploadOutcome, quote};
 use kk_engine::{
     Event, EventKind, Failure, HostWork, Module, Options, Outcome, Pipeline, Plan, Redactor, Report, Slot,
     Task, actions,
@@ -65,17 +65,16 @@ impl ShellHost {
         text.split_whitespace().map(str::to_owned).collect()
     }
 
+    /// Scripts ignore a `KK_ROOT` of the host's own: for a test the directory is the root all the same.
+    fn with_its_root(&self, script: &str) -> String {
+        if self.keeps_root { script.replacen("unset KK_ROOT ", "unset ", 1) } else { script.to_owned() }
+    }
+
     async fn execute(&self, command: &Command, directory: &Path) -> Result<Output, Error> {
         for file in &command.files {
             fs::write(directory.join(&file.name), &file.content).unwrap();
         }
-        // Scripts ignore a KK_ROOT of the host's own: for a test the directory is the root all the same.
-        let driver = if self.keeps_root {
-            command.script.replacen("unset KK_ROOT ", "unset ", 1)
-        } else {
-            command.script.to_string()
-        };
-        fs::write(directory.join("driver"), driver).unwrap();
+        fs::write(directory.join("driver"), self.with_its_root(&command.script)).unwrap();
         let mut child = tokio::process::Command::new("sh")
             .arg("driver")
             .current_dir(directory)
@@ -131,26 +130,36 @@ impl Connection for ShellHost {
 
     async fn upload(&self, upload: Upload) -> Result<UploadOutcome, Error> {
         self.trips.fetch_add(1, Ordering::SeqCst);
-        let hook = async |script: Option<Arc<str>>| {
-            let Some(script) = script else { return };
-            let files = upload.hooks.files.clone();
-            let directory = tempfile::tempdir().unwrap();
-            let command = Command { files, ..Command::new(format!("set -e\n{script}")) };
-            let output = self.execute(&command, directory.path()).await.unwrap();
-            assert_eq!(output.code, 0, "{}", output.stderr);
-        };
-        hook(upload.hooks.before.clone()).await;
+        let hooks = upload.hooks.clone();
+        let texts = [("lock", hooks.lock), ("before", hooks.before), ("after", hooks.after)];
+        let mut files = hooks.files;
+        files.extend(texts.into_iter().filter_map(|(name, text)| {
+            Some(Payload { name: name.into(), content: self.with_its_root(&text?).as_bytes().into() })
+        }));
+        let mut lines = vec![
+            "hook() { [ ! -e \"$1\" ] || sh -e \"./$1\" 8<&- || exit; }".to_owned(),
+            "[ ! -e lock ] || . ./lock".to_owned(),
+            "hook before".to_owned(),
+        ];
         let mut bytes = 0;
         for file in &upload.files {
-            let target = self.path(file.target.trim_start_matches('/'));
-            fs::create_dir_all(target.parent().unwrap()).unwrap();
-            let sent = fs::copy(&file.source, &target).unwrap();
-            if let Some(progress) = &upload.progress {
-                progress.send(sent).unwrap();
-            }
-            bytes += sent;
+            let target = self.path(file.target.trim_start_matches('/')).display().to_string();
+            let (target, source) = (quote(&target), file.source.display().to_string());
+            lines.push(format!("mkdir -p \"$(dirname {target})\" && cp {} {target} || exit", quote(&source)));
+            bytes += fs::metadata(&file.source).unwrap().len();
         }
-        hook(upload.hooks.after.clone()).await;
+        lines.push("hook after\n".to_owned());
+        let (timeout, cancel) = (upload.timeout, upload.cancel);
+        let directory = tempfile::tempdir().unwrap();
+        let command = Command { files, timeout, cancel, ..Command::new(lines.join("\n")) };
+        let output = self.execute(&command, directory.path()).await?;
+        if output.code != 0 {
+            let (host, path) = (self.name.clone(), "files".to_owned());
+            return Err(Error::Transfer { host, path, reason: output.stderr.trim().to_owned() });
+        }
+        if let Some(progress) = &upload.progress {
+            progress.send(bytes).unwrap();
+        }
         Ok(UploadOutcome { bytes })
     }
 
