@@ -43,7 +43,7 @@ pub enum Error {
     Tasks(Vec<HostFailure>),
     /// The user asked to stop.
     Cancelled {
-        /// Whether hosts were changed before.
+        /// Whether hosts were changed before, or may have been: what was begun was ended in the middle.
         changed: bool,
     },
     /// Parts of a bundle cannot be had, or a bundle cannot be used.
@@ -113,6 +113,21 @@ impl Error {
             Self::Left(_) => ExitStatus::Partly,
             Self::Tasks(_) | Self::Parts(_) | Self::Other { .. } => ExitStatus::Failed,
             Self::Cancelled { .. } => ExitStatus::Cancelled,
+        }
+    }
+
+    /// What it is in a command that has begun to change hosts before: exit codes and words that say that nothing was
+    /// changed are for others.
+    #[must_use]
+    pub fn after_changes(self) -> Self {
+        match self {
+            Self::Connection(failures) => Self::Tasks(failures),
+            Self::Precheck { errors } => {
+                Self::other("go on", format!("{} must be solved first", text::count(errors, "problem")))
+            }
+            Self::Refused { message, hint } => Self::Other { doing: "go on".into(), cause: message, hint },
+            Self::Cancelled { .. } => Self::Cancelled { changed: true },
+            other => other,
         }
     }
 

@@ -4,6 +4,7 @@ mod recorded;
 
 use insta::assert_snapshot;
 use kk::error::{Error, HostFailure};
+use kk::exit::ExitStatus;
 use kk::printer::{Paint, errors, findings, lines, plan, summary};
 use kk_engine::{Event, Failure, Finding, Node, Output, PlannedTask, Severity, Summary, Warning};
 
@@ -158,6 +159,28 @@ fn other_errors_fit_in_a_line_or_two() {
         })
         .collect();
     assert_snapshot!(texts.join("\n"));
+}
+
+#[test]
+fn what_fails_after_the_first_change_does_not_say_that_nothing_was_changed() {
+    let reset = || failed("node1", "Connect", Failure::new("the connection to node1 was lost: reset"));
+    let errors = [
+        (Error::Connection(vec![reset()]), "error: failed to connect to node1: the connection"),
+        (Error::Precheck { errors: 2 }, "error: failed to go on: 2 problems must be solved first"),
+        (
+            Error::Refused { message: "it is foreign".into(), hint: None },
+            "error: failed to go on: it is foreign",
+        ),
+        (Error::Cancelled { changed: false }, "error: cancelled\n"),
+    ];
+    for (error, begin) in errors {
+        let was = error.status();
+        let error = error.after_changes();
+        let text = shown(&error, 3, LOG, Paint::PLAIN);
+        assert!(text.starts_with(begin) && !text.contains("nothing was changed"), "{text}");
+        let may_say_so = [ExitStatus::Connection, ExitStatus::Precheck];
+        assert!(!may_say_so.contains(&error.status()), "{was:?} {text}");
+    }
 }
 
 #[test]

@@ -77,7 +77,8 @@ async fn run_code(
     let index = works[position.work];
     let work = &shared.plan.works[index];
     let limit = shared.plan.steps[work.step].timeout;
-    let deadline = Instant::from_std(shared.tracker.started(&shared.plan, index, attempt)) + limit;
+    let deadline =
+        Instant::from_std(shared.tracker.started(&shared.plan, index, position.operation, attempt)) + limit;
     let cancel = shared.options.cancel.child_token();
     // It limits transfers: what the host does with the last file takes nothing from the others.
     let permit = Arc::new(Mutex::new(permit));
@@ -281,7 +282,7 @@ impl<'a> RoundTrip<'a> {
         let Some((position, _)) = self.scripts.get(self.next) else { return };
         let index = self.works[position.work];
         let attempt = if position.work == self.scripts[0].0.work { self.attempt } else { 1 };
-        let began = self.shared.tracker.started(&self.shared.plan, index, attempt);
+        let began = self.shared.tracker.started(&self.shared.plan, index, position.operation, attempt);
         let limit = self.shared.plan.steps[self.shared.plan.works[index].step].timeout;
         self.deadline = Some(Instant::from_std(began) + limit);
         if load_at(self.shared, self.works, *position) == Load::Wait {

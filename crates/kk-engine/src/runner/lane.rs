@@ -65,7 +65,8 @@ impl Lane {
         let selected = match selected {
             Ok(selected) => selected,
             Err(failure) => {
-                shared.tracker.started(&shared.plan, self.works[self.position.work], self.attempt);
+                let Position { work, operation } = self.position;
+                shared.tracker.started(&shared.plan, self.works[work], operation, self.attempt);
                 return Err(Stop::Failed(failure));
             }
         };

@@ -73,6 +73,8 @@ pub struct Report {
     pub dropped: BTreeMap<String, String>,
     /// Operations that changed something.
     pub changed: usize,
+    /// Whether an operation that changes something has begun. One that was ended in the middle may have changed it.
+    pub begun: bool,
     /// Values that tasks left with [`crate::Slots::output`], by name.
     pub outputs: BTreeMap<String, String>,
     /// Round trips by host, as the connections count them.

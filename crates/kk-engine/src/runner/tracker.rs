@@ -23,6 +23,8 @@ pub(super) struct Counts {
     pub(super) dropped: BTreeMap<String, String>,
     /// Operations that changed something.
     pub(super) changed: usize,
+    /// Whether one of them has begun.
+    pub(super) begun: bool,
     /// Tasks × hosts that did not come to their end.
     pub(super) unfinished: usize,
     modules: HashMap<usize, ModuleCount>,
@@ -52,10 +54,11 @@ impl Tracker {
 
     /// An operation of a task begins on a host: with the first one of an attempt, the attempt does. Gives the time
     /// when the attempt began.
-    pub(super) fn started(&self, plan: &Plan, index: usize, attempt: u32) -> Instant {
+    pub(super) fn started(&self, plan: &Plan, index: usize, operation: usize, attempt: u32) -> Instant {
         let step = &plan.steps[plan.works[index].step];
         let now = Instant::now();
         let mut counts = self.counts();
+        counts.begun |= plan.works[index].operations[operation].action.is_change();
         if let Some((_, began)) = counts.began.get(&index).filter(|(number, _)| *number == attempt) {
             return *began;
         }

@@ -83,3 +83,4 @@ async fn cancel_ends_running_operations_at_once() {
     assert!(host.log().is_empty());
     assert!(!ran.events.iter().any(|event| matches!(event.kind, EventKind::Note { .. })), "{:?}", ran.events);
 }
+    assert!(ran.report.begun && ran.report.changed == 0, "it may have changed something");

@@ -6,6 +6,9 @@ use crate::exit::ExitStatus;
 
 use super::{Paint, text};
 
+/// Stands for the title of a task where a host did not answer and no task had begun.
+pub const CONNECT: &str = "Connect";
+
 /// One block for each problem; hosts that failed in the same way share one.
 pub fn render(problems: &[Problem], paint: Paint) -> String {
     let same = |a: &Problem, b: &Problem| {
@@ -69,7 +72,7 @@ fn coloured(plain: &str, colour: impl Fn(&str) -> String) -> String {
 fn on_hosts(problem: &Problem, task: &FailedTask, hosts: &[String], paint: Paint) -> String {
     let hosts = text::names(hosts, 8);
     let unreached = [ExitStatus::Connection, ExitStatus::Partly].map(ExitStatus::code);
-    let doing = if unreached.contains(&problem.exit_code) {
+    let doing = if unreached.contains(&problem.exit_code) || task.title == CONNECT {
         "connect to".to_owned()
     } else {
         format!("{} on", text::in_sentence(&task.title))

@@ -22,7 +22,7 @@ use crate::args::RunOptions;
 use crate::cancel::Cancel;
 use crate::error::{self, Error, HostFailure};
 use crate::exit::ExitStatus;
-use crate::printer::{Printer, plan};
+use crate::printer::{Printer, errors::CONNECT, plan};
 
 use super::load::Input;
 use records::Records;
@@ -42,6 +42,8 @@ pub(super) struct Run<'a> {
     owner: Owner,
     /// Operations that changed something.
     changed: usize,
+    /// Whether a host may be other than before: such an operation has begun.
+    begun: bool,
     /// What tasks left for the summary, by name.
     outputs: BTreeMap<String, String>,
     /// The directory of the run. Absent for a dry run.
@@ -132,6 +134,7 @@ impl<'a> Run<'a> {
             connections: session.connections().clone(),
             owner: session.owner().clone(),
             changed: 0,
+            begun: false,
             outputs: BTreeMap::new(),
             directory,
             trace,
@@ -139,7 +142,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Fires when the user asks to stop. As long as nothing was changed there is nothing to tidy up.
+    /// Fires when the user asks to stop. Work that changes nothing has nothing to tidy up.
     pub(super) fn stop_token(&self) -> &CancellationToken {
         &self.cancel.tidy
     }
@@ -152,9 +155,13 @@ impl<'a> Run<'a> {
     ) -> Result<T, Error> {
         tokio::select! {
             biased;
-            () = self.cancel.tidy.cancelled() => Err(Error::Cancelled { changed: false }),
+            () = self.cancel.tidy.cancelled() => Err(self.cancelled()),
             result = work => Ok(result?),
         }
+    }
+
+    fn cancelled(&self) -> Error {
+        Error::Cancelled { changed: self.begun }
     }
 
     /// The facts of a host are known.
@@ -205,11 +212,15 @@ impl<'a> Run<'a> {
         let answer = tokio::task::spawn_blocking(move || printer.confirm(&question));
         let agreed = tokio::select! {
             biased;
-            () = self.cancel.tidy.cancelled() => return Err(Error::Cancelled { changed: false }),
+            () = self.cancel.tidy.cancelled() => return Err(self.cancelled()),
             answer = answer => answer.map_err(|error| Error::other("ask on the terminal", error))??,
         };
         if !agreed {
-            self.note("the answer was no; nothing was changed");
+            self.note(if self.begun {
+                "the answer was no; nothing more is changed"
+            } else {
+                "the answer was no; nothing was changed"
+            });
         }
         Ok(agreed)
     }
@@ -228,8 +239,9 @@ impl<'a> Run<'a> {
         };
         let report = kk_engine::run(plan, self.traced_connections(), options, self.events.clone()).await;
         self.changed += report.changed;
+        self.begun |= report.begun;
         self.outputs.extend(report.outputs.clone());
-        verdict(report, self.changed)
+        verdict(report, self.begun)
     }
 
     fn traced_connections(&self) -> Connections {
@@ -243,6 +255,8 @@ impl<'a> Run<'a> {
         mut self,
         result: Result<Option<Summary>, Error>,
     ) -> Result<ExitStatus, Error> {
+        // What a round finds after another one has changed something must not say that nothing was.
+        let result = result.map_err(|error| if self.begun { error.after_changes() } else { error });
         let status = result.as_ref().map_or_else(Error::status, |_| ExitStatus::Ok);
         match result {
             Ok(None) => {}
@@ -303,21 +317,52 @@ pub(super) fn name_left(probed: &Probed) -> Result<(), Error> {
 fn unreached(failures: &BTreeMap<String, Failure>) -> Vec<HostFailure> {
     let failed = |(host, failure): (&String, &Failure)| HostFailure {
         host: host.clone(),
-        title: "Connect".into(),
+        title: CONNECT.into(),
         failure: failure.clone(),
     };
     failures.iter().map(failed).collect()
 }
 
-/// What the report of a plan means for the command.
-fn verdict(report: Report, changed: usize) -> Result<(), Error> {
-    if report.stopped && !report.ok {
-        return Err(Error::Cancelled { changed: changed > 0 });
-    }
-    if report.ok && report.failures.is_empty() {
-        return Ok(());
-    }
+/// What the report of a plan means for the command. `begun`: it, or one before it, has begun to change something.
+fn verdict(report: Report, begun: bool) -> Result<(), Error> {
     let failed =
         |task: TaskFailure| HostFailure { host: task.host, title: task.title, failure: task.failure };
-    Err(Error::Tasks(report.failures.into_iter().map(failed).collect()))
+    let failures: Vec<HostFailure> = report.failures.into_iter().map(failed).collect();
+    if report.ok && failures.is_empty() {
+        return Ok(());
+    }
+    // What failed stays the news when somebody ends the run because of it.
+    if report.stopped && failures.is_empty() {
+        return Err(Error::Cancelled { changed: begun });
+    }
+    Err(Error::Tasks(failures))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_ended_in_the_middle_may_have_changed_something() {
+        let stopped = Report { stopped: true, ..Report::default() };
+        for begun in [false, true] {
+            let error = verdict(stopped.clone(), begun).unwrap_err();
+            assert!(matches!(error, Error::Cancelled { changed } if changed == begun), "{error:?}");
+        }
+        assert!(verdict(Report { ok: true, ..stopped }, true).is_ok());
+    }
+
+    #[test]
+    fn a_failure_is_told_also_when_the_run_was_stopped_after_it() {
+        let failure = TaskFailure {
+            host: "node1".into(),
+            module: "etcd".into(),
+            task: "start_etcd".into(),
+            title: "Start etcd".into(),
+            failure: Failure::new("no space"),
+        };
+        let report = Report { stopped: true, failures: vec![failure], ..Report::default() };
+        let Err(Error::Tasks(failures)) = verdict(report, true) else { panic!("the failure is lost") };
+        assert_eq!(failures[0].failure.cause, "no space");
+    }
 }
