@@ -1,6 +1,7 @@
 //! A run that works on no host: its events, from the first to the last.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use kk_engine::{CONTROL, Event, EventKind, Outcome, Summary};
@@ -17,6 +18,8 @@ pub(super) struct LocalRun<'a> {
     printer: &'a Printer,
     module: &'static str,
     began: Instant,
+    /// Bytes have come or gone: a run that fails then has not left all as it was.
+    moved: AtomicBool,
 }
 
 /// One step of it.
@@ -29,7 +32,7 @@ pub(super) struct Step {
 
 impl<'a> LocalRun<'a> {
     pub(super) fn start(command: &str, module: &'static str, printer: &'a Printer) -> Self {
-        let run = Self { printer, module, began: Instant::now() };
+        let run = Self { printer, module, began: Instant::now(), moved: AtomicBool::new(false) };
         let time = timestamp(OffsetDateTime::now_utc());
         run.send(EventKind::RunStarted { command: command.into(), hosts: Vec::new(), time, dry_run: false });
         run
@@ -56,6 +59,7 @@ impl<'a> LocalRun<'a> {
     }
 
     pub(super) fn progress(&self, step: Step, done: u64, total: u64) {
+        self.moved.fetch_or(done > 0, Ordering::Relaxed);
         let (host, module) = (CONTROL.to_owned(), self.module.to_owned());
         self.send(EventKind::Progress { host, module, task: step.name.into(), done, total });
     }
@@ -94,7 +98,7 @@ impl<'a> LocalRun<'a> {
         self.send(EventKind::RunFinished {
             ok: status == ExitStatus::Ok,
             exit_code: status.code(),
-            changed,
+            changed: if status == ExitStatus::Ok { changed } else { self.changed_in_part(changed) },
             round_trips: BTreeMap::new(),
             log: None,
             took_ms: since(self.began),
@@ -102,8 +106,29 @@ impl<'a> LocalRun<'a> {
         self.printer.check_output()?;
         Ok(status)
     }
+
+    /// The changes of a run that failed.
+    fn changed_in_part(&self, changed: usize) -> usize {
+        changed.max(self.moved.load(Ordering::Relaxed).into())
+    }
 }
 
 fn since(began: Instant) -> u64 {
     u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_fails_after_its_first_byte_has_changed_something() {
+        let printer = Printer::plain();
+        let run = LocalRun::start("artifact images push", "images", &printer);
+        let step = run.begin("push", "Push images");
+        run.progress(step, 0, 10);
+        assert_eq!(run.changed_in_part(0), 0);
+        run.progress(step, 3, 10);
+        assert_eq!((run.changed_in_part(0), run.changed_in_part(2)), (1, 2));
+    }
 }
