@@ -96,6 +96,9 @@ pub struct TaskFailure {
     pub failure: Failure,
 }
 
+/// Why nothing new begins when somebody wants the run to end.
+const STOPPED: &str = "the run was stopped";
+
 /// Does what is left to do. The events before the plan and [`EventKind::RunFinished`] are the caller's, who may run
 /// several plans in one run.
 ///
@@ -108,6 +111,10 @@ pub async fn run(
 ) -> Report {
     let shared = Arc::new(Shared::new(plan, connections, options, events.clone()));
     shared.publish_idle();
+    if shared.options.stop.is_cancelled() || shared.options.cancel.is_cancelled() {
+        // Not left to the watcher: lanes may be faster.
+        shared.halt_all(STOPPED);
+    }
     let watcher = tokio::spawn(watch_for_stop(shared.clone(), events.clone()));
     let mut lanes = JoinSet::new();
     for works in lanes_of(&shared.plan) {
@@ -159,7 +166,7 @@ async fn watch_for_stop(shared: Arc<Shared>, events: EventSender) {
         () = stop.cancelled() => false,
     };
     events.send(EventKind::Stopping { at_once });
-    shared.halt_all("the run was stopped");
+    shared.halt_all(STOPPED);
     if !at_once {
         cancel.cancelled().await;
         events.send(EventKind::Stopping { at_once: true });

@@ -33,6 +33,19 @@ async fn stop_lets_running_operations_end_and_begins_nothing() {
     assert!(ran.events.iter().any(|event| event.kind == EventKind::Stopping { at_once: false }));
 }
 
+/// The second plan of a run, which was stopped when the first had just ended.
+#[tokio::test]
+async fn nothing_begins_in_a_run_that_was_stopped_before() {
+    for _ in 0..20 {
+        let host = ShellHost::new("a");
+        let options = Options::default();
+        options.stop.cancel();
+        let ran = run(vec![Task::new("t", "").on("a", log("begun"))], &[&host], options).await;
+        assert!(ran.report.stopped && !ran.report.ok && !ran.report.begun && host.log().is_empty());
+        assert_eq!((host.trips(), ran.skipped()), (0, vec!["t@a".to_owned()]));
+    }
+}
+
 #[tokio::test]
 async fn stop_ends_what_only_waits_within_two_seconds() {
     let wait = actions::WaitUntil::new("it is there", "[ -e /nowhere ]");
@@ -81,6 +94,6 @@ async fn cancel_ends_running_operations_at_once() {
     let ran = run(tasks, &[&host], options).await;
     assert!(ran.report.stopped && !ran.report.ok && ran.report.failures.is_empty(), "{:?}", ran.report);
     assert!(host.log().is_empty());
+    assert!(ran.report.begun && ran.report.changed == 0, "it may have changed something");
     assert!(!ran.events.iter().any(|event| matches!(event.kind, EventKind::Note { .. })), "{:?}", ran.events);
 }
-    assert!(ran.report.begun && ran.report.changed == 0, "it may have changed something");
