@@ -2,7 +2,8 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, hash_map::RandomState},
+    hash::BuildHasher,
     time::Duration,
 };
 
@@ -239,5 +240,27 @@ impl Retry {
     /// `attempts` attempts, the first wait one second, the longest fifteen.
     pub const fn times(attempts: u32) -> Self {
         Self { attempts, delay: Duration::from_secs(1), longest: Duration::from_secs(15) }
+    }
+
+    /// The wait before the attempt after the `attempt`th: doubled each time, and up to a quarter more or less, so that
+    /// hosts that failed together do not come back together.
+    pub(crate) fn pause(self, attempt: u32) -> Duration {
+        let doubled = self.delay.saturating_mul(1 << (attempt - 1).min(16)).min(self.longest);
+        let percent = 75 + RandomState::new().hash_one(attempt) % 51;
+        doubled.mul_f64(f64::from(u8::try_from(percent).unwrap_or(100)) / 100.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_longest_and_vary_by_a_quarter() {
+        let retry = Retry::times(9);
+        for (attempt, seconds) in [(1, 1.0), (2, 2.0), (4, 8.0), (5, 15.0), (40, 15.0)] {
+            let pause = retry.pause(attempt).as_secs_f64();
+            assert!(pause >= seconds * 0.75 && pause <= seconds * 1.26, "{attempt}: {pause}");
+        }
     }
 }

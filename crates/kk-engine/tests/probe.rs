@@ -2,9 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::{collections::BTreeMap, fs, path::Path, process::Command, time::Duration};
+use std::{collections::BTreeMap, fs, path::Path, process::Command, sync::Mutex, time::Duration};
 
+use kk_connector::{Connection, Error, Output, Stats, Upload, UploadOutcome};
 use kk_engine::{Answer, Facts, ProbeSpec, Question, Unanswered, parse_probe, probe_script, question};
+use tokio_util::sync::CancellationToken;
 
 /// Runs the script in a directory of its own below `root`, with the host's files below `root` too.
 fn run(spec: &ProbeSpec, root: &Path) -> Facts {
@@ -305,4 +307,69 @@ fn nonsense_is_refused_with_what_is_wrong() {
         let error = parse_probe(&spec, "n", &answer(&[(section, text)]), (0, 0)).unwrap_err();
         assert!(error.contains(wanted), "{error}");
     }
+}
+
+/// A connection whose calls end so, one after the other, each after some time.
+struct Breaks {
+    time: Duration,
+    errors: Mutex<Vec<Error>>,
+}
+
+#[async_trait::async_trait]
+impl Connection for Breaks {
+    fn host(&self) -> &'static str {
+        "node1"
+    }
+
+    async fn run(&self, _command: kk_connector::Command) -> Result<Output, Error> {
+        tokio::time::sleep(self.time).await;
+        Err(self.errors.lock().unwrap().pop().unwrap())
+    }
+
+    async fn upload(&self, _upload: Upload) -> Result<UploadOutcome, Error> {
+        Ok(UploadOutcome::default())
+    }
+
+    async fn read_part(&self, _path: &str, _offset: u64, _most: u64) -> Result<Vec<u8>, Error> {
+        Ok(Vec::new())
+    }
+
+    fn stats(&self) -> Stats {
+        Stats::default()
+    }
+
+    async fn close(&self) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_looks_three_times_where_the_connection_breaks() {
+    let (host, reason) = (|| "node1".to_owned(), || "reset".to_owned());
+    let lost = || Error::Lost { host: host(), reason: reason() };
+    let unreachable = || Error::Unreachable { address: host(), reason: reason() };
+    let sudo = || Error::Sudo { host: host(), user: "ada".into(), reason: reason() };
+    let rest = || Error::Cancelled { host: "nobody".into() };
+    for (seconds, errors, attempts) in [
+        (0, [sudo(), lost(), lost()], 1),
+        (0, [lost(), sudo(), lost()], 2),
+        (60, [lost(), lost(), sudo()], 3),
+        (1, [unreachable(), lost(), unreachable()], 3),
+        (30, [unreachable(), lost(), lost()], 1),
+    ] {
+        let name = format!("{errors:?}");
+        let errors = [rest()].into_iter().chain(errors.into_iter().rev()).collect();
+        let host = Breaks { time: Duration::from_secs(seconds), errors: Mutex::new(errors) };
+        let cancel = CancellationToken::new();
+        let failure = kk_engine::probe(&host, &ProbeSpec::default(), &cancel).await.unwrap_err();
+        assert_eq!(4 - host.errors.lock().unwrap().len(), attempts, "{name}: {failure}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_waits_for_the_next_look_of_a_run_that_is_stopped() {
+    let lost = Error::Lost { host: "node1".into(), reason: "reset".into() };
+    let host = Breaks { time: Duration::ZERO, errors: Mutex::new(vec![lost]) };
+    let cancel = CancellationToken::new();
+    cancel.cancel();
+    let failure = kk_engine::probe(&host, &ProbeSpec::default(), &cancel).await.unwrap_err();
+    assert!(failure.connection && host.errors.lock().unwrap().is_empty());
 }

@@ -8,19 +8,23 @@ mod script;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use kk_connector::{Command, Connection, nonce};
+use kk_connector::{Command, Connection, Error, nonce};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub use parse::parse;
 pub use script::probe_script;
 
-use crate::{Facts, Failure, ProbeSpec};
+use crate::{Facts, Failure, ProbeSpec, Retry};
 
 /// Time for a probe beside its questions: a slow disk may have to read large programs once. One that takes longer has
 /// met a hung host.
 const TIMEOUT: Duration = Duration::from_mins(2);
 
-/// Looks at a host: one round trip.
+/// A host that was dialled in vain for so long is away, and is not dialled again.
+const AWAY: Duration = Duration::from_secs(5);
+
+/// Looks at a host: one round trip. Where the connection breaks it looks again, as a task begins again.
 ///
 /// # Errors
 /// Errors of the connection; a host whose answer is incomplete.
@@ -34,9 +38,22 @@ pub async fn probe(
     let questions = spec.questions.values().map(|asked| asked.seconds).max().unwrap_or(0);
     command.timeout = TIMEOUT + Duration::from_secs(questions);
     command.cancel = cancel.clone();
-    let sent = now_ms();
-    let output = connection.run(command).await?;
-    let received = now_ms();
+    let mut attempt = 1;
+    let (output, times) = loop {
+        let (began, sent) = (Instant::now(), now_ms());
+        let error = match connection.run(command.clone()).await {
+            Ok(output) => break (output, (sent, now_ms())),
+            Err(error) => error,
+        };
+        let is_away = matches!(error, Error::Unreachable { .. }) && began.elapsed() > AWAY;
+        if !error.is_connection() || is_away || attempt == Retry::CONNECTION.attempts {
+            return Err(error.into());
+        }
+        tokio::select! {
+            () = tokio::time::sleep(Retry::CONNECTION.pause(attempt)) => attempt += 1,
+            () = cancel.cancelled() => return Err(error.into()),
+        }
+    };
     let said: Vec<String> = output.stderr.lines().map(str::to_owned).collect();
     let failed = |cause: String| Failure {
         code: Some(output.code),
@@ -46,7 +63,7 @@ pub async fn probe(
     if output.code != 0 {
         return Err(failed(format!("cannot look at {}", connection.host())));
     }
-    parse(spec, &nonce, &output.stdout, (sent, received))
+    parse(spec, &nonce, &output.stdout, times)
         .map_err(|problem| failed(format!("cannot understand what {} said: {problem}", connection.host())))
 }
 

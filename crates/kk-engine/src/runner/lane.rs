@@ -1,8 +1,6 @@
 //! Walks the works of one lane in order: waits, executes, retries, or gives up.
 
-use std::{
-    collections::hash_map::RandomState, hash::BuildHasher, panic::AssertUnwindSafe, sync::Arc, time::Duration,
-};
+use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use futures::FutureExt;
 
@@ -104,7 +102,7 @@ impl Lane {
         if stopped || !failure.transient || self.attempt >= retry.attempts {
             return Err(Stop::Failed(failure));
         }
-        let wait = pause(retry, self.attempt);
+        let wait = retry.pause(self.attempt);
         let index = self.works[self.position.work];
         self.shared.tracker.retrying(&self.shared.plan, index, failure.clone(), wait);
         let waited = self.shared.unless_halted(&self.work().host, tokio::time::sleep(wait)).await;
@@ -123,32 +121,10 @@ impl Lane {
     }
 }
 
-/// The wait before the attempt after the `attempt`th: doubled each time, and up to a quarter more or less, so that
-/// hosts that failed together do not come back together.
-fn pause(retry: Retry, attempt: u32) -> Duration {
-    let doubled = retry.delay.saturating_mul(1 << (attempt - 1).min(16)).min(retry.longest);
-    let percent = 75 + RandomState::new().hash_one(attempt) % 51;
-    doubled.mul_f64(f64::from(u8::try_from(percent).unwrap_or(100)) / 100.0)
-}
-
 /// A panic in the code of an action.
 fn bug(panic: &(dyn std::any::Any + Send)) -> Failure {
     let text = panic.downcast_ref::<&str>().copied().map(str::to_owned);
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
     Failure::new(format!("a mistake in this program: {text}"))
         .hint("please report it, with the log of this run")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pauses_double_up_to_the_longest_and_vary_by_a_quarter() {
-        let retry = Retry::times(9);
-        for (attempt, seconds) in [(1, 1.0), (2, 2.0), (4, 8.0), (5, 15.0), (40, 15.0)] {
-            let pause = pause(retry, attempt).as_secs_f64();
-            assert!(pause >= seconds * 0.75 && pause <= seconds * 1.26, "{attempt}: {pause}");
-        }
-    }
 }
