@@ -309,6 +309,27 @@ fn nonsense_is_refused_with_what_is_wrong() {
     }
 }
 
+#[test]
+fn what_is_told_of_some_is_not_taken_for_others() {
+    let spec = ProbeSpec {
+        units: ["a.service", "b.service"].map(str::to_owned).into(),
+        disks: ["/data", "/var"].map(str::to_owned).into(),
+        ..ProbeSpec::default()
+    };
+    let unit = "LoadState=loaded\nActiveState=active\n";
+    let both = [unit, unit].join("\n");
+    let parse = |units: &str, cgroups: &str| {
+        let disks = "Filesystem\n/dev/vda1 1000 400 600 40% /var\n";
+        let text = answer(&[("units", units), ("cgroups", cgroups), ("disks", disks)]);
+        parse_probe(&spec, "n", &text, (1_700_000_010_000, 1_700_000_010_200))
+    };
+    assert_eq!(parse("", "v2 memory\nsystemd\n").unwrap_err(), "systemd told of 0 of 2 units");
+    assert_eq!(parse(unit, "v2 memory\nsystemd\n").unwrap_err(), "systemd told of 1 of 2 units");
+    assert_eq!(parse(&both, "v2 memory\nsystemd\n").unwrap().units.len(), 2);
+    let facts = parse("", "v2 memory\n").unwrap();
+    assert!(facts.units.is_empty() && facts.disks.is_empty(), "{:?}", facts.disks);
+}
+
 /// A connection whose calls end so, one after the other, each after some time.
 struct Breaks {
     time: Duration,

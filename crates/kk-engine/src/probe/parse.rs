@@ -35,7 +35,9 @@ pub fn parse(
     facts.clock_uncertainty_ms = (most - least).abs() / 2;
     let clocks = kernel(&mut facts, sections.get("kernel")?)?;
     facts.files = files(&sections, clocks)?;
-    facts.units = units(spec, sections.get("units")?);
+    modules(&mut facts, spec, sections.get("modules")?);
+    cgroups(&mut facts, sections.get("cgroups")?);
+    facts.units = units(spec, sections.get("units")?, facts.systemd)?;
     facts.tools = pairs(sections.get("tools")?);
     facts.users =
         sections.lines("users")?.filter_map(|line| line.split(':').next()).map(str::to_owned).collect();
@@ -49,8 +51,6 @@ pub fn parse(
             _ => {}
         }
     }
-    modules(&mut facts, spec, sections.get("modules")?);
-    cgroups(&mut facts, sections.get("cgroups")?);
     facts.swaps = sections.lines("swaps")?.skip(1).filter_map(first_word).collect();
     facts.selinux = match sections.get("selinux")?.trim() {
         "1" => "enforcing".into(),
@@ -186,9 +186,13 @@ fn files(sections: &Sections, clocks: Clocks) -> Result<BTreeMap<String, FileFac
     Ok(files)
 }
 
-/// `systemctl show` prints a block for each unit, in the order asked.
-fn units(spec: &ProbeSpec, text: &str) -> BTreeMap<String, UnitFact> {
-    let blocks = text.trim().split("\n\n");
+/// `systemctl show` prints a block for each unit, in the order asked, also for one that is not there. A systemd that is
+/// too busy to tell of all has not said that the others are not there.
+fn units(spec: &ProbeSpec, text: &str, is_systemd: bool) -> Result<BTreeMap<String, UnitFact>, String> {
+    let blocks: Vec<&str> = text.trim().split("\n\n").filter(|block| !block.is_empty()).collect();
+    if is_systemd && blocks.len() != spec.units.len() {
+        return Err(format!("systemd told of {} of {} units", blocks.len(), spec.units.len()));
+    }
     let mut units = BTreeMap::new();
     for (name, block) in spec.units.iter().zip(blocks) {
         let properties: BTreeMap<&str, &str> =
@@ -207,7 +211,7 @@ fn units(spec: &ProbeSpec, text: &str) -> BTreeMap<String, UnitFact> {
         };
         units.insert(name.clone(), fact);
     }
-    units
+    Ok(units)
 }
 
 /// Lines `name TAB value`; those without a value are left out.
@@ -240,7 +244,8 @@ fn ports(spec: &ProbeSpec, text: &str) -> BTreeMap<u16, String> {
     ports
 }
 
-/// `df -Pk` prints a heading and then a line for each path, in the order asked.
+/// `df -Pk` prints a heading and then a line for each path, in the order asked. It leaves out a path that it cannot look at:
+/// then nobody knows which line is whose.
 fn disks(spec: &ProbeSpec, text: &str) -> BTreeMap<String, (u64, u64)> {
     let sizes = text.lines().skip(1).filter_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
@@ -248,6 +253,10 @@ fn disks(spec: &ProbeSpec, text: &str) -> BTreeMap<String, (u64, u64)> {
         let numbers = fields.iter().position(|field| field.ends_with('%'))?;
         Some((fields.get(numbers.checked_sub(3)?)?.parse().ok()?, fields.get(numbers - 1)?.parse().ok()?))
     });
+    let sizes: Vec<(u64, u64)> = sizes.collect();
+    if sizes.len() != spec.disks.len() {
+        return BTreeMap::new();
+    }
     spec.disks.iter().cloned().zip(sizes).collect()
 }
 
