@@ -114,6 +114,17 @@ fn hosts_that_cannot_be_reached_are_told_in_text_and_as_events() {
 }
 
 #[test]
+fn events_that_cannot_be_written_are_an_error() {
+    let directory = cluster([closed_port(), closed_port()]);
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let arguments = ["create", "cluster", "-f", "cluster.yaml", "--yes", "--output", "json"];
+    let output = command(directory.path(), &arguments).stdout(full).output().unwrap();
+    let shown = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{shown}");
+    assert!(shown.contains("failed to write to standard output"), "{shown}");
+}
+
+#[test]
 fn secrets_of_the_file_appear_nowhere() {
     let directory = cluster([closed_port(), closed_port()]);
     for format in ["text", "json"] {

@@ -122,7 +122,9 @@ impl Printer {
     pub fn event(&self, event: &Event) {
         if self.format == OutputFormat::Json {
             let line = serde_json::to_string(event).expect("events are plain data");
-            let _ = writeln!(io::stdout().lock(), "{line}");
+            if let Err(error) = self.print_stdout(&format!("{line}\n")) {
+                self.screen().failure.get_or_insert(error);
+            }
         }
         let paints = [self.paint, self.data_paint];
         let shown = self.screen().pending.event(&event.kind, paints, width());
@@ -156,7 +158,7 @@ impl Printer {
         }
     }
 
-    /// Whether the data of a run reached standard output.
+    /// Whether the data of a run, or its events, reached standard output.
     ///
     /// # Errors
     /// It could not be written.
