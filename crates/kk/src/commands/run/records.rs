@@ -46,7 +46,7 @@ impl Records {
         let time = formatted(time, format_description!("[year][month][day]-[hour][minute][second]"));
         let runs = cluster.join("runs");
         let directory = create_directory(&runs, &format!("{time}-{}", command.replace(' ', "-")))?;
-        prune(&runs);
+        prune(&runs, &directory);
         let failed = |error| Error::workdir(&directory, error);
         let journal = Journal::create(&directory).map_err(failed)?;
         let log = LogFile::create(&directory).map_err(failed)?;
@@ -74,19 +74,21 @@ fn create_directory(runs: &Path, name: &str) -> Result<PathBuf, Error> {
     }
 }
 
-/// Removes the oldest runs beyond [`KEPT`]. Their names begin with their time.
-fn prune(runs: &Path) {
+/// Removes the oldest runs beyond [`KEPT`], but never the `present` one, which is the oldest where the clock was set back. Their
+/// names begin with their time.
+fn prune(runs: &Path, present: &Path) {
     let Ok(entries) = fs::read_dir(runs) else { return };
     let is_run = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         path.is_dir()
+            && path != present
             && name.len() > TIME
             && name.as_bytes()[..TIME].iter().all(|byte| b"0123456789-".contains(byte))
     };
     let mut all: Vec<PathBuf> =
         entries.filter_map(Result::ok).map(|entry| entry.path()).filter(is_run).collect();
     all.sort();
-    let old = all.len().saturating_sub(KEPT);
+    let old = (all.len() + 1).saturating_sub(KEPT);
     for run in &all[..old] {
         // A run that cannot be removed is tried again by the next one.
         let _ = fs::remove_dir_all(run);
@@ -115,11 +117,23 @@ mod tests {
         }
         fs::create_dir(runs.join("saved by hand")).unwrap();
         fs::write(runs.join("20260102-000000"), "no directory").unwrap();
-        prune(runs);
+        prune(runs, &runs.join(format!("20260102-0304{}-create-cluster", KEPT + 2)));
         let left = fs::read_dir(runs).unwrap().count();
         assert_eq!(left, KEPT + 2);
         assert!(!runs.join("20260102-030402-create-cluster").exists());
         assert!(runs.join("20260102-030403-create-cluster").exists() && runs.join("saved by hand").exists());
+    }
+
+    #[test]
+    fn a_run_stays_while_it_runs_also_when_the_clock_was_set_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let runs = directory.path().join("runs");
+        for number in 0..KEPT {
+            create_directory(&runs, &format!("20260102-0304{number:02}-create-cluster")).unwrap();
+        }
+        let present = create_directory(&runs, "20000101-000000-create-cluster").unwrap();
+        prune(&runs, &present);
+        assert!(present.exists() && fs::read_dir(&runs).unwrap().count() == KEPT);
     }
 
     #[test]
