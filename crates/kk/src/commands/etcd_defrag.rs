@@ -1,6 +1,8 @@
 //! `kk etcd defrag`: members of etcd give back space, one after the other.
 
-use kk_cluster::Session;
+use std::collections::BTreeMap;
+
+use kk_cluster::{MemberDetail, Session};
 use kk_engine::Summary;
 
 use crate::args::EtcdDefrag;
@@ -38,15 +40,34 @@ async fn defrag(session: &Session, run: &mut Run<'_>) -> Result<Option<Summary>,
     if !run.confirm(&format!("Defragment etcd of cluster {cluster}?"), &tasks).await? {
         return Ok(None);
     }
-    let bytes = |members: &[(String, Option<kk_cluster::MemberDetail>)]| -> u64 {
-        members.iter().filter_map(|(_, member)| Some(member.as_ref()?.db_bytes)).sum()
-    };
-    let before = bytes(&members);
+    let before = sizes(&members);
     run.execute(plan.plan).await?;
-    let after = bytes(&session.members(&session.probe_etcd(run.stop_token()).await));
-    let freed = before.saturating_sub(after) >> 10;
-    Ok(Some(Summary {
-        message: format!("etcd of cluster {cluster} has given back {freed} KiB"),
-        ..Summary::default()
-    }))
+    let again = session.members(&session.probe_etcd(run.stop_token()).await);
+    let message = match freed(&before, &sizes(&again)) {
+        Some(bytes) => format!("etcd of cluster {cluster} has given back {} KiB", bytes >> 10),
+        None => format!("etcd of cluster {cluster} is defragmented; how much it gave back is not known"),
+    };
+    Ok(Some(Summary { message, ..Summary::default() }))
+}
+
+/// Bytes of the databases of members that answered, by host.
+fn sizes(members: &[(String, Option<MemberDetail>)]) -> BTreeMap<&str, u64> {
+    members.iter().filter_map(|(host, member)| Some((host.as_str(), member.as_ref()?.db_bytes))).collect()
+}
+
+/// What the databases are smaller by. One that was not seen again has not given back all that it had.
+fn freed(before: &BTreeMap<&str, u64>, after: &BTreeMap<&str, u64>) -> Option<u64> {
+    before.iter().map(|(host, bytes)| Some(bytes.saturating_sub(*after.get(host)?))).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_that_does_not_answer_afterwards_has_not_given_back_all() {
+        let before = BTreeMap::from([("node1", 100), ("node2", 80)]);
+        assert_eq!(freed(&before, &BTreeMap::from([("node1", 40), ("node2", 90)])), Some(60));
+        assert_eq!(freed(&before, &BTreeMap::from([("node1", 40)])), None);
+    }
 }
