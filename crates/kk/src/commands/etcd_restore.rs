@@ -57,8 +57,11 @@ async fn restore(args: &EtcdRestore, session: &Session, run: &mut Run<'_>) -> Re
     }
     // A damaged one is found before anything stops.
     if let Err(error) = run.execute(send.plan).await {
-        let back = run.unless_stopped(session.plan_take_back(&probed, &snapshot)).await?;
-        run.execute(back.plan).await?;
+        if let Err(second) = take_back(session, &probed, &snapshot, run).await {
+            let why =
+                second.problems().into_iter().next().map_or_else(String::new, |problem| problem.message);
+            run.note(&format!("hosts may keep a copy of the snapshot: {why}"));
+        }
         return Err(error);
     }
     run.execute(restore.plan).await?;
@@ -72,6 +75,17 @@ async fn restore(args: &EtcdRestore, session: &Session, run: &mut Run<'_>) -> Re
         next: Some(kubectl_get_nodes(session)),
         ..Summary::default()
     }))
+}
+
+/// Removes from hosts a snapshot of which nothing is made.
+async fn take_back(
+    session: &Session,
+    probed: &Probed,
+    snapshot: &Snapshot,
+    run: &mut Run<'_>,
+) -> Result<(), Error> {
+    let back = run.unless_stopped(session.plan_take_back(probed, snapshot)).await?;
+    run.execute(back.plan).await
 }
 
 /// Fetches the newest backup of the hosts. `None` in a dry run.
