@@ -33,7 +33,7 @@ pub(super) async fn probe(session: &Session, run: &Run<'_>) -> Result<Probed, Er
         let probe = session.probe_for_create(run.stop_token(), |host| run.host_probed(host));
         let probed = any_answered(run.unless_stopped(probe).await?)?;
         looks += 1;
-        if looks == LOOKS || session.api_answers(&probed).await? {
+        if looks == LOOKS || run.unless_stopped(session.api_answers(&probed)).await? {
             return Ok(probed);
         }
         run.note("the API does not answer; looking again in 5 s");
