@@ -324,6 +324,11 @@ fn a_manifest_has_what_several_versions_need() {
     );
     let again = kk(directory.path(), &["create", "manifest", "--with-kubernetes", "v1.36.4"]);
     assert_eq!(again.status.code(), Some(1), "a file that exists is not overwritten");
+    // The option -f of this command names something else.
+    assert!(
+        String::from_utf8_lossy(&again.stderr)
+            .contains("hint: name another file, or overwrite it with --yes")
+    );
     let entries: Vec<_> =
         fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(entries, ["manifest.yaml"], "nothing else is written");

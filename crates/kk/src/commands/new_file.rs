@@ -32,7 +32,7 @@ fn put(path: &Path, text: &str, overwrite: bool) -> io::Result<()> {
 fn not_written(path: &Path, error: &io::Error) -> Error {
     let (cause, hint) = match error.kind() {
         io::ErrorKind::AlreadyExists => {
-            ("the file exists".into(), Some("name another file with -f, or overwrite it with --yes"))
+            ("the file exists".into(), Some("name another file, or overwrite it with --yes"))
         }
         io::ErrorKind::NotFound => ("its directory does not exist".into(), None),
         // The crate tempfile adds the name of the temporary file; people know only the target.
