@@ -40,7 +40,7 @@ pub use plan::{Plan, PlannedTask};
 pub use probe::{parse as parse_probe, probe, probe_script};
 pub use question::{Answer, Question, Unanswered};
 pub use redact::Redactor;
-pub use runner::{Options, Owner, Report, TaskFailure, run};
+pub use runner::{Options, Owner, Report, TaskFailure, release, run};
 pub use shell::{HOST_LOCK, LIB};
 pub use slot::{Slot, SlotKey, Slots};
 pub use turn::{Most, Turn};

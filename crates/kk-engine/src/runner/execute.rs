@@ -24,7 +24,6 @@ use crate::{Context, Failure, Load, Run, Script, plan::Operation};
 const SLACK: Duration = Duration::from_mins(2);
 /// Time that code gets to end by itself after it was asked to.
 const GRACE: Duration = Duration::from_secs(5);
-
 /// Time between two messages about the bytes of a transfer.
 const PROGRESS: Duration = Duration::from_millis(100);
 
@@ -202,7 +201,8 @@ fn is_last(shared: &Shared, works: &[usize], scripts: &[(Position, Script)]) -> 
                 && position.operation + 1 == shared.plan.works[index].operations.len()
         })
     };
-    shared.left_on(&shared.plan.works[works[scripts[0].0.work]].host).into_iter().all(ends)
+    let host = &shared.plan.works[works[scripts[0].0.work]].host;
+    !shared.options.more && shared.left_on(host).into_iter().all(ends)
 }
 
 fn load_at(shared: &Shared, works: &[usize], position: Position) -> Load {

@@ -12,6 +12,9 @@ use crate::shell::{HOST_LOCK, RESET};
 /// Exit code of a batch that did not get the lock; `EX_TEMPFAIL` of sysexits(3).
 pub(super) const LOCKED: i32 = 75;
 
+/// Time to give a host free.
+const RELEASE: Duration = Duration::from_secs(10);
+
 /// What to do about a lock that another owner holds, where that is what a host says.
 pub(super) fn hint(said: &str) -> Option<String> {
     let hint = "wait until it has ended; two minutes after its last action on the host the lock is free, also when it was \
@@ -69,6 +72,17 @@ impl Owner {
         text.push_str(HOST_LOCK);
         text
     }
+}
+
+/// Gives hosts free at the end of a run of several plans, all at once. One that does not answer is free two minutes after the
+/// run's last action there.
+pub async fn release(owner: &Owner, hosts: impl IntoIterator<Item = Arc<dyn Connection>>) {
+    let script: Arc<str> = format!("{RESET}{}kk_release\n", owner.functions()).into();
+    let releases = hosts.into_iter().map(|host| {
+        let command = Command { timeout: RELEASE, ..Command::new(script.clone()) };
+        async move { tokio::time::timeout(RELEASE, host.run(command)).await.map(drop) }
+    });
+    futures::future::join_all(releases).await;
 }
 
 /// The way to a host for the code of an action. What its uploads run there counts for the lock as batches do.

@@ -73,3 +73,10 @@ kk_lock() {
 
 # Gives the host free: this owner has nothing more to do on it.
 kk_unlock() { : >"$KK_LOCK"; }
+
+# The same at the end of a run of several plans, for which another one may have taken the host meanwhile.
+kk_release() {
+    [ -s "$KK_LOCK" ] || return 0
+    kk_read_lock
+    [ "$kk_owner $kk_run" != "$KK_OWNER $KK_RUN" ] || kk_unlock
+}

@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::{EventKind, EventSender, Failure, Plan};
-pub use host_lock::Owner;
+pub use host_lock::{Owner, release};
 use shared::Shared;
 
 /// How a plan is run.
@@ -30,6 +30,8 @@ use shared::Shared;
 pub struct Options {
     /// Who works on the hosts. One owner at a time; without one, hosts are not locked.
     pub owner: Option<Owner>,
+    /// Another plan of the same run may follow: hosts are not given free at the end of this one, but by [`release`].
+    pub more: bool,
     /// Drops a host that fails, and goes on with the others.
     pub ignore_err: bool,
     /// Most hosts that work at once. Waiting for another host is not working.
@@ -48,6 +50,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             owner: None,
+            more: false,
             ignore_err: false,
             // Most of what holds a permit waits for programs on the host, which costs this machine nothing.
             forks: 300,

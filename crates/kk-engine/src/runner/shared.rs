@@ -115,8 +115,8 @@ impl Shared {
         let work = &self.plan.works[index];
         let inner = self.connection(&work.host);
         let Some(owner) = self.options.owner.clone() else { return inner };
-        let last = operation + 1 == work.operations.len() && self.left_on(&work.host) == [index];
-        Arc::new(Locking { inner, owner, last })
+        let is_last = operation + 1 == work.operations.len() && self.left_on(&work.host) == [index];
+        Arc::new(Locking { inner, owner, last: is_last && !self.options.more })
     }
 
     /// Lets nothing new begin on any host.

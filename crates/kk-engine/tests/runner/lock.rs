@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use kk_connector::UploadFile;
+use kk_connector::{Connection, UploadFile};
 use kk_engine::{HOST_LOCK, HostWork, Options, Owner, Script, Task, actions};
 
 use crate::support::{Ran, ShellHost, is_there, run, script};
@@ -55,6 +55,22 @@ async fn after_a_failure_the_owner_goes_on_at_once_and_others_when_it_was_idle()
     // The clock was ahead when it was active.
     aged(SystemTime::now() + Owner::IDLE * 2);
     assert!(run_as("one", &host, "true").await.report.ok);
+}
+
+#[tokio::test]
+async fn a_run_of_several_plans_keeps_its_hosts_in_between() {
+    let host = ShellHost::new("a");
+    let options = Options { more: true, ..as_owner("one") };
+    let source = tempfile::NamedTempFile::new().unwrap();
+    let (owner, connection) = (options.owner.clone().unwrap(), host.clone() as Arc<dyn Connection>);
+    for task in [Task::new("t", "").on("a", script("true")), taken_by(source.path(), "true")] {
+        assert!(run(vec![task], &[&host], options.clone()).await.report.ok);
+        assert!(run_as("two", &host, "true").await.failure().cause.contains("root@one, active"));
+    }
+    kk_engine::release(&Owner::new("one", "another run"), [connection.clone()]).await;
+    assert!(!run_as("two", &host, "true").await.report.ok, "only the run itself gives it free");
+    kk_engine::release(&owner, [connection]).await;
+    assert!(run_as("two", &host, "true").await.report.ok);
 }
 
 #[tokio::test]

@@ -28,6 +28,7 @@ pub(super) async fn run(args: &DeleteNode, printer: &Printer) -> Result<ExitStat
         drain: Drain { force: args.force, timeout: Duration::from_secs(args.drain_timeout) },
         gone: args.gone,
     };
+    run.expect_rounds();
     let result = delete(&session, &leaving, &mut run).await;
     run.finish(result).await
 }

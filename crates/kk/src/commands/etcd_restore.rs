@@ -20,6 +20,7 @@ pub(super) async fn run(args: &EtcdRestore, printer: &Printer) -> Result<ExitSta
     let input = load::input(Some(&args.filename), None)?;
     let settings = Settings { templates: args.templates.clone(), ..settings(&args.run) };
     let (session, mut run) = Run::start("etcd restore", input, settings, &args.run, printer)?;
+    run.expect_rounds();
     let result = restore(args, &session, &mut run).await;
     run.finish(result).await
 }

@@ -19,6 +19,7 @@ pub(super) async fn run(args: &RotateCa, printer: &Printer) -> Result<ExitStatus
     Run::check_consent(&args.run, printer)?;
     let input = load::input(Some(&args.filename), None)?;
     let (session, mut run) = Run::start("certs rotate-ca", input, settings(&args.run), &args.run, printer)?;
+    run.expect_rounds();
     let result = Box::pin(rotate(args, &session, &mut run)).await;
     run.finish(result).await
 }

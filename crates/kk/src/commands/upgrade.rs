@@ -35,6 +35,7 @@ pub(super) async fn run(args: &Upgrade, printer: &Printer) -> Result<ExitStatus,
         ..settings(&args.run)
     };
     let (session, mut run) = Run::start("upgrade", input, settings, &args.run, printer)?;
+    run.expect_rounds();
     let result = Box::pin(upgrade(args, &session, &mut run)).await;
     run.finish(result).await
 }

@@ -40,6 +40,8 @@ pub(super) struct Run<'a> {
     listening: JoinHandle<()>,
     connections: Connections,
     owner: Owner,
+    /// Whether it has several plans, and keeps the hosts in between.
+    rounds: bool,
     /// Operations that changed something.
     changed: usize,
     /// Whether a host may be other than before: such an operation has begun.
@@ -133,6 +135,7 @@ impl<'a> Run<'a> {
             listening,
             connections: session.connections().clone(),
             owner: session.owner().clone(),
+            rounds: false,
             changed: 0,
             begun: false,
             outputs: BTreeMap::new(),
@@ -140,6 +143,11 @@ impl<'a> Run<'a> {
             trace,
             _lock: lock,
         })
+    }
+
+    /// Several plans will be made and run: no other control machine gets the hosts in between.
+    pub(super) fn expect_rounds(&mut self) {
+        self.rounds = true;
     }
 
     /// Fires when the user asks to stop. Work that changes nothing has nothing to tidy up.
@@ -230,6 +238,7 @@ impl<'a> Run<'a> {
         let defaults = Options::default();
         let options = Options {
             owner: Some(self.owner.clone()),
+            more: self.rounds,
             ignore_err: self.options.ignore_err,
             forks: self.options.forks.unwrap_or(defaults.forks),
             upload_forks: self.options.upload_forks.unwrap_or(defaults.upload_forks),
@@ -255,6 +264,11 @@ impl<'a> Run<'a> {
         mut self,
         result: Result<Option<Summary>, Error>,
     ) -> Result<ExitStatus, Error> {
+        if self.rounds && self.begun && result.is_ok() {
+            let was_asked = |connection: &&Arc<dyn Connection>| connection.stats().round_trips > 0;
+            let hosts = self.connections.values().filter(was_asked).cloned();
+            kk_engine::release(&self.owner, hosts).await;
+        }
         // What a round finds after another one has changed something must not say that nothing was.
         let result = result.map_err(|error| if self.begun { error.after_changes() } else { error });
         let status = result.as_ref().map_or_else(Error::status, |_| ExitStatus::Ok);
