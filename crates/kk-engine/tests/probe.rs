@@ -333,7 +333,7 @@ fn what_is_told_of_some_is_not_taken_for_others() {
 /// A connection whose calls end so, one after the other, each after some time.
 struct Breaks {
     time: Duration,
-    errors: Mutex<Vec<Error>>,
+    answers: Mutex<Vec<Result<Output, Error>>>,
 }
 
 #[async_trait::async_trait]
@@ -344,7 +344,7 @@ impl Connection for Breaks {
 
     async fn run(&self, _command: kk_connector::Command) -> Result<Output, Error> {
         tokio::time::sleep(self.time).await;
-        Err(self.errors.lock().unwrap().pop().unwrap())
+        self.answers.lock().unwrap().pop().unwrap()
     }
 
     async fn upload(&self, _upload: Upload) -> Result<UploadOutcome, Error> {
@@ -363,34 +363,38 @@ impl Connection for Breaks {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_probe_looks_three_times_where_the_connection_breaks() {
+async fn a_probe_looks_three_times_where_the_connection_breaks_or_the_answer_is_none() {
     let (host, reason) = (|| "node1".to_owned(), || "reset".to_owned());
-    let lost = || Error::Lost { host: host(), reason: reason() };
-    let unreachable = || Error::Unreachable { address: host(), reason: reason() };
-    let sudo = || Error::Sudo { host: host(), user: "ada".into(), reason: reason() };
-    let rest = || Error::Cancelled { host: "nobody".into() };
-    for (seconds, errors, attempts) in [
+    let lost = || Err(Error::Lost { host: host(), reason: reason() });
+    let unreachable = || Err(Error::Unreachable { address: host(), reason: reason() });
+    let sudo = || Err(Error::Sudo { host: host(), user: "ada".into(), reason: reason() });
+    let said = |code| Ok(Output { code, stdout: "half an answer".into(), ..Output::default() });
+    let rest = || Err(Error::Cancelled { host: "nobody".into() });
+    for (seconds, answers, attempts) in [
         (0, [sudo(), lost(), lost()], 1),
         (0, [lost(), sudo(), lost()], 2),
-        (60, [lost(), lost(), sudo()], 3),
+        (0, [said(0), lost(), said(0)], 3),
+        (0, [said(1), lost(), lost()], 1),
+        (25, [lost(), lost(), sudo()], 3),
+        (61, [lost(), lost(), lost()], 1),
         (1, [unreachable(), lost(), unreachable()], 3),
-        (30, [unreachable(), lost(), lost()], 1),
+        (3, [unreachable(), lost(), lost()], 1),
     ] {
-        let name = format!("{errors:?}");
-        let errors = [rest()].into_iter().chain(errors.into_iter().rev()).collect();
-        let host = Breaks { time: Duration::from_secs(seconds), errors: Mutex::new(errors) };
+        let name = format!("{answers:?}");
+        let answers = [rest()].into_iter().chain(answers.into_iter().rev()).collect();
+        let host = Breaks { time: Duration::from_secs(seconds), answers: Mutex::new(answers) };
         let cancel = CancellationToken::new();
         let failure = kk_engine::probe(&host, &ProbeSpec::default(), &cancel).await.unwrap_err();
-        assert_eq!(4 - host.errors.lock().unwrap().len(), attempts, "{name}: {failure}");
+        assert_eq!(4 - host.answers.lock().unwrap().len(), attempts, "{name}: {failure}");
     }
 }
 
 #[tokio::test]
 async fn nobody_waits_for_the_next_look_of_a_run_that_is_stopped() {
     let lost = Error::Lost { host: "node1".into(), reason: "reset".into() };
-    let host = Breaks { time: Duration::ZERO, errors: Mutex::new(vec![lost]) };
+    let host = Breaks { time: Duration::ZERO, answers: Mutex::new(vec![Err(lost)]) };
     let cancel = CancellationToken::new();
     cancel.cancel();
     let failure = kk_engine::probe(&host, &ProbeSpec::default(), &cancel).await.unwrap_err();
-    assert!(failure.connection && host.errors.lock().unwrap().is_empty());
+    assert!(failure.connection && host.answers.lock().unwrap().is_empty());
 }

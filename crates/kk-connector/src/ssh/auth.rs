@@ -27,6 +27,8 @@ const BROKEN: [i32; 5] = [-7, -9, -13, -30, -43];
 
 /// The one of [`REFUSED`] by which libssh2 also reports that the host hung up.
 const UNVERIFIED: [i32; 1] = [-19];
+/// The method by which servers ask for a password in words of their own.
+const KEYBOARD: &str = "keyboard-interactive";
 /// How long a host that hangs up takes from saying so to doing it.
 const HANGING_UP: Duration = Duration::from_secs(1);
 /// How long the agent may take: it may ask its owner for consent.
@@ -97,7 +99,7 @@ impl Attempt<'_> {
 
     /// As `password`, and as an answer to the questions of `keyboard-interactive`.
     fn password(&mut self, password: &Secret) -> Result<bool, Error> {
-        let (plain, keyboard) = (self.offers("password"), self.offers("keyboard-interactive"));
+        let (plain, keyboard) = (self.offers("password"), self.offers(KEYBOARD));
         if !plain && !keyboard {
             return Ok(self.not_allowed("password"));
         }
@@ -112,7 +114,7 @@ impl Attempt<'_> {
         }
         let mut typist = Typist(password);
         let result = self.session.userauth_keyboard_interactive(&self.config.user, &mut typist);
-        self.judge("keyboard-interactive", result)
+        self.judge(KEYBOARD, result)
     }
 
     fn agent(&mut self) -> Result<bool, Error> {
@@ -171,9 +173,11 @@ impl Attempt<'_> {
     }
 
     fn judge(&mut self, what: &str, result: Result<(), ssh2::Error>) -> Result<bool, Error> {
+        let sent_password = ["password", KEYBOARD].contains(&what);
         match result {
             Ok(()) => Ok(self.session.authenticated()),
-            Err(error) if hung_up(&error, &self.socket) => {
+            // A password is not tried again on another connection: accounts are locked after few tries.
+            Err(error) if sent_password && is_one_of(&error, &BROKEN) || hung_up(&error, &self.socket) => {
                 self.hung_up = true;
                 self.tried.push(format!("{what}: the host hung up, as after too many tries (MaxAuthTries)"));
                 Err(self.failed())

@@ -8,7 +8,7 @@ mod script;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use kk_connector::{Command, Connection, Error, nonce};
+use kk_connector::{Command, Connection, Error, Output, nonce};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -21,10 +21,15 @@ use crate::{Facts, Failure, ProbeSpec, Retry};
 /// met a hung host.
 const TIMEOUT: Duration = Duration::from_mins(2);
 
-/// A host that was dialled in vain for so long is away, and is not dialled again.
-const AWAY: Duration = Duration::from_secs(5);
+/// A host that was dialled in vain for so long is away, and is not dialled again. A host of the same network says "no route"
+/// after 3 s.
+const AWAY: Duration = Duration::from_secs(2);
 
-/// Looks at a host: one round trip. Where the connection breaks it looks again, as a task begins again.
+/// After so long no look begins again: the host hangs.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Looks at a host: one round trip. Where the connection breaks, or a busy host answers in part, it looks again, as a task
+/// begins again.
 ///
 /// # Errors
 /// Errors of the connection; a host whose answer is incomplete.
@@ -38,22 +43,39 @@ pub async fn probe(
     let questions = spec.questions.values().map(|asked| asked.seconds).max().unwrap_or(0);
     command.timeout = TIMEOUT + Duration::from_secs(questions);
     command.cancel = cancel.clone();
+    let first = Instant::now();
     let mut attempt = 1;
-    let (output, times) = loop {
+    loop {
         let (began, sent) = (Instant::now(), now_ms());
-        let error = match connection.run(command.clone()).await {
-            Ok(output) => break (output, (sent, now_ms())),
-            Err(error) => error,
+        let (failure, again) = match connection.run(command.clone()).await {
+            Ok(output) => match look(connection.host(), spec, &nonce, &output, (sent, now_ms())) {
+                Ok(facts) => return Ok(facts),
+                Err(failure) => (failure, output.code == 0),
+            },
+            Err(error) => {
+                let is_away = matches!(error, Error::Unreachable { .. }) && began.elapsed() > AWAY;
+                let again = error.is_connection() && !is_away;
+                (error.into(), again)
+            }
         };
-        let is_away = matches!(error, Error::Unreachable { .. }) && began.elapsed() > AWAY;
-        if !error.is_connection() || is_away || attempt == Retry::CONNECTION.attempts {
-            return Err(error.into());
+        if !again || attempt == Retry::CONNECTION.attempts || first.elapsed() > PATIENCE {
+            return Err(failure);
         }
         tokio::select! {
             () = tokio::time::sleep(Retry::CONNECTION.pause(attempt)) => attempt += 1,
-            () = cancel.cancelled() => return Err(error.into()),
+            () = cancel.cancelled() => return Err(failure),
         }
-    };
+    }
+}
+
+/// What a host has said.
+fn look(
+    host: &str,
+    spec: &ProbeSpec,
+    nonce: &str,
+    output: &Output,
+    times: (i64, i64),
+) -> Result<Facts, Failure> {
     let said: Vec<String> = output.stderr.lines().map(str::to_owned).collect();
     let failed = |cause: String| Failure {
         code: Some(output.code),
@@ -61,10 +83,10 @@ pub async fn probe(
         ..Failure::new(cause)
     };
     if output.code != 0 {
-        return Err(failed(format!("cannot look at {}", connection.host())));
+        return Err(failed(format!("cannot look at {host}")));
     }
-    parse(spec, &nonce, &output.stdout, times)
-        .map_err(|problem| failed(format!("cannot understand what {} said: {problem}", connection.host())))
+    parse(spec, nonce, &output.stdout, times)
+        .map_err(|problem| failed(format!("cannot understand what {host} said: {problem}")))
 }
 
 fn now_ms() -> i64 {
