@@ -45,6 +45,8 @@ pub enum Error {
     Cancelled {
         /// Whether hosts were changed before, or may have been: what was begun was ended in the middle.
         changed: bool,
+        /// What had failed before that, or because of it.
+        failures: Vec<HostFailure>,
     },
     /// Parts of a bundle cannot be had, or a bundle cannot be used.
     Parts(Vec<Part>),
@@ -126,7 +128,7 @@ impl Error {
                 Self::other("go on", format!("{} must be solved first", text::count(errors, "problem")))
             }
             Self::Refused { message, hint } => Self::Other { doing: "go on".into(), cause: message, hint },
-            Self::Cancelled { .. } => Self::Cancelled { changed: true },
+            Self::Cancelled { failures, .. } => Self::Cancelled { changed: true, failures },
             other => other,
         }
     }
@@ -139,6 +141,10 @@ impl Error {
             hint,
             ..Problem::default()
         };
+        let on_host = |failed: &HostFailure| Problem {
+            task: Some(failed.task()),
+            ..problem(failed.failure.cause.clone(), failed.failure.hint.clone())
+        };
         match self {
             Self::Usage { message, hint } => vec![problem(message.clone(), Some(hint.clone()))],
             Self::Config(found) => {
@@ -149,10 +155,6 @@ impl Error {
                 found.errors.iter().map(in_file).collect()
             }
             Self::Connection(failures) | Self::Left(failures) | Self::Tasks(failures) => {
-                let on_host = |failed: &HostFailure| Problem {
-                    task: Some(failed.task()),
-                    ..problem(failed.failure.cause.clone(), failed.failure.hint.clone())
-                };
                 failures.iter().map(on_host).collect()
             }
             Self::Precheck { errors } => {
@@ -162,9 +164,9 @@ impl Error {
                 parts.iter().map(|part| problem(part.message.clone(), part.hint.clone())).collect()
             }
             Self::Refused { message, hint } => vec![problem(message.clone(), hint.clone())],
-            Self::Cancelled { changed: true } => vec![problem("cancelled".into(), None)],
-            Self::Cancelled { changed: false } => {
-                vec![problem("cancelled; nothing was changed".into(), None)]
+            Self::Cancelled { changed, failures } => {
+                let said = if *changed { "cancelled" } else { "cancelled; nothing was changed" };
+                failures.iter().map(on_host).chain([problem(said.into(), None)]).collect()
             }
             Self::Other { doing, cause, hint } => {
                 vec![problem(format!("failed to {doing}: {cause}"), hint.clone())]

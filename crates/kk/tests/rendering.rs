@@ -148,8 +148,8 @@ fn other_errors_fit_in_a_line_or_two() {
         (Error::Usage { message: "cannot ask".into(), hint: "add --yes".into() }, 0, None),
         (Error::config("`v1.36` is not a Kubernetes version", Some("write it as v1.36.4".into())), 0, LOG),
         (Error::Precheck { errors: 3 }, 0, LOG),
-        (Error::Cancelled { changed: false }, 0, None),
-        (Error::Cancelled { changed: true }, 5, LOG),
+        (Error::Cancelled { changed: false, failures: Vec::new() }, 0, None),
+        (Error::Cancelled { changed: true, failures: Vec::new() }, 5, LOG),
         (Error::other("write config-sample.yaml", "permission denied"), 0, None),
     ];
     let texts: Vec<String> = errors
@@ -171,7 +171,7 @@ fn what_fails_after_the_first_change_does_not_say_that_nothing_was_changed() {
             Error::Refused { message: "it is foreign".into(), hint: None },
             "error: failed to go on: it is foreign",
         ),
-        (Error::Cancelled { changed: false }, "error: cancelled\n"),
+        (Error::Cancelled { changed: false, failures: Vec::new() }, "error: cancelled\n"),
     ];
     for (error, begin) in errors {
         let was = error.status();

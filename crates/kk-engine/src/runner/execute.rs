@@ -76,8 +76,8 @@ async fn run_code(
     let index = works[position.work];
     let work = &shared.plan.works[index];
     let limit = shared.plan.steps[work.step].timeout;
-    let deadline =
-        Instant::from_std(shared.tracker.started(&shared.plan, index, position.operation, attempt)) + limit;
+    let deadline = Instant::from_std(shared.tracker.started(&shared.plan, index, attempt)) + limit;
+    shared.tracker.begun(&shared.plan, index, position.operation);
     let cancel = shared.options.cancel.child_token();
     // It limits transfers: what the host does with the last file takes nothing from the others.
     let permit = Arc::new(Mutex::new(permit));
@@ -272,7 +272,10 @@ impl<'a> RoundTrip<'a> {
     fn on_line(&mut self, line: &str) {
         match self.reader.push(line) {
             Some(Signal::Directory(directory)) => self.directory = Some(directory),
-            Some(Signal::Started(number)) if number == self.next => self.started(),
+            Some(Signal::Started(number)) if number == self.next => {
+                self.started();
+                self.begun();
+            }
             Some(Signal::Ended(ended)) if ended.operation == self.next => self.ended(ended),
             _ => {}
         }
@@ -282,11 +285,17 @@ impl<'a> RoundTrip<'a> {
         let Some((position, _)) = self.scripts.get(self.next) else { return };
         let index = self.works[position.work];
         let attempt = if position.work == self.scripts[0].0.work { self.attempt } else { 1 };
-        let began = self.shared.tracker.started(&self.shared.plan, index, position.operation, attempt);
+        let began = self.shared.tracker.started(&self.shared.plan, index, attempt);
         let limit = self.shared.plan.steps[self.shared.plan.works[index].step].timeout;
         self.deadline = Some(Instant::from_std(began) + limit);
         if load_at(self.shared, self.works, *position) == Load::Wait {
             self.permit = None;
+        }
+    }
+
+    fn begun(&self) {
+        if let Some((position, _)) = self.scripts.get(self.next) {
+            self.shared.tracker.begun(&self.shared.plan, self.works[position.work], position.operation);
         }
     }
 
@@ -361,6 +370,8 @@ impl<'a> RoundTrip<'a> {
         }
         let Some(&(position, _)) = self.scripts.get(self.next) else { return Ended::At(self.position) };
         let stderr = self.reader.stderr();
+        // What it said last may have been lost with the connection.
+        let may_have_begun = self.directory.is_some() || matches!(result, Err(Error::Lost { .. }));
         let failure = match result {
             _ if timed_out => {
                 let work = &self.shared.plan.works[self.works[position.work]];
@@ -377,6 +388,9 @@ impl<'a> RoundTrip<'a> {
             Err(error) => Failure::from(error),
         };
         self.started();
+        if may_have_begun {
+            self.begun();
+        }
         let stderr = if stderr.is_empty() { failure.stderr.clone() } else { stderr };
         Ended::Failed(position, Failure { command: self.command_at(position), stderr, ..failure })
     }

@@ -63,8 +63,7 @@ impl Lane {
         let selected = match selected {
             Ok(selected) => selected,
             Err(failure) => {
-                let Position { work, operation } = self.position;
-                shared.tracker.started(&shared.plan, self.works[work], operation, self.attempt);
+                shared.tracker.started(&shared.plan, self.works[self.position.work], self.attempt);
                 return Err(Stop::Failed(failure));
             }
         };

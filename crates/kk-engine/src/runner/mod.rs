@@ -30,7 +30,8 @@ use shared::Shared;
 pub struct Options {
     /// Who works on the hosts. One owner at a time; without one, hosts are not locked.
     pub owner: Option<Owner>,
-    /// Another plan of the same run may follow: hosts are not given free at the end of this one, but by [`release`].
+    /// Another plan of the same run may follow: hosts are not given free at the end of this one, but by [`release`], or after
+    /// two minutes in which the run did nothing there.
     pub more: bool,
     /// Drops a host that fails, and goes on with the others.
     pub ignore_err: bool,
@@ -76,7 +77,7 @@ pub struct Report {
     pub dropped: BTreeMap<String, String>,
     /// Operations that changed something.
     pub changed: usize,
-    /// Whether an operation that changes something has begun. One that was ended in the middle may have changed it.
+    /// Whether an operation that changes something has begun on a host. One that was ended in the middle may have changed it.
     pub begun: bool,
     /// Values that tasks left with [`crate::Slots::output`], by name.
     pub outputs: BTreeMap<String, String>,

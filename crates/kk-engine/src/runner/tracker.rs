@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::TaskFailure;
-use crate::{EventKind, EventSender, Failure, Outcome, Plan, plan::Work};
+use crate::{CONTROL, EventKind, EventSender, Failure, Outcome, Plan, plan::Work};
 
 /// The counts of one run. Shared by all lanes.
 pub(super) struct Tracker {
@@ -23,7 +23,7 @@ pub(super) struct Counts {
     pub(super) dropped: BTreeMap<String, String>,
     /// Operations that changed something.
     pub(super) changed: usize,
-    /// Whether one of them has begun.
+    /// Whether one of them has begun on a host.
     pub(super) begun: bool,
     /// Tasks × hosts that did not come to their end.
     pub(super) unfinished: usize,
@@ -54,11 +54,10 @@ impl Tracker {
 
     /// An operation of a task begins on a host: with the first one of an attempt, the attempt does. Gives the time
     /// when the attempt began.
-    pub(super) fn started(&self, plan: &Plan, index: usize, operation: usize, attempt: u32) -> Instant {
+    pub(super) fn started(&self, plan: &Plan, index: usize, attempt: u32) -> Instant {
         let step = &plan.steps[plan.works[index].step];
         let now = Instant::now();
         let mut counts = self.counts();
-        counts.begun |= plan.works[index].operations[operation].action.is_change();
         if let Some((_, began)) = counts.began.get(&index).filter(|(number, _)| *number == attempt) {
             return *began;
         }
@@ -70,6 +69,12 @@ impl Tracker {
         let Names { host, module, task, title } = Names::of(plan, &plan.works[index]);
         self.events.send(EventKind::TaskStarted { host, module, task, title, attempt });
         now
+    }
+
+    /// An operation runs, or may run, on its host. What is done on the control machine changes no host.
+    pub(super) fn begun(&self, plan: &Plan, index: usize, operation: usize) {
+        let work = &plan.works[index];
+        self.counts().begun |= work.host != CONTROL && work.operations[operation].action.is_change();
     }
 
     /// An operation has changed something.

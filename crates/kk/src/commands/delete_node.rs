@@ -29,7 +29,7 @@ pub(super) async fn run(args: &DeleteNode, printer: &Printer) -> Result<ExitStat
         gone: args.gone,
     };
     run.expect_rounds();
-    let result = delete(&session, &leaving, &mut run).await;
+    let result = Box::pin(delete(&session, &leaving, &mut run)).await;
     run.finish(result).await
 }
 

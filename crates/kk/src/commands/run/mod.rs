@@ -6,7 +6,11 @@ mod lock;
 mod records;
 mod trace;
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use kk_cluster::{BuildError, Probed, Session, Settings};
 use kk_connector::Connection;
@@ -42,6 +46,8 @@ pub(super) struct Run<'a> {
     owner: Owner,
     /// Whether it has several plans, and keeps the hosts in between.
     rounds: bool,
+    /// The hosts that it keeps.
+    held: BTreeSet<String>,
     /// Operations that changed something.
     changed: usize,
     /// Whether a host may be other than before: such an operation has begun.
@@ -136,6 +142,7 @@ impl<'a> Run<'a> {
             connections: session.connections().clone(),
             owner: session.owner().clone(),
             rounds: false,
+            held: BTreeSet::new(),
             changed: 0,
             begun: false,
             outputs: BTreeMap::new(),
@@ -145,7 +152,8 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Several plans will be made and run: no other control machine gets the hosts in between.
+    /// Several plans will be made and run: no other control machine gets a host in between, unless nothing is done there for two
+    /// minutes.
     pub(super) fn expect_rounds(&mut self) {
         self.rounds = true;
     }
@@ -169,7 +177,7 @@ impl<'a> Run<'a> {
     }
 
     fn cancelled(&self) -> Error {
-        Error::Cancelled { changed: self.begun }
+        Error::Cancelled { changed: self.begun, failures: Vec::new() }
     }
 
     /// The facts of a host are known.
@@ -246,6 +254,9 @@ impl<'a> Run<'a> {
             cancel: self.cancel.at_once.clone(),
             ..defaults
         };
+        if self.rounds {
+            self.held.extend(plan.changes().into_iter().map(|task| task.host));
+        }
         let report = kk_engine::run(plan, self.traced_connections(), options, self.events.clone()).await;
         self.changed += report.changed;
         self.begun |= report.begun;
@@ -264,9 +275,9 @@ impl<'a> Run<'a> {
         mut self,
         result: Result<Option<Summary>, Error>,
     ) -> Result<ExitStatus, Error> {
-        if self.rounds && self.begun && result.is_ok() {
-            let was_asked = |connection: &&Arc<dyn Connection>| connection.stats().round_trips > 0;
-            let hosts = self.connections.values().filter(was_asked).cloned();
+        // However it ended. After a second Ctrl-C something may still end on the hosts.
+        if !self.cancel.at_once.is_cancelled() {
+            let hosts = self.held.iter().filter_map(|host| self.connections.get(host)).cloned();
             kk_engine::release(&self.owner, hosts).await;
         }
         // What a round finds after another one has changed something must not say that nothing was.
@@ -345,9 +356,8 @@ fn verdict(report: Report, begun: bool) -> Result<(), Error> {
     if report.ok && failures.is_empty() {
         return Ok(());
     }
-    // What failed stays the news when somebody ends the run because of it.
-    if report.stopped && failures.is_empty() {
-        return Err(Error::Cancelled { changed: begun });
+    if report.stopped {
+        return Err(Error::Cancelled { changed: begun, failures });
     }
     Err(Error::Tasks(failures))
 }
@@ -361,7 +371,7 @@ mod tests {
         let stopped = Report { stopped: true, ..Report::default() };
         for begun in [false, true] {
             let error = verdict(stopped.clone(), begun).unwrap_err();
-            assert!(matches!(error, Error::Cancelled { changed } if changed == begun), "{error:?}");
+            assert!(matches!(error, Error::Cancelled { changed, .. } if changed == begun), "{error:?}");
         }
         assert!(verdict(Report { ok: true, ..stopped }, true).is_ok());
     }
@@ -376,7 +386,9 @@ mod tests {
             failure: Failure::new("no space"),
         };
         let report = Report { stopped: true, failures: vec![failure], ..Report::default() };
-        let Err(Error::Tasks(failures)) = verdict(report, true) else { panic!("the failure is lost") };
-        assert_eq!(failures[0].failure.cause, "no space");
+        let error = verdict(report, true).unwrap_err();
+        assert_eq!(error.status(), ExitStatus::Cancelled);
+        let said: Vec<String> = error.problems().into_iter().map(|problem| problem.message).collect();
+        assert_eq!(said, ["no space", "cancelled"]);
     }
 }
