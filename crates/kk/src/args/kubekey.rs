@@ -146,19 +146,22 @@ pub fn only_there(refused: &clap::Error, line: &[String]) -> Option<Error> {
         Some(ContextValue::String(word)) => Some(word.as_str()),
         _ => None,
     };
-    let names: Vec<&str> =
+    let mut names: Vec<&str> =
         line.iter().map(String::as_str).take_while(|word| !word.starts_with('-')).collect();
+    if let ["artifact", images @ ("image" | "i"), ..] = &mut names[..] {
+        *images = "images";
+    }
     let is_typed =
         |command: &str| command.split(' ').eq(names.iter().copied().take(command.split(' ').count()));
     let option = |name: &str| {
         let own = OPTIONS.iter().filter(|(command, _)| is_typed(command)).flat_map(|(_, rows)| rows.iter());
         let common = CHANGES_NO_HOST.into_iter().filter(|command| is_typed(command)).flat_map(|_| &COMMON);
         let (name, hint) = own.chain(common).find(|(known, _)| *known == name)?;
-        Some(("option", (*name).to_owned(), *hint))
+        Some(("an option", (*name).to_owned(), *hint))
     };
     let command = || {
         let (name, hint) = COMMANDS.into_iter().find(|(command, _)| is_typed(command))?;
-        Some(("command", format!("kk {name}"), hint))
+        Some(("a command", format!("kk {name}"), hint))
     };
     let (kind, name, hint) = match refused.kind() {
         ErrorKind::InvalidSubcommand => command(),
@@ -168,11 +171,16 @@ pub fn only_there(refused: &clap::Error, line: &[String]) -> Option<Error> {
         ErrorKind::InvalidValue => {
             let (name, _) = word(ContextKind::InvalidArg)?.split_once(' ')?;
             let value = word(ContextKind::InvalidValue).unwrap_or_default();
-            option(format!("{name} {value}").trim_end())
+            let (_, typed, hint) = option(format!("{name} {value}").trim_end())?;
+            if value.is_empty() {
+                Some(("an option", format!("{typed} without a value"), hint))
+            } else {
+                Some(("a value", typed, hint))
+            }
         }
         _ => None,
     }?;
-    Some(Error::Usage { message: format!("`{name}` is a {kind} that only KubeKey has"), hint: hint.into() })
+    Some(Error::Usage { message: format!("`{name}` is {kind} that only KubeKey has"), hint: hint.into() })
 }
 
 #[cfg(test)]
@@ -262,6 +270,8 @@ mod tests {
             ("create cluster --container-manager=crio", true),
             ("create cluster --container-manager isula -y", true),
             ("upgrade --with-etcd -f c.yaml", true),
+            ("artifact image push --image-transport docker", true),
+            ("artifact i push --yes", true),
             ("create cluster --container-manager podman", false),
             ("create cluster --with-kubernetes", false),
             ("delete cluster -a", false),
