@@ -94,9 +94,12 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
         task = task.turn(turn);
     }
     for (host, facts) in joining(inputs) {
-        // Settings that wait for the turn of a member, see start_etcd.
-        let mut actions = if is_active(facts) { files(inputs, host, facts)? } else { Vec::new() };
+        // Program and settings that wait for the turn of a member, see start_etcd.
+        let mut actions = Vec::new();
         let fetched = programs::replace_in_turn(inputs, host, Component::Etcd, &mut actions);
+        if is_active(facts) {
+            actions.extend(files(inputs, host, facts)?);
+        }
         let add = Command::new(
             "add the member as a learner",
             with_members(inputs, host, include_str!("add_member.sh")),

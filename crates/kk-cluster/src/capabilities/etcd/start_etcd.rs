@@ -53,6 +53,11 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
         let wait = wait(inputs, host).done_by(move |facts| stays && is_healthy(facts));
         // A member whose turn does not come must start with its old settings.
         let mut actions: Vec<Box<dyn Action>> = Vec::new();
+        // First, because it may take minutes: the program of now does not start from other settings.
+        let fetched = programs::replace_in_turn(inputs, host, Component::Etcd, &mut actions);
+        if fetched.is_some() {
+            task = task.timeout(UPLOAD_TIMEOUT);
+        }
         if one_by_one && is_needed && is_healthy(facts) {
             actions.extend(others(inputs, host).map(|others| Box::new(others) as Box<dyn Action>));
         }
@@ -61,10 +66,6 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
         actions.extend(tell(false).map(|tell| Box::new(tell) as Box<dyn Action>));
         if is_active(facts) {
             actions.extend(files(inputs, host, facts)?);
-        }
-        let fetched = programs::replace_in_turn(inputs, host, Component::Etcd, &mut actions);
-        if fetched.is_some() {
-            task = task.timeout(UPLOAD_TIMEOUT);
         }
         actions.push(Box::new(unit));
         if one_by_one && membership::has_quorum(inputs) && !is_healthy(facts) {
@@ -175,9 +176,10 @@ mod tests {
         ];
         for (change, waits) in cases {
             let task = planned_with(true, change).await;
-            let first = |work: &HostWork| format!("{:?}", work.actions[0].check(&Facts::default()));
+            // Right before its settings, behind the upload of its program.
+            let line = |work: &HostWork| format!("{:?}", work.actions[1].check(&Facts::default()));
             let found: Vec<bool> =
-                task.hosts.values().map(|work| first(work).contains("the other members of etcd")).collect();
+                task.hosts.values().map(|work| line(work).contains("the other members of etcd")).collect();
             assert_eq!(found, waits);
         }
     }
@@ -187,7 +189,8 @@ mod tests {
         let task = planned(true).await;
         let second = testing::sample("three-nodes.yaml").etcd_hosts()[1].name.clone();
         assert_eq!(task.turn, Some(Turn::one_by_one("etcd").order([second])));
-        assert!(task.hosts.values().all(|work| work.needs.len() == 2));
+        // What is its own: settings, other programs, and the download of the one that is replaced.
+        assert!(task.hosts.values().all(|work| work.needs.len() == 3));
     }
 
     #[tokio::test]

@@ -123,6 +123,26 @@ mod tests {
                 assert_eq!(uploads("upload_runtime", component), [!runs; 3], "{component}");
                 assert_eq!(uploads(start, component), [runs; 3], "{component}");
             }
+            // The program of now does not start from settings of another one.
+            for (start, settings) in [
+                ("start_etcd", "write /etc/etcd.env"),
+                ("start_containerd", "write /etc/containerd/config.toml"),
+            ] {
+                let task = tasks.iter().find(|task| task.name == start).unwrap();
+                for (host, work) in &task.hosts {
+                    let lines: Vec<String> = work
+                        .actions
+                        .iter()
+                        .map(|action| format!("{:?}", action.check(&probed.facts[host])))
+                        .collect();
+                    let at = |text: &str| lines.iter().position(|line| line.contains(text));
+                    assert_eq!(
+                        (at("upload "), at(settings).is_some()),
+                        (runs.then_some(0), runs),
+                        "{lines:?}"
+                    );
+                }
+            }
             // What is no service has no turn.
             assert_eq!(uploads("upload_runtime", "runc"), [true; 3]);
         }

@@ -30,7 +30,15 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     let rollout = Rollout::new("containerd", &candidates);
     let mut task = Task::new("start_containerd", "Start containerd");
     for (Candidate { host, runs, changes }, (_, facts)) in candidates.into_iter().zip(&hosts) {
-        let mut actions = if runs { files(inputs, facts)? } else { Vec::new() };
+        // The program first, because it may take minutes: that of now does not start from other settings.
+        let mut actions = Vec::new();
+        let fetched = programs::replace_in_turn(inputs, host, Component::Containerd, &mut actions);
+        if fetched.is_some() {
+            task = task.timeout(programs::UPLOAD_TIMEOUT);
+        }
+        if runs {
+            actions.extend(files(inputs, facts)?);
+        }
         let unit = Unit::running("containerd.service").force_restart(changes).restart_after([
             "/etc/containerd/config.toml",
             "/etc/systemd/system/containerd.service",
@@ -41,10 +49,6 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
         let answers = WaitUntil::new("containerd answers", "crictl --timeout 5s version >/dev/null")
             .done_by(move |_| !restarts)
             .hint("", "see \"journalctl -u containerd\" on the host; nodes after this one were not changed");
-        let fetched = programs::replace_in_turn(inputs, host, Component::Containerd, &mut actions);
-        if fetched.is_some() {
-            task = task.timeout(programs::UPLOAD_TIMEOUT);
-        }
         actions.push(Box::new(unit));
         actions.push(Box::new(answers));
         let mut work = HostWork::new(actions)
