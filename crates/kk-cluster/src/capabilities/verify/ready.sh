@@ -36,25 +36,17 @@ static_pods_are_ready() { # POD...
 }
 
 list_nodes() {
-    kubectl get nodes -o go-template='{{range .items}}{{.metadata.name}} {{range .status.conditions}}{{if eq .type "Ready"}}{{.status}}{{end}}{{end}}{{if .spec.unschedulable}} cordoned{{end}}{{"\n"}}{{end}}' >nodes.list
+    kubectl get nodes -o go-template='{{range .items}}{{.metadata.name}} {{range .status.conditions}}{{if eq .type "Ready"}}{{.status}}{{end}}{{end}}{{"\n"}}{{end}}' >nodes.list
 }
 
-# Nodes that are none of this run, and are not Ready or take no pods: what is theirs is not waited for, as little as what is of
-# nodes that did not answer. A lost one, or one of somebody else, would keep every run from its end.
+# Nodes that are none of this run and are not Ready: what is theirs is not waited for, as little as what is of nodes that did not
+# answer. A lost one, or one of somebody else, would keep every run from its end.
 leave_out_others() {
     within_300_s list_nodes || {
         cat wait.err >&2
         kk_fail "the API does not list its nodes"
     }
-    KK_OWN=" $own " awk 'index(ENVIRON["KK_OWN"], " " $1 " ") == 0 && ($2 " " $3) != "True "' nodes.list >others
-    rolls_out=
-    [ -n "$absent" ] || [ ! -s others ] || grep -qv ' True cordoned$' others || rolls_out=yes
-    absent=$absent$(awk '{ printf " %s", $1 }' others)
-}
-
-# While only cordoned nodes are left out, a rollout ends, unless something ails there.
-rolled_out_at_once() { # NAMESPACE KIND/NAME
-    [ -n "${rolls_out-}" ] && kubectl -n "$1" rollout status "$2" --timeout=60s >/dev/null 2>wait.err
+    absent=$absent$(KK_OWN=" $own " awk 'index(ENVIRON["KK_OWN"], " " $1 " ") == 0 && $2 != "True" { printf " %s", $1 }' nodes.list)
 }
 
 selector() { # NAMESPACE KIND/NAME
@@ -68,9 +60,16 @@ present_pods() { # NAMESPACE SELECTOR
         KK_ABSENT=" $absent " awk 'index(ENVIRON["KK_ABSENT"], " " $1 " ") == 0' all.pods
 }
 
-present_are_ready() { # NAMESPACE SELECTOR AT-LEAST
-    present_pods "$1" "$2" >present &&
-        KK_LEAST=$3 awk '$3 != "True" { bad = 1 } END { exit bad || NR < ENVIRON["KK_LEAST"] }' present
+# Whether its controller has seen what was applied last, and a Deployment has pods of it. While a node is down a DaemonSet may never
+# have all of them.
+is_observed() { # NAMESPACE KIND/NAME
+    kubectl -n "$1" get "$2" -o go-template='{{if eq .metadata.generation .status.observedGeneration}}{{if eq .kind "Deployment"}}{{with .status.updatedReplicas}}observed{{end}}{{else}}observed{{end}}{{end}}' |
+        grep -q observed
+}
+
+present_are_ready() { # NAMESPACE KIND/NAME SELECTOR AT-LEAST
+    is_observed "$1" "$2" && present_pods "$1" "$3" >present &&
+        KK_LEAST=$4 awk '$3 != "True" { bad = 1 } END { exit bad || NR < ENVIRON["KK_LEAST"] }' present
 }
 
 # A rollout does not end while a node is down. Then what counts is that each of $3 pods or more on the other nodes is ready.
@@ -79,11 +78,11 @@ rolled_out() { # NAMESPACE KIND/NAME AT-LEAST
         within_300_s kubectl -n "$1" rollout status "$2" --timeout=30s
         return
     fi
-    of=$(answer selector "$1" "$2") && within_300_s present_are_ready "$1" "$of" "$3"
+    of=$(answer selector "$1" "$2") && within_300_s present_are_ready "$1" "$2" "$of" "$3"
 }
 
 pods_are_ready() { # NAMESPACE KIND/NAME AT-LEAST
-    rolled_out_at_once "$@" || rolled_out "$@" && return 0
+    rolled_out "$@" && return 0
     cat wait.err >&2
     of=$(selector "$1" "$2") || return
     kubectl -n "$1" get pods -l "$of" -o wide >&2
