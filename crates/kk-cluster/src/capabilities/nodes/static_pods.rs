@@ -54,19 +54,22 @@ mod tests {
     #[test]
     fn the_pods_that_the_kubelet_wants_have_to_be_ready_in_the_api() {
         let none = "echo '{\"items\":null}'";
-        for (pods, kubelet, known) in [
-            (shown("h1", "True"), WANTS, true),
-            (shown("h1", "False"), WANTS, false),
+        let (lacks, others) = ("does not show kube-apiserver-", "wants other pods");
+        for (pods, kubelet, trouble) in [
+            (shown("h1", "True"), WANTS, None),
+            (shown("h1", "False"), WANTS, Some(lacks)),
             // Of the kubelet before.
-            (shown("h0", "True"), WANTS, false),
-            (shown("", "True"), WANTS, false),
-            (shown("h1", "True")[1..].to_vec(), WANTS, false),
+            (shown("h0", "True"), WANTS, Some(others)),
+            (shown("", "True"), WANTS, Some(others)),
+            (shown("h1", "True")[1..].to_vec(), WANTS, Some(lacks)),
             // A kubelet that has read no file yet.
-            (shown("h1", "True"), none, false),
+            (shown("h1", "True"), none, Some("names no static pods yet")),
         ] {
             let directory = tempfile::tempdir().unwrap();
             let output = look(directory.path(), &pods, kubelet, 100);
-            assert_eq!(output.status.success(), known, "{pods:?} {kubelet} {output:?}");
+            let said = String::from_utf8(output.stdout).unwrap();
+            assert_eq!(output.status.success(), trouble.is_none(), "{pods:?} {kubelet} {said}");
+            assert!(said.contains(trouble.unwrap_or_default()), "{pods:?} {kubelet} {said}");
         }
     }
 

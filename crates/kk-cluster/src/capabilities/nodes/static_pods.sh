@@ -5,18 +5,21 @@
 # The UID that the kubelet gives a static pod is an annotation of the pod that the API shows in its place.
 kubectl --request-timeout 10s -n kube-system get pods --field-selector "spec.nodeName=$node" \
     -o go-template='{{range .items}}{{with .metadata.annotations}}{{with index . "kubernetes.io/config.mirror"}}{{.}}{{end}}{{end}} {{range .status.conditions}}{{if eq .type "Ready"}}{{.status}}{{end}}{{end}} {{.metadata.name}}{{"\n"}}{{end}}' >shown
+: >parts
 for part in kube-apiserver kube-controller-manager kube-scheduler; do
-    grep " True $part-$node\$" shown || {
+    grep " True $part-$node\$" shown >>parts || {
         echo "the API does not show $part-$node as ready"
         exit 1
     }
-done >parts || {
-    tail -n 1 parts
-    exit 1
-}
+done
 if kubectl --request-timeout 10s get --raw "/api/v1/nodes/$node/proxy/pods" >kubelet.json 2>kubelet.err; then
     rm -f unreached
     grep -o '"kubernetes.io/config.hash": *"[^"]*"' kubelet.json | cut -d '"' -f 4 >wanted
+    # A kubelet that has read no file yet wants none.
+    [ -s wanted ] || {
+        echo "the kubelet names no static pods yet"
+        exit 1
+    }
     # Of each part the first word.
     cut -d ' ' -f 1 parts | grep -vxF -f wanted || exit 0
     echo "the kubelet wants other pods of the control plane than the API shows"
