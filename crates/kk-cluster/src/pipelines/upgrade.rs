@@ -222,6 +222,10 @@ pub(crate) fn put_back(inputs: &Inputs) -> Result<Pipeline, BuildError> {
     for task in
         pipeline.modules.iter_mut().filter(|module| module.name != "verify").flat_map(|one| &mut one.tasks)
     {
+        // Another control plane is only read there.
+        if task.name == control_plane::RESTORE_SHARED_FILES {
+            continue;
+        }
         let others =
             task.hosts.iter_mut().filter(|(host, _)| *host != CONTROL && !hosts.contains(&host.as_str()));
         others.for_each(|(_, work)| work.actions.clear());
@@ -247,7 +251,7 @@ fn changes(pipeline: &Pipeline, host: &Host, facts: &Facts) -> bool {
     actions.into_iter().any(|action| action.check(facts).is_needed())
 }
 
-/// Programs travel while pods move: nothing uses them before a restart.
+/// Kubernetes' programs travel while pods move: nothing uses them before a restart. That of a runtime comes after it.
 fn after_drain(task: &mut Task, drained: &[&Host]) {
     if task.background {
         return;

@@ -120,6 +120,7 @@ pub(crate) use apply_changed_settings::before_joins;
 pub(crate) use certificate::{RENEW, RENEWED, renew};
 pub(crate) use publish_settings::are_changed as settings_are_changed;
 pub use renewal::RENEWABLE;
+pub(crate) use restore_shared_files::NAME as RESTORE_SHARED_FILES;
 
 /// Whether this run makes a kubeconfig of a control plane again, by its name: `admin.conf`.
 pub(crate) fn renews(inputs: &Inputs, host: &Host, facts: &Facts, name: &str) -> bool {

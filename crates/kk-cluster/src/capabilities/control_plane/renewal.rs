@@ -78,15 +78,14 @@ pub(crate) fn of(inputs: &Inputs, host: &Host, facts: &Facts) -> Vec<Renewed> {
     renewed
 }
 
-/// Whether the CA of a certificate or kubeconfig is here with its key. Without it kubeadm has nothing to sign with; findings of
-/// their own say so.
+/// Whether the CA of a certificate or kubeconfig is here with its key. Without it kubeadm has nothing to sign with, and without that
+/// of the cluster it renews nothing at all; findings of their own say so.
 pub(super) fn can_sign(facts: &Facts, name: &str) -> bool {
-    let ca = if name == "front-proxy-client" {
-        "/etc/kubernetes/pki/front-proxy-ca"
-    } else {
-        "/etc/kubernetes/pki/ca"
+    let own = (name == "front-proxy-client").then_some("front-proxy-ca");
+    let is_here = |ca: &str| {
+        [".crt", ".key"].iter().all(|end| facts.files.contains_key(&format!("/etc/kubernetes/pki/{ca}{end}")))
     };
-    [".crt", ".key"].iter().all(|end| facts.files.contains_key(&format!("{ca}{end}")))
+    is_here("ca") && own.is_none_or(is_here)
 }
 
 fn unfinished() -> String {

@@ -19,10 +19,13 @@ use crate::{host_layout::KUBECTL, inputs::Inputs, shell::script, slots};
 /// What others may read, as kubeadm writes it.
 const PUBLIC: [&str; 1] = ["front-proxy-ca.crt"];
 
+/// The name of the task.
+pub(crate) const NAME: &str = "restore_shared_files";
+
 /// Before anything needs an API that may be down for them.
 pub(super) fn task(inputs: &Inputs) -> Task {
-    let mut task = Task::new("restore_shared_files", "Restore files that control planes share")
-        .timeout(Duration::from_mins(10));
+    let mut task =
+        Task::new(NAME, "Restore files that control planes share").timeout(Duration::from_mins(10));
     let Some(source) = source(inputs) else { return task };
     let mut any = false;
     for (host, facts) in inputs.control_planes() {
