@@ -76,8 +76,7 @@ impl Session {
                     "containerd keeps its data in {}; nothing is removed",
                     each.collect::<Vec<_>>().join(", and in ")
                 ),
-                hint: "run without --all, which leaves containerd; or remove the hosts of one directory first (kk delete node)"
-                    .to_owned(),
+                hint: "run without --all, which leaves containerd".to_owned(),
             });
         }
         Ok(all.into_keys().next())

@@ -239,7 +239,11 @@ impl Session {
         ca_rotation::findings(&inputs, &mut found);
         etcd_restore::findings(&inputs, &mut found);
         for finding in self.against_forgetting(probed, leaving).await? {
-            if !found.0.iter().any(|known| known.message == finding.message) {
+            let is_known = |known: &Finding| {
+                (&known.host, known.severity, &known.message)
+                    == (&finding.host, finding.severity, &finding.message)
+            };
+            if !found.0.iter().any(is_known) {
                 found.0.push(finding);
             }
         }

@@ -6,7 +6,7 @@ other=$(sed -nE '/^Environment="KUBELET_KK_ARGS=/s/.* --root-dir=([^ "]*).*/\1/p
 [ "${other:-/var/lib/kubelet}" = /var/lib/kubelet ] || [ ! -e "$other" ] ||
     kk_note "$other, the directory that spec.kubernetes.kubeletArgs has given to the kubelet, stays"
 # What a user has put beside the cluster into a kubeconfig that kk made or replaced is not the cluster's.
-awk -F '\t' '($1 == "made" || $1 == "saved") && $2 ~ /[/][.]kube[/]config$/ { print $2 }' /etc/kubekey/owned 2>/dev/null |
+awk -F '\t' '($1 == "made" || $1 == "saved") && $2 ~ "/[.]kube/config$" { print $2 }' /etc/kubekey/owned 2>/dev/null |
     while read -r config; do
         contexts=$(grep -c '^ *- context:' "$config" 2>/dev/null) || :
         [ "${contexts:-0}" -gt 1 ] || continue
