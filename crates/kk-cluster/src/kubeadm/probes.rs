@@ -20,7 +20,8 @@ pub(super) fn patches() -> Value {
     json!({"directory": "."})
 }
 
-/// The patches, by the file names from which kubeadm knows the part.
+/// The patches, by the file names from which kubeadm knows the part. For a patch it takes every file below there whose name begins with that
+/// of a part, or with `etcd`, and ends with `.yaml` or `.json` (kubeadm, `app/util/patches`).
 pub(crate) fn probe_patches() -> impl Iterator<Item = (String, Vec<u8>)> {
     PARTS.into_iter().map(|part| {
         let probe = json!({"initialDelaySeconds": 0, "periodSeconds": 1, "failureThreshold": START});
