@@ -72,13 +72,38 @@ present_are_ready() { # NAMESPACE KIND/NAME SELECTOR AT-LEAST
         KK_LEAST=$4 awk '$3 != "True" { bad = 1 } END { exit bad || NR < ENVIRON["KK_LEAST"] }' present
 }
 
+# The kubelet starts what has ended for what it lacked only after 10, 20, 40 s, up to 5 minutes. What takes the place of such a
+# pod starts at once. Every 30 s is often enough for what is well now; the last words of what ends again are still there.
+replace_pods_in_back_off() { # NAMESPACE KIND/NAME
+    now=$(kk_uptime)
+    [ "$now" -ge "$next_replacement" ] || return 0
+    next_replacement=$((now + 30))
+    of=$(selector "$1" "$2") || return
+    kubectl -n "$1" get pods -l "$of" -o go-template='{{range .items}}{{$pod := .}}{{range .status.containerStatuses}}{{with .state.waiting}}{{with .reason}}{{if eq . "CrashLoopBackOff"}}{{$pod.spec.nodeName}} {{$pod.metadata.name}}{{"\n"}}{{end}}{{end}}{{end}}{{end}}{{end}}' >all.pods || return
+    KK_ABSENT=" $absent " awk 'index(ENVIRON["KK_ABSENT"], " " $1 " ") == 0 { print $2 }' all.pods | sort -u >ended
+    while read -r pod; do
+        kubectl -n "$1" delete pod "$pod" --wait=false >&2 || :
+    done <ended
+}
+
+is_rolled_out() { # NAMESPACE KIND/NAME
+    replace_pods_in_back_off "$1" "$2" || :
+    kubectl -n "$1" rollout status "$2" --timeout=15s
+}
+
+present_are_rolled_out() { # NAMESPACE KIND/NAME SELECTOR AT-LEAST
+    replace_pods_in_back_off "$1" "$2" || :
+    present_are_ready "$@"
+}
+
 # A rollout does not end while a node is down. Then what counts is that each of $3 pods or more on the other nodes is ready.
 rolled_out() { # NAMESPACE KIND/NAME AT-LEAST
+    next_replacement=$(($(kk_uptime) + 10))
     if [ -z "$absent" ]; then
-        within_300_s kubectl -n "$1" rollout status "$2" --timeout=30s
+        within_300_s is_rolled_out "$1" "$2"
         return
     fi
-    of=$(answer selector "$1" "$2") && within_300_s present_are_ready "$1" "$2" "$of" "$3"
+    of=$(answer selector "$1" "$2") && within_300_s present_are_rolled_out "$1" "$2" "$of" "$3"
 }
 
 pods_are_ready() { # NAMESPACE KIND/NAME AT-LEAST

@@ -111,6 +111,9 @@ pub(super) fn task(inputs: &Inputs) -> Task {
 mod tests {
     use crate::{shell::script, testing};
 
+    /// A clock that goes on by 100 s at each look.
+    const CLOCK: &str = "kk_uptime() { echo ...... >>ticks; echo $(($(wc -l <ticks) * 100)); }; kk_fail() { echo \"$*\" >&2; return 1; }";
+
     /// Runs a line of `ready.sh` with these pods in the API: whether it succeeds, and what it prints.
     fn run(line: &str, absent: &str, pods: &str) -> (bool, String) {
         run_with("exit 1", line, absent, pods)
@@ -128,9 +131,8 @@ mod tests {
             "case \" $*\" in *' wait '*) {wait} ;; *'rollout status'*) exit 1 ;; *observedGeneration*) [ ! -e behind ] && echo observed ;; *podIPs*) printf '{pods}' ;; *' get nodes '*) printf '{nodes}' ;; *matchLabels*) printf 'k=v,' ;; esac"
         );
         testing::program(directory.path(), "kubectl", &kubectl);
-        let library = "kk_uptime() { echo ...... >>ticks; echo $(($(wc -l <ticks) * 100)); }; kk_fail() { echo \"$*\" >&2; return 1; }";
         let text = script(&[("absent", absent), ("own", "a b")], include_str!("ready.sh"));
-        let output = testing::run_script(directory.path(), &format!("{library}\n{text}\n{line}"));
+        let output = testing::run_script(directory.path(), &format!("{CLOCK}\n{text}\n{line}"));
         (output.status.success(), String::from_utf8(output.stdout).unwrap())
     }
 
@@ -174,6 +176,26 @@ mod tests {
         for (before, ready) in [("", true), (": >behind\n", false)] {
             let line = format!("{before}pods_are_ready n deployment/d 1");
             assert_eq!(run(&line, "b", pods).0, ready, "{before}");
+        }
+    }
+
+    /// In the stub a pod becomes ready by being replaced only.
+    #[test]
+    fn pods_that_are_in_back_off_are_replaced_but_on_nodes_that_did_not_answer() {
+        let kubectl = "case \" $*\" in *CrashLoopBackOff*) printf \"$KK_ENDED\" ;; *' delete pod '*) : >replaced ;; *'rollout status'*) [ -e replaced ] ;; *observedGeneration*) echo observed ;; *podIPs*) [ -e replaced ] && echo 'a p1 True' || echo 'a p1 False' ;; *matchLabels*) printf 'k=v,' ;; esac";
+        for (absent, ended, ready) in [
+            ("", "a p1\\n", true),
+            ("", "", false),
+            ("b", "a p1\\n", true),
+            ("b", "b p1\\n", false),
+            ("b", "", false),
+        ] {
+            let directory = tempfile::tempdir().unwrap();
+            testing::program(directory.path(), "kubectl", &kubectl.replace("$KK_ENDED", ended));
+            let text = script(&[("absent", absent), ("own", "a b")], include_str!("ready.sh"));
+            let line = format!("{CLOCK}\n{text}\npods_are_ready n daemonset/d 1");
+            let output = testing::run_script(directory.path(), &line);
+            assert_eq!(output.status.success(), ready, "{absent} {ended} {output:?}");
         }
     }
 
