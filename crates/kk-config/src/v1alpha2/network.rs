@@ -61,6 +61,11 @@ pub enum PluginName {
     None,
 }
 
+impl PluginName {
+    /// Those that kk installs.
+    pub(crate) const INSTALLED: [Self; 1] = [Self::Flannel];
+}
+
 impl fmt::Display for PluginName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)

@@ -60,7 +60,15 @@ fn printer(command: &Command) -> Printer {
         Command::Config(Config::Validate(args)) => {
             Printer::new(OutputOptions { no_progress: true, output: args.output })
         }
-        _ => Printer::plain(),
+        // They print no events: one document, or a text.
+        Command::Create(Create::Config(_) | Create::Manifest(_))
+        | Command::Certs(Certs::CheckExpiration(_))
+        | Command::Etcd(Etcd::Status(_))
+        | Command::Config(Config::Schema)
+        | Command::Status(_)
+        | Command::Completion(_)
+        | Command::Versions(_)
+        | Command::Version(_) => Printer::plain(),
     }
 }
 

@@ -21,7 +21,9 @@ pub(super) fn printer(command: &Artifact) -> Printer {
         Artifact::Export(args) => Printer::new(OutputOptions::from(&args.progress)),
         Artifact::Merge(args) => Printer::new(OutputOptions::from(&args.progress)),
         Artifact::Images(ArtifactImages::Push(args)) => Printer::new(OutputOptions::from(&args.progress)),
-        _ => Printer::plain(),
+        Artifact::Inspect(_) | Artifact::Verify(_) | Artifact::Diff(_) | Artifact::Import(_) => {
+            Printer::plain()
+        }
     }
 }
 
