@@ -44,7 +44,8 @@ fn after_leaving(inputs: &Inputs, mut task: Task, leaving: &Leaving) -> Task {
 pub(crate) fn findings(inputs: &Inputs, leaving: &Leaving, found: &mut Findings) {
     for host in inputs.spec.hosts.iter().filter(|host| leaving.has(host)) {
         let endpoint = &inputs.spec.control_plane_endpoint;
-        if host.has_role(&Role::ControlPlane) && endpoint.address == Some(host.internal_address) {
+        // Whatever its role is by now.
+        if endpoint.address == Some(host.internal_address) {
             found.error(
                 host,
                 "the name of the API leads to it",
@@ -67,9 +68,18 @@ pub(crate) fn findings(inputs: &Inputs, leaving: &Leaving, found: &mut Findings)
 }
 
 /// Nodes that stay and ask the API at a host that leaves, whatever the file says by now. One that does not say where may be such a node.
+/// A host that is gone has not answered them for a while.
 fn still_asked(inputs: &Inputs, leaving: &Leaving, found: &mut Findings) {
     let leaves = |host: &&Host| leaving.has(host) && host.has_role(&Role::ControlPlane);
     if inputs.spec.hosts.iter().any(|host| leaves(&host)) {
+        let is_silent = |node: &&Host| !leaving.gone && !leaving.has(node) && inputs.facts(node).is_none();
+        for node in inputs.spec.nodes().into_iter().filter(is_silent) {
+            found.error(
+                node,
+                "it did not answer, so it may ask the API at a control plane that leaves",
+                "bring it back first, or let it go first: kk delete node NAME --gone",
+            );
+        }
         for (node, facts) in inputs.nodes().into_iter().filter(|(node, _)| !leaving.has(node)) {
             found.unanswered(node, &facts.answer(&LEADS), "where it asks the API");
         }
@@ -199,6 +209,21 @@ mod tests {
             let delete = planned(names, false, &[]).await;
             let found: Vec<_> = delete.findings.iter().map(|finding| finding.message.as_str()).collect();
             assert!(found.contains(&said), "{names:?}: {found:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_control_plane_does_not_leave_while_a_node_is_silent() {
+        let said = "it did not answer, so it may ask the API at a control plane that leaves";
+        for (leaves, gone, refused) in [("n3", false, true), ("n3", true, false), ("n2", false, false)] {
+            let delete = planned(&[leaves], gone, &["n4"]).await;
+            let is_said = |finding: &kk_engine::Finding| finding.message == said;
+            assert_eq!(
+                delete.findings.iter().any(is_said),
+                refused,
+                "{leaves} {gone}: {:?}",
+                delete.findings
+            );
         }
     }
 
