@@ -51,6 +51,11 @@ impl Action for Read {
     fn apply(&self, _facts: &Facts) -> Apply {
         Apply::Run(Arc::new(*self))
     }
+
+    /// The host stays as it is.
+    fn is_change(&self) -> bool {
+        false
+    }
 }
 
 #[async_trait]

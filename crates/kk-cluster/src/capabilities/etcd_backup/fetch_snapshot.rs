@@ -50,6 +50,11 @@ impl Action for Fetch {
     fn apply(&self, _facts: &Facts) -> Apply {
         Apply::Run(Arc::new(self.clone()))
     }
+
+    /// The host stays as it is.
+    fn is_change(&self) -> bool {
+        false
+    }
 }
 
 /// An empty file. What a run that was killed has left goes.
