@@ -176,10 +176,14 @@ impl Attempt<'_> {
         let sent_password = ["password", KEYBOARD].contains(&what);
         match result {
             Ok(()) => Ok(self.session.authenticated()),
-            // A password is not tried again on another connection: accounts are locked after few tries.
-            Err(error) if sent_password && is_one_of(&error, &BROKEN) || hung_up(&error, &self.socket) => {
+            Err(error) if hung_up(&error, &self.socket) => {
                 self.hung_up = true;
                 self.tried.push(format!("{what}: the host hung up, as after too many tries (MaxAuthTries)"));
+                Err(self.failed())
+            }
+            // A password is not tried again on another connection: accounts are locked after few tries.
+            Err(error) if sent_password && is_one_of(&error, &BROKEN) => {
+                self.tried.push(format!("{what}: {}", words(self.config, &error)));
                 Err(self.failed())
             }
             Err(error) if is_one_of(&error, &BROKEN) => {
