@@ -36,8 +36,9 @@ const OTHERS: Duration = Duration::from_mins(2);
 pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     let turn = turn(inputs);
     let one_by_one = turn.is_some();
-    let mut task =
-        Task::new("start_etcd", "Start etcd").timeout(OTHERS + Duration::from_secs(150)).background();
+    // The longest of what its hosts do.
+    let mut timeout = OTHERS + Duration::from_secs(150);
+    let mut task = Task::new("start_etcd", "Start etcd").background();
     if let Some(turn) = turn {
         task = task.turn(turn);
     }
@@ -56,7 +57,7 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
         // First, because it may take minutes: the program of now does not start from other settings.
         let fetched = programs::replace_in_turn(inputs, host, Component::Etcd, &mut actions);
         if fetched.is_some() {
-            task = task.timeout(UPLOAD_TIMEOUT);
+            timeout = timeout.max(UPLOAD_TIMEOUT);
         }
         if one_by_one && is_needed && is_healthy(facts) {
             actions.extend(others(inputs, host).map(|others| Box::new(others) as Box<dyn Action>));
@@ -70,7 +71,7 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
         actions.push(Box::new(unit));
         if one_by_one && membership::has_quorum(inputs) && !is_healthy(facts) {
             actions.push(Box::new(join_member::promote(inputs, host)));
-            task = task.timeout(join_member::COPIES * 2 + UPLOAD_TIMEOUT);
+            timeout = timeout.max(join_member::COPIES * 2 + UPLOAD_TIMEOUT);
         }
         actions.push(Box::new(wait));
         actions.extend(tell(true).map(|tell| Box::new(tell) as Box<dyn Action>));
@@ -85,7 +86,7 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
         }
         task = task.on(&host.name, work);
     }
-    Ok(task)
+    Ok(task.timeout(timeout))
 }
 
 /// The turns of a cluster that runs.
