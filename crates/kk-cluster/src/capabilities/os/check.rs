@@ -146,10 +146,11 @@ fn tools(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
     }
 }
 
-/// On a node that has joined it is too late to refuse it, and renewing its certificates needs no more than it has.
+/// On a host that runs already it is too late to refuse it, and renewing its certificates needs no more than it has.
 fn capacity(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
+    let runs = inputs.has_joined(host) || facts.owns("/etc/etcd.env");
     let mut say = |message: String, hint: String| {
-        if inputs.has_joined(host) {
+        if runs {
             found.warning(host, message, hint);
         } else {
             found.error(host, message, hint);

@@ -144,6 +144,27 @@ async fn a_member_of_etcd_that_fills_its_own_disk_stops_nobody() {
     }
 }
 
+#[tokio::test]
+async fn a_member_of_etcd_that_runs_is_not_refused_for_its_size() {
+    let spec = testing::spec(
+        "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {name: t}\nspec:\n  hosts:\n  \
+         - {name: a, address: 192.0.2.1}\n  - {name: b, address: 192.0.2.2}\n  \
+         roleGroups: {etcd: [a], control-plane: [b], worker: [b]}\n",
+    );
+    for (record, severity) in [("made\t/etc/etcd.env", Severity::Warning), ("", Severity::Error)] {
+        let mut probed = testing::fresh(&spec);
+        let facts = probed.facts.get_mut("a").unwrap();
+        facts.memory_kib = 1024;
+        facts.owned = vec![record].into();
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec.clone(), directory.path());
+        let inputs = session.create_inputs(&probed).await.unwrap();
+        let found = precheck(&capabilities(&spec), &inputs);
+        let of_memory = found.iter().find(|one| one.message.starts_with("memory 1 MiB")).unwrap();
+        assert_eq!(of_memory.severity, severity, "{record}");
+    }
+}
+
 fn severities(found: &[(Severity, String)]) -> Vec<Severity> {
     found.iter().map(|(severity, _)| *severity).collect()
 }
