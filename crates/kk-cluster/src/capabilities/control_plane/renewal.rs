@@ -78,13 +78,20 @@ pub(crate) fn of(inputs: &Inputs, host: &Host, facts: &Facts) -> Vec<Renewed> {
     renewed
 }
 
+/// The SHA-256 of an empty file, which a power cut may leave.
+const NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+/// The SHA-256 of a file of `/etc/kubernetes/pki`; one that is empty is lost, too.
+pub(super) fn sum<'a>(facts: &'a Facts, name: &str) -> Option<&'a str> {
+    let file = facts.files.get(&format!("/etc/kubernetes/pki/{name}"))?;
+    Some(file.sha256.as_str()).filter(|sum| *sum != NOTHING)
+}
+
 /// Whether the CA of a certificate or kubeconfig is here with its key. Without it kubeadm has nothing to sign with, and without that
 /// of the cluster it renews nothing at all; findings of their own say so.
 pub(super) fn can_sign(facts: &Facts, name: &str) -> bool {
     let own = (name == "front-proxy-client").then_some("front-proxy-ca");
-    let is_here = |ca: &str| {
-        [".crt", ".key"].iter().all(|end| facts.files.contains_key(&format!("/etc/kubernetes/pki/{ca}{end}")))
-    };
+    let is_here = |ca: &str| [".crt", ".key"].iter().all(|end| sum(facts, &format!("{ca}{end}")).is_some());
     is_here("ca") && own.is_none_or(is_here)
 }
 
@@ -265,11 +272,17 @@ mod tests {
             ("front-proxy-ca.key", "front-proxy-client", false),
             ("front-proxy-ca.crt", "front-proxy-client", false),
         ] {
-            let spoil = |facts: &mut Facts| {
-                facts.files.remove(&format!("/etc/kubernetes/pki/{lost}"));
-                facts.reply(&CERTIFICATES, answer(due, "", 20));
-            };
-            assert_eq!(!renewed(spoil).await.is_empty(), renews, "{lost} {due}");
+            for is_empty in [false, true] {
+                let spoil = |facts: &mut Facts| {
+                    let path = format!("/etc/kubernetes/pki/{lost}");
+                    facts.files.remove(&path);
+                    if is_empty {
+                        facts.files.insert(path, FileFact { sha256: NOTHING.into(), ..FileFact::default() });
+                    }
+                    facts.reply(&CERTIFICATES, answer(due, "", 20));
+                };
+                assert_eq!(!renewed(spoil).await.is_empty(), renews, "{lost} {due} {is_empty}");
+            }
         }
     }
 

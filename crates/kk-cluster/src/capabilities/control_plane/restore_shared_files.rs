@@ -181,9 +181,13 @@ mod tests {
     #[tokio::test]
     async fn what_one_control_plane_has_lost_comes_from_another() {
         assert_eq!(planned([&ALL, &ALL, &ALL]).await, (vec![], vec![]));
-        for name in SHARED {
+        let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        for (name, is_empty) in SHARED.into_iter().flat_map(|name| [(name, false), (name, true)]) {
             for (index, host) in ["n1", "n2", "n3"].into_iter().enumerate() {
-                let spoiled = without(&[name]);
+                let mut spoiled = without(&[name]);
+                if is_empty {
+                    spoiled.push((name, empty));
+                }
                 let mut hosts: [&[_]; 3] = [&ALL; 3];
                 hosts[index] = &spoiled;
                 let (found, tasks) = planned(hosts).await;
@@ -232,6 +236,7 @@ mod tests {
         let front_proxy = without(&["front-proxy-ca.key"]);
         let (found, _) = planned_to_renew("apiserver", [&front_proxy, &ALL, &ALL]).await;
         assert_eq!(said(&found), [(Severity::Warning, Some("n1"))]);
+        assert!(found[0].hint.starts_with("front-proxy-client is not renewed here"), "{found:?}");
     }
 
     #[tokio::test]

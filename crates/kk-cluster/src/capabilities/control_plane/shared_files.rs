@@ -6,7 +6,7 @@
 use kk_config::Host;
 use kk_engine::Facts;
 
-use super::renewal::{LEAVES, can_sign};
+use super::renewal::{LEAVES, can_sign, sum};
 use crate::{cluster_state::INITIALISED, findings::Findings, inputs::Inputs};
 
 const PKI: &str = "/etc/kubernetes/pki";
@@ -17,10 +17,6 @@ pub(super) const SHARED: [&str; 3] = ["sa.key", "sa.pub", "front-proxy-ca.crt"];
 pub(super) const FOR_JOINS: [&str; 6] =
     ["ca.crt", "ca.key", "sa.pub", "sa.key", "front-proxy-ca.crt", "front-proxy-ca.key"];
 const CA_KEYS: [&str; 2] = ["ca.key", "front-proxy-ca.key"];
-
-fn sum<'a>(facts: &'a Facts, name: &str) -> Option<&'a str> {
-    facts.files.get(&format!("{PKI}/{name}")).map(|file| file.sha256.as_str())
-}
 
 fn has_all(facts: &Facts, names: &[&str]) -> bool {
     names.iter().all(|name| sum(facts, name).is_some())
@@ -87,8 +83,9 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
             found.error(
                 host,
                 format!(
-                    "missing in {PKI}: {}, and no control plane that answered has what belongs to the rest of it",
-                    lacks_shared.join(", ")
+                    "missing or empty in {PKI}: {}, and no control plane that answered has all of {}, and the same of what is here",
+                    lacks_shared.join(", "),
+                    SHARED.join(", ")
                 ),
                 hint(&lacks_shared),
             );
@@ -118,11 +115,15 @@ fn ca_keys(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
     let asked: Vec<&str> = inputs.renew.iter().filter(cannot).map(String::as_str).collect();
     let message = format!("missing in {PKI}: {}", keys.join(", "));
     if asked.is_empty() {
+        let lacks = if keys.contains(&"ca.key") {
+            "certificates of this control plane are not renewed, and nodes may not join"
+        } else {
+            "front-proxy-client is not renewed here"
+        };
         found.warning(
             host,
             message,
-            "nothing can be signed here: certificates of this control plane are not renewed, and without ca.key nodes may not join; \
-             copy it from another control plane, unless it is kept elsewhere on purpose",
+            format!("{lacks}; copy it from another control plane, unless it is kept elsewhere on purpose"),
         );
     } else {
         found.error(
@@ -139,7 +140,7 @@ fn hint(lacks: &[&str]) -> String {
     }
     let mut hint = "put it back from a backup, or bring a control plane back that has it".to_owned();
     if lacks.contains(&"sa.key") {
-        hint += "; without one \"kubeadm init phase certs sa\" on the host makes another pair of sa.key and sa.pub: then all tokens of \
+        hint += "; without one remove sa.key and sa.pub there, and \"kubeadm init phase certs sa\" makes another pair: then all tokens of \
                  service accounts are void, and pods have to start again";
     }
     hint
