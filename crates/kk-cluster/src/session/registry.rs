@@ -110,6 +110,14 @@ impl Session {
         Ok(Delete { findings: found.0, plan })
     }
 
+    /// Where the registry keeps its images, as its host is configured.
+    ///
+    /// # Errors
+    /// As [`Session::plan_delete_registry`].
+    pub fn registry_data(&self, probed: &Probed) -> Result<String, BuildError> {
+        Ok(self.as_installed(probed, |_| false)?.spec.registry.registry_data_dir)
+    }
+
     fn registry_pki(&self, own: &OwnRegistry<'_>) -> Result<Arc<Pki>, BuildError> {
         Ok(Arc::new(Pki::of_registry(&registry::certificates(&self.directory()), own)?))
     }

@@ -31,6 +31,7 @@ async fn delete(
     let probed = any_answered(run.unless_stopped(probe).await?)?;
     let plan = session.plan_delete_registry(&probed, args.with_data);
     let Delete { findings, plan } = run.unless_stopped(plan).await?;
+    let data = session.registry_data(&probed)?;
     let verdict = run.report_findings(&findings);
     let tasks = run.report_plan(&plan);
     verdict?;
@@ -46,7 +47,6 @@ async fn delete(
     let message = if args.with_data {
         format!("the registry {} is removed", own.address)
     } else {
-        let data = &session.spec().registry.registry_data_dir;
         format!("the registry {} is removed; its images are in {data} on {}", own.address, own.host.name)
     };
     Ok(Some(Summary { message, ..Summary::default() }))
