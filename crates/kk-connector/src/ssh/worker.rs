@@ -30,7 +30,7 @@ use crate::{
 const KEEPALIVE: Duration = Duration::from_secs(15);
 
 /// With more workers than this in all, a session that is not the only one of its host is closed as soon as it is idle for
-/// [`CROWDED_IDLE`]: libssh2 alone keeps 80 KiB for each.
+/// [`CROWDED_IDLE`]: libssh2 alone keeps 83 KiB for each.
 const CROWD: usize = 512;
 const CROWDED_IDLE: Duration = Duration::from_millis(500);
 /// The workers of all hosts.
