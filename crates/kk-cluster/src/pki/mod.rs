@@ -20,7 +20,7 @@ use kk_util::{create_private_directory, sha256, write_private};
 use rcgen::{CertificateParams, Issuer, KeyPair};
 
 pub(crate) use pair::Pair;
-use pair::{belong_together, read_pair, trouble};
+use pair::{belong_together, read_file, read_pair, trouble};
 use params::{
     client_name, client_params, kubelet_name, kubelet_params, make_ca, member_name, member_params,
     registry_params,
@@ -85,6 +85,15 @@ impl Pki {
         Ok(pki)
     }
 
+    /// Opens the CA in `directory` (`…/pki/etcd`) to tell by it whose hosts are, for what signs nothing: where the key is lost,
+    /// its certificate is enough.
+    pub(crate) fn to_identify(directory: &Path) -> Result<Self, BuildError> {
+        let cert =
+            if Self::has_ca(directory) { None } else { read_file(&directory.join(format!("{CA}.pem")))? };
+        let Some(cert) = cert else { return Self::with_ca(directory, "etcd-ca", None) };
+        Ok(Self::of_ca(directory, Pair { cert, key: Secret::new(String::new()) }))
+    }
+
     /// Opens the PKI of a registry in `directory` (`…/registry`) and makes, in memory, what it lacks.
     pub(crate) fn of_registry(directory: &Path, own: &OwnRegistry<'_>) -> Result<Self, BuildError> {
         let mut pki = Self::with_ca(directory, "registry-ca", None)?;
@@ -130,9 +139,13 @@ impl Pki {
             Some(pair) => pair,
             None => make_ca(directory, name)?,
         };
-        let directory = directory.to_owned();
-        let (pairs, renewed, saved) = Default::default();
-        Ok(Self { directory, ca, pairs, unsaved, renewed, saved, is_copy })
+        Ok(Self { unsaved, is_copy, ..Self::of_ca(directory, ca) })
+    }
+
+    /// A CA that is saved, and nothing else.
+    fn of_ca(directory: &Path, ca: Pair) -> Self {
+        let (pairs, unsaved, renewed, saved) = Default::default();
+        Self { directory: directory.to_owned(), ca, pairs, unsaved, renewed, saved, is_copy: false }
     }
 
     fn ensure(

@@ -50,15 +50,17 @@ impl Pair {
     }
 }
 
+/// A file that may be missing.
+pub(super) fn read_file(path: &Path) -> Result<Option<String>, BuildError> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(unusable(path, &error)),
+    }
+}
+
 pub(super) fn read_pair(directory: &Path, name: &str) -> Result<Option<Pair>, BuildError> {
-    let read = |file: String| {
-        let path = directory.join(file);
-        match fs::read_to_string(&path) {
-            Ok(text) => Ok(Some(text)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(unusable(&path, &error)),
-        }
-    };
+    let read = |file: String| read_file(&directory.join(file));
     match (read(format!("{name}.pem"))?, read(format!("{name}-key.pem"))?) {
         (Some(cert), Some(key)) => Ok(Some(Pair { cert, key: Secret::new(key) })),
         (Some(_), None) => Err(unusable(&directory.join(format!("{name}.pem")), &"its key is missing")),

@@ -120,9 +120,9 @@ impl Session {
         Ok(inputs)
     }
 
-    /// What the control machine has of etcd's certificates, and nothing new.
+    /// What the control machine has of etcd's CA, for commands that sign nothing by it.
     pub(super) fn no_pki(&self) -> Result<Pki, BuildError> {
-        Pki::open(&self.directory().join("pki/etcd"), &[], &[], None, &BTreeSet::new())
+        Pki::to_identify(&self.directory().join("pki/etcd"))
     }
 
     pub(super) fn inputs<'a>(

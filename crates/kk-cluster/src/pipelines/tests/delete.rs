@@ -154,6 +154,25 @@ async fn a_delete_spares_a_namesake_of_the_cluster() {
     }
 }
 
+/// A delete signs nothing.
+#[tokio::test]
+async fn a_delete_needs_no_key_of_the_ca() {
+    let spec = testing::sample("all-in-one.yaml");
+    let directory = tempfile::tempdir().unwrap();
+    let session = testing::session(spec.clone(), directory.path());
+    let fresh = testing::fresh(&spec);
+    let inputs = session.create_inputs(&fresh).await.unwrap();
+    inputs.pki.save().unwrap();
+    let ours = inputs.pki.ca_sum();
+    std::fs::remove_file(inputs.pki.directory().join("ca-key.pem")).unwrap();
+    for (ca, spared) in [(ours.as_str(), false), ("another", true)] {
+        let probed = recorded(&spec, &[&format!("cluster\t{}\t{ca}\t-", spec.name)]);
+        assert_eq!(session.plan_delete(&probed).is_err(), spared, "{ca}");
+    }
+    let refused = session.create_inputs(&fresh).await.err().unwrap().to_string();
+    assert!(refused.contains("ca.pem: its key is missing"), "{refused}");
+}
+
 #[test]
 fn a_delete_sets_selinux_to_enforcing_where_it_was() {
     let spec = testing::sample("all-in-one.yaml");
