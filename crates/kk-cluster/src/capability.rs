@@ -94,7 +94,7 @@ pub(crate) trait Capability: Sync {
     }
 
     /// Paths and units of a host's record that belong to the runtime, which stays unless it is to be removed, too.
-    fn stays(&self, _spec: &Spec) -> Vec<Recorded> {
+    fn stays(&self, _inputs: &Inputs) -> Vec<Recorded> {
         Vec::new()
     }
 }
@@ -124,7 +124,7 @@ pub(crate) fn requirements(all: &Capabilities, inputs: &Inputs) -> Result<Requir
         needed.directories.extend(capability.directories(inputs.spec));
         needed.manifests.extend(capability.manifests(inputs)?);
         needed.ready.extend(capability.ready(inputs));
-        needed.stays.extend(capability.stays(inputs.spec));
+        needed.stays.extend(capability.stays(inputs));
     }
     needed.others = registry::recorded(inputs.spec);
     Ok(needed)

@@ -4,7 +4,7 @@ mod containerd;
 
 #[cfg(test)]
 pub(crate) use containerd::DATA;
-pub(crate) use containerd::ROOT;
+pub(crate) use containerd::{CONFIG, ROOT};
 
 use kk_config::{Credentials, Secret, Spec};
 use kk_engine::Facts;

@@ -47,6 +47,48 @@ fn a_delete_without_all_leaves_the_runtime() {
     assert!(plan(false) && !plan(true));
 }
 
+/// Hosts may keep the data of their runtimes in different directories.
+#[test]
+fn the_data_of_each_runtime_goes_with_it_or_stays() {
+    let spec = testing::sample("three-nodes.yaml");
+    let roots = ["/srv/a", "/srv/b", ""];
+    let of_file = spec.registry.containerd_data_dir.clone();
+    let probed = || {
+        let mut probed = testing::fresh(&spec);
+        for (host, root) in spec.hosts.iter().zip(roots) {
+            let facts = probed.facts.get_mut(&host.name).unwrap();
+            let data = format!("dir\t{}", if root.is_empty() { &of_file } else { root });
+            let (unit, config) =
+                ("made\t/etc/systemd/system/containerd.service", "made\t/etc/containerd/config.toml");
+            facts.owned = vec![unit, config, data.as_str()].into();
+            facts.reply(&crate::capabilities::runtime::ROOT, root);
+        }
+        probed
+    };
+    assert!(delete_of(&spec, &probed(), false).unwrap().is_empty());
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options { remove_runtime: true, ..Options::default() };
+    let session = testing::session_with(spec.clone(), directory.path(), options);
+    assert!(!session.plan_delete(&probed()).unwrap().plan.is_empty());
+    let probed = probed();
+    let pipeline = pipelines::delete_cluster::pipeline(&session.delete_inputs(&probed).unwrap());
+    let tasks = pipeline.modules.iter().flat_map(|module| &module.tasks);
+    let removes: Vec<_> = tasks.filter(|task| task.name == "remove_containerd").collect();
+    for (host, root) in spec.hosts.iter().zip(["/srv/a", "/srv/b", of_file.as_str()]) {
+        let kk_engine::Apply::Script(script) =
+            removes[0].hosts[&host.name].actions[0].apply(&kk_engine::Facts::default())
+        else {
+            panic!("no script")
+        };
+        assert!(script.text.starts_with(&format!("data={root}\n")), "{}", script.text);
+    }
+    let mut silent = probed;
+    silent.facts.get_mut(&spec.hosts[1].name).unwrap().time_out(&crate::capabilities::runtime::ROOT);
+    let refused = delete_of(&spec, &silent, true).err().unwrap().to_string();
+    assert!(refused.contains("did not say where its containerd keeps its data"), "{refused}");
+    assert!(delete_of(&spec, &silent, false).is_ok());
+}
+
 #[test]
 fn a_delete_removes_the_network_plugin_that_the_file_no_longer_names() {
     let mut spec = testing::sample("all-in-one.yaml");

@@ -4,13 +4,13 @@ use kk_artifact::Component;
 use kk_engine::{Action, Facts, actions::File};
 use serde_json::json;
 
-use super::registries::credentials;
+use super::{immutable::CONFIG, registries::credentials};
 use crate::{BuildError, inputs::Inputs};
 
 /// Both files of one node.
 pub(super) fn files(inputs: &Inputs, facts: &Facts) -> Result<Vec<Box<dyn Action>>, BuildError> {
     let unit = inputs.templates.render("containerd/containerd.service", &json!({}))?;
-    let mut configured = File::text("/etc/containerd/config.toml", configuration(inputs, facts)?);
+    let mut configured = File::text(CONFIG, configuration(inputs, facts)?);
     if !auths(inputs).is_empty() {
         configured = configured.mode(0o600);
     }

@@ -5,12 +5,22 @@ use kk_engine::{Facts, Question, question};
 
 use crate::{findings::Setting, host_layout::KUBELET_CONF, inputs::Inputs};
 
+/// What containerd is configured by.
+pub(crate) const CONFIG: &str = "/etc/containerd/config.toml";
+
 /// The directory that containerd is configured with; empty where it is not configured.
 pub(crate) const ROOT: Question<String> = Question::new(
     "containerd_root",
     r#"sed -nE 's/^root = "([^"]*)"$/\1/p' /etc/containerd/config.toml 2>/dev/null || :"#,
     question::text,
 );
+
+/// Where the containerd that kk has installed on a host keeps its data, whatever the file says by now.
+pub(super) fn data_of(inputs: &Inputs, facts: &Facts) -> String {
+    let of_host = facts.owns(CONFIG).then(|| facts.answer(&ROOT).answered()).flatten();
+    let of_host = of_host.filter(|root| !root.is_empty());
+    of_host.unwrap_or_else(|| inputs.spec.registry.containerd_data_dir.clone())
+}
 
 /// On every node that has joined.
 pub(super) fn settings(inputs: &Inputs) -> Vec<Setting> {

@@ -11,6 +11,8 @@ mod remove_pod_networks;
 mod remove_pods;
 mod start_containerd;
 
+use std::collections::BTreeSet;
+
 use kk_artifact::Component;
 use kk_config::{Host, Role, Spec};
 use kk_engine::{Facts, ProbeSpec, Task};
@@ -25,7 +27,7 @@ use crate::{
 
 #[cfg(test)]
 pub(crate) use check::DATA;
-pub(crate) use immutable::ROOT;
+pub(crate) use immutable::{CONFIG, ROOT};
 pub(super) use registries::{basic_auth, check as check_files};
 
 pub(super) fn is_active(facts: &Facts) -> bool {
@@ -101,9 +103,10 @@ impl Capability for Containerd {
     }
 
     /// `/etc/cni` is among them: containerd ends when the directory that it watches goes.
-    fn stays(&self, spec: &Spec) -> Vec<Recorded> {
+    fn stays(&self, inputs: &Inputs) -> Vec<Recorded> {
+        let data: BTreeSet<String> =
+            inputs.hosts().into_iter().map(|(_, facts)| immutable::data_of(inputs, facts)).collect();
         let exact = [
-            spec.registry.containerd_data_dir.as_str(),
             "/etc/crictl.yaml",
             "/etc/systemd/system/containerd.service",
             "/usr/local/bin/crictl",
@@ -112,7 +115,7 @@ impl Capability for Containerd {
             "containerd.service",
         ];
         let below = ["/etc/cni", "/etc/containerd", "/usr/local/bin/containerd"];
-        let exact = exact.map(|name| Recorded::Exact(name.to_owned()));
-        exact.into_iter().chain(below.map(Recorded::Prefix)).collect()
+        let exact = exact.map(str::to_owned).into_iter().chain(data).map(Recorded::Exact);
+        exact.chain(below.map(Recorded::Prefix)).collect()
     }
 }

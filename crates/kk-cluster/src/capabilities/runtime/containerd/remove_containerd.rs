@@ -2,16 +2,16 @@
 
 use kk_engine::{HostWork, Task, actions::Command};
 
-use super::check::UNIT;
+use super::{check::UNIT, immutable::data_of};
 use crate::{inputs::Inputs, shell};
 
 /// Only what kk installed. What the record names goes with it.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("remove_containerd", "Remove containerd");
-    let text = script(&inputs.spec.registry.containerd_data_dir);
     for (host, facts) in inputs.nodes() {
         if facts.owns(UNIT) {
-            let remove = Command::new("stop containerd and remove its data", text.clone());
+            let text = script(&data_of(inputs, facts));
+            let remove = Command::new("stop containerd and remove its data", text);
             task = task.on(&host.name, HostWork::new(vec![Box::new(remove)]));
         }
     }
