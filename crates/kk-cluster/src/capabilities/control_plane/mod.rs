@@ -24,7 +24,7 @@ pub(crate) use immutable::SETTINGS;
 pub(crate) use immutable::{ETCD_MEMBERS, VERSION};
 use kk_artifact::Component;
 use kk_config::{ControlPlaneEndpoint, Host, Role, Spec};
-use kk_engine::{Facts, ProbeSpec, Task};
+use kk_engine::{Facts, HostWork, ProbeSpec, Task};
 pub(crate) use newest::newest;
 
 use crate::{
@@ -35,6 +35,7 @@ use crate::{
     findings::{Findings, Setting},
     inputs::Inputs,
     requirements::{ImageStage, Manifest, Port, Ready},
+    slots,
 };
 
 /// API server, controller manager and scheduler.
@@ -121,6 +122,18 @@ pub(crate) use certificate::{RENEW, RENEWED, renew};
 pub(crate) use publish_settings::are_changed as settings_are_changed;
 pub use renewal::RENEWABLE;
 pub(crate) use restore_shared_files::NAME as RESTORE_SHARED_FILES;
+
+/// Lets work that restarts a control plane wait for what its static pods, and the kubelet that starts them, need.
+fn before_restart(inputs: &Inputs, host: &Host, work: HostWork) -> HostWork {
+    let mut work = work
+        .needs(slots::runtime_slot(&host.name))
+        .needs(slots::kube_programs_slot(&host.name))
+        .needs(slots::node_tools_slot(&host.name));
+    for (member, _) in inputs.etcd_hosts() {
+        work = work.needs(slots::etcd_healthy_slot(&member.name));
+    }
+    work
+}
 
 /// Whether this run makes a kubeconfig of a control plane again, by its name: `admin.conf`.
 pub(crate) fn renews(inputs: &Inputs, host: &Host, facts: &Facts, name: &str) -> bool {

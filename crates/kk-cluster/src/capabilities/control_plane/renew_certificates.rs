@@ -7,13 +7,13 @@ use kk_engine::{
 };
 
 use super::{
-    RESTART,
+    RESTART, before_restart,
     certificate::{RENEWED, renew},
     manifests::{self, WRITE},
     moves,
     renewal::{self, Renewed, kubeconfig},
 };
-use crate::{BuildError, host_layout::KUBECTL, inputs::Inputs, kubeadm, shell::script, slots};
+use crate::{BuildError, host_layout::KUBECTL, inputs::Inputs, kubeadm, shell::script};
 
 /// One control plane at a time, each until what reads the new files is ready with them. Before anything asks the API: with
 /// an expired certificate it answers nobody.
@@ -36,14 +36,7 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
                     "see \"crictl ps -a\" and \"journalctl -u kubelet\" on the host",
                 ),
         ));
-        let mut work = HostWork::new(actions)
-            .needs(slots::runtime_slot(&host.name))
-            .needs(slots::kube_programs_slot(&host.name))
-            .needs(slots::node_tools_slot(&host.name));
-        for (member, _) in inputs.etcd_hosts() {
-            work = work.needs(slots::etcd_healthy_slot(&member.name));
-        }
-        task = task.on(&host.name, work);
+        task = task.on(&host.name, before_restart(inputs, host, HostWork::new(actions)));
     }
     Ok(task)
 }

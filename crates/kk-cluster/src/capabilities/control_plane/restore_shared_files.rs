@@ -10,7 +10,7 @@ use kk_engine::{
 };
 
 use super::{
-    RESTART, manifests, note, renewal,
+    RESTART, before_restart, manifests, note, renewal,
     share_certificates::Read,
     shared_files::{SHARED, lost, source},
 };
@@ -39,13 +39,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         if !starts_later(inputs, host, facts) {
             work.actions.push(Box::new(Unit::started("kubelet.service")));
             work.actions.push(Box::new(start(host)));
-            work = work
-                .needs(slots::runtime_slot(&host.name))
-                .needs(slots::kube_programs_slot(&host.name))
-                .needs(slots::node_tools_slot(&host.name));
-            for (member, _) in inputs.etcd_hosts() {
-                work = work.needs(slots::etcd_healthy_slot(&member.name));
-            }
+            work = before_restart(inputs, host, work);
         }
         task = task.on(&host.name, work);
     }
