@@ -67,9 +67,59 @@ is_observed() { # NAMESPACE KIND/NAME
         grep -q observed
 }
 
+are_ready() { # PODS AT-LEAST
+    KK_LEAST=$2 awk '$3 != "True" { bad = 1 } END { exit bad || NR < ENVIRON["KK_LEAST"] }' "$1"
+}
+
+# One on a node of others does not stand for one that is missing.
+are_on_own() { # PODS AT-LEAST
+    KK_OWN=" $own " KK_LEAST=$2 awk 'index(ENVIRON["KK_OWN"], " " $1 " ") { count++ } END { exit count + 0 < ENVIRON["KK_LEAST"] + 0 }' "$1"
+}
+
+# Prints the label value by which pods of a DaemonSet are of what was applied last.
+newest_revision() { # NAMESPACE KIND/NAME SELECTOR
+    kubectl -n "$1" get controllerrevisions -l "$3" -o go-template='{{range .items}}{{$of := .}}{{range .metadata.ownerReferences}}{{.kind}}/{{.name}} {{$of.revision}} {{index $of.metadata.labels "controller-revision-hash"}}{{"\n"}}{{end}}{{end}}' >revisions &&
+        KK_OF=DaemonSet/${2#*/} awk '$1 == ENVIRON["KK_OF"] && $2 + 0 > newest { newest = $2 + 0; hash = $3 } END { print hash; exit hash == "" }' revisions
+}
+
+# Whether the pods of a DaemonSet that are present are of what was applied last, and ready.
+are_newest() { # NAMESPACE KIND/NAME SELECTOR
+    hash=$(newest_revision "$@") && present_pods "$1" "$3,controller-revision-hash=$hash" >newest &&
+        are_ready newest "$(wc -l <present)"
+}
+
+# Whether the controller of a DaemonSet replaces no pod, because its pods on nodes that are down are as many as may be unavailable.
+# A node may have gone down, or come back, since this script began; where only its network is missing, the pod is well.
+is_held_back() { # NAMESPACE KIND/NAME SELECTOR
+    list_nodes && present_pods "$1" "$3" >present || return
+    down=$(KK_ABSENT=" $absent " awk '
+        FILENAME == "all.pods" { if ($3 == "True") well[$1]; next }
+        index(ENVIRON["KK_ABSENT"], " " $1 " ") && $2 != "True" && !($1 in well)' all.pods nodes.list | wc -l)
+    kubectl -n "$1" get "$2" -o go-template='{{.spec.updateStrategy.rollingUpdate.maxUnavailable}} {{.status.desiredNumberScheduled}}{{"\n"}}' >limit &&
+        KK_DOWN=$down awk '{
+            most = $1 + 0
+            if ($1 ~ /%$/) { part = most * $2 / 100; most = int(part) + (part > int(part)) }
+        } END { exit ENVIRON["KK_DOWN"] < 1 || ENVIRON["KK_DOWN"] < most }' limit
+}
+
 present_are_ready() { # NAMESPACE KIND/NAME SELECTOR AT-LEAST
-    is_observed "$1" "$2" && present_pods "$1" "$3" >present &&
-        KK_LEAST=$4 awk '$3 != "True" { bad = 1 } END { exit bad || NR < ENVIRON["KK_LEAST"] }' present
+    rm -f held
+    is_observed "$1" "$2" && present_pods "$1" "$3" >present && are_ready present "$4" || return
+    case $2 in
+        daemonset/*)
+            if ! are_on_own present "$4"; then
+                echo "not every node of this run has a pod of $2" >&2
+                return 1
+            fi
+            are_newest "$1" "$2" "$3" && return
+            if is_held_back "$1" "$2" "$3"; then
+                : >held
+            else
+                echo "pods of before:$(grep -vxF -f newest present | awk '{ printf " %s", $2 }')" >&2
+                return 1
+            fi
+            ;;
+    esac
 }
 
 # The kubelet starts what has ended for what it lacked only after 10, 20, 40 s, up to 5 minutes. What takes the place of such a
@@ -96,14 +146,16 @@ present_are_rolled_out() { # NAMESPACE KIND/NAME SELECTOR AT-LEAST
     present_are_ready "$@"
 }
 
-# A rollout does not end while a node is down. Then what counts is that each of $3 pods or more on the other nodes is ready.
+# A rollout does not end while a node is down. Then what counts is that each of $3 pods or more on the other nodes is ready, and new
+# unless a node that is down keeps the controller from it.
 rolled_out() { # NAMESPACE KIND/NAME AT-LEAST
     next_replacement=$(($(kk_uptime) + 10))
     if [ -z "$absent" ]; then
         within_300_s is_rolled_out "$1" "$2"
         return
     fi
-    of=$(answer selector "$1" "$2") && within_300_s present_are_rolled_out "$1" "$2" "$of" "$3"
+    of=$(answer selector "$1" "$2") && within_300_s present_are_rolled_out "$1" "$2" "$of" "$3" || return
+    [ ! -e held ] || kk_note "$2 still has pods of before: Kubernetes does not replace them while other nodes are not Ready"
 }
 
 pods_are_ready() { # NAMESPACE KIND/NAME AT-LEAST

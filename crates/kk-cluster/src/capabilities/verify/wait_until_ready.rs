@@ -112,7 +112,7 @@ mod tests {
     use crate::{shell::script, testing};
 
     /// A clock that goes on by 100 s at each look.
-    const CLOCK: &str = "kk_uptime() { echo ...... >>ticks; echo $(($(wc -l <ticks) * 100)); }; kk_fail() { echo \"$*\" >&2; return 1; }";
+    const CLOCK: &str = "kk_uptime() { echo ...... >>ticks; echo $(($(wc -l <ticks) * 100)); }; kk_fail() { echo \"$*\" >&2; return 1; }; kk_note() { echo \"note: $*\"; }";
 
     /// Runs a line of `ready.sh` with these pods in the API: whether it succeeds, and what it prints.
     fn run(line: &str, absent: &str, pods: &str) -> (bool, String) {
@@ -128,7 +128,7 @@ mod tests {
     fn run_among(nodes: &str, wait: &str, line: &str, absent: &str, pods: &str) -> (bool, String) {
         let directory = tempfile::tempdir().unwrap();
         let kubectl = format!(
-            "case \" $*\" in *' wait '*) {wait} ;; *'rollout status'*) exit 1 ;; *observedGeneration*) [ ! -e behind ] && echo observed ;; *podIPs*) printf '{pods}' ;; *' get nodes '*) printf '{nodes}' ;; *matchLabels*) printf 'k=v,' ;; esac"
+            "case \" $*\" in *' wait '*) {wait} ;; *'rollout status'*) exit 1 ;; *observedGeneration*) [ ! -e behind ] && echo observed ;; *controllerrevisions*) printf 'DaemonSet/d 9 before\\nDaemonSet/d 10 now\\nDaemonSet/e 11 other\\n' ;; *maxUnavailable*) cat limited ;; *hash=now*podIPs*) printf '{pods}' | grep -v old ;; *podIPs*) printf '{pods}' ;; *' get nodes '*) printf '{nodes}' ;; *matchLabels*) printf 'k=v,' ;; esac"
         );
         testing::program(directory.path(), "kubectl", &kubectl);
         let text = script(&[("absent", absent), ("own", "a b")], include_str!("ready.sh"));
@@ -139,16 +139,18 @@ mod tests {
     #[test]
     fn pods_on_nodes_that_did_not_answer_do_not_count() {
         let one = "a p1 True 10.1.0.2\\nb p2 True 10.2.0.2\\n";
-        for (least, absent, pods, ready) in [
-            (1, "b", "a p1 True 10.1.0.2\\nb p2 False 10.2.0.2\\n", true),
-            (1, "b", "a p1 False 10.1.0.2\\nb p2 True 10.2.0.2\\n", false),
-            (1, "b", "b p2 True 10.2.0.2\\n", false),
-            (2, "c", one, true),
-            (3, "c", one, false),
+        for (kind, least, absent, pods, ready) in [
+            ("deployment", 1, "b", "a p1 True 10.1.0.2\\nb p2 False 10.2.0.2\\n", true),
+            ("deployment", 1, "b", "a p1 False 10.1.0.2\\nb p2 True 10.2.0.2\\n", false),
+            ("deployment", 1, "b", "b p2 True 10.2.0.2\\n", false),
+            ("deployment", 2, "c", one, true),
+            ("deployment", 3, "c", one, false),
+            // What is on a node of others does not stand for one that is missing.
+            ("daemonset", 2, "c", "a p1 True 10.1.0.2\\nz p2 True 10.2.0.2\\n", false),
             // Without one the API's own word counts.
-            (1, "", one, false),
+            ("deployment", 1, "", one, false),
         ] {
-            let (done, _) = run(&format!("pods_are_ready n deployment/d {least}"), absent, pods);
+            let (done, _) = run(&format!("pods_are_ready n {kind}/d {least}"), absent, pods);
             assert_eq!(done, ready, "{least} {absent} {pods}");
         }
     }
@@ -167,6 +169,31 @@ mod tests {
             let nodes = nodes.replace("a True", "a False");
             let pods = pods.replace("a p1 True", "a p1 False");
             assert!(!run_among(&nodes, "exit 1", line, "", &pods).0, "{others}");
+        }
+    }
+
+    /// In the stub a pod is of before when its name says so.
+    #[test]
+    fn pods_on_ready_nodes_are_replaced_unless_a_node_that_is_down_keeps_their_controller_from_it() {
+        let old = "a p1-old True 10.1.0.2\\nb p2 True 10.2.0.2\\nz p3-old False\\n";
+        let unready = "a p1 False 10.1.0.2\\nb p2 True 10.2.0.2\\nz p3-old False\\n";
+        let new = "a p1 True 10.1.0.2\\nb p2 True 10.2.0.2\\nz p3-old False\\n";
+        for (z, most, pods, ready, held) in [
+            // It did not answer, and its kubelet works.
+            ("True", "1 3", old, false, false),
+            ("True", "1 3", unready, false, false),
+            ("True", "1 3", new, true, false),
+            ("Unknown", "1 3", old, true, true),
+            ("Unknown", "1 3", unready, false, false),
+            ("Unknown", "1 3", new, true, false),
+            ("Unknown", "2 3", old, false, false),
+            ("Unknown", "33% 3", old, true, true),
+            ("Unknown", "34% 3", old, false, false),
+        ] {
+            let nodes = format!("a True\\nb True\\nz {z}\\n");
+            let line = format!("echo {most} >limited\nleave_out_others\npods_are_ready n daemonset/d 2");
+            let (done, said) = run_among(&nodes, "exit 1", &line, "z", pods);
+            assert_eq!((done, said.contains("note: daemonset/d")), (ready, held), "{z} {most} {pods}");
         }
     }
 
@@ -193,10 +220,24 @@ mod tests {
             let directory = tempfile::tempdir().unwrap();
             testing::program(directory.path(), "kubectl", &kubectl.replace("$KK_ENDED", ended));
             let text = script(&[("absent", absent), ("own", "a b")], include_str!("ready.sh"));
-            let line = format!("{CLOCK}\n{text}\npods_are_ready n daemonset/d 1");
+            let line = format!("{CLOCK}\n{text}\npods_are_ready n deployment/d 1");
             let output = testing::run_script(directory.path(), &line);
             assert_eq!(output.status.success(), ready, "{absent} {ended} {output:?}");
         }
+    }
+
+    /// One that was just replaced has time to start.
+    #[test]
+    fn pods_are_not_replaced_at_each_look() {
+        let kubectl = "case \" $*\" in *CrashLoopBackOff*) echo 'a p1' ;; *' delete pod '*) echo >>replaced ;; *'rollout status'*) exit 1 ;; *matchLabels*) printf 'k=v,' ;; esac";
+        let directory = tempfile::tempdir().unwrap();
+        testing::program(directory.path(), "kubectl", kubectl);
+        let clock = CLOCK.replace("* 100", "* 5");
+        let text = script(&[("absent", ""), ("own", "a b")], include_str!("ready.sh"));
+        let line = format!("{clock}\nsleep() {{ :; }}\n{text}\npods_are_ready n deployment/d 1");
+        assert!(!testing::run_script(directory.path(), &line).status.success());
+        let replaced = std::fs::read_to_string(directory.path().join("replaced")).unwrap().lines().count();
+        assert!((8..=10).contains(&replaced), "{replaced} times within 300 s");
     }
 
     #[test]
