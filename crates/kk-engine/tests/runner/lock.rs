@@ -114,7 +114,8 @@ async fn what_is_left_of_an_earlier_run_is_ended() {
 /// A file for the host, which the script takes there.
 fn taken_by(source: &Path, text: &str) -> Task {
     let (source, target) = (source.to_owned(), "/opt/file".to_owned());
-    let file = UploadFile { source, target, mode: 0o600, sha256: "0".repeat(64) };
+    let sha256 = kk_util::sha256(fs::read(&source).unwrap());
+    let file = UploadFile { source, target, mode: 0o600, sha256 };
     let upload = actions::Upload::new(vec![file]).taken_by(Script::new(text));
     Task::new("t", "").on("a", HostWork::new(vec![Box::new(upload)]))
 }
@@ -139,6 +140,30 @@ async fn what_an_upload_runs_on_the_host_holds_the_lock() {
     let failure = refused.failure();
     assert!(failure.cause.contains("another kk works on this host: root@two, active"), "{failure:?}");
     assert!(failure.hint.as_ref().is_some_and(|hint| hint.starts_with("wait until")), "{failure:?}");
+}
+
+/// All files of a host, and their content.
+fn files(host: &ShellHost) -> String {
+    let list = "find . | sort; find . -type f -exec sha256sum {} + | sort";
+    let root = host.root.path();
+    let output = std::process::Command::new("sh").args(["-c", list]).current_dir(root).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[tokio::test]
+async fn an_upload_that_is_refused_leaves_nothing_behind_and_another_gives_the_host_free() {
+    let host = ShellHost::new("a");
+    let source = tempfile::NamedTempFile::new().unwrap();
+    fs::write(source.path(), "content").unwrap();
+    assert!(!run_as("two", &host, "exit 3").await.report.ok);
+    let before = files(&host);
+    let upload = || taken_by(source.path(), "true");
+    assert!(!run(vec![upload()], &[&host], as_owner("one")).await.report.ok);
+    assert_eq!(files(&host), before);
+    let ran = run(vec![upload()], &[&host], as_owner("two")).await;
+    assert!(ran.report.ok, "{:?}", ran.report.failures);
+    assert_eq!(fs::read_to_string(host.path("opt/file")).unwrap(), "content");
+    assert_eq!(fs::read_to_string(host.path("run/kubekey.lock")).unwrap(), "");
 }
 
 /// Two batches of a run come at once to a host that an earlier run has left. One takes the lock after the other has read

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    fmt::Write as _,
     fs,
     path::{Path, PathBuf},
     process::Stdio,
@@ -13,12 +14,15 @@ use std::{
 };
 
 use async_trait::async_trait;
-use kk_connector::{Command, Connection, Error, Output, Payload, Stats, Upload, UploadOutcome, quote};
+use kk_connector::{Command, Connection, Error, Output, Payload, Stats, Upload, UploadFile, UploadOutcome};
 use kk_engine::{
     Event, EventKind, Failure, HostWork, Module, Options, Outcome, Pipeline, Plan, Redactor, Report, Slot,
     Task, actions,
 };
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+
+/// What receives files on a host.
+const UPLOAD: &str = include_str!("../../../kk-connector/src/exchange/upload.sh");
 
 pub(crate) struct ShellHost {
     name: String,
@@ -70,7 +74,13 @@ impl ShellHost {
         if self.keeps_root { script.replacen("unset KK_ROOT ", "unset ", 1) } else { script.to_owned() }
     }
 
-    async fn execute(&self, command: &Command, directory: &Path) -> Result<Output, Error> {
+    /// Runs a script. It gets each of the sources that it asks for.
+    async fn execute(
+        &self,
+        command: &Command,
+        directory: &Path,
+        sources: &[PathBuf],
+    ) -> Result<Output, Error> {
         for file in &command.files {
             fs::write(directory.join(&file.name), &file.content).unwrap();
         }
@@ -79,19 +89,24 @@ impl ShellHost {
             .arg("driver")
             .current_dir(directory)
             .env("KK_ROOT", self.root.path())
-            .stdin(Stdio::null())
+            .stdin(if sources.is_empty() { Stdio::null() } else { Stdio::piped() })
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0)
             .spawn()
             .unwrap();
         let group = child.id().unwrap();
+        // Its end means to an upload that its caller is gone.
+        let mut input = child.stdin.take();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut errors = child.stderr.take().unwrap();
         let mut output = Output::default();
         let reading = async {
             while let Some(line) = lines.next_line().await.unwrap() {
                 output.stdout.extend([&line, "\n"]);
+                if let (Some(input), Some(source)) = (&mut input, wanted(&line, sources)) {
+                    input.write_all(&fs::read(source).unwrap()).await.unwrap();
+                }
                 if let Some(sender) = &command.lines {
                     let _ = sender.send(line);
                 }
@@ -125,7 +140,7 @@ impl Connection for ShellHost {
             }
         }
         let directory = tempfile::tempdir().unwrap();
-        self.execute(&command, directory.path()).await
+        self.execute(&command, directory.path(), &[]).await
     }
 
     async fn upload(&self, upload: Upload) -> Result<UploadOutcome, Error> {
@@ -136,27 +151,25 @@ impl Connection for ShellHost {
         files.extend(texts.into_iter().filter_map(|(name, text)| {
             Some(Payload { name: name.into(), content: self.with_its_root(&text?).as_bytes().into() })
         }));
-        let mut lines = vec![
-            "hook() { [ ! -e \"$1\" ] || sh -e \"./$1\" 8<&- || exit; }".to_owned(),
-            "[ ! -e lock ] || . ./lock".to_owned(),
-            "hook before".to_owned(),
-        ];
-        let mut bytes = 0;
-        for file in &upload.files {
-            let target = self.path(file.target.trim_start_matches('/')).display().to_string();
-            let (target, source) = (quote(&target), file.source.display().to_string());
-            lines.push(format!("mkdir -p \"$(dirname {target})\" && cp {} {target} || exit", quote(&source)));
-            bytes += fs::metadata(&file.source).unwrap().len();
+        let (mut manifest, mut sources) = (String::new(), Vec::new());
+        for UploadFile { source, target, mode, sha256 } in upload.files {
+            let (size, target) =
+                (fs::metadata(&source).unwrap().len(), self.path(target.trim_start_matches('/')));
+            writeln!(manifest, "{size} {sha256} {mode:o}\n{}", target.display()).unwrap();
+            sources.push(source);
         }
-        lines.push("hook after\n".to_owned());
+        files.push(Payload { name: "manifest".into(), content: manifest.as_bytes().into() });
         let (timeout, cancel) = (upload.timeout, upload.cancel);
         let directory = tempfile::tempdir().unwrap();
-        let command = Command { files, timeout, cancel, ..Command::new(lines.join("\n")) };
-        let output = self.execute(&command, directory.path()).await?;
+        let script = format!("kk=abcdefghijklmnop\n{UPLOAD}");
+        let command = Command { files, timeout, cancel, ..Command::new(script) };
+        let output = self.execute(&command, directory.path(), &sources).await?;
         if output.code != 0 {
             let (host, path) = (self.name.clone(), "files".to_owned());
             return Err(Error::Transfer { host, path, reason: output.stderr.trim().to_owned() });
         }
+        let sent = output.stdout.lines().filter_map(|line| wanted(line, &sources));
+        let bytes = sent.map(|source| fs::metadata(source).unwrap().len()).sum();
         if let Some(progress) = &upload.progress {
             progress.send(bytes).unwrap();
         }
@@ -172,6 +185,11 @@ impl Connection for ShellHost {
     }
 
     async fn close(&self) {}
+}
+
+/// The file that a line of an upload asks for.
+fn wanted<'a>(line: &str, sources: &'a [PathBuf]) -> Option<&'a PathBuf> {
+    sources.get(line.strip_prefix("want ")?.parse::<usize>().ok()?)
 }
 
 /// What a run did and told.
