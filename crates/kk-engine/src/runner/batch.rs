@@ -123,6 +123,8 @@ fn payload(name: String, text: &str) -> Payload {
 pub(super) enum Signal {
     /// Where the batch runs on the host.
     Directory(String),
+    /// Nothing begins, because another owner has the lock on the host: the first operation fails by that.
+    Refused,
     /// An operation begins.
     Started(usize),
     /// An operation has ended.
@@ -177,10 +179,12 @@ impl Reader {
         let (kind, rest) = words.split_once(' ').unwrap_or((words, ""));
         match kind {
             "dir" => Some(Signal::Directory(rest.to_owned())),
+            "refused" => {
+                self.forget();
+                Some(Signal::Refused)
+            }
             "start" => {
-                self.stderr.clear();
-                self.notes.clear();
-                self.command = None;
+                self.forget();
                 Some(Signal::Started(rest.parse().ok()?))
             }
             "out" => {
@@ -204,6 +208,13 @@ impl Reader {
             }
             _ => None,
         }
+    }
+
+    /// What comes is of another operation.
+    fn forget(&mut self) {
+        self.stderr.clear();
+        self.notes.clear();
+        self.command = None;
     }
 
     /// Takes a line of standard error.

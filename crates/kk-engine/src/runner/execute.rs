@@ -116,6 +116,10 @@ async fn run_code(
         Ok(()) => Ended::At(done(shared, works, position)),
         Err(mut failure) => {
             let said = format!("{}\n{}", failure.cause, failure.stderr.join("\n"));
+            // Only uploads take the lock, before all else, and code that makes one changes its host by nothing else.
+            if host_lock::is_refusal(&said) {
+                shared.tracker.refused(&shared.plan, index, position.operation);
+            }
             let action = &work.operations[position.operation].action;
             failure.hint = failure.hint.or_else(|| action.hint(&said)).or_else(|| host_lock::hint(&said));
             Ended::Failed(position, failure)
@@ -272,6 +276,7 @@ impl<'a> RoundTrip<'a> {
     fn on_line(&mut self, line: &str) {
         match self.reader.push(line) {
             Some(Signal::Directory(directory)) => self.directory = Some(directory),
+            Some(Signal::Refused) => self.started(),
             Some(Signal::Started(number)) if number == self.next => {
                 self.started();
                 self.begun();

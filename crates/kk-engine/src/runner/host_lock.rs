@@ -19,7 +19,12 @@ const RELEASE: Duration = Duration::from_secs(10);
 pub(super) fn hint(said: &str) -> Option<String> {
     let hint = "wait until it has ended; two minutes after its last action on the host the lock is free, also when it was \
                 killed";
-    said.contains("another kk works on this host: ").then(|| hint.to_owned())
+    is_refusal(said).then(|| hint.to_owned())
+}
+
+/// Whether a host says that another owner has its lock.
+pub(super) fn is_refusal(said: &str) -> bool {
+    said.contains("another kk works on this host: ")
 }
 
 /// On whose behalf a run works.
@@ -49,7 +54,7 @@ impl Owner {
     pub(super) fn lock(&self) -> String {
         let mut text = self.functions();
         let _ =
-            writeln!(text, "kk_lock >lock || {{ kk_say start 0; cat lock; kk_say end 0 {LOCKED}; exit 0; }}");
+            writeln!(text, "kk_lock >lock || {{ kk_say refused; cat lock; kk_say end 0 {LOCKED}; exit 0; }}");
         text
     }
 

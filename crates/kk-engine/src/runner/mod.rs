@@ -77,7 +77,8 @@ pub struct Report {
     pub dropped: BTreeMap<String, String>,
     /// Operations that changed something.
     pub changed: usize,
-    /// Whether an operation that changes something has begun on a host. One that was ended in the middle may have changed it.
+    /// Whether an operation that changes something has begun on a host, which it does not where another owner has the lock. One that
+    /// was ended in the middle may have changed it.
     pub begun: bool,
     /// Values that tasks left with [`crate::Slots::output`], by name.
     pub outputs: BTreeMap<String, String>,

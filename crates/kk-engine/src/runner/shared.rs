@@ -262,7 +262,7 @@ impl Shared {
             failures: counts.failures.clone(),
             dropped: counts.dropped.clone(),
             changed: counts.changed,
-            begun: counts.begun,
+            begun: counts.begun > 0,
             outputs: self.slots.outputs(),
             round_trips: stats
                 .map(|(host, connection)| (host.clone(), connection.stats().round_trips))

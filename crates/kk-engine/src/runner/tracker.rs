@@ -23,8 +23,8 @@ pub(super) struct Counts {
     pub(super) dropped: BTreeMap<String, String>,
     /// Operations that changed something.
     pub(super) changed: usize,
-    /// Whether one of them has begun on a host.
-    pub(super) begun: bool,
+    /// Operations that change something and have begun on a host, once for each attempt.
+    pub(super) begun: usize,
     /// Tasks × hosts that did not come to their end.
     pub(super) unfinished: usize,
     modules: HashMap<usize, ModuleCount>,
@@ -73,8 +73,12 @@ impl Tracker {
 
     /// An operation runs, or may run, on its host. What is done on the control machine changes no host.
     pub(super) fn begun(&self, plan: &Plan, index: usize, operation: usize) {
-        let work = &plan.works[index];
-        self.counts().begun |= work.host != CONTROL && work.operations[operation].action.is_change();
+        self.counts().begun += usize::from(changes_host(&plan.works[index], operation));
+    }
+
+    /// An operation that was counted as begun was not, because another owner has the lock on its host.
+    pub(super) fn refused(&self, plan: &Plan, index: usize, operation: usize) {
+        self.counts().begun -= usize::from(changes_host(&plan.works[index], operation));
     }
 
     /// An operation has changed something.
@@ -136,6 +140,10 @@ impl Tracker {
         let module = plan.modules[number].to_owned();
         self.events.send(EventKind::ModuleFinished { module, took_ms: milliseconds(began.elapsed()) });
     }
+}
+
+fn changes_host(work: &Work, operation: usize) -> bool {
+    work.host != CONTROL && work.operations[operation].action.is_change()
 }
 
 /// The names by which a work is told.

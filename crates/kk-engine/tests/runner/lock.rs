@@ -8,7 +8,7 @@ use std::{
 };
 
 use kk_connector::{Connection, UploadFile};
-use kk_engine::{HOST_LOCK, HostWork, Options, Owner, Script, Task, actions};
+use kk_engine::{HOST_LOCK, HostWork, Options, Outcome, Owner, Script, Task, actions};
 
 use crate::support::{Ran, ShellHost, is_there, run, script};
 
@@ -140,6 +140,21 @@ async fn what_an_upload_runs_on_the_host_holds_the_lock() {
     let failure = refused.failure();
     assert!(failure.cause.contains("another kk works on this host: root@two, active"), "{failure:?}");
     assert!(failure.hint.as_ref().is_some_and(|hint| hint.starts_with("wait until")), "{failure:?}");
+}
+
+#[tokio::test]
+async fn nothing_has_begun_on_a_host_that_another_owner_has() {
+    let host = ShellHost::new("a");
+    let source = tempfile::NamedTempFile::new().unwrap();
+    assert!(run_as("two", &host, "exit 3").await.report.begun);
+    for task in [Task::new("t", "").on("a", script("true")), taken_by(source.path(), "true")] {
+        let ran = run(vec![task], &[&host], as_owner("one")).await;
+        assert!(ran.failure().cause.contains("another kk works on this host"), "{:?}", ran.failure());
+        assert!(!ran.report.begun && ran.report.changed == 0);
+        assert_eq!(ran.ended(|outcome| matches!(outcome, Outcome::Failed { .. })), ["t@a"]);
+    }
+    let upload = run(vec![taken_by(source.path(), "exit 3")], &[&host], as_owner("two")).await;
+    assert!(!upload.report.ok && upload.report.begun, "it holds the lock, and fails by itself");
 }
 
 /// All files of a host, and their content.
