@@ -287,7 +287,7 @@ fn what_only_kubekey_has_is_named_as_such() {
         ("init registry -f c.yaml --download-cmd x", "`--download-cmd`"),
         ("alpha create phase os", "`kk alpha`"),
         ("add nodes -f c.yaml --skip-etcd", "`--skip-etcd` is an option that only KubeKey has"),
-        ("upgrade -f c.yaml --with-etcd", "`--with-etcd without a value` is an option that only KubeKey has"),
+        ("upgrade -f c.yaml --with-etcd", "`--with-etcd` without a value is an option that only KubeKey has"),
         ("create cluster --with-local-storage", "`--with-local-storage`"),
         ("create config --from-cluster", "`--from-cluster`"),
         ("delete cluster --with-kubernetes v1.36.4", "`--with-kubernetes`"),

@@ -157,11 +157,11 @@ pub fn only_there(refused: &clap::Error, line: &[String]) -> Option<Error> {
         let own = OPTIONS.iter().filter(|(command, _)| is_typed(command)).flat_map(|(_, rows)| rows.iter());
         let common = CHANGES_NO_HOST.into_iter().filter(|command| is_typed(command)).flat_map(|_| &COMMON);
         let (name, hint) = own.chain(common).find(|(known, _)| *known == name)?;
-        Some(("an option", (*name).to_owned(), *hint))
+        Some(("an option", format!("`{name}`"), *hint))
     };
     let command = || {
         let (name, hint) = COMMANDS.into_iter().find(|(command, _)| is_typed(command))?;
-        Some(("a command", format!("kk {name}"), hint))
+        Some(("a command", format!("`kk {name}`"), hint))
     };
     let (kind, name, hint) = match refused.kind() {
         ErrorKind::InvalidSubcommand => command(),
@@ -180,7 +180,7 @@ pub fn only_there(refused: &clap::Error, line: &[String]) -> Option<Error> {
         }
         _ => None,
     }?;
-    Some(Error::Usage { message: format!("`{name}` is {kind} that only KubeKey has"), hint: hint.into() })
+    Some(Error::Usage { message: format!("{name} is {kind} that only KubeKey has"), hint: hint.into() })
 }
 
 #[cfg(test)]
