@@ -56,9 +56,10 @@ async fn restore(args: &EtcdRestore, session: &Session, run: &mut Run<'_>) -> Re
     if !run.confirm(&question, &tasks).await? {
         return Ok(None);
     }
+    let back = run.unless_stopped(session.plan_take_back(&probed, &snapshot)).await?;
     // A damaged one is found before anything stops.
     if let Err(error) = run.execute(send.plan).await {
-        if let Err(second) = take_back(session, &probed, &snapshot, run).await {
+        if let Err(second) = run.take_back(back.plan).await {
             let why =
                 second.problems().into_iter().next().map_or_else(String::new, |problem| problem.message);
             run.note(&format!("hosts may keep a copy of the snapshot: {why}"));
@@ -76,17 +77,6 @@ async fn restore(args: &EtcdRestore, session: &Session, run: &mut Run<'_>) -> Re
         next: Some(kubectl_get_nodes(session)),
         ..Summary::default()
     }))
-}
-
-/// Removes from hosts a snapshot of which nothing is made.
-async fn take_back(
-    session: &Session,
-    probed: &Probed,
-    snapshot: &Snapshot,
-    run: &mut Run<'_>,
-) -> Result<(), Error> {
-    let back = run.unless_stopped(session.plan_take_back(probed, snapshot)).await?;
-    run.execute(back.plan).await
 }
 
 /// Fetches the newest backup of the hosts. `None` in a dry run.

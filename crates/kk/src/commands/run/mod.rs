@@ -4,6 +4,8 @@
 
 mod lock;
 mod records;
+#[cfg(test)]
+mod tests;
 mod trace;
 
 use std::{
@@ -243,6 +245,16 @@ impl<'a> Run<'a> {
 
     /// Makes the changes of a plan.
     pub(super) async fn execute(&mut self, plan: Plan) -> Result<(), Error> {
+        self.execute_until(self.cancel.tidy.clone(), plan).await
+    }
+
+    /// Makes the changes of a plan that takes back what another one has begun: also when the user has asked to stop, but not when
+    /// all is to end at once.
+    pub(super) async fn take_back(&mut self, plan: Plan) -> Result<(), Error> {
+        self.execute_until(self.cancel.at_once.clone(), plan).await
+    }
+
+    async fn execute_until(&mut self, stop: CancellationToken, plan: Plan) -> Result<(), Error> {
         let defaults = Options::default();
         let options = Options {
             owner: Some(self.owner.clone()),
@@ -250,7 +262,7 @@ impl<'a> Run<'a> {
             ignore_err: self.options.ignore_err,
             forks: self.options.forks.unwrap_or(defaults.forks),
             upload_forks: self.options.upload_forks.unwrap_or(defaults.upload_forks),
-            stop: self.cancel.tidy.clone(),
+            stop,
             cancel: self.cancel.at_once.clone(),
             ..defaults
         };
@@ -360,35 +372,4 @@ fn verdict(report: Report, begun: bool) -> Result<(), Error> {
         return Err(Error::Cancelled { changed: begun, failures });
     }
     Err(Error::Tasks(failures))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_ended_in_the_middle_may_have_changed_something() {
-        let stopped = Report { stopped: true, ..Report::default() };
-        for begun in [false, true] {
-            let error = verdict(stopped.clone(), begun).unwrap_err();
-            assert!(matches!(error, Error::Cancelled { changed, .. } if changed == begun), "{error:?}");
-        }
-        assert!(verdict(Report { ok: true, ..stopped }, true).is_ok());
-    }
-
-    #[test]
-    fn a_failure_is_told_also_when_the_run_was_stopped_after_it() {
-        let failure = TaskFailure {
-            host: "node1".into(),
-            module: "etcd".into(),
-            task: "start_etcd".into(),
-            title: "Start etcd".into(),
-            failure: Failure::new("no space"),
-        };
-        let report = Report { stopped: true, failures: vec![failure], ..Report::default() };
-        let error = verdict(report, true).unwrap_err();
-        assert_eq!(error.status(), ExitStatus::Cancelled);
-        let said: Vec<String> = error.problems().into_iter().map(|problem| problem.message).collect();
-        assert_eq!(said, ["no space", "cancelled"]);
-    }
 }
