@@ -51,7 +51,6 @@ pub(crate) fn ensure(
         packages::install(packages::BUILD)?;
         packages::install(packages::GO)?;
         build_missing(paths, versions, builds)?;
-        clear_go_caches(paths, builds)?;
     }
     let mut finished = BTreeMap::new();
     for build in builds {
@@ -116,18 +115,28 @@ fn build_missing(paths: &Paths, versions: &Versions, builds: &[Build]) -> Result
     Ok(())
 }
 
-/// Removes Go's own caches once `all` is built; before, they save the rest of it minutes.
-fn clear_go_caches(paths: &Paths, all: &[Build]) -> Result<()> {
-    let caches = go_caches(paths);
+/// Removes Go's own caches once `all` is built; before, they save the rest of it minutes. That takes minutes, too, so they are moved
+/// aside first: what an interrupted removal leaves is no cache that Go would take for a whole one. The caller holds the lock `build`.
+pub(crate) fn clear_go_caches(paths: &Paths, all: &[Build]) -> Result<()> {
+    let (caches, aside) = (go_caches(paths), paths.unfinished().join("go-caches"));
+    if aside.exists() {
+        say::progress("clearing what is left of Go's caches");
+        remove_if_there(&aside)?;
+    }
+    if !caches.exists() {
+        return Ok(());
+    }
     if !missing(paths, all)?.is_empty() {
         say::progress(&format!("Go's caches stay until the whole mirror is built: {}", caches.display()));
         return Ok(());
     }
     say::progress("clearing Go's caches");
-    remove_if_there(&caches)
+    fs::create_dir_all(paths.unfinished())?;
+    fs::rename(&caches, &aside).with_context(|| format!("cannot move {}", caches.display()))?;
+    remove_if_there(&aside)
 }
 
-fn go_caches(paths: &Paths) -> PathBuf {
+pub(super) fn go_caches(paths: &Paths) -> PathBuf {
     paths.cache.join("go")
 }
 
@@ -354,8 +363,11 @@ mod tests {
             assert!(go_caches(&paths).exists(), "gone before {}", build.component);
             fs::create_dir_all(location(&paths, build).unwrap().directory).unwrap();
         }
+        // What an interrupted removal has left goes, too.
+        let left = paths.unfinished().join("go-caches");
+        fs::create_dir_all(left.join("mod")).unwrap();
         clear_go_caches(&paths, &all).unwrap();
-        assert!(!go_caches(&paths).exists());
+        assert!(!go_caches(&paths).exists() && !left.exists());
     }
 
     #[test]

@@ -49,11 +49,11 @@ pub(crate) fn build(
     with: &[String],
 ) -> Result<()> {
     let builds = versions.builds(&paths.data, kubernetes, with)?;
-    let name = format!("all-{}", [kubernetes, with].concat().join("-"));
-    let key = hash::of_text(&format!("{} {}", programs::key_of_all(paths, &builds)?, slice::recipe()));
-    // Without the lock: who needs nothing built does not wait for another build.
+    let (name, key) = whole(paths, &builds, kubernetes, with)?;
     if record(paths, &name).key == key && catalogue_file(paths).exists() {
-        return Ok(());
+        // Who needs nothing built does not wait for another build.
+        let alone = paths.try_lock("build")?;
+        return alone.map_or(Ok(()), |_alone| programs::clear_go_caches(paths, &builds));
     }
     let _alone = paths.lock("build")?;
     disk::ensure_free(&paths.cache, disk::for_cache() / 4, "the mirror")?;
@@ -64,7 +64,21 @@ pub(crate) fn build(
     }
     publish_images(paths, versions, kubernetes, &programs, &base)?;
     write_catalogue(paths)?;
-    keep(paths, &name, &Record { key, catalogue: Catalogue::new() })
+    keep(paths, &name, &Record { key, catalogue: Catalogue::new() })?;
+    say::progress("the mirror is there");
+    programs::clear_go_caches(paths, &builds)
+}
+
+/// The name and the key of the record that all of this is published.
+fn whole(
+    paths: &Paths,
+    builds: &[Build],
+    kubernetes: &[String],
+    with: &[String],
+) -> Result<(String, String)> {
+    let name = format!("all-{}", [kubernetes, with].concat().join("-"));
+    let key = hash::of_text(&format!("{} {}", programs::key_of_all(paths, builds)?, slice::recipe()));
+    Ok((name, key))
 }
 
 fn publish_files(paths: &Paths, build: &Build, programs: &AllPrograms) -> Result<()> {
@@ -245,6 +259,31 @@ fn write_catalogue(paths: &Paths) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_build_with_nothing_to_do_clears_what_an_interrupted_one_has_left_unless_another_one_runs() {
+        let directory = tempfile::tempdir().unwrap();
+        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/lab");
+        let paths = Paths { cache: directory.path().to_owned(), data };
+        let versions = Versions::load(&paths.data).unwrap();
+        let kubernetes = versions.chosen(&[]).unwrap();
+        let builds = versions.builds(&paths.data, &kubernetes, &[]).unwrap();
+        for made in programs::directories(&paths, &versions, &builds).unwrap() {
+            fs::create_dir_all(made).unwrap();
+        }
+        let (name, key) = whole(&paths, &builds, &kubernetes, &[]).unwrap();
+        keep(&paths, &name, &Record { key, catalogue: Catalogue::new() }).unwrap();
+        write_whole(&catalogue_file(&paths), b"").unwrap();
+        let caches = programs::go_caches(&paths);
+        fs::create_dir_all(caches.join("mod")).unwrap();
+        // Waiting for this lock would not end.
+        let other = paths.lock("build").unwrap();
+        build(&paths, &versions, &kubernetes, &[]).unwrap();
+        assert!(caches.exists());
+        drop(other);
+        build(&paths, &versions, &kubernetes, &[]).unwrap();
+        assert!(!caches.exists());
+    }
 
     #[test]
     fn image_names_lose_their_registry() {

@@ -65,8 +65,18 @@ impl Paths {
 
     /// Waits until no other kk-lab works on the same part of this cache; held until the file is dropped.
     pub(crate) fn lock(&self, part: &str) -> Result<File> {
+        lock(&self.lock_file(part)?)
+    }
+
+    /// The same without waiting: `None` while another kk-lab works on it.
+    pub(crate) fn try_lock(&self, part: &str) -> Result<Option<File>> {
+        let file = open(&self.lock_file(part)?)?;
+        Ok(file.try_lock().is_ok().then_some(file))
+    }
+
+    fn lock_file(&self, part: &str) -> Result<PathBuf> {
         create_dir_all(&self.cache).with_context(|| format!("cannot create {}", self.cache.display()))?;
-        lock(&self.cache.join(format!("{part}.lock")))
+        Ok(self.cache.join(format!("{part}.lock")))
     }
 }
 
@@ -77,12 +87,16 @@ pub(crate) fn lock_lab() -> Result<File> {
 
 /// The kernel lets go of the lock when its owner ends, however that happens; the file itself means nothing.
 fn lock(path: &Path) -> Result<File> {
-    let file = File::create(path).with_context(|| format!("cannot open {}", path.display()))?;
+    let file = open(path)?;
     if file.try_lock().is_err() {
         say::progress(&format!("waiting for another kk-lab ({})", path.display()));
         file.lock()?;
     }
     Ok(file)
+}
+
+fn open(path: &Path) -> Result<File> {
+    File::create(path).with_context(|| format!("cannot open {}", path.display()))
 }
 
 /// A path inside the state directory.
