@@ -2,10 +2,11 @@
 # "want N" for each that is not there yet: for all of them at once, so that a file travels while the one before it is put
 # in place. Where head reads further than it is told, as busybox's does, each is asked for when it can be read, so that
 # nothing of the next one is there to be read. Before and after it run the scripts `before` and `after`, and this shell reads
-# `lock` before both, where there are such. Needs the variable kk, 16 random letters.
+# `lock` before both, where there are such; that may define what is done `at_end`. Needs the variable kk, 16 random letters.
 # shellcheck disable=SC2154
 tmp='' now='' watch=''
-trap '[ -z "$tmp" ] || rm -f -- "$tmp"' 0
+at_end() { :; }
+trap '[ -z "$tmp" ] || rm -f -- "$tmp"; at_end' 0
 trap 'exit 143' HUP INT TERM PIPE
 
 fail() {

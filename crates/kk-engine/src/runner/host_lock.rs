@@ -12,6 +12,9 @@ use crate::shell::{HOST_LOCK, RESET};
 /// Exit code of a batch that did not get the lock; `EX_TEMPFAIL` of sysexits(3).
 pub(super) const LOCKED: i32 = 75;
 
+/// A driver that is ended by a signal has come to its end, too: dash does nothing at the exit of a shell that a signal ends.
+const AT_END: &str = "trap 'exit 143' HUP INT TERM PIPE\ntrap kk_touch 0";
+
 /// Time to give a host free.
 const RELEASE: Duration = Duration::from_secs(10);
 
@@ -50,17 +53,20 @@ impl Owner {
         &self.id
     }
 
-    /// The lines of a driver that take the lock before the first operation.
+    /// The lines of a driver that take the lock before the first operation, and note when the last one has ended.
     pub(super) fn lock(&self) -> String {
         let mut text = self.functions();
-        let _ =
-            writeln!(text, "kk_lock >lock || {{ kk_say refused; cat lock; kk_say end 0 {LOCKED}; exit 0; }}");
+        let _ = writeln!(
+            text,
+            "kk_lock >lock || {{ kk_say refused; cat lock; kk_say end 0 {LOCKED}; exit 0; }}\n{AT_END}"
+        );
         text
     }
 
     /// The hooks of an upload that takes the lock before all else, and gives it free when it is the `last` on the host.
     fn lock_upload(&self, hooks: UploadHooks, last: bool) -> UploadHooks {
-        let lock = format!("{RESET}{}kk_lock >&2 || exit {LOCKED}\n", self.functions());
+        let lock =
+            format!("{RESET}{}kk_lock >&2 || exit {LOCKED}\nat_end() {{ kk_touch; }}\n", self.functions());
         let after = hooks.after.as_deref().unwrap_or_default();
         let after = last.then(|| format!("{after}\n{HOST_LOCK}kk_unlock\n").into()).or(hooks.after.clone());
         UploadHooks { lock: Some(lock.into()), after, ..hooks }

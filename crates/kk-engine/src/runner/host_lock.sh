@@ -4,7 +4,7 @@
 #   KK_NAME   the owner for people
 #   KK_IDLE   an owner that has no batch here and had none for so many seconds has lost the host
 # /run/kubekey.lock holds owner, run and name, a line each, and a line "pid N RUN" for the bootstrap of each batch; its time
-# is that of the last batch. A batch, or an upload, holds a shared flock on it while it runs.
+# is when the last batch began or ended. A batch, or an upload, holds a shared flock on it while it runs.
 # shellcheck disable=SC2153
 KK_ROOT=${KK_ROOT-}
 KK_LOCK=$KK_ROOT/run/kubekey.lock
@@ -69,6 +69,13 @@ kk_lock() {
     kk_pid=$$
     [ ! -r ../pid ] || read -r kk_pid <../pid
     printf 'pid %s %s\n' "$kk_pid" "$KK_RUN" >>"$KK_LOCK"
+}
+
+# The end of a batch that is not the last one: from now on the owner is idle.
+kk_touch() {
+    [ -s "$KK_LOCK" ] || return 0
+    kk_read_lock
+    [ "$kk_owner $kk_run" != "$KK_OWNER $KK_RUN" ] || touch "$KK_LOCK"
 }
 
 # Gives the host free: this owner has nothing more to do on it.

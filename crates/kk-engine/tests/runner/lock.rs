@@ -73,6 +73,24 @@ async fn a_run_of_several_plans_keeps_its_hosts_in_between() {
     assert!(run_as("two", &host, "true").await.report.ok);
 }
 
+/// However long it took.
+#[tokio::test]
+async fn an_owner_is_idle_from_the_end_of_its_last_batch_on() {
+    let host = ShellHost::new("a");
+    let source = tempfile::NamedTempFile::new().unwrap();
+    let lock = host.path("run/kubekey.lock");
+    let options = Options { more: true, ..as_owner("one") };
+    for end in ["true", "exit 3", "kill -s TERM $PPID"] {
+        let text = format!("touch -d @1 \"$KK_ROOT/run/kubekey.lock\"; {end}");
+        for task in [Task::new("t", "").on("a", script(&text)), taken_by(source.path(), &text)] {
+            let ran = run(vec![task], &[&host], options.clone()).await;
+            assert_eq!(ran.report.ok, end == "true", "{:?}", ran.report.failures);
+            let age = SystemTime::now().duration_since(fs::metadata(&lock).unwrap().modified().unwrap());
+            assert!(age.unwrap_or_default() < Duration::from_hours(1), "{end}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn batches_of_one_run_hold_the_lock_together() {
     let host = ShellHost::new("a");
