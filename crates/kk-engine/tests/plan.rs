@@ -48,6 +48,14 @@ fn only_hosts_with_a_difference_have_something_to_do() {
 }
 
 #[test]
+fn a_host_that_is_only_told_about_is_none_on_which_something_is_done() {
+    let task = Task::new("t", "").on("a", work().about("b")).on(kk_engine::CONTROL, work());
+    let planned = plan(vec![task], &BTreeMap::new()).unwrap();
+    assert_eq!(planned.hosts(), ["a".to_owned()].into());
+    assert!(planned.changes().iter().any(|task| task.host == "b"));
+}
+
+#[test]
 fn a_pipeline_of_empty_facts_tells_what_to_probe_on_each_host() {
     const NOTE: Question<String> = Question::new("note", "cat /note", question::text);
     let command =

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 pub(crate) use turns::PlannedTurns;
 
-use crate::{Action, Change, Facts, Pipeline, PlanError, Retry, SlotKey, Task, Turn};
+use crate::{Action, CONTROL, Change, Facts, Pipeline, PlanError, Retry, SlotKey, Task, Turn};
 
 /// What is left to do, host by host.
 pub struct Plan {
@@ -176,6 +176,12 @@ impl Plan {
             }
         });
         planned.collect()
+    }
+
+    /// The hosts on which something is done; what is about a host may be done on another one.
+    pub fn hosts(&self) -> BTreeSet<String> {
+        let busy = self.works.iter().filter(|work| !work.operations.is_empty());
+        busy.map(|work| work.host.clone()).filter(|host| host != CONTROL).collect()
     }
 
     /// How many tasks × hosts have something to do, by module in order; modules without work are left out.

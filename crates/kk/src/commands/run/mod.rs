@@ -267,7 +267,7 @@ impl<'a> Run<'a> {
             ..defaults
         };
         if self.rounds {
-            self.held.extend(plan.changes().into_iter().map(|task| task.host));
+            self.held.extend(plan.hosts());
         }
         let report = kk_engine::run(plan, self.traced_connections(), options, self.events.clone()).await;
         self.changed += report.changed;
