@@ -5,6 +5,9 @@ use kk_engine::{Facts, HostWork, Task, actions::Command};
 
 use crate::{host_layout::JOINING, inputs::Inputs, slots};
 
+/// Holds the token of the join. kubeadm removes it when the kubelet has a certificate; a join that was killed before that does not.
+const TOKEN_FILE: &str = "/etc/kubernetes/bootstrap-kubelet.conf";
+
 /// Whether a node still has the mark of a join that has not been seen through to its end.
 pub(crate) fn is_marked(facts: &Facts) -> bool {
     facts.files.contains_key(JOINING)
@@ -17,12 +20,17 @@ pub(crate) fn is_unfinished(inputs: &Inputs, host: &Host) -> bool {
     has_mark || host.name != inputs.api_host.name && !inputs.has_joined(host)
 }
 
+/// The mark goes last: while it is there, the next run does the rest.
+fn script() -> String {
+    format!("rm -f {TOKEN_FILE}\nrm -f {JOINING}")
+}
+
 /// A join writes a mark before its first change. It goes last: after the labels, and where nodes become Ready, after that. So
 /// a run that comes after one that was killed in between does the rest, and waits for the node.
 pub(crate) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("record_joins", "Record that nodes have joined");
     for (host, _) in inputs.nodes().into_iter().filter(|(host, _)| is_unfinished(inputs, host)) {
-        let done = Command::new("record that the node has joined", format!("rm -f {JOINING}"));
+        let done = Command::new("record that the node has joined", script());
         let mut work = HostWork::new(vec![Box::new(done)])
             .needs(slots::joined_slot(&host.name))
             .needs(slots::labels_set_slot());
@@ -32,4 +40,31 @@ pub(crate) fn task(inputs: &Inputs) -> Task {
         task = task.on(&host.name, work);
     }
     task
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn the_token_of_a_join_goes_before_its_mark() {
+        for can_go in [true, false] {
+            let directory = tempfile::tempdir().unwrap();
+            let [token, mark] = ["token", "mark"].map(|name| directory.path().join(name));
+            fs::write(&mark, "").unwrap();
+            if can_go {
+                fs::write(&token, "secret").unwrap();
+            } else {
+                fs::create_dir(&token).unwrap();
+            }
+            let text = script()
+                .replace(TOKEN_FILE, &token.display().to_string())
+                .replace(JOINING, &mark.display().to_string());
+            assert_eq!(testing::run_script(directory.path(), &text).status.success(), can_go);
+            assert_eq!((token.exists(), mark.exists()), (!can_go, !can_go));
+        }
+    }
 }

@@ -49,6 +49,13 @@ pub(super) const ALL: &[Damage] = &[
         "rm /etc/kubernetes/kubelet.conf; systemctl restart kubelet || true",
         "test -s /etc/kubernetes/kubelet.conf && systemctl is-active kubelet",
     ),
+    // A join that was killed before kubeadm came to its end.
+    at(
+        "token-of-the-join-left",
+        "node3",
+        ": >/etc/kubernetes/kubekey/joining; echo token >/etc/kubernetes/bootstrap-kubelet.conf",
+        "test ! -e /etc/kubernetes/kubekey/joining && test ! -e /etc/kubernetes/bootstrap-kubelet.conf",
+    ),
     // Static pods.
     at(
         "static-pod-gone",
