@@ -12,6 +12,9 @@ pub(crate) const ETCD_CERT: &str = "/etc/ssl/etcd/ssl/apiserver-etcd-client.pem"
 /// The key of the client certificate for etcd.
 pub(crate) const ETCD_KEY: &str = "/etc/ssl/etcd/ssl/apiserver-etcd-client-key.pem";
 
+/// What etcd is started with. In the record of a host: its etcd is kk's.
+pub(crate) const ETCD_ENVIRONMENT: &str = "/etc/etcd.env";
+
 /// The CA of the cluster.
 pub(crate) const CLUSTER_CA: &str = "/etc/kubernetes/pki/ca.crt";
 /// A node's credentials: it has joined.

@@ -191,6 +191,51 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn members_without_the_role_in_the_file_are_named_when_a_member_leaves() {
+        let host = |n| format!("  - {{name: n{n}, address: 192.0.2.{n}}}\n");
+        let hosts = (1..6).map(host).collect::<Vec<_>>().concat();
+        // The cluster was made with four members.
+        let spec = testing::spec(&format!(
+            "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {{name: t}}\nspec:\n  hosts:\n{hosts}  \
+             roleGroups: {{etcd: [n1, n2], control-plane: [n1], worker: [n3, n4, n5]}}\n"
+        ));
+        let said = "it is a member of etcd, and the file does not give it that role";
+        let members = [1, 2, 3, 4].map(|n| format!("https://192.0.2.{n}:2379")).join(",");
+        for (leaves, gone, api, record, named) in [
+            ("n3", false, true, true, &["n3", "n4"][..]),
+            ("n3", false, true, false, &["n3", "n4"]),
+            ("n3", false, false, true, &["n3", "n4"]),
+            ("n3", true, true, false, &["n3", "n4"]),
+            ("n2", false, true, true, &["n3", "n4"]),
+            // No member leaves.
+            ("n5", false, true, true, &[]),
+        ] {
+            let directory = tempfile::tempdir().unwrap();
+            let session = testing::session(spec.clone(), directory.path());
+            let mut probed = probed(&session, Some(ANSWERED)).await;
+            for (name, facts) in &mut probed.facts {
+                let etcd = if name != "n5" && record { "made\t/etc/etcd.env" } else { "" };
+                facts.owned = vec!["made\t/etc/systemd/system/kubelet.service", etcd].into();
+                if ["n1", "n2"].contains(&name.as_str()) {
+                    facts.reply(&DATA, "yes");
+                    facts.reply(&HEALTHY, "yes");
+                }
+            }
+            if api {
+                probed.facts.get_mut("n1").unwrap().reply(&SETTINGS, format!("etcd-servers\t{members}\n"));
+            }
+            if gone {
+                probed.facts.remove(leaves);
+                probed.failures.insert(leaves.to_owned(), kk_engine::Failure::new("no route to host"));
+            }
+            let delete = session.plan_leave(&probed, &leaving(&[leaves], gone)).await.unwrap();
+            let of_them = delete.findings.iter().filter(|finding| finding.message == said);
+            let of_them: Vec<&str> = of_them.filter_map(|finding| finding.host.as_deref()).collect();
+            assert_eq!(of_them, named, "{leaves} {gone} {api} {record}");
+        }
+    }
+
+    #[tokio::test]
     async fn a_host_that_is_gone_is_not_asked_for_anything() {
         for absent in [&["n4"][..], &[]] {
             let delete = planned(&["n4"], true, absent).await;

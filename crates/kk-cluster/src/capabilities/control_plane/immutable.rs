@@ -27,7 +27,7 @@ fn parse(text: &str) -> Option<BTreeMap<String, String>> {
 }
 
 /// Where the API server of a host finds etcd.
-pub(super) fn etcd_servers(facts: &Facts) -> Option<BTreeSet<String>> {
+pub(crate) fn etcd_servers(facts: &Facts) -> Option<BTreeSet<String>> {
     let servers = facts.answer(&SETTINGS).answered()?.remove("etcd-servers")?;
     Some(servers.split(',').map(|server| server.trim().to_owned()).collect())
 }

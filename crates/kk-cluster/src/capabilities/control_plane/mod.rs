@@ -21,7 +21,7 @@ mod shared_files;
 
 #[cfg(test)]
 pub(crate) use immutable::SETTINGS;
-pub(crate) use immutable::{ETCD_MEMBERS, VERSION};
+pub(crate) use immutable::{ETCD_MEMBERS, VERSION, etcd_servers};
 use kk_artifact::Component;
 use kk_config::{ControlPlaneEndpoint, Host, Role, Spec};
 use kk_engine::{Facts, HostWork, ProbeSpec, Task};

@@ -8,7 +8,12 @@ use kk_engine::{Facts, ProbeSpec, Question, question};
 use time::OffsetDateTime;
 
 use super::{immutable::ENVIRONMENT, moves};
-use crate::{certificates::Age, findings::Findings, host_layout::ETCD_CA, inputs::Inputs};
+use crate::{
+    certificates::Age,
+    findings::Findings,
+    host_layout::{ETCD_CA, ETCD_ENVIRONMENT},
+    inputs::Inputs,
+};
 
 /// The unit of etcd.
 pub(crate) const UNIT: &str = "/etc/systemd/system/etcd.service";
@@ -64,7 +69,7 @@ fn other_etcd(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings)
             "etcd is installed already, and not by kk",
             "move its data elsewhere and remove its unit etcd.service or its package (etcd, etcd-server) first, or take a host without it",
         );
-    } else if facts.answer(&DATA).answered() == Some(true) && !facts.owns("/etc/etcd.env") {
+    } else if facts.answer(&DATA).answered() == Some(true) && !facts.owns(ETCD_ENVIRONMENT) {
         found.error(
             host,
             format!("{} holds data of another etcd", inputs.spec.etcd.data_dir),

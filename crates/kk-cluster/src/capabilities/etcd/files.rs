@@ -5,7 +5,7 @@ use kk_engine::{Action, Facts, actions::File};
 use serde_json::json;
 
 use super::membership;
-use crate::{BuildError, inputs::Inputs};
+use crate::{BuildError, host_layout::ETCD_ENVIRONMENT, inputs::Inputs};
 
 /// What a member begins with, and never reads again: the members of a new cluster. So a member that comes or goes later
 /// restarts no other.
@@ -16,7 +16,7 @@ pub(super) fn files(inputs: &Inputs, host: &Host, facts: &Facts) -> Result<Vec<B
     let values = json!({"negative_nice": facts.can_raise_limits, "data_dir": inputs.spec.etcd.data_dir});
     let unit = inputs.templates.render("etcd/etcd.service", &values)?;
     let mut files: Vec<Box<dyn Action>> = vec![
-        Box::new(File::text("/etc/etcd.env", environment(inputs, host)?)),
+        Box::new(File::text(ETCD_ENVIRONMENT, environment(inputs, host)?)),
         Box::new(File::text("/etc/systemd/system/etcd.service", unit)),
     ];
     if !membership::has_vote(facts) {

@@ -2,13 +2,13 @@
 
 use kk_engine::{HostWork, Task, actions::Command};
 
-use crate::{inputs::Inputs, shell};
+use crate::{host_layout::ETCD_ENVIRONMENT, inputs::Inputs, shell};
 
 /// Only what kk started: another etcd on the host stays. Where it is the record says, not the role that the file gives to a host.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("remove_etcd", "Remove etcd");
     for (host, facts) in inputs.hosts() {
-        if facts.owns("/etc/etcd.env") {
+        if facts.owns(ETCD_ENVIRONMENT) {
             let remove = Command::new("stop etcd and remove its data", script(&inputs.spec.etcd.data_dir));
             task = task.on(&host.name, HostWork::new(vec![Box::new(remove)]));
         }

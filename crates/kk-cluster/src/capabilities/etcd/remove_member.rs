@@ -5,7 +5,9 @@ use kk_engine::{HostWork, Task, actions::Command};
 
 use super::{join_member::with_members_at, membership};
 use crate::{
+    capabilities::control_plane::etcd_servers,
     findings::Findings,
+    host_layout::ETCD_ENVIRONMENT,
     inputs::{Inputs, Leaving},
     slots,
 };
@@ -44,8 +46,31 @@ pub(super) fn tasks(inputs: &Inputs, leaving: &Leaving) -> Vec<Task> {
     going.iter().map(task).collect()
 }
 
+/// A host that the file does not give the role is nobody whose member is removed and counted, and the others would go on counting
+/// it for the quorum. Only the cluster knows the member of a host that is gone.
+fn without_role(inputs: &Inputs, leaving: &Leaving, found: &mut Findings) {
+    let there = inputs.facts(inputs.api_host).and_then(etcd_servers).unwrap_or_default();
+    let endpoint = |host: &Host| format!("https://{}:{}", host.internal_address, inputs.spec.etcd.port);
+    let is_member = |host: &&Host| {
+        there.contains(&endpoint(host))
+            || inputs.facts(host).is_some_and(|facts| facts.owns(ETCD_ENVIRONMENT))
+    };
+    let members: Vec<&Host> = inputs.spec.hosts.iter().filter(is_member).collect();
+    if !members.iter().any(|host| leaving.has(host)) {
+        return;
+    }
+    for host in members.into_iter().filter(|host| !host.has_role(&Role::Etcd)) {
+        found.error(
+            host,
+            "it is a member of etcd, and the file does not give it that role",
+            "write it into spec.roleGroups.etcd again: a member is removed with its host by kk delete node",
+        );
+    }
+}
+
 /// The members that stay must be able to agree that others go.
 pub(crate) fn findings(inputs: &Inputs, leaving: &Leaving, found: &mut Findings) {
+    without_role(inputs, leaving, found);
     let (all, going) = (inputs.spec.etcd_hosts().len(), going(inputs, leaving).len());
     if going == 0 {
         return;

@@ -27,7 +27,7 @@ use open_snapshot::taken_at;
 
 use crate::{
     findings::Findings,
-    host_layout::{KUBELET_CONF, RESTORING},
+    host_layout::{ETCD_ENVIRONMENT, KUBELET_CONF, RESTORING},
     inputs::Inputs,
     slots,
 };
@@ -65,7 +65,7 @@ pub(crate) fn take_back(inputs: &Inputs, snapshot: &Snapshot) -> Module {
 
 /// The hosts whose members take part: etcd is installed there.
 pub(crate) fn members<'a>(inputs: &Inputs<'a>) -> Vec<(&'a Host, &'a Facts)> {
-    let installed = |facts: &Facts| facts.files.contains_key("/etc/etcd.env");
+    let installed = |facts: &Facts| facts.files.contains_key(ETCD_ENVIRONMENT);
     inputs.etcd_hosts().into_iter().filter(|(_, facts)| installed(facts)).collect()
 }
 

@@ -4,7 +4,7 @@ use kk_config::{Arch, Host, ProxyMode, Role, Spec};
 use kk_engine::{Facts, ProbeSpec};
 
 use super::{NODE_NAME, disable_swap, firewall, packages, write_hosts_block};
-use crate::{findings::Findings, inputs::Inputs};
+use crate::{findings::Findings, host_layout::ETCD_ENVIRONMENT, inputs::Inputs};
 
 /// Least memory of a control plane in KiB: kubeadm's own minimum of 1700 MB.
 const CONTROL_PLANE_MEMORY_KIB: u64 = 1_700_000;
@@ -148,7 +148,7 @@ fn tools(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
 
 /// On a host that runs already it is too late to refuse it, and renewing its certificates needs no more than it has.
 fn capacity(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
-    let runs = inputs.has_joined(host) || facts.owns("/etc/etcd.env");
+    let runs = inputs.has_joined(host) || !host.is_node() && facts.owns(ETCD_ENVIRONMENT);
     let mut say = |message: String, hint: String| {
         if runs {
             found.warning(host, message, hint);

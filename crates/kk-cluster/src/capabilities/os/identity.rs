@@ -9,7 +9,7 @@ use crate::{
     BuildError,
     capabilities::ca_rotation,
     findings::Findings,
-    host_layout::{CLUSTER_CA, ETCD_CA, KUBELET_CONF},
+    host_layout::{CLUSTER_CA, ETCD_CA, ETCD_ENVIRONMENT, KUBELET_CONF},
     inputs::Inputs,
 };
 
@@ -45,7 +45,7 @@ fn of(facts: &Facts) -> Belongs {
             etcd_ca: Some(identity.ca_sha256.clone()),
         };
     }
-    if !facts.owns("/etc/etcd.env") {
+    if !facts.owns(ETCD_ENVIRONMENT) {
         return Belongs::default();
     }
     Belongs {
@@ -112,7 +112,7 @@ pub(crate) fn refuse_strangers(inputs: &Inputs) -> Result<(), BuildError> {
     }
     let silent = |facts: &Facts| {
         facts.owned.identity().is_none()
-            && facts.owns("/etc/etcd.env")
+            && facts.owns(ETCD_ENVIRONMENT)
             && facts.answer(&TOKEN).unanswered().is_some()
     };
     if let Some(names) = names(&silent) {

@@ -151,9 +151,13 @@ async fn a_member_of_etcd_that_runs_is_not_refused_for_its_size() {
          - {name: a, address: 192.0.2.1}\n  - {name: b, address: 192.0.2.2}\n  \
          roleGroups: {etcd: [a], control-plane: [b], worker: [b]}\n",
     );
-    for (record, severity) in [("made\t/etc/etcd.env", Severity::Warning), ("", Severity::Error)] {
+    let etcd = "made\t/etc/etcd.env";
+    // The other one is to become a control plane.
+    for (host, record, severity) in
+        [("a", etcd, Severity::Warning), ("a", "", Severity::Error), ("b", etcd, Severity::Error)]
+    {
         let mut probed = testing::fresh(&spec);
-        let facts = probed.facts.get_mut("a").unwrap();
+        let facts = probed.facts.get_mut(host).unwrap();
         facts.memory_kib = 1024;
         facts.owned = vec![record].into();
         let directory = tempfile::tempdir().unwrap();
@@ -161,7 +165,7 @@ async fn a_member_of_etcd_that_runs_is_not_refused_for_its_size() {
         let inputs = session.create_inputs(&probed).await.unwrap();
         let found = precheck(&capabilities(&spec), &inputs);
         let of_memory = found.iter().find(|one| one.message.starts_with("memory 1 MiB")).unwrap();
-        assert_eq!(of_memory.severity, severity, "{record}");
+        assert_eq!(of_memory.severity, severity, "{host} {record}");
     }
 }
 

@@ -73,8 +73,9 @@ impl Capability for Containerd {
     fn asks(&self, inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
         if host.is_node() {
             check::asks(inputs, probe);
-            probe.ask(&immutable::ROOT);
         }
+        // Also of a host that was a node before the file gave it another role: it may leave.
+        probe.ask(&immutable::ROOT);
     }
 
     fn findings(&self, inputs: &Inputs, found: &mut Findings) {
