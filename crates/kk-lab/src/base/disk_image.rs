@@ -24,6 +24,9 @@ const SEED_UNIT: &str = include_str!("seed.service");
 /// Keys are made at the first boot: no two hosts share one.
 const SSH_KEYS: &str = "[Service]\nExecStartPre=\nExecStartPre=/usr/bin/ssh-keygen -A\n";
 
+/// Started at the first boot, too: what the archive of a host enables comes when systemd has decided what to start.
+const NETWORK: &str = "systemd-networkd.service";
+
 /// Disk, kernel and initial file system of one release.
 #[derive(Debug, Clone)]
 pub(crate) struct DiskImage {
@@ -44,9 +47,9 @@ impl DiskImage {
 
 /// Where the image of this release is or will be.
 pub(crate) fn path(paths: &Paths, suite: &str) -> PathBuf {
-    paths
-        .rootfs()
-        .join(hash::of_text(&format!("disk {suite} {PACKAGES} {KERNEL} {SIZE} {SEED_UNIT}{SSH_KEYS}")))
+    paths.rootfs().join(hash::of_text(&format!(
+        "disk {suite} {PACKAGES} {KERNEL} {SIZE} {NETWORK} {SEED_UNIT}{SSH_KEYS}"
+    )))
 }
 
 /// The image of this release, built when the cache has none of this recipe.
@@ -94,6 +97,9 @@ fn prepare(tree: &Path) -> Result<()> {
     fs::write(units.join("lab-seed.service"), SEED_UNIT)?;
     fs::create_dir_all(units.join("sysinit.target.wants"))?;
     symlink("/etc/systemd/system/lab-seed.service", units.join("sysinit.target.wants/lab-seed.service"))?;
+    let wanted = units.join("multi-user.target.wants");
+    fs::create_dir_all(&wanted)?;
+    symlink(format!("/lib/systemd/system/{NETWORK}"), wanted.join(NETWORK))?;
     for timer in ["apt-daily.timer", "apt-daily-upgrade.timer"] {
         symlink("/dev/null", units.join(timer))?;
     }
