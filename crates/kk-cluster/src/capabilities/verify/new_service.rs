@@ -1,4 +1,4 @@
-//! Whether everybody learns of new Services: part of the wait for nodes.
+//! Whether everybody learns of new Services: part of the wait for nodes, where an API server or kube-proxy has started again.
 
 use crate::shell;
 
@@ -33,12 +33,24 @@ mod tests {
 
     /// `namespace`: what a new namespace with its Service is answered with.
     fn run_with(started: &str, getent: &str, routed: bool, namespace: &str) -> Outcome {
+        run_after(started, "echo proxy a 2026-01-01T00:00:00Z", "", getent, routed, namespace)
+    }
+
+    /// `proxies` and `nodes` print since when they are there.
+    fn run_after(
+        started: &str,
+        proxies: &str,
+        nodes: &str,
+        getent: &str,
+        routed: bool,
+        namespace: &str,
+    ) -> Outcome {
         let directory = tempfile::tempdir().unwrap();
         let program = |name: &str, text: &str| testing::program(directory.path(), name, text);
         program(
             "kubectl",
             &format!(
-                "case \" $*\" in *startedAt*) {started} ;; *kube-system' create '*) cat >made.json; printf c >>asked; printf 10.9.0.7 ;; \
+                "case \" $*\" in *kube-proxy*startedAt*) {proxies} ;; *creationTimestamp*) {nodes} ;; *startedAt*) {started} ;; *kube-system' create '*) cat >made.json; printf c >>asked; printf 10.9.0.7 ;; \
                  *' create '*) cat >made.json; printf n >>asked; {namespace} ;; *' delete namespace '*) printf r >>asked ;; \
                  *' delete '*) printf d >>asked ;; *podIPs*) printf p >>asked; printf 'a p1 True 10.1.0.2\\nb p2 False 10.2.0.2\\nc p3 True 10.3.0.2\\n' ;; esac"
             ),
@@ -79,6 +91,25 @@ mod tests {
             assert!(outcome.done, "{}", outcome.said);
             assert_eq!((outcome.printed.as_str(), outcome.asked.as_str()), (printed, "dcrnp"));
         }
+    }
+
+    #[test]
+    fn so_it_is_after_a_start_of_kube_proxy_on_a_node_that_was_there_before() {
+        let old = "2026-01-01T00:00:00Z";
+        let now = "$(date -u +%Y-%m-%dT%H:%M:%SZ)";
+        for (began, made, routed, asked) in
+            [(now, old, true, "dcrnp"), (now, old, false, ""), (now, now, true, ""), (old, old, true, "")]
+        {
+            let proxies = format!("echo proxy b {old}; echo proxy a {began}");
+            let nodes = format!("echo node a {made}; echo node b {now}");
+            let outcome =
+                run_after(&format!("echo {old}"), &proxies, &nodes, KNOWN, routed, "printf 10.9.0.8");
+            assert!(outcome.done, "{}", outcome.said);
+            assert_eq!(outcome.asked, asked, "{began} {made} {routed}");
+            assert_eq!(outcome.printed.is_empty(), asked.is_empty());
+        }
+        let outcome = run_after(&format!("echo {old}"), "exit 1", "", KNOWN, true, "printf 10.9.0.8");
+        assert_eq!(outcome.asked, "dcrnp", "no answer is not no");
     }
 
     #[test]

@@ -7,8 +7,28 @@ api_servers() {
     kubectl -n kube-system get pods -l component=kube-apiserver -o go-template='{{range .items}}{{range .status.containerStatuses}}{{with .state.running}}{{.startedAt}}{{"\n"}}{{end}}{{end}}{{end}}' >started
 }
 
+since() {
+    date -u -d "@$(($(date +%s) - 180))" +%Y-%m-%dT%H:%M:%SZ
+}
+
 an_api_server_is_new() {
-    KK_SINCE=$(date -u -d "@$(($(date +%s) - 180))" +%Y-%m-%dT%H:%M:%SZ) awk '$1 >= ENVIRON["KK_SINCE"] { new = 1 } END { exit !new }' started
+    KK_SINCE=$(since) awk '$1 >= ENVIRON["KK_SINCE"] { new = 1 } END { exit !new }' started
+}
+
+# Since when each kube-proxy runs, and since when there is its node.
+proxies() {
+    kubectl -n kube-system get pods -l k8s-app=kube-proxy -o go-template='{{range .items}}{{$node := .spec.nodeName}}{{range .status.containerStatuses}}{{with .state.running}}proxy {{$node}} {{.startedAt}}{{"\n"}}{{end}}{{end}}{{end}}' >proxies &&
+        kubectl get nodes -o go-template='{{range .items}}node {{.metadata.name}} {{.metadata.creationTimestamp}}{{"\n"}}{{end}}' >>proxies
+}
+
+# A kube-proxy is Ready when its process begins, and what the one before it has written still routes the Services of then. So
+# long nothing shows that it works: with another mode, or settings that end it a moment later.
+a_proxy_has_begun_again() {
+    within_300_s proxies || return 0
+    KK_SINCE=$(since) awk '
+        $1 == "node" { made[$2] = $3 }
+        $1 == "proxy" && $3 >= ENVIRON["KK_SINCE"] { new[$2] }
+        END { for (node in new) if (made[node] < ENVIRON["KK_SINCE"]) again = 1; exit !again }' proxies
 }
 
 # Prints its address.
@@ -58,7 +78,7 @@ new_service_is_known() {
         cat wait.err >&2
         kk_fail "the API does not say since when its servers run"
     }
-    an_api_server_is_new || return 0
+    an_api_server_is_new || { [ -n "$routed" ] && a_proxy_has_begun_again; } || return 0
     within_300_s made_service || {
         cat wait.err >&2
         kk_fail "a Service could not be made to see whether the nodes learn of it"
@@ -73,7 +93,7 @@ new_service_is_known() {
                 resolve "$address" kubernetes.default.svc >/dev/null 2>&1 || break
                 kubectl delete namespace kk-verify --ignore-not-found --wait=false >/dev/null || :
                 kubectl -n kube-system delete service kk-verify --ignore-not-found >/dev/null || :
-                kk_fail "since an API server started again, pod $pod of $node has learnt of no new Service within 300 s"
+                kk_fail "since an API server or kube-proxy started again, pod $pod of $node has learnt of no new Service within 300 s"
             fi
             sleep 0.5 2>/dev/null || sleep 1
         done
