@@ -102,8 +102,10 @@ impl Action for Ask {
         Load::Wait
     }
 
-    fn hint(&self, _stderr: &str) -> Option<String> {
-        Some(self.hint.clone())
+    /// Pods are asked first: where they answer, and a Service does not, nothing routes it.
+    fn hint(&self, stderr: &str) -> Option<String> {
+        let of_routes = "the pods answer, so kube-proxy does not route the Service: see \"kubectl -n kube-system logs -l k8s-app=kube-proxy\"";
+        Some(if stderr.contains("no answer of pod ") { self.hint.clone() } else { of_routes.to_owned() })
     }
 }
 
@@ -111,6 +113,9 @@ impl Action for Ask {
 mod tests {
     use std::fs;
 
+    use kk_engine::Action as _;
+
+    use super::Ask;
     use crate::{shell::script, testing};
 
     /// Runs the script on a node whose `curl` is these words: whether it succeeds, and its last word.
@@ -129,6 +134,16 @@ mod tests {
         let output = testing::run_script(directory.path(), &format!("{library}\n{text}"));
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         (output.status.success(), said.lines().last().unwrap_or_default().to_owned())
+    }
+
+    #[test]
+    fn the_hint_is_about_what_does_not_answer() {
+        let ask = Ask { node: "node3".into(), service: String::new(), hint: "the network".into() };
+        let pod =
+            "from node3 there is no answer of pod b of node2 at http://x, and of the DNS Service at http://y";
+        assert_eq!(ask.hint(pod).unwrap(), "the network");
+        let service = "from node3 there is no answer of a new Service at http://y";
+        assert!(ask.hint(service).unwrap().contains("kube-proxy"));
     }
 
     #[test]
