@@ -188,6 +188,10 @@ impl Host {
             made.extend([
                 ("/etc/kubernetes/admin.conf", programs::ADMIN),
                 ("/etc/kubernetes/pki/apiserver.crt", b"crt"),
+                // Keys of CAs are kept elsewhere: no certificates are simulated that could be due.
+                ("/etc/kubernetes/pki/sa.key", b"key"),
+                ("/etc/kubernetes/pki/sa.pub", b"pub"),
+                ("/etc/kubernetes/pki/front-proxy-ca.crt", b"crt"),
                 ("/etc/kubernetes/manifests/kube-apiserver.yaml", b"api"),
                 ("/etc/kubernetes/manifests/kube-controller-manager.yaml", b"manager"),
                 ("/etc/kubernetes/manifests/kube-scheduler.yaml", b"scheduler"),
