@@ -187,11 +187,11 @@ impl Host {
         if control_plane {
             made.extend([
                 ("/etc/kubernetes/admin.conf", programs::ADMIN),
-                ("/etc/kubernetes/pki/apiserver.crt", b"crt"),
-                // Keys of CAs are kept elsewhere: no certificates are simulated that could be due.
+                ("/etc/kubernetes/pki/apiserver.crt", programs::CA),
+                // Keys of CAs are kept elsewhere.
                 ("/etc/kubernetes/pki/sa.key", b"key"),
                 ("/etc/kubernetes/pki/sa.pub", b"pub"),
-                ("/etc/kubernetes/pki/front-proxy-ca.crt", b"crt"),
+                ("/etc/kubernetes/pki/front-proxy-ca.crt", programs::CA),
                 ("/etc/kubernetes/manifests/kube-apiserver.yaml", b"api"),
                 ("/etc/kubernetes/manifests/kube-controller-manager.yaml", b"manager"),
                 ("/etc/kubernetes/manifests/kube-scheduler.yaml", b"scheduler"),

@@ -8,12 +8,10 @@ use std::time::Duration;
 pub(super) const UNIT: Duration = Duration::from_millis(300);
 /// Looking at a host.
 pub(super) const PROBE: Duration = Duration::from_millis(150);
-/// The cluster's CA.
-pub(super) const CA: &[u8] = b"-----BEGIN CERTIFICATE-----\nQQ==\n-----END CERTIFICATE-----\n";
-/// The administrator's kubeconfig.
-pub(super) const ADMIN: &[u8] =
-    b"apiVersion: v1\nkind: Config\nclusters:\n- cluster:\n    certificate-authority-data: QQ==\n\
-    users:\n- name: kubernetes-admin\n  user:\n    client-certificate-data: QQ==\n";
+/// The cluster's CA, and every certificate that it would have signed: valid for a hundred years, and its key is nowhere.
+pub(super) const CA: &[u8] = include_bytes!("certificate.pem");
+/// The administrator's kubeconfig, with the same certificate.
+pub(super) const ADMIN: &[u8] = include_bytes!("admin.conf");
 
 /// A program's effect.
 #[derive(Debug, PartialEq, Eq)]
