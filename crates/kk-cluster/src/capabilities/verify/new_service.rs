@@ -33,7 +33,7 @@ mod tests {
 
     /// `namespace`: what a new namespace with its Service is answered with.
     fn run_with(started: &str, getent: &str, routed: bool, namespace: &str) -> Outcome {
-        run_after(started, "echo proxy a 2026-01-01T00:00:00Z", "", getent, routed, namespace)
+        run_after(started, "echo a 2026-01-01T00:00:00Z", "", getent, routed, namespace)
     }
 
     /// `proxies` and `nodes` print since when they are there.
@@ -100,16 +100,19 @@ mod tests {
         for (began, made, routed, asked) in
             [(now, old, true, "dcrnp"), (now, old, false, ""), (now, now, true, ""), (old, old, true, "")]
         {
-            let proxies = format!("echo proxy b {old}; echo proxy a {began}");
-            let nodes = format!("echo node a {made}; echo node b {now}");
+            let proxies = format!("echo b {old}; echo a {began}");
+            let nodes = format!("echo a {made}; echo b {now}");
             let outcome =
                 run_after(&format!("echo {old}"), &proxies, &nodes, KNOWN, routed, "printf 10.9.0.8");
             assert!(outcome.done, "{}", outcome.said);
             assert_eq!(outcome.asked, asked, "{began} {made} {routed}");
             assert_eq!(outcome.printed.is_empty(), asked.is_empty());
         }
-        let outcome = run_after(&format!("echo {old}"), "exit 1", "", KNOWN, true, "printf 10.9.0.8");
-        assert_eq!(outcome.asked, "dcrnp", "no answer is not no");
+        let proxies = format!("echo a {now}");
+        for (proxies, nodes) in [("exit 1", ""), (&proxies, "exit 1")] {
+            let outcome = run_after(&format!("echo {old}"), proxies, nodes, KNOWN, true, "printf 10.9.0.8");
+            assert_eq!(outcome.asked, "dcrnp", "no answer is not no");
+        }
     }
 
     #[test]

@@ -15,20 +15,27 @@ an_api_server_is_new() {
     KK_SINCE=$(since) awk '$1 >= ENVIRON["KK_SINCE"] { new = 1 } END { exit !new }' started
 }
 
-# Since when each kube-proxy runs, and since when there is its node.
+# Since when each kube-proxy runs.
 proxies() {
-    kubectl -n kube-system get pods -l k8s-app=kube-proxy -o go-template='{{range .items}}{{$node := .spec.nodeName}}{{range .status.containerStatuses}}{{with .state.running}}proxy {{$node}} {{.startedAt}}{{"\n"}}{{end}}{{end}}{{end}}' >proxies &&
-        kubectl get nodes -o go-template='{{range .items}}node {{.metadata.name}} {{.metadata.creationTimestamp}}{{"\n"}}{{end}}' >>proxies
+    kubectl -n kube-system get pods -l k8s-app=kube-proxy -o go-template='{{range .items}}{{$node := .spec.nodeName}}{{range .status.containerStatuses}}{{with .state.running}}{{$node}} {{.startedAt}}{{"\n"}}{{end}}{{end}}{{end}}' >proxies
+}
+
+# Since when each node is there.
+nodes_made() {
+    kubectl get nodes -o go-template='{{range .items}}{{.metadata.name}} {{.metadata.creationTimestamp}}{{"\n"}}{{end}}' >nodes.made
 }
 
 # A kube-proxy is Ready when its process begins, and what the one before it has written still routes the Services of then. So
 # long nothing shows that it works: with another mode, or settings that end it a moment later.
 a_proxy_has_begun_again() {
     within_300_s proxies || return 0
+    KK_SINCE=$(since) awk '$2 >= ENVIRON["KK_SINCE"] { print $1 }' proxies >begun
+    [ -s begun ] || return 1
+    within_300_s nodes_made || return 0
     KK_SINCE=$(since) awk '
-        $1 == "node" { made[$2] = $3 }
-        $1 == "proxy" && $3 >= ENVIRON["KK_SINCE"] { new[$2] }
-        END { for (node in new) if (made[node] < ENVIRON["KK_SINCE"]) again = 1; exit !again }' proxies
+        FILENAME == "nodes.made" { made[$1] = $2; next }
+        made[$1] < ENVIRON["KK_SINCE"] { again = 1 }
+        END { exit !again }' nodes.made begun
 }
 
 # Prints its address.
