@@ -25,6 +25,8 @@ const REFUSED: [i32; 2] = [-18, -19];
 /// libssh2's errors of the socket: `SOCKET_SEND`, `TIMEOUT`, `SOCKET_DISCONNECT`, `SOCKET_TIMEOUT`, `SOCKET_RECV`.
 const BROKEN: [i32; 5] = [-7, -9, -13, -30, -43];
 
+/// The one of [`BROKEN`] by which libssh2 reports that the host ended the connection.
+const DISCONNECTED: [i32; 1] = [-13];
 /// The one of [`REFUSED`] by which libssh2 also reports that the host hung up.
 const UNVERIFIED: [i32; 1] = [-19];
 /// The method by which servers ask for a password in words of their own.
@@ -176,7 +178,9 @@ impl Attempt<'_> {
         let sent_password = ["password", KEYBOARD].contains(&what);
         match result {
             Ok(()) => Ok(self.session.authenticated()),
-            Err(error) if hung_up(&error, &self.socket) => {
+            Err(error)
+                if sent_password && is_one_of(&error, &DISCONNECTED) || hung_up(&error, &self.socket) =>
+            {
                 self.hung_up = true;
                 self.tried.push(format!("{what}: the host hung up, as after too many tries (MaxAuthTries)"));
                 Err(self.failed())
@@ -261,5 +265,49 @@ impl KeyboardInteractivePrompt for Typist<'_> {
             .iter()
             .map(|prompt| if prompt.echo { String::new() } else { self.0.expose().to_owned() })
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use ssh2::ErrorCode;
+
+    use super::*;
+
+    /// What is made of an error with this code of libssh2 after this try.
+    fn judged(what: &str, code: i32) -> (Error, String) {
+        let (near, _far) = UnixStream::pair().unwrap();
+        let (session, config) = (Session::new().unwrap(), SshConfig::new("n1", "192.0.2.1", "root"));
+        let socket = Arc::new(near.into());
+        let mut attempt = Attempt {
+            session: &session,
+            socket,
+            config: &config,
+            offered: "password",
+            tried: Vec::new(),
+            hung_up: false,
+        };
+        let error = attempt.judge(what, Err(ssh2::Error::from_errno(ErrorCode::Session(code)))).unwrap_err();
+        let said = error.to_string();
+        (error, said)
+    }
+
+    #[test]
+    fn a_password_whose_connection_breaks_is_no_sign_of_too_many_tries_and_not_sent_again() {
+        for what in ["password", KEYBOARD] {
+            for code in BROKEN {
+                let (error, said) = judged(what, code);
+                let hung_up = code == DISCONNECTED[0];
+                assert!(
+                    matches!(error, Error::Login { too_many_tries, .. } if too_many_tries == hung_up),
+                    "{code} {said}"
+                );
+                assert_eq!(said.contains("MaxAuthTries"), hung_up, "{code} {said}");
+            }
+        }
+        // A key may be offered on another connection.
+        assert!(!matches!(judged("key id_rsa", BROKEN[1]).0, Error::Login { .. }));
     }
 }
