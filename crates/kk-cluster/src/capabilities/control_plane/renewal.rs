@@ -79,7 +79,7 @@ pub(crate) fn of(inputs: &Inputs, host: &Host, facts: &Facts) -> Vec<Renewed> {
 }
 
 /// The SHA-256 of an empty file, which a power cut may leave.
-const NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+pub(super) const NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 /// The SHA-256 of a file of `/etc/kubernetes/pki`; one that is empty is lost, too.
 pub(super) fn sum<'a>(facts: &'a Facts, name: &str) -> Option<&'a str> {

@@ -76,7 +76,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
         if let Some(source) = source(inputs).filter(|_| !copied.is_empty()) {
             found.adapted(
                 host,
-                format!("missing in {PKI}: {}", copied.join(", ")),
+                format!("missing or empty in {PKI}: {}", copied.join(", ")),
                 format!("copied from {}", source.name),
             );
         } else if !lacks_shared.is_empty() {
@@ -113,7 +113,7 @@ fn ca_keys(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
     }
     let cannot = |name: &&String| LEAVES.contains(&name.as_str()) && !can_sign(facts, name);
     let asked: Vec<&str> = inputs.renew.iter().filter(cannot).map(String::as_str).collect();
-    let message = format!("missing in {PKI}: {}", keys.join(", "));
+    let message = format!("missing or empty in {PKI}: {}", keys.join(", "));
     if asked.is_empty() {
         let lacks = if keys.contains(&"ca.key") {
             "certificates of this control plane are not renewed, and nodes may not join"

@@ -124,13 +124,18 @@ async fn a_node_that_runs_on_a_small_host_stops_nobody() {
     assert_eq!(severities(&findings(facts).await), [Severity::Warning; 2]);
 }
 
-#[tokio::test]
-async fn a_member_of_etcd_that_fills_its_own_disk_stops_nobody() {
-    let spec = testing::spec(
+/// a runs etcd only, b all else.
+fn etcd_on_a_host_of_its_own() -> kk_config::Spec {
+    testing::spec(
         "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {name: t}\nspec:\n  hosts:\n  \
          - {name: a, address: 192.0.2.1}\n  - {name: b, address: 192.0.2.2}\n  \
          roleGroups: {etcd: [a], control-plane: [b], worker: [b]}\n",
-    );
+    )
+}
+
+#[tokio::test]
+async fn a_member_of_etcd_that_fills_its_own_disk_stops_nobody() {
+    let spec = etcd_on_a_host_of_its_own();
     for (there, refused) in [("/usr/local/bin/other", true), ("/usr/local/bin/etcd", false)] {
         let mut probed = testing::fresh(&spec);
         let facts = probed.facts.get_mut("a").unwrap();
@@ -146,11 +151,7 @@ async fn a_member_of_etcd_that_fills_its_own_disk_stops_nobody() {
 
 #[tokio::test]
 async fn a_member_of_etcd_that_runs_is_not_refused_for_its_size() {
-    let spec = testing::spec(
-        "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {name: t}\nspec:\n  hosts:\n  \
-         - {name: a, address: 192.0.2.1}\n  - {name: b, address: 192.0.2.2}\n  \
-         roleGroups: {etcd: [a], control-plane: [b], worker: [b]}\n",
-    );
+    let spec = etcd_on_a_host_of_its_own();
     let etcd = "made\t/etc/etcd.env";
     // The other one is to become a control plane.
     for (host, record, severity) in
