@@ -1,6 +1,6 @@
 //! What a control plane knows about the cluster: from its disk, whether it was initialised; from its API, all else.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
 use kk_config::{ControlPlaneEndpoint, Host, Spec};
 use kk_engine::{Answer, Facts, Question, question};
@@ -62,8 +62,9 @@ pub(crate) const INITIALISED: Question<bool> = Question::new(
     question::yes_or_no,
 );
 
-/// What the API says. An answer that was cut off is none.
-pub(crate) const API: Question<ApiAnswer> = Question::new("api", "echo none", ApiAnswer::parse);
+/// What the API says. An answer that was cut off is none. Its two requests may take 40 seconds each.
+pub(crate) const API: Question<ApiAnswer> =
+    Question::new("api", "echo none", ApiAnswer::parse).within(Duration::from_secs(75));
 
 /// What a host says about its API.
 pub(crate) enum ApiAnswer {
@@ -252,7 +253,10 @@ fn node(ready: &str, version: &str, labels: &str, taints: &str) -> Node {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, process::Command};
+    use std::{
+        fs,
+        process::{Command, Output},
+    };
 
     use super::*;
     use crate::{requirements::Ready, testing};
@@ -336,8 +340,8 @@ mod tests {
         assert!(!state(Some("yes\n"), None).has_lost_its_data());
     }
 
-    /// What the snippet prints, and whether it succeeds, with this program as `kubectl`.
-    fn ask(kubectl: &str) -> (bool, String) {
+    /// What the snippet does with this program as `kubectl`.
+    fn ask(kubectl: &str) -> Output {
         let directory = tempfile::tempdir().unwrap();
         let admin = directory.path().join("admin.conf");
         testing::program(directory.path(), "kubectl", kubectl);
@@ -348,18 +352,25 @@ mod tests {
         )
         .replace("/etc/kubernetes/admin.conf", admin.to_str().unwrap());
         let path = format!("{}:/usr/bin:/bin", directory.path().display());
-        let output = Command::new("sh").args(["-c", &text]).env("PATH", path).output().unwrap();
-        (output.status.success(), String::from_utf8(output.stdout).unwrap())
+        Command::new("sh").args(["-c", &text]).env("PATH", path).output().unwrap()
     }
 
     #[test]
     fn an_api_that_fails_after_it_began_has_not_answered() {
-        assert_eq!(ask("exit 0"), (true, "end\n".into()));
+        let whole = ask("exit 0");
+        assert!(whole.status.success() && whole.stdout == b"end\n");
         for kubectl in ["printf 'ConfigMap\\ta/b\\t\\n'; exit 1", "case $* in *nodes*) ;; *) exit 1 ;; esac"]
         {
-            let (succeeds, printed) = ask(kubectl);
-            assert!(!succeeds && !printed.contains("end"), "{printed}");
+            let part = ask(kubectl);
+            assert!(
+                !part.status.success() && !String::from_utf8_lossy(&part.stdout).contains("end"),
+                "{part:?}"
+            );
         }
+        // The question's own time is another one.
+        let silent = ask("exit 124");
+        assert_eq!(silent.status.code(), Some(1));
+        assert_eq!(String::from_utf8_lossy(&silent.stderr), "it did not answer within 40 s\n");
     }
 
     #[test]

@@ -20,14 +20,18 @@ pub struct Question<T> {
 }
 
 impl<T> Question<T> {
+    /// The time that a snippet may take unless it is told otherwise. In the first minutes after a boot all questions of a
+    /// slow host together take longer than one alone: on an emulated machine 20 seconds were not enough.
+    const LIMIT: Duration = Duration::from_mins(1);
+
     /// A question with a constant snippet. `parse` gets exactly what the snippet prints; `None` says that it is no
-    /// whole answer. The snippet may take 20 seconds.
+    /// whole answer. The snippet may take a minute.
     pub const fn new(name: &'static str, snippet: &'static str, parse: fn(&str) -> Option<T>) -> Self {
         Self {
             name: Cow::Borrowed(name),
             snippet: Cow::Borrowed(snippet),
             parse,
-            limit: Duration::from_secs(20),
+            limit: Self::LIMIT,
             marks_its_end: false,
         }
     }

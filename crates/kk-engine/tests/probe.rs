@@ -389,6 +389,16 @@ async fn a_probe_looks_three_times_where_the_connection_breaks_or_the_answer_is_
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_question_that_took_all_its_time_leaves_some_to_look_again() {
+    let lost = || Err(Error::Lost { host: "node1".into(), reason: "reset".into() });
+    let mut spec = ProbeSpec::default();
+    spec.ask(&Question::new("slow", ":", question::text));
+    let host = Breaks { time: Duration::from_secs(61), answers: Mutex::new(vec![lost(), lost(), lost()]) };
+    kk_engine::probe(&host, &spec, &CancellationToken::new()).await.unwrap_err();
+    assert_eq!(host.answers.lock().unwrap().len(), 1);
+}
+
 #[tokio::test]
 async fn nobody_waits_for_the_next_look_of_a_run_that_is_stopped() {
     let lost = Error::Lost { host: "node1".into(), reason: "reset".into() };

@@ -25,7 +25,7 @@ const TIMEOUT: Duration = Duration::from_mins(2);
 /// after 3 s.
 const AWAY: Duration = Duration::from_secs(2);
 
-/// After so long no look begins again: the host hangs.
+/// After so long, and the time for its slowest question, no look begins again: the host hangs.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Looks at a host: one round trip. Where the connection breaks, or a busy host answers in part, it looks again, as a task
@@ -40,8 +40,9 @@ pub async fn probe(
 ) -> Result<Facts, Failure> {
     let nonce = nonce();
     let mut command = Command::new(probe_script(spec, &nonce));
-    let questions = spec.questions.values().map(|asked| asked.seconds).max().unwrap_or(0);
-    command.timeout = TIMEOUT + Duration::from_secs(questions);
+    let questions =
+        Duration::from_secs(spec.questions.values().map(|asked| asked.seconds).max().unwrap_or(0));
+    command.timeout = TIMEOUT + questions;
     command.cancel = cancel.clone();
     let first = Instant::now();
     let mut attempt = 1;
@@ -58,7 +59,7 @@ pub async fn probe(
                 (error.into(), again)
             }
         };
-        if !again || attempt == Retry::CONNECTION.attempts || first.elapsed() > PATIENCE {
+        if !again || attempt == Retry::CONNECTION.attempts || first.elapsed() > PATIENCE + questions {
             return Err(failure);
         }
         tokio::select! {

@@ -1,6 +1,6 @@
 //! What commands share that look at the hosts, work, and look again.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kk_cluster::{Create, Probed, Session};
 use kk_engine::{Finding, Severity};
@@ -10,6 +10,8 @@ use crate::error::Error;
 
 /// How often an API that does not answer is asked, with 5 seconds in between.
 const LOOKS: usize = 12;
+/// Nor longer than this: one that hangs takes its time for each look.
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Warnings were shown before the first change, but for addons that are left out; an error that has come up since ends the run.
 pub(super) async fn carry_out(plan: Create, run: &mut Run<'_>) -> Result<(), Error> {
@@ -28,12 +30,13 @@ pub(super) async fn carry_out(plan: Create, run: &mut Run<'_>) -> Result<(), Err
 
 /// An API server may be just starting: its kubelet has restarted, or a run ended early.
 pub(super) async fn probe(session: &Session, run: &Run<'_>) -> Result<Probed, Error> {
-    let mut looks = 0;
+    let (mut looks, began) = (0, Instant::now());
     loop {
         let probe = session.probe_for_create(run.stop_token(), |host| run.host_probed(host));
         let probed = any_answered(run.unless_stopped(probe).await?)?;
         looks += 1;
-        if looks == LOOKS || run.unless_stopped(session.api_answers(&probed)).await? {
+        let is_last = looks == LOOKS || began.elapsed() > PATIENCE;
+        if is_last || run.unless_stopped(session.api_answers(&probed)).await? {
             return Ok(probed);
         }
         run.note("the API does not answer; looking again in 5 s");

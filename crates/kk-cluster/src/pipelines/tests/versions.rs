@@ -66,5 +66,5 @@ async fn versions_that_cannot_be_read_are_not_replaced() {
     let inputs = session.create_inputs(&probed).await.unwrap();
     let found = precheck::precheck(&pipelines::create_cluster::capabilities(inputs.spec), &inputs);
     assert_eq!(found[0].severity, kk_engine::Severity::Error);
-    assert!(found[0].message.contains("cannot be read: no answer within 20 s"), "{}", found[0].message);
+    assert!(found[0].message.contains("cannot be read: no answer within 60 s"), "{}", found[0].message);
 }

@@ -13,7 +13,7 @@ pub(super) const OBJECTS: Question<Objects> =
 
 /// Deprecated APIs that were asked for at one API server.
 pub(super) const DEPRECATED: Question<Vec<Deprecated>> =
-    Question::new("deprecated_apis", "echo end", deprecated).within(Duration::from_mins(1));
+    Question::new("deprecated_apis", "echo end", deprecated);
 
 pub(super) fn objects_question(host: &Host) -> Question<Objects> {
     OBJECTS.with_snippet(script(&[("server", &server(host))], include_str!("ask_objects.sh")))
