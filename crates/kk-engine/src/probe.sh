@@ -108,16 +108,17 @@ kk_show_users() {
 kk_users kk_show_users || :
 
 kk_section disks
+# One df a path: a file system that it cannot measure must not hide the others.
 kk_show_disks() {
-    for kk_name; do
+    for kk_wanted; do
+        kk_name=$kk_wanted
         while [ ! -e "$kk_name" ]; do
             kk_name=${kk_name%/*}
             kk_name=${kk_name:-/}
         done
-        shift
-        set -- "$@" "$kk_name"
+        printf 'of\t%s\n' "$kk_wanted"
+        df -Pk "$kk_name" 2>/dev/null || :
     done
-    [ $# -eq 0 ] || df -Pk "$@" 2>/dev/null
 }
 kk_disks kk_show_disks || :
 

@@ -242,7 +242,7 @@ fn a_host_with_few_and_old_tools_is_understood() {
             ("units", &units),
             // No ss: /proc/net/tcp and tcp6. 192B is 6443, 094B is 2379; the last is no listener.
             ("ports", "  sl  local_address rem_address   st\n   0: 0100007F:192B 00000000:0000 0A 0\n   1: 00000000000000000000000000000000:094B 0:0 0A 0\n   2: 0100007F:0001 0:0 01 0\n"),
-            ("disks", "Filesystem 1024-blocks Used Available Capacity Mounted on\n//server/my share 1000 400 600 40% /mnt/a b\n"),
+            ("disks", "of\t/data\nFilesystem 1024-blocks Used Available Capacity Mounted on\n//server/my share 1000 400 600 40% /mnt/a b\n"),
             ("modules", "loaded br-netfilter\nloadable ip_vs\nconfig VXLAN\n"),
             ("cgroups", "v1 cpu\nv1 memory\nmanaged memory\nsystemd\n"),
             ("swaps", "Filename\tType\n/dev/sda2 partition 1 2 3\n/swap\\040file file 1 2 3\n"),
@@ -319,7 +319,8 @@ fn what_is_told_of_some_is_not_taken_for_others() {
     let unit = "LoadState=loaded\nActiveState=active\n";
     let both = [unit, unit].join("\n");
     let parse = |units: &str, cgroups: &str| {
-        let disks = "Filesystem\n/dev/vda1 1000 400 600 40% /var\n";
+        // df said nothing of the first one.
+        let disks = "of\t/data\nof\t/var\nFilesystem Capacity\n/dev/vda1 1000 400 600 40% /var\n";
         let text = answer(&[("units", units), ("cgroups", cgroups), ("disks", disks)]);
         parse_probe(&spec, "n", &text, (1_700_000_010_000, 1_700_000_010_200))
     };
@@ -327,7 +328,8 @@ fn what_is_told_of_some_is_not_taken_for_others() {
     assert_eq!(parse(unit, "v2 memory\nsystemd\n").unwrap_err(), "systemd told of 1 of 2 units");
     assert_eq!(parse(&both, "v2 memory\nsystemd\n").unwrap().units.len(), 2);
     let facts = parse("", "v2 memory\n").unwrap();
-    assert!(facts.units.is_empty() && facts.disks.is_empty(), "{:?}", facts.disks);
+    assert!(facts.units.is_empty());
+    assert_eq!(facts.disks, BTreeMap::from([("/var".to_owned(), (1000, 600))]));
 }
 
 /// A connection whose calls end so, one after the other, each after some time.

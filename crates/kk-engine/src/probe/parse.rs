@@ -43,7 +43,7 @@ pub fn parse(
         sections.lines("users")?.filter_map(|line| line.split(':').next()).map(str::to_owned).collect();
     facts.users.retain(|user| spec.users.contains(user));
     facts.ports = ports(spec, sections.get("ports")?);
-    facts.disks = disks(spec, sections.get("disks")?);
+    facts.disks = disks(sections.get("disks")?);
     for line in sections.lines("sysctls")? {
         match line.splitn(3, '\t').collect::<Vec<_>>()[..] {
             ["ro", path] => _ = facts.sysctls_read_only.insert(swap_separators(path)),
@@ -244,20 +244,26 @@ fn ports(spec: &ProbeSpec, text: &str) -> BTreeMap<u16, String> {
     ports
 }
 
-/// `df -Pk` prints a heading and then a line for each path, in the order asked. It leaves out a path that it cannot look at:
-/// then nobody knows which line is whose.
-fn disks(spec: &ProbeSpec, text: &str) -> BTreeMap<String, (u64, u64)> {
-    let sizes = text.lines().skip(1).filter_map(|line| {
-        let fields: Vec<&str> = line.split_whitespace().collect();
-        // Counted from the end: the name of the device may have spaces in it.
-        let numbers = fields.iter().position(|field| field.ends_with('%'))?;
-        Some((fields.get(numbers.checked_sub(3)?)?.parse().ok()?, fields.get(numbers - 1)?.parse().ok()?))
-    });
-    let sizes: Vec<(u64, u64)> = sizes.collect();
-    if sizes.len() != spec.disks.len() {
-        return BTreeMap::new();
+/// A line `of TAB PATH`, and what `df -Pk` prints for it: a heading and a line, or nothing where it cannot look.
+fn disks(text: &str) -> BTreeMap<String, (u64, u64)> {
+    let mut disks = BTreeMap::new();
+    let mut path = "";
+    for line in text.lines() {
+        if let Some(next) = line.strip_prefix("of\t") {
+            path = next;
+        } else if let Some(size) = size(line) {
+            disks.insert(path.to_owned(), size);
+        }
     }
-    spec.disks.iter().cloned().zip(sizes).collect()
+    disks
+}
+
+/// Size and free space from a line of `df -Pk`, in KiB. Counted from the percentage: the name of the device may have spaces
+/// in it.
+fn size(line: &str) -> Option<(u64, u64)> {
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let percent = fields.iter().position(|field| field.ends_with('%'))?;
+    Some((fields.get(percent.checked_sub(3)?)?.parse().ok()?, fields.get(percent - 1)?.parse().ok()?))
 }
 
 /// Feature name, module name, and the symbol of the kernel's configuration that builds it in.

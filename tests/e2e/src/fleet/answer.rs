@@ -34,8 +34,8 @@ pub(super) fn answer(host: &Host, script: &str, clock: Clock) -> String {
     section("ports", "");
     section("users", &host.users.iter().fold(String::new(), |all, user| all + user + ":x:999:999::/:\n"));
     let disks = list(script, "kk_disks");
-    let df = "Filesystem 1024-blocks Used Available Capacity Mounted on\n".to_owned();
-    section("disks", &disks.iter().fold(df, |all, _| all + "/dev/vda1 100000000 10000000 90000000 10% /\n"));
+    let df = |path: &String| format!("of\t{path}\n/dev/vda1 100000000 10000000 90000000 10% /\n");
+    section("disks", &disks.iter().map(df).collect::<String>());
     section("modules", &host.modules.iter().fold(String::new(), |all, name| all + "loaded " + name + "\n"));
     section("cgroups", "v2 cpuset cpu io memory hugetlb pids rdma misc\nsystemd\n");
     let kernel = format!(
