@@ -107,9 +107,10 @@ fn sysctls(host: &Host, paths: &[String]) -> String {
 /// Exit code and answer of a question. What asks the API, etcd or containerd is answered by the state of the
 /// simulation, all else by a shell that looks at the host's files.
 fn reply(host: &Host, snippet: &str) -> (u8, String) {
-    if snippet.starts_with("B=") {
-        let path = snippet.rsplit(' ').next().unwrap_or_default();
-        return (0, host.blocks.get(path).map(|block| format!("{block}\n")).unwrap_or_default());
+    // The sum of the block in a file, which holds nothing else here.
+    if let Some(file) = snippet.strip_suffix(" | sha256sum | cut -c 1-64") {
+        let path = file.rsplit(' ').next().unwrap_or_default();
+        return (0, host.files.get(path).map(|file| file.sha256.clone()).unwrap_or_default());
     }
     if snippet.contains("ctr -n k8s.io") {
         return (0, host.images.iter().fold(String::new(), |all, image| all + image + "\n"));

@@ -45,8 +45,6 @@ pub(super) struct Host {
     pub(super) users: BTreeSet<String>,
     pub(super) modules: BTreeSet<String>,
     pub(super) images: BTreeSet<String>,
-    /// Path → the block between its markers, with them.
-    pub(super) blocks: BTreeMap<String, String>,
     /// Lines of `/etc/kubekey/owned`.
     pub(super) owned: Vec<String>,
     pub(super) cluster: Arc<Mutex<Cluster>>,
@@ -78,7 +76,6 @@ impl Host {
             users: BTreeSet::new(),
             modules: BTreeSet::from(["overlay".to_owned()]),
             images: BTreeSet::new(),
-            blocks: BTreeMap::new(),
             owned: Vec::new(),
             cluster,
             disk,
@@ -135,11 +132,9 @@ impl Host {
             ["kk_block", path, begin, end, source] => {
                 let content =
                     files.get(source).map(|content| String::from_utf8_lossy(content)).unwrap_or_default();
-                let block = format!("{begin}\n{content}{end}");
                 // Questions may read the file itself.
-                let sum = self.disk.keep(format!("{block}\n").as_bytes());
+                let sum = self.disk.keep(format!("{begin}\n{content}{end}\n").as_bytes());
                 self.file(path, "644", "root:root", sum, now_ms);
-                self.blocks.insert(path.to_owned(), block);
             }
             ["kk_sysctl", name, value] => drop(self.sysctls.insert(name.to_owned(), value.to_owned())),
             ["kk_module", name] => drop(self.modules.insert(name.to_owned())),

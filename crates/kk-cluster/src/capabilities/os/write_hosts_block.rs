@@ -1,7 +1,5 @@
 //! Write the names of the hosts into /etc/hosts.
 
-use std::sync::Arc;
-
 use kk_config::OwnRegistry;
 use kk_engine::{Action, Facts, HostWork, ProbeSpec, Question, Task, actions::Block, question};
 
@@ -48,12 +46,11 @@ pub(super) fn templates(facts: &Facts) -> Vec<&'static str> {
 /// file: the template holds also where user data has turned that on, which wins over any file of the host. Hosts that a
 /// command leaves as they are learn the names of new ones, too.
 pub(super) fn task(inputs: &Inputs) -> Task {
-    let block: Arc<str> = block(inputs).into();
+    let block = Block::new("/etc/hosts", BEGIN, END, block(inputs));
     let mut task = Task::new("write_hosts_block", "Write /etc/hosts");
     for (host, facts) in inputs.answered() {
         let files = ["/etc/hosts"].into_iter().chain(templates(facts));
-        let actions =
-            files.map(|path| Box::new(Block::new(path, BEGIN, END, Arc::clone(&block))) as Box<dyn Action>);
+        let actions = files.map(|path| Box::new(block.at(path)) as Box<dyn Action>);
         task = task.on(&host.name, HostWork::new(actions.collect()));
     }
     task
