@@ -5,9 +5,17 @@ use kk_engine::{Entry, Facts, Module, Pipeline};
 
 use crate::{
     capabilities::{
-        auto_renew::AutoRenew, etcd::Etcd, etcd_backup::EtcdBackup, kube_proxy::KubeProxy,
-        kubeconfig::Kubeconfig, kubelet::Kubelet, kubesphere::remove_kubesphere, network, nodes::Nodes,
-        os::Os, runtime,
+        auto_renew::AutoRenew,
+        etcd::Etcd,
+        etcd_backup::EtcdBackup,
+        kube_proxy::{Ipvs, KubeProxy},
+        kubeconfig::Kubeconfig,
+        kubelet::Kubelet,
+        kubesphere::remove_kubesphere,
+        network,
+        nodes::Nodes,
+        os::Os,
+        runtime,
     },
     capability::Capabilities,
     inputs::{Inputs, Scope},
@@ -23,6 +31,7 @@ pub(crate) fn capabilities(spec: &Spec) -> Capabilities {
     vec![
         &AutoRenew,
         &Kubelet,
+        &Ipvs,
         runtime::capability(spec),
         &EtcdBackup,
         &Etcd,

@@ -153,7 +153,9 @@ mod tests {
         let changes = delete.plan.changes();
         let of_node = tasks(&changes, "n4");
         assert_eq!(of_node[..2], ["drain_n4", "delete_node_n4"]);
-        assert!(of_node.contains(&"stop_kubelet".to_owned()) && of_node.contains(&"restore_host".to_owned()));
+        for task in ["stop_kubelet", "remove_virtual_servers", "restore_host"] {
+            assert!(of_node.contains(&task.to_owned()), "{task}");
+        }
         assert!(changes.iter().all(|task| task.host == "n4"), "{changes:?}");
     }
 

@@ -1,5 +1,5 @@
 //! The piece of Debian that lies below kube-proxy and flanneld in their images: iptables with its extensions and the
-//! libraries it loads, `nft`, `ipset` with the names of protocols, `sh`, `cp`, `ip`, `conntrack`. Cut out of the hosts' root file system, about 17 MB.
+//! libraries it loads, `nft`, `ipset` with the names of protocols, `sh`, `cp`, `ip`, `conntrack`, `modprobe`. Cut out of the hosts' root file system, about 17 MB.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -29,12 +29,15 @@ const PROGRAMS: [&str; 14] = [
 const IPTABLES: [&str; 6] =
     ["iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore"];
 
+/// A link and where it leads. kube-proxy cleans up nothing of IPVS when there is no `modprobe`.
+const MODPROBE: (&str, &str) = ("usr/sbin/modprobe", "../bin/kmod");
+
 /// Names that ipset and nft read.
 const FILES: [&str; 2] = ["etc/protocols", "etc/services"];
 
 /// Changes when anything else is to be cut out.
 pub(crate) fn recipe() -> String {
-    [&PROGRAMS[..], &IPTABLES, &FILES].concat().join(" ")
+    [&PROGRAMS[..], &IPTABLES, &FILES, &[MODPROBE.0, MODPROBE.1]].concat().join(" ")
 }
 
 /// Cuts the slice out of the root file system `base`.
@@ -49,6 +52,7 @@ pub(crate) fn cut(base: &Path) -> Result<Files> {
         files.insert(format!("usr/sbin/{name}"), Source::Link("xtables-nft-multi".into()));
     }
     files.insert("usr/bin/sh".into(), Source::Link("dash".into()));
+    files.insert(MODPROBE.0.into(), Source::Link(MODPROBE.1.into()));
     let mut wanted: Vec<String> = PROGRAMS.iter().map(|path| (*path).to_owned()).collect();
     wanted.extend(extensions(base)?);
     let libraries = libraries(base, &wanted)?;

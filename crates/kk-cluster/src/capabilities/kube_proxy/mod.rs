@@ -1,6 +1,9 @@
 //! kube-proxy: Services on every node, by kubeadm's own add-on.
 
+mod ipvs;
 mod remove_kube_proxy;
+
+pub(crate) use ipvs::Ipvs;
 
 use kk_artifact::Component;
 use kk_config::{Host, ProxyMode, Spec};

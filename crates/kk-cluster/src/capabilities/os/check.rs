@@ -140,7 +140,10 @@ fn tools(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
     if !missing.is_empty() {
         found.warning(
             host,
-            format!("missing: {}; without them a delete cannot clear IPVS and its sets", missing.join(", ")),
+            format!(
+                "missing: {}; without them a delete clears IPVS and its sets only while kube-proxy runs",
+                missing.join(", ")
+            ),
             packages::hint(&facts.os_id, &missing),
         );
     }

@@ -47,6 +47,21 @@ fn a_delete_without_all_leaves_the_runtime() {
     assert!(plan(false) && !plan(true));
 }
 
+#[test]
+fn kube_proxy_removes_its_servers_when_no_kubelet_starts_it_again_and_before_its_container_goes() {
+    let spec = testing::sample("all-in-one.yaml");
+    let plan = delete_of(&spec, &recorded(&spec, &["made\t/etc/kubernetes"]), false).unwrap();
+    let tasks: Vec<String> = plan.changes().iter().map(|task| task.task.clone()).collect();
+    let order: Vec<&str> = tasks
+        .iter()
+        .map(String::as_str)
+        .filter(|task| {
+            ["stop_kubelet", "remove_virtual_servers", "remove_pods", "remove_kube_proxy"].contains(task)
+        })
+        .collect();
+    assert_eq!(order, ["stop_kubelet", "remove_virtual_servers", "remove_pods", "remove_kube_proxy"]);
+}
+
 /// Hosts may keep the data of their runtimes in different directories.
 #[test]
 fn the_data_of_each_runtime_goes_with_it_or_stays() {

@@ -1,0 +1,55 @@
+# Virtual servers stay in the kernel when kube-proxy ends, and with them its modules and their settings. kube-proxy's own
+# program removes them, also where ipvsadm is not installed. It removes all there are, so it is used only where kube-proxy has
+# made its link, and all are at addresses of that link or at ports of the range for nodes. The kubelet has stopped: what ends
+# here stays ended.
+servers() { awk '$1 ~ /^(TCP|UDP|SCTP|FWM)$/ { print $1, $2 }' /proc/net/ip_vs 2>/dev/null; }
+# Hexadecimal, as the kernel writes them there.
+own_addresses() {
+    ip -4 -o address show dev kube-ipvs0 | awk '{
+        sub("/.*", "", $4); split($4, part, ".")
+        printf "%02X%02X%02X%02X\n", part[1], part[2], part[3], part[4]
+    }'
+    # A kernel without IPv6 has no such file.
+    awk '$6 == "kube-ipvs0" { print toupper($1) }' /proc/net/if_inet6 2>/dev/null || :
+}
+# Whether there are servers, and all of them are kube-proxy's. No answer is a no.
+all_are_own() {
+    ip link show kube-ipvs0 >/dev/null 2>&1 && own_addresses >own && servers >listed && [ -s listed ] || return 1
+    foreign=$(awk '
+        FILENAME == "own" { own[$1]; next }
+        $1 == "FWM" { print; next }
+        {
+            port = $2; sub(".*:", "", port)
+            address = toupper($2); sub(":[^:]*$", "", address); gsub("[]:[]", "", address)
+            if (!(address in own) && !(length(port) == 4 && port >= "7530" && port <= "7FFF")) print
+        }' own listed) && [ -z "$foreign" ]
+}
+# Processes of kube-proxy; while a pod is replaced there may be two.
+processes() {
+    for container in $containers; do
+        timeout 10 crictl inspect -o go-template --template '{{.info.pid}}{{"\n"}}' "$container" 2>/dev/null | grep -xE '[1-9][0-9]*' || :
+    done
+}
+if all_are_own && command -v crictl >/dev/null; then
+    containers=$(timeout 10 crictl ps -q --state running --label io.kubernetes.container.name=kube-proxy 2>/dev/null) || :
+    pids=$(processes)
+    if [ -n "$pids" ]; then
+        # While they run they make them again. They must not stay stopped: this shell has to end them when it is ended by a
+        # signal, so it must not wait in the foreground.
+        # shellcheck disable=SC2086 # numbers
+        (
+            cleaning=
+            trap 'kill $cleaning 2>/dev/null || :; kill -KILL $pids 2>/dev/null || :' EXIT
+            trap 'exit 143' HUP INT TERM
+            kill -STOP $pids
+            timeout 60 crictl exec "${containers%%[!0-9a-zA-Z]*}" /usr/local/bin/kube-proxy --cleanup >cleanup 2>&1 &
+            cleaning=$!
+            code=0
+            wait "$cleaning" || code=$?
+            [ "$code" != 124 ] || echo "it did not end within 60 s" >>cleanup
+        ) || :
+        if [ -n "$(servers)" ]; then
+            kk_note "kube-proxy did not remove its virtual servers of IPVS: $(tail -n 1 cleanup)"
+        fi
+    fi
+fi
