@@ -97,10 +97,15 @@ pub(crate) fn starts_are_seen_soon(ctx: &Context<'_>, host: &str) -> Result<()> 
 /// A Deployment with a pod on each worker answers through its Service by name from the pod on either worker, and
 /// each pod answers the other one directly.
 pub(crate) fn service_answers_across_nodes(ctx: &Context<'_>, site: &Site) -> Result<()> {
+    service_answers_on_slow_hosts(ctx, site, 1)
+}
+
+/// The same where hosts need so many times as long to start a pod and to hear of it.
+pub(crate) fn service_answers_on_slow_hosts(ctx: &Context<'_>, site: &Site, times: u32) -> Result<()> {
     let coredns = ctx.kubectl_json(site, "-n kube-system get deployment coredns")?;
     let image = text(&coredns["spec"]["template"]["spec"]["containers"][0]["image"]);
     ctx.apply(site, &WEB.replace("image: IMAGE", &format!("image: {image}")))?;
-    let patience = Duration::from_mins(1);
+    let patience = Duration::from_mins(1) * times;
     let pods = ctx.until("a web pod runs on each worker", patience, || {
         let pods = web_pods(ctx, site)?;
         Ok(Some(pods).filter(|pods| pods.len() == site.hosts.len() - 1))
@@ -112,13 +117,13 @@ pub(crate) fn service_answers_across_nodes(ctx: &Context<'_>, site: &Site) -> Re
         }
         // kube-proxy on each node hears of new endpoints a moment after the pods are ready. From then on every try counts.
         let known = "the Service answers on each worker";
-        ctx.until(known, Duration::from_secs(10), || Ok(ask_from_pod(ctx, host, SERVICE).ok()))?;
+        ctx.until(known, Duration::from_secs(10) * times, || Ok(ask_from_pod(ctx, host, SERVICE).ok()))?;
         for _ in 0..10 {
             let answer = ask_from_pod(ctx, host, SERVICE)?;
             ensure!(answer == "OK", "from the pod on {host}, the Service answers `{answer}`");
         }
     }
-    ctx.kubectl(site, "delete namespace web --wait=true --timeout=60s")?;
+    ctx.kubectl(site, &format!("delete namespace web --wait=true --timeout={}s", 60 * times))?;
     Ok(())
 }
 

@@ -435,9 +435,16 @@ pub(crate) const ALL: &[Scenario] = &[
     },
     Scenario {
         name: "real-kernel",
-        about: "virtual machines with cgroup v2: create, again, reboot, ipvs, nftables, delete",
+        about: "a virtual machine with cgroup v2: create, again, reboot, ipvs, nftables, delete",
         limit: Duration::from_mins(90),
         in_ci: false,
         run: real_kernel::run,
+    },
+    Scenario {
+        name: "real-kernel-networks",
+        about: "a virtual machine with two networks beside two containers: pods reach each other and a Service",
+        limit: Duration::from_mins(45),
+        in_ci: false,
+        run: real_kernel::networks,
     },
 ];
