@@ -15,7 +15,11 @@ pub(crate) trait Case {
 }
 
 /// Runs `one` with each case. After one that fails, the shared cluster is a new one.
-pub(crate) fn each<C: Case>(ctx: &Context<'_>, cases: &[C], one: impl Fn(&C) -> Result<()>) -> Result<()> {
+pub(crate) fn each<C: Case>(
+    ctx: &Context<'_>,
+    cases: &[C],
+    mut one: impl FnMut(&C) -> Result<()>,
+) -> Result<()> {
     let only = std::env::var(ONLY).unwrap_or_default();
     let wanted = |name: &str| only.is_empty() || only.split(',').any(|other| other == name);
     let mut failures = Vec::new();

@@ -3,6 +3,7 @@
 
 mod list;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -11,13 +12,16 @@ use crate::cases::{self, Case};
 use crate::checks;
 use crate::cluster;
 use crate::context::Context;
-use crate::host_state;
+use crate::host_state::{self, HostState};
 use crate::site::Site;
 
 use list::{REFUSED, Refused, TAKEN, Taken};
 
 /// Exit codes of `kk` (docs/cli.md): a wrong file, or a finding about the hosts.
 const REFUSALS: [Option<i32>; 2] = [Some(3), Some(5)];
+
+/// State by host.
+type States = BTreeMap<String, HostState>;
 
 /// kube-proxy writes its rules a moment after it is ready.
 const REACHED: Duration = Duration::from_secs(30);
@@ -35,16 +39,25 @@ impl Case for Taken {
 }
 
 pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
-    let wrong = cases::each(ctx, REFUSED, |edit| refused(ctx, &cluster::ensure(ctx)?.site, edit));
+    // What the hosts were after one refusal, they are before the next.
+    let mut last = None;
+    let wrong = cases::each(ctx, REFUSED, |edit| {
+        let before = last.take();
+        last = Some(refused(ctx, &cluster::ensure(ctx)?.site, edit, before)?);
+        Ok(())
+    });
     let right = cases::each(ctx, TAKEN, |edit| taken(ctx, &cluster::ensure(ctx)?.site, edit));
     wrong.context("edits that are to be refused")?;
     right.context("edits that are to be rolled out")
 }
 
-fn refused(ctx: &Context<'_>, site: &Site, edit: &Refused) -> Result<()> {
+fn refused(ctx: &Context<'_>, site: &Site, edit: &Refused, before: Option<States>) -> Result<States> {
     let wrong = site.variant(edit.name, edit.edit)?;
     let units = checks::invocations(ctx, site)?;
-    let before = host_state::of_all(ctx, &site.hosts)?;
+    let before = match before {
+        Some(states) => states,
+        None => host_state::of_all(ctx, &site.hosts)?,
+    };
     let run = ctx.kk(&wrong, "create", &[])?;
     ensure!(
         REFUSALS.contains(&run.finished.code),
@@ -52,7 +65,8 @@ fn refused(ctx: &Context<'_>, site: &Site, edit: &Refused) -> Result<()> {
         run.finished.code
     );
     run.expect_said(edit.says)?;
-    let differences = host_state::differences(&before, &host_state::of_all(ctx, &site.hosts)?);
+    let after = host_state::of_all(ctx, &site.hosts)?;
+    let differences = host_state::differences(&before, &after);
     // A cluster at work changes its own data and the kernel's tables all the time.
     let settings = ["/etc/", "/usr/", "/opt/", "unit-file", "user ", "hostname"];
     let changed = |line: &String| {
@@ -62,7 +76,7 @@ fn refused(ctx: &Context<'_>, site: &Site, edit: &Refused) -> Result<()> {
     let lines: Vec<String> = differences.into_iter().filter(changed).collect();
     host_state::expect_none(ctx, "something was changed on a host", &lines)?;
     ensure!(checks::invocations(ctx, site)? == units, "a unit was restarted");
-    Ok(())
+    Ok(after)
 }
 
 fn taken(ctx: &Context<'_>, site: &Site, edit: &Taken) -> Result<()> {
