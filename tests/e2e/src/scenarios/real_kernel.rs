@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::host_state;
 use crate::site::Site;
 
-/// Emulated, a create takes four minutes.
+/// Emulated, a create takes 4 to 15 minutes.
 const LIMIT: Duration = Duration::from_mins(20);
 /// kube-proxy and CoreDNS need minutes after a boot.
 const AFTER_REBOOT: Duration = Duration::from_mins(10);

@@ -3,7 +3,7 @@
 # shellcheck disable=SC2154 # server, names, notes and template stand before this script
 set -e
 ask() {
-    KUBECONFIG=/etc/kubernetes/admin.conf KUBECACHEDIR="$PWD/cache" timeout -k 1 20 kubectl --server "$server" --request-timeout 4s "$@"
+    KUBECONFIG=/etc/kubernetes/admin.conf KUBECACHEDIR="$PWD/cache" timeout -k 1 40 kubectl --server "$server" --request-timeout 4s "$@"
 }
 
 for note in "$notes"/addon-*; do

@@ -2,7 +2,7 @@
 # own timeout is one of each of its requests.
 # shellcheck disable=SC2154 # server stands before this script
 ask() {
-    KUBECONFIG=/etc/kubernetes/admin.conf KUBECACHEDIR="$PWD/cache" timeout -k 1 20 kubectl --server "$server" --request-timeout 4s "$@"
+    KUBECONFIG=/etc/kubernetes/admin.conf KUBECACHEDIR="$PWD/cache" timeout -k 1 40 kubectl --server "$server" --request-timeout 4s "$@"
 }
 
 # Status of the ClusterConfiguration, and why the operator's pod does not run.

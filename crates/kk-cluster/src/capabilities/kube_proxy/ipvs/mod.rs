@@ -147,6 +147,7 @@ mod tests {
         script.args(["-euc", &host.script()]).current_dir(&host.directory).env("PATH", path).process_group(0);
         let mut script = script.spawn().unwrap();
         while !host.path("began").exists() {
+            assert!(script.try_wait().unwrap().is_none(), "it ended without kube-proxy's program");
             thread::sleep(Duration::from_millis(20));
         }
         let group = format!("-{}", script.id());
