@@ -30,6 +30,15 @@ processes() {
         timeout 10 crictl inspect -o go-template --template '{{.info.pid}}{{"\n"}}' "$container" 2>/dev/null | grep -xE '[1-9][0-9]*' || :
     done
 }
+# A signal takes effect when the process runs next, which on a busy host is later.
+are_stopped() {
+    for pid in $pids; do
+        case $(sed 's/.*) //; s/ .*//' "/proc/$pid/stat" 2>/dev/null) in
+        T | "") ;;
+        *) return 1 ;;
+        esac
+    done
+}
 if all_are_own && command -v crictl >/dev/null; then
     containers=$(timeout 10 crictl ps -q --state running --label io.kubernetes.container.name=kube-proxy 2>/dev/null) || :
     pids=$(processes)
@@ -42,6 +51,8 @@ if all_are_own && command -v crictl >/dev/null; then
             trap 'kill $cleaning 2>/dev/null || :; kill -KILL $pids 2>/dev/null || :' EXIT
             trap 'exit 143' HUP INT TERM
             kill -STOP $pids
+            tries=50
+            until are_stopped || [ $((tries -= 1)) -le 0 ]; do sleep 0.1; done
             timeout 60 crictl exec "${containers%%[!0-9a-zA-Z]*}" /usr/local/bin/kube-proxy --cleanup >cleanup 2>&1 &
             cleaning=$!
             code=0
