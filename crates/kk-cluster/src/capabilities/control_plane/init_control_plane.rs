@@ -16,8 +16,12 @@ use super::{
 use crate::{
     host_layout::{DROP_COPIES, KUBECTL},
     inputs::Inputs,
-    kubeadm, slots,
+    kubeadm,
+    shell::script,
+    slots,
 };
+
+const REPLACE: &str = include_str!("replace_manifests.sh");
 
 /// `kubeadm init` without its add-ons: they come when the nodes are there. It waits for its own images and programs only.
 ///
@@ -75,15 +79,15 @@ fn init(inputs: &Inputs, host: &Host) -> Command {
 /// replaced by those of the file. Nothing is uploaded before it answers.
 fn bring_back(inputs: &Inputs, host: &Host) -> Vec<Box<dyn Action>> {
     let mut actions: Vec<Box<dyn Action>> = vec![Box::new(Unit::started("kubelet.service"))];
-    let write = "kubeadm init phase control-plane all --config config.yaml\n";
-    let script = if note::is_changed(inputs, host) {
-        Some(format!("{}{write}{RENEWED}", renew(&["apiserver"])))
+    let replace = || script(&[("node", host.name.as_str())], REPLACE);
+    let text = if note::is_changed(inputs, host) {
+        Some(format!("{}{}{RENEWED}", renew(&["apiserver"]), replace()))
     } else {
-        manifests::differ(inputs, host).then(|| write.to_owned())
+        manifests::differ(inputs, host).then(replace)
     };
-    if let Some(script) = script {
+    if let Some(text) = text {
         actions.push(Box::new(
-            Command::new("write the manifests of the control plane", script)
+            Command::new("write the manifests of the control plane", text)
                 .files(kubeadm::manifest_files(inputs, host)),
         ));
     }
@@ -100,4 +104,50 @@ fn bring_back(inputs: &Inputs, host: &Host) -> Vec<Box<dyn Action>> {
         .file("config.yaml", kubeadm::phase_documents(inputs, host).into_bytes()),
     ));
     actions
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::REPLACE;
+    use crate::{shell::script, testing};
+
+    /// The API server gets another manifest, or none where kubeadm does this. Whether it succeeds, and what was done.
+    fn replace(kubeadm: &str) -> (bool, String) {
+        let directory = tempfile::tempdir().unwrap();
+        let here = directory.path().display().to_string();
+        let program = |name: &str, text: &str| {
+            testing::program(directory.path(), name, &format!("cd {here}; {text}"));
+        };
+        fs::create_dir(directory.path().join("manifests")).unwrap();
+        for part in ["kube-apiserver", "kube-controller-manager", "kube-scheduler"] {
+            fs::write(directory.path().join(format!("manifests/{part}.yaml")), "old\n").unwrap();
+        }
+        // Beside the manifests there may be no file of such a name: it would be a patch.
+        let others = "find . -name 'kube-*.yaml' -not -path './manifests/*'";
+        program("kubeadm", &format!("[ -z \"$({others})\" ] || exit 1; {kubeadm}"));
+        program("systemctl", "echo \"$*\" >>done");
+        program(
+            "crictl",
+            "case \"$*\" in pods*) for last; do :; done; echo \"pod-${last#*=}\" ;; *) echo \"$3 $5\" >>done ;; esac",
+        );
+        let text = script(&[("node", "node1")], REPLACE).replace("/etc/kubernetes", &here);
+        let output = testing::run_script(directory.path(), &text);
+        (output.status.success(), fs::read_to_string(directory.path().join("done")).unwrap())
+    }
+
+    #[test]
+    fn pods_whose_manifests_are_replaced_are_removed_while_the_kubelet_is_stopped() {
+        let (ok, done) = replace("echo new >manifests/kube-apiserver.yaml");
+        assert!(ok, "{done}");
+        assert_eq!(done, "stop kubelet.service\nrmp pod-kube-apiserver-node1\nstart kubelet.service\n");
+    }
+
+    #[test]
+    fn the_kubelet_goes_on_where_manifests_cannot_be_written() {
+        let (ok, done) = replace("exit 1");
+        assert!(!ok, "{done}");
+        assert_eq!(done, "stop kubelet.service\nstart kubelet.service\n");
+    }
 }
