@@ -108,7 +108,7 @@ mod tests {
         case "$*" in
         logs*) echo 'unknown flag: --x'; exit ;;
         inspectp*) echo "uid-${last#pod-}"; exit ;;
-        *rmp*) ls "pods/uid-${last#pod-}" manifests >>removed 2>&1; exit ;;
+        *rmp*) ls "pods/uid-${last#pod-}" manifests *.forgotten >>removed 2>&1; exit ;;
         stop*) exit ;;
         pods*) echo "pod-$part"; exit ;;
         esac
@@ -145,11 +145,14 @@ mod tests {
                 "kubectl",
                 &format!("case \"$*\" in *scheduler*) {pod} ;; *apiserver*) {api_pod} ;; *manager*) {OLD_IS_READY} ;; esac"),
             );
-            // The kubelet: it notices what is away, and forgets the pod a moment later.
+            // The kubelet: it notices what is away, removes the pod's directory a moment later, and forgets the pod after that.
             host.program(
                 "sleep",
                 "cd HERE; for part in kube-apiserver kube-controller-manager kube-scheduler; do
-                    [ -e manifests/$part.yaml ] || { [ ! -e $part.noticed ] || rm -rf pods/uid-$part; touch $part.noticed; }
+                    [ ! -e manifests/$part.yaml ] || continue
+                    [ -e pods/uid-$part ] || touch $part.forgotten
+                    [ ! -e $part.noticed ] || rm -rf pods/uid-$part
+                    touch $part.noticed
                 done",
             );
             host
@@ -238,6 +241,7 @@ mod tests {
         assert!(ok, "{said}");
         let there = host.read("removed");
         assert!(there.contains("No such file") && there.contains("kube-apiserver.yaml"), "{there}");
+        assert!(there.contains("kube-scheduler.forgotten"), "{there}");
         assert!(!there.contains("kube-scheduler.yaml"), "{there}");
         assert_eq!(host.read("manifests/kube-scheduler.yaml"), "new\n");
         assert_eq!(host.read("units"), "start kubelet.service\n");

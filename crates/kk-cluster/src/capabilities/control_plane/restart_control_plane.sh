@@ -2,10 +2,10 @@
 # named in $again read their files again. Then waits until what runs is ready. Parts that stay are looked at, too: a run before
 # this one may have been killed while it waited.
 #
-# A part starts again as a new pod: its manifest goes, the kubelet ends the pod, and then the manifest comes. The kubelet
-# takes 10 to 15 s to start a pod for a manifest that was replaced. Without the API for 10 s, controller manager and scheduler
-# end, and the kubelet starts what has ended only after 10, 20, 40 s, up to 5 minutes. A pod without sandboxes of before has
-# no such pause.
+# A part starts again as a new pod: its manifest goes, the kubelet ends the pod, and then the manifest comes. While the kubelet
+# still knows a static pod of that name, as it does when a manifest is replaced, it tries to start the new one again after 10
+# to 15 s only. Without the API for 10 s, controller manager and scheduler end, and the kubelet starts what has ended only after
+# 10, 20, 40 s, up to 5 minutes. A pod without sandboxes of before has no such pause.
 # shellcheck disable=SC2154,SC2034 # server, node, again and manifests stand before this script
 parts='kube-apiserver kube-controller-manager kube-scheduler'
 directory=/etc/kubernetes/manifests staged=/etc/kubernetes/kubekey/manifests
@@ -37,6 +37,10 @@ is_gone() { # part
     while read -r uid; do
         [ ! -e "/var/lib/kubelet/pods/$uid" ] || return 1
     done <"$1.uids"
+}
+# Every 100 ms the kubelet looks whether that directory is gone, and only then forgets the pod.
+forgets() {
+    sleep 0.5 2>/dev/null || sleep 1
 }
 # The kubelet, too, may wait for a minute before it asks the API again, and then learns of its own new pod: see new_service.sh.
 until=$(($(kk_uptime) + 300))
@@ -83,7 +87,7 @@ start_anew() { # part
         [ "$1" != kube-apiserver ] || hasten_api_server
         sleep 0.2 2>/dev/null || sleep 1
     done
-    [ -n "$has_ended" ] || : >"$1.pods"
+    if [ -n "$has_ended" ]; then forgets; else : >"$1.pods"; fi
     bring "$1"
     [ -n "$has_ended" ] || kk_fail "the kubelet has not ended the pod of $1 within 300 s"
 }
