@@ -22,6 +22,8 @@ cargo build --profile "$profile" --workspace --bin kk-lab || cannot "the lab doe
 cargo build --profile "$profile" --workspace --bins --tests || cannot "the tests do not compile"
 wait "$programs" || { cat "$log.programs"; cannot "the programs that tests run could not be built"; }
 
+# Many tests wait for something most of the time.
+export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((2 * $(nproc)))}
 cargo test --profile "$profile" --workspace --no-fail-fast "$@" 2>&1 | tee "$log"
 code=${PIPESTATUS[0]}
 echo
