@@ -35,8 +35,7 @@ pub(super) async fn probe(session: &Session, run: &Run<'_>) -> Result<Probed, Er
         let probe = session.probe_for_create(run.stop_token(), |host| run.host_probed(host));
         let probed = any_answered(run.unless_stopped(probe).await?)?;
         looks += 1;
-        let is_last = looks == LOOKS || began.elapsed() > PATIENCE;
-        if is_last || run.unless_stopped(session.api_answers(&probed)).await? {
+        if is_enough(looks, began.elapsed()) || run.unless_stopped(session.api_answers(&probed)).await? {
             return Ok(probed);
         }
         run.note("the API does not answer; looking again in 5 s");
@@ -45,5 +44,26 @@ pub(super) async fn probe(session: &Session, run: &Run<'_>) -> Result<Probed, Er
             Ok(())
         };
         run.unless_stopped(pause).await?;
+    }
+}
+
+fn is_enough(looks: usize, since_the_first: Duration) -> bool {
+    looks == LOOKS || since_the_first > PATIENCE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_api_that_is_silent_is_asked_for_a_minute_and_one_that_hangs_for_two() {
+        for (seconds_a_look, looks) in [(0, 12), (4, 12), (20, 6), (75, 2)] {
+            let since = |look: usize| {
+                let look = u64::try_from(look).unwrap();
+                Duration::from_secs(look * seconds_a_look + (look - 1) * 5)
+            };
+            let last = (1..=LOOKS).find(|look| is_enough(*look, since(*look)));
+            assert_eq!(last, Some(looks), "{seconds_a_look} s a look");
+        }
     }
 }
