@@ -2,7 +2,12 @@
 # shellcheck disable=SC2154 # absent, names of nodes that did not answer, and own, those of this run, stand before this script
 # Again until it succeeds: an API server that restarts answers nobody for a while, and then not everything.
 within_300_s() {
-    until=$(($(kk_uptime) + 300))
+    within 300 "$@"
+}
+
+within() { # SECONDS COMMAND...
+    until=$(($(kk_uptime) + $1))
+    shift
     until "$@" >/dev/null 2>wait.err; do
         [ "$(kk_uptime)" -lt $until ] || return 1
         sleep 0.5 2>/dev/null || sleep 1
@@ -35,7 +40,11 @@ static_pods_are_ready() { # POD...
     kk_fail "after 300 s not all of these pods are ready: $*"
 }
 
+# How long the pods of a workload have, in seconds.
+patience=300
+
 list_nodes() {
+    asked=$(kk_uptime)
     kubectl get nodes -o go-template='{{range .items}}{{.metadata.name}} {{range .status.conditions}}{{if eq .type "Ready"}}{{.status}}{{end}}{{end}}{{"\n"}}{{end}}' >nodes.list
 }
 
@@ -46,6 +55,9 @@ leave_out_others() {
         cat wait.err >&2
         kk_fail "the API does not list its nodes"
     }
+    # Pods take minutes to start on hosts that are so slow that this takes seconds.
+    patience=$((300 + 60 * ($(kk_uptime) - asked)))
+    [ "$patience" -le 600 ] || patience=600
     absent=$absent$(KK_OWN=" $own " awk 'index(ENVIRON["KK_OWN"], " " $1 " ") == 0 && $2 != "True" { printf " %s", $1 }' nodes.list)
 }
 
@@ -151,10 +163,10 @@ present_are_rolled_out() { # NAMESPACE KIND/NAME SELECTOR AT-LEAST
 rolled_out() { # NAMESPACE KIND/NAME AT-LEAST
     next_replacement=$(($(kk_uptime) + 10))
     if [ -z "$absent" ]; then
-        within_300_s is_rolled_out "$1" "$2"
+        within "$patience" is_rolled_out "$1" "$2"
         return
     fi
-    of=$(answer selector "$1" "$2") && within_300_s present_are_rolled_out "$1" "$2" "$of" "$3" || return
+    of=$(answer selector "$1" "$2") && within "$patience" present_are_rolled_out "$1" "$2" "$of" "$3" || return
     [ ! -e held ] || kk_note "$2 still has pods of before: Kubernetes does not replace them while other nodes are not Ready"
 }
 
@@ -170,7 +182,7 @@ pods_are_ready() { # NAMESPACE KIND/NAME AT-LEAST
         kubectl -n "$1" get events --field-selector "involvedObject.name=$pod" --no-headers | tail -n 5 >&2 || :
         kubectl -n "$1" logs --all-containers --prefix --tail 5 "$pod" >&2 || :
     done <unready
-    kk_fail "after 300 s not all pods of $2 are ready:$(awk '{ printf " %s", $1 }' unready)"
+    kk_fail "after $patience s not all pods of $2 are ready:$(awk '{ printf " %s", $1 }' unready)"
 }
 
 # Prints the addresses at which the pods of a workload answer: what answers, a tab, and a URL.

@@ -240,6 +240,20 @@ mod tests {
         assert!((8..=10).contains(&replaced), "{replaced} times within 300 s");
     }
 
+    /// In the stub a rollout ends at the third look.
+    #[test]
+    fn pods_on_hosts_where_the_api_needs_long_for_an_answer_have_more_time() {
+        let kubectl = "case \" $*\" in *'rollout status'*) echo >>looks; [ \"$(wc -l <looks)\" -ge 3 ] ;; *matchLabels*) printf 'k=v,' ;; esac";
+        for (before, ready) in [("", false), ("leave_out_others\n", true)] {
+            let directory = tempfile::tempdir().unwrap();
+            testing::program(directory.path(), "kubectl", kubectl);
+            let text = script(&[("absent", ""), ("own", "a b")], include_str!("ready.sh"));
+            let line = format!("{CLOCK}\nsleep() {{ :; }}\n{text}\n{before}pods_are_ready n deployment/d 1");
+            let output = testing::run_script(directory.path(), &line);
+            assert_eq!(output.status.success(), ready, "{before} {output:?}");
+        }
+    }
+
     #[test]
     fn what_the_api_shows_late_is_waited_for() {
         let (late, never) = ("[ -e seen ] || { : >seen; exit 1; }", "exit 1");
