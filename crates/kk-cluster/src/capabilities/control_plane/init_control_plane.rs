@@ -113,41 +113,47 @@ mod tests {
     use super::REPLACE;
     use crate::{shell::script, testing};
 
-    /// The API server gets another manifest, or none where kubeadm does this. Whether it succeeds, and what was done.
-    fn replace(kubeadm: &str) -> (bool, String) {
+    /// With programs that write down what they are told, of which one fails. Whether it succeeds, and what was done.
+    fn replace(fails: &str) -> (bool, Vec<String>) {
         let directory = tempfile::tempdir().unwrap();
-        let here = directory.path().display().to_string();
-        let program = |name: &str, text: &str| {
-            testing::program(directory.path(), name, &format!("cd {here}; {text}"));
-        };
-        fs::create_dir(directory.path().join("manifests")).unwrap();
-        for part in ["kube-apiserver", "kube-controller-manager", "kube-scheduler"] {
-            fs::write(directory.path().join(format!("manifests/{part}.yaml")), "old\n").unwrap();
+        let done = directory.path().join("done");
+        for (name, prints) in
+            [("systemctl", ""), ("kubeadm", ""), ("crictl", "pods*) echo \"pod-${last#*=}\" ;;")]
+        {
+            let text = format!(
+                "for last; do :; done; echo \"{name} $*\" >>{}; case \"{name} $*\" in {fails}) exit 1 ;; esac; case \"$*\" in {prints} *) ;; esac",
+                done.display()
+            );
+            testing::program(directory.path(), name, &text);
         }
-        // Beside the manifests there may be no file of such a name: it would be a patch.
-        let others = "find . -name 'kube-*.yaml' -not -path './manifests/*'";
-        program("kubeadm", &format!("[ -z \"$({others})\" ] || exit 1; {kubeadm}"));
-        program("systemctl", "echo \"$*\" >>done");
-        program(
-            "crictl",
-            "case \"$*\" in pods*) for last; do :; done; echo \"pod-${last#*=}\" ;; *) echo \"$3 $5\" >>done ;; esac",
-        );
-        let text = script(&[("node", "node1")], REPLACE).replace("/etc/kubernetes", &here);
-        let output = testing::run_script(directory.path(), &text);
-        (output.status.success(), fs::read_to_string(directory.path().join("done")).unwrap())
+        let output = testing::run_script(directory.path(), &script(&[("node", "node1")], REPLACE));
+        let lines = fs::read_to_string(done).unwrap().lines().map(str::to_owned).collect();
+        (output.status.success(), lines)
     }
 
     #[test]
-    fn pods_whose_manifests_are_replaced_are_removed_while_the_kubelet_is_stopped() {
-        let (ok, done) = replace("echo new >manifests/kube-apiserver.yaml");
-        assert!(ok, "{done}");
-        assert_eq!(done, "stop kubelet.service\nrmp pod-kube-apiserver-node1\nstart kubelet.service\n");
+    fn pods_go_and_manifests_come_while_the_kubelet_is_stopped() {
+        let (ok, done) = replace("nothing");
+        assert!(ok, "{done:?}");
+        let asked = |line: &String| line.starts_with("crictl pods ");
+        let wanted = [
+            "systemctl stop kubelet.service",
+            "crictl --timeout 60s rmp -f pod-kube-apiserver-node1",
+            "crictl --timeout 60s rmp -f pod-kube-controller-manager-node1",
+            "crictl --timeout 60s rmp -f pod-kube-scheduler-node1",
+            "kubeadm init phase control-plane all --config config.yaml",
+            "systemctl start kubelet.service",
+        ];
+        assert_eq!(done.into_iter().filter(|line| !asked(line)).collect::<Vec<_>>(), wanted);
     }
 
+    /// A pod of before that stays may hold the port of the API server.
     #[test]
-    fn the_kubelet_goes_on_where_manifests_cannot_be_written() {
-        let (ok, done) = replace("exit 1");
-        assert!(!ok, "{done}");
-        assert_eq!(done, "stop kubelet.service\nstart kubelet.service\n");
+    fn what_fails_is_an_error_and_the_kubelet_goes_on() {
+        for fails in ["*rmp*", "'crictl pods'*", "kubeadm*"] {
+            let (ok, done) = replace(fails);
+            assert!(!ok, "{fails}: {done:?}");
+            assert_eq!(done.last().unwrap(), "systemctl start kubelet.service", "{fails}");
+        }
     }
 }

@@ -1,31 +1,22 @@
-# Writes the manifests of a control plane whose API is down. The kubelet is stopped meanwhile, and forgets the pods of those of
-# before: while it knows them it starts new ones 10 to 15 s late.
+# Writes the manifests of a control plane whose API is down, and lets all its parts start anew. The kubelet is stopped meanwhile:
+# while it knows the pods of before it starts new ones 10 to 15 s late, and started again without the API it would not end them.
+# Which were removed is not remembered: a run after one that was killed removes all again.
 # shellcheck disable=SC2154 # node stands before this script
-parts='kube-apiserver kube-controller-manager kube-scheduler'
-sum_of() { # part
-    sha256sum "/etc/kubernetes/manifests/$1.yaml" 2>/dev/null || :
-}
-remove_pods_of() { # part
-    crictl pods -q --label "io.kubernetes.pod.name=$1-$node" >sandboxes || return 0
+remove_pods() {
+    for part in kube-apiserver kube-controller-manager kube-scheduler; do
+        crictl pods -q --label "io.kubernetes.pod.name=$part-$node" || return
+    done >sandboxes
     while read -r pod; do
-        crictl --timeout 60s rmp -f "$pod" >/dev/null 2>&1 || :
+        crictl --timeout 60s rmp -f "$pod" >/dev/null || return
     done <sandboxes
-}
-replace() {
-    kubeadm init phase control-plane all --config config.yaml || return
-    for part in $parts; do
-        sum_of "$part" | grep -qxF -f - sums || remove_pods_of "$part"
-    done
 }
 # A shell of its own ends what it has begun: nobody would start the kubelet again.
 without_kubelet() {
     trap '' HUP INT TERM
     systemctl stop kubelet.service
     replaced=
-    if replace; then replaced=yes; fi
+    if remove_pods && kubeadm init phase control-plane all --config config.yaml; then replaced=yes; fi
     systemctl start kubelet.service
     [ -n "$replaced" ]
 }
-# Sums, not copies: kubeadm takes files of these names anywhere below this directory for patches.
-for part in $parts; do sum_of "$part"; done >sums
 (without_kubelet)

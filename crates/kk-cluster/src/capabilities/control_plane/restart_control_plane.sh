@@ -38,8 +38,9 @@ is_gone() { # part
         [ ! -e "/var/lib/kubelet/pods/$uid" ] || return 1
     done <"$1.uids"
 }
-# Every 100 ms the kubelet looks whether that directory is gone, and only then forgets the pod.
-forgets() {
+# Every 100 ms the kubelet looks whether that directory is gone, and only then forgets the pod. Nothing outside shows that. Where
+# it is later than this, the new pod starts 10 to 15 s late.
+let_the_kubelet_forget() {
     sleep 0.5 2>/dev/null || sleep 1
 }
 # The kubelet, too, may wait for a minute before it asks the API again, and then learns of its own new pod: see new_service.sh.
@@ -87,7 +88,7 @@ start_anew() { # part
         [ "$1" != kube-apiserver ] || hasten_api_server
         sleep 0.2 2>/dev/null || sleep 1
     done
-    if [ -n "$has_ended" ]; then forgets; else : >"$1.pods"; fi
+    if [ -n "$has_ended" ]; then let_the_kubelet_forget; else : >"$1.pods"; fi
     bring "$1"
     [ -n "$has_ended" ] || kk_fail "the kubelet has not ended the pod of $1 within 300 s"
 }

@@ -55,9 +55,9 @@ leave_out_others() {
         cat wait.err >&2
         kk_fail "the API does not list its nodes"
     }
-    # Pods take minutes to start on hosts that are so slow that this takes seconds.
-    patience=$((300 + 60 * ($(kk_uptime) - asked)))
-    [ "$patience" -le 600 ] || patience=600
+    # Pods take minutes to start on hosts that are so slow that this takes seconds. The first may be one that has just begun.
+    slow=$(($(kk_uptime) - asked - 1))
+    [ $slow -le 0 ] || patience=$((slow < 5 ? 300 + 60 * slow : 600))
     absent=$absent$(KK_OWN=" $own " awk 'index(ENVIRON["KK_OWN"], " " $1 " ") == 0 && $2 != "True" { printf " %s", $1 }' nodes.list)
 }
 
