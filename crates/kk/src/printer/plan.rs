@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use kk_engine::PlannedTask;
+use kk_engine::{CONTROL, PlannedTask};
 
 use super::{Paint, text};
 
@@ -32,9 +32,36 @@ fn changes(hosts: &[String], lines: &[String]) -> String {
     }
 }
 
-/// `12 changes on 3 hosts`.
+/// `12 changes on 3 hosts and this machine`. Downloads are made here.
 pub fn total(tasks: &[PlannedTask]) -> String {
     let changes = tasks.iter().map(|task| task.changes.len()).sum();
-    let hosts: BTreeSet<&str> = tasks.iter().map(|task| task.host.as_str()).collect();
-    format!("{} on {}", text::count(changes, "change"), text::count(hosts.len(), "host"))
+    let mut hosts: BTreeSet<&str> = tasks.iter().map(|task| task.host.as_str()).collect();
+    let here = hosts.remove(CONTROL).then(|| "this machine".to_owned());
+    let places: Vec<String> =
+        (!hosts.is_empty()).then(|| text::count(hosts.len(), "host")).into_iter().chain(here).collect();
+    format!("{} on {}", text::count(changes, "change"), places.join(" and "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_that_runs_kk_is_none_of_the_hosts() {
+        let task = |host: &str| PlannedTask {
+            module: "module".into(),
+            task: "task".into(),
+            title: "Title".into(),
+            host: host.into(),
+            changes: vec!["change".into()],
+        };
+        for (hosts, wanted) in [
+            (&["a", "b"][..], "2 changes on 2 hosts"),
+            (&["a", CONTROL], "2 changes on 1 host and this machine"),
+            (&[CONTROL], "1 change on this machine"),
+        ] {
+            let tasks: Vec<PlannedTask> = hosts.iter().map(|host| task(host)).collect();
+            assert_eq!(total(&tasks), wanted);
+        }
+    }
 }
