@@ -14,6 +14,10 @@ within := $(if $(WITHIN),--within $(WITHIN))
 # REPEAT=10: the chosen scenarios ten times. BUSY=1: both cores have other work meanwhile.
 repeat := $(if $(REPEAT),--repeat $(REPEAT))
 busy := $(if $(BUSY),--busy)
+# Benches: `fleet` is a program of its own, the others are kk-e2e's.
+comma := ,
+benches := $(or $(subst $(comma), ,$(ONLY)),fleet all)
+lab_benches := $(filter-out fleet,$(benches))
 
 .PHONY: help
 help: ## print this list
@@ -27,7 +31,7 @@ packages: ## install the Debian packages that building and testing need
 .PHONY: build
 build: packages ## build kk, shell-operator, the lab and the scenarios (release, in target/release)
 ifdef PROFILE
-	cargo build $(profile) --workspace --bins --tests
+	cargo build $(profile) --bins --tests
 else
 	cargo build --release -p kk -p kk-lab -p kk-e2e -p shell-operator -p ks-installer
 endif
@@ -53,7 +57,7 @@ test: packages ## run all tests that need no hosts
 
 .PHONY: fuzz
 fuzz: packages ## give what reads hooks' files and the API random texts, FUZZ_SECONDS=60 for each target; prints the number of runs
-	ARBTEST_BUDGET_MS=$(or $(FUZZ_SECONDS),60)000 cargo test $(profile) --workspace --lib -- fuzz_ --nocapture
+	ARBTEST_BUDGET_MS=$(or $(FUZZ_SECONDS),60)000 cargo test $(profile) --lib -- fuzz_ --nocapture
 
 .PHONY: e2e
 e2e: build ## run kk against real hosts, as root: the scenarios of CI, or ONLY=create,again (list: make e2e-list); REPEAT=10, BUSY=1
@@ -62,7 +66,7 @@ e2e: build ## run kk against real hosts, as root: the scenarios of CI, or ONLY=c
 
 .PHONY: test-lab
 test-lab: packages ## test that the lab leaves nothing behind, as root; no lab may be up
-	cargo test $(profile) --workspace --test leaves_nothing -- --ignored
+	cargo test $(profile) --test leaves_nothing -- --ignored
 
 .PHONY: e2e-list
 e2e-list: build ## list the scenarios
@@ -70,8 +74,12 @@ e2e-list: build ## list the scenarios
 
 .PHONY: bench
 bench: build ## measure kk beside a hand-written script (as root) and shell-operator (needs make programs): ONLY=create_3, ONLY=day2, ONLY=kubesphere, ONLY=shell-operator, ONLY=so_soak (20 minutes) or ONLY=fleet (simulated hosts, no root); writes docs/benchmarks.md
-	$(RELEASE)/kk-lab mirror build
-	$(RELEASE)/kk-e2e bench $(only) --table docs/benchmarks.md
+	$(if $(lab_benches),$(RELEASE)/kk-lab mirror build)
+	$(if $(filter fleet,$(benches)),cargo build --release -p kk-fleet)
+	@code=0; set -x; \
+	$(if $(lab_benches),$(RELEASE)/kk-e2e bench $(addprefix --only ,$(filter-out all,$(lab_benches))) --table docs/benchmarks.md || code=1;) \
+	$(if $(filter fleet,$(benches)),$(RELEASE)/kk-fleet --kk $(RELEASE)/kk --artefacts $(TARGET)/e2e || code=1;) \
+	exit $$code
 
 .PHONY: demo
 demo: packages ## boot three throw-away hosts, create a cluster on them and show it, as root
@@ -87,8 +95,12 @@ demo-down: ## end the demo and remove all it left, but the caches
 lint: packages ## check formatting, lints and shell scripts, as CI does
 	@{ cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1 || rustup component add rustfmt clippy
 	cargo fmt --all --check
-	cargo clippy $(profile) --workspace --all-targets -- -D warnings
+	cargo clippy $(profile) --all-targets -- -D warnings
 	bash tests/shellcheck.sh
+
+.PHONY: lint-all
+lint-all: lint ## check kk-fleet, too, which CI does not build
+	cargo clippy $(profile) --workspace --all-targets -- -D warnings
 
 .PHONY: deny
 deny: ## check licences and advisories of all dependencies (installs cargo-deny)

@@ -17,14 +17,14 @@ cannot() { # what could not be done
 }
 profile=${PROFILE:-dev}
 directory=${CARGO_TARGET_DIR:-target}/${profile/#dev/debug}
-cargo build --profile "$profile" --workspace --bin kk-lab || cannot "the lab does not compile"
+cargo build --profile "$profile" --bin kk-lab || cannot "the lab does not compile"
 "$directory/kk-lab" mirror build --programs kubernetes,etcd,helm >/dev/null 2>"$log.programs" & programs=$!
-cargo build --profile "$profile" --workspace --bins --tests || cannot "the tests do not compile"
+cargo build --profile "$profile" --bins --tests || cannot "the tests do not compile"
 wait "$programs" || { cat "$log.programs"; cannot "the programs that tests run could not be built"; }
 
 # Many tests wait for something most of the time.
 export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((2 * $(nproc)))}
-cargo test --profile "$profile" --workspace --no-fail-fast "$@" 2>&1 | tee "$log"
+cargo test --profile "$profile" --no-fail-fast "$@" 2>&1 | tee "$log"
 code=${PIPESTATUS[0]}
 echo
 # Tests that need root and a lab of their own are ignored here; `make test-lab` runs them.

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use kk_test_common::{figure::Figure, line};
 use serde_json::Value;
 
 use crate::checks::{self, text};
 use crate::context::{Context, Tools};
 use crate::core_seconds::Usage;
-use crate::report::line;
 use crate::site::Site;
 
 /// The least a create can cost, without any check.
@@ -31,56 +31,16 @@ pub(crate) struct Table {
     pub(crate) end: &'static str,
 }
 
-/// One figure with its neighbour and its goal.
-#[derive(Clone, Debug)]
-pub(crate) struct Figure {
-    pub(crate) name: String,
-    pub(crate) value: f64,
-    pub(crate) unit: &'static str,
-    /// What the value stands beside, with its own value.
-    pub(crate) beside: String,
-    /// At most this; without one the value is only shown.
-    pub(crate) goal: Option<f64>,
-}
-
-impl Figure {
-    pub(crate) fn is_reached(&self) -> bool {
-        self.goal.is_none_or(|goal| self.value <= goal)
-    }
-
-    fn goal(&self) -> String {
-        self.goal.map_or_else(|| "-".to_owned(), |goal| format!("{goal:.2}"))
-    }
-
-    /// The line that programs read.
-    pub(crate) fn line(&self) -> String {
-        let verdict = if self.is_reached() { "ok" } else { "short" };
-        let Self { name, value, unit, beside, .. } = self;
-        format!(
-            "BENCH name={name} value={value:.2} unit={unit} beside={beside} goal={} {verdict}",
-            self.goal()
-        )
-    }
-
-    /// The line of the table.
-    pub(crate) fn row(&self) -> String {
-        let verdict = if self.is_reached() { "yes" } else { "no" };
-        let Self { name, value, unit, beside, .. } = self;
-        format!("| {name} | {value:.2} {unit} | {beside} | {} | {verdict} |\n", self.goal())
-    }
-}
-
 /// Measures, prints a line a figure, and writes the table. True: every goal is reached.
 pub(crate) fn run(tools: &Tools, only: &[String], repeat: u8, table: Option<&Path>) -> Result<bool> {
     let unknown: Vec<&String> = only.iter().filter(|name| !BENCHES.contains(&name.as_str())).collect();
     ensure!(
         unknown.is_empty(),
-        "no bench is called {unknown:?}; there are: {}, {}, {}, {}, {}",
+        "no bench is called {unknown:?}; there are: {}, {}, {}, {}",
         BENCHES.join(", "),
         crate::bench_day_two::NAME,
         crate::bench_kubesphere::NAME,
-        crate::bench_shell_operator::NAME,
-        crate::fleet::NAME
+        crate::bench_shell_operator::NAME
     );
     let wanted = |name: &str| only.is_empty() || only.iter().any(|other| other == name);
     let shared = RefCell::new(None);

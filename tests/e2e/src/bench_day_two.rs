@@ -7,9 +7,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use kk_test_common::figure::Figure;
 use serde_json::json;
 
-use crate::bench::{Figure, Table, by_hand_seconds, by_hand_settings, hosts_of, median, write_table};
+use crate::bench::{Table, by_hand_seconds, by_hand_settings, hosts_of, median, write_table};
 use crate::checks;
 use crate::context::{Context, Tools};
 use crate::report::line;

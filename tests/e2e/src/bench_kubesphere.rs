@@ -5,8 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
+use kk_test_common::figure::Figure;
 
-use crate::bench::{Figure, Table, median, write_table};
+use crate::bench::{Table, median, write_table};
 use crate::context::{Context, Tools};
 use crate::report::line;
 use crate::scenarios::kubesphere_full::missing_images;

@@ -2,11 +2,12 @@
 
 use std::cell::{Cell, RefCell};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
+use kk_test_common::empty;
 
 use crate::cluster::Cluster;
 use crate::process::{Finished, Job, Running};
@@ -99,15 +100,4 @@ impl<'a> Context<'a> {
             sleep(Duration::from_millis(200));
         }
     }
-}
-
-/// Makes the directory, without what an earlier run left in it.
-pub(crate) fn empty(dir: &Path) -> Result<()> {
-    match fs::remove_dir_all(dir) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(error).with_context(|| format!("cannot empty {}", dir.display()));
-        }
-        _ => {}
-    }
-    fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))
 }

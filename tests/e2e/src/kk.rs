@@ -4,9 +4,9 @@ use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use kk_test_common::events::Events;
 
 use crate::context::Context;
-use crate::events::Events;
 use crate::process::{Finished, Job, Running};
 use crate::report;
 use crate::site::Site;

@@ -21,9 +21,7 @@ mod checks;
 mod cluster;
 mod context;
 mod core_seconds;
-mod events;
 mod fingerprint;
-mod fleet;
 mod host_state;
 mod kk;
 mod lab;
@@ -61,9 +59,6 @@ enum Command {
         /// Write the table between the markers of this file
         #[arg(long, value_name = "FILE")]
         table: Option<PathBuf>,
-        /// Numbers of simulated hosts for the bench `fleet` [default: 10,300,1000]
-        #[arg(long, value_delimiter = ',', value_name = "NUMBERS")]
-        hosts: Vec<u16>,
     },
 }
 
@@ -103,14 +98,13 @@ fn dispatch(cli: Cli) -> Result<bool> {
     let tools = Tools::find(cli.common.kk, cli.common.kk_lab, cli.common.artefacts)?;
     match cli.command {
         None => suite::run(&tools, &cli.common.only, cli.options),
-        Some(Command::Bench { repeat, table, hosts }) => {
+        Some(Command::Bench { repeat, table }) => {
             let wanted = |bench: &str| cli.common.only.iter().any(|name| name == bench);
             let of_others = [
                 bench_day_two::NAME,
                 bench_kubesphere::NAME,
                 bench_shell_operator::NAME,
                 bench_shell_operator::SOAK,
-                fleet::NAME,
             ];
             let of_kk: Vec<String> =
                 cli.common.only.iter().filter(|name| !of_others.contains(&name.as_str())).cloned().collect();
@@ -129,9 +123,6 @@ fn dispatch(cli: Cli) -> Result<bool> {
             }
             if wanted(bench_shell_operator::SOAK) {
                 good &= bench_shell_operator::run(bench_shell_operator::SOAK, table.as_deref())?;
-            }
-            if all || wanted(fleet::NAME) {
-                good &= fleet::run(&tools.kk, &tools.artefacts, &hosts)?;
             }
             Ok(good)
         }

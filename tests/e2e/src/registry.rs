@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result, ensure};
+use kk_test_common::empty;
 use serde_json::{Value, json};
 
-use crate::context::{Context, empty};
+use crate::context::Context;
 use crate::process::{Job, Running};
 
 /// The lab's own registry listens on 5000.

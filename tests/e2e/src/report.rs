@@ -1,21 +1,15 @@
-//! What a person reads while scenarios run: plain lines on stdout.
+//! What a person reads when a scenario fails: the last lines of outputs and logs.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+
+pub(crate) use kk_test_common::line;
 
 use crate::site::files_below;
 
 /// Lines of a log that a failure repeats.
 const LAST_LINES: usize = 30;
-
-/// One line. A closed stdout is no failure.
-pub(crate) fn line(text: &str) {
-    let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "{text}");
-    let _ = out.flush();
-}
 
 /// The last lines of a text, each behind a bar.
 pub(crate) fn last_lines(text: &str) -> String {

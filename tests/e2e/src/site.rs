@@ -7,9 +7,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
+use kk_test_common::empty;
 use serde_json::Value;
 
-use crate::context::{Context, empty};
+use crate::context::Context;
 use crate::lab::SudoUser;
 
 /// Where `kk` is run from, and for which hosts.

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use kk_test_common::events::Changed;
 use serde_json::json;
 
 use crate::checks::{self, items, text};
 use crate::cluster;
 use crate::context::Context;
-use crate::events::Changed;
 use crate::host_state::expect_none;
 use crate::site::Site;
 

@@ -8,16 +8,17 @@ use serde_json::Value;
 
 /// The events of one run so far.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Events(Vec<Value>);
+pub struct Events(Vec<Value>);
 
 /// A task that changed something on a host.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Changed {
-    pub(crate) host: String,
+pub struct Changed {
+    /// The host's name.
+    pub host: String,
     /// `module/task`
-    pub(crate) task: String,
+    pub task: String,
     /// What was changed, a line an operation.
-    pub(crate) lines: Vec<String>,
+    pub lines: Vec<String>,
 }
 
 impl fmt::Display for Changed {
@@ -28,11 +29,13 @@ impl fmt::Display for Changed {
 
 /// The end of a run.
 #[derive(Clone, Debug)]
-pub(crate) struct RunFinished {
-    pub(crate) ok: bool,
-    pub(crate) changed: u64,
+pub struct RunFinished {
+    /// Whether the run succeeded.
+    pub ok: bool,
+    /// The number of tasks that changed something.
+    pub changed: u64,
     /// Round trips by host, the control machine left out.
-    pub(crate) round_trips: BTreeMap<String, u64>,
+    pub round_trips: BTreeMap<String, u64>,
 }
 
 fn text(value: &Value) -> String {
@@ -41,7 +44,7 @@ fn text(value: &Value) -> String {
 
 impl Events {
     /// Reads what there is; a last line that is not whole yet is left for the next time.
-    pub(crate) fn parse(written: &str) -> Self {
+    pub fn parse(written: &str) -> Self {
         Self(written.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
     }
 
@@ -50,13 +53,13 @@ impl Events {
     }
 
     /// Whether a task (`module/task`) has begun on some host.
-    pub(crate) fn has_begun(&self, task: &str) -> bool {
+    pub fn has_begun(&self, task: &str) -> bool {
         let (module, task) = task.split_once('/').unwrap_or((task, ""));
         self.of("task_started").any(|event| event["module"] == module && event["task"] == task)
     }
 
     /// All tasks that changed something, sorted by host and task.
-    pub(crate) fn changes(&self) -> Vec<Changed> {
+    pub fn changes(&self) -> Vec<Changed> {
         let mut changes: Vec<Changed> = self
             .of("task_finished")
             .filter(|event| event["outcome"] == "changed")
@@ -71,12 +74,12 @@ impl Events {
     }
 
     /// What was found about the hosts before the first change and stops the run, a line a finding: host, message, hint.
-    pub(crate) fn errors_found(&self) -> Vec<String> {
+    pub fn errors_found(&self) -> Vec<String> {
         self.found("error")
     }
 
     /// Findings of one severity, a line a finding.
-    pub(crate) fn found(&self, severity: &str) -> Vec<String> {
+    pub fn found(&self, severity: &str) -> Vec<String> {
         let found = self.of("finding").filter(|event| event["severity"] == severity);
         found
             .map(|event| {
@@ -86,7 +89,7 @@ impl Events {
     }
 
     /// The last event. Errors: the run did not come to its end.
-    pub(crate) fn finished(&self) -> Result<RunFinished> {
+    pub fn finished(&self) -> Result<RunFinished> {
         let event = self.of("run_finished").last().context("the run printed no event `run_finished`")?;
         let trips = event["round_trips"].as_object().into_iter().flatten();
         Ok(RunFinished {

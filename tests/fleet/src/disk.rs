@@ -106,7 +106,7 @@ impl Disk {
         let (root, work, active) =
             (self.directory.join("root"), self.directory.join("work"), self.directory.join("units"));
         for directory in [&root, &work, &active] {
-            crate::context::empty(directory)?;
+            kk_test_common::empty(directory)?;
         }
         for (path, sum) in files {
             let file = root.join(path.trim_start_matches('/'));

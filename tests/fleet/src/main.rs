@@ -23,24 +23,22 @@ use std::{
     fs,
     net::Ipv4Addr,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, Command, ExitCode, Stdio},
     sync::{Arc, Mutex},
     thread::sleep,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result, ensure};
+use clap::Parser;
+use kk_test_common::{empty, events::Events, figure::Figure, line};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 
-use crate::{bench::Figure, context::empty, events::Events, report::line};
-
-/// What `--only` calls it.
-pub(crate) const NAME: &str = "fleet";
 /// The version of the simulated cluster.
 const KUBERNETES: &str = "1.36.4";
-/// Hosts; what the first take is the critical path.
-const SIZES: [u16; 3] = [10, 300, 1000];
+/// The number of hosts whose time is the critical path; it is measured in every run.
+const SMALLEST: u16 = 10;
 /// Milliseconds of a round trip.
 const LATENCIES: [u64; 2] = [1, 20];
 /// The port of all hosts.
@@ -53,13 +51,43 @@ const STRETCH: f64 = 1.2;
 /// Goal for `kk status`, in seconds.
 const STATUS: f64 = 3.0;
 
-/// Runs it, and prints a line a figure. True: every goal is reached.
-pub(crate) fn run(kk: &Path, artefacts: &Path, sizes: &[u16]) -> Result<bool> {
+/// Runs kk against hundreds of simulated hosts and prints a line a figure. Needs neither root nor the lab.
+#[derive(Debug, Parser)]
+#[command(name = "kk-fleet", version)]
+struct Cli {
+    /// The kk to measure
+    #[arg(long, value_name = "FILE")]
+    kk: PathBuf,
+    /// Where each run leaves what it wrote, in one directory for each number of hosts
+    #[arg(long, value_name = "DIR")]
+    artefacts: PathBuf,
+    /// Numbers of simulated hosts; 10 are always measured first
+    #[arg(long, value_delimiter = ',', value_name = "NUMBERS", default_values_t = [10, 300, 1000])]
+    hosts: Vec<u16>,
+}
+
+fn main() -> ExitCode {
+    match run(&Cli::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            line(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether every goal is reached.
+fn run(cli: &Cli) -> Result<bool> {
+    let kk = fs::canonicalize(&cli.kk).with_context(|| format!("there is no {}", cli.kk.display()))?;
+    fs::create_dir_all(&cli.artefacts)
+        .with_context(|| format!("cannot create {}", cli.artefacts.display()))?;
+    let artefacts = fs::canonicalize(&cli.artefacts)?;
     raise_descriptors()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let mut sizes = if sizes.is_empty() { SIZES.to_vec() } else { sizes.to_vec() };
-    if sizes.first() != SIZES.first() {
-        sizes.insert(0, SIZES[0]);
+    let mut sizes = cli.hosts.clone();
+    if sizes.first() != Some(&SMALLEST) {
+        sizes.insert(0, SMALLEST);
     }
     let mut figures: Vec<Figure> = Vec::new();
     for latency in LATENCIES {
@@ -68,9 +96,9 @@ pub(crate) fn run(kk: &Path, artefacts: &Path, sizes: &[u16]) -> Result<bool> {
             let dir = artefacts.join(format!("fleet-{hosts}-{latency}ms"));
             empty(&dir)?;
             let fleet = runtime.block_on(Fleet::start(&dir, hosts, Duration::from_millis(latency)))?;
-            let create = fleet.kk(kk, "create")?;
-            let again = fleet.kk(kk, "again")?;
-            let status = fleet.kk(kk, "status")?;
+            let create = fleet.kk(&kk, "create")?;
+            let again = fleet.kk(&kk, "again")?;
+            let status = fleet.kk(&kk, "status")?;
             fleet.stop();
             let critical = *path.get_or_insert(create.seconds);
             figures.extend(figures_of(hosts, latency, critical, [&create, &again, &status]));
