@@ -4,20 +4,21 @@
 //! ends, and has to take their exit status or they stay as zombies. It must not take the status of those that it
 //! started itself: whoever started them waits for it. The list of these belongs to the process, as children do.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-use nix::errno::Errno;
-use nix::sys::signal::{Signal, killpg};
-use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
-use nix::unistd::{Pid, getpgrp};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, child_subreaper, getpid, kill_process_group, waitid,
+    waitpid,
+};
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 
-static OWN: Mutex<BTreeSet<Pid>> = Mutex::new(BTreeSet::new());
+static OWN: LazyLock<Mutex<HashSet<Pid>>> = LazyLock::new(Mutex::default);
 
-fn own() -> MutexGuard<'static, BTreeSet<Pid>> {
+fn own() -> MutexGuard<'static, HashSet<Pid>> {
     OWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -43,14 +44,14 @@ impl Entry {
     /// Sends `what` to the process and all its children.
     pub(super) fn signal(&self, what: Signal) {
         // It may have ended just now.
-        let _ = killpg(self.pid, what);
+        let _ = kill_process_group(self.pid, what);
     }
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
         if !self.waited_for {
-            self.signal(Signal::SIGKILL);
+            self.signal(Signal::KILL);
         }
         own().remove(&self.pid);
     }
@@ -61,8 +62,7 @@ pub(super) fn spawn(command: &mut Command) -> io::Result<(Child, Entry)> {
     // Kept while the process is made: the reaper must not meet one that is not in the list yet.
     let mut own = own();
     let child = command.process_group(0).kill_on_drop(true).spawn()?;
-    let pid = child.id().and_then(|id| i32::try_from(id).ok()).ok_or(io::ErrorKind::NotFound)?;
-    let pid = Pid::from_raw(pid);
+    let pid = child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?)).ok_or(io::ErrorKind::NotFound)?;
     own.insert(pid);
     Ok((child, Entry { pid, waited_for: false }))
 }
@@ -70,14 +70,14 @@ pub(super) fn spawn(command: &mut Command) -> io::Result<(Child, Entry)> {
 /// Ends all running programs and their children at once.
 pub fn kill_all() {
     for pid in own().iter() {
-        let _ = killpg(*pid, Signal::SIGKILL);
+        let _ = kill_process_group(*pid, Signal::KILL);
     }
 }
 
 /// Takes the exit status of processes that were left to the operator, for as long as it runs. Returns at once when
 /// none can be.
 pub async fn reap_orphans() {
-    let adopts = Pid::this().as_raw() == 1 || nix::sys::prctl::get_child_subreaper().unwrap_or(false);
+    let adopts = getpid().is_init() || child_subreaper().is_ok_and(|subreaper| subreaper.is_some());
     if !adopts {
         return;
     }
@@ -96,17 +96,16 @@ pub async fn reap_orphans() {
 }
 
 fn reap() {
-    let look = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
-    match waitid(Id::All, look) {
-        Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return,
-        _ => {}
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    if matches!(waitid(WaitId::All, look), Ok(None) | Err(Errno::CHILD)) {
+        return;
     }
     let Ok(processes) = std::fs::read_dir("/proc") else { return };
     let numbers = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    for pid in numbers.map(Pid::from_raw).filter(|pid| is_orphan(*pid)) {
+    for pid in numbers.filter_map(Pid::from_raw).filter(|pid| is_orphan(*pid)) {
         let own = own();
-        if !own.contains(&pid) && waitpid(pid, Some(WaitPidFlag::WNOHANG)).is_ok() {
-            tracing::debug!(pid = pid.as_raw(), "a process that was left behind has ended");
+        if !own.contains(&pid) && waitpid(Some(pid), WaitOptions::NOHANG).is_ok() {
+            tracing::debug!(pid = pid.as_raw_pid(), "a process that was left behind has ended");
         }
     }
 }
@@ -114,12 +113,32 @@ fn reap() {
 /// Whether the process is a zombie that the operator is the parent of, and was not started by one of its libraries:
 /// those stay in the operator's process group, what comes from hooks does not.
 fn is_orphan(pid: Pid) -> bool {
-    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
-    // The name in parentheses may hold anything. After it: state, parent, process group.
-    let Some((_, rest)) = stat.rsplit_once(')') else { return false };
-    let mut fields = rest.split_whitespace();
-    let state = fields.next();
-    let mut number = || fields.next().and_then(|field| field.parse::<i32>().ok()).map(Pid::from_raw);
-    let (parent, group) = (number(), number());
-    state == Some("Z") && parent == Some(Pid::this()) && group != Some(getpgrp())
+    let own = getpid();
+    match (Stat::of(pid), Stat::of(own)) {
+        (Some(process), Some(operator)) => {
+            process.state == 'Z' && process.parent == own.as_raw_pid() && process.group != operator.group
+        }
+        _ => false,
+    }
+}
+
+/// The first fields of `/proc/ID/stat` (proc(5)).
+struct Stat {
+    state: char,
+    parent: i32,
+    /// 0 for a group outside of the container, which the operator itself may be in as process 1. `getpgrp` of rustix panics there.
+    group: i32,
+}
+
+impl Stat {
+    fn of(pid: Pid) -> Option<Self> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name in parentheses may hold anything. After it: state, parent, process group.
+        let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+        Some(Self {
+            state: fields.next()?.chars().next()?,
+            parent: fields.next()?.parse().ok()?,
+            group: fields.next()?.parse().ok()?,
+        })
+    }
 }

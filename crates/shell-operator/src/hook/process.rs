@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::Signal;
+use rustix::process::Signal;
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 
@@ -142,11 +142,11 @@ impl Program<'_> {
             () = time_is_up => ProcessError::Timeout(self.timeout.unwrap_or_default()),
             () = end.cancelled() => ProcessError::Stopped,
         };
-        entry.signal(Signal::SIGTERM);
+        entry.signal(Signal::TERM);
         // Without an end in time SIGKILL follows; nothing is known then of what it cost.
         let _ = tokio::time::timeout(GRACE, usage::until_end(entry.pid(), &mut usage)).await;
         // Also what it left behind must not run beside the next attempt. Its number is its own until it is waited for.
-        entry.signal(Signal::SIGKILL);
+        entry.signal(Signal::KILL);
         let _ = child.wait().await;
         (Err(reason), usage)
     }

@@ -4,8 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use nix::unistd::Pid;
-use rustix::process::{PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -38,8 +37,7 @@ pub(super) async fn until_end(pid: Pid, usage: &mut RunUsage) -> io::Result<()> 
 /// What becomes readable when the process ends: many may run, so none of them has a thread that waits for it.
 #[expect(deprecated, reason = "what replaces it is unsafe; an owned descriptor stays what it is")]
 fn watch(pid: Pid) -> io::Result<AsyncFd<OwnedFd>> {
-    let process = rustix::process::Pid::from_raw(pid.as_raw()).ok_or(io::ErrorKind::NotFound)?;
-    AsyncFd::with_interest(pidfd_open(process, PidfdFlags::empty())?, Interest::READABLE)
+    AsyncFd::with_interest(pidfd_open(pid, PidfdFlags::empty())?, Interest::READABLE)
 }
 
 fn peak_memory(pid: Pid) -> Option<u64> {

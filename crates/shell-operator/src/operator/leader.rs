@@ -44,8 +44,8 @@ struct Seen {
 impl Election {
     /// A replica with an identity of its own.
     pub(super) fn new(api: ObjectApi, lease: LeaseName) -> Self {
-        let host =
-            nix::unistd::gethostname().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let system = rustix::system::uname();
+        let host = system.nodename().to_string_lossy();
         let identity = format!("{host}_{}_{}", std::process::id(), jiff::Timestamp::now().as_nanosecond());
         Self { api, lease, identity }
     }

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use nix::time::{ClockId, clock_gettime};
+use rustix::time::{ClockId, clock_gettime};
 
 use super::active::{HookSet, HookState, first_tasks};
 use super::core::Core;
@@ -176,8 +176,8 @@ impl Reloader {
 
 /// Looks, and says what CPU time that took.
 fn look(dir: &Path) -> (Seen, Duration) {
-    // Never fails on Linux; without it the time between looks stays the shortest.
-    let clock = || clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from);
+    // Never negative; without it the time between looks stays the shortest.
+    let clock = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default();
     let begin = clock();
     let seen = stamps(dir).map_err(|error| error.to_string());
     (seen, clock().saturating_sub(begin))
