@@ -2,15 +2,12 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use hmac::{Hmac, KeyInit, Mac};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 use serde_json::Value;
-
-use sha2::{Digest, Sha256};
+use sha2::Sha256;
 
 use super::Registry;
-
-/// Bytes that SHA-256 works on at once (RFC 2104 pads keys to it).
-const BLOCK: usize = 64;
 
 /// The text with its template parts replaced. `image('name')` gives the name in the user's registry.
 pub(super) fn render(text: &str, context: &Value, registry: &Registry) -> Result<String, String> {
@@ -41,15 +38,8 @@ fn token(payload: &str, secret: &str) -> String {
 }
 
 fn hmac(secret: &[u8], text: &[u8]) -> [u8; 32] {
-    let mut key = [0; BLOCK];
-    if secret.len() > BLOCK {
-        key[..32].copy_from_slice(&Sha256::digest(secret));
-    } else {
-        key[..secret.len()].copy_from_slice(secret);
-    }
-    let padded = |byte: u8| key.map(|of_key| of_key ^ byte);
-    let inner = Sha256::new().chain_update(padded(0x36)).chain_update(text).finalize();
-    Sha256::new().chain_update(padded(0x5c)).chain_update(inner).finalize().into()
+    let mac = Hmac::<Sha256>::new_from_slice(secret).expect("a key of HMAC has any length");
+    mac.chain_update(text).finalize().into_bytes().into()
 }
 
 #[cfg(test)]
