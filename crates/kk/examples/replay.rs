@@ -1,7 +1,7 @@
 //! Plays a recorded run on this terminal, to look at the live view without any host:
 //! `cargo run -p kk --example replay [ok|fail|many]`.
 
-#[path = "../tests/recorded/mod.rs"]
+#[path = "../tests/it/recorded/mod.rs"]
 mod recorded;
 
 use std::{thread::sleep, time::Duration};

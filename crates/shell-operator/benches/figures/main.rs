@@ -16,17 +16,17 @@
 
 use std::process::ExitCode;
 
-#[path = "../../tests/cluster/control_plane.rs"]
+#[path = "../../tests/it/cluster/control_plane.rs"]
 #[allow(dead_code, reason = "the tests use more of it")]
 mod control_plane;
 mod cost;
 mod figure;
 mod measures;
 mod objects;
-#[path = "../../tests/cluster/operator.rs"]
+#[path = "../../tests/it/cluster/operator.rs"]
 #[allow(dead_code, reason = "the tests use more of it")]
 mod operator;
-#[path = "../../tests/cluster/programs.rs"]
+#[path = "../../tests/it/cluster/programs.rs"]
 mod programs;
 mod soak;
 

@@ -19,13 +19,13 @@ mod schedule;
 mod value;
 mod webhook;
 
-#[path = "../cluster/control_plane.rs"]
+#[path = "../it/cluster/control_plane.rs"]
 #[expect(dead_code, reason = "the tests of faults need more of it")]
 mod control_plane;
-#[path = "../cluster/operator.rs"]
+#[path = "../it/cluster/operator.rs"]
 #[expect(dead_code, reason = "the other tests need more of it")]
 mod operator;
-#[path = "../cluster/programs.rs"]
+#[path = "../it/cluster/programs.rs"]
 mod programs;
 
 use libtest_mimic::{Arguments, Trial};

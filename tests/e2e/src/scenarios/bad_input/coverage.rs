@@ -20,7 +20,7 @@ enum Test {
 
 use Test::{Case, File, Scenario};
 
-const SNAPSHOTS: &str = "crates/kk-config/tests/snapshots";
+const SNAPSHOTS: &str = "crates/kk-config/tests/it/snapshots";
 
 const INPUTS: &[(&str, &[Test])] = &[
     ("malformed YAML", &[File("malformed-yaml.snap", "is not valid YAML")]),
@@ -36,7 +36,7 @@ const INPUTS: &[(&str, &[Test])] = &[
         "unreadable key file",
         &[
             Case("no-such-key-file"),
-            File("crates/kk-connector/tests/ssh/connect.rs", "a_key_that_cannot_be_used_is_named"),
+            File("crates/kk-connector/tests/it/ssh/connect.rs", "a_key_that_cannot_be_used_is_named"),
         ],
     ),
     ("host refuses the connection", &[Case("connection-refused")]),

@@ -1,0 +1,23 @@
+//! Tests against a real API server, started as those of shell-operator start theirs.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[expect(dead_code, reason = "tests of shell-operator need more of it")]
+#[path = "../../../../shell-operator/tests/it/cluster/control_plane.rs"]
+mod control_plane;
+mod audit;
+mod certificates;
+mod charts;
+mod etcd;
+mod extensions;
+mod faults;
+mod helm;
+mod kill;
+mod lab;
+mod lifecycle;
+mod operator;
+mod ownership;
+mod removal;
+mod take_over;
+
+use crate::programs;

@@ -1,0 +1,292 @@
+//! Removing what has definitions, finalizers and data.
+
+use ks_installer::engine::Phase;
+use serde_json::json;
+
+use crate::cluster::audit;
+use crate::cluster::lab::{Lab, Told, pass, pass_until};
+
+const DEFINITION: &str = "\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.NS.example.com}
+spec:
+  group: NS.example.com
+  scope: Namespaced
+  names: {kind: Thing, plural: things, singular: thing}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+---
+{apiVersion: NS.example.com/v1, kind: Thing, metadata: {name: ours}}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: NS}, rules: []}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: NS-own}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: map, namespace: NS-own}}
+";
+const THINGS: &str = "\
+enabled: spec.things.enabled
+namespace: NS
+remove: {withinSeconds: 2}
+sources: [{manifests: manifests/things.yaml}]
+";
+
+#[tokio::test]
+async fn objects_of_a_definition_go_first_and_one_that_does_not_go_is_named() {
+    let lab =
+        Lab::new("finalizer", &[("components/things.yaml", THINGS), ("manifests/things.yaml", DEFINITION)]);
+    let engine = lab.engine().await;
+    pass(&engine, &json!({"things": {"enabled": true}}), &[]).await;
+    // One of a user, with a finalizer that nobody works on.
+    lab.apply(
+        "{apiVersion: finalizer.example.com/v1, kind: Thing, metadata: {name: theirs, namespace: NS, finalizers: [example.com/busy]}}",
+    );
+    let (off, told) = (json!({"things": {"enabled": false}}), Told::default());
+    pass_until(&engine, &off, &told, "the name of the finalizer", |told| {
+        told.failure("things").is_some_and(|text| {
+            text.starts_with("FinalizerStuck: Thing finalizer/theirs") && text.contains("example.com/busy")
+        })
+    })
+    .await;
+    // While it waits, everything that the finalizer may need is there.
+    assert!(lab.has("clusterrole/finalizer") && lab.has("crd/things.finalizer.example.com"));
+    lab.kubectl("patch thing theirs --type=merge -p '{\"metadata\":{\"finalizers\":null}}'");
+    let told = pass(&engine, &off, &[]).await;
+    assert_eq!(told.last("things"), Some(Phase::Removed));
+    for what in ["clusterrole/finalizer", "crd/things.finalizer.example.com", "ns/finalizer-own"] {
+        assert!(!lab.has(what), "{what} is left");
+    }
+}
+
+/// A definition of a kind in which anything may be.
+fn definition(group: &str, kind: &str, scope: &str) -> String {
+    let singular = kind.to_lowercase();
+    let schema = "{openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}";
+    format!(
+        "{{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {{name: {singular}s.{group}}}, \
+         spec: {{group: {group}, scope: {scope}, names: {{kind: {kind}, plural: {singular}s, singular: {singular}}}, \
+         versions: [{{name: v1beta1, served: true, storage: true, schema: {schema}}}]}}}}\n"
+    )
+}
+
+#[tokio::test]
+async fn objects_in_other_clusters_stay_when_what_stands_for_them_goes() {
+    let component = "enabled: spec.on\nnamespace: NS\nremove: {withinSeconds: 2}\nsources: [{manifests: manifests/fed.yaml}]\n";
+    let ours = "{apiVersion: core.kubefed.io/v1beta1, kind: FederatedTypeConfig, metadata: {name: things}}\n---\n\
+        {apiVersion: types.kubefed.io/v1beta1, kind: FederatedThing, metadata: {name: ours}}\n";
+    // In the order in which the charts of `KubeFed` have them.
+    let settings = definition("core.kubefed.io", "FederatedTypeConfig", "Namespaced");
+    let things = definition("types.kubefed.io", "FederatedThing", "Namespaced");
+    let manifests = [settings.as_str(), &things, ours].join("---\n");
+    let lab =
+        Lab::new("federation", &[("components/fed.yaml", component), ("manifests/fed.yaml", &manifests)]);
+    let engine = lab.engine().await;
+    pass(&engine, &json!({"on": true}), &[]).await;
+    // What a user has in several clusters, with the finalizer that KubeFed gives it.
+    lab.apply(
+        "{apiVersion: types.kubefed.io/v1beta1, kind: FederatedThing, metadata: {name: theirs, namespace: NS, \
+         finalizers: [kubefed.io/sync-controller]}}",
+    );
+    let (off, told) = (json!({"on": false}), Told::default());
+    pass_until(&engine, &off, &told, "the name of the finalizer", |told| {
+        told.failure("fed").is_some_and(|text| text.contains("kubefed.io/sync-controller"))
+    })
+    .await;
+    let orphan = "-o jsonpath='{.metadata.annotations.kubefed\\.io/orphan}'";
+    assert_eq!(lab.kubectl(&format!("get federatedthing theirs {orphan}")), "true");
+    // KubeFed would not work for the kind without it.
+    assert!(lab.has("federatedtypeconfig/things"));
+    lab.kubectl("patch federatedthing theirs --type=merge -p '{\"metadata\":{\"finalizers\":null}}'");
+    let told = pass(&engine, &off, &[]).await;
+    assert_eq!(told.last("fed"), Some(Phase::Removed));
+    let asked = audit::requests("federation");
+    let first = |what: &str| asked.iter().position(|request| request == what);
+    for name in ["ours", "theirs"] {
+        let [said, deleted] =
+            ["patch", "delete"].map(|verb| first(&format!("{verb} federatedthings/{name}")));
+        // The very first patch of ours made it.
+        assert!(said.is_some() && deleted.is_some() && said < deleted, "{name}: {asked:?}");
+        let setting = first("delete federatedtypeconfigs/things");
+        assert!(deleted < setting, "{name}: {asked:?}");
+    }
+    let patches = asked.iter().filter(|request| *request == "patch federatedthings/ours");
+    assert_eq!(patches.count(), 2, "it is made, and told that what it stands for stays: {asked:?}");
+}
+
+#[tokio::test]
+async fn projects_of_users_leave_their_workspace_before_it_goes() {
+    let component = "enabled: spec.on\nnamespace: NS\nsources: [{manifests: manifests/tenant.yaml}]\n";
+    let kind = definition("tenant.kubesphere.io", "Workspace", "Cluster");
+    let lab =
+        Lab::new("projects", &[("components/tenant.yaml", component), ("manifests/tenant.yaml", &kind)]);
+    let engine = lab.engine().await;
+    pass(&engine, &json!({"on": true}), &[]).await;
+    lab.apply("{apiVersion: tenant.kubesphere.io/v1beta1, kind: Workspace, metadata: {name: theirs}}");
+    let uid = lab.kubectl("get workspace theirs -o jsonpath='{.metadata.uid}'");
+    lab.apply(&format!(
+        "{{apiVersion: v1, kind: Namespace, metadata: {{name: NS-own, labels: {{kubesphere.io/workspace: theirs, stays: here}}, ownerReferences: \
+         [{{apiVersion: tenant.kubesphere.io/v1beta1, kind: Workspace, name: theirs, uid: {uid}, controller: true}}]}}}}"
+    ));
+    let told = pass(&engine, &json!({"on": false}), &[]).await;
+    assert_eq!(told.last("tenant"), Some(Phase::Removed));
+    // Nobody here deletes what has no owner any more: what counts is that the namespace had none when the workspace went.
+    let left =
+        lab.kubectl("get ns projects-own -o jsonpath='{.metadata.labels} {.metadata.ownerReferences}'");
+    assert!(left.contains("\"stays\":\"here\"") && !left.contains("orkspace"), "{left}");
+    let asked = audit::requests("projects");
+    let first = |what: &str| asked.iter().position(|request| request == what);
+    let (left, gone) = (first("patch namespaces/projects-own"), first("delete workspaces/theirs"));
+    assert!(left.is_some() && left < gone, "{asked:?}");
+    // The same kind once more, and one at a time.
+    namespaces_leave_a_workspace_that_was_taken_over_before_it_goes().await;
+}
+
+/// Of a KubeSphere that was taken over, the kind is somebody else's, and the workspace of its namespaces is adopted.
+async fn namespaces_leave_a_workspace_that_was_taken_over_before_it_goes() {
+    let component = "enabled: spec.on\nnamespace: NS\nsources: [{manifests: manifests/w.yaml}]\n";
+    let workspace =
+        "{apiVersion: tenant.kubesphere.io/v1beta1, kind: Workspace, metadata: {name: NS-system}}\n";
+    let lab = Lab::new(
+        "adopted-projects",
+        &[("components/tenant.yaml", component), ("manifests/w.yaml", workspace)],
+    );
+    lab.apply(&definition("tenant.kubesphere.io", "Workspace", "Cluster"));
+    lab.kubectl("wait --for=condition=Established crd/workspaces.tenant.kubesphere.io --timeout=60s");
+    lab.apply(workspace);
+    let uid = lab.kubectl("get workspace adopted-projects-system -o jsonpath='{.metadata.uid}'");
+    for (namespace, of) in [("own", "NS-system"), ("other", "elsewhere")] {
+        lab.apply(&format!(
+            "{{apiVersion: v1, kind: Namespace, metadata: {{name: NS-{namespace}, labels: {{kubesphere.io/workspace: {of}}}, ownerReferences: \
+             [{{apiVersion: tenant.kubesphere.io/v1beta1, kind: Workspace, name: {of}, uid: {uid}}}]}}}}"
+        ));
+    }
+    let engine = lab.engine().await;
+    pass(&engine, &json!({"on": true}), &[]).await;
+    let told = pass(&engine, &json!({"on": false}), &[]).await;
+    assert_eq!(told.last("tenant"), Some(Phase::Removed));
+    assert!(!lab.has("workspace/adopted-projects-system"));
+    let metadata = |name: &str| {
+        lab.kubectl(&format!(
+            "get ns adopted-projects-{name} -o jsonpath='{{.metadata.labels}} {{.metadata.ownerReferences}}'"
+        ))
+    };
+    assert!(!metadata("own").contains("orkspace"), "{}", metadata("own"));
+    assert!(metadata("other").contains("elsewhere"), "that one stays: {}", metadata("other"));
+}
+
+const ALL_KINDS: &str = "\
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 0, selector: {matchLabels: {a: b}}, \
+ template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}
+---
+{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {ports: [{port: 80}]}}
+---
+{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: NS}, rules: []}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: NS}, \
+ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: NS}}
+";
+
+#[tokio::test]
+async fn an_object_that_nothing_keeps_costs_a_look_and_a_delete() {
+    let component = "enabled: spec.on\nnamespace: NS\nsources: [{manifests: manifests/all.yaml}]\n";
+    let lab = Lab::new("cost", &[("components/all.yaml", component), ("manifests/all.yaml", ALL_KINDS)]);
+    let (engine, on, told) = (lab.engine().await, json!({"on": true}), Told::default());
+    let waits = |told: &Told| matches!(told.last("all"), Some(Phase::Progressing(_)));
+    pass_until(&engine, &on, &told, "a wait for the Deployment", waits).await;
+    let status = "{\"status\":{\"observedGeneration\":9,\"replicas\":0}}";
+    lab.kubectl(&format!("patch deployment d --subresource=status --type=merge -p '{status}'"));
+    pass(&engine, &on, &[]).await;
+    let before = audit::requests("cost").len();
+    let told = pass(&engine, &json!({"on": false}), &[]).await;
+    assert_eq!(told.last("all"), Some(Phase::Removed));
+    let mut asked = audit::requests("cost").split_off(before);
+    // Whether the kinds are asked for depends on the time since then.
+    asked.retain(|request| !request.starts_with("get /api"));
+    let of = |verb: &str| asked.iter().filter(|request| request.starts_with(verb)).count();
+    // The inventory is written first, and goes last.
+    assert_eq!((of("patch secrets/"), of("get "), of("delete "), asked.len()), (1, 5, 6, 12), "{asked:?}");
+}
+
+const DATA: &str = "\
+{apiVersion: v1, kind: Secret, metadata: {name: given}, stringData: {k: '{{ generated.word }}'}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: plain}}
+";
+const KEEPS: &str = "\
+enabled: spec.db.enabled
+namespace: NS
+inputs: [db.size]
+dataPolicy: db.dataPolicy
+generated: [{name: word, password: 24}]
+sources: [{manifests: manifests/db.yaml}]
+";
+
+#[tokio::test]
+async fn secrets_are_made_once_and_go_only_when_that_is_asked_for() {
+    let lab = Lab::new("data", &[("components/db.yaml", KEEPS), ("manifests/db.yaml", DATA)]);
+    let engine = lab.engine().await;
+    let on = json!({"db": {"enabled": true}});
+    pass(&engine, &on, &[]).await;
+    let word = || lab.kubectl("get secret given -o jsonpath='{.data.k}'");
+    let first = word();
+    assert_eq!(first.len(), 32, "24 letters in base64");
+    // Rendered again by another engine, for another size.
+    pass(&lab.engine().await, &json!({"db": {"enabled": true, "size": 2}}), &[]).await;
+    assert_eq!(word(), first);
+    pass(&engine, &json!({"db": {"enabled": false}}), &[]).await;
+    assert!(!lab.has("cm/plain") && lab.has("secret/given"), "data is retained");
+    pass(&engine, &on, &[]).await;
+    assert_eq!(word(), first);
+    pass(&engine, &json!({"db": {"enabled": false, "dataPolicy": "Delete"}}), &[]).await;
+    assert!(!lab.has("secret/given") && !lab.has("secret/ks-installer-generated-db"));
+}
+
+const STATEFUL: &str = "\
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  serviceName: db
+  replicas: 0
+  selector: {matchLabels: {a: b}}
+  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+";
+
+#[tokio::test]
+async fn claims_of_a_stateful_set_follow_the_data_policy() {
+    let component = "enabled: spec.on\nnamespace: NS\nreadyWithinSeconds: 60\nsources: [{manifests: manifests/db.yaml}]\n";
+    let lab = Lab::new("claims", &[("components/db.yaml", component), ("manifests/db.yaml", STATEFUL)]);
+    for (policy, is_left) in [("Retain", true), ("Delete", false)] {
+        let engine = lab.engine().await;
+        let told = Told::default();
+        let on = json!({"on": true});
+        let waits = |told: &Told| matches!(told.last("db"), Some(Phase::Progressing(_)));
+        pass_until(&engine, &on, &told, "a wait for the pods", waits).await;
+        // What the controllers would do.
+        lab.kubectl("patch sts db --subresource=status --type=merge -p '{\"status\":{\"observedGeneration\":9,\"replicas\":0}}'");
+        pass(&engine, &on, &[]).await;
+        for name in ["data-db-0", "data-db-x", "other-db-0"] {
+            lab.apply(&format!(
+                "{{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {{name: {name}, namespace: NS}}, \
+                 spec: {{accessModes: [ReadWriteOnce], resources: {{requests: {{storage: 1Gi}}}}}}}}"
+            ));
+            // Nobody here takes the protection of claims away.
+            lab.kubectl(&format!(
+                "patch pvc {name} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'"
+            ));
+        }
+        pass(&engine, &json!({"on": false, "dataPolicy": policy}), &[]).await;
+        assert!(!lab.has("sts/db"));
+        assert_eq!(lab.has("pvc/data-db-0"), is_left, "{policy}");
+        assert!(lab.has("pvc/data-db-x") && lab.has("pvc/other-db-0"), "of others");
+    }
+}
