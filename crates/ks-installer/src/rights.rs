@@ -127,7 +127,6 @@ mod tests {
     use std::path::PathBuf;
     use std::sync::Arc;
 
-    use rstest::rstest;
     use tempfile::TempDir;
 
     use super::*;
@@ -159,14 +158,17 @@ mod tests {
         assert_eq!(of(&roles[0], "batch").unwrap().0, json!(["jobs"]));
     }
 
-    #[rstest]
-    #[case("ConfigMap", "configmaps")]
-    #[case("NetworkPolicy", "networkpolicies")]
-    #[case("Ingress", "ingresses")]
-    #[case("StorageClass", "storageclasses")]
-    #[case("Endpoints", "endpoints")]
-    #[case("Gateway", "gateways")]
-    fn kinds_have_their_plurals(#[case] kind: &str, #[case] expected: &str) {
-        assert_eq!(plural(kind), expected);
+    #[test]
+    fn kinds_have_their_plurals() {
+        for (kind, expected) in [
+            ("ConfigMap", "configmaps"),
+            ("NetworkPolicy", "networkpolicies"),
+            ("Ingress", "ingresses"),
+            ("StorageClass", "storageclasses"),
+            ("Endpoints", "endpoints"),
+            ("Gateway", "gateways"),
+        ] {
+            assert_eq!(plural(kind), expected, "{kind}");
+        }
     }
 }

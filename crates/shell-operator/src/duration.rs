@@ -43,22 +43,24 @@ fn unit(text: &str) -> Option<(f64, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rstest::rstest;
 
-    #[rstest]
-    #[case("30s", Some(30_000))]
-    #[case("1h30m", Some(5_400_000))]
-    #[case("1.5h", Some(5_400_000))]
-    #[case("300ms", Some(300))]
-    #[case("0", Some(0))]
-    #[case("0.1s", Some(100))]
-    #[case("30ks", None)]
-    #[case("30", None)]
-    #[case("-1s", None)]
-    #[case("often", None)]
-    #[case("", None)]
-    #[case("1e3s", None)]
-    fn go_durations(#[case] text: &str, #[case] milliseconds: Option<u64>) {
-        assert_eq!(parse(text), milliseconds.map(Duration::from_millis));
+    #[test]
+    fn go_durations() {
+        for (text, milliseconds) in [
+            ("30s", Some(30_000)),
+            ("1h30m", Some(5_400_000)),
+            ("1.5h", Some(5_400_000)),
+            ("300ms", Some(300)),
+            ("0", Some(0)),
+            ("0.1s", Some(100)),
+            ("30ks", None),
+            ("30", None),
+            ("-1s", None),
+            ("often", None),
+            ("", None),
+            ("1e3s", None),
+        ] {
+            assert_eq!(parse(text), milliseconds.map(Duration::from_millis), "{text}");
+        }
     }
 }

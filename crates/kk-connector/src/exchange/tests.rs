@@ -3,7 +3,6 @@
 use std::{fs, path::Path, time::Duration};
 
 use kk_config::Secret;
-use rstest::rstest;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -73,17 +72,22 @@ fn run_as(stub: &Path, root: &Root, script: &str) -> Result<Reply, Failure> {
     drive(&mut pipe, &mut call, opening, &peer())
 }
 
-#[rstest]
-#[case::dash("sh")]
-#[case::bash("bash")]
-fn the_bootstrap_runs_in_every_shell(#[case] shell: &str) {
-    let mut call = call("echo out; echo err >&2; kill -KILL $$");
-    call.files = vec![Payload { name: "x".into(), content: Arc::new([1]) }];
-    let opening = Opening::new(&Root::Already, &call, &[]).unwrap();
-    let command = opening.command.replace("exec sh ", &format!("exec {shell} "));
-    let reply =
-        drive(&mut ChildPipe::start(&command, &mut None).unwrap(), &mut call, opening, &peer()).unwrap();
-    assert_eq!((reply.code, &reply.stdout[..], &reply.stderr[..]), (137, &b"out\n"[..], &b"err\n"[..]));
+#[test]
+fn the_bootstrap_runs_in_every_shell() {
+    for (case, shell) in [("dash", "sh"), ("bash", "bash")] {
+        println!("case {case}");
+        let mut call = call("echo out; echo err >&2; kill -KILL $$");
+        call.files = vec![Payload { name: "x".into(), content: Arc::new([1]) }];
+        let opening = Opening::new(&Root::Already, &call, &[]).unwrap();
+        let command = opening.command.replace("exec sh ", &format!("exec {shell} "));
+        let reply =
+            drive(&mut ChildPipe::start(&command, &mut None).unwrap(), &mut call, opening, &peer()).unwrap();
+        assert_eq!(
+            (reply.code, &reply.stdout[..], &reply.stderr[..]),
+            (137, &b"out\n"[..], &b"err\n"[..]),
+            "{case}"
+        );
+    }
 }
 
 #[test]
@@ -106,15 +110,19 @@ fn a_password_that_sudo_does_not_ask_for_shifts_nothing() {
     assert_eq!(run_as(stub.path(), &root, "echo in").unwrap().stdout, b"in\n");
 }
 
-#[rstest]
-#[case::none(None, "a password is required; no password is given")]
-#[case::wrong(Some("wrong"), "no password was provided")]
-fn no_right_and_a_wrong_password_are_told_apart(#[case] password: Option<&str>, #[case] why: &str) {
-    let stub = stub();
-    let password = password.map(Secret::new);
-    let error = ask(stub.path(), password.as_ref()).unwrap_err();
-    let Failure::Final(error @ Error::Sudo { .. }) = error else { panic!("{error:?}") };
-    assert!(error.to_string().contains(why), "{error}");
+#[test]
+fn no_right_and_a_wrong_password_are_told_apart() {
+    for (case, password, why) in [
+        ("none", None, "a password is required; no password is given"),
+        ("wrong", Some("wrong"), "no password was provided"),
+    ] {
+        println!("case {case}");
+        let stub = stub();
+        let password = password.map(Secret::new);
+        let error = ask(stub.path(), password.as_ref()).unwrap_err();
+        let Failure::Final(error @ Error::Sudo { .. }) = error else { panic!("{error:?}") };
+        assert!(error.to_string().contains(why), "{case}: {error}");
+    }
 }
 
 #[test]
@@ -230,12 +238,11 @@ fn a_beginning_that_is_cut_short_runs_nothing() {
     }
 }
 
-#[rstest]
-#[case("a/b")]
-#[case("..")]
-#[case("")]
-fn a_file_name_cannot_leave_the_directory(#[case] name: &str) {
-    let mut call = call("");
-    call.files = vec![Payload { name: name.into(), content: Arc::new([]) }];
-    assert!(Opening::new(&Root::Already, &call, &[]).is_err());
+#[test]
+fn a_file_name_cannot_leave_the_directory() {
+    for name in ["a/b", "..", ""] {
+        let mut call = call("");
+        call.files = vec![Payload { name: name.into(), content: Arc::new([]) }];
+        assert!(Opening::new(&Root::Already, &call, &[]).is_err(), "{name}");
+    }
 }

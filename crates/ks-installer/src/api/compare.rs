@@ -94,26 +94,24 @@ fn is_empty(value: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use rstest::rstest;
     use serde_json::json;
 
     use super::*;
 
-    #[rstest]
-    #[case::more(json!({"a": 1, "b": 2}), json!({"a": 1}), true)]
-    #[case::other(json!({"a": 2}), json!({"a": 1}), false)]
-    #[case::missing(json!({}), json!({"a": 1}), false)]
-    #[case::missing_empty(json!({}), json!({"a": {}, "b": null, "c": []}), true)]
-    #[case::emptied(json!({"a": {"b": 1}}), json!({"a": {}}), false)]
-    #[case::longer_list(json!([1, 2]), json!([1]), false)]
-    #[case::in_a_list(json!([{"a": 1, "b": 2}]), json!([{"a": 1}]), true)]
-    #[case::number(json!(1.0), json!(1), true)]
-    fn an_object_may_have_more_than_is_wanted(
-        #[case] live: Value,
-        #[case] wanted: Value,
-        #[case] expected: bool,
-    ) {
-        assert_eq!(contains(&live, &wanted), expected);
+    #[test]
+    fn an_object_may_have_more_than_is_wanted() {
+        for (case, live, wanted, expected) in [
+            ("more", json!({"a": 1, "b": 2}), json!({"a": 1}), true),
+            ("other", json!({"a": 2}), json!({"a": 1}), false),
+            ("missing", json!({}), json!({"a": 1}), false),
+            ("missing_empty", json!({}), json!({"a": {}, "b": null, "c": []}), true),
+            ("emptied", json!({"a": {"b": 1}}), json!({"a": {}}), false),
+            ("longer_list", json!([1, 2]), json!([1]), false),
+            ("in_a_list", json!([{"a": 1, "b": 2}]), json!([{"a": 1}]), true),
+            ("number", json!(1.0), json!(1), true),
+        ] {
+            assert_eq!(contains(&live, &wanted), expected, "{case}");
+        }
     }
 
     #[test]

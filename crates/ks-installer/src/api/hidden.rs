@@ -65,46 +65,56 @@ fn end_of_value(text: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use rstest::rstest;
 
     use super::*;
 
-    #[rstest]
-    #[case::text(
-        r#"User "a" is invalid: spec.password: Invalid value: "wo\"rd": spec.password in body"#,
-        r#"User "a" is invalid: spec.password: Invalid value: "…": spec.password in body"#
-    )]
-    #[case::one_of_two(
-        r#"[data.adminSecret: Invalid value: "x": no, spec.port: Invalid value: "y": no]"#,
-        r#"[data.adminSecret: Invalid value: "…": no, spec.port: Invalid value: "y": no]"#
-    )]
-    #[case::not_closed(r#"spec.token: Invalid value: "not closed"#, r#"spec.token: Invalid value: "…""#)]
-    #[case::nothing_repeated("spec.password: Required value", "spec.password: Required value")]
-    #[case::unsupported(
-        r#"spec.authMode: Unsupported value: "x": supported values: "a", "b""#,
-        r#"spec.authMode: Unsupported value: "…": supported values: "a", "b""#
-    )]
-    #[case::number(
-        "spec.passwd: Invalid value: 1234: must be a text",
-        "spec.passwd: Invalid value: …: must be a text"
-    )]
-    #[case::number_in_a_list(
-        "[spec.apiKey: Duplicate value: 1234, spec.port: Invalid value: 99: too large]",
-        "[spec.apiKey: Duplicate value: …, spec.port: Invalid value: 99: too large]"
-    )]
-    #[case::object(
-        r#"spec.credentials[0]: Duplicate value: map[string]interface {}{"a":"b: c", "d":1}"#,
-        "spec.credentials[0]: Duplicate value: …"
-    )]
-    #[case::object_with_such_a_field(
-        r#"[env[1]: Duplicate value: {"name":"TOKEN","value":"x, y"}, spec.b: Not found: "c"]"#,
-        r#"[env[1]: Duplicate value: …, spec.b: Not found: "c"]"#
-    )]
-    #[case::others_stay(
-        r#"spec.port: Invalid value: 99: too large; spec.name: Duplicate value: "a""#,
-        r#"spec.port: Invalid value: 99: too large; spec.name: Duplicate value: "a""#
-    )]
-    fn values_of_secret_fields_are_not_repeated(#[case] said: &str, #[case] shown: &str) {
-        assert_eq!(without_secrets(said), shown);
+    #[test]
+    fn values_of_secret_fields_are_not_repeated() {
+        for (case, said, shown) in [
+            (
+                "text",
+                r#"User "a" is invalid: spec.password: Invalid value: "wo\"rd": spec.password in body"#,
+                r#"User "a" is invalid: spec.password: Invalid value: "…": spec.password in body"#,
+            ),
+            (
+                "one_of_two",
+                r#"[data.adminSecret: Invalid value: "x": no, spec.port: Invalid value: "y": no]"#,
+                r#"[data.adminSecret: Invalid value: "…": no, spec.port: Invalid value: "y": no]"#,
+            ),
+            ("not_closed", r#"spec.token: Invalid value: "not closed"#, r#"spec.token: Invalid value: "…""#),
+            ("nothing_repeated", "spec.password: Required value", "spec.password: Required value"),
+            (
+                "unsupported",
+                r#"spec.authMode: Unsupported value: "x": supported values: "a", "b""#,
+                r#"spec.authMode: Unsupported value: "…": supported values: "a", "b""#,
+            ),
+            (
+                "number",
+                "spec.passwd: Invalid value: 1234: must be a text",
+                "spec.passwd: Invalid value: …: must be a text",
+            ),
+            (
+                "number_in_a_list",
+                "[spec.apiKey: Duplicate value: 1234, spec.port: Invalid value: 99: too large]",
+                "[spec.apiKey: Duplicate value: …, spec.port: Invalid value: 99: too large]",
+            ),
+            (
+                "object",
+                r#"spec.credentials[0]: Duplicate value: map[string]interface {}{"a":"b: c", "d":1}"#,
+                "spec.credentials[0]: Duplicate value: …",
+            ),
+            (
+                "object_with_such_a_field",
+                r#"[env[1]: Duplicate value: {"name":"TOKEN","value":"x, y"}, spec.b: Not found: "c"]"#,
+                r#"[env[1]: Duplicate value: …, spec.b: Not found: "c"]"#,
+            ),
+            (
+                "others_stay",
+                r#"spec.port: Invalid value: 99: too large; spec.name: Duplicate value: "a""#,
+                r#"spec.port: Invalid value: 99: too large; spec.name: Duplicate value: "a""#,
+            ),
+        ] {
+            assert_eq!(without_secrets(said), shown, "{case}");
+        }
     }
 }

@@ -224,7 +224,6 @@ fn hash(config: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rstest::rstest;
 
     use super::*;
 
@@ -243,36 +242,60 @@ mod tests {
         }
     }
 
-    #[rstest]
-    #[case::nothing(json!({}), "waiting", false)]
-    #[case::installed(json!({"state": "Installed", "version": "2", "configHash": EMPTY}), "ready", false)]
-    #[case::other_version(json!({"state": "Installed", "version": "1", "configHash": EMPTY}), "waiting", false)]
-    #[case::other_values(json!({"state": "Installed", "version": "2", "configHash": "0"}), "waiting", false)]
-    #[case::busy(json!({"state": "Upgrading", "version": "2", "configHash": EMPTY}), "waiting", false)]
-    #[case::failed(json!({"state": "InstallFailed", "version": "2", "configHash": EMPTY}), "failed", true)]
-    #[case::upgrade_failed(json!({"state": "UpgradeFailed", "version": "2", "configHash": EMPTY}), "failed", true)]
-    // The controller begins again by itself.
-    #[case::failed_before(json!({"state": "UpgradeFailed", "version": "1", "configHash": EMPTY}), "waiting", false)]
-    #[case::never_begun(json!({"state": "InstallFailed", "configHash": ""}), "waiting", false)]
-    fn a_state_is_judged_by_what_the_controller_will_do(
-        #[case] status: Value,
-        #[case] expected: &str,
-        #[case] tries_again: bool,
-    ) {
-        let plan = plan(&status);
-        let found = match readiness(&plan) {
-            Readiness::Ready => "ready",
-            Readiness::Waiting(_) => "waiting",
-            Readiness::Failed(_) => "failed",
-        };
-        assert_eq!(found, expected);
-        let change = tries_again.then(|| json!({"status": {"configHash": ""}}));
-        assert_eq!(try_again(&plan), change);
-        // What is asked for makes it one that the controller works on.
-        if let Some(change) = change {
-            let mut then = plan.clone();
-            then["status"]["configHash"] = change["status"]["configHash"].clone();
-            assert!(matches!(readiness(&then), Readiness::Waiting(_)));
+    #[test]
+    fn a_state_is_judged_by_what_the_controller_will_do() {
+        for (case, status, expected, tries_again) in [
+            ("nothing", json!({}), "waiting", false),
+            ("installed", json!({"state": "Installed", "version": "2", "configHash": EMPTY}), "ready", false),
+            (
+                "other_version",
+                json!({"state": "Installed", "version": "1", "configHash": EMPTY}),
+                "waiting",
+                false,
+            ),
+            (
+                "other_values",
+                json!({"state": "Installed", "version": "2", "configHash": "0"}),
+                "waiting",
+                false,
+            ),
+            ("busy", json!({"state": "Upgrading", "version": "2", "configHash": EMPTY}), "waiting", false),
+            (
+                "failed",
+                json!({"state": "InstallFailed", "version": "2", "configHash": EMPTY}),
+                "failed",
+                true,
+            ),
+            (
+                "upgrade_failed",
+                json!({"state": "UpgradeFailed", "version": "2", "configHash": EMPTY}),
+                "failed",
+                true,
+            ),
+            // The controller begins again by itself.
+            (
+                "failed_before",
+                json!({"state": "UpgradeFailed", "version": "1", "configHash": EMPTY}),
+                "waiting",
+                false,
+            ),
+            ("never_begun", json!({"state": "InstallFailed", "configHash": ""}), "waiting", false),
+        ] {
+            let plan = plan(&status);
+            let found = match readiness(&plan) {
+                Readiness::Ready => "ready",
+                Readiness::Waiting(_) => "waiting",
+                Readiness::Failed(_) => "failed",
+            };
+            assert_eq!(found, expected, "{case}");
+            let change = tries_again.then(|| json!({"status": {"configHash": ""}}));
+            assert_eq!(try_again(&plan), change, "{case}");
+            // What is asked for makes it one that the controller works on.
+            if let Some(change) = change {
+                let mut then = plan.clone();
+                then["status"]["configHash"] = change["status"]["configHash"].clone();
+                assert!(matches!(readiness(&then), Readiness::Waiting(_)), "{case}");
+            }
         }
     }
 

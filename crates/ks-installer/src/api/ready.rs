@@ -102,30 +102,64 @@ fn reason<'a>(status: &'a Value, kind: &str) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    use rstest::rstest;
     use serde_json::json;
 
     use super::*;
 
-    #[rstest]
-    #[case::map(json!({"apiVersion": "v1", "kind": "ConfigMap"}), true)]
-    #[case::new(json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"generation": 1}}), false)]
-    #[case::none_wanted(json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 0}}), true)]
-    #[case::old_pods(json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"generation": 2},
-        "status": {"observedGeneration": 2, "updatedReplicas": 0, "availableReplicas": 1}}), false)]
-    #[case::old_pods_beside_new_ones(json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"generation": 2},
-        "status": {"observedGeneration": 2, "replicas": 2, "updatedReplicas": 1, "availableReplicas": 1}}), false)]
-    #[case::unseen(json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"generation": 2},
-        "status": {"observedGeneration": 1, "updatedReplicas": 1, "availableReplicas": 1}}), false)]
-    #[case::done(json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"generation": 2},
-        "status": {"observedGeneration": 2, "updatedReplicas": 1, "availableReplicas": 1}}), true)]
-    #[case::no_node(json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"generation": 1},
-        "status": {"observedGeneration": 1}}), true)]
-    #[case::definition(json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "status": {"conditions": [{"type": "Established", "status": "True"}]}}), true)]
-    #[case::job(json!({"apiVersion": "batch/v1", "kind": "Job"}), false)]
-    fn readiness_is_read_from_the_status(#[case] object: Value, #[case] expected: bool) {
-        assert_eq!(readiness(&object) == Readiness::Ready, expected);
+    #[test]
+    fn readiness_is_read_from_the_status() {
+        for (case, object, expected) in [
+            ("map", json!({"apiVersion": "v1", "kind": "ConfigMap"}), true),
+            (
+                "new",
+                json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"generation": 1}}),
+                false,
+            ),
+            (
+                "none_wanted",
+                json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 0}}),
+                true,
+            ),
+            (
+                "old_pods",
+                json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"generation": 2},
+                    "status": {"observedGeneration": 2, "updatedReplicas": 0, "availableReplicas": 1}}),
+                false,
+            ),
+            (
+                "old_pods_beside_new_ones",
+                json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"generation": 2},
+                    "status": {"observedGeneration": 2, "replicas": 2, "updatedReplicas": 1, "availableReplicas": 1}}),
+                false,
+            ),
+            (
+                "unseen",
+                json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"generation": 2},
+                    "status": {"observedGeneration": 1, "updatedReplicas": 1, "availableReplicas": 1}}),
+                false,
+            ),
+            (
+                "done",
+                json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"generation": 2},
+                    "status": {"observedGeneration": 2, "updatedReplicas": 1, "availableReplicas": 1}}),
+                true,
+            ),
+            (
+                "no_node",
+                json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"generation": 1},
+                    "status": {"observedGeneration": 1}}),
+                true,
+            ),
+            (
+                "definition",
+                json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                    "status": {"conditions": [{"type": "Established", "status": "True"}]}}),
+                true,
+            ),
+            ("job", json!({"apiVersion": "batch/v1", "kind": "Job"}), false),
+        ] {
+            assert_eq!(readiness(&object) == Readiness::Ready, expected, "{case}");
+        }
     }
 
     #[test]

@@ -61,7 +61,6 @@ fn is_workspace(api_version: &str, kind: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use rstest::rstest;
 
     use super::*;
 
@@ -69,16 +68,27 @@ mod tests {
         json!({"apiVersion": "tenant.kubesphere.io/v1alpha1", "kind": "Workspace", "name": name})
     }
 
-    #[rstest]
-    #[case::of_nobody(json!({"name": "a", "labels": {"x": "y"}}), None)]
-    #[case::of_another(json!({"ownerReferences": [{"apiVersion": "v1", "kind": "Workspace"}]}), None)]
-    #[case::labelled(json!({"labels": {LABEL: "w"}}), Some(json!([])))]
-    #[case::in_one_that_stays(json!({"labels": {LABEL: "other"}, "ownerReferences": [owner("other")]}), None)]
-    #[case::owned(json!({"ownerReferences": [owner("w"), {"kind": "Other"}]}), Some(json!([{"kind": "Other"}])))]
-    fn a_namespace_leaves_its_workspace_only(#[case] metadata: Value, #[case] owners: Option<Value>) {
-        let change = without_workspace(&json!({ "metadata": metadata }), |workspace| workspace == "w");
-        let expected =
-            owners.map(|owners| json!({"metadata": {"labels": {LABEL: null}, "ownerReferences": owners}}));
-        assert_eq!(change, expected);
+    #[test]
+    fn a_namespace_leaves_its_workspace_only() {
+        for (case, metadata, owners) in [
+            ("of_nobody", json!({"name": "a", "labels": {"x": "y"}}), None),
+            ("of_another", json!({"ownerReferences": [{"apiVersion": "v1", "kind": "Workspace"}]}), None),
+            ("labelled", json!({"labels": {LABEL: "w"}}), Some(json!([]))),
+            (
+                "in_one_that_stays",
+                json!({"labels": {LABEL: "other"}, "ownerReferences": [owner("other")]}),
+                None,
+            ),
+            (
+                "owned",
+                json!({"ownerReferences": [owner("w"), {"kind": "Other"}]}),
+                Some(json!([{"kind": "Other"}])),
+            ),
+        ] {
+            let change = without_workspace(&json!({ "metadata": metadata }), |workspace| workspace == "w");
+            let expected = owners
+                .map(|owners| json!({"metadata": {"labels": {LABEL: null}, "ownerReferences": owners}}));
+            assert_eq!(change, expected, "{case}");
+        }
     }
 }

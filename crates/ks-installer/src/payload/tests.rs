@@ -1,6 +1,5 @@
 use std::fs;
 
-use rstest::rstest;
 use tempfile::TempDir;
 
 use super::*;
@@ -31,23 +30,23 @@ fn a_payload_is_read_back_as_it_was_built() {
     assert_eq!(read.text("manifests/a/map.yaml").unwrap(), "kind: ConfigMap\n");
 }
 
-#[rstest]
-#[case::changed("manifests/a/map.yaml", Some("kind: Secret\n"), "SHA-256")]
-#[case::gone("manifests/a/map.yaml", None, "missing")]
-#[case::more("manifests/a/more.yaml", Some("x"), "not listed")]
-fn a_payload_that_is_not_what_the_index_says_is_refused(
-    #[case] file: &str,
-    #[case] text: Option<&str>,
-    #[case] expected: &str,
-) {
-    let dir = with(PART);
-    build(dir.path(), "1", "v3.4.1").unwrap();
-    match text {
-        Some(text) => fs::write(dir.path().join(file), text).unwrap(),
-        None => fs::remove_file(dir.path().join(file)).unwrap(),
+#[test]
+fn a_payload_that_is_not_what_the_index_says_is_refused() {
+    for (case, file, text, expected) in [
+        ("changed", "manifests/a/map.yaml", Some("kind: Secret\n"), "SHA-256"),
+        ("gone", "manifests/a/map.yaml", None, "missing"),
+        ("more", "manifests/a/more.yaml", Some("x"), "not listed"),
+    ] {
+        println!("case {case}");
+        let dir = with(PART);
+        build(dir.path(), "1", "v3.4.1").unwrap();
+        match text {
+            Some(text) => fs::write(dir.path().join(file), text).unwrap(),
+            None => fs::remove_file(dir.path().join(file)).unwrap(),
+        }
+        let error = Payload::open(dir.path()).unwrap_err().to_string();
+        assert!(error.contains(file) && error.contains(expected), "{case}: {error}");
     }
-    let error = Payload::open(dir.path()).unwrap_err().to_string();
-    assert!(error.contains(file) && error.contains(expected), "{error}");
 }
 
 #[test]
@@ -59,37 +58,50 @@ fn a_part_that_changes_after_the_start_is_not_used() {
     assert!(matches!(built.chart("manifests/a"), Err(PayloadError::Sum { .. })));
 }
 
-#[rstest]
-#[case::unknown_key("enabled: 'true'\nsources: []\nimage: x\n", "image")]
-#[case::no_expression("enabled: 'spec.a ='\nsources: []\n", "spec.a =")]
-#[case::needed_and("enabled: when needed and spec.a\nsources: []\n", "when needed and spec.a")]
-#[case::no_component_before("enabled: 'true'\nafter: [b]\nsources: []\n", "'b'")]
-#[case::circle_with_after("enabled: 'true'\nafter: [a]\nsources: []\n", "depends on itself")]
-#[case::value_of_nobody("enabled: 'true'\ngenerated: [{name: x, of: b}]\nsources: []\n", "takes 'x' of 'b'")]
-#[case::no_component("enabled: 'true'\ndependsOn: [b]\nsources: []\n", "'b'")]
-#[case::circle("enabled: 'true'\ndependsOn: [a]\nsources: []\n", "depends on itself")]
-#[case::hooks_in_a_record(
-    "enabled: 'true'\nsources: [{chart: manifests/a, release: a, record: true, hooks: [Job]}]\n",
-    "cannot have `hooks`"
-)]
-#[case::no_files("enabled: 'true'\nsources: [{chart: charts/a, release: a}]\n", "charts/a")]
-fn a_definition_that_is_wrong_is_named(#[case] definition: &str, #[case] expected: &str) {
-    let dir = with(definition);
-    let error = build(dir.path(), "1", "v3.4.1").unwrap_err().to_string();
-    assert!(error.contains("components/a.yaml") && error.contains(expected), "{error}");
+#[test]
+fn a_definition_that_is_wrong_is_named() {
+    for (case, definition, expected) in [
+        ("unknown_key", "enabled: 'true'\nsources: []\nimage: x\n", "image"),
+        ("no_expression", "enabled: 'spec.a ='\nsources: []\n", "spec.a ="),
+        ("needed_and", "enabled: when needed and spec.a\nsources: []\n", "when needed and spec.a"),
+        ("no_component_before", "enabled: 'true'\nafter: [b]\nsources: []\n", "'b'"),
+        ("circle_with_after", "enabled: 'true'\nafter: [a]\nsources: []\n", "depends on itself"),
+        (
+            "value_of_nobody",
+            "enabled: 'true'\ngenerated: [{name: x, of: b}]\nsources: []\n",
+            "takes 'x' of 'b'",
+        ),
+        ("no_component", "enabled: 'true'\ndependsOn: [b]\nsources: []\n", "'b'"),
+        ("circle", "enabled: 'true'\ndependsOn: [a]\nsources: []\n", "depends on itself"),
+        (
+            "hooks_in_a_record",
+            "enabled: 'true'\nsources: [{chart: manifests/a, release: a, record: true, hooks: [Job]}]\n",
+            "cannot have `hooks`",
+        ),
+        ("no_files", "enabled: 'true'\nsources: [{chart: charts/a, release: a}]\n", "charts/a"),
+    ] {
+        println!("case {case}");
+        let dir = with(definition);
+        let error = build(dir.path(), "1", "v3.4.1").unwrap_err().to_string();
+        assert!(error.contains("components/a.yaml") && error.contains(expected), "{case}: {error}");
+    }
 }
 
-#[rstest]
-#[case("spec.a.b.enabled", false)]
-#[case("spec.x.enabled", true)]
-#[case("spec.x.kind == 'host' or spec.none", true)]
-#[case("not spec.x.enabled", false)]
-#[case("when needed", false)]
-#[case("when needed or spec.x.enabled", true)]
-fn what_is_not_there_counts_as_no(#[case] text: &str, #[case] expected: bool) {
-    let expression: Expression = serde_json::from_value(text.into()).unwrap();
-    let spec = serde_json::json!({"spec": {"x": {"enabled": true, "kind": "host"}}});
-    assert_eq!(expression.holds(&Value::from_serialize(&spec)).unwrap(), expected);
+#[test]
+fn what_is_not_there_counts_as_no() {
+    for (text, expected) in [
+        ("spec.a.b.enabled", false),
+        ("spec.x.enabled", true),
+        ("spec.x.kind == 'host' or spec.none", true),
+        ("not spec.x.enabled", false),
+        ("when needed", false),
+        ("when needed or spec.x.enabled", true),
+    ] {
+        println!("case {text}");
+        let expression: Expression = serde_json::from_value(text.into()).unwrap();
+        let spec = serde_json::json!({"spec": {"x": {"enabled": true, "kind": "host"}}});
+        assert_eq!(expression.holds(&Value::from_serialize(&spec)).unwrap(), expected, "{text}");
+    }
 }
 
 use minijinja::Value;

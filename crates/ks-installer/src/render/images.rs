@@ -112,25 +112,33 @@ fn split(image: &str) -> (Option<&str>, &str) {
 
 #[cfg(test)]
 mod tests {
-    use rstest::rstest;
 
     use super::*;
 
-    #[rstest]
-    #[case::as_it_is(json!({}), "quay.io/a/b:1", "quay.io/a/b:1")]
-    #[case::registry(json!({"local_registry": "r:5000"}), "quay.io/a/b:1", "r:5000/a/b:1")]
-    #[case::no_host(json!({"local_registry": "r:5000"}), "a/b:1", "r:5000/a/b:1")]
-    #[case::library(json!({"local_registry": "r:5000"}), "redis:5", "r:5000/redis:5")]
-    #[case::namespace(json!({"local_registry": "r:5000", "namespace_override": "ks"}), "quay.io/a/b/c:1", "r:5000/ks/c:1")]
-    #[case::namespace_only(json!({"namespace_override": "ks"}), "quay.io/a/b:1", "quay.io/ks/b:1")]
-    #[case::cn(json!({"zone": "cn"}), "redis:5", "registry.cn-beijing.aliyuncs.com/kubesphereio/redis:5")]
-    #[case::already(json!({"local_registry": "r:5000", "namespace_override": "ks"}), "r:5000/ks/b:1", "r:5000/ks/b:1")]
-    #[case::empty(json!({"local_registry": "", "namespace_override": ""}), "a/b:1", "a/b:1")]
-    fn images_are_pulled_from_where_the_spec_says(
-        #[case] spec: Value,
-        #[case] image: &str,
-        #[case] expected: &str,
-    ) {
-        assert_eq!(Registry::of(&spec).rewrite(image), expected);
+    #[test]
+    fn images_are_pulled_from_where_the_spec_says() {
+        for (case, spec, image, expected) in [
+            ("as_it_is", json!({}), "quay.io/a/b:1", "quay.io/a/b:1"),
+            ("registry", json!({"local_registry": "r:5000"}), "quay.io/a/b:1", "r:5000/a/b:1"),
+            ("no_host", json!({"local_registry": "r:5000"}), "a/b:1", "r:5000/a/b:1"),
+            ("library", json!({"local_registry": "r:5000"}), "redis:5", "r:5000/redis:5"),
+            (
+                "namespace",
+                json!({"local_registry": "r:5000", "namespace_override": "ks"}),
+                "quay.io/a/b/c:1",
+                "r:5000/ks/c:1",
+            ),
+            ("namespace_only", json!({"namespace_override": "ks"}), "quay.io/a/b:1", "quay.io/ks/b:1"),
+            ("cn", json!({"zone": "cn"}), "redis:5", "registry.cn-beijing.aliyuncs.com/kubesphereio/redis:5"),
+            (
+                "already",
+                json!({"local_registry": "r:5000", "namespace_override": "ks"}),
+                "r:5000/ks/b:1",
+                "r:5000/ks/b:1",
+            ),
+            ("empty", json!({"local_registry": "", "namespace_override": ""}), "a/b:1", "a/b:1"),
+        ] {
+            assert_eq!(Registry::of(&spec).rewrite(image), expected, "{case}");
+        }
     }
 }

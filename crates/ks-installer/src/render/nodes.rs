@@ -47,22 +47,24 @@ impl Default for Nodes {
 
 #[cfg(test)]
 mod tests {
-    use rstest::rstest;
     use serde_json::json;
 
     use super::*;
 
-    #[rstest]
-    #[case("containerd://2.4.2", "containerd")]
-    #[case("cri-o://1.36.0", "crio")]
-    #[case("docker://29.0.0", "docker")]
-    #[case("", "containerd")]
-    fn the_runtime_is_that_of_the_first_node(#[case] version: &str, #[case] expected: &'static str) {
-        let node = |version: &str| json!({"status": {"nodeInfo": {"containerRuntimeVersion": version}}});
-        let nodes = Nodes::default();
-        nodes.see(&[node(version), node("rkt://1")]);
-        assert_eq!(nodes.seen(), Seen { count: 2, runtime: expected });
-        nodes.see(&vec![node(version); 7]);
-        assert_eq!(nodes.seen().count, Nodes::MANY);
+    #[test]
+    fn the_runtime_is_that_of_the_first_node() {
+        for (version, expected) in [
+            ("containerd://2.4.2", "containerd"),
+            ("cri-o://1.36.0", "crio"),
+            ("docker://29.0.0", "docker"),
+            ("", "containerd"),
+        ] {
+            let node = |version: &str| json!({"status": {"nodeInfo": {"containerRuntimeVersion": version}}});
+            let nodes = Nodes::default();
+            nodes.see(&[node(version), node("rkt://1")]);
+            assert_eq!(nodes.seen(), Seen { count: 2, runtime: expected }, "{version}");
+            nodes.see(&vec![node(version); 7]);
+            assert_eq!(nodes.seen().count, Nodes::MANY, "{version}");
+        }
     }
 }

@@ -105,7 +105,6 @@ fn numbers(version: &str) -> Vec<u64> {
 
 #[cfg(test)]
 mod tests {
-    use rstest::rstest;
 
     use super::*;
 
@@ -133,28 +132,42 @@ etcd.port: 2379
         context
     }
 
-    #[rstest]
-    #[case(json!({}), json!({}), "kubesphere/core", "v3")]
-    #[case(json!({"dev_tag": "v9"}), json!({}), "kubesphere/core", "v9")]
-    #[case(json!({}), json!({"local_registry": "r:5000", "namespace_override": "ks"}), "r:5000/ks/core", "v3")]
-    fn variables_are_made_of_those_before_them(
-        #[case] spec: Value,
-        #[case] registry: Value,
-        #[case] repository: &str,
-        #[case] tag: &str,
-    ) {
-        let context = context(&spec, &Registry::of(&registry));
-        assert_eq!((&context["core_repo"], &context["core_tag"]), (&json!(repository), &json!(tag)));
-        assert_eq!(context["images"]["core"]["repo"], repository);
-        assert_eq!((&context["nodeNum"], &context["logging_container_runtime"]), (&json!(2), &json!("crio")));
+    #[test]
+    fn variables_are_made_of_those_before_them() {
+        for (spec, registry, repository, tag) in [
+            (json!({}), json!({}), "kubesphere/core", "v3"),
+            (json!({"dev_tag": "v9"}), json!({}), "kubesphere/core", "v9"),
+            (
+                json!({}),
+                json!({"local_registry": "r:5000", "namespace_override": "ks"}),
+                "r:5000/ks/core",
+                "v3",
+            ),
+        ] {
+            let context = context(&spec, &Registry::of(&registry));
+            assert_eq!(
+                (&context["core_repo"], &context["core_tag"]),
+                (&json!(repository), &json!(tag)),
+                "{spec}, {registry}"
+            );
+            assert_eq!(context["images"]["core"]["repo"], repository, "{spec}, {registry}");
+            assert_eq!(
+                (&context["nodeNum"], &context["logging_container_runtime"]),
+                (&json!(2), &json!("crio")),
+                "{spec}, {registry}"
+            );
+        }
     }
 
-    #[rstest]
-    #[case(json!({}), "quay.io/other/program")]
-    #[case(json!({"local_registry": "r:5000"}), "r:5000/other/program")]
-    #[case(json!({"local_registry": "r:5000", "namespace_override": "ks"}), "r:5000/ks/program")]
-    fn a_name_of_two_variables_gets_the_users_registry_once(#[case] registry: Value, #[case] expected: &str) {
-        assert_eq!(context(&json!({}), &Registry::of(&registry))["other_repo"], expected);
+    #[test]
+    fn a_name_of_two_variables_gets_the_users_registry_once() {
+        for (registry, expected) in [
+            (json!({}), "quay.io/other/program"),
+            (json!({"local_registry": "r:5000"}), "r:5000/other/program"),
+            (json!({"local_registry": "r:5000", "namespace_override": "ks"}), "r:5000/ks/program"),
+        ] {
+            assert_eq!(context(&json!({}), &Registry::of(&registry))["other_repo"], expected, "{registry}");
+        }
     }
 
     #[test]
@@ -164,13 +177,17 @@ etcd.port: 2379
         assert_eq!(context(&json!({}), &Registry::default())["monitoring"]["prometheus"]["replicas"], 2);
     }
 
-    #[rstest]
-    #[case("{% if v is version('v1.25.0', '>=') %}new{% else %}old{% endif %}", "new")]
-    #[case("{% if v is version('v1.36.10', '<') %}older{% endif %}", "older")]
-    #[case("{{ {'a': 1} | to_nice_yaml(indent=2) | trim }}", "a: 1")]
-    #[case("{% for part in v.split('.') %}{{ part }} {% endfor %}", "v1 36 4+k3s1 ")]
-    fn filters_of_ansible_are_known(#[case] text: &str, #[case] expected: &str) {
-        let context = json!({ "v": "v1.36.4+k3s1" });
-        assert_eq!(template::render(text, &context, &Registry::default()).unwrap(), expected);
+    #[test]
+    fn filters_of_ansible_are_known() {
+        for (text, expected) in [
+            ("{% if v is version('v1.25.0', '>=') %}new{% else %}old{% endif %}", "new"),
+            ("{% if v is version('v1.36.10', '<') %}older{% endif %}", "older"),
+            ("{{ {'a': 1} | to_nice_yaml(indent=2) | trim }}", "a: 1"),
+            ("{% for part in v.split('.') %}{{ part }} {% endfor %}", "v1 36 4+k3s1 "),
+        ] {
+            println!("case {text}");
+            let context = json!({ "v": "v1.36.4+k3s1" });
+            assert_eq!(template::render(text, &context, &Registry::default()).unwrap(), expected, "{text}");
+        }
     }
 }

@@ -111,7 +111,6 @@ mod tests {
 
     use super::*;
     use crate::jq::Filter;
-    use rstest::rstest;
 
     fn view(filter: &str, keep_object: bool) -> View {
         let filter = (!filter.is_empty()).then(|| Arc::new(Filter::compile(filter).unwrap()));
@@ -121,23 +120,29 @@ mod tests {
     const OBJECT: &str = r#"{"kind":"K", "metadata": {"uid":"u","name":"n","labels":{"a":"}\"{"},"resourceVersion":"1"},
         "spec":{"list":[1,{"b":[]}],"n":-1.5e3,"t":true},"text":"\\","z":null }"#;
 
-    #[rstest]
-    #[case::nothing_more("", r#"{"metadata":{"name":"n","resourceVersion":"1"}}"#)]
-    #[case::member(".spec.n", r#"{"metadata":{"name":"n","resourceVersion":"1"},"spec":{"n":-1.5e3}}"#)]
-    #[case::nested(
-        "{l: .metadata.labels, s: .spec.list}",
-        r#"{"metadata":{"name":"n","labels":{"a":"}\"{"},"resourceVersion":"1"},"spec":{"list":[1,{"b":[]}]}}"#
-    )]
-    #[case::below_no_object(".text.x", r#"{"metadata":{"name":"n","resourceVersion":"1"},"text":"\\"}"#)]
-    #[case::missing(".none.x", r#"{"metadata":{"name":"n","resourceVersion":"1"}}"#)]
-    #[case::last(".z", r#"{"metadata":{"name":"n","resourceVersion":"1"},"z":null}"#)]
-    #[case::whole_and_part(
-        ".spec.t, .spec | .",
-        r#"{"metadata":{"name":"n","resourceVersion":"1"},"spec":{"list":[1,{"b":[]}],"n":-1.5e3,"t":true}}"#
-    )]
-    fn what_is_needed_is_cut_out(#[case] filter: &str, #[case] expected: &str) {
-        let pruned = Needs::of(&[view(filter, false)]).prune(OBJECT.as_bytes()).unwrap();
-        assert_eq!(String::from_utf8(pruned).unwrap(), expected);
+    #[test]
+    fn what_is_needed_is_cut_out() {
+        for (case, filter, expected) in [
+            ("nothing_more", "", r#"{"metadata":{"name":"n","resourceVersion":"1"}}"#),
+            ("member", ".spec.n", r#"{"metadata":{"name":"n","resourceVersion":"1"},"spec":{"n":-1.5e3}}"#),
+            (
+                "nested",
+                "{l: .metadata.labels, s: .spec.list}",
+                r#"{"metadata":{"name":"n","labels":{"a":"}\"{"},"resourceVersion":"1"},"spec":{"list":[1,{"b":[]}]}}"#,
+            ),
+            ("below_no_object", ".text.x", r#"{"metadata":{"name":"n","resourceVersion":"1"},"text":"\\"}"#),
+            ("missing", ".none.x", r#"{"metadata":{"name":"n","resourceVersion":"1"}}"#),
+            ("last", ".z", r#"{"metadata":{"name":"n","resourceVersion":"1"},"z":null}"#),
+            (
+                "whole_and_part",
+                ".spec.t, .spec | .",
+                r#"{"metadata":{"name":"n","resourceVersion":"1"},"spec":{"list":[1,{"b":[]}],"n":-1.5e3,"t":true}}"#,
+            ),
+        ] {
+            println!("case {case}");
+            let pruned = Needs::of(&[view(filter, false)]).prune(OBJECT.as_bytes()).unwrap();
+            assert_eq!(String::from_utf8(pruned).unwrap(), expected, "{case}");
+        }
     }
 
     #[test]
@@ -147,55 +152,64 @@ mod tests {
         }
     }
 
-    #[rstest]
-    #[case::filters(&[".a", ".b"], true)]
-    #[case::every_version(&[".a", ""], false)]
-    #[case::clock(&[".a | now"], false)]
-    #[case::everything(&["."], false)]
-    fn the_needs_decide_unless_more_matters(#[case] filters: &[&str], #[case] expected: bool) {
-        let views: Vec<View> = filters.iter().map(|filter| view(filter, false)).collect();
-        assert_eq!(Needs::of(&views).decide(&views), expected);
+    #[test]
+    fn the_needs_decide_unless_more_matters() {
+        let cases: [(&str, &[&str], bool); 4] = [
+            ("filters", &[".a", ".b"], true),
+            ("every_version", &[".a", ""], false),
+            ("clock", &[".a | now"], false),
+            ("everything", &["."], false),
+        ];
+        for (case, filters, expected) in cases {
+            let views: Vec<View> = filters.iter().map(|filter| view(filter, false)).collect();
+            assert_eq!(Needs::of(&views).decide(&views), expected, "{case}");
+        }
     }
 
-    #[rstest]
-    #[case::names_only(&[""], true)]
-    #[case::metadata(&[".metadata.labels", ".metadata | .name"], true)]
-    #[case::more(&[".metadata.labels", ".data.k"], false)]
-    #[case::kind(&["[.kind, .metadata.name]"], false)]
-    #[case::everything(&["."], false)]
-    fn metadata_is_enough_when_nothing_else_is_read(#[case] filters: &[&str], #[case] expected: bool) {
-        let views: Vec<View> = filters.iter().map(|filter| view(filter, false)).collect();
-        assert_eq!(Needs::of(&views).are_metadata(), expected);
-        let kept = View { keep_object: true, ..view(".metadata.name", false) };
-        assert!(!Needs::of(&[kept]).are_metadata());
+    #[test]
+    fn metadata_is_enough_when_nothing_else_is_read() {
+        let cases: [(&str, &[&str], bool); 5] = [
+            ("names_only", &[""], true),
+            ("metadata", &[".metadata.labels", ".metadata | .name"], true),
+            ("more", &[".metadata.labels", ".data.k"], false),
+            ("kind", &["[.kind, .metadata.name]"], false),
+            ("everything", &["."], false),
+        ];
+        for (case, filters, expected) in cases {
+            let views: Vec<View> = filters.iter().map(|filter| view(filter, false)).collect();
+            assert_eq!(Needs::of(&views).are_metadata(), expected, "{case}");
+            let kept = View { keep_object: true, ..view(".metadata.name", false) };
+            assert!(!Needs::of(&[kept]).are_metadata(), "{case}");
+        }
     }
 
     /// Wherever the text is cut, there is no panic, no end of reading beyond it, and no part of a value.
-    #[rstest]
-    #[case::last(".z")]
-    #[case::first(".kind")]
-    #[case::nested(".spec.list")]
-    fn what_is_not_whole_is_not_cut(#[case] filter: &str) {
-        let needs = Needs::of(&[view(filter, false)]);
-        let whole = needs.prune(OBJECT.as_bytes()).unwrap();
-        for length in 0..OBJECT.len() {
-            let pruned = needs.prune(&OBJECT.as_bytes()[..length]);
-            assert!(pruned.is_none_or(|pruned| pruned == whole), "{length}");
+    #[test]
+    fn what_is_not_whole_is_not_cut() {
+        for (case, filter) in [("last", ".z"), ("first", ".kind"), ("nested", ".spec.list")] {
+            println!("case {case}");
+            let needs = Needs::of(&[view(filter, false)]);
+            let whole = needs.prune(OBJECT.as_bytes()).unwrap();
+            for length in 0..OBJECT.len() {
+                let pruned = needs.prune(&OBJECT.as_bytes()[..length]);
+                assert!(pruned.is_none_or(|pruned| pruned == whole), "{case}: {length}");
+            }
         }
     }
 
     /// A byte that is no JSON ends the reading, so what is in front of it is all that was read.
-    #[rstest]
-    #[case::nested(r#""data":{"k":"v""#, Some(r#""data":{"k":"v"}"#))]
-    #[case::not_all_yet(r#""data":{"j":"v""#, None)]
-    fn nothing_is_read_behind_the_last_part_that_is_needed(
-        #[case] data: &str,
-        #[case] expected: Option<&str>,
-    ) {
-        let metadata = r#""metadata":{"name":"n","resourceVersion":"1"}"#;
-        let needs = Needs::of(&[view(".data.k", false)]);
-        let pruned = needs.prune(format!("{{{metadata},{data},\u{1}").as_bytes());
-        let expected = expected.map(|data| format!("{{{metadata},{data}}}"));
-        assert_eq!(pruned.map(|text| String::from_utf8(text).unwrap()), expected);
+    #[test]
+    fn nothing_is_read_behind_the_last_part_that_is_needed() {
+        for (case, data, expected) in [
+            ("nested", r#""data":{"k":"v""#, Some(r#""data":{"k":"v"}"#)),
+            ("not_all_yet", r#""data":{"j":"v""#, None),
+        ] {
+            println!("case {case}");
+            let metadata = r#""metadata":{"name":"n","resourceVersion":"1"}"#;
+            let needs = Needs::of(&[view(".data.k", false)]);
+            let pruned = needs.prune(format!("{{{metadata},{data},\u{1}").as_bytes());
+            let expected = expected.map(|data| format!("{{{metadata},{data}}}"));
+            assert_eq!(pruned.map(|text| String::from_utf8(text).unwrap()), expected, "{case}");
+        }
     }
 }

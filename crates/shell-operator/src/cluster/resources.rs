@@ -226,28 +226,30 @@ fn pick(list: &APIResourceList, kind: &str) -> Option<Resource> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rstest::rstest;
 
-    #[rstest]
-    #[case("CronTab", Some("crontabs"))]
-    #[case("crontab", Some("crontabs"))]
-    #[case("crontabs", Some("crontabs"))]
-    #[case("ct", Some("crontabs"))]
-    #[case("Scale", None)]
-    #[case("", None)]
-    fn kinds_are_found_by_any_of_their_names(#[case] kind: &str, #[case] expected: Option<&str>) {
-        let resource = |name: &str, kind: &str| APIResource {
-            name: name.into(),
-            kind: kind.into(),
-            namespaced: true,
-            singular_name: kind.to_lowercase(),
-            short_names: Some(vec!["ct".into()]),
-            ..APIResource::default()
-        };
-        let list = APIResourceList {
-            group_version: "stable.example.com/v1".into(),
-            resources: vec![resource("crontabs/scale", "Scale"), resource("crontabs", "CronTab")],
-        };
-        assert_eq!(pick(&list, kind).map(|found| found.plural).as_deref(), expected);
+    #[test]
+    fn kinds_are_found_by_any_of_their_names() {
+        for (kind, expected) in [
+            ("CronTab", Some("crontabs")),
+            ("crontab", Some("crontabs")),
+            ("crontabs", Some("crontabs")),
+            ("ct", Some("crontabs")),
+            ("Scale", None),
+            ("", None),
+        ] {
+            let resource = |name: &str, kind: &str| APIResource {
+                name: name.into(),
+                kind: kind.into(),
+                namespaced: true,
+                singular_name: kind.to_lowercase(),
+                short_names: Some(vec!["ct".into()]),
+                ..APIResource::default()
+            };
+            let list = APIResourceList {
+                group_version: "stable.example.com/v1".into(),
+                resources: vec![resource("crontabs/scale", "Scale"), resource("crontabs", "CronTab")],
+            };
+            assert_eq!(pick(&list, kind).map(|found| found.plural).as_deref(), expected, "{kind}");
+        }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use rstest::rstest;
 use serde::Deserialize;
 
 use super::*;
@@ -27,23 +26,33 @@ fn recorded_configurations_are_accepted_or_refused_as_by_the_original() {
     assert!(different.is_empty(), "{}", different.join("\n"));
 }
 
-#[rstest]
-#[case::two_names("kubernetes:\n- {kind: Pod}\n- {kind: Secret}", "kubernetes[1]")]
-#[case::both_events(
-    "kubernetes:\n- {kind: Pod, executeHookOnEvent: [Added], watchEvent: [Deleted]}",
-    "watchEvent"
-)]
-#[case::duplicate_key("onStartup: 1\nonStartup: 2", "twice")]
-#[case::second_document("onStartup: 1\n---\nonStartup: 2", "more than one YAML document")]
-#[case::bad_period("kubernetes:\n- {kind: Pod, resynchronizationPeriod: often}", "resynchronizationPeriod")]
-#[case::both_namespaces(
-    "kubernetes:\n- {kind: Pod, namespace: {nameSelector: {matchNames: [a]}, labelSelector: {matchLabels: {a: b}}}}",
-    "namespace.nameSelector"
-)]
-#[case::empty_group("schedule:\n- {crontab: '* * * * *', group: g}", "no kubernetes binding")]
-fn what_is_probably_a_mistake_is_said(#[case] config: &str, #[case] expected: &str) {
-    let config = HookConfig::parse(&format!("configVersion: v1\n{config}\n")).unwrap();
-    assert!(config.warnings.iter().any(|text| text.contains(expected)), "{:?}", config.warnings);
+#[test]
+fn what_is_probably_a_mistake_is_said() {
+    for (case, config, expected) in [
+        ("two_names", "kubernetes:\n- {kind: Pod}\n- {kind: Secret}", "kubernetes[1]"),
+        (
+            "both_events",
+            "kubernetes:\n- {kind: Pod, executeHookOnEvent: [Added], watchEvent: [Deleted]}",
+            "watchEvent",
+        ),
+        ("duplicate_key", "onStartup: 1\nonStartup: 2", "twice"),
+        ("second_document", "onStartup: 1\n---\nonStartup: 2", "more than one YAML document"),
+        (
+            "bad_period",
+            "kubernetes:\n- {kind: Pod, resynchronizationPeriod: often}",
+            "resynchronizationPeriod",
+        ),
+        (
+            "both_namespaces",
+            "kubernetes:\n- {kind: Pod, namespace: {nameSelector: {matchNames: [a]}, labelSelector: {matchLabels: {a: b}}}}",
+            "namespace.nameSelector",
+        ),
+        ("empty_group", "schedule:\n- {crontab: '* * * * *', group: g}", "no kubernetes binding"),
+    ] {
+        println!("case {case}");
+        let config = HookConfig::parse(&format!("configVersion: v1\n{config}\n")).unwrap();
+        assert!(config.warnings.iter().any(|text| text.contains(expected)), "{case}: {:?}", config.warnings);
+    }
 }
 
 #[test]
@@ -101,16 +110,21 @@ kubernetesValidating:
     assert_eq!(config.validating[0].include_snapshots_from, ["a", "b"]);
 }
 
-#[rstest]
-#[case("executeHookOnEvent: []", &[])]
-#[case("watchEvent: []", &[])]
-#[case("watchEvent: [Added, Modified]", &[WatchEvent::Added, WatchEvent::Modified])]
-#[case("executeHookOnEvent: [Deleted], watchEvent: [Added]", &[WatchEvent::Deleted])]
-#[case("name: a", &WatchEvent::ALL)]
-fn event_lists(#[case] keys: &str, #[case] expected: &[WatchEvent]) {
-    let config =
-        HookConfig::parse(&format!("configVersion: v1\nkubernetes:\n- {{kind: Pod, {keys}}}\n")).unwrap();
-    assert_eq!(config.kubernetes[0].events, expected);
+#[test]
+fn event_lists() {
+    let cases: [(&str, &[WatchEvent]); 5] = [
+        ("executeHookOnEvent: []", &[]),
+        ("watchEvent: []", &[]),
+        ("watchEvent: [Added, Modified]", &[WatchEvent::Added, WatchEvent::Modified]),
+        ("executeHookOnEvent: [Deleted], watchEvent: [Added]", &[WatchEvent::Deleted]),
+        ("name: a", &WatchEvent::ALL),
+    ];
+    for (keys, expected) in cases {
+        println!("case {keys}");
+        let config =
+            HookConfig::parse(&format!("configVersion: v1\nkubernetes:\n- {{kind: Pod, {keys}}}\n")).unwrap();
+        assert_eq!(config.kubernetes[0].events, expected, "{keys}");
+    }
 }
 
 #[test]
@@ -162,52 +176,70 @@ kubernetes:
     assert_eq!(fields, [r"status.phase!=a\,b\=c", "metadata.namespace=x"]);
 }
 
-#[rstest]
-#[case("{crontab: '* * * * *'}", "main")]
-#[case("{crontab: '* * * * *', queue: own}", "own")]
-fn queues(#[case] schedule: &str, #[case] expected: &str) {
-    let config = HookConfig::parse(&format!("configVersion: v1\nschedule: [{schedule}]\n")).unwrap();
-    assert_eq!(config.schedules[0].queue, expected);
-}
-
-#[rstest]
-#[case("executionMinInterval: 30s, executionBurst: 1", 30, 1)]
-#[case("executionMinInterval: 30s", 30, 1)]
-#[case("executionBurst: 3", 0, 3)]
-#[case("executionMinInterval: 1m, executionBurst: 0", 60, 1)]
-fn limits(#[case] settings: &str, #[case] seconds: u64, #[case] burst: u32) {
-    let config =
-        HookConfig::parse(&format!("configVersion: v1\nonStartup: 1\nsettings: {{{settings}}}\n")).unwrap();
-    assert_eq!(config.settings.execution_min_interval, Duration::from_secs(seconds));
-    assert_eq!(config.settings.execution_burst, burst);
-}
-
-#[rstest]
-#[case::timeout("timeoutSeconds: 32")]
-#[case::policy("failurePolicy: Maybe")]
-#[case::side_effects("sideEffects: Some")]
-#[case::name("name: two.parts")]
-#[case::wildcards(
-    "rules: [{apiVersions: [v1, '*'], apiGroups: [''], resources: [pods], operations: [CREATE]}]"
-)]
-#[case::no_operations("rules: [{apiVersions: [v1], apiGroups: [''], resources: [pods]}]")]
-#[case::empty_version("rules: [{apiVersions: [''], apiGroups: [''], resources: [pods], operations: ['*']}]")]
-#[case::namespace("namespace: {nameSelector: {matchNames: [a]}}")]
-fn bad_validating(#[case] keys: &str) {
-    let mut base = String::from("name: policy.example.com");
-    if keys.starts_with("name:") {
-        base.clear();
+#[test]
+fn queues() {
+    for (schedule, expected) in
+        [("{crontab: '* * * * *'}", "main"), ("{crontab: '* * * * *', queue: own}", "own")]
+    {
+        println!("case {schedule}");
+        let config = HookConfig::parse(&format!("configVersion: v1\nschedule: [{schedule}]\n")).unwrap();
+        assert_eq!(config.schedules[0].queue, expected, "{schedule}");
     }
-    let text = format!("configVersion: v1\nkubernetesValidating:\n- {keys}\n  {base}\n");
-    assert!(HookConfig::parse(&text).is_err(), "{text}");
 }
 
-#[rstest]
-#[case("name: a")]
-#[case("name: a, conversions: [{fromVersion: v1, toVersion: v2}]")]
-#[case("name: a, crdName: x.example.com, conversions: [{fromVersion: v1, to: v2}]")]
-#[case("name: a, crdName: x.example.com, conversions: []")]
-fn bad_conversions(#[case] keys: &str) {
-    let text = format!("configVersion: v1\nkubernetesCustomResourceConversion:\n- {{{keys}}}\n");
-    assert!(HookConfig::parse(&text).is_err(), "{text}");
+#[test]
+fn limits() {
+    for (settings, seconds, burst) in [
+        ("executionMinInterval: 30s, executionBurst: 1", 30, 1),
+        ("executionMinInterval: 30s", 30, 1),
+        ("executionBurst: 3", 0, 3),
+        ("executionMinInterval: 1m, executionBurst: 0", 60, 1),
+    ] {
+        println!("case {settings}");
+        let config =
+            HookConfig::parse(&format!("configVersion: v1\nonStartup: 1\nsettings: {{{settings}}}\n"))
+                .unwrap();
+        assert_eq!(config.settings.execution_min_interval, Duration::from_secs(seconds), "{settings}");
+        assert_eq!(config.settings.execution_burst, burst, "{settings}");
+    }
+}
+
+#[test]
+fn bad_validating() {
+    for (case, keys) in [
+        ("timeout", "timeoutSeconds: 32"),
+        ("policy", "failurePolicy: Maybe"),
+        ("side_effects", "sideEffects: Some"),
+        ("name", "name: two.parts"),
+        (
+            "wildcards",
+            "rules: [{apiVersions: [v1, '*'], apiGroups: [''], resources: [pods], operations: [CREATE]}]",
+        ),
+        ("no_operations", "rules: [{apiVersions: [v1], apiGroups: [''], resources: [pods]}]"),
+        (
+            "empty_version",
+            "rules: [{apiVersions: [''], apiGroups: [''], resources: [pods], operations: ['*']}]",
+        ),
+        ("namespace", "namespace: {nameSelector: {matchNames: [a]}}"),
+    ] {
+        let mut base = String::from("name: policy.example.com");
+        if keys.starts_with("name:") {
+            base.clear();
+        }
+        let text = format!("configVersion: v1\nkubernetesValidating:\n- {keys}\n  {base}\n");
+        assert!(HookConfig::parse(&text).is_err(), "{case}: {text}");
+    }
+}
+
+#[test]
+fn bad_conversions() {
+    for keys in [
+        "name: a",
+        "name: a, conversions: [{fromVersion: v1, toVersion: v2}]",
+        "name: a, crdName: x.example.com, conversions: [{fromVersion: v1, to: v2}]",
+        "name: a, crdName: x.example.com, conversions: []",
+    ] {
+        let text = format!("configVersion: v1\nkubernetesCustomResourceConversion:\n- {{{keys}}}\n");
+        assert!(HookConfig::parse(&text).is_err(), "{keys}: {text}");
+    }
 }

@@ -3,8 +3,6 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use rstest::rstest;
-
 use super::*;
 use crate::config::ConfigVersion;
 
@@ -56,40 +54,83 @@ fn text(contexts: &[BindingContext], version: ConfigVersion, table: &Table) -> S
     String::from_utf8(out).unwrap().strip_suffix('\n').expect("a newline at the end").to_owned()
 }
 
-#[rstest]
-#[case::startup(BindingContext::on_startup(), r#"[{"binding":"onStartup"}]"#)]
-#[case::schedule(context("a<b", Event::Schedule, None, &[]), r#"[{"binding":"a\u003cb","type":"Schedule"}]"#)]
-#[case::schedule_with_snapshots(context("t", Event::Schedule, None, &["none", "cms"]),
-    r#"[{"binding":"t","snapshots":{"cms":[{"filterResult":1,"object":{}},{}],"none":[]},"type":"Schedule"}]"#)]
-#[case::synchronization(context("cms", Event::Synchronization, None, &[]),
-    r#"[{"binding":"cms","objects":[{"filterResult":1,"object":{}},{}],"type":"Synchronization"}]"#)]
-#[case::empty_synchronization(context("none", Event::Synchronization, None, &[]),
-    r#"[{"binding":"none","objects":[],"type":"Synchronization"}]"#)]
-#[case::event(context("cms", object(WatchEvent::Added, item(Some("{}"), Some("null"))), None, &["none"]),
-    r#"[{"binding":"cms","filterResult":null,"object":{},"snapshots":{"none":[]},"type":"Event","watchEvent":"Added"}]"#)]
-#[case::event_without_object(context("cms", object(WatchEvent::Deleted, Item::default()), None, &[]),
-    r#"[{"binding":"cms","type":"Event","watchEvent":"Deleted"}]"#)]
-#[case::group(context("cms", object(WatchEvent::Added, Item::default()), Some("g"), &["none"]),
-    r#"[{"binding":"cms","groupName":"g","snapshots":{"none":[]},"type":"Group"}]"#)]
-#[case::empty_group(context("t", Event::Schedule, Some("g"), &[]),
-    r#"[{"binding":"t","groupName":"g","snapshots":{},"type":"Group"}]"#)]
-#[case::validating(context("v", Event::Validating(Arc::from(*b"{\"request\":{}}")), Some("g"), &["none"]),
-    r#"[{"binding":"v","review":{"request":{}},"snapshots":{"none":[]},"type":"Validating"}]"#)]
-#[case::conversion(
-    context("c", Event::Conversion { from: "v1".into(), to: "v2".into(), review: Arc::from(*b"{}") }, None, &[]),
-    r#"[{"binding":"c","fromVersion":"v1","review":{},"toVersion":"v2","type":"Conversion"}]"#)]
-fn v1_shapes(#[case] context: BindingContext, #[case] expected: &str) {
-    let table = Table::new(vec![("cms", vec![item(Some("{}"), Some("1")), Item::default()])]);
-    assert_eq!(text(&[context], ConfigVersion::V1, &table), expected);
+#[test]
+fn v1_shapes() {
+    for (case, context, expected) in [
+        ("startup", BindingContext::on_startup(), r#"[{"binding":"onStartup"}]"#),
+        (
+            "schedule",
+            context("a<b", Event::Schedule, None, &[]),
+            r#"[{"binding":"a\u003cb","type":"Schedule"}]"#,
+        ),
+        (
+            "schedule_with_snapshots",
+            context("t", Event::Schedule, None, &["none", "cms"]),
+            r#"[{"binding":"t","snapshots":{"cms":[{"filterResult":1,"object":{}},{}],"none":[]},"type":"Schedule"}]"#,
+        ),
+        (
+            "synchronization",
+            context("cms", Event::Synchronization, None, &[]),
+            r#"[{"binding":"cms","objects":[{"filterResult":1,"object":{}},{}],"type":"Synchronization"}]"#,
+        ),
+        (
+            "empty_synchronization",
+            context("none", Event::Synchronization, None, &[]),
+            r#"[{"binding":"none","objects":[],"type":"Synchronization"}]"#,
+        ),
+        (
+            "event",
+            context("cms", object(WatchEvent::Added, item(Some("{}"), Some("null"))), None, &["none"]),
+            r#"[{"binding":"cms","filterResult":null,"object":{},"snapshots":{"none":[]},"type":"Event","watchEvent":"Added"}]"#,
+        ),
+        (
+            "event_without_object",
+            context("cms", object(WatchEvent::Deleted, Item::default()), None, &[]),
+            r#"[{"binding":"cms","type":"Event","watchEvent":"Deleted"}]"#,
+        ),
+        (
+            "group",
+            context("cms", object(WatchEvent::Added, Item::default()), Some("g"), &["none"]),
+            r#"[{"binding":"cms","groupName":"g","snapshots":{"none":[]},"type":"Group"}]"#,
+        ),
+        (
+            "empty_group",
+            context("t", Event::Schedule, Some("g"), &[]),
+            r#"[{"binding":"t","groupName":"g","snapshots":{},"type":"Group"}]"#,
+        ),
+        (
+            "validating",
+            context("v", Event::Validating(Arc::from(*b"{\"request\":{}}")), Some("g"), &["none"]),
+            r#"[{"binding":"v","review":{"request":{}},"snapshots":{"none":[]},"type":"Validating"}]"#,
+        ),
+        (
+            "conversion",
+            context(
+                "c",
+                Event::Conversion { from: "v1".into(), to: "v2".into(), review: Arc::from(*b"{}") },
+                None,
+                &[],
+            ),
+            r#"[{"binding":"c","fromVersion":"v1","review":{},"toVersion":"v2","type":"Conversion"}]"#,
+        ),
+    ] {
+        let table = Table::new(vec![("cms", vec![item(Some("{}"), Some("1")), Item::default()])]);
+        assert_eq!(text(&[context], ConfigVersion::V1, &table), expected, "{case}");
+    }
 }
 
-#[rstest]
-#[case(BindingContext::on_startup(), r#"[{"binding":"onStartup"}]"#)]
-#[case(context("tick", Event::Schedule, None, &[]), r#"[{"binding":"tick"}]"#)]
-#[case(context("pods", object(WatchEvent::Modified, Item::default()), None, &[]),
-    r#"[{"binding":"pods","resourceEvent":"update","resourceKind":"Pod","resourceName":"p","resourceNamespace":"ns"}]"#)]
-fn v0_shapes(#[case] context: BindingContext, #[case] expected: &str) {
-    assert_eq!(text(&[context], ConfigVersion::V0, &Table::new(vec![])), expected);
+#[test]
+fn v0_shapes() {
+    for (context, expected) in [
+        (BindingContext::on_startup(), r#"[{"binding":"onStartup"}]"#),
+        (context("tick", Event::Schedule, None, &[]), r#"[{"binding":"tick"}]"#),
+        (
+            context("pods", object(WatchEvent::Modified, Item::default()), None, &[]),
+            r#"[{"binding":"pods","resourceEvent":"update","resourceKind":"Pod","resourceName":"p","resourceNamespace":"ns"}]"#,
+        ),
+    ] {
+        assert_eq!(text(&[context], ConfigVersion::V0, &Table::new(vec![])), expected, "{expected}");
+    }
 }
 
 #[test]

@@ -63,7 +63,6 @@ fn resolve(name: impl ToSocketAddrs) -> Result<SocketAddr, String> {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use rstest::rstest;
 
     use super::*;
 
@@ -74,47 +73,61 @@ mod tests {
         rest: Vec<String>,
     }
 
-    #[rstest]
-    #[case::absent(&[], Some(false))]
-    #[case::alone(&["--on"], Some(true))]
-    #[case::with_true(&["--on=true"], Some(true))]
-    #[case::with_false(&["--on=false"], Some(false))]
-    #[case::word_after_it(&["--on", "false"], Some(true))]
-    #[case::no_word_for_it(&["--on=maybe"], None)]
-    fn switches_take_a_value(#[case] arguments: &[&str], #[case] expected: Option<bool>) {
-        let arguments = ["test"].iter().chain(arguments);
-        let found = command::<Flags>().try_get_matches_from(arguments);
-        let flags = found.and_then(|found| clap::FromArgMatches::from_arg_matches(&found));
-        assert_eq!(flags.ok().map(|flags: Flags| flags.on), expected);
+    #[test]
+    fn switches_take_a_value() {
+        let cases: [(&str, &[&str], Option<bool>); 6] = [
+            ("absent", &[], Some(false)),
+            ("alone", &["--on"], Some(true)),
+            ("with_true", &["--on=true"], Some(true)),
+            ("with_false", &["--on=false"], Some(false)),
+            ("word_after_it", &["--on", "false"], Some(true)),
+            ("no_word_for_it", &["--on=maybe"], None),
+        ];
+        for (case, arguments, expected) in cases {
+            let arguments = ["test"].iter().chain(arguments);
+            let found = command::<Flags>().try_get_matches_from(arguments);
+            let flags = found.and_then(|found| clap::FromArgMatches::from_arg_matches(&found));
+            assert_eq!(flags.ok().map(|flags: Flags| flags.on), expected, "{case}");
+        }
     }
 
-    #[rstest]
-    #[case("1", Some(true))]
-    #[case("True", Some(true))]
-    #[case("yes", Some(true))]
-    #[case("0", Some(false))]
-    #[case("f", Some(false))]
-    #[case("maybe", None)]
-    fn switches_are_read_as_go_reads_them(#[case] text: &str, #[case] expected: Option<bool>) {
-        assert_eq!(switch(text).ok(), expected);
+    #[test]
+    fn switches_are_read_as_go_reads_them() {
+        for (text, expected) in [
+            ("1", Some(true)),
+            ("True", Some(true)),
+            ("yes", Some(true)),
+            ("0", Some(false)),
+            ("f", Some(false)),
+            ("maybe", None),
+        ] {
+            assert_eq!(switch(text).ok(), expected, "{text}");
+        }
     }
 
-    #[rstest]
-    #[case(":80", Some("0.0.0.0:80"))]
-    #[case("127.0.0.1:80", Some("127.0.0.1:80"))]
-    #[case("localhost:80", Some("127.0.0.1:80"))]
-    #[case("[::1]:80", Some("[::1]:80"))]
-    #[case("80", None)]
-    fn addresses_may_leave_out_the_host(#[case] text: &str, #[case] expected: Option<&str>) {
-        assert_eq!(host_and_port(text).ok().map(|address| address.to_string()).as_deref(), expected);
+    #[test]
+    fn addresses_may_leave_out_the_host() {
+        for (text, expected) in [
+            (":80", Some("0.0.0.0:80")),
+            ("127.0.0.1:80", Some("127.0.0.1:80")),
+            ("localhost:80", Some("127.0.0.1:80")),
+            ("[::1]:80", Some("[::1]:80")),
+            ("80", None),
+        ] {
+            assert_eq!(
+                host_and_port(text).ok().map(|address| address.to_string()).as_deref(),
+                expected,
+                "{text}"
+            );
+        }
     }
 
-    #[rstest]
-    #[case("0.0.0.0", Some("0.0.0.0"))]
-    #[case("::1", Some("::1"))]
-    #[case("localhost", Some("127.0.0.1"))]
-    #[case("", None)]
-    fn hosts_may_be_names(#[case] text: &str, #[case] expected: Option<&str>) {
-        assert_eq!(host(text).ok().map(|address| address.to_string()).as_deref(), expected);
+    #[test]
+    fn hosts_may_be_names() {
+        for (text, expected) in
+            [("0.0.0.0", Some("0.0.0.0")), ("::1", Some("::1")), ("localhost", Some("127.0.0.1")), ("", None)]
+        {
+            assert_eq!(host(text).ok().map(|address| address.to_string()).as_deref(), expected, "{text}");
+        }
     }
 }

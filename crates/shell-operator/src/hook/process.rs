@@ -154,7 +154,6 @@ impl Program<'_> {
 
 #[cfg(test)]
 mod tests {
-    use rstest::rstest;
 
     use super::*;
     use crate::hook::Labels;
@@ -254,15 +253,18 @@ mod tests {
         }
     }
 
-    #[rstest]
-    #[case::blank_line("\n#!/bin/sh\n", "blank lines")]
-    #[case::no_shebang("echo\n", "neither a script")]
-    #[case::empty("", "the file is empty")]
-    #[case::crlf("#!/bin/sh\r\necho\r\n", "CR LF")]
-    #[case::no_interpreter("#!/no/such/sh\n", "interpreter in its first line")]
     #[tokio::test]
-    async fn what_cannot_be_started_is_explained(#[case] text: &str, #[case] expected: &str) {
-        let error = run(text, None, &CancellationToken::new()).await.unwrap_err().to_string();
-        assert!(error.contains(expected), "{error}");
+    async fn what_cannot_be_started_is_explained() {
+        for (case, text, expected) in [
+            ("blank_line", "\n#!/bin/sh\n", "blank lines"),
+            ("no_shebang", "echo\n", "neither a script"),
+            ("empty", "", "the file is empty"),
+            ("crlf", "#!/bin/sh\r\necho\r\n", "CR LF"),
+            ("no_interpreter", "#!/no/such/sh\n", "interpreter in its first line"),
+        ] {
+            println!("case {case}");
+            let error = run(text, None, &CancellationToken::new()).await.unwrap_err().to_string();
+            assert!(error.contains(expected), "{case}: {error}");
+        }
     }
 }

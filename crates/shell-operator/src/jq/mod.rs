@@ -218,103 +218,122 @@ fn short(text: impl AsRef<str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rstest::rstest;
 
     fn apply(filter: &str, input: &str) -> Result<String, JqError> {
         let input = jaq_json::read::parse_single(input.as_bytes()).unwrap();
         Filter::compile(filter)?.filter_result(input).map(|bytes| String::from_utf8(bytes).unwrap())
     }
 
-    #[rstest]
-    #[case::one(".data.k", r#"{"data":{"k":"v"}}"#, "\"v\"")]
-    #[case::missing(".data.none", r#"{"data":{}}"#, "null")]
-    #[case::empty("empty", "{}", "null")]
-    #[case::several(".users[] | .name", r#"{"users":[{"name":"a"},{"name":"b"}]}"#, r#"["a","b"]"#)]
-    #[case::null_input(".a", "null", "null")]
-    #[case::environment("env.HOME", "{}", "null")]
-    #[case::environment_variable("$ENV.HOME", "{}", "null")]
-    #[case::halt("1, halt, 2", "{}", "1")]
-    #[case::definition("def f: .a; f", r#"{"a":1}"#, "1")]
-    #[case::comment(".a # why", r#"{"a":1}"#, "1")]
-    #[case::assign_through_null(
-        ".metadata.labels.x = \"y\"",
-        r#"{"metadata":{}}"#,
-        r#"{"metadata":{"labels":{"x":"y"}}}"#
-    )]
-    #[case::assign_several(".a = (1, 2)", "null", r#"[{"a":1},{"a":2}]"#)]
-    #[case::assign_to_list(".a[2] = 1", "{}", r#"{"a":[null,null,1]}"#)]
-    #[case::assign_uses_the_input(".a = .b", r#"{"b":3}"#, r#"{"a":3,"b":3}"#)]
-    #[case::update(".a[] |= . + 1", r#"{"a":[1,2]}"#, r#"{"a":[2,3]}"#)]
-    #[case::update_missing(".a |= 5", "{}", r#"{"a":5}"#)]
-    #[case::update_empty(".a[] |= select(. > 1)", r#"{"a":[1,2,0,3]}"#, r#"{"a":[2,3]}"#)]
-    #[case::add(".n += 1", "{}", r#"{"n":1}"#)]
-    #[case::alternative(".n //= 7 | .m //= 8", r#"{"m":1}"#, r#"{"m":1,"n":7}"#)]
-    #[case::slice(".[1:3] = [9]", "[0,1,2,3]", "[0,9,3]")]
-    #[case::slice_of_nothing(
-        "[.a[:2], .b[.n:], .c[1:3][0], .b[1:][.m]?]",
-        r#"{"b":"xyz","n":1}"#,
-        r#"[null,"yz",null]"#
-    )]
-    #[case::division_order("[(6, 4) / (1, 2)]", "{}", "[6,4,3,2]")]
-    #[case::deep_json("try (\"[\" * 100000 | fromjson) catch \"no\"", "{}", "\"no\"")]
-    #[case::delete(
-        "del(.metadata.annotations.x, .a[0,2])",
-        r#"{"metadata":{},"a":[1,2,3]}"#,
-        r#"{"a":[2],"metadata":{}}"#
-    )]
-    #[case::delete_in_null("del(.a.b)", "{}", "{}")]
-    #[case::location("1 |\n$__loc__", "{}", r#"{"file":"\u003ctop-level\u003e","line":2}"#)]
-    #[case::repeat("[limit(3; 1 | repeat(. * 2))]", "{}", "[2,4,8]")]
-    #[case::recurse("[recurse], [recurse(.a; . != null)]", r#"{"a":{}}"#, r#"[[{"a":{}},{}],[{"a":{}},{}]]"#)]
-    #[case::paths_of_all(
-        "[paths], [path(..)], [path(.a[])]",
-        r#"{"a":[1]}"#,
-        r#"[[["a"],["a",0]],[[],["a"],["a",0]],[["a",0]]]"#
-    )]
-    #[case::range_down("[range(3; 0; -2)], [range(0, 1; 2)]", "{}", "[[3,1],[0,1,1]]")]
-    #[case::times("\"ab\" * 2, 3 * 2, ({a: 1} * {b: 2})", "{}", r#"["abab",6,{"a":1,"b":2}]"#)]
-    #[case::times_in_order("[(6, 4) * (1, 2)]", "{}", "[6,4,12,8]")]
-    #[case::times_nothing("\"ab\" * 0", "{}", "null")]
-    #[case::join_null(r#"join("-")"#, r#"["a",null,1]"#, r#""a--1""#)]
-    #[case::numbers(
-        "[1, 1.0, 1.50, 1e3, 1e17, 123456789012345678, 0.1, -0, 3.0e-7]",
-        "{}",
-        "[1,1,1.5,1000,100000000000000000,123456789012345680,0.1,0,3e-07]"
-    )]
-    fn results(#[case] filter: &str, #[case] input: &str, #[case] expected: &str) {
-        assert_eq!(apply(filter, input).unwrap(), expected);
+    #[test]
+    fn results() {
+        for (case, filter, input, expected) in [
+            ("one", ".data.k", r#"{"data":{"k":"v"}}"#, "\"v\""),
+            ("missing", ".data.none", r#"{"data":{}}"#, "null"),
+            ("empty", "empty", "{}", "null"),
+            ("several", ".users[] | .name", r#"{"users":[{"name":"a"},{"name":"b"}]}"#, r#"["a","b"]"#),
+            ("null_input", ".a", "null", "null"),
+            ("environment", "env.HOME", "{}", "null"),
+            ("environment_variable", "$ENV.HOME", "{}", "null"),
+            ("halt", "1, halt, 2", "{}", "1"),
+            ("definition", "def f: .a; f", r#"{"a":1}"#, "1"),
+            ("comment", ".a # why", r#"{"a":1}"#, "1"),
+            (
+                "assign_through_null",
+                ".metadata.labels.x = \"y\"",
+                r#"{"metadata":{}}"#,
+                r#"{"metadata":{"labels":{"x":"y"}}}"#,
+            ),
+            ("assign_several", ".a = (1, 2)", "null", r#"[{"a":1},{"a":2}]"#),
+            ("assign_to_list", ".a[2] = 1", "{}", r#"{"a":[null,null,1]}"#),
+            ("assign_uses_the_input", ".a = .b", r#"{"b":3}"#, r#"{"a":3,"b":3}"#),
+            ("update", ".a[] |= . + 1", r#"{"a":[1,2]}"#, r#"{"a":[2,3]}"#),
+            ("update_missing", ".a |= 5", "{}", r#"{"a":5}"#),
+            ("update_empty", ".a[] |= select(. > 1)", r#"{"a":[1,2,0,3]}"#, r#"{"a":[2,3]}"#),
+            ("add", ".n += 1", "{}", r#"{"n":1}"#),
+            ("alternative", ".n //= 7 | .m //= 8", r#"{"m":1}"#, r#"{"m":1,"n":7}"#),
+            ("slice", ".[1:3] = [9]", "[0,1,2,3]", "[0,9,3]"),
+            (
+                "slice_of_nothing",
+                "[.a[:2], .b[.n:], .c[1:3][0], .b[1:][.m]?]",
+                r#"{"b":"xyz","n":1}"#,
+                r#"[null,"yz",null]"#,
+            ),
+            ("division_order", "[(6, 4) / (1, 2)]", "{}", "[6,4,3,2]"),
+            ("deep_json", "try (\"[\" * 100000 | fromjson) catch \"no\"", "{}", "\"no\""),
+            (
+                "delete",
+                "del(.metadata.annotations.x, .a[0,2])",
+                r#"{"metadata":{},"a":[1,2,3]}"#,
+                r#"{"a":[2],"metadata":{}}"#,
+            ),
+            ("delete_in_null", "del(.a.b)", "{}", "{}"),
+            ("location", "1 |\n$__loc__", "{}", r#"{"file":"\u003ctop-level\u003e","line":2}"#),
+            ("repeat", "[limit(3; 1 | repeat(. * 2))]", "{}", "[2,4,8]"),
+            (
+                "recurse",
+                "[recurse], [recurse(.a; . != null)]",
+                r#"{"a":{}}"#,
+                r#"[[{"a":{}},{}],[{"a":{}},{}]]"#,
+            ),
+            (
+                "paths_of_all",
+                "[paths], [path(..)], [path(.a[])]",
+                r#"{"a":[1]}"#,
+                r#"[[["a"],["a",0]],[[],["a"],["a",0]],[["a",0]]]"#,
+            ),
+            ("range_down", "[range(3; 0; -2)], [range(0, 1; 2)]", "{}", "[[3,1],[0,1,1]]"),
+            ("times", "\"ab\" * 2, 3 * 2, ({a: 1} * {b: 2})", "{}", r#"["abab",6,{"a":1,"b":2}]"#),
+            ("times_in_order", "[(6, 4) * (1, 2)]", "{}", "[6,4,12,8]"),
+            ("times_nothing", "\"ab\" * 0", "{}", "null"),
+            ("join_null", r#"join("-")"#, r#"["a",null,1]"#, r#""a--1""#),
+            (
+                "numbers",
+                "[1, 1.0, 1.50, 1e3, 1e17, 123456789012345678, 0.1, -0, 3.0e-7]",
+                "{}",
+                "[1,1,1.5,1000,100000000000000000,123456789012345680,0.1,0,3e-07]",
+            ),
+        ] {
+            println!("case {case}");
+            assert_eq!(apply(filter, input).unwrap(), expected, "{case}");
+        }
     }
 
-    #[rstest]
-    #[case::syntax(".a[")]
-    #[case::unknown_function("nope(1)")]
-    #[case::no_inputs("input")]
-    #[case::two_programs("1; def y: 2")]
-    #[case::empty("")]
-    fn bad_programs_do_not_compile(#[case] filter: &str) {
-        assert!(matches!(Filter::compile(filter), Err(JqError::Compile(_))));
+    #[test]
+    fn bad_programs_do_not_compile() {
+        for (case, filter) in [
+            ("syntax", ".a["),
+            ("unknown_function", "nope(1)"),
+            ("no_inputs", "input"),
+            ("two_programs", "1; def y: 2"),
+            ("empty", ""),
+        ] {
+            assert!(matches!(Filter::compile(filter), Err(JqError::Compile(_))), "{case}");
+        }
     }
 
-    #[rstest]
-    #[case::recursion("def f: f; f")]
-    #[case::recursion_that_collects("[def f: 1, f; f]")]
-    #[case::deep_recursion("def f: [f]; f")]
-    #[case::deep_recursion_of_the_library("def f: .[0] |= f; [[0]] | f")]
-    #[case::range("[range(1e18)]")]
-    #[case::fold("reduce range(1e18) as $i (0; . + $i)")]
-    #[case::until("until(false; .)")]
-    #[case::while_loop("last(while(true; .))")]
-    #[case::repeat("last(repeat(.))")]
-    #[case::recurse("last(recurse(.))")]
-    #[case::product("[range(400)] | [.[] + .[] + .[] + .[]] | length")]
-    #[case::combinations("[range(64) | [0, 1]] | last(combinations)")]
-    #[case::every_level("last(range(1e4) | {a: {b: {}}} | .. | .. | .. | .. | range(1000))")]
-    #[case::string("\"x\" * 1e12 | length")]
-    #[case::list(".[1e12] = 1 | length")]
-    #[case::caught("[try last(range(1e18)) catch 1, 2]")]
-    #[case::caught_again_and_again("def f: try error catch f; f")]
-    fn what_does_not_end_is_ended(#[case] filter: &str) {
-        assert!(matches!(apply(filter, "null"), Err(JqError::Run(_) | JqError::Ended(_))));
+    #[test]
+    fn what_does_not_end_is_ended() {
+        for (case, filter) in [
+            ("recursion", "def f: f; f"),
+            ("recursion_that_collects", "[def f: 1, f; f]"),
+            ("deep_recursion", "def f: [f]; f"),
+            ("deep_recursion_of_the_library", "def f: .[0] |= f; [[0]] | f"),
+            ("range", "[range(1e18)]"),
+            ("fold", "reduce range(1e18) as $i (0; . + $i)"),
+            ("until", "until(false; .)"),
+            ("while_loop", "last(while(true; .))"),
+            ("repeat", "last(repeat(.))"),
+            ("recurse", "last(recurse(.))"),
+            ("product", "[range(400)] | [.[] + .[] + .[] + .[]] | length"),
+            ("combinations", "[range(64) | [0, 1]] | last(combinations)"),
+            ("every_level", "last(range(1e4) | {a: {b: {}}} | .. | .. | .. | .. | range(1000))"),
+            ("string", "\"x\" * 1e12 | length"),
+            ("list", ".[1e12] = 1 | length"),
+            ("caught", "[try last(range(1e18)) catch 1, 2]"),
+            ("caught_again_and_again", "def f: try error catch f; f"),
+        ] {
+            assert!(matches!(apply(filter, "null"), Err(JqError::Run(_) | JqError::Ended(_))), "{case}");
+        }
     }
 
     #[test]

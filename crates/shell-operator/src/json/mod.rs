@@ -135,39 +135,62 @@ pub fn to_vec(value: &Val, numbers: Numbers) -> Result<Vec<u8>, WriteError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rstest::rstest;
 
-    #[rstest]
-    #[case::sorted(r#"{"b":1,"a":[true,null,{}]}"#, r#"{"a":[true,null,{}],"b":1}"#)]
-    #[case::html("\"<&>\u{2028}é\"", "\"\\u003c\\u0026\\u003e\\u2028é\"")]
-    #[case::control(r#""\u0008\t\n\r\u001f\u007f\"\\/""#, "\"\\u0008\\t\\n\\r\\u001f\u{7f}\\\"\\\\/\"")]
-    #[case::exact_integer("123456789012345678", "123456789012345678")]
-    #[case::float("1.50", "1.5")]
-    #[case::small("0.0000003", "3e-07")]
-    #[case::large("1e21", "1e+21")]
-    #[case::whole_float("1e3", "1000")]
-    fn writes_objects_as_go_does(#[case] input: &str, #[case] expected: &str) {
-        let value = jaq_json::read::parse_single(input.as_bytes()).unwrap();
-        assert_eq!(String::from_utf8(to_vec(&value, Numbers::Exact).unwrap()).unwrap(), expected);
+    #[test]
+    fn writes_objects_as_go_does() {
+        for (case, input, expected) in [
+            ("sorted", r#"{"b":1,"a":[true,null,{}]}"#, r#"{"a":[true,null,{}],"b":1}"#),
+            ("html", "\"<&>\u{2028}é\"", "\"\\u003c\\u0026\\u003e\\u2028é\""),
+            ("control", r#""\u0008\t\n\r\u001f\u007f\"\\/""#, "\"\\u0008\\t\\n\\r\\u001f\u{7f}\\\"\\\\/\""),
+            ("exact_integer", "123456789012345678", "123456789012345678"),
+            ("float", "1.50", "1.5"),
+            ("small", "0.0000003", "3e-07"),
+            ("large", "1e21", "1e+21"),
+            ("whole_float", "1e3", "1000"),
+        ] {
+            println!("case {case}");
+            let value = jaq_json::read::parse_single(input.as_bytes()).unwrap();
+            assert_eq!(
+                String::from_utf8(to_vec(&value, Numbers::Exact).unwrap()).unwrap(),
+                expected,
+                "{case}"
+            );
+        }
     }
 
-    #[rstest]
-    #[case("123456789012345678", "123456789012345680")]
-    #[case("1e17", "100000000000000000")]
-    #[case("-0", "0")]
-    #[case("12345678901234567890123", "1.2345678901234568e+22")]
-    fn filter_results_are_rounded_to_floats(#[case] input: &str, #[case] expected: &str) {
-        let value = jaq_json::read::parse_single(input.as_bytes()).unwrap();
-        assert_eq!(String::from_utf8(to_vec(&value, Numbers::Float).unwrap()).unwrap(), expected);
+    #[test]
+    fn filter_results_are_rounded_to_floats() {
+        for (input, expected) in [
+            ("123456789012345678", "123456789012345680"),
+            ("1e17", "100000000000000000"),
+            ("-0", "0"),
+            ("12345678901234567890123", "1.2345678901234568e+22"),
+        ] {
+            println!("case {input}");
+            let value = jaq_json::read::parse_single(input.as_bytes()).unwrap();
+            assert_eq!(
+                String::from_utf8(to_vec(&value, Numbers::Float).unwrap()).unwrap(),
+                expected,
+                "{input}"
+            );
+        }
     }
 
-    #[rstest]
-    #[case::html(r#""<&>\u2028""#, "\"<&>\u{2028}\"")]
-    #[case::looks_escaped(r#""\\u003c""#, r#""\\u003c""#)]
-    #[case::control(r#""\u0001\b\f\t""#, r#""\u0001\b\f\t""#)]
-    #[case::integer(r#"{"b":[12345678901234567890],"a":1.0}"#, r#"{"a":1,"b":[12345678901234567890]}"#)]
-    fn texts_of_jq(#[case] input: &str, #[case] expected: &str) {
-        assert_eq!(jq_text(&jaq_json::read::parse_single(input.as_bytes()).unwrap()).unwrap(), expected);
+    #[test]
+    fn texts_of_jq() {
+        for (case, input, expected) in [
+            ("html", r#""<&>\u2028""#, "\"<&>\u{2028}\""),
+            ("looks_escaped", r#""\\u003c""#, r#""\\u003c""#),
+            ("control", r#""\u0001\b\f\t""#, r#""\u0001\b\f\t""#),
+            ("integer", r#"{"b":[12345678901234567890],"a":1.0}"#, r#"{"a":1,"b":[12345678901234567890]}"#),
+        ] {
+            println!("case {case}");
+            assert_eq!(
+                jq_text(&jaq_json::read::parse_single(input.as_bytes()).unwrap()).unwrap(),
+                expected,
+                "{case}"
+            );
+        }
     }
 
     #[test]

@@ -82,23 +82,25 @@ fn template(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rstest::rstest;
 
-    #[rstest]
-    #[case("/version", "/version")]
-    #[case("/api", "/api")]
-    #[case("/apis/apps/v1", "/apis/apps/v1")]
-    #[case("/api/v1/pods", "/api/v1/pods")]
-    #[case("/api/v1/namespaces", "/api/v1/namespaces")]
-    #[case("/api/v1/namespaces/a", "/api/v1/namespaces/{name}")]
-    #[case("/api/v1/nodes/n/status", "/api/v1/nodes/{name}/status")]
-    #[case("/api/v1/namespaces/a/pods", "/api/v1/namespaces/{namespace}/pods")]
-    #[case(
-        "/apis/apps/v1/namespaces/a/deployments/d/scale",
-        "/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale"
-    )]
-    fn names_are_left_out(#[case] path: &str, #[case] expected: &str) {
-        assert_eq!(template(path), expected);
+    #[test]
+    fn names_are_left_out() {
+        for (path, expected) in [
+            ("/version", "/version"),
+            ("/api", "/api"),
+            ("/apis/apps/v1", "/apis/apps/v1"),
+            ("/api/v1/pods", "/api/v1/pods"),
+            ("/api/v1/namespaces", "/api/v1/namespaces"),
+            ("/api/v1/namespaces/a", "/api/v1/namespaces/{name}"),
+            ("/api/v1/nodes/n/status", "/api/v1/nodes/{name}/status"),
+            ("/api/v1/namespaces/a/pods", "/api/v1/namespaces/{namespace}/pods"),
+            (
+                "/apis/apps/v1/namespaces/a/deployments/d/scale",
+                "/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale",
+            ),
+        ] {
+            assert_eq!(template(path), expected, "{path}");
+        }
     }
 
     #[test]

@@ -217,7 +217,6 @@ fn flag(map: &Map<String, Value>, key: &str) -> Result<bool, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rstest::rstest;
 
     #[test]
     fn the_recorded_file_is_understood() {
@@ -247,36 +246,52 @@ mod tests {
         assert!(operations[7].ignore_missing_object);
     }
 
-    #[rstest]
-    #[case::json_stream(
-        r#"{"operation":"Delete","kind":"Pod","name":"a"}{"operation":"Delete","kind":"Pod","name":"b"}"#,
-        2
-    )]
-    #[case::object_as_yaml_text("operation: Create\nobject: |\n  kind: Pod\n  metadata: {name: a}\n", 1)]
-    #[case::object_as_json_text(
-        r#"{"operation":"Create","object":"{\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\"}}"}"#,
-        1
-    )]
-    #[case::patch_as_text("operation: MergePatch\nkind: Pod\nname: a\nmergePatch: '{\"a\":1}'\n", 1)]
-    #[case::remove_first(
-        "{operation: JSONPatch, kind: Pod, name: a, jsonPatch: [{op: remove, path: /a}]}",
-        1
-    )]
-    #[case::generated_name("{operation: Create, object: {kind: Pod, metadata: {generateName: a-}}}", 1)]
-    #[case::nothing("", 0)]
-    #[case::only_separators("---\n---\n", 0)]
-    fn good_files(#[case] text: &str, #[case] count: usize) {
-        assert_eq!(parse(text).map(|operations| operations.len()), Ok(count));
+    #[test]
+    fn good_files() {
+        for (case, text, count) in [
+            (
+                "json_stream",
+                r#"{"operation":"Delete","kind":"Pod","name":"a"}{"operation":"Delete","kind":"Pod","name":"b"}"#,
+                2,
+            ),
+            ("object_as_yaml_text", "operation: Create\nobject: |\n  kind: Pod\n  metadata: {name: a}\n", 1),
+            (
+                "object_as_json_text",
+                r#"{"operation":"Create","object":"{\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\"}}"}"#,
+                1,
+            ),
+            ("patch_as_text", "operation: MergePatch\nkind: Pod\nname: a\nmergePatch: '{\"a\":1}'\n", 1),
+            (
+                "remove_first",
+                "{operation: JSONPatch, kind: Pod, name: a, jsonPatch: [{op: remove, path: /a}]}",
+                1,
+            ),
+            ("generated_name", "{operation: Create, object: {kind: Pod, metadata: {generateName: a-}}}", 1),
+            ("nothing", "", 0),
+            ("only_separators", "---\n---\n", 0),
+        ] {
+            assert_eq!(parse(text).map(|operations| operations.len()), Ok(count), "{case}");
+        }
     }
 
-    #[rstest]
-    #[case::words("data: {feature: on, country: no}", serde_json::json!({ "data": { "feature": "on", "country": "no" } }))]
-    #[case::octal("spec: {defaultMode: 0644}", serde_json::json!({ "spec": { "defaultMode": 420 } }))]
-    #[case::whole_float("spec: {replicas: 1e1}", serde_json::json!({ "spec": { "replicas": 10 } }))]
-    fn structures_are_read_as_yaml_v3_reads_them(#[case] patch: &str, #[case] expected: Value) {
-        let file = format!("operation: MergePatch\nkind: Pod\nname: a\nmergePatch:\n  {patch}\n");
-        let Action::MergePatch(patch) = &parse(&file).unwrap()[0].action else { panic!("no merge patch") };
-        assert_eq!(patch.to_string(), expected.to_string());
+    #[test]
+    fn structures_are_read_as_yaml_v3_reads_them() {
+        for (case, patch, expected) in [
+            (
+                "words",
+                "data: {feature: on, country: no}",
+                serde_json::json!({ "data": { "feature": "on", "country": "no" } }),
+            ),
+            ("octal", "spec: {defaultMode: 0644}", serde_json::json!({ "spec": { "defaultMode": 420 } })),
+            ("whole_float", "spec: {replicas: 1e1}", serde_json::json!({ "spec": { "replicas": 10 } })),
+        ] {
+            println!("case {case}");
+            let file = format!("operation: MergePatch\nkind: Pod\nname: a\nmergePatch:\n  {patch}\n");
+            let Action::MergePatch(patch) = &parse(&file).unwrap()[0].action else {
+                panic!("no merge patch")
+            };
+            assert_eq!(patch.to_string(), expected.to_string(), "{case}");
+        }
     }
 
     #[test]
@@ -306,39 +321,48 @@ mod tests {
         assert!(!parse(text).unwrap()[0].ignore_missing_object);
     }
 
-    #[rstest]
-    #[case::empty_object("{operation: Create, object: {}}", "must not be empty")]
-    #[case::no_object("{operation: Create, object: null}", "'object' must be an object")]
-    #[case::no_kind("{operation: Delete, name: a}", "'kind' is required")]
-    #[case::no_name("{operation: Delete, kind: Pod}", "'name' is required")]
-    #[case::no_filter("{operation: JQPatch, kind: Pod, name: a}", "'jqFilter' is required")]
-    #[case::bad_filter("{operation: JQPatch, kind: Pod, name: a, jqFilter: '.a['}", "compile jqFilter")]
-    #[case::no_patch("{operation: MergePatch, kind: Pod, name: a}", "'mergePatch' is required")]
-    #[case::wrong_case(
-        "{operation: jsonPatch, kind: Pod, name: a, jsonPatch: []}",
-        "unknown operation 'jsonPatch'"
-    )]
-    #[case::unknown_key(
-        "{operation: Delete, apiversion: v1, kind: Pod, name: a}",
-        "unknown keys: apiversion"
-    )]
-    #[case::no_path(
-        "{operation: JSONPatch, kind: Pod, name: a, jsonPatch: [{op: add}]}",
-        "jsonPatch[0].path"
-    )]
-    #[case::not_yaml("{{{", "got bad object patches")]
-    #[case::broken_json("{\"operation\":\"Delete\",}\n{", "as JSON: ")]
-    #[case::name_that_leads_elsewhere(
-        "{operation: Delete, kind: Pod, name: ../../secrets/x}",
-        "cannot be a name"
-    )]
-    #[case::namespace_that_leads_elsewhere(
-        "{operation: Create, object: {kind: Pod, metadata: {name: a, namespace: 'a?b'}}}",
-        "cannot be a name"
-    )]
-    #[case::all_at_once("{operation: Delete}\n---\n{operation: Nope}", "operation 2: unknown operation")]
-    fn bad_files(#[case] text: &str, #[case] expected: &str) {
-        let error = parse(text).unwrap_err();
-        assert!(error.contains(expected), "{error}");
+    #[test]
+    fn bad_files() {
+        for (case, text, expected) in [
+            ("empty_object", "{operation: Create, object: {}}", "must not be empty"),
+            ("no_object", "{operation: Create, object: null}", "'object' must be an object"),
+            ("no_kind", "{operation: Delete, name: a}", "'kind' is required"),
+            ("no_name", "{operation: Delete, kind: Pod}", "'name' is required"),
+            ("no_filter", "{operation: JQPatch, kind: Pod, name: a}", "'jqFilter' is required"),
+            ("bad_filter", "{operation: JQPatch, kind: Pod, name: a, jqFilter: '.a['}", "compile jqFilter"),
+            ("no_patch", "{operation: MergePatch, kind: Pod, name: a}", "'mergePatch' is required"),
+            (
+                "wrong_case",
+                "{operation: jsonPatch, kind: Pod, name: a, jsonPatch: []}",
+                "unknown operation 'jsonPatch'",
+            ),
+            (
+                "unknown_key",
+                "{operation: Delete, apiversion: v1, kind: Pod, name: a}",
+                "unknown keys: apiversion",
+            ),
+            (
+                "no_path",
+                "{operation: JSONPatch, kind: Pod, name: a, jsonPatch: [{op: add}]}",
+                "jsonPatch[0].path",
+            ),
+            ("not_yaml", "{{{", "got bad object patches"),
+            ("broken_json", "{\"operation\":\"Delete\",}\n{", "as JSON: "),
+            (
+                "name_that_leads_elsewhere",
+                "{operation: Delete, kind: Pod, name: ../../secrets/x}",
+                "cannot be a name",
+            ),
+            (
+                "namespace_that_leads_elsewhere",
+                "{operation: Create, object: {kind: Pod, metadata: {name: a, namespace: 'a?b'}}}",
+                "cannot be a name",
+            ),
+            ("all_at_once", "{operation: Delete}\n---\n{operation: Nope}", "operation 2: unknown operation"),
+        ] {
+            println!("case {case}");
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(expected), "{case}: {error}");
+        }
     }
 }

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use rstest::rstest;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
@@ -81,18 +80,21 @@ fn show(tasks: &VecDeque<Task>) -> String {
     tasks.iter().map(one).collect::<Vec<_>>().join(" ")
 }
 
-#[rstest]
-#[case::same_hook("a a a:c a b a", "a(e,e,c,e) b(e) a(e)")]
-#[case::different("a b c", "a(e) b(e) c(e)")]
-#[case::group("a:e:g a:e:g a:c:g a b a", "a(c/g,e) b(e) a(e)")]
-#[case::groups_and_others("a:s:g a:s:g a:c:g a a:c:g a:c a:e:g a:k a", "a(c/g,e,c/g,c,e/g) a! a(e)")]
-#[case::start_stands_alone("a:s a a", "a(s) a(e) a(e)")]
-#[case::not_a_run("a:k a a", "a! a(e) a(e)")]
-#[case::two_groups("a:e:g a:e:h a:e:h", "a(e/g,e/h)")]
-fn combining(#[case] tasks: &str, #[case] expected: &str) {
-    let mut tasks: VecDeque<Task> = tasks.split(' ').map(task).collect();
-    combine::combine_head(&mut tasks);
-    assert_eq!(show(&tasks), expected);
+#[test]
+fn combining() {
+    for (case, tasks, expected) in [
+        ("same_hook", "a a a:c a b a", "a(e,e,c,e) b(e) a(e)"),
+        ("different", "a b c", "a(e) b(e) c(e)"),
+        ("group", "a:e:g a:e:g a:c:g a b a", "a(c/g,e) b(e) a(e)"),
+        ("groups_and_others", "a:s:g a:s:g a:c:g a a:c:g a:c a:e:g a:k a", "a(c/g,e,c/g,c,e/g) a! a(e)"),
+        ("start_stands_alone", "a:s a a", "a(s) a(e) a(e)"),
+        ("not_a_run", "a:k a a", "a! a(e) a(e)"),
+        ("two_groups", "a:e:g a:e:h a:e:h", "a(e/g,e/h)"),
+    ] {
+        let mut tasks: VecDeque<Task> = tasks.split(' ').map(task).collect();
+        combine::combine_head(&mut tasks);
+        assert_eq!(show(&tasks), expected, "{case}");
+    }
 }
 
 #[test]
@@ -162,30 +164,29 @@ fn a_queue_that_is_far_behind_keeps_one_change_an_object() {
 }
 
 /// What arrives between two attempts is added to the run that failed.
-#[rstest]
-#[case::changes(change_task)]
-#[case::schedules(|_| task("a:c"))]
-fn a_run_that_fails_for_long_keeps_one_context_of_a_kind(#[case] task: fn(u32) -> Task) {
-    let mut tasks = VecDeque::from([task(0)]);
-    for attempt in 0..10 {
-        for number in 0..9_000 {
-            combine::push(&mut tasks, task(attempt * 9_000 + number));
+#[test]
+fn a_run_that_fails_for_long_keeps_one_context_of_a_kind() {
+    for (case, task) in [("changes", change_task as fn(u32) -> Task), ("schedules", |_| task("a:c"))] {
+        println!("case {case}");
+        let mut tasks = VecDeque::from([task(0)]);
+        for attempt in 0..10 {
+            for number in 0..9_000 {
+                combine::push(&mut tasks, task(attempt * 9_000 + number));
+            }
+            combine::combine_head(&mut tasks);
         }
-        combine::combine_head(&mut tasks);
+        let contexts = tasks[0].run().unwrap().contexts.len();
+        assert!(tasks.len() == 1 && contexts < 20_000, "{case}: {} tasks, {contexts} contexts", tasks.len());
     }
-    let contexts = tasks[0].run().unwrap().contexts.len();
-    assert!(tasks.len() == 1 && contexts < 20_000, "{} tasks, {contexts} contexts", tasks.len());
 }
 
-#[rstest]
-#[case(0, 0.9, 5000)]
-#[case(1, 0.0, 6000)]
-#[case(1, 0.99, 6900)]
-#[case(5, 0.55, 21500)]
-#[case(6, 0.0, 32000)]
-#[case(60, 1.0, 32000)]
-fn delays(#[case] failures: u32, #[case] chance: f64, #[case] milliseconds: u64) {
-    assert_eq!(delay(failures, chance), Duration::from_millis(milliseconds));
+#[test]
+fn delays() {
+    for (failures, chance, milliseconds) in
+        [(0, 0.9, 5000), (1, 0.0, 6000), (1, 0.99, 6900), (5, 0.55, 21500), (6, 0.0, 32000), (60, 1.0, 32000)]
+    {
+        assert_eq!(delay(failures, chance), Duration::from_millis(milliseconds), "{failures}, {chance}");
+    }
 }
 
 /// Records what it is asked for; fails the first attempts for a hook named `bad`.

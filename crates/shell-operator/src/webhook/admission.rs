@@ -105,7 +105,6 @@ impl Response {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rstest::rstest;
 
     const BODY: &str = r#"{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u","z":"<b>","a":1}}"#;
 
@@ -115,24 +114,31 @@ mod tests {
         assert_eq!(review.context(), r#"{"request":{"uid":"u","z":"\u003cb\u003e","a":1}}"#);
     }
 
-    #[rstest]
-    #[case::allowed(r#"{"allowed":true}"#, r#"{"uid":"u","allowed":true}"#)]
-    #[case::warnings(
-        r#"{"allowed":true,"warnings":["a","b"]}"#,
-        r#"{"uid":"u","allowed":true,"warnings":["a","b"]}"#
-    )]
-    #[case::denied(
-        r#"{"allowed":false,"message":"no"}"#,
-        r#"{"uid":"u","allowed":false,"status":{"code":403,"message":"no"}}"#
-    )]
-    #[case::patch(
-        r#"{"allowed":true,"patch":"W10="}"#,
-        r#"{"uid":"u","allowed":true,"patchType":"JSONPatch","patch":"W10="}"#
-    )]
-    fn replies(#[case] response: &str, #[case] expected: &str) {
-        let reply = Review::parse(BODY).unwrap().reply(&Response::parse(response).unwrap());
-        assert_eq!(reply["response"].to_string(), expected);
-        assert_eq!(reply["apiVersion"], "admission.k8s.io/v1");
+    #[test]
+    fn replies() {
+        for (case, response, expected) in [
+            ("allowed", r#"{"allowed":true}"#, r#"{"uid":"u","allowed":true}"#),
+            (
+                "warnings",
+                r#"{"allowed":true,"warnings":["a","b"]}"#,
+                r#"{"uid":"u","allowed":true,"warnings":["a","b"]}"#,
+            ),
+            (
+                "denied",
+                r#"{"allowed":false,"message":"no"}"#,
+                r#"{"uid":"u","allowed":false,"status":{"code":403,"message":"no"}}"#,
+            ),
+            (
+                "patch",
+                r#"{"allowed":true,"patch":"W10="}"#,
+                r#"{"uid":"u","allowed":true,"patchType":"JSONPatch","patch":"W10="}"#,
+            ),
+        ] {
+            println!("case {case}");
+            let reply = Review::parse(BODY).unwrap().reply(&Response::parse(response).unwrap());
+            assert_eq!(reply["response"].to_string(), expected, "{case}");
+            assert_eq!(reply["apiVersion"], "admission.k8s.io/v1", "{case}");
+        }
     }
 
     #[test]
@@ -142,10 +148,12 @@ mod tests {
         assert!(Response::parse("yes").is_err());
     }
 
-    #[rstest]
-    #[case("x", ReviewError::Json)]
-    #[case(r#"{"apiVersion":"v1"}"#, ReviewError::NoRequest)]
-    fn bad_questions(#[case] body: &str, #[case] expected: ReviewError) {
-        assert_eq!(Review::parse(body).unwrap_err(), expected);
+    #[test]
+    fn bad_questions() {
+        for (body, expected) in [("x", ReviewError::Json), (r#"{"apiVersion":"v1"}"#, ReviewError::NoRequest)]
+        {
+            println!("case {body}");
+            assert_eq!(Review::parse(body).unwrap_err(), expected, "{body}");
+        }
     }
 }

@@ -68,7 +68,6 @@ fn same(left: &str, right: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rstest::rstest;
 
     fn conversions(rules: &[&str]) -> Conversions {
         let mut conversions = Conversions::default();
@@ -84,24 +83,27 @@ mod tests {
         &["alpha>beta", "beta>gamma", "gamma>delta", "delta>gamma", "gamma>beta", "beta>alpha"];
     const GROUPS: &[&str] = &["a.com/v1beta1>a.io/v1beta1", "v1alpha1>v1beta1", "v1beta1>v1"];
 
-    #[rstest]
-    #[case::up(GREEK, "alpha", "delta", Some("alpha>beta beta>gamma gamma>delta"))]
-    #[case::down(GREEK, "delta", "alpha", Some("delta>gamma gamma>beta beta>alpha"))]
-    #[case::part(GREEK, "beta", "delta", Some("beta>gamma gamma>delta"))]
-    #[case::unknown_target(GREEK, "alpha", "omega", None)]
-    #[case::unknown_source(GREEK, "omega", "alpha", None)]
-    #[case::full_names(GROUPS, "g/v1alpha1", "g/v1", Some("v1alpha1>v1beta1 v1beta1>v1"))]
-    #[case::between_groups(GROUPS, "a.com/v1beta1", "a.io/v1beta1", Some("a.com/v1beta1>a.io/v1beta1"))]
-    #[case::other_group(&["a/v1>a/v2"], "b/v1", "b/v2", None)]
-    #[case::no_substrings(&["v1>v2"], "v1beta1", "v2", None)]
-    fn paths(#[case] rules: &[&str], #[case] from: &str, #[case] to: &str, #[case] expected: Option<&str>) {
-        let conversions = conversions(rules);
-        let path = conversions.path("crd", from, to);
-        let show = |steps: Vec<&Step>| {
-            let steps = steps.iter().map(|step| format!("{}>{}", step.rule.from, step.rule.to));
-            steps.collect::<Vec<_>>().join(" ")
-        };
-        assert_eq!(path.map(show).as_deref(), expected);
-        assert_eq!(conversions.path("other", from, to), None);
+    #[test]
+    fn paths() {
+        for (case, rules, from, to, expected) in [
+            ("up", GREEK, "alpha", "delta", Some("alpha>beta beta>gamma gamma>delta")),
+            ("down", GREEK, "delta", "alpha", Some("delta>gamma gamma>beta beta>alpha")),
+            ("part", GREEK, "beta", "delta", Some("beta>gamma gamma>delta")),
+            ("unknown_target", GREEK, "alpha", "omega", None),
+            ("unknown_source", GREEK, "omega", "alpha", None),
+            ("full_names", GROUPS, "g/v1alpha1", "g/v1", Some("v1alpha1>v1beta1 v1beta1>v1")),
+            ("between_groups", GROUPS, "a.com/v1beta1", "a.io/v1beta1", Some("a.com/v1beta1>a.io/v1beta1")),
+            ("other_group", &["a/v1>a/v2"][..], "b/v1", "b/v2", None),
+            ("no_substrings", &["v1>v2"][..], "v1beta1", "v2", None),
+        ] {
+            let conversions = conversions(rules);
+            let path = conversions.path("crd", from, to);
+            let show = |steps: Vec<&Step>| {
+                let steps = steps.iter().map(|step| format!("{}>{}", step.rule.from, step.rule.to));
+                steps.collect::<Vec<_>>().join(" ")
+            };
+            assert_eq!(path.map(show).as_deref(), expected, "{case}");
+            assert_eq!(conversions.path("other", from, to), None, "{case}");
+        }
     }
 }

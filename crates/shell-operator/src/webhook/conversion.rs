@@ -132,19 +132,22 @@ pub fn parse_response(text: &str, expected: usize) -> Result<Vec<Object>, String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rstest::rstest;
 
-    #[rstest]
-    #[case::objects(r#"{"convertedObjects":[{"a":1}]}"#, Ok(1))]
-    #[case::failed(r#"{"failedMessage":"why"}"#, Err("why"))]
-    #[case::too_few(r#"{"convertedObjects":[]}"#, Err("it has 0 objects"))]
-    #[case::empty("", Err("got bad conversion response"))]
-    #[case::invalid("x", Err("got bad conversion response"))]
-    fn responses(#[case] text: &str, #[case] expected: Result<usize, &str>) {
-        match (parse_response(text, 1), expected) {
-            (Ok(objects), Ok(count)) => assert_eq!(objects.len(), count),
-            (Err(error), Err(expected)) => assert!(error.contains(expected), "{error}"),
-            (result, _) => panic!("{result:?}"),
+    #[test]
+    fn responses() {
+        for (case, text, expected) in [
+            ("objects", r#"{"convertedObjects":[{"a":1}]}"#, Ok(1)),
+            ("failed", r#"{"failedMessage":"why"}"#, Err("why")),
+            ("too_few", r#"{"convertedObjects":[]}"#, Err("it has 0 objects")),
+            ("empty", "", Err("got bad conversion response")),
+            ("invalid", "x", Err("got bad conversion response")),
+        ] {
+            println!("case {case}");
+            match (parse_response(text, 1), expected) {
+                (Ok(objects), Ok(count)) => assert_eq!(objects.len(), count, "{case}"),
+                (Err(error), Err(expected)) => assert!(error.contains(expected), "{case}: {error}"),
+                (result, _) => panic!("{case}: {result:?}"),
+            }
         }
     }
 

@@ -20,7 +20,7 @@ pub(crate) fn check(name: &str) -> Result<(), String> {
         .copied()
         .collect();
     let has = |word: &str| attributes.iter().any(|line| line.contains(word));
-    if !(has("#[test]") || has("#[rstest]") || has("#[tokio::test")) {
+    if !(has("#[test]") || has("#[tokio::test")) {
         return Err(format!("{function} is not a test"));
     }
     if has("#[ignore") {

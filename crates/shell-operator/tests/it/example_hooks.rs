@@ -4,7 +4,6 @@
 
 use std::process::Command;
 
-use rstest::rstest;
 use serde_json::{Value, json};
 
 const HOOKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/hooks");
@@ -95,34 +94,45 @@ fn only_a_deployment_with_another_checksum_is_patched() {
     assert_eq!(with(json!([deployment("new", "c", &checksum)])), [Value::Null; 0]);
 }
 
-#[rstest]
-#[case::no_tag("nginx", false)]
-#[case::latest("nginx:latest", false)]
-#[case::port_is_no_tag("registry:5000/nginx", false)]
-#[case::tag("registry:5000/nginx:1.27", true)]
-#[case::digest("nginx@sha256:0123", true)]
-fn images_need_a_fixed_version(#[case] image: &str, #[case] allowed: bool) {
-    let object = json!({"spec": {"template": {"spec": {"containers": [{"image": image}]}}}});
-    let context = json!({
-        "binding": "images.policy.example.com", "type": "Validating", "review": {"request": {"object": object}}
-    });
-    let answer = answer("policy.sh", &context, "ADMISSION_RESPONSE_PATH");
-    assert_eq!(answer[0]["allowed"], allowed);
-    assert_eq!(answer[0]["message"].as_str().unwrap_or_default().contains(image), !allowed);
+#[test]
+fn images_need_a_fixed_version() {
+    for (case, image, allowed) in [
+        ("no_tag", "nginx", false),
+        ("latest", "nginx:latest", false),
+        ("port_is_no_tag", "registry:5000/nginx", false),
+        ("tag", "registry:5000/nginx:1.27", true),
+        ("digest", "nginx@sha256:0123", true),
+    ] {
+        println!("case {case}");
+        let object = json!({"spec": {"template": {"spec": {"containers": [{"image": image}]}}}});
+        let context = json!({
+            "binding": "images.policy.example.com", "type": "Validating", "review": {"request": {"object": object}}
+        });
+        let answer = answer("policy.sh", &context, "ADMISSION_RESPONSE_PATH");
+        assert_eq!(answer[0]["allowed"], allowed, "{case}");
+        assert_eq!(answer[0]["message"].as_str().unwrap_or_default().contains(image), !allowed, "{case}");
+    }
 }
 
-#[rstest]
-#[case("v1alpha1", "v1beta1", json!({"time": "03:10"}), json!({"hour": 3, "minute": 10}))]
-#[case("v1beta1", "v1alpha1", json!({"hour": 3, "minute": 5}), json!({"time": "03:05"}))]
-#[case("v1beta1", "v1", json!({"hour": 3, "minute": 5}), json!({"at": {"hour": 3, "minute": 5}}))]
-#[case("v1", "v1beta1", json!({"at": {"hour": 3, "minute": 5}}), json!({"hour": 3, "minute": 5}))]
-fn backups_are_converted(#[case] from: &str, #[case] to: &str, #[case] old: Value, #[case] new: Value) {
-    let backup = |version: &str, spec: &Value| json!({"apiVersion": format!("backup.example.com/{version}"), "spec": spec});
-    let objects = json!([backup(from, &old), backup(to, &new)]);
-    let context = json!({
-        "binding": "backups", "type": "Conversion", "fromVersion": from, "toVersion": to,
-        "review": {"request": {"objects": objects}}
-    });
-    let answer = answer("backups.py", &context, "CONVERSION_RESPONSE_PATH");
-    assert_eq!(answer[0]["convertedObjects"], json!([backup(to, &new), backup(to, &new)]));
+#[test]
+fn backups_are_converted() {
+    for (from, to, old, new) in [
+        ("v1alpha1", "v1beta1", json!({"time": "03:10"}), json!({"hour": 3, "minute": 10})),
+        ("v1beta1", "v1alpha1", json!({"hour": 3, "minute": 5}), json!({"time": "03:05"})),
+        ("v1beta1", "v1", json!({"hour": 3, "minute": 5}), json!({"at": {"hour": 3, "minute": 5}})),
+        ("v1", "v1beta1", json!({"at": {"hour": 3, "minute": 5}}), json!({"hour": 3, "minute": 5})),
+    ] {
+        let backup = |version: &str, spec: &Value| json!({"apiVersion": format!("backup.example.com/{version}"), "spec": spec});
+        let objects = json!([backup(from, &old), backup(to, &new)]);
+        let context = json!({
+            "binding": "backups", "type": "Conversion", "fromVersion": from, "toVersion": to,
+            "review": {"request": {"objects": objects}}
+        });
+        let answer = answer("backups.py", &context, "CONVERSION_RESPONSE_PATH");
+        assert_eq!(
+            answer[0]["convertedObjects"],
+            json!([backup(to, &new), backup(to, &new)]),
+            "{from} to {to}"
+        );
+    }
 }

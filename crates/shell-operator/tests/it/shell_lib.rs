@@ -4,8 +4,6 @@
 
 use std::process::Command;
 
-use rstest::rstest;
-
 /// Runs a hook that sources the library, with these handlers and contexts.
 fn run(handlers: &str, contexts: &str, argument: &str) -> (bool, String, String) {
     let dir = tempfile::tempdir().unwrap();
@@ -28,56 +26,70 @@ fn run(handlers: &str, contexts: &str, argument: &str) -> (bool, String, String)
 
 const EVENT: &str = r#"[{"binding":"pods","type":"Event","watchEvent":"Added","object":{"metadata":{"name":"p","labels":{"a.b/c":"x"}},"flag":false,"none":null,"list":[{"v":7}],"data":{"0":"zero"}}}]"#;
 
-#[rstest]
-#[case::startup(r#"[{"binding":"onStartup"}]"#, "__on_startup")]
-#[case::synchronization(
-    r#"[{"binding":"p","type":"Synchronization","objects":[]}]"#,
-    "__on_kubernetes::p::synchronization"
-)]
-#[case::synchronization_base(
-    r#"[{"binding":"p","type":"Synchronization","objects":[]}]"#,
-    "__on_kubernetes::p"
-)]
-#[case::added(r#"[{"binding":"p","type":"Event","watchEvent":"Added"}]"#, "__on_kubernetes::p::added")]
-#[case::added_or_modified(
-    r#"[{"binding":"p","type":"Event","watchEvent":"Modified"}]"#,
-    "__on_kubernetes::p::added_or_modified"
-)]
-#[case::deleted(r#"[{"binding":"p","type":"Event","watchEvent":"Deleted"}]"#, "__on_kubernetes::p::deleted")]
-#[case::group(r#"[{"binding":"p","type":"Group","groupName":"g"}]"#, "__on_group::g")]
-#[case::schedule(r#"[{"binding":"s","type":"Schedule"}]"#, "__on_schedule::s")]
-#[case::validating(r#"[{"binding":"v.x","type":"Validating"}]"#, "__on_validating::v.x")]
-#[case::mutating(r#"[{"binding":"v.x","type":"Mutating"}]"#, "__on_mutating::v.x")]
-#[case::conversion(
-    r#"[{"binding":"c","type":"Conversion","fromVersion":"g/v1","toVersion":"v2"}]"#,
-    "__on_conversion::c::g.v1::v2"
-)]
-#[case::any_name(r#"[{"binding":"* a b","type":"Schedule"}]"#, "__main__")]
-#[case::main(r#"[{"binding":"c","type":"Schedule"}]"#, "__main__")]
-fn each_context_has_its_handler(#[case] contexts: &str, #[case] handler: &str) {
-    let handlers = format!(
-        "{handler}() {{ echo \"$BINDING_CONTEXT_CURRENT_INDEX $BINDING_CONTEXT_CURRENT_BINDING\"; }}"
-    );
-    let (success, out, err) = run(&handlers, contexts, "");
-    assert!(success, "{err}");
-    assert!(out.starts_with("0 "), "{out}");
+#[test]
+fn each_context_has_its_handler() {
+    for (case, contexts, handler) in [
+        ("startup", r#"[{"binding":"onStartup"}]"#, "__on_startup"),
+        (
+            "synchronization",
+            r#"[{"binding":"p","type":"Synchronization","objects":[]}]"#,
+            "__on_kubernetes::p::synchronization",
+        ),
+        (
+            "synchronization_base",
+            r#"[{"binding":"p","type":"Synchronization","objects":[]}]"#,
+            "__on_kubernetes::p",
+        ),
+        ("added", r#"[{"binding":"p","type":"Event","watchEvent":"Added"}]"#, "__on_kubernetes::p::added"),
+        (
+            "added_or_modified",
+            r#"[{"binding":"p","type":"Event","watchEvent":"Modified"}]"#,
+            "__on_kubernetes::p::added_or_modified",
+        ),
+        (
+            "deleted",
+            r#"[{"binding":"p","type":"Event","watchEvent":"Deleted"}]"#,
+            "__on_kubernetes::p::deleted",
+        ),
+        ("group", r#"[{"binding":"p","type":"Group","groupName":"g"}]"#, "__on_group::g"),
+        ("schedule", r#"[{"binding":"s","type":"Schedule"}]"#, "__on_schedule::s"),
+        ("validating", r#"[{"binding":"v.x","type":"Validating"}]"#, "__on_validating::v.x"),
+        ("mutating", r#"[{"binding":"v.x","type":"Mutating"}]"#, "__on_mutating::v.x"),
+        (
+            "conversion",
+            r#"[{"binding":"c","type":"Conversion","fromVersion":"g/v1","toVersion":"v2"}]"#,
+            "__on_conversion::c::g.v1::v2",
+        ),
+        ("any_name", r#"[{"binding":"* a b","type":"Schedule"}]"#, "__main__"),
+        ("main", r#"[{"binding":"c","type":"Schedule"}]"#, "__main__"),
+    ] {
+        let handlers = format!(
+            "{handler}() {{ echo \"$BINDING_CONTEXT_CURRENT_INDEX $BINDING_CONTEXT_CURRENT_BINDING\"; }}"
+        );
+        let (success, out, err) = run(&handlers, contexts, "");
+        assert!(success, "{case}: {err}");
+        assert!(out.starts_with("0 "), "{case}: {out}");
+    }
 }
 
-#[rstest]
-#[case("context::get object.metadata.name", "p")]
-#[case("context::get --required object.list.0.v", "7")]
-#[case(r#"context::get 'object.metadata.labels."a.b/c"'"#, "x")]
-#[case(r#"context::get 'object.data."0"'"#, "zero")]
-#[case("context::has object.none && echo yes", "yes")]
-#[case("context::has object.more || echo no", "no")]
-#[case("context::is_false object.flag && context::is_null object.none && echo yes", "yes")]
-#[case("context::is_true object.flag || echo no", "no")]
-#[case("context::jq -r .watchEvent", "Added")]
-#[case("context::global::jq length", "1")]
-fn values_are_read_by_their_paths(#[case] line: &str, #[case] expected: &str) {
-    let (success, out, err) = run(&format!("__main__() {{ {line}; }}"), EVENT, "");
-    assert!(success, "{err}");
-    assert_eq!(out, expected);
+#[test]
+fn values_are_read_by_their_paths() {
+    for (line, expected) in [
+        ("context::get object.metadata.name", "p"),
+        ("context::get --required object.list.0.v", "7"),
+        (r#"context::get 'object.metadata.labels."a.b/c"'"#, "x"),
+        (r#"context::get 'object.data."0"'"#, "zero"),
+        ("context::has object.none && echo yes", "yes"),
+        ("context::has object.more || echo no", "no"),
+        ("context::is_false object.flag && context::is_null object.none && echo yes", "yes"),
+        ("context::is_true object.flag || echo no", "no"),
+        ("context::jq -r .watchEvent", "Added"),
+        ("context::global::jq length", "1"),
+    ] {
+        let (success, out, err) = run(&format!("__main__() {{ {line}; }}"), EVENT, "");
+        assert!(success, "{line}: {err}");
+        assert_eq!(out, expected, "{line}");
+    }
 }
 
 #[test]

@@ -10,7 +10,6 @@ use std::{
 
 use kk_config::{PrivateKey, Secret};
 use kk_connector::{Connection, Error, SshConfig, SshConnection};
-use rstest::rstest;
 
 use crate::ssh::{
     script,
@@ -21,52 +20,58 @@ pub(crate) async fn try_it(config: SshConfig) -> Result<String, Error> {
     SshConnection::new(config).run(script("echo in")).await.map(|out| out.stdout)
 }
 
-#[rstest]
 #[tokio::test]
-async fn every_kind_of_key_logs_in(
-    #[values("ed25519", "ecdsa", "rsa")] kind: &str,
-    #[values("", "s3cret")] phrase: &str,
-) {
-    let sshd = Sshd::start("");
-    let path = sshd.path("key");
-    keygen(&path, kind, phrase);
-    fs::copy(sshd.path("key.pub"), sshd.path("authorized_keys")).unwrap();
-    let passphrase = (!phrase.is_empty()).then(|| Secret::new(phrase));
-    let text = fs::read_to_string(&path).unwrap();
-    for key in [PrivateKey::Path(path.display().to_string()), PrivateKey::Inline(text.into())] {
-        let config = SshConfig { private_key: Some(key), passphrase: passphrase.clone(), ..sshd.config() };
-        assert_eq!(try_it(config).await.unwrap(), "in\n");
+async fn every_kind_of_key_logs_in() {
+    for kind in ["ed25519", "ecdsa", "rsa"] {
+        for phrase in ["", "s3cret"] {
+            println!("case kind {kind:?}, phrase {phrase:?}");
+            let sshd = Sshd::start("");
+            let path = sshd.path("key");
+            keygen(&path, kind, phrase);
+            fs::copy(sshd.path("key.pub"), sshd.path("authorized_keys")).unwrap();
+            let passphrase = (!phrase.is_empty()).then(|| Secret::new(phrase));
+            let text = fs::read_to_string(&path).unwrap();
+            for key in [PrivateKey::Path(path.display().to_string()), PrivateKey::Inline(text.into())] {
+                let config =
+                    SshConfig { private_key: Some(key), passphrase: passphrase.clone(), ..sshd.config() };
+                assert_eq!(try_it(config).await.unwrap(), "in\n", "kind {kind:?}, phrase {phrase:?}");
+            }
+        }
     }
 }
 
-#[rstest]
-#[case::missing("", None, "No such file")]
-#[case::garbage("hello", None, "not a private key")]
-#[case::public("ssh-ed25519 AAAA me", None, "public key")]
-#[case::broken("-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END OPENSSH PRIVATE KEY-----\n", None, "")]
-#[case::encrypted("keygen", None, "no passphrase is given")]
-#[case::wrong_passphrase("keygen", Some("wrong"), "")]
 #[tokio::test]
-async fn a_key_that_cannot_be_used_is_named(
-    #[case] text: &str,
-    #[case] phrase: Option<&str>,
-    #[case] why: &str,
-) {
-    let sshd = Sshd::start("");
-    let path = sshd.path("key");
-    match text {
-        "" => {}
-        "keygen" => keygen(&path, "ed25519", "right"),
-        text => fs::write(&path, text).unwrap(),
+async fn a_key_that_cannot_be_used_is_named() {
+    for (case, text, phrase, why) in [
+        ("missing", "", None, "No such file"),
+        ("garbage", "hello", None, "not a private key"),
+        ("public", "ssh-ed25519 AAAA me", None, "public key"),
+        (
+            "broken",
+            "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END OPENSSH PRIVATE KEY-----\n",
+            None,
+            "",
+        ),
+        ("encrypted", "keygen", None, "no passphrase is given"),
+        ("wrong_passphrase", "keygen", Some("wrong"), ""),
+    ] {
+        println!("case {case}");
+        let sshd = Sshd::start("");
+        let path = sshd.path("key");
+        match text {
+            "" => {}
+            "keygen" => keygen(&path, "ed25519", "right"),
+            text => fs::write(&path, text).unwrap(),
+        }
+        let error = try_it(SshConfig {
+            private_key: Some(PrivateKey::Path(path.display().to_string())),
+            passphrase: phrase.map(Secret::new),
+            ..sshd.config()
+        });
+        let error = error.await.unwrap_err();
+        assert!(matches!(&error, Error::Key { .. }), "{case}: {error}");
+        assert!(error.to_string().contains(why) && error.to_string().contains("key"), "{case}: {error}");
     }
-    let error = try_it(SshConfig {
-        private_key: Some(PrivateKey::Path(path.display().to_string())),
-        passphrase: phrase.map(Secret::new),
-        ..sshd.config()
-    });
-    let error = error.await.unwrap_err();
-    assert!(matches!(&error, Error::Key { .. }), "{error}");
-    assert!(error.to_string().contains(why) && error.to_string().contains("key"), "{error}");
 }
 
 #[tokio::test]

@@ -9,7 +9,6 @@ use std::{
 };
 
 use kk_connector::{Connection, Error, Payload, Upload, UploadFile, UploadHooks};
-use rstest::rstest;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -123,33 +122,37 @@ async fn hooks_run_around_an_upload_in_its_round_trip() {
 }
 
 /// Hooks around the upload of a small file, of which one sleeps. The upload is ended while it does, and it with it.
-#[rstest]
-#[case::before(true)]
-#[case::after(false)]
 #[tokio::test]
-async fn a_hook_ends_with_its_upload(#[case] before: bool, #[values(true, false)] cut: bool) {
-    let sshd = Sshd::start("");
-    let (path, sum) = source(sshd.dir.path(), "x", 1);
-    let (far, pids) = (sshd.path("far"), sshd.path("pids"));
-    let sleeps = Some(sleeper(&pids).into());
-    let hooks = if before {
-        UploadHooks { before: sleeps, ..UploadHooks::default() }
-    } else {
-        UploadHooks { after: sleeps, ..UploadHooks::default() }
-    };
-    let upload = Upload { hooks, ..upload(vec![file(&path, &far.join("x"), &sum)]) };
-    let cancel = upload.cancel.clone();
-    let host = sshd.connect();
-    let (result, ()) = tokio::join!(host.upload(upload), async {
-        wait_for(&pids).await;
-        if cut { sshd.cut() } else { cancel.cancel() }
-    });
-    assert!(
-        matches!((cut, &result), (true, Err(Error::Lost { .. })) | (false, Err(Error::Cancelled { .. }))),
-        "{result:?}"
-    );
-    assert_gone(&pids, Duration::from_secs(4));
-    assert_eq!(far.join("x").exists(), !before);
+async fn a_hook_ends_with_its_upload() {
+    for (case, before) in [("before", true), ("after", false)] {
+        for cut in [true, false] {
+            let sshd = Sshd::start("");
+            let (path, sum) = source(sshd.dir.path(), "x", 1);
+            let (far, pids) = (sshd.path("far"), sshd.path("pids"));
+            let sleeps = Some(sleeper(&pids).into());
+            let hooks = if before {
+                UploadHooks { before: sleeps, ..UploadHooks::default() }
+            } else {
+                UploadHooks { after: sleeps, ..UploadHooks::default() }
+            };
+            let upload = Upload { hooks, ..upload(vec![file(&path, &far.join("x"), &sum)]) };
+            let cancel = upload.cancel.clone();
+            let host = sshd.connect();
+            let (result, ()) = tokio::join!(host.upload(upload), async {
+                wait_for(&pids).await;
+                if cut { sshd.cut() } else { cancel.cancel() }
+            });
+            assert!(
+                matches!(
+                    (cut, &result),
+                    (true, Err(Error::Lost { .. })) | (false, Err(Error::Cancelled { .. }))
+                ),
+                "{case}, cut {cut:?}: {result:?}"
+            );
+            assert_gone(&pids, Duration::from_secs(4));
+            assert_eq!(far.join("x").exists(), !before, "{case}, cut {cut:?}");
+        }
+    }
 }
 
 #[tokio::test]
@@ -267,23 +270,26 @@ async fn commands_run_while_an_upload_travels() {
     assert_eq!(result.unwrap().bytes, 96 << 20);
 }
 
-#[rstest]
-#[case::relative("etc/x", "not absolute")]
-#[case::parent("/tmp/../etc/x", "`..`")]
-#[case::directory("/tmp/", "empty")]
-#[case::newline("/tmp/a\nb", "control")]
 #[tokio::test]
-async fn a_target_that_could_mean_something_else_is_refused(#[case] target: &str, #[case] why: &str) {
-    let sshd = Sshd::start("");
-    let (path, sum) = source(sshd.dir.path(), "x", 0);
-    let host = sshd.connect();
-    let error = host.upload(upload(vec![file(&path, Path::new(target), &sum)])).await.unwrap_err();
-    let target_kept = matches!(&error, Error::Transfer { .. });
-    // A `Path` drops the slash at the end; the other cases reach the check.
-    if target != "/tmp/" {
-        assert!(target_kept && error.to_string().contains(why), "{error}");
+async fn a_target_that_could_mean_something_else_is_refused() {
+    for (case, target, why) in [
+        ("relative", "etc/x", "not absolute"),
+        ("parent", "/tmp/../etc/x", "`..`"),
+        ("directory", "/tmp/", "empty"),
+        ("newline", "/tmp/a\nb", "control"),
+    ] {
+        println!("case {case}");
+        let sshd = Sshd::start("");
+        let (path, sum) = source(sshd.dir.path(), "x", 0);
+        let host = sshd.connect();
+        let error = host.upload(upload(vec![file(&path, Path::new(target), &sum)])).await.unwrap_err();
+        let target_kept = matches!(&error, Error::Transfer { .. });
+        // A `Path` drops the slash at the end; the other cases reach the check.
+        if target != "/tmp/" {
+            assert!(target_kept && error.to_string().contains(why), "{case}: {error}");
+        }
+        assert_eq!(host.stats().round_trips, u64::from(!target_kept && target != "/tmp/"), "{case}");
     }
-    assert_eq!(host.stats().round_trips, u64::from(!target_kept && target != "/tmp/"));
 }
 
 #[tokio::test]

@@ -2,12 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[expect(dead_code, reason = "tests of shell-operator need more of it")]
-#[path = "../../../../shell-operator/tests/it/cluster/control_plane.rs"]
-mod control_plane;
 mod audit;
 mod certificates;
 mod charts;
+#[expect(dead_code, reason = "tests of shell-operator need more of it")]
+#[path = "../../../../shell-operator/tests/it/cluster/control_plane.rs"]
+mod control_plane;
 mod etcd;
 mod extensions;
 mod faults;

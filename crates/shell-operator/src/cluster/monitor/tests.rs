@@ -1,7 +1,5 @@
 //! What a binding holds back, and what it lets through.
 
-use rstest::rstest;
-
 use super::*;
 
 #[derive(Default)]
@@ -33,19 +31,23 @@ fn released(monitor: &Arc<Monitor>) -> Vec<String> {
     sink.0.into_inner().unwrap()
 }
 
-#[rstest]
-#[case::new_and_changed(&[WatchEvent::Added, WatchEvent::Modified], "Added")]
-#[case::changed_and_gone(&[WatchEvent::Modified, WatchEvent::Deleted], "Deleted")]
-#[case::new_and_gone(&[WatchEvent::Added, WatchEvent::Modified, WatchEvent::Deleted], "Deleted")]
-#[case::made_again(&[WatchEvent::Deleted, WatchEvent::Added, WatchEvent::Modified], "Added")]
-#[case::changed(&[WatchEvent::Modified, WatchEvent::Modified], "Modified")]
-fn of_an_object_one_change_waits(#[case] events: &[WatchEvent], #[case] expected: &str) {
-    let monitor = monitor();
-    monitor.hold();
-    for (number, event) in events.iter().enumerate() {
-        assert!(monitor.offer(1, &change(*event, "a", &number.to_string())).is_none());
+#[test]
+fn of_an_object_one_change_waits() {
+    let cases: [(&str, &[WatchEvent], &str); 5] = [
+        ("new_and_changed", &[WatchEvent::Added, WatchEvent::Modified], "Added"),
+        ("changed_and_gone", &[WatchEvent::Modified, WatchEvent::Deleted], "Deleted"),
+        ("new_and_gone", &[WatchEvent::Added, WatchEvent::Modified, WatchEvent::Deleted], "Deleted"),
+        ("made_again", &[WatchEvent::Deleted, WatchEvent::Added, WatchEvent::Modified], "Added"),
+        ("changed", &[WatchEvent::Modified, WatchEvent::Modified], "Modified"),
+    ];
+    for (case, events, expected) in cases {
+        let monitor = monitor();
+        monitor.hold();
+        for (number, event) in events.iter().enumerate() {
+            assert!(monitor.offer(1, &change(*event, "a", &number.to_string())).is_none(), "{case}");
+        }
+        assert_eq!(released(&monitor), [format!("{expected}:a:{}", events.len() - 1)], "{case}");
     }
-    assert_eq!(released(&monitor), [format!("{expected}:a:{}", events.len() - 1)]);
 }
 
 #[test]

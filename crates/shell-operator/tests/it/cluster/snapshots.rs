@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use rstest::rstest;
-
 use crate::cluster::control_plane::{ControlPlane, shared};
 use crate::cluster::operator::{Operator, Setup};
 use crate::cluster::proxy::{Fault, Proxy};
@@ -32,14 +30,23 @@ fn copy(plane: &ControlPlane, namespace: &str) -> String {
     plane.kubectl(&format!("-n {namespace}-target get secret {namespace} -o jsonpath='{{.metadata.uid}}'"))
 }
 
-#[rstest]
-#[case::forbidden("copies-403", Fault::Status(403))]
-#[case::unable("copies-500", Fault::Status(500))]
-#[case::second_page("copies-page", Fault::SecondPage)]
-fn the_shipped_hook_deletes_no_copy_because_the_sources_cannot_be_listed(
-    #[case] namespace: &str,
-    #[case] fault: Fault,
-) {
+#[test]
+fn the_shipped_hook_deletes_no_copy_because_listing_the_sources_is_forbidden() {
+    no_copy_is_deleted("copies-403", Fault::Status(403));
+}
+
+#[test]
+fn the_shipped_hook_deletes_no_copy_because_the_sources_cannot_be_listed() {
+    no_copy_is_deleted("copies-500", Fault::Status(500));
+}
+
+#[test]
+fn the_shipped_hook_deletes_no_copy_because_the_second_page_of_sources_cannot_be_listed() {
+    no_copy_is_deleted("copies-page", Fault::SecondPage);
+}
+
+/// Three tests rather than a loop: each waits for most of its time.
+fn no_copy_is_deleted(namespace: &str, fault: Fault) {
     let plane = shared();
     let before = copied(plane, namespace);
     plane.kubectl(&format!("-n {namespace} create secret generic z1"));
