@@ -12,6 +12,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 #[derive(Parser)]
 #[command(name = "kk-lab", version, after_help = EXAMPLES)]
 pub(crate) struct Cli {
+    /// Which lab of this machine; each has hosts and a network of its own
+    #[arg(long, value_name = "NUMBER", env = "KK_LAB_NUMBER", default_value_t = 1, global = true,
+        value_parser = clap::value_parser!(u8).range(1..=i64::from(crate::sys::instance::MOST)))]
+    pub(crate) lab: u8,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -25,7 +29,8 @@ const EXAMPLES: &str = "Examples:
   kk-lab up --hosts 3 --cpus 0.2 --delay 100ms  slow hosts, far away
   kk-lab power off node2                        a power cut; `power on` boots it with its disk
   kk-lab down --host node2                      node2 away, with its disk
-  kk-lab down                                   everything away, but the cache
+  kk-lab down                                   remove everything but the cache
+  kk-lab --lab 2 up --hosts 3                   a second lab next to the first one
 
 Environment:
   KK_LAB_CACHE  what is built once (3 GB, see `kk-lab mirror prune`) [default: $XDG_CACHE_HOME/kk-lab, ~/.cache/kk-lab]
@@ -88,7 +93,7 @@ pub(crate) struct Up {
     /// Also this component, or this version of one, which the mirror has only on demand
     #[arg(long, value_name = "COMPONENT[=VERSION]")]
     pub(crate) with: Vec<String>,
-    /// Where the cluster file is written [default: /var/lib/kk-lab/cluster.yaml]
+    /// Where the cluster file is written [default: cluster.yaml in the lab's state directory]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Let the cluster file log in as this user, who is made on every host

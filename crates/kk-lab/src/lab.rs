@@ -2,7 +2,6 @@
 //! mounts, namespaces) tells what runs, so a crash or a lost record changes nothing.
 
 use std::fs;
-use std::path::Path;
 use std::thread;
 
 use anyhow::{Context, Result, anyhow, ensure};
@@ -15,15 +14,12 @@ use crate::hosts::settings::{Base, Settings};
 use crate::hosts::{Host, cluster_file};
 use crate::mirror::versions::Versions;
 use crate::mirror::{publish, servers};
-use crate::sys::paths::{self, Paths, STATE};
+use crate::sys::instance::state_directory;
+use crate::sys::paths::{self, Paths};
 use crate::sys::run::{command, output};
 use crate::sys::say::{self, Step};
-use crate::sys::{cgroup, disk, mounts, net, packages};
+use crate::sys::{cgroup, disk, inotify, mounts, net, packages};
 use crate::{base, sys};
-
-/// inotify instances a user may have: 128, the kernel's default, is too few for three kubelets with their containers.
-const INOTIFY_INSTANCES: u64 = 8192;
-const INOTIFY: &str = "/proc/sys/fs/inotify/max_user_instances";
 
 /// Boots what is asked for, and ends hosts beyond it.
 pub(crate) fn up(paths: &Paths, args: &Up) -> Result<()> {
@@ -37,7 +33,7 @@ pub(crate) fn up(paths: &Paths, args: &Up) -> Result<()> {
         Some(name) => vec![Host::named(name)?],
         None => (1..=args.hosts).map(Host::new).collect(),
     };
-    disk::ensure_free(Path::new(STATE), disk::per_host() * wanted.len() as u64, "the hosts")?;
+    disk::ensure_free(&state_directory(), disk::per_host() * wanted.len() as u64, "the hosts")?;
     packages::install(packages::HOSTS)?;
     let settings = settings(paths, args)?;
     if !args.no_mirror && args.host.is_none() {
@@ -76,9 +72,10 @@ fn prepare(args: &Up, wanted: &[Host]) -> Result<()> {
         // Without its whole network nothing of a lab works: what is there was left by a crash.
         clear()?;
     }
-    fs::create_dir_all(STATE).with_context(|| format!("cannot create {STATE}"))?;
+    let state = state_directory();
+    fs::create_dir_all(&state).with_context(|| format!("cannot create {}", state.display()))?;
     net::up()?;
-    raise_inotify()?;
+    inotify::raise()?;
     let key = paths::state("id_ed25519");
     // The public half is written last.
     if !paths::state("id_ed25519.pub").exists() {
@@ -144,10 +141,10 @@ pub(crate) fn power(host: &str, on: bool) -> Result<()> {
 fn clear() -> Result<()> {
     let mut done: Vec<Result<()>> = Host::known()?.iter().map(Host::remove).collect();
     done.extend(cgroup::names()?.iter().map(|name| cgroup::remove(name)));
-    done.extend([mounts::detach_all(Path::new(STATE)), net::down(), restore_inotify()]);
+    done.extend([mounts::detach_all(&state_directory()), net::down(), inotify::restore()]);
     // Its records tell a second `down` what is left to be done.
     if done.iter().all(Result::is_ok) {
-        done.push(mounts::remove_directory(Path::new(STATE)));
+        done.push(mounts::remove_directory(&state_directory()));
     }
     all_well(done)
 }
@@ -199,27 +196,6 @@ pub(crate) fn status(form: Output) -> Result<()> {
     say::answer(&format!("registry  {:<5} {}", word(status.registry), servers::registry_address()));
     for HostStatus { host, running } in &status.hosts {
         say::answer(&format!("{:<9} {:<5} {}", host.name, word(*running), host.address));
-    }
-    Ok(())
-}
-
-fn raise_inotify() -> Result<()> {
-    let record = paths::state("inotify-before");
-    let now: u64 = fs::read_to_string(INOTIFY)?.trim().parse()?;
-    if now < INOTIFY_INSTANCES {
-        // The record first: a crash in between then restores a value that is still the right one.
-        if !record.exists() {
-            fs::write(&record, now.to_string())?;
-        }
-        fs::write(INOTIFY, INOTIFY_INSTANCES.to_string())
-            .with_context(|| format!("cannot raise {INOTIFY}"))?;
-    }
-    Ok(())
-}
-
-fn restore_inotify() -> Result<()> {
-    if let Ok(before) = fs::read_to_string(paths::state("inotify-before")) {
-        fs::write(INOTIFY, before).with_context(|| format!("cannot restore {INOTIFY}"))?;
     }
     Ok(())
 }

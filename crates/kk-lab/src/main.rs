@@ -12,7 +12,7 @@ use crate::hosts::Host;
 use crate::mirror::versions::Versions;
 use crate::mirror::{programs, publish, serve};
 use crate::sys::paths::Paths;
-use crate::sys::{background, net, say};
+use crate::sys::{background, instance, net, say};
 
 mod base;
 mod cli;
@@ -23,7 +23,9 @@ mod prune;
 mod sys;
 
 fn main() -> ExitCode {
-    match dispatch(Cli::parse().command) {
+    let cli = Cli::parse();
+    instance::select(cli.lab);
+    match dispatch(cli.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             say::progress(&format!("error: {error:#}"));

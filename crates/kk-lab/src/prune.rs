@@ -12,13 +12,17 @@ use crate::mirror::{programs, servers};
 use crate::sys::files::remove_if_there;
 use crate::sys::paths::{self, Paths};
 use crate::sys::run::{command, output};
-use crate::sys::{net, say};
+use crate::sys::{instance, net, say};
 
 /// Removes what this checkout does not ask for. Errors: the lab is up, for it serves from the cache.
 pub(crate) fn run(paths: &Paths, versions: &Versions) -> Result<()> {
     crate::sys::need_root()?;
     let _lab = paths::lock_lab()?;
-    ensure!(!net::is_up()?, "the lab is up and serves from the cache\nhint: `kk-lab down`");
+    let others = instance::other_states();
+    ensure!(
+        !net::is_up()? && others.is_empty(),
+        "a lab is up and serves from the cache\nhint: `kk-lab down` for each lab"
+    );
     let _build = paths.lock("build")?;
     let all = versions.builds(&paths.data, versions.kubernetes()?, &versions.on_demand())?;
     let mut kept = programs::directories(paths, versions, &all)?;

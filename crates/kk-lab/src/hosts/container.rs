@@ -12,7 +12,7 @@ use crate::hosts::furnish::{self, SudoUser};
 use crate::hosts::settings::Settings;
 use crate::hosts::{Host, network};
 use crate::sys::run::{command, output};
-use crate::sys::{background, cgroup, mounts, net};
+use crate::sys::{background, cgroup, instance, mounts, net};
 
 /// System calls that container runtimes inside the host need; nspawn refuses them by default.
 const SYSTEM_CALLS: &str =
@@ -71,7 +71,8 @@ pub(super) fn command_line(host: &Host, settings: &Settings, tree: &Path) -> Res
     let mut words = vec![
         "--quiet".to_owned(),
         "--boot".into(),
-        format!("--machine={}", host.name),
+        format!("--machine={}", instance::machine(&host.name)),
+        format!("--hostname={}", host.name),
         format!("--directory={}", host.directory().join("root").display()),
         format!("--network-bridge={}", network::bridge(host, settings)),
         "--resolv-conf=off".into(),

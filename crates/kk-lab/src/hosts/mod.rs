@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::hosts::furnish::SudoUser;
 use crate::hosts::settings::{Base, Settings};
 use crate::sys::run::{last_lines, succeeds};
-use crate::sys::{background, cgroup, mounts, net, paths};
+use crate::sys::{background, cgroup, instance, mounts, net, paths};
 
 pub(crate) mod cluster_file;
 mod container;
@@ -196,7 +196,8 @@ impl Host {
         cgroup::remove(&self.name)?;
         network::unplug(self)?;
         // nspawn tidies this up itself only when it ends by itself.
-        let _ = fs::remove_dir(Path::new("/run/systemd/nspawn/propagate").join(&self.name));
+        let _ =
+            fs::remove_dir(Path::new("/run/systemd/nspawn/propagate").join(instance::machine(&self.name)));
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use crate::hosts::Host;
 use crate::hosts::settings::{Base, Settings};
 use crate::sys::run::{command, succeeds};
-use crate::sys::{background, cgroup, net, packages, paths};
+use crate::sys::{background, cgroup, instance, net, packages, paths};
 
 /// Kernels of small machines have no queue that delays (netem), so a program does.
 const RELAY: &str = include_str!("relay.py");
@@ -18,7 +18,7 @@ const LINK_PATIENCE: Duration = Duration::from_mins(1);
 
 /// The bridge's end of the first cable, named as systemd-nspawn names it.
 pub(super) fn plug_name(host: &Host) -> String {
-    format!("vb-{}", host.name)
+    format!("vb-{}", instance::machine(&host.name))
 }
 
 /// The bridge's end of the second cable.
@@ -84,7 +84,7 @@ pub(super) fn plug_second(host: &Host, settings: &Settings, child: &mut Child) -
 /// Waits for a link that `child` makes.
 fn await_link(link: &str, child: &mut Child) -> Result<()> {
     let begun = Instant::now();
-    while !succeeds(&mut command("ip", ["-n", net::NAMESPACE, "link", "show", "dev", link])) {
+    while !succeeds(&mut command("ip", ["-n", &net::namespace(), "link", "show", "dev", link])) {
         ensure!(child.try_wait()?.is_none(), "the program that makes the link {link} ended");
         ensure!(begun.elapsed() < LINK_PATIENCE, "the link {link} does not appear");
         sleep(Duration::from_millis(30));
@@ -97,7 +97,7 @@ pub(super) fn unplug(host: &Host) -> Result<()> {
     cgroup::remove(&relay(host))?;
     let bridge = format!("bd-{}", host.name);
     for link in [plug_name(host), second_plug(host), bridge] {
-        succeeds(&mut command("ip", ["-n", net::NAMESPACE, "link", "delete", &link]));
+        succeeds(&mut command("ip", ["-n", &net::namespace(), "link", "delete", &link]));
     }
     Ok(())
 }

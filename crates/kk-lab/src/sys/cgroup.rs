@@ -1,4 +1,4 @@
-//! Control groups mark what belongs to the lab: each host and each server has the group `kk-lab-NAME` in every
+//! Control groups mark what belongs to a lab: each host and each server has the group `kk-lab-NAME` in every
 //! controller. They outlive crashes and lost records, so `down` finds every process of the lab by them.
 
 use std::collections::BTreeSet;
@@ -10,9 +10,15 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 
-const PREFIX: &str = "kk-lab-";
+use crate::sys::instance;
+
 /// Killed processes need a moment until the kernel lets go of their group.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Directory of the group `NAME`, or of `NAME/PART` below it, in each hierarchy.
+fn group(name: &str) -> String {
+    format!("{}-{name}", instance::label())
+}
 
 /// Mount points of all hierarchies: every v1 controller, systemd's own named one, and the one of v2.
 fn roots() -> Result<Vec<PathBuf>> {
@@ -35,7 +41,7 @@ fn roots() -> Result<Vec<PathBuf>> {
 pub(crate) fn create(name: &str) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for root in roots()? {
-        let dir = root.join(format!("{PREFIX}{name}"));
+        let dir = root.join(group(name));
         fs::create_dir_all(&dir)
             .with_context(|| format!("cannot create the control group {}", dir.display()))?;
         // A v1 cpuset is born empty and takes no process until it has processors and memory nodes.
@@ -63,13 +69,13 @@ pub(crate) fn limit_cpus(name: &str, cpus: f64) -> Result<()> {
     create(name)?;
     let quota = format!("{:.0}", cpus * f64::from(PERIOD_US));
     for root in roots()? {
-        let group = root.join(format!("{PREFIX}{name}"));
+        let directory = root.join(group(name));
         for (file, value) in
             [("cpu.cfs_quota_us", quota.clone()), ("cpu.max", format!("{quota} {PERIOD_US}"))]
         {
-            if group.join(file).exists() {
-                return fs::write(group.join(file), value)
-                    .with_context(|| format!("cannot limit {}", group.display()));
+            if directory.join(file).exists() {
+                return fs::write(directory.join(file), value)
+                    .with_context(|| format!("cannot limit {}", directory.display()));
             }
         }
     }
@@ -78,11 +84,11 @@ pub(crate) fn limit_cpus(name: &str, cpus: f64) -> Result<()> {
 
 /// Names of all groups of the lab that exist in any hierarchy, without the prefix.
 pub(crate) fn names() -> Result<BTreeSet<String>> {
-    let mut names = BTreeSet::new();
+    let (mut names, prefix) = (BTreeSet::new(), group(""));
     for root in roots()? {
         for entry in fs::read_dir(root)?.flatten() {
             let file_name = entry.file_name();
-            let name = file_name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+            let name = file_name.to_str().and_then(|name| name.strip_prefix(prefix.as_str()));
             names.extend(name.filter(|_| entry.path().is_dir()).map(str::to_owned));
         }
     }
@@ -93,7 +99,7 @@ pub(crate) fn names() -> Result<BTreeSet<String>> {
 pub(crate) fn processes(name: &str) -> Result<BTreeSet<i32>> {
     let mut found = BTreeSet::new();
     for root in roots()? {
-        collect(&root.join(format!("{PREFIX}{name}")), &mut found);
+        collect(&root.join(group(name)), &mut found);
     }
     Ok(found)
 }
@@ -127,14 +133,15 @@ pub(crate) fn remove(name: &str) -> Result<()> {
             for id in members.intersection(&spared) {
                 let _ = fs::write(root.join("cgroup.procs"), id.to_string());
             }
-            remove_tree(&root.join(format!("{PREFIX}{name}")));
+            remove_tree(&root.join(group(name)));
         }
         if !names()?.contains(name) {
             return Ok(());
         }
         if begun.elapsed() > PATIENCE {
             bail!(
-                "the control group {PREFIX}{name} cannot be removed; its processes: {:?}",
+                "the control group {} cannot be removed; its processes: {:?}",
+                group(name),
                 processes(name)?
             );
         }

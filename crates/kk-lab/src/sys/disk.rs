@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use rustix::fs::statvfs;
 
-use crate::sys::paths::STATE;
+use crate::sys::instance;
 
 const GIB: u64 = 1 << 30;
 
@@ -34,7 +34,11 @@ pub(crate) fn ensure_free(directory: &Path, needed: u64, what: &str) -> Result<(
         needed.div_ceil(GIB),
         directory.display(),
         free / GIB,
-        if directory.starts_with(STATE) { "" } else { ", or name another directory by KK_LAB_CACHE" }
+        if directory.starts_with(instance::state_directory()) {
+            ""
+        } else {
+            ", or name another directory by KK_LAB_CACHE"
+        }
     );
     Ok(())
 }

@@ -7,6 +7,8 @@ pub(crate) mod cgroup;
 pub(crate) mod disk;
 pub(crate) mod files;
 pub(crate) mod hash;
+pub(crate) mod inotify;
+pub(crate) mod instance;
 pub(crate) mod mounts;
 pub(crate) mod net;
 pub(crate) mod packages;

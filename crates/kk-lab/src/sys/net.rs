@@ -1,4 +1,4 @@
-//! The lab's network: the namespace `kk-lab` with one bridge. It has no way out, so nothing of the lab can leave the
+//! The lab's network: a namespace with one bridge. It has no way out, so nothing of the lab can leave the
 //! machine; the mirror, the registry and every command of `enter` run inside it.
 
 use std::ffi::{OsStr, OsString};
@@ -8,11 +8,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::sys::mounts;
 use crate::sys::run::{command, output};
+use crate::sys::{instance, mounts};
 
-/// Name as `ip netns` knows it.
-pub(crate) const NAMESPACE: &str = "kk-lab";
 /// The bridge's own address: mirror, registry, and the hosts' gateway that leads nowhere.
 pub(crate) const GATEWAY: &str = "172.30.0.1";
 /// Bridge that every host is plugged into.
@@ -23,8 +21,13 @@ pub(crate) const SECOND_BRIDGE: &str = "br1";
 pub(crate) const SECOND_GATEWAY: &str = "10.99.0.1";
 const NAMESPACES: &str = "/run/netns";
 
+/// Name as `ip netns` knows it. Labs use the same addresses: no packet leaves a namespace.
+pub(crate) fn namespace() -> String {
+    instance::label()
+}
+
 fn file() -> String {
-    format!("{NAMESPACES}/{NAMESPACE}")
+    format!("{NAMESPACES}/{}", namespace())
 }
 
 /// Whether the namespace is there and alive (a file without its mount is what a crash leaves).
@@ -34,7 +37,8 @@ fn exists() -> Result<bool> {
 
 /// Whether the network is complete: its bridge is switched on last.
 pub(crate) fn is_up() -> Result<bool> {
-    let shown = || output(&mut command("ip", ["-n", NAMESPACE, "-o", "link", "show", "dev", BRIDGE, "up"]));
+    let shown =
+        || output(&mut command("ip", ["-n", &namespace(), "-o", "link", "show", "dev", BRIDGE, "up"]));
     Ok(exists()? && shown().is_ok_and(|line| !line.trim().is_empty()))
 }
 
@@ -44,7 +48,7 @@ pub(crate) fn up() -> Result<()> {
         return Ok(());
     }
     down()?;
-    output(&mut command("ip", ["netns", "add", NAMESPACE])).context("cannot create the lab's network")?;
+    output(&mut command("ip", ["netns", "add", &namespace()])).context("cannot create the lab's network")?;
     // Inside the namespace only: a forwarding gateway without a route says "unreachable" at once, a deaf one lets time out.
     output(&mut inside("sysctl", ["-qw", "net.ipv4.ip_forward=1"]))?;
     ip("link set lo up")?;
@@ -57,7 +61,7 @@ pub(crate) fn up() -> Result<()> {
 /// side by side, and an `up` may have been killed in between.
 pub(crate) fn second_up() -> Result<()> {
     let exists =
-        || output(&mut command("ip", ["-n", NAMESPACE, "link", "show", "dev", SECOND_BRIDGE])).is_ok();
+        || output(&mut command("ip", ["-n", &namespace(), "link", "show", "dev", SECOND_BRIDGE])).is_ok();
     if let Err(error) = ip(&format!("link add {SECOND_BRIDGE} type bridge")) {
         ensure!(exists(), error);
     }
@@ -67,7 +71,7 @@ pub(crate) fn second_up() -> Result<()> {
 
 /// `ip` in the lab's namespace; words are parted by single spaces.
 pub(crate) fn ip(words: &str) -> Result<()> {
-    output(command("ip", ["-n", NAMESPACE]).args(words.split(' ')))
+    output(command("ip", ["-n", &namespace()]).args(words.split(' ')))
         .context("cannot create the lab's network")?;
     Ok(())
 }
@@ -75,7 +79,7 @@ pub(crate) fn ip(words: &str) -> Result<()> {
 /// Removes the namespace (its links go with it), and the mount that `ip netns` made for it when nothing else uses it.
 pub(crate) fn down() -> Result<()> {
     if exists()? {
-        output(&mut command("ip", ["netns", "delete", NAMESPACE]))
+        output(&mut command("ip", ["netns", "delete", &namespace()]))
             .context("cannot delete the lab's network")?;
     }
     if Path::new(&file()).exists() {

@@ -6,10 +6,7 @@ use std::path::{Path, PathBuf, absolute};
 
 use anyhow::{Context, Result};
 
-use crate::sys::say;
-
-/// Everything of the running lab. A fixed place, so that `down` finds what a crashed lab left without any record.
-pub(crate) const STATE: &str = "/var/lib/kk-lab";
+use crate::sys::{instance, say};
 
 /// The directories a command works with.
 #[derive(Debug, Clone)]
@@ -80,9 +77,14 @@ impl Paths {
     }
 }
 
-/// Waits until no other kk-lab boots or ends hosts, whatever its cache: a machine has one lab.
+/// Waits until no other kk-lab boots or ends hosts of the same lab, whatever its cache.
 pub(crate) fn lock_lab() -> Result<File> {
-    lock(Path::new("/run/kk-lab.lock"))
+    lock(&Path::new("/run").join(format!("{}.lock", instance::label())))
+}
+
+/// Waits until no lab of this machine changes a setting of the machine that all labs share.
+pub(crate) fn lock_machine() -> Result<File> {
+    lock(Path::new("/run/kk-lab-machine.lock"))
 }
 
 /// The kernel lets go of the lock when its owner ends, however that happens; the file itself means nothing.
@@ -101,5 +103,5 @@ fn open(path: &Path) -> Result<File> {
 
 /// A path inside the state directory.
 pub(crate) fn state(name: &str) -> PathBuf {
-    Path::new(STATE).join(name)
+    instance::state_directory().join(name)
 }
