@@ -79,9 +79,9 @@ fn measure<'a>(
         keep("by_hand", by_hand(ctx, &site)?);
     }
     let site = Site::fresh(ctx, &ctx.dir.join("site"), 3, None)?;
-    let before = Usage::now()?;
+    let before = Usage::now(ctx.tools.lab)?;
     let create = ctx.kk_ok(&site, "create", &[])?;
-    let used = Usage::now()?.since(&before);
+    let used = Usage::now(ctx.tools.lab)?.since(&before);
     checks::cluster_is_complete(ctx, &site)?;
     keep("create_3", create.finished.took.as_secs_f64());
     keep("create_3_core_seconds", used.total());

@@ -30,7 +30,7 @@ pub(crate) fn run(tools: &Tools, repeat: u8, table: Option<&Path>) -> Result<boo
     let limit = Duration::from_mins(15 + 3 * u64::from(repeat));
     let ctx = Context::new(tools, NAME, limit, &shared)?;
     let mut samples = samples(&ctx, repeat)?;
-    let missing = missing_images()?;
+    let missing = missing_images(ctx.tools.lab)?;
     if missing.is_empty() {
         let limit = Duration::from_mins(20 + 10 * u64::from(repeat));
         samples.extend(full_samples(&Context::new(tools, FULL, limit, &shared)?, repeat)?);

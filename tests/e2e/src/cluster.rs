@@ -22,7 +22,7 @@ pub(crate) struct Cluster {
 
 /// Boots fresh hosts, remembers what they are like, and creates a cluster on them for all scenarios that follow.
 pub(crate) fn create_fresh(ctx: &Context<'_>) -> Result<Cluster> {
-    let site = Site::fresh(ctx, &ctx.tools.artefacts.join("cluster"), HOSTS, None)?;
+    let site = Site::fresh(ctx, &ctx.tools.shared_cluster(), HOSTS, None)?;
     let before = host_state::of_all(ctx, &site.hosts)?;
     ctx.kk_ok(&site, "create", &[])?;
     let cluster = Cluster { site, before };

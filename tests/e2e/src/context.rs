@@ -10,14 +10,16 @@ use anyhow::{Context as _, Result, bail};
 use kk_test_common::empty;
 
 use crate::cluster::Cluster;
+use crate::lab::Lab;
 use crate::process::{Finished, Job, Running};
 
-/// The programs under test, and where runs leave what they wrote.
+/// The programs under test, the lab they run in, and where runs leave what they wrote.
 #[derive(Clone, Debug)]
 pub(crate) struct Tools {
     pub(crate) kk: PathBuf,
     pub(crate) kk_lab: PathBuf,
     pub(crate) artefacts: PathBuf,
+    pub(crate) lab: Lab,
 }
 
 impl Tools {
@@ -40,7 +42,23 @@ impl Tools {
             kk: beside(kk, "kk")?,
             kk_lab: beside(kk_lab, "kk-lab")?,
             artefacts: fs::canonicalize(artefacts)?,
+            lab: Lab::FIRST,
         })
+    }
+
+    /// The same programs in another lab of this machine.
+    pub(crate) fn in_lab(&self, number: u8) -> Self {
+        Self { lab: Lab { number }, ..self.clone() }
+    }
+
+    /// Directory of the cluster that scenarios of this lab share.
+    pub(crate) fn shared_cluster(&self) -> PathBuf {
+        self.artefacts.join(format!("cluster-{}", self.lab.number))
+    }
+
+    /// Directory of the images that scenarios of this lab build.
+    pub(crate) fn images(&self) -> PathBuf {
+        self.artefacts.join(format!("image-{}", self.lab.number))
     }
 }
 

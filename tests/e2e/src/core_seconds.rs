@@ -8,7 +8,8 @@ use std::thread::available_parallelism;
 
 use anyhow::{Result, ensure};
 
-const PREFIX: &str = "kk-lab-";
+use crate::lab::Lab;
+
 /// The group of everything that runs by `kk-lab enter`: `kk`.
 const ENTER: &str = "enter";
 
@@ -26,14 +27,15 @@ pub(crate) struct CoreSeconds {
 }
 
 impl Usage {
-    /// What was used until now. Errors: the kernel does not count it.
-    pub(crate) fn now() -> Result<Self> {
+    /// What the lab used until now. Errors: the kernel does not count it.
+    pub(crate) fn now(lab: Lab) -> Result<Self> {
+        let prefix = lab.control_groups();
         let v1 = Path::new("/sys/fs/cgroup/cpuacct");
         let root = if v1.exists() { v1 } else { Path::new("/sys/fs/cgroup") };
         let mut groups = BTreeMap::new();
         for entry in fs::read_dir(root)?.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            if let Some(name) = name.strip_prefix(PREFIX)
+            if let Some(name) = name.strip_prefix(&prefix)
                 && let Some(seconds) = seconds_of(&entry.path())
             {
                 groups.insert(name.to_owned(), seconds);

@@ -1,5 +1,6 @@
 //! The lab: hosts that are booted, looked into and broken by `kk-lab`.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -13,6 +14,31 @@ const UP_LIMIT: Duration = Duration::from_mins(15);
 /// An emulated machine boots for half a minute and more.
 const POWER_LIMIT: Duration = Duration::from_mins(8);
 
+/// One of the labs of this machine, as `kk-lab --lab NUMBER` names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lab {
+    pub(crate) number: u8,
+}
+
+impl Lab {
+    pub(crate) const FIRST: Self = Self { number: 1 };
+
+    /// Its state directory and its control groups are called so (`sys/instance.rs` of kk-lab).
+    fn label(self) -> String {
+        if self == Self::FIRST { "kk-lab".to_owned() } else { format!("kk-lab{}", self.number) }
+    }
+
+    /// A path in its state directory.
+    pub(crate) fn state(self, name: &str) -> PathBuf {
+        Path::new("/var/lib").join(self.label()).join(name)
+    }
+
+    /// What the names of its control groups begin with.
+    pub(crate) fn control_groups(self) -> String {
+        format!("{}-", self.label())
+    }
+}
+
 /// A user of the hosts who is not root and needs a password for sudo.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SudoUser {
@@ -23,7 +49,8 @@ pub(crate) struct SudoUser {
 impl Context<'_> {
     /// `kk-lab …`
     pub(crate) fn lab_job(&self, words: &[&str]) -> Job {
-        Job::new(&self.tools.kk_lab).args(words.iter().copied())
+        let number = self.tools.lab.number.to_string();
+        Job::new(&self.tools.kk_lab).args(["--lab", &number]).args(words.iter().copied())
     }
 
     /// Switches a host off as a power cut would, or on again.
@@ -33,13 +60,7 @@ impl Context<'_> {
     }
 
     /// Boots `hosts` fresh hosts and has their cluster file written to `file`.
-    pub(crate) fn lab_up(
-        &self,
-        hosts: u8,
-        file: &std::path::Path,
-        user: Option<SudoUser>,
-        more: &[&str],
-    ) -> Result<()> {
+    pub(crate) fn lab_up(&self, hosts: u8, file: &Path, user: Option<SudoUser>, more: &[&str]) -> Result<()> {
         let up = self.lab_job(&["up", "--fresh", "--hosts", &hosts.to_string()]);
         let mut job = up.args(more.iter().copied()).args(["--config".as_ref(), file.as_os_str()]);
         if let Some(user) = user {

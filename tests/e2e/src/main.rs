@@ -29,6 +29,7 @@ mod process;
 mod registry;
 mod report;
 mod scenarios;
+mod selection;
 mod site;
 mod suite;
 
@@ -40,9 +41,11 @@ mod suite;
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
-    /// List the scenarios and what each shows
+    /// List the groups, their scenarios and what each shows
     #[arg(long)]
     list: bool,
+    #[command(flatten)]
+    selection: selection::Selection,
     #[command(flatten)]
     options: suite::Options,
     #[command(flatten)]
@@ -97,7 +100,7 @@ fn dispatch(cli: Cli) -> Result<bool> {
     }
     let tools = Tools::find(cli.common.kk, cli.common.kk_lab, cli.common.artefacts)?;
     match cli.command {
-        None => suite::run(&tools, &cli.common.only, cli.options),
+        None => suite::run(&tools, &cli.selection.only(cli.common.only), cli.options),
         Some(Command::Bench { repeat, table }) => {
             let wanted = |bench: &str| cli.common.only.iter().any(|name| name == bench);
             let of_others = [

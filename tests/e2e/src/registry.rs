@@ -10,6 +10,7 @@ use kk_test_common::empty;
 use serde_json::{Value, json};
 
 use crate::context::Context;
+use crate::lab::Lab;
 use crate::process::{Job, Running};
 
 /// The lab's own registry listens on 5000.
@@ -30,7 +31,7 @@ pub(crate) struct Registry {
 impl Registry {
     /// Copies what the lab's registry serves (by hard links) and serves it on another port with the same certificate.
     pub(crate) fn copy(ctx: &Context<'_>) -> Result<Self> {
-        let original = lab_registry()?;
+        let original = lab_registry(ctx.tools.lab)?;
         let dir = ctx.dir.join("registry");
         empty(&dir)?;
         let storage = dir.join("storage");
@@ -42,7 +43,7 @@ impl Registry {
 
     /// An empty one, which takes images from [`USER`] only.
     pub(crate) fn empty(ctx: &Context<'_>) -> Result<Self> {
-        let original = lab_registry()?;
+        let original = lab_registry(ctx.tools.lab)?;
         let dir = ctx.dir.join("registry");
         empty(&dir)?;
         let (storage, passwords) = (dir.join("storage"), dir.join("htpasswd"));
@@ -125,14 +126,14 @@ impl Registry {
 }
 
 /// The digest that a tag of the lab's registry names.
-pub(crate) fn digest_of(repository: &str, tag: &str) -> Result<String> {
-    let link = lab_registry()?.storage.join(link_of(repository, tag));
+pub(crate) fn digest_of(lab: Lab, repository: &str, tag: &str) -> Result<String> {
+    let link = lab_registry(lab)?.storage.join(link_of(repository, tag));
     fs::read_to_string(&link).with_context(|| format!("cannot read {}", link.display()))
 }
 
 /// Whether the lab's registry has this tag of an image.
-pub(crate) fn holds(repository: &str, tag: &str) -> Result<bool> {
-    Ok(lab_registry()?.storage.join(link_of(repository, tag)).exists())
+pub(crate) fn holds(lab: Lab, repository: &str, tag: &str) -> Result<bool> {
+    Ok(lab_registry(lab)?.storage.join(link_of(repository, tag)).exists())
 }
 
 /// Where the digest of a tag stands.
@@ -153,8 +154,8 @@ impl Original {
 }
 
 /// How the lab runs its registry, read from the running process.
-fn lab_registry() -> Result<Original> {
-    let config_file = Path::new("/var/lib/kk-lab/registry.yaml");
+fn lab_registry(lab: Lab) -> Result<Original> {
+    let config_file = &lab.state("registry.yaml");
     let config =
         fs::read_to_string(config_file).with_context(|| format!("cannot read {}", config_file.display()))?;
     let parsed: Value = serde_saphyr::from_str(&config).context("the registry's configuration is no YAML")?;

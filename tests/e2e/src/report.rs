@@ -1,15 +1,37 @@
-//! What a person reads when a scenario fails: the last lines of outputs and logs.
+//! What a person reads while scenarios run: plain lines on stdout, and the last lines of outputs and logs when one fails.
 
+use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-pub(crate) use kk_test_common::line;
+/// The same as [`line`] without a label: lines that other programs read.
+pub(crate) use kk_test_common::line as result;
 
 use crate::site::files_below;
 
 /// Lines of a log that a failure repeats.
 const LAST_LINES: usize = 30;
+
+thread_local! {
+    /// Precedes each line of this thread, where several labs work at once.
+    static LABEL: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Sets what precedes each line that this thread prints from now on.
+pub(crate) fn set_label(label: Option<String>) {
+    LABEL.set(label);
+}
+
+/// One line, or several that stay together. A closed stdout is no failure.
+pub(crate) fn line(text: &str) {
+    let label = LABEL.with_borrow(Clone::clone);
+    result(&label.map_or_else(|| text.to_owned(), |label| labelled(&label, text)));
+}
+
+fn labelled(label: &str, text: &str) -> String {
+    text.lines().map(|line| format!("{label}: {line}")).collect::<Vec<_>>().join("\n")
+}
 
 /// The last lines of a text, each behind a bar.
 pub(crate) fn last_lines(text: &str) -> String {

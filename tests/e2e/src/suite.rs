@@ -1,31 +1,85 @@
-//! Running scenarios one after the other, each with its own limit, and the lines that others read.
+//! Runs scenarios: which ones, in which lab, each with its own limit, and the lines that other programs read.
 
 use std::cell::RefCell;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, bail};
 
 use crate::busy;
+use crate::cluster::Cluster;
 use crate::context::{Context, Tools};
 use crate::report::{self, line};
-use crate::scenarios::ALL;
+use crate::scenarios::GROUPS;
+use crate::selection::{ChosenChain, Selection, When};
 
 /// For Kubernetes and all other programs of the lab.
-const BUILD_LIMIT: Duration = Duration::from_mins(45);
+const BUILD_LIMIT: Duration = Duration::from_mins(60);
 
 /// One scenario.
+#[derive(Clone, Copy)]
 pub(crate) struct Scenario {
     /// What `--only` takes.
     pub(crate) name: &'static str,
     /// What it shows, in a line.
     pub(crate) about: &'static str,
+    /// Seconds that it takes on two cores while another lab works, as measured.
+    pub(crate) usual: u64,
     /// How long it may take.
     pub(crate) limit: Duration,
-    /// Whether it runs when none is named.
-    pub(crate) in_ci: bool,
+    /// What the mirror has to hold besides its defaults: arguments of `kk-lab mirror build`.
+    pub(crate) needs: &'static [&'static str],
+    /// Files and directories of the checkout whose changes it can notice, besides those that every scenario covers.
+    pub(crate) covers: &'static [&'static str],
     pub(crate) run: fn(&Context<'_>) -> Result<()>,
+}
+
+impl Scenario {
+    /// A scenario that needs no more than the mirror's defaults.
+    pub(crate) const fn new(
+        name: &'static str,
+        about: &'static str,
+        usual: u64,
+        limit_minutes: u64,
+        run: fn(&Context<'_>) -> Result<()>,
+    ) -> Self {
+        let limit = Duration::from_mins(limit_minutes);
+        Self { name, about, usual, limit, needs: &[], covers: &[], run }
+    }
+
+    pub(crate) const fn needs(self, needs: &'static [&'static str]) -> Self {
+        Self { needs, ..self }
+    }
+
+    pub(crate) const fn covers(self, covers: &'static [&'static str]) -> Self {
+        Self { covers, ..self }
+    }
+}
+
+/// Scenarios that one lab runs in this order. They hand a cluster to each other (`cluster::ensure`).
+pub(crate) type Chain = &'static [Scenario];
+
+/// Scenarios of one subject.
+pub(crate) struct Group {
+    pub(crate) name: &'static str,
+    pub(crate) when: When,
+    /// They run in any order, each in any lab.
+    pub(crate) chains: &'static [Chain],
+}
+
+impl Group {
+    pub(crate) fn scenarios(&self) -> impl Iterator<Item = &'static Scenario> {
+        self.chains.iter().copied().flatten()
+    }
+
+    /// Seconds of one lab.
+    pub(crate) fn usual(&self) -> u64 {
+        self.scenarios().map(|scenario| scenario.usual).sum()
+    }
 }
 
 /// Why a scenario did not run: it needs what is not here. That is neither a success nor a failure.
@@ -43,8 +97,11 @@ impl std::error::Error for NotRun {}
 /// How the scenarios run.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct Options {
+    /// Labs that work at once; two cores carry two
+    #[arg(long, value_name = "LABS", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=4))]
+    jobs: u8,
     /// Minutes for all scenarios together; one that has not ended by then has failed
-    #[arg(long, value_name = "MINUTES", default_value_t = 90)]
+    #[arg(long, value_name = "MINUTES", default_value_t = 240)]
     within: u64,
     /// Run the scenarios this many times, one round after the other
     #[arg(long, value_name = "ROUNDS", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
@@ -56,62 +113,131 @@ pub(crate) struct Options {
 
 /// Prints name and meaning of each.
 pub(crate) fn list() {
-    for scenario in ALL {
-        let only = if scenario.in_ci { "" } else { " (only when named)" };
-        line(&format!("{:<18} {}{only}", scenario.name, scenario.about));
+    for group in GROUPS {
+        line(&format!("{} ({}; {} min of one lab)", group.name, group.when, group.usual().div_ceil(60)));
+        for scenario in group.scenarios() {
+            line(&format!("  {:<18} {}", scenario.name, scenario.about));
+        }
     }
 }
 
-/// Runs those named, or those of CI, and tells whether all went well. Errors: there is no scenario of that name; the
-/// programs of the lab cannot be built.
-pub(crate) fn run(tools: &Tools, only: &[String], options: Options) -> Result<bool> {
+/// Runs what was selected, and returns whether all went well. Errors: nothing has that name; the programs of the lab cannot
+/// be built.
+pub(crate) fn run(tools: &Tools, selection: &Selection, options: Options) -> Result<bool> {
     let within = Duration::from_mins(options.within);
-    let once = choose(only)?;
-    let chosen = once.repeat(usize::from(options.repeat));
     let ends = Instant::now() + within;
+    let mut chains = selection.chains()?;
+    chains.iter_mut().for_each(|chain| *chain = chain.repeat(options.repeat.into()));
     let shared = RefCell::new(None);
     let prepared = Context::new(tools, "prepare", within, &shared)?;
-    prepare(&prepared)?;
+    prepare(&prepared, &chains)?;
     // Ended when dropped.
     let _busy = if options.busy { busy::begin(&prepared)? } else { Vec::new() };
-    let (mut failed, mut not_run) = (0, 0);
-    for (number, scenario) in chosen.iter().enumerate() {
-        if options.repeat > 1 && number % once.len() == 0 {
-            line(&format!("--- round {} of {}", number / once.len() + 1, options.repeat));
-        }
-        line(&format!("--- {}: {}", scenario.name, scenario.about));
-        let (begun, since) = (Instant::now(), SystemTime::now());
-        let limit = scenario.limit.min(ends.saturating_duration_since(begun));
-        let result = Context::new(tools, scenario.name, limit, &shared).and_then(|ctx| {
-            if limit.is_zero() {
-                bail!("not begun: the time for all scenarios is over ({} min)", options.within);
-            }
-            guarded(|| (scenario.run)(&ctx)).inspect_err(|error| {
-                if !error.is::<NotRun>() {
-                    explain(&ctx, error, since);
-                }
-            })
-        });
-        let seconds = begun.elapsed().as_secs();
-        if let Some(why) = result.as_ref().err().filter(|error| error.is::<NotRun>()) {
-            not_run += 1;
-            line(&format!("E2E {} not run: {why}", scenario.name));
-        } else if let Err(error) = result {
-            failed += 1;
-            // Whatever it left, the next one begins with fresh hosts.
+    let count: usize = chains.iter().map(Vec::len).sum();
+    let labs = usize::from(options.jobs).min(chains.len());
+    let queue = Mutex::new(by_length(chains));
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    let lab = |number: u8| {
+        let tools = tools.in_lab(number);
+        let label = (labs > 1).then(|| format!("lab {number}"));
+        report::set_label(label);
+        let (mut tally, shared) = (Tally::default(), RefCell::new(None));
+        while let Some(chain) = next() {
             shared.replace(None);
-            let cause = format!("{error:#}");
-            line(&format!("  cause: {}", cause.lines().next().unwrap_or_default()));
-            line(&format!("E2E {} FAILED {seconds}", scenario.name));
-        } else {
-            line(&format!("E2E {} ok {seconds}", scenario.name));
+            for scenario in chain {
+                tally.add(&one(&tools, scenario, &shared, ends));
+            }
         }
-    }
-    line(&summary(chosen.len(), failed, not_run));
-    Ok(failed == 0 && not_run == 0)
+        tally
+    };
+    let tally = thread::scope(|scope| {
+        let labs: Vec<_> = (1..=u8::try_from(labs)?).map(|number| scope.spawn(move || lab(number))).collect();
+        let tallies = labs
+            .into_iter()
+            .map(|lab| lab.join().map_err(|_| anyhow::anyhow!("a bug: a lab's thread panicked")));
+        tallies.sum::<Result<Tally>>()
+    })?;
+    line(&summary(count, tally));
+    Ok(tally == Tally::default())
 }
 
-fn summary(chosen: usize, failed: usize, not_run: usize) -> String {
+/// What did not pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Tally {
+    failed: usize,
+    not_run: usize,
+}
+
+impl Tally {
+    fn add(&mut self, outcome: &Outcome) {
+        match outcome {
+            Outcome::Passed => {}
+            Outcome::Failed => self.failed += 1,
+            Outcome::NotRun => self.not_run += 1,
+        }
+    }
+}
+
+impl std::iter::Sum for Tally {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, one| Self {
+            failed: sum.failed + one.failed,
+            not_run: sum.not_run + one.not_run,
+        })
+    }
+}
+
+enum Outcome {
+    Passed,
+    Failed,
+    NotRun,
+}
+
+/// Runs one scenario and prints how it ended.
+fn one(tools: &Tools, scenario: &Scenario, shared: &RefCell<Option<Cluster>>, ends: Instant) -> Outcome {
+    line(&format!("--- {}: {}", scenario.name, scenario.about));
+    let (begun, since) = (Instant::now(), SystemTime::now());
+    let limit = scenario.limit.min(ends.saturating_duration_since(begun));
+    let result = Context::new(tools, scenario.name, limit, shared).and_then(|ctx| {
+        if limit.is_zero() {
+            bail!("not begun: the time for all scenarios is over");
+        }
+        guarded(|| (scenario.run)(&ctx)).inspect_err(|error| {
+            if !error.is::<NotRun>() {
+                explain(&ctx, error, since);
+            }
+        })
+    });
+    let seconds = begun.elapsed().as_secs();
+    match result {
+        Ok(()) => {
+            report::result(&format!("E2E {} ok {seconds}", scenario.name));
+            Outcome::Passed
+        }
+        Err(error) if error.is::<NotRun>() => {
+            report::result(&format!("E2E {} not run: {error}", scenario.name));
+            Outcome::NotRun
+        }
+        Err(error) => {
+            // The next scenario begins with fresh hosts.
+            shared.replace(None);
+            let cause = format!("{error:#}");
+            let cause = cause.lines().next().unwrap_or_default();
+            report::result(&format!("  cause: {cause}\nE2E {} FAILED {seconds}", scenario.name));
+            Outcome::Failed
+        }
+    }
+}
+
+/// The longest first, so that no lab is left alone with it at the end.
+fn by_length(mut chains: Vec<ChosenChain>) -> VecDeque<ChosenChain> {
+    let seconds = |chain: &ChosenChain| -> u64 { chain.iter().map(|scenario| scenario.usual).sum() };
+    chains.sort_by_key(|chain| std::cmp::Reverse(seconds(chain)));
+    chains.into()
+}
+
+fn summary(chosen: usize, tally: Tally) -> String {
+    let Tally { failed, not_run } = tally;
     let text = format!("{} passed, {failed} failed", chosen - failed - not_run);
     if not_run == 0 { text } else { format!("{text}, {not_run} not run") }
 }
@@ -122,34 +248,26 @@ fn guarded(run: impl FnOnce() -> Result<()>) -> Result<()> {
         .unwrap_or_else(|_| bail!("the scenario panicked; the reason stands above"))
 }
 
-/// What takes long the first time is no scenario's time.
-fn prepare(ctx: &Context<'_>) -> Result<()> {
-    line("--- building what the lab needs (the first time about 15 minutes)");
-    ctx.run("mirror", ctx.lab_job(&["mirror", "build"]).limit(BUILD_LIMIT))?.ok()?;
+/// Builds what the chosen scenarios need, before the clock of any of them starts.
+fn prepare(ctx: &Context<'_>, chains: &[ChosenChain]) -> Result<()> {
+    line("--- building what the lab needs (the first time about 20 minutes)");
+    let words = [&["mirror", "build"][..], &needs(chains)].concat();
+    ctx.run("mirror", ctx.lab_job(&words).limit(BUILD_LIMIT))?.ok()?;
     Ok(())
 }
 
-fn choose(only: &[String]) -> Result<Vec<&'static Scenario>> {
-    let chosen: Vec<&Scenario> = ALL
-        .iter()
-        .filter(|scenario| match only {
-            [] => scenario.in_ci,
-            names => names.iter().any(|name| name == scenario.name),
-        })
-        .collect();
-    let unknown: Vec<&str> = only
-        .iter()
-        .map(String::as_str)
-        .filter(|name| ALL.iter().all(|scenario| scenario.name != *name))
-        .collect();
-    ensure!(unknown.is_empty(), "no scenario is called {}\nhint: `kk-e2e --list`", unknown.join(", "));
-    Ok(chosen)
+/// Arguments of `kk-lab mirror build`, each once. Without a Kubernetes version it builds the default one, so that is named
+/// next to the others.
+fn needs(chains: &[ChosenChain]) -> Vec<&'static str> {
+    let pairs: BTreeSet<&[&str]> =
+        chains.iter().flatten().flat_map(|scenario| scenario.needs.chunks(2)).collect();
+    pairs.into_iter().flatten().copied().collect()
 }
 
 fn explain(ctx: &Context<'_>, error: &anyhow::Error, since: SystemTime) {
     line(&format!("{error:#}"));
-    // The shared cluster's logs lie beside the scenarios' own directories.
-    let cluster = ctx.tools.artefacts.join("cluster");
+    // The shared cluster's logs are next to the scenarios' own directories.
+    let cluster = ctx.tools.shared_cluster();
     if let Some(log) = report::last_log(&ctx.dir, since).or_else(|| report::last_log(&cluster, since)) {
         line(log.trim_end());
     }
@@ -158,9 +276,21 @@ fn explain(ctx: &Context<'_>, error: &anyhow::Error, since: SystemTime) {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
+
+    const fn scenario(name: &'static str, usual: u64) -> Scenario {
+        Scenario::new(name, "", usual, 1, |_| Ok(()))
+    }
+
+    static CHAINS: [Chain; 3] = [
+        &[scenario("a", 10), scenario("b", 20).needs(&["--with", "registry"])],
+        &[scenario("c", 40)],
+        &[scenario("d", 5).needs(&["--kubernetes", "v1.0.0", "--with", "registry"])],
+    ];
+
+    fn all() -> Vec<ChosenChain> {
+        CHAINS.iter().map(|chain| chain.iter().collect()).collect()
+    }
 
     #[test]
     fn a_panic_is_a_failure_of_one_scenario() {
@@ -170,18 +300,20 @@ mod tests {
 
     #[test]
     fn what_did_not_run_has_not_passed() {
-        assert_eq!(summary(5, 1, 0), "4 passed, 1 failed");
-        assert_eq!(summary(5, 1, 2), "2 passed, 1 failed, 2 not run");
+        assert_eq!(summary(5, Tally { failed: 1, not_run: 0 }), "4 passed, 1 failed");
+        assert_eq!(summary(5, Tally { failed: 1, not_run: 2 }), "2 passed, 1 failed, 2 not run");
         let missing = guarded(|| Err(NotRun("set X".to_owned()).into())).unwrap_err();
         assert!(missing.is::<NotRun>() && missing.to_string() == "set X");
     }
 
     #[test]
-    fn names_are_unique_and_unknown_ones_refused() {
-        let names: BTreeSet<&str> = ALL.iter().map(|scenario| scenario.name).collect();
-        assert_eq!(names.len(), ALL.len());
-        assert_eq!(choose(&[]).unwrap().len(), ALL.iter().filter(|scenario| scenario.in_ci).count());
-        assert_eq!(choose(&["again".into()]).unwrap().len(), 1);
-        assert!(choose(&["agian".into()]).err().unwrap().to_string().contains("agian"));
+    fn long_chains_begin_first() {
+        let names: Vec<&str> = by_length(all()).iter().flatten().map(|scenario| scenario.name).collect();
+        assert_eq!(names, ["c", "a", "b", "d"]);
+    }
+
+    #[test]
+    fn each_need_is_built_once() {
+        assert_eq!(needs(&all()), ["--kubernetes", "v1.0.0", "--with", "registry"]);
     }
 }

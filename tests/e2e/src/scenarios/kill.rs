@@ -38,6 +38,18 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     Ok(())
 }
 
+/// The same for one moment, without another cluster to compare with.
+pub(super) fn run_init(ctx: &Context<'_>) -> Result<()> {
+    let (task, into) = MOMENTS[1];
+    let site = Site::fresh(ctx, &ctx.dir.join("site"), 3, None)?;
+    killed_at(ctx, &site, task, into)?;
+    ctx.kk_ok(&site, "create", &[])?;
+    checks::cluster_is_complete(ctx, &site)?;
+    checks::service_answers_across_nodes(ctx, &site)?;
+    checks::create_changes_nothing(ctx, &site)?;
+    Ok(())
+}
+
 fn killed_at(ctx: &Context<'_>, site: &Site, task: &str, into: Duration) -> Result<()> {
     let mut kk = ctx.kk_start(site, "create", &[])?;
     ctx.await_task(&mut kk, task)?;

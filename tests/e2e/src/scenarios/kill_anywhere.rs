@@ -16,14 +16,24 @@ use crate::host_state::expect_none;
 use crate::report;
 use crate::site::Site;
 
-/// How many moments; another number by this variable.
+/// How many moments; another number by the variable.
 const MOMENTS: u32 = 30;
+/// How many a run of CI tries.
+const SOME: u32 = 4;
 const MOMENTS_VARIABLE: &str = "KK_E2E_KILLS";
 /// From the beginning of the task; a join that has ended by then is killed in what follows it.
 const TASKS: [(&str, u64); 2] = [("control-plane/init_control_plane", 8000), ("nodes/join_worker", 4000)];
 
 pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     let moments = std::env::var(MOMENTS_VARIABLE).ok().and_then(|text| text.parse().ok()).unwrap_or(MOMENTS);
+    at_moments(ctx, moments)
+}
+
+pub(super) fn run_some(ctx: &Context<'_>) -> Result<()> {
+    at_moments(ctx, SOME)
+}
+
+fn at_moments(ctx: &Context<'_>, moments: u32) -> Result<()> {
     let whole = cluster::ensure(ctx)?;
     let wanted = fingerprint::of(ctx, &whole.site)?;
     for number in 0..moments {

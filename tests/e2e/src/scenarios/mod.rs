@@ -1,8 +1,7 @@
-//! The scenarios, one file each, in the order in which they run: those that share a cluster beside each other.
+//! The scenarios, a file each, and the groups in which CI runs them.
 
-use std::time::Duration;
-
-use crate::suite::Scenario;
+use crate::selection::When;
+use crate::suite::{Group, Scenario};
 
 mod add_nodes;
 mod addons;
@@ -53,398 +52,205 @@ pub(crate) use kubesphere::figures as kubesphere_samples;
 pub(crate) use kubesphere::full as kubesphere_full;
 pub(crate) use upgrade::{FROM, TO};
 
-/// All of them. Limits are several times what each takes on two cores.
-pub(crate) const ALL: &[Scenario] = &[
-    Scenario {
-        name: "create",
-        about: "three fresh hosts become a cluster whose Service answers by name across nodes",
-        limit: Duration::from_mins(5),
-        in_ci: true,
-        run: create::run,
-    },
-    Scenario {
-        name: "again",
-        about: "the same create again changes nothing, restarts nothing and says so",
-        limit: Duration::from_mins(3),
-        in_ci: true,
-        run: again::run,
-    },
-    Scenario {
-        name: "repair",
-        about: "create repairs exactly what was broken, on exactly the hosts where it was",
-        limit: Duration::from_mins(5),
-        in_ci: true,
-        run: repair::run,
-    },
-    Scenario {
-        name: "some-damage",
-        about: "four of the damages of the scenario damage, repaired in the same way",
-        limit: Duration::from_mins(12),
-        in_ci: true,
-        run: damage::run_some,
-    },
-    Scenario {
-        name: "status",
-        about: "kk status writes nothing, and its exit code and words tell drift and hosts that do not answer",
-        limit: Duration::from_mins(6),
-        in_ci: true,
-        run: status::run,
-    },
-    Scenario {
-        name: "certs",
-        about: "kk certs shows all certificates and renews one or all, also when it is killed",
-        limit: Duration::from_mins(8),
-        in_ci: true,
-        run: certs::run,
-    },
-    Scenario {
-        name: "etcd-backup",
-        about: "backups of etcd are whole or not there: killed, with a full disk, moved by an edit, rotated",
-        limit: Duration::from_mins(8),
-        in_ci: true,
-        run: etcd_backup::run,
-    },
-    Scenario {
-        name: "shell-operator",
-        about: "one kubectl apply starts the image with seven hooks, and each does its work",
-        limit: Duration::from_mins(12),
-        in_ci: true,
-        run: shell_operator::run,
-    },
-    Scenario {
-        name: "identity",
-        about: "a delete of another cluster's hosts changes nothing and says what it saw",
-        limit: Duration::from_mins(6),
-        in_ci: true,
-        run: identity::run,
-    },
-    Scenario {
-        name: "edits",
-        about: "what a running cluster cannot take is refused before the first change; the rest is rolled out",
-        limit: Duration::from_mins(20),
-        in_ci: true,
-        run: edits::run,
-    },
-    Scenario {
-        name: "bad-setting",
-        about: "a setting that cannot work stops at the first host, and the file put right heals it",
-        limit: Duration::from_mins(25),
-        in_ci: true,
-        run: bad_setting::run,
-    },
-    Scenario {
-        name: "delete",
-        about: "delete -A leaves every host as it was before create",
-        limit: Duration::from_mins(5),
-        in_ci: true,
-        run: delete::run,
-    },
-    Scenario {
-        name: "bad-input",
-        about: "each wrong input is named before the first change where it can be known, with its exit code",
-        limit: Duration::from_mins(8),
-        in_ci: true,
-        run: bad_input::run,
-    },
-    Scenario {
-        name: "init-fails",
-        about: "a taken port or a missing image is named, etcd keeps its data, and the next create succeeds",
-        limit: Duration::from_mins(8),
-        in_ci: true,
-        run: init_fails::run,
-    },
-    Scenario {
-        name: "ctrl-c",
-        about: "Ctrl-C ends tidily with code 130, and the next create succeeds",
-        limit: Duration::from_mins(6),
-        in_ci: true,
-        run: ctrl_c::run,
-    },
-    Scenario {
-        name: "kill",
-        about: "kk killed in the middle of etcd, init and join: the next create makes the same cluster",
-        limit: Duration::from_mins(12),
-        in_ci: true,
-        run: kill::run,
-    },
-    Scenario {
-        name: "ha",
-        about: "three control planes; the API answers when one host has no power",
-        limit: Duration::from_mins(6),
-        in_ci: true,
-        run: ha::run,
-    },
-    Scenario {
-        name: "add-nodes",
-        about: "a worker and a control plane join a cluster that runs, and nothing that was there is disturbed",
-        limit: Duration::from_mins(8),
-        in_ci: true,
-        run: add_nodes::run,
-    },
-    Scenario {
-        name: "delete-nodes",
-        about: "a worker and a control plane leave a cluster that goes on, and their hosts are as before",
-        limit: Duration::from_mins(10),
-        in_ci: true,
-        run: delete_nodes::run,
-    },
-    Scenario {
-        name: "address",
-        about: "a worker, and a control plane with the only member of etcd, get other addresses; also when kk is killed",
-        limit: Duration::from_mins(15),
-        in_ci: true,
-        run: address::run,
-    },
-    Scenario {
-        name: "address-ha",
-        about: "two of three control planes that are members of etcd get other addresses, one after the other",
-        limit: Duration::from_mins(15),
-        in_ci: false,
-        run: address::run_ha,
-    },
-    Scenario {
-        name: "endpoint",
-        about: "the API moves from a control plane to a load balancer, also when kk is killed, and back when that is lost",
-        limit: Duration::from_mins(15),
-        in_ci: false,
-        run: endpoint::run,
-    },
-    Scenario {
-        name: "first-leaves",
-        about: "a control plane on a new machine is another member of etcd, and the first one leaves when nobody asks it any more",
-        limit: Duration::from_mins(15),
-        in_ci: false,
-        run: first_leaves::run,
-    },
-    Scenario {
-        name: "restore",
-        about: "etcd that has lost all its data comes back from a snapshot, also when the restore is killed",
-        limit: Duration::from_mins(8),
-        in_ci: false,
-        run: restore::run,
-    },
-    Scenario {
-        name: "etcd-members",
-        about: "etcd grows from one member to three and loses one; data, API servers and other nodes go on",
-        limit: Duration::from_mins(12),
-        in_ci: false,
-        run: etcd_members::run,
-    },
-    Scenario {
-        name: "bastion",
-        about: "hosts behind a jump host, without a network plugin; then with one",
-        limit: Duration::from_mins(6),
-        in_ci: true,
-        run: bastion::run,
-    },
-    Scenario {
-        name: "sudo",
-        about: "create and delete as a user who needs a password for sudo",
-        limit: Duration::from_mins(6),
-        in_ci: true,
-        run: sudo::run,
-    },
-    Scenario {
-        name: "secrets",
-        about: "passwords and keys are in no log, journal, output, process list or world-readable file",
-        limit: Duration::from_mins(6),
-        in_ci: true,
-        run: secrets::run,
-    },
-    Scenario {
-        name: "damage",
-        about: "each damage of a long list is repaired by one create, and nothing else is touched",
-        limit: Duration::from_mins(40),
-        in_ci: false,
-        run: damage::run,
-    },
-    Scenario {
-        name: "upgrade",
-        about: "a cluster gets the next minor version of Kubernetes, and its Services answer all the while",
-        limit: Duration::from_mins(25),
-        in_ci: false,
-        run: upgrade::run,
-    },
-    Scenario {
-        name: "upgrade-fails",
-        about: "a node whose kubelet does not start at the new version is put back, and no other is begun",
-        limit: Duration::from_mins(35),
-        in_ci: false,
-        run: upgrade::fails::run,
-    },
-    Scenario {
-        name: "upgrade-ha",
-        about: "three control planes behind a load balancer get the next minor version, and the API answers all the while",
-        limit: Duration::from_mins(25),
-        in_ci: false,
-        run: upgrade::ha::run,
-    },
-    Scenario {
-        name: "certificates",
-        about: "certificates that end before long are named; when all have expired, one create repairs the cluster",
-        limit: Duration::from_mins(12),
-        in_ci: true,
-        run: certificates::run,
-    },
-    Scenario {
-        name: "rotate-ca",
-        about: "three control planes get other CAs by runs that are killed in each round; the API refuses nobody who knows it",
-        limit: Duration::from_mins(20),
-        in_ci: false,
-        run: rotate_ca::run,
-    },
-    Scenario {
-        name: "auto-renew",
-        about: "timers on three control planes renew certificates that end, one after the other",
-        limit: Duration::from_mins(12),
-        in_ci: false,
-        run: auto_renew::run,
-    },
-    Scenario {
-        name: "offline",
-        about: "a bundle of an export that was killed makes a cluster, and no packet goes elsewhere than to the hosts",
-        limit: Duration::from_mins(15),
-        in_ci: false,
-        run: offline::run,
-    },
-    Scenario {
-        name: "delta",
-        about: "a cluster from a bundle gets a node from it, and by a delta the next minor version; nothing goes elsewhere",
-        limit: Duration::from_mins(20),
-        in_ci: false,
-        run: offline::delta::run,
-    },
-    Scenario {
-        name: "packages",
-        about: "a host without socat and conntrack gets them from a bundle, and nothing else; a delete takes them back",
-        limit: Duration::from_mins(15),
-        in_ci: false,
-        run: offline::packages::run,
-    },
-    Scenario {
-        name: "addons",
-        about: "a chart and a manifest of a bundle are installed once, healed, changed, and taken up after a kill",
-        limit: Duration::from_mins(20),
-        in_ci: false,
-        run: addons::run,
-    },
-    Scenario {
-        name: "offline-kills",
-        about: "exports and pushes that are killed at fifty random moments end as one that nobody killed",
-        limit: Duration::from_mins(30),
-        in_ci: false,
-        run: offline::kills::run,
-    },
-    Scenario {
-        name: "registry",
-        about: "pushes that were killed bring the images of a bundle into a registry, and a cluster pulls them from there",
-        limit: Duration::from_mins(15),
-        in_ci: false,
-        run: registry::run,
-    },
-    Scenario {
-        name: "init-registry",
-        about: "a registry on a node serves a cluster that pulls from nowhere else, outlives it, and goes without a trace",
-        limit: Duration::from_mins(15),
-        in_ci: false,
-        run: init_registry::run,
-    },
-    Scenario {
-        name: "kubesphere",
-        about: "one create brings up KubeSphere's stand-ins; killed, changed, healed, and removed",
-        limit: Duration::from_mins(12),
-        in_ci: false,
-        run: kubesphere::run,
-    },
-    Scenario {
-        name: "kubesphere-toggle",
-        about: "a component is switched off and on again; nothing of it is left, and nothing else is touched",
-        limit: Duration::from_mins(15),
-        in_ci: false,
-        run: kubesphere::toggle::run,
-    },
-    Scenario {
-        name: "kubesphere-upgrade",
-        about: "an upgrade that asks for KubeSphere ends with it, when the last node has its version",
-        limit: Duration::from_mins(20),
-        in_ci: false,
-        run: kubesphere::upgrade::run,
-    },
-    Scenario {
-        name: "kubesphere-faults",
-        about: "what goes wrong with the installer is named and healed; its pod is killed at thirty random moments",
-        limit: Duration::from_mins(20),
-        in_ci: false,
-        run: kubesphere::faults::run,
-    },
-    Scenario {
-        name: "kubesphere-real",
-        about: "KubeSphere 3.4.1 itself, from images and a release that are given: log in, make a workspace, again",
-        limit: Duration::from_hours(1),
-        in_ci: false,
-        run: kubesphere::real::run,
-    },
-    Scenario {
-        name: "kubesphere-full",
-        about: "real programs of KubeSphere's surroundings are installed, asked, switched off and on, and removed",
-        limit: Duration::from_mins(40),
-        in_ci: false,
-        run: kubesphere::full::run,
-    },
-    Scenario {
-        name: "host-down",
-        about: "with hosts switched off, the rest is repaired and what was left is named",
-        limit: Duration::from_mins(20),
-        in_ci: false,
-        run: host_down::run,
-    },
-    Scenario {
-        name: "api-sick",
-        about: "an API that does not answer is never taken for a missing one",
-        limit: Duration::from_mins(15),
-        in_ci: false,
-        run: api_sick::run,
-    },
-    Scenario {
-        name: "slow",
-        about: "create on hosts with a fifth of a processor and 100 ms of latency succeeds in one go",
-        limit: Duration::from_mins(40),
-        in_ci: false,
-        run: slow::run,
-    },
-    Scenario {
-        name: "two-networks",
-        about: "hosts whose default route is another network than the cluster's: pods reach each other",
-        limit: Duration::from_mins(10),
-        in_ci: false,
-        run: two_networks::run,
-    },
-    Scenario {
-        name: "variants",
-        about: "other Debian releases, networks and numbers of hosts: create, again and delete",
-        limit: Duration::from_mins(40),
-        in_ci: false,
-        run: variants::run,
-    },
-    Scenario {
-        name: "kill-anywhere",
-        about: "kk killed at random moments inside init and join: the next create makes the same cluster",
-        limit: Duration::from_mins(90),
-        in_ci: false,
-        run: kill_anywhere::run,
-    },
-    Scenario {
-        name: "real-kernel",
-        about: "a virtual machine with cgroup v2: create, again, reboot, ipvs, nftables, delete",
-        limit: Duration::from_mins(90),
-        in_ci: false,
-        run: real_kernel::run,
-    },
-    Scenario {
-        name: "real-kernel-networks",
-        about: "a virtual machine with two networks beside two containers: pods reach each other and a Service",
-        limit: Duration::from_mins(45),
-        in_ci: false,
-        run: real_kernel::networks,
-    },
+/// The newest Kubernetes next to the default one.
+const BOTH: &[&str] = &["--kubernetes", FROM, "--kubernetes", TO];
+
+/// A directory of `kk-cluster` that holds a capability.
+macro_rules! capability {
+    ($name:literal) => {
+        concat!("crates/kk-cluster/src/capabilities/", $name, "/")
+    };
+}
+
+/// All of them. Limits are several times what each takes on two cores. The first group is what `make e2e` runs.
+pub(crate) const GROUPS: &[Group] = &[
+    Group { name: "core", when: When::Always, chains: &[
+        &[
+            Scenario::new("create", "three fresh hosts become a cluster whose Service answers by name across nodes", 65, 5, create::run),
+            Scenario::new("again", "the same create again changes nothing, restarts nothing and says so", 8, 3, again::run).covers(&["crates/kk-engine/src/plan/"]),
+            Scenario::new("repair", "create repairs exactly what was broken, on exactly the hosts where it was", 35, 5, repair::run).covers(&[capability!("programs"), capability!("runtime"), capability!("kubelet")]),
+            Scenario::new("some-damage", "four of the damages of the scenario damage, repaired in the same way", 130, 12, damage::run_some).covers(&[capability!("control_plane"), capability!("etcd"), capability!("dns"), capability!("nodes")]),
+            Scenario::new("certs", "kk certs shows all certificates and renews one or all, also when it is killed", 95, 8, certs::run).covers(&[capability!("kubeconfig"), "crates/kk-cluster/src/certificates/"]),
+            Scenario::new("snapshot", "objects that were deleted are back after a restore of the newest snapshot", 90, 8, restore::run_newest).covers(&[capability!("etcd_backup"), capability!("etcd_restore")]),
+            Scenario::new("shell-operator", "one kubectl apply starts the image with seven hooks, and each does its work", 75, 12, shell_operator::run).covers(&["crates/shell-operator/", "deploy/hooks/", "deploy/image/"]),
+            Scenario::new("delete", "delete -A leaves every host as it was before create", 25, 5, delete::run).covers(&[capability!("os"), capability!("manifests")]),
+        ],
+        &[
+            Scenario::new("kill-init", "kk killed in the middle of init: the next create makes a whole cluster", 100, 6, kill::run_init),
+        ],
+        &[
+            Scenario::new("delta", "a cluster from a bundle gets a node from it, and by a delta the next minor version; nothing goes elsewhere", 260, 20, offline::delta::run).needs(BOTH).covers(&[capability!("images"), capability!("versions"), "crates/kk-artifact/"]),
+        ],
+        &[
+            Scenario::new("upgrade", "a cluster gets the next minor version of Kubernetes, and its Services answer all the while", 390, 25, upgrade::run).needs(&["--kubernetes", FROM, "--kubernetes", TO, "--with", "etcd=3.6.15", "--with", "runc=1.4.2"]).covers(&["crates/kk/src/commands/upgrade.rs", "crates/kk-cluster/src/rollout.rs"]),
+        ],
+        &[
+            Scenario::new("kubesphere", "one create brings up KubeSphere's stand-ins; killed, changed, healed, and removed", 170, 12, kubesphere::run).covers(&[capability!("kubesphere"), "crates/ks-installer/", "crates/ks-spec/", "deploy/ks-installer/"]),
+        ],
+    ] },
+    Group { name: "damage", when: When::InTurn, chains: &[
+        &[
+            Scenario::new("damage/1", "the first half of a long list of damages: one create repairs each, and nothing else is touched", 470, 25, damage::run_first).covers(&[capability!("control_plane"), capability!("etcd"), capability!("kubelet"), capability!("runtime"), capability!("programs")]),
+        ],
+        &[
+            Scenario::new("damage/2", "the second half of these damages", 470, 25, damage::run_second).covers(&[capability!("dns"), capability!("kube_proxy"), capability!("network"), capability!("nodes"), capability!("verify")]),
+        ],
+    ] },
+    Group { name: "settings", when: When::InTurn, chains: &[
+        &[
+            Scenario::new("edits", "what a running cluster cannot take is refused before the first change; the rest is rolled out", 270, 20, edits::run).covers(&["crates/kk-cluster/src/kubeadm/", "crates/kk-config/"]),
+            Scenario::new("status", "kk status writes nothing, and its exit code and words tell drift and hosts that do not answer", 60, 6, status::run).covers(&["crates/kk-cluster/src/status.rs", "crates/kk/src/commands/look.rs"]),
+            Scenario::new("identity", "a delete of another cluster's hosts changes nothing and says what it saw", 30, 6, identity::run).covers(&["crates/kk-cluster/src/owner.rs", "crates/kk-cluster/src/ca_copy.rs"]),
+        ],
+        &[
+            Scenario::new("bad-setting", "a setting that cannot work stops at the first host, and the file put right heals it", 290, 25, bad_setting::run).covers(&["crates/kk-cluster/src/kubeadm/", capability!("kubelet"), capability!("kube_proxy")]),
+            Scenario::new("etcd-backup", "backups of etcd are whole or not there: killed, with a full disk, moved by an edit, rotated", 60, 8, etcd_backup::run).covers(&[capability!("etcd_backup")]),
+        ],
+    ] },
+    Group { name: "input", when: When::InTurn, chains: &[
+        &[
+            Scenario::new("bad-input", "each wrong input is named before the first change where it can be known, with its exit code", 170, 8, bad_input::run).covers(&["crates/kk-cluster/src/precheck/", "crates/kk/src/error.rs"]),
+        ],
+        &[
+            Scenario::new("init-fails", "a taken port or a missing image is named, etcd keeps its data, and the next create succeeds", 90, 8, init_fails::run).covers(&[capability!("control_plane"), capability!("images")]),
+        ],
+        &[
+            Scenario::new("secrets", "passwords and keys are in no log, journal, output, process list or world-readable file", 60, 6, secrets::run).covers(&["crates/kk-engine/src/redact.rs"]),
+        ],
+        &[
+            Scenario::new("sudo", "create and delete as a user who needs a password for sudo", 60, 6, sudo::run).covers(&["crates/kk-connector/"]),
+        ],
+        &[
+            Scenario::new("bastion", "hosts behind a jump host, without a network plugin; then with one", 100, 6, bastion::run).covers(&["crates/kk-connector/", capability!("network")]),
+        ],
+        &[
+            Scenario::new("two-networks", "hosts whose default route is another network than the cluster's: pods reach each other", 60, 10, two_networks::run).covers(&[capability!("network")]),
+        ],
+        &[
+            Scenario::new("ctrl-c", "Ctrl-C ends tidily with code 130, and the next create succeeds", 60, 6, ctrl_c::run).covers(&["crates/kk/src/cancel.rs"]),
+        ],
+    ] },
+    Group { name: "kills", when: When::InTurn, chains: &[
+        &[
+            Scenario::new("kill", "kk killed in the middle of etcd, init and join: the next create makes the same cluster", 230, 12, kill::run).covers(&[capability!("etcd"), capability!("control_plane"), capability!("nodes")]),
+        ],
+        &[
+            Scenario::new("kill-anywhere/some", "kk killed at four random moments inside init and join: the next create makes the same cluster", 300, 15, kill_anywhere::run_some).covers(&[capability!("control_plane"), capability!("nodes")]),
+        ],
+        &[
+            Scenario::new("restore", "etcd that has lost all its data comes back from a snapshot, also when the restore is killed", 290, 8, restore::run).covers(&[capability!("etcd_restore")]),
+        ],
+    ] },
+    Group { name: "nodes", when: When::InTurn, chains: &[
+        &[
+            Scenario::new("add-nodes", "a worker and a control plane join a cluster that runs, and nothing that was there is disturbed", 170, 8, add_nodes::run).covers(&[capability!("nodes"), "crates/kk/src/commands/add_nodes.rs"]),
+        ],
+        &[
+            Scenario::new("delete-nodes", "a worker and a control plane leave a cluster that goes on, and their hosts are as before", 180, 10, delete_nodes::run).covers(&[capability!("nodes"), "crates/kk/src/commands/delete_node.rs"]),
+        ],
+        &[
+            Scenario::new("first-leaves", "a control plane on a new machine is another member of etcd, and the first one leaves when nobody asks it any more", 200, 15, first_leaves::run).covers(&[capability!("nodes"), capability!("etcd")]),
+        ],
+        &[
+            Scenario::new("address", "a worker, and a control plane with the only member of etcd, get other addresses; also when kk is killed", 150, 15, address::run).covers(&[capability!("nodes"), capability!("etcd"), capability!("control_plane")]),
+        ],
+        &[
+            Scenario::new("etcd-members", "etcd grows from one member to three and loses one; data, API servers and other nodes go on", 150, 12, etcd_members::run).covers(&[capability!("etcd")]),
+        ],
+    ] },
+    Group { name: "high-availability", when: When::InTurn, chains: &[
+        &[
+            Scenario::new("ha", "three control planes; the API answers when one host has no power", 80, 6, ha::run).covers(&[capability!("control_plane")]),
+        ],
+        &[
+            Scenario::new("address-ha", "two of three control planes that are members of etcd get other addresses, one after the other", 200, 15, address::run_ha).covers(&[capability!("nodes"), capability!("etcd"), capability!("control_plane")]),
+        ],
+        &[
+            Scenario::new("endpoint", "the API moves from a control plane to a load balancer, also when kk is killed, and back when that is lost", 200, 15, endpoint::run).covers(&[capability!("nodes")]),
+        ],
+        &[
+            Scenario::new("host-down", "with hosts switched off, the rest is repaired and what was left is named", 240, 20, host_down::run).covers(&[capability!("verify")]),
+        ],
+        &[
+            Scenario::new("api-sick", "an API that does not answer is never taken for a missing one", 150, 15, api_sick::run).covers(&[capability!("verify"), "crates/kk-cluster/src/cluster_state.rs"]),
+        ],
+    ] },
+    Group { name: "upgrades", when: When::InTurn, chains: &[
+        &[
+            Scenario::new("upgrade-ha", "three control planes behind a load balancer get the next minor version, and the API answers all the while", 350, 25, upgrade::ha::run).needs(BOTH).covers(&["crates/kk/src/commands/upgrade.rs", "crates/kk-cluster/src/rollout.rs"]),
+        ],
+        &[
+            Scenario::new("upgrade-fails", "a node whose kubelet does not start at the new version is put back, and no other is begun", 300, 35, upgrade::fails::run).needs(BOTH).covers(&["crates/kk/src/commands/upgrade.rs"]),
+        ],
+        &[
+            Scenario::new("kubesphere-upgrade", "an upgrade that asks for KubeSphere ends with it, when the last node has its version", 250, 20, kubesphere::upgrade::run).needs(BOTH).covers(&[capability!("kubesphere")]),
+        ],
+    ] },
+    Group { name: "certificates", when: When::InTurn, chains: &[
+        &[
+            Scenario::new("rotate-ca", "three control planes get other CAs by runs that are killed in each round; the API refuses nobody who knows it", 630, 20, rotate_ca::run).covers(&[capability!("ca_rotation"), "crates/kk-cluster/src/pki/"]),
+        ],
+        &[
+            Scenario::new("certificates", "certificates that end before long are named; when all have expired, one create repairs the cluster", 160, 12, certificates::run).covers(&["crates/kk-cluster/src/certificates/"]),
+        ],
+        &[
+            Scenario::new("auto-renew", "timers on three control planes renew certificates that end, one after the other", 170, 12, auto_renew::run).covers(&[capability!("auto_renew")]),
+        ],
+    ] },
+    Group { name: "offline", when: When::InTurn, chains: &[
+        &[
+            Scenario::new("offline", "a bundle of an export that was killed makes a cluster, and no packet goes elsewhere than to the hosts", 220, 15, offline::run).covers(&["crates/kk-artifact/", capability!("images")]),
+        ],
+        &[
+            Scenario::new("packages", "a host without socat and conntrack gets them from a bundle, and nothing else; a delete takes them back", 120, 15, offline::packages::run).covers(&["crates/kk-artifact/src/packages/", capability!("os")]),
+        ],
+        &[
+            Scenario::new("registry", "pushes that were killed bring the images of a bundle into a registry, and a cluster pulls them from there", 150, 15, registry::run).covers(&["crates/kk-artifact/src/oci/", capability!("registry")]),
+        ],
+        &[
+            Scenario::new("init-registry", "a registry on a node serves a cluster that pulls from nowhere else, outlives it, and goes without a trace", 150, 15, init_registry::run).needs(&["--with", "registry"]).covers(&[capability!("registry")]),
+        ],
+        &[
+            Scenario::new("addons", "a chart and a manifest of a bundle are installed once, healed, changed, and taken up after a kill", 200, 20, addons::run).covers(&[capability!("addons"), "crates/kk-artifact/src/charts/"]),
+        ],
+    ] },
+    Group { name: "kubesphere", when: When::InTurn, chains: &[
+        &[
+            Scenario::new("kubesphere-toggle", "a component is switched off and on again; nothing of it is left, and nothing else is touched", 200, 15, kubesphere::toggle::run).covers(&[capability!("kubesphere"), "crates/ks-installer/"]),
+        ],
+        &[
+            Scenario::new("kubesphere-faults", "what goes wrong with the installer is named and healed; its pod is killed at thirty random moments", 400, 20, kubesphere::faults::run).covers(&[capability!("kubesphere"), "crates/ks-installer/"]),
+        ],
+    ] },
+    Group { name: "variants", when: When::InTurn, chains: &[
+        &[
+            Scenario::new("variants/1", "other Debian releases and settings of hosts: create, again and delete", 350, 25, variants::run_first).covers(&[capability!("os"), capability!("network")]),
+        ],
+        &[
+            Scenario::new("variants/2", "other networks and kinds of cluster: create, again and delete", 350, 25, variants::run_second).covers(&[capability!("network"), capability!("kube_proxy")]),
+        ],
+    ] },
+    Group { name: "long", when: When::OnRequest, chains: &[
+        &[
+            Scenario::new("kill-anywhere", "kk killed at random moments inside init and join: the next create makes the same cluster", 1800, 90, kill_anywhere::run),
+        ],
+        &[
+            Scenario::new("offline-kills", "exports and pushes that are killed at fifty random moments end as one that nobody killed", 900, 30, offline::kills::run),
+        ],
+        &[
+            Scenario::new("kubesphere-full", "real programs of KubeSphere's surroundings are installed, asked, switched off and on, and removed", 700, 40, kubesphere::full::run).needs(&["--with", "alertmanager", "--with", "local-path-provisioner", "--with", "metrics-server", "--with", "node-exporter", "--with", "prometheus", "--with", "prometheus-operator", "--with", "snapshot-controller", "--with", "servers"]),
+        ],
+        &[
+            Scenario::new("kubesphere-real", "KubeSphere 3.4.1 itself, from images and a release that are given: log in, make a workspace, again", 900, 60, kubesphere::real::run),
+        ],
+        &[
+            Scenario::new("slow", "create on hosts with a fifth of a processor and 100 ms of latency succeeds in one go", 900, 40, slow::run),
+        ],
+        &[
+            Scenario::new("real-kernel", "a virtual machine with cgroup v2: create, again, reboot, ipvs, nftables, delete", 2700, 90, real_kernel::run),
+        ],
+        &[
+            Scenario::new("real-kernel-networks", "a virtual machine with two networks beside two containers: pods reach each other and a Service", 1200, 45, real_kernel::networks),
+        ],
+    ] },
 ];

@@ -21,7 +21,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     let site = Site::fresh(ctx, &ctx.dir.join("site"), 2, None)?;
     let (manifest, bundle) = (text(&site.dir.join("manifest.yaml")), text(&site.dir.join("bundle.tar.zst")));
     kk(ctx, &site, &["create", "manifest", "-f", &text(&site.file), "-o", &manifest])?.ok()?;
-    let own = add_own_images(site.dir.join("manifest.yaml").as_path())?;
+    let own = add_own_images(ctx.tools.lab, site.dir.join("manifest.yaml").as_path())?;
     kk(ctx, &site, &["artifact", "export", "-m", &manifest, "-o", &bundle, "--workdir", "stock"])?.ok()?;
     let registry = Registry::empty(ctx)?;
     let private = site.variant("private", |cluster| uses(cluster, USER.1))?;

@@ -74,6 +74,24 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Deletes an object that the newest snapshot holds, and restores it, without a failure on the way.
+pub(super) fn run_newest(ctx: &Context<'_>) -> Result<()> {
+    let site = &cluster::ensure(ctx)?.site;
+    members_are_well(ctx, site)?;
+    ctx.kubectl(site, "create configmap kept --from-literal=a=b")?;
+    ctx.kk_nodes(site, &["etcd", "snapshot"])?.expect_code(0)?;
+    ctx.kubectl(site, "delete configmap kept")?;
+    ctx.kubectl(site, "create configmap later --from-literal=a=b")?;
+    let snapshot = newest(site)?;
+    ctx.kk_nodes(site, &["etcd", "restore", "--snapshot", &snapshot])?.expect_code(0)?;
+    checks::cluster_is_complete(ctx, site)?;
+    ctx.kubectl(site, "get configmap kept")?;
+    ensure!(ctx.kubectl(site, "get configmap later").is_err(), "an object from after the snapshot is there");
+    ctx.kubectl(site, "delete configmap kept")?;
+    checks::create_changes_nothing(ctx, site)?;
+    Ok(())
+}
+
 /// All members answer, one leads, and none has lost anything by a defragmentation.
 fn members_are_well(ctx: &Context<'_>, site: &Site) -> Result<()> {
     let job = ctx.kk_job(site, &["etcd", "status", "--output", "json"]);

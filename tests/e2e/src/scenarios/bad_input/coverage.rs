@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use super::cases::ALL;
-use crate::scenarios;
+use crate::scenarios::GROUPS;
+use crate::suite::Group;
 
 /// Where an input is tried.
 enum Test {
@@ -81,7 +82,8 @@ fn every_wrong_input_is_tried_somewhere() {
             match test {
                 Case(name) => assert!(ALL.iter().any(|case| case.name == *name), "{input}: {name}"),
                 Scenario(name) => {
-                    assert!(scenarios::ALL.iter().any(|scenario| scenario.name == *name), "{input}: {name}");
+                    let mut all = GROUPS.iter().flat_map(Group::scenarios);
+                    assert!(all.any(|scenario| scenario.name == *name), "{input}: {name}");
                 }
                 File(path, words) => {
                     let beside = checkout.join(SNAPSHOTS).join(path);

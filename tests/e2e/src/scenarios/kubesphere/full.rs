@@ -57,12 +57,12 @@ pub(super) fn on_fresh_hosts(ctx: &Context<'_>, run: impl FnOnce(&Lab<'_>) -> Re
 }
 
 /// Images of the payload that the lab's registry does not have. Errors: the lab is not up.
-pub(crate) fn missing_images() -> Result<Vec<String>> {
+pub(crate) fn missing_images(lab: crate::lab::Lab) -> Result<Vec<String>> {
     let mut missing = Vec::new();
     for image in images()? {
         let (name, tag) = image.rsplit_once(':').context("an image without a tag")?;
         let (_, repository) = name.split_once('/').context("an image without a registry")?;
-        if !registry::holds(repository, tag)? {
+        if !registry::holds(lab, repository, tag)? {
             missing.push(image);
         }
     }

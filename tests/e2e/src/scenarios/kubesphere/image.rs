@@ -68,7 +68,7 @@ fn pack(ctx: &Context<'_>, helm: &Path, payload: &Path, words: &[OsString]) -> R
     ensure!(program.exists(), "{} is not there\nhint: `make build`", program.display());
     let job = Job::new(&program).args(["payload", "build"]).args([payload]).args(words.iter().cloned());
     ctx.run("payload", job)?.ok()?;
-    let directory = ctx.tools.artefacts.join("../image");
+    let directory = ctx.tools.images();
     let base = directory.join("ks-base.tar");
     ctx.run("base", Job::new("bash").args([&deploy().join("base.sh"), &base]).limit(Duration::from_mins(3)))?
         .ok()?;

@@ -35,6 +35,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     with_installer(ctx, |lab| {
         lab.installs()?;
         lab.changes()?;
+        lab.toggles()?;
         lab.heals()?;
         lab.uninstalls()?;
         lab.deletes()
@@ -123,6 +124,21 @@ impl Lab<'_> {
         let after = self.generations()?;
         let grown: Vec<&String> = after.keys().filter(|name| after[*name] != before[*name]).collect();
         ensure!(grown == ["stand-in-metrics-server"], "one field changed {grown:?}: {before:?} {after:?}");
+        Ok(())
+    }
+
+    /// A component that is switched off leaves nothing, and comes back when it is switched on.
+    fn toggles(&self) -> Result<()> {
+        self.ctx.kk_ok(&self.switched(false)?, "create", &[])?;
+        let generations = self.generations()?;
+        ensure!(!generations.contains_key("stand-in-metrics-server"), "it stays: {generations:?}");
+        let site = self.with(&json!({"metrics_server": {"enabled": true, "replicas": 2}}))?;
+        self.ctx.kk_ok(&site, "create", &[])?;
+        let generations = self.generations()?;
+        ensure!(
+            generations.contains_key("stand-in-metrics-server"),
+            "it does not come back: {generations:?}"
+        );
         Ok(())
     }
 

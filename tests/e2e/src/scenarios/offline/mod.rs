@@ -18,6 +18,7 @@ use serde_json::Value;
 use crate::checks;
 use crate::context::Context;
 use crate::kk::KkRun;
+use crate::lab::Lab;
 use crate::process::Job;
 use crate::registry;
 use crate::site::Site;
@@ -35,7 +36,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     kk(ctx, &site, &words)?.ok()?;
     let smaller = site.dir.join("smaller.yaml");
     fs::copy(&manifest, &smaller)?;
-    let own = add_own_images(&manifest)?;
+    let own = add_own_images(ctx.tools.lab, &manifest)?;
     let bundle = killed_and_made(ctx, &site, &manifest)?;
     merged(ctx, &site, [&smaller, &manifest], &bundle)?;
     damaged(ctx, &site, &bundle)?;
@@ -80,7 +81,7 @@ pub(super) struct Own {
 }
 
 /// Adds two to the manifest, one by its tag and one by its digest. The lab has flannel's images under older names, too.
-pub(super) fn add_own_images(manifest: &Path) -> Result<[Own; 2]> {
+pub(super) fn add_own_images(lab: Lab, manifest: &Path) -> Result<[Own; 2]> {
     let mut parsed: Value = serde_saphyr::from_str(&fs::read_to_string(manifest)?)?;
     let images = parsed["spec"]["images"].as_array_mut().context("the manifest lists no images")?;
     let find = |path: &str| {
@@ -90,7 +91,7 @@ pub(super) fn add_own_images(manifest: &Path) -> Result<[Own; 2]> {
     };
     let (flannel, plugin) = (find("flannel")?, find("flannel-cni-plugin")?);
     let (_, tag) = plugin.rsplit_once(':').context("an image without a tag")?;
-    let digest = registry::digest_of("flannel-io/flannel-cni-plugin", tag)?;
+    let digest = registry::digest_of(lab, "flannel-io/flannel-cni-plugin", tag)?;
     let own = [
         Own { name: flannel.replace("flannel/flannel", "flannel-io/flannel"), same: flannel },
         Own { name: format!("docker.io/flannel-io/flannel-cni-plugin@{digest}"), same: plugin },

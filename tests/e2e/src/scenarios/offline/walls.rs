@@ -22,7 +22,7 @@ pub(super) struct Walls<'a> {
 impl<'a> Walls<'a> {
     /// The control machine has no program for such rules; a host's is used, in the lab's network.
     pub(super) fn up(ctx: &'a Context<'a>, site: &Site) -> Result<Self> {
-        let root = format!("/var/lib/kk-lab/hosts/{}/root", site.control_plane());
+        let root = ctx.tools.lab.state(&format!("hosts/{}/root", site.control_plane())).display().to_string();
         let mut walls = Self { ctx, root, rules: Vec::new() };
         for (chain, what) in [("INPUT", SERVERS), ("OUTPUT", ELSEWHERE), ("FORWARD", ELSEWHERE)] {
             walls.rule(&format!("-I {chain} {what} -j REJECT"))?;

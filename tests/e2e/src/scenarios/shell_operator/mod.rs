@@ -48,7 +48,7 @@ fn lab_kubectl(ctx: &Context<'_>) -> Result<PathBuf> {
 fn build_image(ctx: &Context<'_>, kubectl: &Path) -> Result<PathBuf> {
     let binary = ctx.tools.kk.with_file_name("shell-operator");
     ensure!(binary.exists(), "{} is not there\nhint: `make build`", binary.display());
-    let directory = ctx.tools.artefacts.join("../image");
+    let directory = ctx.tools.images();
     let job = Job::new("bash").args([&deploy().join("image/build.sh"), &binary, &directory]);
     let job = job.env("KUBECTL", kubectl).env("IMAGE", "shell-operator:latest");
     ctx.run("image", job.limit(Duration::from_mins(8)))?.ok()?;
