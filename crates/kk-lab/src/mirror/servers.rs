@@ -99,6 +99,10 @@ fn registry_program(paths: &Paths) -> Result<PathBuf> {
     if program.exists() {
         return Ok(program);
     }
+    let _alone = paths.lock("docker-registry")?;
+    if program.exists() {
+        return Ok(program);
+    }
     let step = Step::begin("fetching Debian's docker-registry", "");
     let unfinished = paths.unfinished().join("docker-registry");
     let tree = unfinished.join("tree");

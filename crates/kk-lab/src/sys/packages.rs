@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::sys::paths;
 use crate::sys::run::{command, output, succeeds};
 use crate::sys::say::Step;
 
@@ -78,6 +79,11 @@ pub(crate) fn require(needs: &[Need]) -> Result<()> {
 
 /// Installs what of `needs` is missing.
 pub(crate) fn install(needs: &[Need]) -> Result<()> {
+    if missing(needs).is_empty() {
+        return Ok(());
+    }
+    // Another lab may be installing the same; apt waits for its own locks only in part.
+    let _alone = paths::lock_machine()?;
     let missing = missing(needs);
     if missing.is_empty() {
         return Ok(());
