@@ -5,6 +5,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
@@ -17,6 +19,9 @@ use crate::sys::paths::Paths;
 use crate::sys::run::{bound, command, output};
 use crate::sys::say::{self, Step};
 use crate::sys::{disk, hash, packages};
+
+/// How often a process that waits for another one's build probes again.
+const POLL: Duration = Duration::from_millis(500);
 
 /// From this version on Go fetches by itself the version that a module asks for.
 const FETCHES_ITSELF: (u32, u32) = (1, 21);
@@ -75,12 +80,19 @@ pub(crate) fn ensure_only(
             "{component} is made of Debian packages, which needs root\nhint: kk-lab mirror build --with {component}"
         );
     }
+    // Another process that builds the whole mirror builds these, too.
+    let mut alone = None;
+    while alone.is_none() && !missing(paths, &wanted)?.is_empty() {
+        alone = paths.try_lock("build")?;
+        if alone.is_none() {
+            sleep(POLL);
+        }
+    }
     let to_build = missing(paths, &wanted)?;
     if !to_build.is_empty() {
         disk::ensure_free(&paths.cache, disk::for_build(), "building programs")?;
         let c: &[Need] = if to_build.iter().any(|build| build.cgo) { packages::BUILD } else { &[] };
         packages::require(&[packages::GO, c].concat())?;
-        let _alone = paths.lock("build")?;
         build_missing(paths, versions, &wanted)?;
         clear_go_caches(paths, &all)?;
     }
@@ -385,5 +397,24 @@ mod tests {
         let _other = paths.lock("build").unwrap();
         let found = ensure_only(&paths, &versions, &versions.chosen(&[]).unwrap(), &wanted).unwrap();
         assert_eq!(found, there);
+    }
+
+    #[test]
+    fn components_that_another_process_builds_are_awaited_and_not_its_whole_build() {
+        let directory = tempfile::tempdir().unwrap();
+        let (paths, versions, all) = lab(directory.path());
+        let wanted = ["etcd".to_owned()];
+        let made = location(&paths, &Versions::only(&all, &wanted)[0]).unwrap().directory;
+        let _other = paths.lock("build").unwrap();
+        let building = std::thread::spawn({
+            let made = made.clone();
+            move || {
+                sleep(POLL);
+                fs::create_dir_all(made).unwrap();
+            }
+        });
+        let found = ensure_only(&paths, &versions, &versions.chosen(&[]).unwrap(), &wanted).unwrap();
+        assert_eq!(found, [("etcd".to_owned(), made)]);
+        building.join().unwrap();
     }
 }

@@ -66,6 +66,9 @@ pub(crate) struct MirrorFile {
     pub(crate) archive: BTreeMap<String, String>,
 }
 
+/// Components whose programs tests without hosts run: they wait for these while the rest is still being built.
+const RUN_BY_TESTS: [&str; 3] = ["kubernetes", "etcd", "helm"];
+
 /// One image: programs of a component in an otherwise empty root, or above a slice of Debian; or all files of packages.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -140,21 +143,25 @@ impl Versions {
             .with_context(|| format!("versions.yaml has no version of {component}"))
     }
 
-    /// Everything to build, Kubernetes first (it takes longest) in the versions given; of what is built on demand, what `with`
-    /// names: `COMPONENT`, or `COMPONENT=VERSION` for a version that is not the default. Errors: a component or version
+    /// Everything to build, in this order: what tests without hosts run ([`RUN_BY_TESTS`]), the other components, further versions
+    /// of Kubernetes, further versions of other components. Of what is built on demand it contains what `with` names: `COMPONENT`, or `COMPONENT=VERSION` for a version that is not the default. Errors: a component or version
     /// that is not known.
     pub(crate) fn builds(&self, data: &Path, kubernetes: &[String], with: &[String]) -> Result<Vec<Build>> {
         let (further, with): (Vec<_>, Vec<_>) = with.iter().cloned().partition(|name| name.contains('='));
         self.check_names(&with)?;
         let mut builds = Vec::new();
-        for version in kubernetes {
-            builds.push(self.build(data, "kubernetes", version)?);
-        }
         let is_wanted = |(name, component): &(&String, &Component)| {
             *name != "kubernetes" && (!component.on_demand || with.contains(name))
         };
+        let mut versions: Vec<(&str, &str)> = Vec::new();
+        versions.extend(kubernetes.first().map(|version| ("kubernetes", version.as_str())));
         for (name, _) in self.components.iter().filter(is_wanted) {
-            builds.push(self.build(data, name, self.version(name)?)?);
+            versions.push((name, self.version(name)?));
+        }
+        versions.sort_by_key(|(name, _)| !RUN_BY_TESTS.contains(name));
+        versions.extend(kubernetes.iter().skip(1).map(|version| ("kubernetes", version.as_str())));
+        for (name, version) in versions {
+            builds.push(self.build(data, name, version)?);
         }
         for (name, version) in further.iter().filter_map(|one| one.split_once('=')) {
             let known = &self.component(name)?.versions;
@@ -297,6 +304,17 @@ mod tests {
         assert_eq!(versions.chosen(&["v1.36.4".into()]).unwrap(), ["1.36.4"]);
         let error = versions.builds(&data(), &[], &["etcd=2.0.0".into()]).unwrap_err().to_string();
         assert!(error.contains("etcd 2.0.0 cannot be had"), "{error}");
+    }
+
+    #[test]
+    fn programs_of_tests_are_built_first_and_further_versions_last() {
+        let versions = Versions::load(&data()).unwrap();
+        let kubernetes = ["1.36.4".to_owned(), "1.37.1".to_owned()];
+        let builds = versions.builds(&data(), &kubernetes, &["helm".into(), "etcd=3.6.15".into()]).unwrap();
+        let names: Vec<String> =
+            builds.iter().map(|build| format!("{} {}", build.component, build.version)).collect();
+        assert_eq!(names[..3], ["kubernetes 1.36.4", "etcd 3.6.16", "helm 3.22.0"]);
+        assert_eq!(names[names.len() - 2..], ["kubernetes 1.37.1", "etcd 3.6.15"]);
     }
 
     #[test]
