@@ -45,6 +45,9 @@ pub(crate) enum Command {
         /// Only this host, with its disk
         #[arg(long)]
         host: Option<String>,
+        /// All labs of this machine
+        #[arg(long, conflicts_with = "host")]
+        all: bool,
     },
     /// Switch a host off as a power cut would, or on again as it was
     Power {

@@ -12,7 +12,7 @@ use crate::hosts::Host;
 use crate::mirror::versions::Versions;
 use crate::mirror::{programs, publish, serve};
 use crate::sys::paths::Paths;
-use crate::sys::{background, instance, net, say};
+use crate::sys::{background, instance, net, run, say};
 
 mod base;
 mod cli;
@@ -38,7 +38,8 @@ fn dispatch(command: Command) -> Result<()> {
     let paths = Paths::from_env()?;
     match command {
         Command::Up(args) => lab::up(&paths, &args),
-        Command::Down { host } => lab::down(host.as_deref()),
+        Command::Down { all: true, .. } => down_all(),
+        Command::Down { host, all: false } => lab::down(host.as_deref()),
         Command::Power { state, host } => lab::power(&host, state == Power::On),
         Command::Status { output } => lab::status(output),
         Command::Exec { host, command } => become_program(Host::named(&host)?.inside(&command)?),
@@ -58,6 +59,19 @@ fn dispatch(command: Command) -> Result<()> {
         Command::Mirror(Mirror::Prune) => prune::run(&paths, &Versions::load(&paths.data)?),
         Command::Mirror(Mirror::Serve { listen }) => serve::run(&paths.mirror(), &listen),
     }
+}
+
+/// Takes down each lab in a process of its own: a process works on one lab.
+fn down_all() -> Result<()> {
+    let program = std::env::current_exe().context("this program has no file")?;
+    let mut failures = Vec::new();
+    for number in instance::all() {
+        let down =
+            run::output(std::process::Command::new(&program).args(["--lab", &number.to_string(), "down"]));
+        failures.extend(down.err().map(|error| format!("{error:#}")));
+    }
+    anyhow::ensure!(failures.is_empty(), "{}", failures.join("\n"));
+    Ok(())
 }
 
 /// Runs a command of this machine in the lab's network, marked as the lab's so that `down` ends it.

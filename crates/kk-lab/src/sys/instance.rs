@@ -15,6 +15,11 @@ pub(crate) fn select(number: u8) {
     let _ = SELECTED.set(number);
 }
 
+/// Numbers of all labs that a machine can have.
+pub(crate) fn all() -> impl Iterator<Item = u8> {
+    FIRST..=MOST
+}
+
 fn number() -> u8 {
     *SELECTED.get().unwrap_or(&FIRST)
 }
