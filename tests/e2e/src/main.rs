@@ -44,6 +44,9 @@ struct Cli {
     /// List the groups, their scenarios and what each shows
     #[arg(long)]
     list: bool,
+    /// Print what the mirror has to hold for the chosen scenarios: arguments of `kk-lab mirror build`
+    #[arg(long)]
+    needs: bool,
     #[command(flatten)]
     selection: selection::Selection,
     #[command(flatten)]
@@ -98,9 +101,14 @@ fn dispatch(cli: Cli) -> Result<bool> {
         suite::list();
         return Ok(true);
     }
+    let selection = cli.selection.only(cli.common.only.clone());
+    if cli.needs {
+        report::result(&suite::needs(&selection.chains()?).join(" "));
+        return Ok(true);
+    }
     let tools = Tools::find(cli.common.kk, cli.common.kk_lab, cli.common.artefacts)?;
     match cli.command {
-        None => suite::run(&tools, &cli.selection.only(cli.common.only), cli.options),
+        None => suite::run(&tools, &selection, cli.options),
         Some(Command::Bench { repeat, table }) => {
             let wanted = |bench: &str| cli.common.only.iter().any(|name| name == bench);
             let of_others = [

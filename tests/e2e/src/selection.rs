@@ -8,7 +8,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::report::line;
 use crate::scenarios::GROUPS;
 use crate::suite::{Group, Scenario};
 
@@ -82,10 +81,7 @@ impl Selection {
         }
         if let Some(revision) = &self.affected {
             let files = changed_files(&checkout(), revision)?;
-            let chains = affected(&files);
-            let names: Vec<&str> = chains.iter().flatten().map(|scenario| scenario.name).collect();
-            line(&format!("--- {} changed files affect: {}", files.len(), names.join(", ")));
-            return Ok(chains);
+            return Ok(affected(&files));
         }
         let today = today(SystemTime::now());
         let names: Vec<&str> = match &self.group[..] {
@@ -95,7 +91,6 @@ impl Selection {
         let unknown: Vec<&str> =
             names.iter().copied().filter(|name| GROUPS.iter().all(|group| group.name != *name)).collect();
         ensure!(unknown.is_empty(), "no group is called {}\nhint: `kk-e2e --list`", unknown.join(", "));
-        line(&format!("--- groups: {}", names.join(", ")));
         Ok(chosen(|group, _| names.contains(&group.name)))
     }
 }

@@ -18,7 +18,7 @@ use crate::scenarios::GROUPS;
 use crate::selection::{ChosenChain, Selection, When};
 
 /// For Kubernetes and all other programs of the lab.
-const BUILD_LIMIT: Duration = Duration::from_mins(60);
+const BUILD_LIMIT: Duration = Duration::from_hours(1);
 
 /// One scenario.
 #[derive(Clone, Copy)]
@@ -127,7 +127,11 @@ pub(crate) fn run(tools: &Tools, selection: &Selection, options: Options) -> Res
     let within = Duration::from_mins(options.within);
     let ends = Instant::now() + within;
     let mut chains = selection.chains()?;
-    chains.iter_mut().for_each(|chain| *chain = chain.repeat(options.repeat.into()));
+    let names: Vec<&str> = chains.iter().flatten().map(|scenario| scenario.name).collect();
+    line(&format!("--- {} scenarios: {}", names.len(), names.join(", ")));
+    for chain in &mut chains {
+        *chain = chain.repeat(options.repeat.into());
+    }
     let shared = RefCell::new(None);
     let prepared = Context::new(tools, "prepare", within, &shared)?;
     prepare(&prepared, &chains)?;
@@ -258,7 +262,7 @@ fn prepare(ctx: &Context<'_>, chains: &[ChosenChain]) -> Result<()> {
 
 /// Arguments of `kk-lab mirror build`, each once. Without a Kubernetes version it builds the default one, so that is named
 /// next to the others.
-fn needs(chains: &[ChosenChain]) -> Vec<&'static str> {
+pub(crate) fn needs(chains: &[ChosenChain]) -> Vec<&'static str> {
     let pairs: BTreeSet<&[&str]> =
         chains.iter().flatten().flat_map(|scenario| scenario.needs.chunks(2)).collect();
     pairs.into_iter().flatten().copied().collect()

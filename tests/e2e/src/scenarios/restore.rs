@@ -89,6 +89,10 @@ pub(super) fn run_newest(ctx: &Context<'_>) -> Result<()> {
     ensure!(ctx.kubectl(site, "get configmap later").is_err(), "an object from after the snapshot is there");
     ctx.kubectl(site, "delete configmap kept")?;
     checks::create_changes_nothing(ctx, site)?;
+    // A restore keeps the data from before it until a person removes it.
+    for host in &site.hosts {
+        ctx.host(host, "rm -r /var/lib/etcd/member-before-*")?;
+    }
     Ok(())
 }
 
