@@ -7,8 +7,10 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 profile := $(if $(PROFILE),--profile $(PROFILE))
 programs := $(TARGET)/$(patsubst dev,debug,$(or $(PROFILE),release))
 RELEASE := $(TARGET)/release
-# ONLY=create,again -> --only create,again
-only := $(if $(ONLY),--only $(ONLY))
+# ONLY=create,again -> --only create,again; GROUP=core,today -> --group core,today
+only := $(if $(ONLY),--only $(ONLY))$(if $(GROUP),--group $(GROUP))
+# Two cores carry two labs; JOBS=1 runs one scenario after the other.
+jobs := --jobs $(or $(JOBS),2)
 # Minutes after which no scenario goes on: what has not ended then has failed.
 within := $(if $(WITHIN),--within $(WITHIN))
 # REPEAT=10: the chosen scenarios ten times. BUSY=1: both cores have other work meanwhile.
@@ -21,7 +23,7 @@ lab_benches := $(filter-out fleet,$(benches))
 
 .PHONY: help
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: packages
 packages: ## install the Debian packages that building and testing need
@@ -31,9 +33,9 @@ packages: ## install the Debian packages that building and testing need
 .PHONY: build
 build: packages ## build kk, shell-operator, the lab and the scenarios (release, in target/release)
 ifdef PROFILE
-	cargo build $(profile) --bins --tests
+	cargo build --locked $(profile) --bins --tests
 else
-	cargo build --release -p kk -p kk-lab -p kk-e2e -p shell-operator -p ks-installer
+	cargo build --locked --release -p kk -p kk-lab -p kk-e2e -p shell-operator -p ks-installer
 endif
 
 .PHONY: image
@@ -57,19 +59,26 @@ test: packages ## run all tests that need no hosts
 
 .PHONY: fuzz
 fuzz: packages ## give what reads hooks' files and the API random texts, FUZZ_SECONDS=60 for each target; prints the number of runs
-	ARBTEST_BUDGET_MS=$(or $(FUZZ_SECONDS),60)000 cargo test $(profile) --lib -- fuzz_ --nocapture
+	ARBTEST_BUDGET_MS=$(or $(FUZZ_SECONDS),60)000 cargo test --locked $(profile) --lib -- fuzz_ --nocapture
 
 .PHONY: e2e
-e2e: build ## run kk against real hosts, as root: the scenarios of CI, or ONLY=create,again (list: make e2e-list); REPEAT=10, BUSY=1
-	$(programs)/kk-lab mirror build
-	$(programs)/kk-e2e $(only) $(within) $(repeat) $(busy)
+e2e: build ## run kk against real hosts, as root: the core, GROUP=core,today as CI does, or ONLY=create,again; JOBS=1, REPEAT=10, BUSY=1
+	$(programs)/kk-e2e $(only) $(jobs) $(within) $(repeat) $(busy)
+
+.PHONY: e2e-all
+e2e-all: build ## run all scenarios, as root (hours)
+	$(programs)/kk-e2e --all $(jobs) $(within) $(repeat) $(busy)
+
+.PHONY: e2e-affected
+e2e-affected: build ## run the scenarios that cover what differs from SINCE=REVISION (HEAD without it), as root
+	$(programs)/kk-e2e --affected $(or $(SINCE),HEAD) $(jobs) $(within) $(repeat) $(busy)
 
 .PHONY: test-lab
 test-lab: packages ## test that the lab leaves nothing behind, as root; no lab may be up
-	cargo test $(profile) --test leaves_nothing -- --ignored
+	cargo test --locked $(profile) --test leaves_nothing -- --ignored
 
 .PHONY: e2e-list
-e2e-list: build ## list the scenarios
+e2e-list: build ## list the groups and their scenarios
 	$(programs)/kk-e2e --list
 
 .PHONY: bench
@@ -87,15 +96,15 @@ demo: packages ## boot three throw-away hosts, create a cluster on them and show
 
 .PHONY: demo-down
 demo-down: ## end the demo and remove all it left, but the caches
-	cargo build --release --quiet -p kk-lab
-	$(RELEASE)/kk-lab down
+	cargo build --locked --profile ci --quiet --bin kk-lab
+	$(TARGET)/ci/kk-lab down --all
 	rm -rf target/demo
 
 .PHONY: lint
 lint: packages ## check formatting, lints and shell scripts, as CI does
 	@{ cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1 || rustup component add rustfmt clippy
 	cargo fmt --all --check
-	cargo clippy $(profile) --all-targets -- -D warnings
+	cargo clippy --locked $(profile) --all-targets -- -D warnings
 	bash tests/shellcheck.sh
 
 .PHONY: lint-all
@@ -103,9 +112,8 @@ lint-all: lint ## check kk-fleet, too, which CI does not build
 	cargo clippy $(profile) --workspace --all-targets -- -D warnings
 
 .PHONY: deny
-deny: ## check licences and advisories of all dependencies (installs cargo-deny)
-	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
-	cargo deny check
+deny: packages ## check licences, sources, duplicates and advisories of all dependencies
+	bash tests/deny.sh
 
 .PHONY: prune
 prune: ## remove from the lab's cache what this checkout does not ask for any more, as root

@@ -21,7 +21,7 @@ while [ $# -gt 0 ] && [ "$1" != -- ]; do select+=("$1"); shift; done
 [ $# = 0 ] || shift
 profile=${PROFILE:-dev}
 directory=${CARGO_TARGET_DIR:-target}/${profile/#dev/debug}
-cargo build --locked --profile "$profile" -p kk-lab --bin kk-lab || cannot "the lab does not compile"
+cargo build --locked --profile "$profile" --bin kk-lab || cannot "the lab does not compile"
 # Some tests run a real API server, etcd and helm. They are built once, while cargo compiles.
 "$directory/kk-lab" mirror build --programs kubernetes,etcd,helm >/dev/null 2>"$work/programs" & programs=$!
 cargo test --locked --profile "$profile" --no-run --message-format=json-render-diagnostics "${select[@]}" >"$work/built" ||
@@ -61,6 +61,12 @@ while IFS=$'\t' read -r _ executable package name; do
   run "$number" "$executable" "$package" "$name" "$@" &
 done <"$work/executables"
 wait
+# Examples in the documentation are compiled by rustdoc, so cargo runs them.
+log=$work/documentation.log
+cargo test --locked --profile "$profile" --doc "${select[@]}" -- "$@" >"$log" 2>&1 || {
+  echo "examples in the documentation failed" >"$work/documentation.failed"
+}
+cat "$log"
 
 if [ -n "${DURATIONS:-}" ]; then
   printf '\nThe slowest tests:\n'
