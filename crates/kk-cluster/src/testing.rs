@@ -70,6 +70,30 @@ pub(crate) fn run_script(directory: &Path, text: &str) -> Output {
     Command::new("sh").args(["-euc", text]).current_dir(directory).env("PATH", path).output().unwrap()
 }
 
+/// The functions that scripts find on a host, for a directory that stands for the host's root.
+pub(crate) fn library(directory: &Path) -> String {
+    kk_engine::LIB.replace("$KK_ROOT/etc", &format!("{}/etc", directory.display()))
+}
+
+/// Somebody else who has a home in a directory that stands for the host's root: the name, and what the owner of a file must
+/// be. Only root can become somebody else; in tests of others it is the same user.
+pub(crate) fn other_user(directory: &Path, home: &str) -> (String, u32) {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    let home = directory.join(home);
+    std::fs::create_dir_all(&home).unwrap();
+    let me = std::fs::metadata(&home).unwrap().uid();
+    let name = Command::new("id").arg("-un").output().unwrap().stdout;
+    let (name, owner) = match me {
+        // Each system has this user.
+        0 => ("nobody".to_owned(), 65534),
+        me => (String::from_utf8(name).unwrap().trim().to_owned(), me),
+    };
+    std::fs::set_permissions(directory, std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::os::unix::fs::chown(&home, Some(owner), None).unwrap();
+    program(directory, "getent", &format!("echo 'user:x:1:1::{}:/bin/sh'", home.display()));
+    (name, owner)
+}
+
 /// A certificate, PEM, that is valid for `total` days and has `left` of them left.
 pub(crate) fn certificate(total: i64, left: i64) -> String {
     let mut params = rcgen::CertificateParams::new(vec!["test".to_owned()]).unwrap();

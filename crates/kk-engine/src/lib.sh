@@ -3,9 +3,9 @@
 # What kk makes or replaces is written down in /etc/kubekey/owned before it is touched, one tab-separated line each;
 # kk_disown_all takes all of it back. Kinds of lines:
 #   cluster NAME CA MACHINE    the cluster that the host belongs to, SHA-256 of its CA, the host's machine id; the head
-#   made PATH                  a file or link that was not there
-#   saved PATH                 a file or link whose original is /etc/kubekey/saved/PATH
-#   dir PATH                   a directory that was not there
+#   made PATH [USER]           a file or link that was not there; with USER it is written and removed as that user
+#   saved PATH [USER]          a file or link whose original is /etc/kubekey/saved/PATH
+#   dir PATH [USER]            a directory that was not there
 #   attr PATH MODE OWNER       attributes that a directory had
 #   block PATH BEGIN END NL    a marked block in a file of somebody else; NL is "bare" when the file had no last newline
 #   marked PATH PREFIX         lines of a file that were commented out with PREFIX
@@ -22,6 +22,8 @@
 KK_ROOT=${KK_ROOT-}
 KK_STATE=$KK_ROOT/etc/kubekey
 KK_TAB=$(printf '\t')
+# For kk_guard: the user that runs this script, and the directories that it has found to be safe, each between tabs.
+KK_SELF='' KK_SAFE=$KK_TAB
 
 # kk_do COMMAND…: runs a command; when it fails, the error names it.
 kk_do() {
@@ -97,9 +99,66 @@ kk_parents() {
     done
 }
 
+# kk_guard PATH [follow]: fails unless only root can change the directories above PATH. Otherwise another user could replace one
+# of them by a link, and root would write through that link. A link of root is followed, and its target is checked in the same way.
+# PATH itself is not checked; with "follow", a link at PATH is followed, too. A directory that a group may write to is accepted:
+# some distributions give /usr/local to the group staff.
+kk_guard() {
+    kk_state
+    [ -n "$KK_SELF" ] || KK_SELF=$(stat -c %u "$KK_STATE")
+    kk_way=$KK_ROOT kk_todo=$1 kk_links=0
+    while :; do
+        kk_step=${kk_todo%%/*}
+        case $kk_todo in */*) kk_todo=${kk_todo#*/} ;; *) kk_todo='' ;; esac
+        case $kk_step in
+        '' | .) ;;
+        ..) kk_way=${kk_way%/*} ;;
+        *)
+            kk_way=$kk_way/$kk_step
+            if [ -L "$kk_way" ]; then
+                [ -n "$kk_todo${2-}" ] || return 0
+                kk_guard_one "$1" || return
+                kk_links=$((kk_links + 1))
+                [ $kk_links -le 40 ] || kk_fail "$1: too many links lead to it" || return
+                kk_todo=$(readlink "$kk_way")${kk_todo:+/$kk_todo} kk_way=${kk_way%/*}
+                case $kk_todo in /*) kk_way='' ;; esac
+            elif [ -n "$kk_todo" ]; then
+                # Only root can create a missing directory here.
+                [ -d "$kk_way" ] || return 0
+                kk_guard_one "$1" || return
+            fi
+            ;;
+        esac
+        [ -n "$kk_todo" ] || return 0
+    done
+}
+
+# kk_guard_one PATH: for kk_guard, whether only root can change the directory or link kk_way.
+kk_guard_one() {
+    case $KK_SAFE in *"$KK_TAB$kk_way$KK_TAB"*) return 0 ;; esac
+    kk_who=$(stat -c '%u %a %U' "$kk_way") || return
+    kk_rights=${kk_who#* } kk_shown=${kk_way#"$KK_ROOT"}
+    case ${kk_who%% *} in
+    0 | "$KK_SELF") ;;
+    *)
+        kk_what=directory
+        [ ! -L "$kk_way" ] || kk_what='link'
+        kk_fail "$1 is not touched: the $kk_what $kk_shown belongs to the user ${kk_who##* }, who could lead root elsewhere; it must belong to root" || return
+        ;;
+    esac
+    if [ ! -L "$kk_way" ]; then
+        case ${kk_rights% *} in
+        [1357]???) ;;
+        *[2367]) kk_fail "$1 is not touched: every user may write to $kk_shown; it must be writable for root only" || return ;;
+        esac
+    fi
+    KK_SAFE=$KK_SAFE$kk_way$KK_TAB
+}
+
 # kk_own PATH: before a path is touched for the first time, keeps what is there or writes down that nothing was.
 kk_own() {
     kk_state
+    kk_guard "$1" || return
     [ ! -d "$KK_ROOT$1" ] || [ -L "$KK_ROOT$1" ] || kk_fail "$1 is a directory" || return
     kk_parents "$1" || return
     case $1 in /etc/kubekey/*) return 0 ;; esac
@@ -125,13 +184,13 @@ kk_replace() {
 }
 
 # kk_put SOURCE PATH MODE OWNER: a file appears whole or not at all, with its attributes from the first byte. Chained,
-# because "set -e" is off where a caller asks for the result.
+# because "set -e" is off where a caller asks for the result. "set -C" refuses a new file that exists, so no link is followed.
 kk_put() {
     kk_new=$KK_ROOT${2%/*}/.${2##*/}.kk-new
-    kk_own "$2" &&
-        rm -f "$kk_new" &&
-        (umask 077 && cp "$1" "$kk_new") &&
-        chown "$4" "$kk_new" &&
+    kk_own "$2" || return
+    rm -f "$kk_new" &&
+        (umask 077 && set -C && cat "$1" >"$kk_new") &&
+        chown -h "$4" "$kk_new" &&
         chmod "$3" "$kk_new" &&
         kk_replace "$kk_new" "$KK_ROOT$2" && return 0
     rm -f "$kk_new"
@@ -140,11 +199,12 @@ kk_put() {
 
 # kk_attributes PATH MODE OWNER: the attributes of a file that has its content already.
 kk_attributes() {
-    kk_own "$1" && chown "$3" "$KK_ROOT$1" && chmod "$2" "$KK_ROOT$1"
+    kk_own "$1" && kk_guard "$1" follow && chown "$3" "$KK_ROOT$1" && chmod "$2" "$KK_ROOT$1"
 }
 
 # kk_dir PATH MODE OWNER
 kk_dir() {
+    kk_guard "$1" follow || return
     if [ -d "$KK_ROOT$1" ]; then
         if ! grep -qxF -e "dir$KK_TAB$1" "$KK_STATE/owned" 2>/dev/null && ! kk_recorded "attr$KK_TAB$1"; then
             kk_record "attr$KK_TAB$1$KK_TAB$(stat -c "%a$KK_TAB%U:%G" "$KK_ROOT$1")"
@@ -153,6 +213,141 @@ kk_dir() {
         kk_parents "$1" && kk_record "dir$KK_TAB$1" && mkdir -m "$2" "$KK_ROOT$1" || return
     fi
     chown "$3" "$KK_ROOT$1" && chmod "$2" "$KK_ROOT$1"
+}
+
+# kk_as USER TEXT: runs shell text as USER, with the standard input and output of the caller. Another process of USER can trace this
+# shell and use its open files. So it inherits no other file and no variable, and its output is not trusted.
+kk_as() (
+    cd / && exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&- || exit
+    kk_uid=$(id -u -- "$1") && kk_gid=$(id -g -- "$1") || exit
+    if [ "$kk_uid" = "$(id -u)" ]; then
+        set -- sh -c "$2"
+    elif command -v runuser >/dev/null 2>&1; then
+        set -- runuser -u "$1" -- sh -c "$2"
+    elif command -v setpriv >/dev/null 2>&1; then
+        set -- setpriv --reuid "$kk_uid" --regid "$kk_gid" --init-groups -- sh -c "$2"
+    else
+        set -- su -s /bin/sh -c "$2" -- "$1"
+    fi
+    exec timeout -k 5 60 env -i PATH="$PATH" LC_ALL=C "$@"
+)
+
+# The text that kk_file_as runs by kk_as. Standard input has four lines (verb, directory, name, word) and then the content.
+# shellcheck disable=SC2016 # for another shell
+KK_FILE_AS='
+umask 077
+fail() { printf "%s\n" "$*" >&2; exit 1; }
+IFS= read -r verb && IFS= read -r dir && IFS= read -r name && IFS= read -r word || exit
+file=$dir/$name new=$dir/.$name.kk-new
+case $verb in
+look)
+    if [ -L "$file" ]; then printf "link %s\n" "$(readlink "$file")"
+    elif [ -f "$file" ]; then printf "file %s\n" "$(stat -c %a "$file")" && cat "$file"
+    elif [ -e "$file" ]; then echo other
+    elif [ -d "$dir" ]; then echo none
+    else echo no-directory
+    fi ;;
+read) [ ! -f "$file" ] || { printf "file %s\n" "$(stat -L -c %a "$file")" && cat "$file"; } ;;
+put)
+    [ -d "$dir" ] || mkdir -m 700 "$dir" || exit
+    [ ! -d "$file" ] || fail "$file is a directory"
+    rm -f "$new" && (set -C && cat >"$new") && chmod "$word" "$new" && mv -f "$new" "$file" && exit
+    rm -f "$new"
+    exit 1 ;;
+link)
+    [ -d "$dir" ] || mkdir -m 700 "$dir" || exit
+    ln -sfn "$word" "$file" ;;
+copy) cp -p "$file" "$dir/$word" ;;
+remove) rm -f "$file" "$new" ;;
+rmdir) [ ! -d "$file" ] || rmdir "$file" ;;
+esac'
+
+# The largest file that is read from a user, in bytes.
+KK_MOST=1048576
+
+# kk_file_as USER VERB PATH [WORD [SOURCE]]: reads or changes a file of USER as that user. As root it would follow the user's links.
+# The output is in ./kk-as.said. Its size and time are limited, because the user can keep the shell from ending.
+kk_file_as() {
+    rm -f kk-as.asked kk-as.ended
+    (umask 077 && printf '%s\n' "$2" "$KK_ROOT${3%/*}" "${3##*/}" "${4-}" >kk-as.asked) || return
+    [ -z "${5-}" ] || cat "$5" >>kk-as.asked || return
+    { kk_as "$1" "$KK_FILE_AS" <kk-as.asked 2>&1 && : >kk-as.ended; } |
+        (umask 077 && timeout -k 5 70 head -c $((KK_MOST + 64)) >kk-as.said) || :
+    rm -f kk-as.asked
+    if [ -e kk-as.ended ]; then
+        rm -f kk-as.ended
+        return 0
+    fi
+    kk_why=''
+    IFS= read -r kk_why <kk-as.said || :
+    # An error never shows the content of the file.
+    case $kk_why in "file "*) kk_why='it is too large, or cannot be read to its end' ;; esac
+    case $2 in put | link) kk_done='write' ;; remove | rmdir) kk_done='remove' ;; *) kk_done='read' ;; esac
+    kk_fail "cannot $kk_done $3 as the user $1: $(printf %s "$kk_why" | head -c 300 | LC_ALL=C tr -c ' -~' '?')"
+}
+
+# kk_read_as USER PATH: copies a file of USER to ./kk-as.content, and sets kk_mode to its mode. Fails if PATH is not a file.
+kk_read_as() {
+    kk_file_as "$1" read "$2" && kk_content_as "$2"
+}
+
+# kk_content_as PATH: the same for the output of kk_file_as, for PATH.
+kk_content_as() {
+    IFS= read -r kk_mode <kk-as.said || return
+    case $kk_mode in "file "[0-7][0-7][0-7]) kk_mode=${kk_mode#file } ;; *) kk_mode=600 ;; esac
+    (umask 077 && tail -n +2 kk-as.said >kk-as.content) || return
+    [ "$(wc -c <kk-as.content)" -le $KK_MOST ] || kk_fail "$1 is larger than $KK_MOST bytes"
+}
+
+# kk_own_as USER PATH: kk_own for a file of USER.
+kk_own_as() {
+    kk_state
+    grep -qxF -e "made$KK_TAB$2$KK_TAB$1" -e "saved$KK_TAB$2$KK_TAB$1" "$KK_STATE/owned" && return 0
+    kk_file_as "$1" look "$2" || return
+    kk_copy=$KK_STATE/saved$2 kk_was=''
+    IFS= read -r kk_was <kk-as.said || :
+    case $kk_was in
+    none) kk_record "made$KK_TAB$2$KK_TAB$1" ;;
+    no-directory) kk_record "dir$KK_TAB${2%/*}$KK_TAB$1" && kk_record "made$KK_TAB$2$KK_TAB$1" ;;
+    "file "* | "link "?*)
+        (umask 077 && mkdir -p "${kk_copy%/*}") && rm -rf "$kk_copy" "$kk_copy.part" || return
+        case $kk_was in
+        link*) ln -s "${kk_was#link }" "$kk_copy.part" || return ;;
+        *) kk_content_as "$2" && mv -f kk-as.content "$kk_copy.part" && chmod "$kk_mode" "$kk_copy.part" || return ;;
+        esac
+        mv "$kk_copy.part" "$kk_copy" && kk_record "saved$KK_TAB$2$KK_TAB$1"
+        ;;
+    *) kk_fail "$2 is neither a file nor a link" ;;
+    esac
+}
+
+# kk_put_as USER SOURCE PATH: writes a file of USER as that user, with mode 600. The directory of PATH is created if it is missing.
+kk_put_as() {
+    kk_own_as "$1" "$3" && kk_file_as "$1" put "$3" 600 "$2"
+}
+
+# kk_disown_as KIND PATH USER: kk_disown for lines of kk_own_as.
+kk_disown_as() {
+    kk_copy=$KK_STATE/saved$2
+    if ! id "$3" >/dev/null 2>&1; then
+        [ ! -e "$KK_ROOT$2" ] || kk_note "the user $3 is gone, $2 stays"
+        return 0
+    fi
+    case $1 in
+    made) kk_file_as "$3" remove "$2" ;;
+    dir) kk_file_as "$3" rmdir "$2" 2>/dev/null || kk_note "$2 is not empty, it stays" ;;
+    saved)
+        [ -e "$kk_copy" ] || [ -L "$kk_copy" ] || return 0
+        if [ ! -d "$KK_ROOT${2%/*/*}" ]; then
+            kk_note "the home directory of $3 is gone, $2 is not put back"
+        elif [ -L "$kk_copy" ]; then
+            kk_file_as "$3" link "$2" "$(readlink "$kk_copy")" || return
+        else
+            kk_file_as "$3" put "$2" "$(stat -c %a "$kk_copy")" "$kk_copy" || return
+        fi
+        rm -rf "$kk_copy"
+        ;;
+    esac
 }
 
 # kk_link TARGET PATH
@@ -312,6 +507,17 @@ kk_remember_sums() {
 
 # kk_disown KIND PATH A B C: takes one line back. What is gone already is fine.
 kk_disown() {
+    case $1 in
+    made | saved | dir)
+        if [ -n "${3-}" ]; then
+            kk_disown_as "$1" "$2" "$3"
+            return
+        fi
+        kk_guard "$2" || return
+        ;;
+    marked) kk_guard "$2" || return ;;
+    attr) kk_guard "$2" follow || return ;;
+    esac
     # What a power cut left of an upload or of kk_put.
     case $1 in made | saved) rm -f "$KK_ROOT${2%/*}"/.kk-????????????????-"${2##*/}" "$KK_ROOT${2%/*}/.${2##*/}.kk-new" ;; esac
     case $1 in

@@ -51,9 +51,9 @@ pub(super) fn text(inputs: &Inputs, host: &Host) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::Path, process::Command};
+    use std::{fs, os::unix::fs::MetadataExt as _, path::Path, process::Command};
 
-    use crate::testing;
+    use crate::{shell::script, testing};
 
     /// The table of kubeadm on a host whose certificates end in these days, but for one.
     fn table(other: &str, days: &str) -> String {
@@ -313,6 +313,50 @@ mod tests {
         assert!(host.renew("apiserver", "200").await.0);
         assert_eq!(host.read("calls"), "created\nagain kube-apiserver");
         assert!(!host.path("kubernetes/kubekey/renewal").exists());
+    }
+
+    #[test]
+    fn the_copy_of_the_user_is_written_as_that_user() {
+        let host = Host::new();
+        let here = host.0.path();
+        let (user, owner) = testing::other_user(here, "home");
+        let copy = host.path("home/.kube/config");
+        fs::create_dir(host.path("home/.kube")).unwrap();
+        host.write("home/.kube/config", "old");
+        for path in [&copy, &host.path("home/.kube")] {
+            std::os::unix::fs::chown(path, Some(owner), None).unwrap();
+        }
+        fs::create_dir(host.path("aside")).unwrap();
+        host.write("aside/copies", &format!("{}\n", copy.display()));
+        let text = script(&[("user", &user), ("aside", "aside")], include_str!("follow.sh"))
+            .replace("/etc/kubernetes", &host.path("kubernetes").display().to_string());
+        let text = format!("{}{text}follow\n", testing::library(here));
+        let write = || {
+            host.write("kubernetes/admin.conf", "new");
+            testing::run_script(here, &text)
+        };
+        let output = write();
+        assert!(output.status.success(), "{output:?}");
+        let data = fs::symlink_metadata(&copy).unwrap();
+        assert_eq!(
+            (host.read("home/.kube/config"), data.uid(), data.mode() & 0o7777),
+            ("new".into(), owner, 0o600)
+        );
+        assert!(!host.path("aside").exists());
+        if owner == 65534 {
+            // The user leads the name of the directory to one of root.
+            fs::rename(host.path("home/.kube"), host.path("home/.k")).unwrap();
+            fs::create_dir(host.path("victims")).unwrap();
+            host.write("victims/config", "root's");
+            std::os::unix::fs::symlink(host.path("victims"), host.path("home/.kube")).unwrap();
+            fs::create_dir(host.path("aside")).unwrap();
+            host.write("aside/copies", &format!("{}\n", copy.display()));
+            let output = write();
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert!(said.contains("copies of admin.conf cannot be written"), "{said}");
+            assert_eq!(host.read("victims/config"), "root's");
+            assert_eq!(fs::read_dir(host.path("victims")).unwrap().count(), 1);
+        }
     }
 
     #[tokio::test]

@@ -75,7 +75,7 @@ mkdir -p "$aside"
 if [ ! -e "$aside/copies" ]; then
     home=$(getent passwd "$user" | cut -d : -f 6)
     for copy in /root/.kube/config "$home/.kube/config"; do
-        ! cmp -s /etc/kubernetes/admin.conf "$copy" || printf '%s\n' "$copy"
+        [ ! -f "$copy" ] || ! cmp -s /etc/kubernetes/admin.conf "$copy" || printf '%s\n' "$copy"
     done | sort -u >"$aside/copies.new"
     mv -f "$aside/copies.new" "$aside/copies"
 fi

@@ -174,18 +174,27 @@ fn is_worker(host: &Host) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::Path};
+    use std::{
+        fs,
+        os::unix::fs::{MetadataExt as _, PermissionsExt as _},
+        path::Path,
+    };
 
     use super::{Round, text};
     use crate::testing;
 
     /// Runs parts of a round below a directory that stands for the host's; gives what they print.
     fn run(directory: &Path, round: Round, parts: &[&str]) -> String {
+        run_for(directory, "root", round, parts)
+    }
+
+    /// The same where this user logs in.
+    fn run_for(directory: &Path, user: &str, round: Round, parts: &[&str]) -> String {
         let here = directory.display().to_string();
-        let script = text(round, &[("user", "root")], parts)
+        let script = text(round, &[("user", user)], parts)
             .replace("/etc/", &format!("{here}/etc/"))
             .replace("/root", &format!("{here}/root"));
-        let output = testing::run_script(directory, &script);
+        let output = testing::run_script(directory, &(testing::library(directory) + &script));
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }
@@ -234,5 +243,32 @@ mod tests {
         run(host.path(), Round::TrustNew, &parts);
         assert!(read(manifest).ends_with("/etc/kubernetes/pki/ca.crt\n"));
         assert_eq!(fs::read_dir(host.path().join("etc/kubernetes/manifests")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn the_copy_of_the_user_is_written_as_that_user() {
+        let conf = |ca: &str| format!("    certificate-authority-data: {ca}\n");
+        let host = host(&[
+            ("etc/kubekey/rotation/admin.conf.1", &conf("b2xkCg==")),
+            ("etc/kubernetes/admin.conf", &conf("b2xkCg==")),
+            ("home/.kube/config", &(conf("b2xkCg==") + "# added\n")),
+            ("ca.crt", "old\nnew\n"),
+            ("victim", "root's"),
+        ]);
+        let (user, owner) = testing::other_user(host.path(), "home");
+        let copy = host.path().join("home/.kube/config");
+        for path in [&copy, &host.path().join("home/.kube")] {
+            std::os::unix::fs::chown(path, Some(owner), None).unwrap();
+        }
+        fs::set_permissions(&copy, fs::Permissions::from_mode(0o640)).unwrap();
+        // Where root once wrote.
+        std::os::unix::fs::symlink(host.path().join("victim"), host.path().join("home/.kube/config.kk-new"))
+            .unwrap();
+        run_for(host.path(), &user, Round::TrustBoth, &[include_str!("restart_with_cas.sh")]);
+        let both = crate::encoding::base64(b"old\nnew\n");
+        assert_eq!(fs::read_to_string(&copy).unwrap(), conf(&both) + "# added\n");
+        let data = fs::symlink_metadata(&copy).unwrap();
+        assert_eq!((data.uid(), data.mode() & 0o7777), (owner, 0o640));
+        assert_eq!(fs::read_to_string(host.path().join("victim")).unwrap(), "root's");
     }
 }

@@ -4,19 +4,27 @@ for name in admin super-admin controller-manager scheduler; do
     [ ! -e "/etc/kubernetes/$name.conf" ] || trust_in "/etc/kubernetes/$name.conf"
 done
 # People's copies of admin.conf get what it has now; what they have added to them stays.
-follow() {
+follow() { # the copy, printed as it becomes
     awk 'FILENAME == ARGV[1] { if ($1 ~ /-data:$/) old[$1] = $2; next }
         FILENAME == ARGV[2] { if ($1 ~ /-data:$/) new[$1] = $2; next }
         ($1 in old) && $2 == old[$1] { sub(/[^ ]+$/, ""); $0 = $0 new[$1] }
-        { print }' "$state/admin.conf.$round" /etc/kubernetes/admin.conf "$1" >followed.conf
-    rm -f "$1.kk-new"
-    cp -p "$1" "$1.kk-new"
-    cat followed.conf >"$1.kk-new"
-    mv -f "$1.kk-new" "$1"
+        { print }' "$state/admin.conf.$round" /etc/kubernetes/admin.conf "$1"
 }
-for home in /root "$(getent passwd "$user" | cut -d : -f 6)"; do
-    [ ! -f "$home/.kube/config" ] || follow "$home/.kube/config"
-done
+copy=/root/.kube/config
+if [ -f "$copy" ]; then
+    follow "$copy" >followed.conf
+    rm -f "$copy.kk-new"
+    cp -p "$copy" "$copy.kk-new"
+    cat followed.conf >"$copy.kk-new"
+    mv -f "$copy.kk-new" "$copy"
+fi
+# That of another user is read and written as that user.
+copy=$(getent passwd "$user" | cut -d : -f 6)/.kube/config
+if [ "$copy" != /root/.kube/config ] && [ -f "$copy" ]; then
+    kk_read_as "$user" "$copy"
+    follow kk-as.content >followed.conf
+    kk_file_as "$user" put "$copy" "$kk_mode" followed.conf
+fi
 edit_manifest() {
     manifest=$staged/kube-controller-manager.yaml signing=$pki/signing-ca.crt
     [ "$round" != 3 ] || signing=$pki/ca.crt

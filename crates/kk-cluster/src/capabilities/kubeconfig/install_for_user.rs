@@ -35,6 +35,8 @@ fn question(host: &Host) -> Question<bool> {
 
 #[cfg(test)]
 mod tests {
+    use std::{fs, os::unix::fs::MetadataExt as _};
+
     use kk_engine::Plan;
 
     use super::*;
@@ -61,5 +63,33 @@ mod tests {
             let there = plan.changes().iter().any(|task| task.task == "install_for_user");
             assert_eq!(there, planned, "{user} {answer:?}");
         }
+    }
+
+    #[test]
+    fn the_kubeconfig_is_the_users_and_one_without_a_home_gets_none() {
+        let directory = tempfile::tempdir().unwrap();
+        let here = directory.path();
+        let (user, owner) = testing::other_user(here, "home");
+        fs::create_dir_all(here.join("etc/kubernetes")).unwrap();
+        fs::write(here.join("etc/kubernetes/admin.conf"), "admin").unwrap();
+        let text = script(&[("user", &user)], include_str!("install_for_user.sh"))
+            .replace("/etc/kubernetes", &format!("{}/etc/kubernetes", here.display()));
+        let run = |text: &str| {
+            let output = testing::run_script(here, &(testing::library(here) + text));
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert!(output.status.success(), "{said}");
+            said
+        };
+        run(&text);
+        let file = here.join("home/.kube/config");
+        let data = fs::metadata(&file).unwrap();
+        assert_eq!((fs::read_to_string(&file).unwrap(), data.uid()), ("admin".to_owned(), owner));
+        assert_eq!((data.mode() & 0o7777, data.nlink()), (0o600, 1));
+        run("kk_disown_all");
+        assert_eq!(fs::read_dir(here.join("home")).unwrap().count(), 0);
+        fs::remove_dir(here.join("home")).unwrap();
+        let said = run(&text);
+        assert!(said.contains(&format!("the user {user} has no home directory")), "{said}");
+        assert!(!here.join("home").exists());
     }
 }

@@ -3,7 +3,7 @@
 # shellcheck disable=SC2154 # theirs stands before this script
 ours=/etc/kubernetes/admin.conf
 usable() {
-    [ -e $ours ] && [ -e "$theirs" ] || return 1
+    [ -e $ours ] && [ -f "$theirs" ] || return 1
     ca=$(sed -n 's/^ *certificate-authority-data: *//p' $ours | head -n 1)
     [ -n "$ca" ] && grep -qF -e "$ca" "$theirs" || return 1
     certificate=$(awk '/name: kubernetes-admin$/ { on = 1 } on && /client-certificate-data:/ { print $2; exit }' "$theirs")

@@ -25,7 +25,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::{fs, os::unix::fs::MetadataExt as _};
 
     use crate::{shell::script, testing};
 
@@ -64,6 +64,42 @@ mod tests {
         let (said, kept) = clean("", &both);
         assert!(said.contains("/root/.kube/config has contexts of other clusters"), "{said}");
         assert_eq!(kept, Some(both));
+    }
+
+    #[test]
+    fn that_of_a_user_is_kept_as_that_user() {
+        let directory = tempfile::tempdir().unwrap();
+        let here = directory.path();
+        let (user, owner) = testing::other_user(here, "home");
+        let (kube, victim) = (here.join("home/.kube"), here.join("victim"));
+        fs::create_dir_all(here.join("etc/kubekey")).unwrap();
+        fs::create_dir(&kube).unwrap();
+        fs::write(kube.join("config"), format!("{OWN}- context:\n    cluster: other\n")).unwrap();
+        for path in [&kube, &kube.join("config")] {
+            std::os::unix::fs::chown(path, Some(owner), None).unwrap();
+        }
+        let config = kube.join("config").display().to_string();
+        fs::write(
+            here.join("etc/kubekey/owned"),
+            format!("made\t{config}\t{user}\nmade\t{config}\tno-such-user\n"),
+        )
+        .unwrap();
+        let mut text = script(&[("cni", "")], include_str!("remove_node_files.sh"));
+        for path in ["/etc/systemd", "/etc/kubekey", "/etc/kubernetes", "/run/xtables.lock"] {
+            text = text.replace(path, &format!("{}{path}", here.display()));
+        }
+        let text = format!("{}empty() {{ :; }}\n{text}", testing::library(here));
+        let kept = kube.join("config.before-delete");
+        let output = testing::run_script(here, &text);
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(fs::symlink_metadata(&kept).unwrap().uid(), owner);
+        if owner == 65534 {
+            fs::remove_file(&kept).unwrap();
+            fs::write(&victim, "root's").unwrap();
+            std::os::unix::fs::symlink(&victim, &kept).unwrap();
+            assert!(!testing::run_script(here, &text).status.success());
+            assert_eq!(fs::read_to_string(&victim).unwrap(), "root's");
+        }
     }
 
     #[test]

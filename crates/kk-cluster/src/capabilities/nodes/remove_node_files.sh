@@ -6,11 +6,19 @@ other=$(sed -nE '/^Environment="KUBELET_KK_ARGS=/s/.* --root-dir=([^ "]*).*/\1/p
 [ "${other:-/var/lib/kubelet}" = /var/lib/kubelet ] || [ ! -e "$other" ] ||
     kk_note "$other, the directory that spec.kubernetes.kubeletArgs has given to the kubelet, stays"
 # What a user has put beside the cluster into a kubeconfig that kk made or replaced is not the cluster's.
-awk -F '\t' '($1 == "made" || $1 == "saved") && $2 ~ "/[.]kube/config$" { print $2 }' /etc/kubekey/owned 2>/dev/null |
-    while read -r config; do
+awk -F '\t' '($1 == "made" || $1 == "saved") && $2 ~ "/[.]kube/config$" { print $3 "\t" $2 }' /etc/kubekey/owned 2>/dev/null |
+    while IFS= read -r config; do
+        owner=${config%%"$(printf '\t')"*} config=${config#*"$(printf '\t')"}
+        [ -f "$config" ] || continue
         contexts=$(grep -c '^ *- context:' "$config" 2>/dev/null) || :
         [ "${contexts:-0}" -gt 1 ] || continue
-        cp -p "$config" "$config.before-delete"
+        # In a directory of another user root would write through that user's links.
+        if [ -n "$owner" ]; then
+            id "$owner" >/dev/null 2>&1 || continue
+            kk_file_as "$owner" copy "$config" config.before-delete </dev/null
+        else
+            cp -p "$config" "$config.before-delete"
+        fi
         kk_note "$config has contexts of other clusters: it is kept as $config.before-delete"
     done
 for directory in /var/lib/kubelet /var/log/pods /var/log/containers; do empty "$directory"; done

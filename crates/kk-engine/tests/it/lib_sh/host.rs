@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     fs,
-    os::unix::fs::PermissionsExt as _,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     process::{Command, Output},
 };
@@ -96,6 +96,11 @@ impl Host {
         let output = self.run(script);
         assert!(!output.status.success(), "{script} should have failed");
         String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+
+    /// Who owns a file, without following it.
+    pub(crate) fn owner(&self, name: &str) -> u32 {
+        fs::symlink_metadata(self.path(name)).unwrap().uid()
     }
 
     pub(crate) fn owned(&self) -> Vec<String> {

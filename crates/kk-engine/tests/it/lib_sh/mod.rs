@@ -6,3 +6,4 @@ mod files;
 mod host;
 mod record;
 mod system;
+mod users;
