@@ -17,6 +17,7 @@ mod host_layout;
 mod images;
 mod inputs;
 mod kubeadm;
+mod kubeconfig;
 mod offline;
 mod owner;
 mod pipelines;
@@ -44,6 +45,7 @@ pub use capabilities::{
 };
 pub use error::BuildError;
 pub use inputs::{Drain, Leaving, Options, Probed};
+pub use kubeconfig::programs as kubeconfig_programs;
 pub use session::{
     Backup, Certificates, Comparison, Create, Delete, Fetch, Hops, Rotation, Session, Settings,
 };

@@ -4,12 +4,12 @@
 
 mod validity;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kk_config::Host;
 use kk_engine::{Facts, Question};
 
-use crate::{encoding::from_base64, findings::Findings};
+use crate::{encoding::from_base64, findings::Findings, kubeconfig};
 
 pub(crate) use validity::{Age, Validity};
 
@@ -28,6 +28,8 @@ pub(crate) struct Certificate {
     pub has_ca: bool,
     /// Where the kubeconfig finds the API.
     pub server: String,
+    /// The SHA-256 of the certificates (DER) in a PEM file. A rotation has two CAs in one file.
+    pub sums: BTreeSet<String>,
 }
 
 /// The certificates of a host; none where it gave no answer.
@@ -53,13 +55,13 @@ fn parse(text: &str) -> Option<BTreeMap<String, Certificate>> {
     for part in format!("\n{body}").split("\n@").skip(1) {
         let (head, content) = part.split_once('\n').unwrap_or((part, ""));
         let [name, key, ca, server] = head.splitn(4, ' ').collect::<Vec<_>>()[..] else { return None };
-        let validity = if content.starts_with("-----") {
-            Validity::of_pem(content.as_bytes())
+        let (validity, sums) = if content.starts_with("-----") {
+            (Validity::of_pem(content.as_bytes()), kubeconfig::authorities_of_pem(content.as_bytes()))
         } else {
-            from_base64(content.trim()).and_then(|pem| Validity::of_pem(&pem))
+            (from_base64(content.trim()).and_then(|pem| Validity::of_pem(&pem)), BTreeSet::new())
         };
         let server = server.trim_matches('"').to_owned();
-        let certificate = Certificate { validity, has_key: key == "key", has_ca: ca == "ca", server };
+        let certificate = Certificate { validity, has_key: key == "key", has_ca: ca == "ca", server, sums };
         found.insert(name.to_owned(), certificate);
     }
     Some(found)
@@ -122,8 +124,15 @@ mod tests {
         let found = parse(&printed).unwrap();
         let validity = Validity::of_pem(leaf.as_bytes());
         assert!(validity.is_some());
-        let wanted =
-            |has_key, has_ca, server: &str| Certificate { validity, has_key, has_ca, server: server.into() };
+        let sums = kubeconfig::authorities_of_pem(leaf.as_bytes());
+        assert_eq!(sums.len(), 1);
+        let wanted = |has_key, has_ca, server: &str| Certificate {
+            validity,
+            has_key,
+            has_ca,
+            server: server.into(),
+            sums: if server == "-" { sums.clone() } else { BTreeSet::new() },
+        };
         assert_eq!(found["apiserver"], wanted(false, false, "-"));
         assert_eq!(found["admin.conf"], wanted(true, true, "https://a:6443"));
         assert_eq!(found["scheduler.conf"], wanted(true, false, "https://a:6443"));

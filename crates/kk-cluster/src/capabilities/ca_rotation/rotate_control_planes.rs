@@ -47,7 +47,7 @@ pub(super) fn task(inputs: &Inputs, authorities: &Arc<Authorities>, round: Round
         ])
         .provides(slots::settings_applied_slot(&host.name));
         if host.name == inputs.api_host.name {
-            work.actions.push(kubeconfig::save_again(inputs));
+            work.actions.push(kubeconfig::save_again(inputs, authorities.cluster.ca_cert()));
         }
         let of_etcd = inputs.hosts().into_iter().filter(|(host, _)| rotate_workers::asks_etcd(host));
         for (host, _) in of_etcd {

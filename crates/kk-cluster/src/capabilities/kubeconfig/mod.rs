@@ -6,12 +6,13 @@ mod remove_kubeconfig;
 mod save_kubeconfig;
 
 use std::path::{Path, PathBuf};
+
 #[cfg(test)]
 pub(crate) use {install_for_root::USABLE, install_for_user::USABLE as USABLE_BY_USER};
 
 use kk_engine::{Action, Task};
 
-use crate::{BuildError, capability::Capability, inputs::Inputs};
+use crate::{BuildError, capability::Capability, inputs::Inputs, kubeconfig::authorities_of_pem};
 
 /// Whole or not at all, and 0600 from the first byte, everywhere.
 pub(crate) struct Kubeconfig;
@@ -19,9 +20,11 @@ pub(crate) struct Kubeconfig;
 /// Root's own on a control plane.
 const ROOT: &str = "/root/.kube/config";
 
-/// Saves the one of the control plane at which the API is asked on the control machine, where it was just changed.
-pub(crate) fn save_again(inputs: &Inputs) -> Box<dyn Action> {
-    Box::new(save_kubeconfig::save(inputs, true))
+/// Saves the one of the control plane at which the API is asked on the control machine, where it was just changed. `ca`, PEM,
+/// is a CA that it must hold.
+pub(crate) fn save_again(inputs: &Inputs, ca: &str) -> Box<dyn Action> {
+    let authorities = authorities_of_pem(ca.as_bytes());
+    Box::new(save_kubeconfig::save(inputs, true, Some(authorities)))
 }
 
 /// The file that says from which `admin.conf` the kubeconfig of the control machine was made.
