@@ -1,9 +1,11 @@
 //! What a cluster that runs is made of, as its API says it. kubectl of this machine asks, because it knows every way to log in.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::Path;
 
 use kk_config::{Arch, ImageName, KubeVersion, OperatingSystem};
+use kk_engine::Warning;
 use serde_json::Value;
 
 use crate::error::Error;
@@ -19,6 +21,19 @@ pub(super) struct LiveCluster {
     pub(super) systems: BTreeSet<OperatingSystem>,
     /// What of it a bundle cannot hold, each in words.
     pub(super) left_out: BTreeSet<String>,
+}
+
+/// What the user should know before kubectl reads a kubeconfig: it can start programs that the file names. A file that is not there
+/// is left to kubectl.
+pub(super) fn warning(kubeconfig: &Path) -> Option<Warning> {
+    let file = kubeconfig.display();
+    let message = match kk_cluster::kubeconfig_programs(&fs::read_to_string(kubeconfig).ok()?) {
+        Ok(users) if users.is_empty() => return None,
+        Ok(users) => format!("kubectl may start programs that {file} names, for {}", users.join(", ")),
+        Err(_) => format!("{file} cannot be read as YAML, so programs that kubectl may start are not known"),
+    };
+    let hint = "use only a kubeconfig that comes from somebody you trust";
+    Some(Warning { message, hint: Some(hint.to_owned()), place: None })
 }
 
 /// Asks the cluster of a kubeconfig.
@@ -151,6 +166,23 @@ mod tests {
     /// As a cluster of three nodes answered, without what is not read.
     const NODES: &str = include_str!("nodes.json");
     const PODS: &str = include_str!("pods.json");
+
+    #[test]
+    fn programs_that_kubectl_may_start_are_named_before_it_runs() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("config");
+        let warned = |text: &str| {
+            fs::write(&file, text).unwrap();
+            warning(&file).map(|warning| warning.message)
+        };
+        assert_eq!(warning(&file), None, "kubectl says that there is none");
+        assert_eq!(warned("users: [{name: a, user: {token: t}}]\n"), None);
+        let found = warned("users:\n- name: ops\n  user:\n    exec: {command: sh}\n").unwrap();
+        assert!(found.contains("may start programs") && found.ends_with("for \"ops\" (exec)"), "{found}");
+        let found = warned("users: [{name: b, user: {auth-provider: {name: x}}}]\n").unwrap();
+        assert!(found.ends_with("\"b\" (auth-provider)"), "{found}");
+        assert!(warned("users: [").unwrap().contains("cannot be read as YAML"));
+    }
 
     #[test]
     fn nodes_and_pods_say_what_the_cluster_is_made_of() {

@@ -23,7 +23,12 @@ pub(super) async fn run(args: &CreateManifest, printer: &Printer) -> Result<(), 
     });
     let mut arches: BTreeSet<Arch> = arches.collect();
     let live = match &args.kubeconfig {
-        Some(kubeconfig) => Some(live::ask(kubeconfig).await?),
+        Some(kubeconfig) => {
+            if let Some(warning) = live::warning(kubeconfig) {
+                printer.warning(warning);
+            }
+            Some(live::ask(kubeconfig).await?)
+        }
         None => None,
     };
     let mut versions = args.with_kubernetes.clone();
