@@ -17,4 +17,11 @@ for pair in vm/overcommit_memory=1 vm/panic_on_oom=0 kernel/panic=10 kernel/pani
   mount --bind "$file" "/proc/sys/$path"
   mount -o remount,ro,bind "/proc/sys/$path"
 done
+# These a cluster sets, too. They are the machine's, so each host writes to files of its own: what one lab sets or restores
+# another lab would take for damage.
+for name in max_user_watches max_user_instances; do
+  path=/proc/sys/fs/inotify/$name file=/run/lab-sysctl/$name
+  cat "$path" > "$file"
+  mount --bind "$file" "$path"
+done
 mount --make-rshared /
