@@ -75,7 +75,7 @@ pub(crate) const GROUPS: &[Group] = &[
                 Scenario::new(
                     "create",
                     "three fresh hosts become a cluster whose Service answers by name across nodes",
-                    65,
+                    100,
                     5,
                     create::run,
                 ),
@@ -90,7 +90,7 @@ pub(crate) const GROUPS: &[Group] = &[
                 Scenario::new(
                     "repair",
                     "create repairs exactly what was broken, on exactly the hosts where it was",
-                    35,
+                    30,
                     5,
                     repair::run,
                 )
@@ -98,7 +98,7 @@ pub(crate) const GROUPS: &[Group] = &[
                 Scenario::new(
                     "some-damage",
                     "four of the damages of the scenario damage, repaired in the same way",
-                    130,
+                    150,
                     12,
                     damage::run_some,
                 )
@@ -109,7 +109,7 @@ pub(crate) const GROUPS: &[Group] = &[
                 Scenario::new(
                     "certs",
                     "kk certs shows all certificates and renews one or all, also when it is killed",
-                    95,
+                    110,
                     8,
                     certs::run,
                 )
@@ -117,7 +117,7 @@ pub(crate) const GROUPS: &[Group] = &[
                 Scenario::new(
                     "snapshot",
                     "objects that were deleted are back after a restore of the newest snapshot",
-                    90,
+                    120,
                     8,
                     restore::run_newest,
                 )
@@ -125,7 +125,7 @@ pub(crate) const GROUPS: &[Group] = &[
                 Scenario::new(
                     "shell-operator",
                     "one kubectl apply starts the image with seven hooks, and each does its work",
-                    75,
+                    190,
                     12,
                     shell_operator::run,
                 )
@@ -133,7 +133,7 @@ pub(crate) const GROUPS: &[Group] = &[
                 Scenario::new(
                     "delete",
                     "delete -A leaves every host as it was before create",
-                    25,
+                    17,
                     5,
                     delete::run,
                 )
@@ -143,7 +143,7 @@ pub(crate) const GROUPS: &[Group] = &[
                 Scenario::new(
                     "kill-init",
                     "kk killed in the middle of init: the next create makes a whole cluster",
-                    100,
+                    85,
                     6,
                     kill::run_init,
                 ),
@@ -152,7 +152,7 @@ pub(crate) const GROUPS: &[Group] = &[
                 Scenario::new(
                     "delta",
                     "a cluster from a bundle gets a node from it, and by a delta the next minor version; nothing goes elsewhere",
-                    260,
+                    380,
                     20,
                     offline::delta::run,
                 )
@@ -163,7 +163,7 @@ pub(crate) const GROUPS: &[Group] = &[
                 Scenario::new(
                     "upgrade",
                     "a cluster gets the next minor version of Kubernetes, and its Services answer all the while",
-                    390,
+                    300,
                     25,
                     upgrade::run,
                 )
@@ -177,7 +177,7 @@ pub(crate) const GROUPS: &[Group] = &[
                 Scenario::new(
                     "kubesphere",
                     "one create brings up KubeSphere's stand-ins; killed, changed, healed, and removed",
-                    170,
+                    180,
                     12,
                     kubesphere::run,
                 )
@@ -311,7 +311,7 @@ pub(crate) const GROUPS: &[Group] = &[
                 Scenario::new(
                     "sudo",
                     "create and delete as a user who needs a password for sudo",
-                    60,
+                    65,
                     6,
                     sudo::run,
                 )
@@ -564,7 +564,7 @@ pub(crate) const GROUPS: &[Group] = &[
                 Scenario::new(
                     "auto-renew",
                     "timers on three control planes renew certificates that end, one after the other",
-                    170,
+                    260,
                     12,
                     auto_renew::run,
                 )
