@@ -28,7 +28,7 @@ struct Machine {
     links: BTreeSet<String>,
     processes: BTreeSet<String>,
     inotify: String,
-    state: bool,
+    states: BTreeSet<String>,
 }
 
 impl Machine {
@@ -49,7 +49,10 @@ impl Machine {
             links: names("/sys/class/net"),
             processes: processes(),
             inotify: fs::read_to_string("/proc/sys/fs/inotify/max_user_instances").unwrap(),
-            state: Path::new("/var/lib/kk-lab").exists(),
+            states: names("/var/lib")
+                .into_iter()
+                .filter(|path| path.starts_with("/var/lib/kk-lab"))
+                .collect(),
         }
     }
 }
@@ -196,6 +199,23 @@ fn labs_at_once_take_turns() {
         assert!(call.wait().unwrap().success());
     }
     lab(&["down"]);
+    assert_eq!(Machine::look(), before);
+}
+
+#[test]
+#[ignore = "needs root, and a lab that nobody uses"]
+fn a_second_lab_works_on_when_the_first_one_is_taken_down() {
+    let _alone = alone();
+    lab(&["down", "--all"]);
+    let before = Machine::look();
+    for number in ["1", "2"] {
+        lab(&["--lab", number, "up", "--no-mirror", "--hosts", "1"]);
+    }
+    let limit = Machine::look().inotify;
+    lab(&["down"]);
+    lab(&["--lab", "2", "exec", "node1", "--", "true"]);
+    assert_eq!(Machine::look().inotify, limit, "the second lab needs it");
+    lab(&["down", "--all"]);
     assert_eq!(Machine::look(), before);
 }
 
