@@ -125,7 +125,7 @@ pub(crate) const GROUPS: &[Group] = &[
                 Scenario::new(
                     "shell-operator",
                     "one kubectl apply starts the image with seven hooks, and each does its work",
-                    190,
+                    80,
                     12,
                     shell_operator::run,
                 )
@@ -143,7 +143,7 @@ pub(crate) const GROUPS: &[Group] = &[
                 Scenario::new(
                     "kill-init",
                     "kk killed in the middle of init: the next create makes a whole cluster",
-                    85,
+                    55,
                     6,
                     kill::run_init,
                 ),
@@ -177,7 +177,7 @@ pub(crate) const GROUPS: &[Group] = &[
                 Scenario::new(
                     "kubesphere",
                     "one create brings up KubeSphere's stand-ins; killed, changed, healed, and removed",
-                    180,
+                    110,
                     12,
                     kubesphere::run,
                 )
@@ -277,6 +277,16 @@ pub(crate) const GROUPS: &[Group] = &[
         name: "input",
         when: When::InTurn,
         chains: &[
+            &[
+                Scenario::new(
+                    "api-sick",
+                    "an API that does not answer is never taken for a missing one",
+                    480,
+                    15,
+                    api_sick::run,
+                )
+                .covers(&[capability!("verify"), "crates/kk-cluster/src/cluster_state.rs"]),
+            ],
             &[
                 Scenario::new(
                     "bad-input",
@@ -449,7 +459,7 @@ pub(crate) const GROUPS: &[Group] = &[
                 Scenario::new(
                     "ha",
                     "three control planes; the API answers when one host has no power",
-                    80,
+                    85,
                     6,
                     ha::run,
                 )
@@ -459,7 +469,7 @@ pub(crate) const GROUPS: &[Group] = &[
                 Scenario::new(
                     "address-ha",
                     "two of three control planes that are members of etcd get other addresses, one after the other",
-                    200,
+                    480,
                     15,
                     address::run_ha,
                 )
@@ -469,7 +479,7 @@ pub(crate) const GROUPS: &[Group] = &[
                 Scenario::new(
                     "endpoint",
                     "the API moves from a control plane to a load balancer, also when kk is killed, and back when that is lost",
-                    200,
+                    105,
                     15,
                     endpoint::run,
                 )
@@ -479,21 +489,11 @@ pub(crate) const GROUPS: &[Group] = &[
                 Scenario::new(
                     "host-down",
                     "with hosts switched off, the rest is repaired and what was left is named",
-                    240,
+                    270,
                     20,
                     host_down::run,
                 )
                 .covers(&[capability!("verify")]),
-            ],
-            &[
-                Scenario::new(
-                    "api-sick",
-                    "an API that does not answer is never taken for a missing one",
-                    150,
-                    15,
-                    api_sick::run,
-                )
-                .covers(&[capability!("verify"), "crates/kk-cluster/src/cluster_state.rs"]),
             ],
         ],
     },
