@@ -281,7 +281,7 @@ pub(crate) const GROUPS: &[Group] = &[
                 Scenario::new(
                     "api-sick",
                     "an API that does not answer is never taken for a missing one",
-                    480,
+                    620,
                     15,
                     api_sick::run,
                 )
