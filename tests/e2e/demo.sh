@@ -3,12 +3,12 @@
 # runs it. Everything it leaves lies in target/demo, the lab's cache and the lab itself; `make demo-down` ends it.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-# Not a release build: it takes twice as long to compile, and the cluster is there a few seconds sooner.
+# Not a release build, which takes longer to compile.
 programs=${CARGO_TARGET_DIR:-target}/ci
 demo=$PWD/target/demo
 say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
 
-say "building kk, the lab and all that runs on the hosts (about 12 minutes the first time)"
+say "building kk, the lab and all that runs on the hosts (10 to 25 minutes the first time)"
 cargo build --locked --profile ci --bin kk-lab
 "$programs/kk-lab" mirror build & mirror=$!
 # Hosts boot while Go and cargo compile.

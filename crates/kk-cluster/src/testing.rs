@@ -75,8 +75,8 @@ pub(crate) fn library(directory: &Path) -> String {
     kk_engine::LIB.replace("$KK_ROOT/etc", &format!("{}/etc", directory.display()))
 }
 
-/// Somebody else who has a home in a directory that stands for the host's root: the name, and what the owner of a file must
-/// be. Only root can become somebody else; in tests of others it is the same user.
+/// Another user who has a home in a directory that stands for the host's root: the name, and what the owner of a file must
+/// be. Only root can become another user; tests that run without root use their own.
 pub(crate) fn other_user(directory: &Path, home: &str) -> (String, u32) {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
     let home = directory.join(home);

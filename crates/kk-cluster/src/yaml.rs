@@ -12,7 +12,7 @@ pub(crate) fn to_string(value: &serde_json::Value) -> String {
 /// A document as a value.
 ///
 /// # Errors
-/// Why it is none.
+/// Why the text is not a YAML document.
 pub(crate) fn parse(text: &str) -> Result<serde_json::Value, String> {
     serde_saphyr::from_str(text).map_err(|error| error.to_string())
 }
@@ -21,7 +21,7 @@ pub(crate) fn parse(text: &str) -> Result<serde_json::Value, String> {
 /// repeated keys, of which each reader takes another one. An error says only where it is: the text around it may be secret.
 ///
 /// # Errors
-/// Why it is none.
+/// Why the text is not a YAML document.
 pub(crate) fn parse_untrusted(text: &str) -> Result<serde_json::Value, String> {
     let budget = serde_saphyr::budget! {
         max_events: 10_000,

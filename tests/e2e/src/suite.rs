@@ -27,7 +27,7 @@ pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     /// What it shows, in a line.
     pub(crate) about: &'static str,
-    /// Seconds that it takes on two cores while another lab works, as measured.
+    /// Seconds that it takes on two cores while another lab works: measured, or estimated until it ran so.
     pub(crate) usual: u64,
     /// How long it may take.
     pub(crate) limit: Duration,
@@ -103,7 +103,7 @@ pub(crate) struct Options {
     /// Minutes for all scenarios together; one that has not ended by then has failed
     #[arg(long, value_name = "MINUTES", default_value_t = 240)]
     within: u64,
-    /// Run the scenarios this many times, one round after the other
+    /// Run the scenarios this many times; those that share a cluster in rounds, one after the other
     #[arg(long, value_name = "ROUNDS", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     repeat: u16,
     /// Keep all processors busy with other work meanwhile

@@ -24,7 +24,7 @@ pub(crate) const LIMIT: u64 = 1 << 20;
 
 /// The user, and the common name of its certificate (kubeadm, `cmd/kubeadm/app/phases/kubeconfig`).
 const USER: &str = "kubernetes-admin";
-/// The organizations of that certificate: that of before Kubernetes 1.29, which a renewal keeps, comes second.
+/// The organizations of that certificate: the second one is from Kubernetes 1.28 and older, and a renewal keeps it.
 const GROUPS: [&str; 2] = ["kubeadm:cluster-admins", "system:masters"];
 
 /// CAs in one kubeconfig. A rotation has two.

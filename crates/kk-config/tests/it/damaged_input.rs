@@ -45,7 +45,7 @@ fn damage(random: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-/// True when the range touches the name of a secret: what is behind a name that nobody can recognise is not
+/// True when the range touches the name of a secret: the value of a name that cannot be recognised is not
 /// known to be one. (A single mistake in a name is recognised; `mask` has its cases.)
 fn names_a_secret(text: &str, range: Range<usize>) -> bool {
     ["assword", "rivateKey"].iter().flat_map(|name| text.match_indices(name)).any(|(start, name)| {

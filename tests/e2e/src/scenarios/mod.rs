@@ -422,7 +422,7 @@ pub(crate) const GROUPS: &[Group] = &[
             &[
                 Scenario::new(
                     "first-leaves",
-                    "a control plane on a new machine is another member of etcd, and the first one leaves when nobody asks it any more",
+                    "a control plane on a new machine is another member of etcd, and the first one leaves when no node asks it any more",
                     200,
                     15,
                     first_leaves::run,
@@ -543,7 +543,7 @@ pub(crate) const GROUPS: &[Group] = &[
             &[
                 Scenario::new(
                     "rotate-ca",
-                    "three control planes get other CAs by runs that are killed in each round; the API refuses nobody who knows it",
+                    "three control planes get other CAs by runs that are killed in each round; the API refuses no client that knows it",
                     630,
                     20,
                     rotate_ca::run,
@@ -700,7 +700,7 @@ pub(crate) const GROUPS: &[Group] = &[
             &[
                 Scenario::new(
                     "offline-kills",
-                    "exports and pushes that are killed at fifty random moments end as one that nobody killed",
+                    "exports and pushes that are killed at fifty random moments end as one that was not killed",
                     900,
                     30,
                     offline::kills::run,

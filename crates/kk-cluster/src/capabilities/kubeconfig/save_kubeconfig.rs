@@ -83,7 +83,7 @@ impl Save {
         });
         verified.map_err(|why| {
             Failure::new(format!("{ADMIN_CONF} of {host} is refused: {why}")).hint(format!(
-                "if nobody has edited the file, {host} may be compromised: check the host before you use it again; \
+                "unless an administrator edited the file, {host} may be compromised: check the host before you use it again; \
                  if it was edited, make it again there (kubeadm init phase kubeconfig admin) or copy that of another control plane"
             ))
         })
@@ -114,7 +114,7 @@ impl Run for Save {
         let before = authorities_of_kubeconfig(&before);
         if !self.may_change && !before.is_empty() && before.is_disjoint(&verified.authorities()) {
             (context.note)(format!(
-                "the CA of the cluster is another one than {} had; if nobody has replaced it, check the host",
+                "the CA of the cluster is another one than {} had; unless an administrator replaced it, check the host",
                 self.path.display()
             ));
         }

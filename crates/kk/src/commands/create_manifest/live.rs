@@ -32,7 +32,7 @@ pub(super) fn warning(kubeconfig: &Path) -> Option<Warning> {
         Ok(users) => format!("kubectl may start programs that {file} names, for {}", users.join(", ")),
         Err(_) => format!("{file} cannot be read as YAML, so programs that kubectl may start are not known"),
     };
-    let hint = "use only a kubeconfig that comes from somebody you trust";
+    let hint = "use only a kubeconfig that comes from a source that you trust";
     Some(Warning { message, hint: Some(hint.to_owned()), place: None })
 }
 
