@@ -8,6 +8,7 @@ pub(crate) mod drain;
 mod endpoint;
 mod finish_moves;
 mod join_worker;
+mod leftovers;
 pub(crate) mod mark_moves;
 mod moves;
 mod pause_for_services;
@@ -50,6 +51,7 @@ impl Capability for Nodes {
         probe.files.extend([JOINING, MOVING, UPGRADING].map(str::to_owned));
         if host.is_node() {
             probe.ask(&pods_known::question(host));
+            probe.ask(&leftovers::LEFTOVERS);
             if let Some(question) = endpoint::question(inputs.spec) {
                 probe.ask(&question);
             }
@@ -60,6 +62,7 @@ impl Capability for Nodes {
         check::findings(inputs, found);
         moves::findings(inputs, found);
         replaced::findings(inputs, found);
+        leftovers::findings(inputs, found);
     }
 
     /// Labels and taints are there before the first pods come; those that others gave stay.
