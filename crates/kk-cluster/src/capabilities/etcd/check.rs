@@ -9,6 +9,7 @@ use time::OffsetDateTime;
 
 use super::{immutable::ENVIRONMENT, moves};
 use crate::{
+    capabilities::os::masked,
     certificates::Age,
     findings::Findings,
     host_layout::{ETCD_CA, ETCD_ENVIRONMENT},
@@ -63,7 +64,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
 
 /// It would be stopped and replaced by the member, and nobody would start it again after a delete.
 fn other_etcd(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
-    if facts.units.contains_key("etcd.service") && !facts.owns(UNIT) {
+    if facts.units.contains_key("etcd.service") && !facts.owns(UNIT) && !masked::is_masked(facts, "etcd") {
         found.error(
             host,
             "etcd is installed already, and not by kk",

@@ -12,6 +12,7 @@ pub(crate) mod identity;
 mod immutable;
 mod install_packages;
 mod load_kernel_modules;
+pub(crate) mod masked;
 pub(crate) mod other_run;
 pub(crate) mod packages;
 mod raise_limits;
@@ -69,6 +70,7 @@ impl Capability for Os {
         other_run::findings(inputs, found);
         ca_rotation::findings(inputs, found);
         check::findings(inputs, found);
+        masked::findings(inputs, found);
     }
 
     fn immutable(&self, inputs: &Inputs) -> Vec<Setting> {

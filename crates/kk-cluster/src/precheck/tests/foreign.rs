@@ -153,3 +153,15 @@ async fn nodes_of_a_cluster_whose_control_plane_was_replaced_are_not_to_be_reset
     assert_eq!(found.iter().map(|finding| finding.host.clone()).collect::<Vec<_>>(), names);
     assert!(found.iter().all(|finding| finding.hint.contains("remove nothing")), "{found:?}");
 }
+
+#[tokio::test]
+async fn masked_units_are_named_and_are_nobody_elses_program() {
+    let mut facts = well();
+    for unit in ["etcd", "containerd", "kubelet"] {
+        let mask = FileFact { kind: "link".into(), link: "/dev/null".into(), ..FileFact::default() };
+        facts.files.insert(format!("/etc/systemd/system/{unit}.service"), mask);
+        facts.units.insert(format!("{unit}.service"), UnitFact::default());
+    }
+    let masked = "masked: etcd.service, containerd.service, kubelet.service".to_owned();
+    assert_eq!(findings(facts).await, [(Severity::Adapted, masked)]);
+}

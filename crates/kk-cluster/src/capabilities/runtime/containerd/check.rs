@@ -5,7 +5,7 @@ use kk_connector::quote;
 use kk_engine::{Facts, ProbeSpec, Question, question};
 
 use super::immutable::ROOT;
-use crate::{findings::Findings, inputs::Inputs, requirements::IMAGES};
+use crate::{capabilities::os::masked, findings::Findings, inputs::Inputs, requirements::IMAGES};
 
 /// The unit of containerd.
 pub(super) const UNIT: &str = "/etc/systemd/system/containerd.service";
@@ -72,7 +72,7 @@ fn other_runtimes(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findi
     }
     let ours = facts.owns(UNIT);
     let has_data = facts.answer(&DATA).answered() == Some(true);
-    if facts.units.contains_key("containerd.service") && !ours {
+    if facts.units.contains_key("containerd.service") && !ours && !masked::is_masked(facts, "containerd") {
         found.error(
             host,
             "containerd is installed already, and not by kk",
