@@ -1,7 +1,7 @@
 //! The files that the kubelet's service is made of: unit and flags.
 
 use kk_config::Host;
-use kk_engine::{Action, actions::File};
+use kk_engine::{Action, Facts, actions::File};
 use serde_json::json;
 
 use crate::{BuildError, inputs::Inputs};
@@ -9,9 +9,19 @@ use crate::{BuildError, inputs::Inputs};
 const UNIT: &str = "/etc/systemd/system/kubelet.service";
 const FLAGS: &str = "/etc/systemd/system/kubelet.service.d/10-kubeadm.conf";
 
+/// What kubeadm writes when a node joins, from the settings of the cluster.
+const SETTINGS: &str = "/var/lib/kubelet/config.yaml";
+
+/// The SHA-256 of a file without content.
+const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
 /// What a kubelet that runs must not be older than.
-pub(crate) const RESTARTS_AFTER: [&str; 4] =
-    [UNIT, FLAGS, "/usr/local/bin/kubelet", "/var/lib/kubelet/config.yaml"];
+pub(crate) const RESTARTS_AFTER: [&str; 4] = [UNIT, FLAGS, "/usr/local/bin/kubelet", SETTINGS];
+
+/// Whether the settings of a kubelet are gone: without them it does not start.
+pub(crate) fn lacks_settings(facts: &Facts) -> bool {
+    facts.files.get(SETTINGS).is_none_or(|file| file.sha256 == EMPTY)
+}
 
 /// Both files of one node.
 pub(crate) fn files(inputs: &Inputs, host: &Host) -> Result<Vec<Box<dyn Action>>, BuildError> {

@@ -25,7 +25,7 @@ use crate::{
 pub(crate) use began::{BEGAN, PRINT_BEGAN};
 pub(crate) use cgroup_driver::CGROUP_DRIVER;
 pub(crate) use credentials::CREDENTIALS;
-pub(crate) use files::{RESTARTS_AFTER, files};
+pub(crate) use files::{RESTARTS_AFTER, files, lacks_settings};
 
 /// Whether the kubelet runs.
 pub(crate) fn is_active(facts: &Facts) -> bool {
@@ -79,6 +79,7 @@ impl Capability for Kubelet {
     fn asks(&self, _inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
         probe.units.insert("kubelet.service".to_owned());
         if host.is_node() {
+            probe.files.extend(RESTARTS_AFTER.map(str::to_owned));
             probe.disks.insert(check::DATA.to_owned());
             probe.ask(&CREDENTIALS);
             probe.ask(&CERTIFICATES);

@@ -46,9 +46,9 @@ pub(super) fn task(inputs: &Inputs, rollout: &Rollout) -> Result<Task, BuildErro
     Ok(rollout.in_turns(task))
 }
 
-/// Whether a node that has joined has other settings than the file asks for.
+/// Whether a node that has joined has other settings than the file asks for, or none.
 pub(super) fn is_needed(inputs: &Inputs, host: &Host, facts: &Facts) -> bool {
-    inputs.has_joined(host) && note(inputs).check(facts).is_needed()
+    inputs.has_joined(host) && (note(inputs).check(facts).is_needed() || kubelet::lacks_settings(facts))
 }
 
 fn path() -> String {
