@@ -49,6 +49,8 @@ pub(crate) struct Node {
     pub taints: Vec<String>,
     /// `/etc/machine-id` as its kubelet has read it.
     pub machine: String,
+    /// The ranges of its pods, one of each family: `10.233.65.0/24`.
+    pub pods: Vec<String>,
 }
 
 /// Whether `kubeadm init` or a join of a control plane went through to its end on this host. A question of its own, which
@@ -161,6 +163,7 @@ impl ApiAnswer {
                         reported: text(0).to_owned(),
                         addresses,
                         machine: text(2).trim().to_owned(),
+                        pods: text(3).split_whitespace().map(str::to_owned).collect(),
                         ..node(ready, version, labels, taints)
                     };
                     api.nodes.insert((*name).to_owned(), node);
@@ -261,7 +264,7 @@ mod tests {
     use super::*;
     use crate::{requirements::Ready, testing};
 
-    const ANSWER: &str = "Node\tnode1\tTrue\tv1.36.4\tkubernetes.io/os=linux a= \tx=y:NoSchedule z:NoExecute \t2026-01-02T03:04:05Z\t192.0.2.1 2001:db8::1 \tabcdef\n\
+    const ANSWER: &str = "Node\tnode1\tTrue\tv1.36.4\tkubernetes.io/os=linux a= \tx=y:NoSchedule z:NoExecute \t2026-01-02T03:04:05Z\t192.0.2.1 2001:db8::1 \tabcdef\t10.233.65.0/24 fd00::/64 \n\
         Deployment\tkube-system/coredns\t2\t1\nDaemonSet\tkube-flannel/kube-flannel-ds\t3\t3\n\
         Pod\tkube-system/kube-scheduler-node1\tTrue\nPod\tkube-system/kube-apiserver-node1\t\n\
         ConfigMap\tkube-system/kubeadm-config\t\nConfigMap\tkube-public/cluster-info\t\nend\n";
@@ -306,6 +309,7 @@ mod tests {
         assert_eq!(state.nodes["node1"].taints, ["x=y:NoSchedule", "z:NoExecute"]);
         assert_eq!(state.nodes["node1"].reported, "2026-01-02T03:04:05Z");
         assert_eq!(state.nodes["node1"].addresses, ["192.0.2.1", "2001:db8::1"]);
+        assert_eq!(state.nodes["node1"].pods, ["10.233.65.0/24", "fd00::/64"]);
         assert!(!state.is_available("kube-system/coredns"));
         assert!(state.is_available("kube-flannel/kube-flannel-ds"));
         assert!(

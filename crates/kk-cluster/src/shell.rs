@@ -10,6 +10,9 @@ pub(crate) const EMPTY: &str = include_str!("empty.sh");
 /// The function `remove_chains`, for scripts that clean up packet filter rules.
 pub(crate) const REMOVE_CHAINS: &str = include_str!("remove_chains.sh");
 
+/// The function `ask`, for scripts that ask whether something answers at a URL.
+pub(crate) const ASK_URL: &str = include_str!("ask_url.sh");
+
 /// A script after the assignment of its variables.
 pub(crate) fn script(variables: &[(&str, &str)], text: &str) -> String {
     let mut script = String::new();

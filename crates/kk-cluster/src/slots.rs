@@ -231,6 +231,16 @@ pub(crate) fn plugin_restarted_slot() -> SlotKey {
     cluster("plugin_restarted")
 }
 
+/// kube-proxy starts again on nodes where Services do not answer.
+pub(crate) fn kube_proxy_restarted_slot() -> SlotKey {
+    cluster("kube_proxy_restarted")
+}
+
+/// Services answer again on a node.
+pub(crate) fn services_back_slot(name: &str) -> SlotKey {
+    host("services_back", name)
+}
+
 /// A node that had lost its network is Ready again, as its kubelet says.
 pub(crate) fn network_back_slot(name: &str) -> SlotKey {
     host("network_back", name)

@@ -7,7 +7,7 @@ use serde::Serialize;
 use time::OffsetDateTime;
 
 use crate::{
-    capabilities::{control_plane::parts, etcd, kubesphere},
+    capabilities::{control_plane::parts, etcd, kubesphere, verify::is_connected},
     certificates::{self, Age, Validity},
     inputs::Inputs,
     pki::{ETCD_CLIENT, ETCD_MEMBER},
@@ -55,7 +55,7 @@ pub struct NodeStatus {
 pub enum NodeState {
     /// The API takes it for Ready, by a report of the kubelet that runs.
     Ready,
-    /// The API does not, or a part of its control plane is not ready.
+    /// The API does not, a part of its control plane is not ready, or its pods reach no Service or no other node.
     NotReady,
     /// It is not in the cluster.
     Missing,
@@ -144,7 +144,9 @@ fn node(inputs: &Inputs, host: &Host) -> NodeStatus {
         _ if inputs.facts(host).is_none() => NodeState::Silent,
         _ if !inputs.state.answered => NodeState::Unknown,
         None => NodeState::Missing,
-        Some(_) if inputs.is_ready(host) && has_all_parts(inputs, host) => NodeState::Ready,
+        Some(_) if inputs.is_ready(host) && has_all_parts(inputs, host) && is_connected(inputs, host) => {
+            NodeState::Ready
+        }
         Some(_) => NodeState::NotReady,
     };
     NodeStatus {
@@ -201,7 +203,7 @@ mod tests {
     use super::*;
     use crate::{
         Probed,
-        capabilities::{etcd::HEALTHY, nodes::PODS_KNOWN},
+        capabilities::{etcd::HEALTHY, kube_proxy::services::SERVICES, nodes::PODS_KNOWN},
         certificates::CERTIFICATES,
         cluster_state::{API, INITIALISED},
         testing,
@@ -225,6 +227,7 @@ mod tests {
         for host in spec.etcd_hosts() {
             probed.facts.get_mut(&host.name).unwrap().reply(&HEALTHY, "yes");
         }
+        probed.facts.values_mut().for_each(testing::connect);
         let first = probed.facts.get_mut(&spec.hosts[0].name).unwrap();
         first.reply(&INITIALISED, "yes");
         first.reply(&CERTIFICATES, format!("@apiserver key - -\n{pem}@ca - - -\n{pem}end\n"));
@@ -258,6 +261,9 @@ mod tests {
         let booted = status_with(Some(&all), &pem, false, |facts| facts.reply(&PODS_KNOWN, "no\n")).await;
         assert_eq!(states(&booted), [NodeState::NotReady, NodeState::Ready, NodeState::Ready]);
         assert!(!booted.is_well(), "the API speaks of the pods of before");
+        let cut_off =
+            status_with(Some(&all), &pem, false, |facts| facts.reply(&SERVICES, "dns\tno\napi\tok\n")).await;
+        assert_eq!(states(&cut_off)[0], NodeState::NotReady);
         let silent = status(Some(&all), &pem, true).await;
         assert_eq!(states(&silent)[2], NodeState::Silent);
         let down = status(None, &pem, false).await;

@@ -25,6 +25,11 @@ impl Network {
         Ipv4Addr::from(u32::from(self.services.network()) + 3)
     }
 
+    /// The address of the Service of the API: the first of the Service range, as Kubernetes has it.
+    pub fn api_service_address(&self) -> Ipv4Addr {
+        Ipv4Addr::from(u32::from(self.services.network()) + 1)
+    }
+
     /// Pod ranges as Kubernetes takes them: `v4` or `v4,v6`.
     pub fn pod_subnet(&self) -> String {
         joined(self.pods, self.pods_v6)

@@ -79,6 +79,7 @@ mod tests {
                 DaemonSet\tkube-flannel/kube-flannel-ds\t2\t2\nend\n";
         let mut probed = testing::fresh(&spec);
         for (name, facts) in &mut probed.facts {
+            testing::connect(facts);
             facts.reply(&INITIALISED, "yes");
             if name == "n1" || answers {
                 facts.reply(&API, api.clone());

@@ -2,12 +2,14 @@
 
 mod ipvs;
 mod remove_kube_proxy;
+mod restart;
+pub(crate) mod services;
 
 pub(crate) use ipvs::Ipvs;
 
 use kk_artifact::Component;
 use kk_config::{Host, ProxyMode, Spec};
-use kk_engine::Task;
+use kk_engine::{ProbeSpec, Task};
 
 use crate::{
     BuildError,
@@ -50,7 +52,17 @@ impl Capability for KubeProxy {
         if host.is_node() { vec![Port::tcp(10256, "kube-proxy")] } else { Vec::new() }
     }
 
+    fn asks(&self, inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
+        if host.is_node() && !inputs.spec.kubernetes.disable_kube_proxy {
+            probe.ask(&services::question(inputs.spec));
+        }
+    }
+
     fn findings(&self, inputs: &Inputs, found: &mut Findings) {
+        for (host, why) in restart::broken(inputs) {
+            let message = format!("the Service of the API does not answer on this node: {why}");
+            found.adapted(host, message, "kube-proxy starts again");
+        }
         if inputs.spec.kubernetes.proxy_mode != ProxyMode::Ipvs {
             return;
         }
@@ -85,9 +97,21 @@ impl Capability for KubeProxy {
         })]
     }
 
+    fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
+        Ok(restart::tasks(inputs))
+    }
+
     fn remove(&self, inputs: &Inputs) -> Vec<Task> {
         vec![remove_kube_proxy::task(inputs)]
     }
+}
+
+/// The nodes on which it starts again in this run.
+pub(crate) fn restarted<'a>(inputs: &Inputs<'a>) -> Vec<&'a Host> {
+    if inputs.spec.kubernetes.disable_kube_proxy {
+        return Vec::new();
+    }
+    restart::broken(inputs).into_iter().map(|(host, _)| host).collect()
 }
 
 /// What kubeadm's add-on consists of (Kubernetes, `cmd/kubeadm/app/phases/addons/proxy`).

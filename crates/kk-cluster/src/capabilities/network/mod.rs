@@ -1,12 +1,13 @@
 //! Network plugins, a directory each. Outside of this directory a plugin is what [`capability`] returns.
 
 mod check;
-mod flannel;
+pub(crate) mod flannel;
 mod none;
 mod remove;
 mod restart;
 
 use kk_config::{Host, NetworkPlugin, Spec};
+use kk_engine::Facts;
 
 use crate::{capability::Capability, inputs::Inputs};
 
@@ -26,6 +27,14 @@ pub(crate) fn lost<'a>(inputs: &Inputs<'a>) -> Vec<&'a Host> {
     match inputs.spec.network.plugin {
         NetworkPlugin::Flannel(_) => flannel::AGENT.lacking(inputs),
         NetworkPlugin::None => Vec::new(),
+    }
+}
+
+/// Whether the network of a node has shown that it works. No answer is not "yes".
+pub(crate) fn works(inputs: &Inputs, host: &Host, facts: &Facts) -> bool {
+    match inputs.spec.network.plugin {
+        NetworkPlugin::Flannel(_) => flannel::links::work(inputs, host, facts),
+        NetworkPlugin::None => true,
     }
 }
 

@@ -1,16 +1,18 @@
-//! Restart a plugin on nodes that lack what its start writes, and on nodes whose object was deleted.
+//! Restart a plugin on nodes that lack what its start makes, and on nodes that have got another range of pods.
 //!
-//! A node that registers again gets another range of pods, and the plugin's own notes were on the object that is gone: its
-//! pods could no longer be reached.
+//! A node whose object was deleted registers again and gets another range, and the plugin's own notes were on the object that is gone:
+//! its pods could no longer be reached. So it is where a run was killed in between, and where links of another range are left.
+
+use std::collections::BTreeMap;
 
 use kk_config::Host;
 use kk_connector::quote;
 use kk_engine::{
-    Facts, HostWork, ProbeSpec, Task,
+    Action, Facts, HostWork, ProbeSpec, Task,
     actions::{Command, Directory},
 };
 
-use crate::{capabilities::nodes, host_layout::KUBECTL, inputs::Inputs, slots};
+use crate::{capabilities::nodes, findings::Findings, host_layout::KUBECTL, inputs::Inputs, slots};
 
 /// The program of a plugin on each node.
 pub(super) struct Agent {
@@ -28,6 +30,33 @@ pub(super) struct Agent {
     /// A script that forgets the range of pods of before: with it, pods that start before the plugin does would get addresses
     /// that lead nowhere.
     pub forget: &'static str,
+    /// A script that connects the pods of a node to their bridge again.
+    pub mend: &'static str,
+    /// What does not work on nodes, by the nodes' own words.
+    pub broken: fn(&Inputs) -> BTreeMap<String, Broken>,
+}
+
+/// What does not work on a node, each with a reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Broken {
+    /// The plugin has to make something again.
+    pub agent: Option<String>,
+    /// Pods are not connected to their bridge.
+    pub bridge: Option<String>,
+    /// Links and notes are of another range than the node's.
+    pub range: Option<String>,
+}
+
+/// The nodes with work.
+struct Nodes<'a> {
+    /// Those that have got another range of pods.
+    renumbered: Vec<&'a Host>,
+    /// Those where the plugin lacks files.
+    lacking: Vec<&'a Host>,
+    /// Those where it has to make links or routes again.
+    agentless: Vec<&'a Host>,
+    /// Those whose bridge is broken.
+    bridgeless: Vec<&'a Host>,
 }
 
 impl Agent {
@@ -35,38 +64,86 @@ impl Agent {
         probe.files.extend(self.writes.iter().map(|path| (*path).to_owned()));
     }
 
+    /// What is found, and done about it.
+    pub(super) fn findings(&self, inputs: &Inputs, found: &mut Findings) {
+        for (name, Broken { agent, bridge, range }) in (self.broken)(inputs) {
+            let Some((host, _)) = inputs.nodes().into_iter().find(|(host, _)| host.name == name) else {
+                continue;
+            };
+            let restarts = format!("{} starts again on this node", self.plugin);
+            for (why, done) in [
+                (agent, restarts.as_str()),
+                (bridge, "the bridge is made again, and pods are connected to it"),
+                (range, "the links of the other range are removed, and the pods of this node start again"),
+            ] {
+                if let Some(why) = why {
+                    found.adapted(host, why, done);
+                }
+            }
+        }
+    }
+
     /// On those nodes themselves, then at the API.
     pub(super) fn tasks(&self, inputs: &Inputs) -> Vec<Task> {
-        vec![self.prepare(inputs), self.restart(inputs), self.report(inputs)]
+        let nodes = self.nodes(inputs);
+        vec![self.prepare(&nodes), self.restart(inputs, &nodes), self.report(inputs, &nodes)]
+    }
+
+    fn nodes<'a>(&self, inputs: &Inputs<'a>) -> Nodes<'a> {
+        let broken = (self.broken)(inputs);
+        let is = |host: &Host, part: fn(&Broken) -> &Option<String>| {
+            broken.get(&host.name).is_some_and(|broken| part(broken).is_some())
+        };
+        let all = inputs.nodes();
+        let select = |which: &dyn Fn(&Host, &Facts) -> bool| {
+            let chosen = all.iter().filter(|(host, facts)| which(host, facts));
+            chosen.map(|(host, _)| *host).collect::<Vec<_>>()
+        };
+        let renumbered = |host: &Host| was_deleted(inputs, host) || is(host, |broken| &broken.range);
+        Nodes {
+            renumbered: select(&|host, _| renumbered(host)),
+            lacking: self.lacking(inputs),
+            agentless: select(&|host, facts| {
+                !renumbered(host) && !self.lacks(inputs, host, facts) && is(host, |broken| &broken.agent)
+            }),
+            bridgeless: select(&|host, _| !renumbered(host) && is(host, |broken| &broken.bridge)),
+        }
     }
 
     /// What must be right before the plugin starts.
-    fn prepare(&self, inputs: &Inputs) -> Task {
+    fn prepare(&self, nodes: &Nodes) -> Task {
         let mut task = Task::new("prepare_nodes", format!("Prepare nodes for {}", self.plugin));
-        for (host, facts) in inputs.nodes() {
-            if was_deleted(inputs, host) {
-                let forget = Command::new("remove the bridge of pods and its range", self.forget);
-                let work = HostWork::new(vec![Box::new(forget)]);
-                task = task.on(&host.name, work.provides(slots::range_forgotten_slot(&host.name)));
-            } else if self.lacks(inputs, host, facts) {
+        for host in &nodes.renumbered {
+            let forget = Command::new("remove the bridge of pods and its range", self.forget);
+            let work = HostWork::new(vec![Box::new(forget)]);
+            task = task.on(&host.name, work.provides(slots::range_forgotten_slot(&host.name)));
+        }
+        let is_new = |host: &&Host| nodes.renumbered.iter().all(|other| other.name != host.name);
+        let names = nodes.lacking.iter().chain(&nodes.bridgeless).copied().filter(is_new);
+        let others: BTreeMap<&str, &Host> = names.map(|host| (host.name.as_str(), host)).collect();
+        for (name, _) in others {
+            let has = |hosts: &[&Host]| hosts.iter().any(|host| host.name == name);
+            let mut actions: Vec<Box<dyn Action>> = Vec::new();
+            if has(&nodes.lacking) {
                 // Where it is gone, containerd makes it for itself alone.
-                let directory = Directory::new("/etc/cni/net.d");
-                task = task.on(&host.name, HostWork::new(vec![Box::new(directory)]));
+                actions.push(Box::new(Directory::new("/etc/cni/net.d")));
             }
+            if has(&nodes.bridgeless) {
+                actions.push(Box::new(Command::new("connect pods to their bridge again", self.mend)));
+            }
+            task = task.on(name, HostWork::new(actions));
         }
         task
     }
 
-    /// By deleting pods. Those of a node that was deleted all go: their addresses are of the old range.
-    fn restart(&self, inputs: &Inputs) -> Task {
+    /// By deleting pods. Those of a node with another range all go: their addresses are of the old one.
+    fn restart(&self, inputs: &Inputs, nodes: &Nodes) -> Task {
         let Self { plugin, namespace, selector, .. } = self;
         let task = Task::new(format!("restart_{plugin}"), format!("Restart {plugin}"));
-        let nodes = inputs.nodes();
-        let name = |(host, _): &(&Host, &Facts)| host.name.clone();
-        let deleted: Vec<String> =
-            nodes.iter().filter(|(host, _)| was_deleted(inputs, host)).map(name).collect();
-        let lacking: Vec<String> = self.lacking(inputs).into_iter().map(|host| host.name.clone()).collect();
-        if deleted.is_empty() && lacking.is_empty() {
+        let names = |hosts: &[&Host]| hosts.iter().map(|host| host.name.clone()).collect::<Vec<_>>();
+        let renumbered = names(&nodes.renumbered);
+        let lacking = [names(&nodes.lacking), names(&nodes.agentless)].concat();
+        if renumbered.is_empty() && lacking.is_empty() {
             return task;
         }
         let delete = |which: &str, node: &String| {
@@ -75,15 +152,15 @@ impl Agent {
         };
         let own = format!("-n {namespace} -l {selector}");
         let script: String = std::iter::once(KUBECTL.to_owned())
-            .chain(deleted.iter().map(|node| delete("-A", node)))
+            .chain(renumbered.iter().map(|node| delete("-A", node)))
             .chain(lacking.iter().map(|node| delete(&own, node)))
             .collect();
-        let describe = format!("restart {plugin} on {}", [deleted.clone(), lacking].concat().join(", "));
+        let describe = format!("restart {plugin} on {}", [renumbered.clone(), lacking].concat().join(", "));
         let mut work = HostWork::new(vec![Box::new(Command::new(describe, script))])
             .needs(slots::initialised_slot())
             .needs(slots::nodes_registered_slot())
             .needs(slots::node_tools_slot(&inputs.api_host.name));
-        for node in &deleted {
+        for node in &renumbered {
             work = work.needs(slots::range_forgotten_slot(node));
         }
         task.on(&inputs.api_host.name, work.provides(slots::plugin_restarted_slot()))
@@ -91,7 +168,7 @@ impl Agent {
 
     /// A kubelet learns some seconds late what its runtime lacks, and the API later still: a node would be Ready, then not, then
     /// Ready again. What a kubelet reports that has started since is so.
-    fn report(&self, inputs: &Inputs) -> Task {
+    fn report(&self, inputs: &Inputs, nodes: &Nodes) -> Task {
         let mut task = Task::new("restart_kubelets", "Restart kubelets on nodes that had no network");
         let tests: Vec<String> = self.writes.iter().map(|path| format!("[ -e {} ]", quote(path))).collect();
         let script = format!(
@@ -99,7 +176,7 @@ impl Agent {
             quote(&tests.join(" && ")),
             self.plugin
         );
-        for host in self.lacking(inputs) {
+        for host in nodes.lacking.iter().copied() {
             let restart = Command::new("restart the kubelet when the network is there", script.as_str());
             let work = HostWork::new(vec![Box::new(restart), Box::new(nodes::is_ready_again(inputs, host))])
                 .needs(slots::plugin_restarted_slot())
@@ -134,33 +211,96 @@ mod tests {
 
     use super::*;
     use crate::{
-        capabilities::network::flannel::AGENT,
+        capabilities::{
+            kube_proxy::services::SERVICES,
+            network::flannel::{AGENT, links::LINKS},
+        },
         cluster_state::{API, INITIALISED},
         pipelines::create_cluster,
         testing,
     };
 
+    /// What each node says of its links.
+    const WELL: &str = "subnet\t10.9.0.1/24\nroutes\t2\npeer\t10.9.1.0\tok\n";
+    const SERVICES_WELL: &str = "dns\tok\napi\tok\n";
+
     /// What is planned for flannel on three nodes, when this one is spoiled.
     async fn planned(registered: bool, lost: &str) -> Vec<String> {
+        plan(registered, lost, WELL, SERVICES_WELL).await.0
+    }
+
+    /// The tasks of the network, and those of kube-proxy and of the verification, when the third node says this of its links and of
+    /// Services.
+    async fn plan(registered: bool, lost: &str, links: &str, services: &str) -> (Vec<String>, Vec<String>) {
         let spec = testing::sample("three-nodes.yaml");
         let spoiled = spec.hosts[2].name.clone();
         let directory = tempfile::tempdir().unwrap();
         let session = testing::session(spec.clone(), directory.path());
         let mut probed = testing::fresh(&spec);
-        let node = |host: &Host| format!("Node\t{}\tTrue\tv1.36.4\t\t\n", host.name);
+        let number = |host: &Host| spec.hosts.iter().position(|other| other.name == host.name).unwrap();
+        let node = |host: &Host| {
+            format!("Node\t{}\tTrue\tv1.36.4\t\t\t\t\t\t10.9.{}.0/24 \n", host.name, number(host))
+        };
         let nodes: String =
             spec.hosts.iter().filter(|host| registered || host.name != spoiled).map(node).collect();
         for (name, facts) in &mut probed.facts {
+            let host = spec.hosts.iter().find(|host| host.name == *name).unwrap();
             facts.reply(&INITIALISED, "yes");
-            facts.reply(&API, format!("{nodes}DaemonSet\tkube-flannel/kube-flannel-ds\t3\t3\nend\n"));
+            facts.reply(
+                &API,
+                format!("{nodes}DaemonSet\tkube-flannel/kube-flannel-ds\t3\t3\nDaemonSet\tkube-system/kube-proxy\t3\t3\nend\n"),
+            );
             let joined = ["/etc/kubernetes/kubelet.conf", "/etc/kubernetes/pki/ca.crt"];
             for path in joined.iter().chain(AGENT.writes).filter(|path| *name != spoiled || **path != lost) {
                 facts.files.insert((*path).into(), FileFact { sha256: "same".into(), ..FileFact::default() });
             }
+            let own = format!("10.9.{}.1/24", number(host));
+            let said = if *name == spoiled { links } else { WELL };
+            facts.reply(&LINKS, said.replace("10.9.0.1/24", &own));
+            facts.reply(&SERVICES, if *name == spoiled { services } else { SERVICES_WELL });
         }
         let inputs = session.create_inputs(&probed).await.unwrap();
         let plan = Plan::new(create_cluster::pipeline(&inputs).unwrap(), &probed.facts).unwrap();
-        plan.changes().into_iter().filter(|task| task.module == "network").map(|task| task.task).collect()
+        let of = |modules: &[&str]| {
+            let changes = plan.changes().into_iter().filter(|task| modules.contains(&task.module.as_str()));
+            changes.map(|task| task.task).collect::<Vec<_>>()
+        };
+        (of(&["network"]), of(&["kube-proxy"]))
+    }
+
+    #[tokio::test]
+    async fn what_a_node_says_of_its_links_is_repaired_on_it() {
+        let node = |text: &str| format!("subnet\t10.9.0.1/24\n{text}");
+        for (links, wanted) in [
+            (WELL.to_owned(), &[][..]),
+            (node("agent\tthe link flannel.1 is not there\nroutes\t2\n"), &["restart_flannel"]),
+            (node("routes\t1\n"), &["restart_flannel"]),
+            (node("bridge\tthe link cni0 is not there\nroutes\t2\n"), &["prepare_nodes"]),
+            (
+                node("range\tthe link cni0 has 10.88.0.1/24\nroutes\t2\n"),
+                &["prepare_nodes", "restart_flannel"],
+            ),
+            ("subnet\t10.9.7.1/24\nroutes\t2\n".to_owned(), &["prepare_nodes", "restart_flannel"]),
+            // Both nodes reach the pods of CoreDNS: a firewall may keep this away.
+            (node("routes\t2\npeer\t10.9.1.0\ttimed out\n"), &[]),
+        ] {
+            assert_eq!(plan(true, "", &links, SERVICES_WELL).await.0, wanted, "{links}");
+        }
+        let silent = node("routes\t2\npeer\t10.9.1.0\ttimed out\n");
+        let no_dns = "dns\ttimed out\napi\tok\n";
+        assert_eq!(plan(true, "", &silent, no_dns).await.0, ["restart_flannel"]);
+    }
+
+    #[tokio::test]
+    async fn kube_proxy_starts_again_where_the_api_does_not_answer_by_its_service() {
+        for (services, wanted) in [
+            (SERVICES_WELL, &[][..]),
+            ("dns\ttimed out\napi\trefused\n", &["restart_kube_proxy", "wait_for_services"]),
+            ("dns\ttimed out\napi\tok\n", &[]),
+            ("", &[]),
+        ] {
+            assert_eq!(plan(true, "", WELL, services).await.1, wanted, "{services}");
+        }
     }
 
     #[tokio::test]

@@ -10,9 +10,10 @@ use kk_engine::{
 };
 
 use crate::{
+    capabilities::kube_proxy::services,
     inputs::Inputs,
     requirements::{Port, Protocol},
-    shell::script,
+    shell::{ASK_URL, script},
     slots,
 };
 
@@ -25,7 +26,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task =
         Task::new("ask_pods", "Ask pods from every node").timeout(PATIENCE + Duration::from_mins(2));
     for (host, _) in inputs.nodes() {
-        let ask = Ask { node: host.name.clone(), service: service(inputs), hint: hint(inputs) };
+        let ask = Ask { node: host.name.clone(), services: services(inputs), hint: hint(inputs) };
         let work = HostWork::new(vec![Box::new(ask)])
             .needs(slots::pod_addresses_slot().key())
             .needs(slots::node_tools_slot(&host.name))
@@ -35,13 +36,17 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     task
 }
 
-/// The line of the DNS Service, when kube-proxy routes it. CoreDNS serves its metrics over HTTP there, so that no client
-/// for DNS is needed on the host.
-fn service(inputs: &Inputs) -> String {
+/// The lines of the Services of DNS and of the API, when kube-proxy routes them.
+fn services(inputs: &Inputs) -> String {
     if inputs.spec.kubernetes.disable_kube_proxy {
         return String::new();
     }
-    format!("the DNS Service\thttp://{}:9153/metrics\n", inputs.spec.network.dns_service_address())
+    let [api, dns] = [services::api(inputs.spec), services::dns(inputs.spec)];
+    format!("the DNS Service\t{dns}\nthe Service of the API\t{api}\n")
+}
+
+fn text() -> String {
+    format!("{ASK_URL}{}", include_str!("ask_pods.sh"))
 }
 
 fn hint(inputs: &Inputs) -> String {
@@ -61,7 +66,7 @@ fn hint(inputs: &Inputs) -> String {
 #[derive(Clone)]
 struct Ask {
     node: String,
-    service: String,
+    services: String,
     hint: String,
 }
 
@@ -71,10 +76,10 @@ impl Ask {
         let patience = PATIENCE.as_secs().to_string();
         let variables = [("node", self.node.as_str()), ("patience", patience.as_str())];
         Command::new(
-            "ask the pods of CoreDNS and the DNS Service",
-            script(&variables, include_str!("ask_pods.sh")),
+            "ask the pods of CoreDNS and the Services of DNS and the API",
+            script(&variables, &text()),
         )
-        .file("pods", format!("{pods}{}", self.service).into_bytes())
+        .file("pods", format!("{pods}{}", self.services).into_bytes())
     }
 
     fn script(&self, values: &Slots, facts: &Facts) -> Result<Script, Failure> {
@@ -127,7 +132,7 @@ mod tests {
         let pods =
             "pod a of node1\thttp://10.1.0.2:9153/metrics\npod b of node2\thttp://[fd00::2]:9153/metrics\n";
         fs::write(directory.path().join("pods"), pods).unwrap();
-        let text = script(&[("node", "node3"), ("patience", "5")], include_str!("ask_pods.sh"));
+        let text = script(&[("node", "node3"), ("patience", "5")], &super::text());
         // A clock of the test: a second a look.
         let library =
             "kk_uptime() { echo . >>ticks; wc -l <ticks; }; kk_fail() { echo \"$*\" >&2; return 1; }";
@@ -138,7 +143,7 @@ mod tests {
 
     #[test]
     fn the_hint_is_about_what_does_not_answer() {
-        let ask = Ask { node: "node3".into(), service: String::new(), hint: "the network".into() };
+        let ask = Ask { node: "node3".into(), services: String::new(), hint: "the network".into() };
         let pod =
             "from node3 there is no answer of pod b of node2 at http://x, and of the DNS Service at http://y";
         assert_eq!(ask.hint(pod).unwrap(), "the network");

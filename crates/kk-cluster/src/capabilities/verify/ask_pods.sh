@@ -1,16 +1,6 @@
 # Asks every address of the file "pods" from this node: lines of what answers there, a tab, and a URL. They all answer
 # within $patience seconds; those that do not are named, each with what was heard last.
-# shellcheck disable=SC2154 # node and patience stand before this script
-ask() { # URL
-    if command -v curl >/dev/null; then
-        curl -gsS --noproxy '*' -m 2 -o /dev/null "$1"
-    elif command -v wget >/dev/null; then
-        env -u http_proxy wget -q -T 2 -O /dev/null "$1"
-    else
-        env -u http_proxy KUBECACHEDIR="$PWD/cache" kubectl --kubeconfig /dev/null --server "${1%/metrics}" \
-            --request-timeout 2s get --raw /metrics >/dev/null
-    fi
-}
+# shellcheck disable=SC2154 # node and patience stand before this script, and the function ask
 until=$(($(kk_uptime) + patience))
 : >unreached
 while IFS=$(printf '\t') read -r name url; do

@@ -7,11 +7,13 @@ mod wait_until_ready;
 
 pub(crate) use remove_probe_service::service as probe_service;
 
+use kk_config::Host;
 use kk_engine::Task;
 
 use crate::{
-    capabilities::{control_plane::parts, nodes::record_joins},
+    capabilities::{control_plane::parts, kube_proxy::services, network, nodes::record_joins},
     capability::Capability,
+    findings::Findings,
     inputs::Inputs,
     requirements::Workload,
 };
@@ -29,6 +31,19 @@ impl Capability for Verify {
         inputs.requirements.never_ready()
     }
 
+    /// Where nothing can be repaired on the node itself, the tasks say what does not answer.
+    fn findings(&self, inputs: &Inputs, found: &mut Findings) {
+        for (host, facts) in inputs.nodes() {
+            if let Some(why) = services::dns_broken(inputs, host, facts) {
+                found.warning(
+                    host,
+                    format!("the DNS Service does not answer on this node: {why}"),
+                    "if it stays so, look at the pods of CoreDNS and at firewalls between the hosts",
+                );
+            }
+        }
+    }
+
     /// Left out only when the probe saw all of it and nothing has changed since.
     fn verify(&self, inputs: &Inputs, changes: bool) -> Vec<Task> {
         if !changes && is_ready(inputs) {
@@ -43,7 +58,14 @@ impl Capability for Verify {
     }
 }
 
-/// What the API says, at the time of the probe.
+/// Whether pods of a node reach Services and pods of other nodes, by the word of the node itself.
+pub(crate) fn is_connected(inputs: &Inputs, host: &Host) -> bool {
+    inputs
+        .facts(host)
+        .is_some_and(|facts| services::work(inputs, facts) && network::works(inputs, host, facts))
+}
+
+/// What the API and the nodes say, at the time of the probe.
 fn is_ready(inputs: &Inputs) -> bool {
     let state = &inputs.state;
     let available = |Workload { namespace, path, .. }: &Workload| {
@@ -51,7 +73,9 @@ fn is_ready(inputs: &Inputs) -> bool {
         state.is_available(&format!("{namespace}/{name}"))
     };
     !state.objects.contains_key(&probe_service().key())
-        && inputs.nodes().iter().all(|(host, facts)| inputs.is_ready(host) && !record_joins::is_marked(facts))
+        && inputs.nodes().iter().all(|(host, facts)| {
+            inputs.is_ready(host) && is_connected(inputs, host) && !record_joins::is_marked(facts)
+        })
         && inputs
             .control_planes()
             .iter()

@@ -9,7 +9,7 @@ use kk_engine::{HostWork, Task, actions::Command};
 use super::new_service;
 use crate::{
     actions::ForJoined,
-    capabilities::{network, nodes},
+    capabilities::{kube_proxy, network, nodes},
     host_layout::KUBECTL,
     inputs::Inputs,
     requirements::Workload,
@@ -101,6 +101,9 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     }
     for host in network::lost(inputs) {
         work = work.after(slots::network_back_slot(&host.name));
+    }
+    for host in kube_proxy::restarted(inputs) {
+        work = work.after(slots::services_back_slot(&host.name));
     }
     Task::new("wait_until_ready", "Wait until nodes are Ready")
         // Each wait in the script has its own bound, of 10 minutes at most; this is for one that hangs.

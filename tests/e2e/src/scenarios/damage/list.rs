@@ -83,6 +83,18 @@ pub(super) const ALL: &[Damage] = &[
         "test -s /etc/systemd/system/kubelet.service.d/10-kubeadm.conf && systemctl is-active kubelet",
     ),
     at(
+        "kubelet-configuration-gone",
+        "node2",
+        "rm /var/lib/kubelet/config.yaml; systemctl restart kubelet || true",
+        "test -s /var/lib/kubelet/config.yaml && systemctl is-active kubelet",
+    ),
+    at(
+        "kubelet-configuration-empty",
+        "node3",
+        ": >/var/lib/kubelet/config.yaml; systemctl restart kubelet || true",
+        "test -s /var/lib/kubelet/config.yaml && systemctl is-active kubelet",
+    ),
+    at(
         "containerd-unit-edited",
         "node3",
         "sed -i 's/^ExecStart=.*/ExecStart=\\/bin\\/false/' /etc/systemd/system/containerd.service; systemctl daemon-reload; systemctl restart containerd || true",
@@ -121,6 +133,25 @@ pub(super) const ALL: &[Damage] = &[
         "ls /etc/cni/net.d/*.conflist",
     ),
     at("cni-program-gone", "node3", "rm /opt/cni/bin/bridge", "test -x /opt/cni/bin/bridge"),
+    // All of the pods' links on a node. A pod there answers again, and reaches the API by its Service.
+    at(
+        "links-of-pods-gone",
+        "node2",
+        "ip link delete flannel.1; ip link delete cni0",
+        "ip address show dev flannel.1 && ip address show dev cni0 && [ -n \"$(ls /sys/class/net/cni0/brif)\" ]",
+    ),
+    at(
+        "routes-to-pods-of-other-nodes-gone",
+        "node3",
+        "ip route show | grep ' dev flannel.1 ' | while read -r to _; do ip route delete \"$to\"; done",
+        "[ \"$(ip route show | grep -c ' dev flannel.1 ')\" = 2 ]",
+    ),
+    at(
+        "packet-filter-rules-gone",
+        "node2",
+        "iptables -F; iptables -t nat -F",
+        "curl -ksS -m 5 -o /dev/null https://10.233.0.1:443/livez",
+    ),
     at(
         "hosts-block-gone",
         "node2",

@@ -1,6 +1,7 @@
 //! flannel: one daemon a node, its networks from the nodes' pod ranges.
 
 mod check;
+pub(crate) mod links;
 mod manifest;
 
 use kk_artifact::Component;
@@ -27,6 +28,8 @@ pub(super) const AGENT: Agent = Agent {
     selector: "app=flannel",
     writes: &["/etc/cni/net.d/10-flannel.conflist", "/opt/cni/bin/flannel"],
     forget: "rm -f /run/flannel/subnet.env\n! ip link show cni0 >/dev/null 2>&1 || ip link delete cni0\n",
+    mend: include_str!("mend_bridge.sh"),
+    broken: links::broken,
 };
 
 /// The backend of the file.
@@ -59,13 +62,18 @@ impl Capability for Flannel {
         &["cni0", "flannel*", "veth*"]
     }
 
-    fn asks(&self, _inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
+    fn asks(&self, inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
         super::check::asks(host, probe);
         AGENT.asks(probe);
+        if host.is_node() {
+            probe.ask(&links::question(inputs.spec));
+        }
     }
 
     fn findings(&self, inputs: &Inputs, found: &mut Findings) {
         check::findings(inputs, found);
+        AGENT.findings(inputs, found);
+        links::findings(inputs, found);
     }
 
     fn manifests(&self, inputs: &Inputs) -> Result<Vec<Manifest>, BuildError> {

@@ -1,0 +1,24 @@
+# ask URL: whether something answers there within 2 s. Whatever it says is an answer: without an account the API says "Unauthorized".
+# Nothing secret is sent, so no certificate is looked at.
+ask() {
+    if command -v curl >/dev/null; then
+        curl -gksS --noproxy '*' -m 2 -o /dev/null "$1"
+        return
+    fi
+    case $1 in
+        https:*) ;;
+        *)
+            if command -v wget >/dev/null; then
+                env -u http_proxy wget -q -T 2 -O /dev/null "$1"
+                return
+            fi
+            ;;
+    esac
+    ask_server=${1#*://}
+    ask_server=${1%%://*}://${ask_server%%/*}
+    ask_said=$(env -u http_proxy -u https_proxy -u HTTPS_PROXY KUBECACHEDIR="$PWD/cache" kubectl --kubeconfig /dev/null \
+        --server "$ask_server" --insecure-skip-tls-verify --request-timeout 2s get --raw "${1#"$ask_server"}" 2>&1 >/dev/null) && return
+    echo "$ask_said" >&2
+    case $ask_said in *Unauthorized* | *Forbidden*) return 0 ;; esac
+    return 1
+}

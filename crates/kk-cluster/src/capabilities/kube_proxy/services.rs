@@ -1,0 +1,121 @@
+//! Whether Services answer on a node: the data path that every pod needs.
+
+use kk_config::{Host, Spec};
+use kk_engine::{Facts, Question};
+
+use crate::{
+    inputs::Inputs,
+    shell::{ASK_URL, script},
+};
+
+/// What a node says about the Services of the API and of DNS: why each does not answer, where it does not.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Services {
+    api: Option<String>,
+    dns: Option<String>,
+}
+
+pub(crate) const SERVICES: Question<Option<Services>> = Question::new("services", "", parse);
+
+pub(super) fn question(spec: &Spec) -> Question<Option<Services>> {
+    SERVICES.with_snippet(text(spec))
+}
+
+fn text(spec: &Spec) -> String {
+    let variables = [("api", api(spec)), ("dns", dns(spec))];
+    let variables = [("api", variables[0].1.as_str()), ("dns", variables[1].1.as_str())];
+    script(&variables, &format!("{ASK_URL}{}", include_str!("services.sh")))
+}
+
+/// A URL of the API by its Service.
+pub(crate) fn api(spec: &Spec) -> String {
+    format!("https://{}:443/livez", spec.network.api_service_address())
+}
+
+/// A URL of CoreDNS by the DNS Service: it serves its metrics over HTTP there, so that no client for DNS is needed on the host.
+pub(crate) fn dns(spec: &Spec) -> String {
+    format!("http://{}:9153/metrics", spec.network.dns_service_address())
+}
+
+/// Nothing is printed on a host that is no node.
+fn parse(printed: &str) -> Option<Option<Services>> {
+    if printed.is_empty() {
+        return Some(None);
+    }
+    let refused = |name: &str| {
+        let said = printed.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('\t'))?;
+        Some((said != "ok").then(|| said.to_owned()))
+    };
+    Some(Some(Services { api: refused("api")?, dns: refused("dns")? }))
+}
+
+/// Why kube-proxy has to start again on a node: the API answers to kk, and not by its Service there.
+pub(super) fn broken(inputs: &Inputs, host: &Host, facts: &Facts) -> Option<String> {
+    said(inputs, host, facts, "kube-system/kube-proxy")?.api
+}
+
+/// Why the DNS Service does not answer on a node where that of the API does.
+pub(crate) fn dns_broken(inputs: &Inputs, host: &Host, facts: &Facts) -> Option<String> {
+    let said = said(inputs, host, facts, "kube-system/coredns")?;
+    if said.api.is_some() { None } else { said.dns }
+}
+
+/// What a node says that is Ready, in a cluster that has this workload.
+fn said(inputs: &Inputs, host: &Host, facts: &Facts, workload: &str) -> Option<Services> {
+    let state = &inputs.state;
+    let is_there = state.answered && state.workloads.contains_key(workload);
+    let is_node = is_there && inputs.has_joined(host) && inputs.is_ready(host);
+    if is_node { facts.answer(&SERVICES).answered()? } else { None }
+}
+
+/// Whether a node has said that both answer. No answer is not "yes".
+pub(crate) fn work(inputs: &Inputs, facts: &Facts) -> bool {
+    let both = Services { api: None, dns: None };
+    inputs.spec.kubernetes.disable_kube_proxy || facts.answer(&SERVICES).answered() == Some(Some(both))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::testing;
+
+    /// What a node says whose `curl` is these words.
+    fn said(is_node: bool, curl: &str) -> Option<Services> {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name).display().to_string();
+        if is_node {
+            fs::write(path("kubelet.conf"), "").unwrap();
+        }
+        fs::write(path("uptime"), "0.5 7\n").unwrap();
+        testing::program(directory.path(), "curl", &format!("for url; do :; done\n{curl}"));
+        // A pause takes 3 s by this clock.
+        testing::program(directory.path(), "sleep", "echo $(($(cut -d . -f 1 uptime) + 3)).0 >uptime");
+        let text = text(&testing::sample("three-nodes.yaml"))
+            .replace("/etc/kubernetes/kubelet.conf", &path("kubelet.conf"))
+            .replace("/proc/uptime", &path("uptime"));
+        let output = testing::run_script(directory.path(), &text);
+        assert!(output.status.success(), "{output:?}");
+        parse(&String::from_utf8(output.stdout).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_node_says_which_service_does_not_answer_and_why() {
+        let refused = |api: Option<&str>, dns: Option<&str>| {
+            Some(Services { api: api.map(str::to_owned), dns: dns.map(str::to_owned) })
+        };
+        let api_is_dead = "case $url in https:*) echo 'no route' >&2; exit 7 ;; esac";
+        let dns_is_late = "case $url in http:*) [ -e late ] || { : >late; exit 28; } ;; esac";
+        assert_eq!(said(false, "exit 7"), None);
+        assert_eq!(said(true, "exit 0"), refused(None, None));
+        assert_eq!(said(true, api_is_dead), refused(Some("no route"), None));
+        assert_eq!(said(true, dns_is_late), refused(None, None));
+        assert_eq!(said(true, "echo dead >&2; exit 28"), refused(Some("dead"), Some("dead")));
+    }
+
+    #[test]
+    fn an_answer_that_was_cut_is_none() {
+        assert_eq!(parse("dns\tok\n"), None);
+    }
+}

@@ -1,0 +1,28 @@
+# Whether the Services of the API and of the cluster's DNS answer on this node. Prints a line each: its name, a tab, and ok or why not.
+# A node that has just started, or that lacks time, gets 8 s. Each look has a connection of its own, because a Service leads to any of
+# its pods: that of DNS has two, and one on another node must answer, too.
+# shellcheck disable=SC2154 # api and dns stand before this script, and the function ask
+all_answer() { # TIMES URL
+    times=$1
+    while [ "$times" -gt 0 ]; do
+        ask "$2" </dev/null || return
+        times=$((times - 1))
+    done
+}
+look() { # NAME TIMES URL
+    until=$(($(cut -d . -f 1 /proc/uptime) + 8))
+    until all_answer "$2" "$3" 2>"services.$1"; do
+        if [ "$(cut -d . -f 1 /proc/uptime)" -ge "$until" ]; then
+            printf '%s\t%s\n' "$1" "$(tail -n 1 "services.$1")"
+            return
+        fi
+        sleep 0.5 2>/dev/null || sleep 1
+    done
+    printf '%s\tok\n' "$1"
+}
+if [ -e /etc/kubernetes/kubelet.conf ]; then
+    look api 1 "$api" >services.api.said &
+    look dns 8 "$dns"
+    wait
+    cat services.api.said
+fi

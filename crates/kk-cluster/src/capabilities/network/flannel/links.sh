@@ -1,0 +1,98 @@
+# Whether flannel's links on this node belong to the range of pods that it has written down. Prints lines of a word, a tab and text:
+#   subnet   a range of the node          routes   how many ranges of other nodes are routed
+#   agent    what flannel has to make again
+#   bridge   why pods are not connected to it
+#   range    that the bridge belongs to another range
+#   peer     the link of another node, a tab, and ok or why it does not answer
+# shellcheck disable=SC2154 # vxlan stands before this script, and the function ask
+state=/run/flannel/subnet.env
+say() { printf '%s\t%s\n' "$1" "$2"; }
+value() { sed -n "s/^$1=//p" "$state" | tail -n 1; }
+is_up() { [ $(($(cat "/sys/class/net/$1/flags") & 1)) = 1 ]; }
+
+# flannel writes the first address of the range, which the bridge has. Its own link has the one before.
+link_address() { # ADDRESS/LENGTH
+    of=${1%/*}
+    echo "${of%.*}.$((${of##*.} - 1))"
+}
+
+agent_links() {
+    if [ ! -e /sys/class/net/flannel.1 ]; then
+        say agent 'the link flannel.1 is not there'
+    elif ! is_up flannel.1; then
+        say agent 'the link flannel.1 is down'
+    elif ! ip -o -4 address show dev flannel.1 | grep -qF " $(link_address "$subnet")/"; then
+        say agent "the link flannel.1 does not have the address $(link_address "$subnet")"
+    elif [ -n "$subnet6" ] && { [ ! -e /sys/class/net/flannel-v6.1 ] || ! is_up flannel-v6.1; }; then
+        say agent 'the link flannel-v6.1 is not there or down'
+    fi
+}
+
+# The links of pods on this side, as the runtime remembers them. What is left of earlier pods has no link.
+pod_links() {
+    cat /var/lib/cni/results/cbr0-* 2>/dev/null | grep -o '"name" *: *"veth[0-9a-f]*"' | cut -d '"' -f 4 | sort -u |
+        while read -r link; do
+            [ ! -e "/sys/class/net/$link" ] || echo "$link"
+        done
+}
+
+bridge() {
+    pod_links >links.pods
+    if [ ! -e /sys/class/net/cni0 ]; then
+        [ ! -s links.pods ] || say bridge 'the link cni0 is not there'
+        return
+    fi
+    ip -o address show dev cni0 scope global >links.bridge
+    if ! grep -qF " $subnet " links.bridge; then
+        others=$(awk '$3 == "inet" { print $4 }' links.bridge | paste -sd , -)
+        if [ -n "$others" ]; then
+            say range "the link cni0 has $others, and the pods of the node are in $subnet"
+        else
+            say bridge "the link cni0 does not have the address $subnet"
+        fi
+    elif [ -n "$subnet6" ] && ! grep -qF " $subnet6 " links.bridge; then
+        say bridge "the link cni0 does not have the address $subnet6"
+    elif ! is_up cni0; then
+        say bridge 'the link cni0 is down'
+    else
+        while read -r link; do
+            [ -e "/sys/class/net/$link/master" ] || echo "$link"
+        done <links.pods >links.loose
+        [ ! -s links.loose ] || say bridge "pods are not connected to the link cni0: $(paste -sd , links.loose)"
+    fi
+}
+
+# The node whose range is the next one, so that each node asks one, and one asks it. Whatever answers there has got a packet.
+peer() {
+    number() { awk -F '[ ./]' '{ printf "%010.0f %s\n", (($1 * 256 + $2) * 256 + $3) * 256 + $4, $0 }'; }
+    own=$(echo "$subnet" | number | cut -d ' ' -f 1)
+    number <links.routes | sort >links.sorted
+    peer=$(KK_OWN=$own awk '$1 + 0 > ENVIRON["KK_OWN"] + 0 { print $4; found = 1; exit }
+        NR == 1 { first = $4 } END { if (!found && NR) print first }' links.sorted)
+    [ -n "$peer" ] || return 0
+    until=$(($(cut -d . -f 1 /proc/uptime) + 6))
+    until ask "http://$peer:10256/healthz" 2>links.peer </dev/null || grep -q refused links.peer; do
+        if [ "$(cut -d . -f 1 /proc/uptime)" -ge "$until" ]; then
+            say peer "$peer$(printf '\t')$(tail -n 1 links.peer)"
+            return
+        fi
+        sleep 0.5 2>/dev/null || sleep 1
+    done
+    say peer "$peer$(printf '\t')ok"
+}
+
+if [ ! -e /etc/kubernetes/kubelet.conf ]; then
+    :
+elif [ ! -s "$state" ]; then
+    # After a boot flannel writes it by itself.
+    [ "$(cut -d . -f 1 /proc/uptime)" -lt 300 ] || say agent "flannel has not written the range of this node to $state"
+else
+    subnet=$(value FLANNEL_SUBNET)
+    subnet6=$(value FLANNEL_IPV6_SUBNET)
+    say subnet "$subnet"
+    [ -z "$vxlan" ] || agent_links
+    bridge
+    ip -4 route show root "$(value FLANNEL_NETWORK)" | grep ' via ' >links.routes
+    say routes "$(wc -l <links.routes)"
+    [ -z "$vxlan" ] || peer
+fi
