@@ -1,10 +1,16 @@
-//! Takes secrets out of all events.
+//! Takes secrets out of all events, and makes their text safe to show.
+//!
+//! Texts come from hosts, too, and a compromised host must not control the terminal on which they are shown. This is the only
+//! place that escapes them, before any listener gets an event.
 //!
 //! Secrets travel as files and never as text, so this is the second line of defence: a program on a host may quote its
 //! own configuration in an error.
 
+use std::borrow::Cow;
+
 use crate::{
-    EventKind, FailedTask, Failure, Finding, Outcome, Output, Place, PlannedTask, Problem, Summary, Warning,
+    EventKind, FailedTask, Failure, Finding, Node, Outcome, Output, Place, PlannedTask, Problem, Summary,
+    Warning,
 };
 
 /// Shorter texts would take away parts of ordinary words.
@@ -40,9 +46,14 @@ impl Redactor {
         Self { secrets: all }
     }
 
-    /// The text with `***` in place of secrets.
+    /// The text with `***` in place of secrets, and with control characters escaped.
     pub fn text(&self, text: &str) -> String {
-        self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret.as_str(), "***"))
+        let redacted =
+            self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret.as_str(), "***"));
+        match kk_util::escape_controls(&redacted) {
+            Cow::Borrowed(_) => redacted,
+            Cow::Owned(escaped) => escaped,
+        }
     }
 
     /// The failure without secrets.
@@ -57,8 +68,9 @@ impl Redactor {
         }
     }
 
-    /// The event without secrets. Names of hosts, modules and tasks hold none.
-    pub(crate) fn event(&self, kind: EventKind) -> EventKind {
+    /// The event as listeners get it. Names of hosts, modules and tasks come from the file and from this program: they hold no
+    /// secret and no control character.
+    pub fn event(&self, kind: EventKind) -> EventKind {
         match kind {
             EventKind::Note { host, message } => EventKind::Note { host, message: self.text(&message) },
             EventKind::Warning(Warning { message, hint, place }) => EventKind::Warning(Warning {
@@ -122,10 +134,15 @@ impl Redactor {
         let output = |Output { name, value }| Output { name, value: self.text(&value) };
         Summary {
             message: self.text(&summary.message),
-            nodes: summary.nodes,
+            nodes: summary.nodes.into_iter().map(|node| self.node(node)).collect(),
             outputs: summary.outputs.into_iter().map(output).collect(),
             next: self.optional(summary.next),
         }
+    }
+
+    fn node(&self, node: Node) -> Node {
+        let Node { name, address, roles } = node;
+        Node { name: self.text(&name), address: self.text(&address), roles: self.lines(&roles) }
     }
 
     fn outcome(&self, outcome: Outcome) -> Outcome {
@@ -162,8 +179,8 @@ mod tests {
     }
 
     #[test]
-    fn no_text_of_any_event_keeps_a_secret() {
-        let secret = || "it is hunter2".to_owned();
+    fn no_text_of_any_event_keeps_a_secret_or_controls_a_terminal() {
+        let secret = || "it is \u{1b}[2Khunter2\u{202e}".to_owned();
         let place = || Some(Place { file: "f".into(), line: 1, column: 1, text: secret() });
         let failure = || Failure {
             cause: secret(),
@@ -212,7 +229,7 @@ mod tests {
             }),
             EventKind::Summary(Summary {
                 message: secret(),
-                nodes: Vec::new(),
+                nodes: vec![Node { name: secret(), address: secret(), roles: vec![secret()] }],
                 outputs: vec![Output { name: "API".into(), value: secret() }],
                 next: Some(secret()),
             }),
@@ -222,6 +239,9 @@ mod tests {
             // The form for people holds what is not serialised as well.
             let shown = format!("{:?}", redactor.event(event));
             assert!(shown.contains("***") && !shown.contains("hunter2"), "{shown}");
+            // The form for people escapes, too: what was escaped before has its backslash twice.
+            let escaped = shown.matches(r"\\u{1b}[2K***\\u{202e}").count();
+            assert!(escaped > 0 && escaped == shown.matches("***").count(), "{shown}");
         }
     }
 }

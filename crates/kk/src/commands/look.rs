@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use kk_cluster::{MemberDetail, Options, Probed, Session, Settings};
+use kk_util::{escape_controls, escape_json_controls};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -66,9 +67,10 @@ fn open(options: &LookOptions, printer: &Printer) -> Result<Session, Error> {
     Ok(Session::open(input.spec, settings)?)
 }
 
+/// Writes what hosts said. No event carries it, so it is made safe here.
 fn show(options: &LookOptions, printer: &Printer, value: &Value, text: &str) -> Result<(), Error> {
     match options.output {
-        OutputFormat::Text => printer.print_stdout(text),
-        OutputFormat::Json => printer.print_stdout(&format!("{value:#}\n")),
+        OutputFormat::Text => printer.print_stdout(&escape_controls(text)),
+        OutputFormat::Json => printer.print_stdout(&escape_json_controls(&format!("{value:#}\n"))),
     }
 }

@@ -24,7 +24,7 @@ use std::{
 };
 
 use console::Term;
-use kk_engine::{Event, EventKind, Listener, Warning};
+use kk_engine::{Event, EventKind, Listener, Redactor, Warning};
 
 use crate::args::{OutputFormat, OutputOptions};
 use crate::error::Error;
@@ -103,7 +103,7 @@ impl Printer {
 
     /// Writes a warning of a command that has no run.
     pub fn warning(&self, warning: Warning) {
-        self.event(&Event { at_ms: 0, kind: EventKind::Warning(warning) });
+        self.event(&outside_run(EventKind::Warning(warning)));
     }
 
     /// Writes why a command that has no run failed: for programs as events, and always for people.
@@ -112,7 +112,7 @@ impl Printer {
             self.warning(warning);
         }
         for problem in error.problems() {
-            self.event(&Event { at_ms: 0, kind: EventKind::Error(problem) });
+            self.event(&outside_run(EventKind::Error(problem)));
         }
         let text = self.screen().pending.problems(self.paint);
         self.message(&text);
@@ -198,7 +198,30 @@ impl Listener for Printer {
     }
 }
 
+/// An event of a command that has no run, and so no sender that makes its text safe.
+fn outside_run(kind: EventKind) -> Event {
+    Event { at_ms: 0, kind: Redactor::default().event(kind) }
+}
+
 /// Columns for text.
 fn width() -> usize {
     Term::stderr().size_checked().map_or(WIDEST, |(_, columns)| usize::from(columns).min(WIDEST))
+}
+
+#[cfg(test)]
+mod tests {
+    use kk_engine::Problem;
+
+    use super::*;
+
+    #[test]
+    fn an_error_of_a_command_without_a_run_does_not_control_the_terminal() {
+        let refused =
+            "root cannot log in to 10.0.0.1:22: the host does not allow it, only \u{1b}]0;root\u{7}";
+        let problem = Problem { message: refused.into(), ..Problem::default() };
+        let mut pending = Pending::default();
+        pending.event(&outside_run(EventKind::Error(problem)).kind, [Paint::PLAIN; 2], 80);
+        let shown = pending.problems(Paint::PLAIN);
+        assert!(shown.contains("only \\u{1b}]0;root\\u{7}"), "{shown:?}");
+    }
 }
