@@ -2,8 +2,10 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::mpsc::{Sender, UnboundedSender};
 use tokio_util::sync::CancellationToken;
+
+use crate::exchange::KEEP;
 
 /// A POSIX `sh` script for a host. It travels on standard input, never as an argument, together with small files
 /// that it finds in its current directory (a private one, 0700, removed afterwards).
@@ -17,11 +19,17 @@ pub struct Command {
     pub timeout: Duration,
     /// Ends the remote process group when cancelled.
     pub cancel: CancellationToken,
-    /// Gets each line of standard output as it comes (without its newline), beside [`Output::stdout`].
-    pub lines: Option<UnboundedSender<String>>,
+    /// Gets each line of standard output as it comes (without its newline), beside [`Output::stdout`]. While the channel is
+    /// full, no more output is read: the caller must receive while the script runs.
+    pub lines: Option<Sender<String>>,
+    /// Bytes of standard output to keep; the end is kept.
+    pub keep: usize,
 }
 
 impl Command {
+    /// How many lines a channel for [`Command::lines`] holds, as a rule.
+    pub const LINES: usize = 1024;
+
     /// A script with no files, ten minutes of time and no cancellation.
     pub fn new(script: impl Into<Arc<str>>) -> Self {
         Self {
@@ -30,6 +38,7 @@ impl Command {
             timeout: Duration::from_mins(10),
             cancel: CancellationToken::new(),
             lines: None,
+            keep: KEEP,
         }
     }
 }
@@ -43,7 +52,8 @@ pub struct Payload {
     pub content: Arc<[u8]>,
 }
 
-/// What a script said. Both streams are UTF-8 with replacement characters, and kept to 4 MiB each (the end is kept).
+/// What a script said. Both streams are UTF-8 with replacement characters. Of standard output [`Command::keep`] bytes are kept,
+/// of standard error 4 MiB: in each case the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Output {
     /// Exit code; 128 + n for a script ended by signal n.
@@ -52,6 +62,8 @@ pub struct Output {
     pub stdout: String,
     /// Standard error.
     pub stderr: String,
+    /// Bytes of standard output that were printed before [`Output::stdout`] and not kept.
+    pub dropped: u64,
 }
 
 /// Files for a host, sent as one stream.

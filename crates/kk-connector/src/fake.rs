@@ -186,8 +186,12 @@ impl Connection for FakeHost {
         let output = rule.map_or_else(|| Ok(Output::default()), |rule| (rule.answer)(&command))?;
         for line in output.stdout.lines() {
             if let Some(lines) = &command.lines {
-                // A receiver that is gone is no error.
-                drop(lines.send(line.to_owned()));
+                tokio::select! {
+                    biased;
+                    // A receiver that is gone is no error.
+                    sent = lines.send(line.to_owned()) => drop(sent),
+                    () = command.cancel.cancelled() => break,
+                }
             }
         }
         self.counters.moved(command.script.len() as u64, (output.stdout.len() + output.stderr.len()) as u64);

@@ -36,7 +36,7 @@ pub fn answer(command: &Command, answer: impl Fn(&str) -> Output) -> Output {
     let nonce = nonce(command).unwrap_or_default();
     let mut stdout = format!("\n@{nonce} dir /run/kk\n");
     for (number, script) in scripts(command).iter().enumerate() {
-        let Output { code, stdout: printed, stderr } = answer(script);
+        let Output { code, stdout: printed, stderr, .. } = answer(script);
         let _ = write!(stdout, "\n@{nonce} start {number}\n{stderr}");
         if code == 0 && command.script.contains(&format!("kk_operation {number} out ")) {
             let _ = write!(stdout, "\n@{nonce} out {number}\n{printed}");

@@ -18,12 +18,15 @@ pub(crate) struct Body {
     wanted: VecDeque<usize>,
     /// Bytes of that one that were read.
     done: u64,
+    /// A file that the host has asked for a second time.
+    again: Option<usize>,
     progress: Option<UnboundedSender<u64>>,
 }
 
 struct Source {
     path: PathBuf,
     size: u64,
+    asked: bool,
     open: Option<File>,
 }
 
@@ -31,7 +34,7 @@ impl Body {
     /// Looks at all sources, so that one that cannot be read is known before anything travels.
     pub(crate) fn new(files: &[UploadFile], progress: Option<UnboundedSender<u64>>) -> Result<Self, Error> {
         let files = files.iter().map(|file| Source::new(&file.source)).collect::<Result<_, _>>()?;
-        Ok(Self { files, wanted: VecDeque::new(), done: 0, progress })
+        Ok(Self { files, wanted: VecDeque::new(), done: 0, again: None, progress })
     }
 
     /// Size of a file in bytes.
@@ -43,7 +46,18 @@ impl Body {
     pub(crate) fn take_line(&mut self, line: &[u8]) {
         let line = String::from_utf8_lossy(line);
         let index = line.strip_prefix("want ").and_then(|number| number.parse::<usize>().ok());
-        self.wanted.extend(index.filter(|index| *index < self.files.len()));
+        let Some(index) = index.filter(|index| *index < self.files.len()) else { return };
+        // The script asks once. Else a host could have this machine send, and remember what to send, without end.
+        if std::mem::replace(&mut self.files[index].asked, true) {
+            self.again = Some(index);
+        } else {
+            self.wanted.push_back(index);
+        }
+    }
+
+    /// The file that the host has asked for a second time.
+    pub(crate) fn asked_again(&self) -> Option<&Path> {
+        self.again.map(|index| &*self.files[index].path)
     }
 
     /// Appends up to `most` bytes to `into`; nothing when the host has what it asked for.
@@ -80,7 +94,7 @@ impl Source {
         if !metadata.is_file() {
             return Err(unreadable(path, "not a regular file"));
         }
-        Ok(Self { path: path.to_owned(), size: metadata.len(), open: None })
+        Ok(Self { path: path.to_owned(), size: metadata.len(), asked: false, open: None })
     }
 
     /// Reads up to `most` bytes, at least one.

@@ -1,7 +1,7 @@
 //! Moves the bytes of a call until its script has ended, was ended, or the connection is gone.
 
 use std::{
-    io,
+    io, thread,
     time::{Duration, Instant},
 };
 
@@ -16,8 +16,15 @@ use crate::Error;
 const TICK: Duration = Duration::from_millis(50);
 /// How long a script that was signalled may take to end.
 const GRACE: Duration = Duration::from_secs(3);
-/// How long the host may be silent before the script has begun.
+/// How long the host may be silent before the script has begun. What it says meanwhile prolongs that, by the call's own time at
+/// most.
 const START: Duration = Duration::from_mins(1);
+/// How much the host may say before the script has begun: the greeting of a login shell.
+const GREETING: u64 = 1 << 20;
+/// How much a command without the bootstrap may say.
+const PLAIN: usize = 1 << 20;
+/// How long to wait for the receiver of lines, which has more than it can take.
+const RECEIVER: Duration = Duration::from_millis(1);
 /// Sent at once; also the unit of progress messages.
 const PIECE: usize = 256 << 10;
 /// Received at once, at first: most calls only wait, and with a thousand of them more would be felt in memory.
@@ -48,12 +55,18 @@ pub(crate) fn drive(
     let mut exchange = Exchange::new(call, opening, peer);
     loop {
         let sent = exchange.send(pipe)?;
-        let received = exchange.receive(pipe)?;
-        if let Some(code) = exchange.end() {
+        let delivered = exchange.is_delivered();
+        // While the receiver of its lines is busy, the host has to wait.
+        let received = delivered && exchange.receive(pipe)?;
+        if let Some(code) = exchange.end()
+            && exchange.is_delivered()
+        {
             return exchange.finish(code);
         }
         exchange.check_limits()?;
-        if sent || received {
+        if !delivered {
+            thread::sleep(RECEIVER);
+        } else if sent || received {
             exchange.moved = Instant::now();
         } else {
             let sending = exchange.input_open && !exchange.outgoing.is_empty();
@@ -79,6 +92,9 @@ pub(crate) fn plain(pipe: &mut dyn Pipe, mut input: &[u8], limit: Duration) -> i
         for (stream, open) in [Stream::Out, Stream::Err].into_iter().zip(&mut open) {
             match pipe.read(stream, &mut buf) {
                 Ok(0) => *open = false,
+                Ok(_) if said.stdout.len() + said.stderr.len() > PLAIN => {
+                    return Err(io::Error::other("it prints without end"));
+                }
                 Ok(n) => {
                     let into = if stream == Stream::Out { &mut said.stdout } else { &mut said.stderr };
                     into.extend_from_slice(&buf[..n]);
@@ -128,8 +144,12 @@ struct Exchange<'a> {
     prelude: Prelude,
     /// When the begin mark was seen: the call's time counts from here.
     began: Option<Instant>,
+    /// When the call was begun.
+    opened: Instant,
     /// When a byte was last sent or received.
     moved: Instant,
+    /// Bytes that were received before the begin mark, and with it.
+    greeting: u64,
     /// Why and since when the script is being ended.
     stopping: Option<(Instant, Error)>,
     input_open: bool,
@@ -175,7 +195,9 @@ impl<'a> Exchange<'a> {
             offset: 0,
             prelude,
             began: None,
+            opened: Instant::now(),
             moved: Instant::now(),
+            greeting: 0,
             stopping: None,
             input_open: true,
             body_sent: 0,
@@ -233,10 +255,16 @@ impl<'a> Exchange<'a> {
             Prelude::Password | Prelude::Ready => return self.answer_terminal(),
             Prelude::Sending => {}
             Prelude::Sent => {
-                if let Side::Body(body) = &mut self.call.side
-                    && let Err(error) = body.fill(&mut self.outgoing, PIECE)
-                {
-                    self.stopping = Some((Instant::now(), error));
+                if let Side::Body(body) = &mut self.call.side {
+                    let filled = match body.asked_again() {
+                        None => body.fill(&mut self.outgoing, PIECE),
+                        Some(file) => Err(Error::Transfer {
+                            host: self.peer.host.clone(),
+                            path: file.display().to_string(),
+                            reason: "the host asks for it a second time".into(),
+                        }),
+                    };
+                    self.stopping = filled.err().map(|error| (Instant::now(), error));
                 }
             }
         }
@@ -263,6 +291,18 @@ impl<'a> Exchange<'a> {
         Ok(true)
     }
 
+    /// Whether the lines that were received have been handed out.
+    fn is_delivered(&mut self) -> bool {
+        if self.call.side.is_delivered() {
+            return true;
+        }
+        if self.stopping.is_some() {
+            // The end of the script is read to the end of its streams, whoever receives.
+            self.call.side = Side::Quiet;
+        }
+        self.stopping.is_some()
+    }
+
     /// Reads both streams; true when something moved.
     fn receive(&mut self, pipe: &mut dyn Pipe) -> Result<bool, Failure> {
         let mut moved = false;
@@ -276,6 +316,9 @@ impl<'a> Exchange<'a> {
                     moved = true;
                 }
                 Ok(n) => {
+                    if self.began.is_none() {
+                        self.greeting += n as u64;
+                    }
                     self.take(stream, n);
                     if n == self.buf.len() {
                         self.buf.resize(RECEIVED, 0);
@@ -321,6 +364,7 @@ impl<'a> Exchange<'a> {
             code,
             body_sent: self.body_sent,
             received: self.out.received() + self.err.received(),
+            dropped: self.out.dropped(),
             stdout: self.out.into_content(),
             stderr: self.err.into_content(),
         })
@@ -340,8 +384,14 @@ impl<'a> Exchange<'a> {
             self.stopping = Some((Instant::now(), Error::Cancelled { host }));
         } else if self.began.is_some_and(|began| began.elapsed() > self.call.timeout) {
             self.stopping = Some((Instant::now(), Error::Timeout { host, after: self.call.timeout }));
-        } else if self.began.is_none() && self.moved.elapsed() > START {
-            return Err(self.broken(&io::Error::other("no answer")));
+        } else if self.began.is_none() {
+            if self.moved.elapsed() > START || self.opened.elapsed() > self.call.timeout.saturating_add(START)
+            {
+                return Err(self.broken(&io::Error::other("no answer")));
+            }
+            if self.greeting > GREETING {
+                return Err(self.broken(&io::Error::other("it prints without end before the script begins")));
+            }
         }
         Ok(())
     }

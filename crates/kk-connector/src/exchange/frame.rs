@@ -11,6 +11,8 @@ use super::KEEP;
 const PREAMBLE: usize = 64 << 10;
 /// A line longer than this is handed out in pieces. It is also the most that is kept of the whole output.
 const LONGEST_LINE: usize = KEEP;
+/// Most of what may follow the end mark on its line: an exit code.
+const LONGEST_CODE: usize = 64;
 
 /// One framed stream.
 pub(crate) struct Frame {
@@ -74,9 +76,14 @@ impl Frame {
         if mark.is_none() {
             return;
         }
-        let Some(newline) = self.held.iter().position(|&b| b == b'\n') else { return };
-        let code = String::from_utf8_lossy(&self.held[self.end.len()..newline]).trim().parse().unwrap_or(255);
-        self.held.drain(..=newline);
+        let line = &self.held[self.end.len()..];
+        let newline = line.iter().take(LONGEST_CODE).position(|&b| b == b'\n');
+        if newline.is_none() && line.len() < LONGEST_CODE {
+            return;
+        }
+        let line = &line[..newline.unwrap_or(0)];
+        let code = String::from_utf8_lossy(line).trim().parse().unwrap_or(255);
+        self.held.drain(..self.end.len() + newline.map_or(0, |at| at + 1));
         self.state = State::After(code);
         if let Some(line) = self.line.as_mut().filter(|line| !line.is_empty()) {
             heard(&std::mem::take(line));
@@ -120,6 +127,11 @@ impl Frame {
     /// All bytes of content, kept or not.
     pub(crate) fn received(&self) -> u64 {
         self.received
+    }
+
+    /// How many bytes of content were not kept. To be asked when the end mark was seen.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.received.saturating_sub(self.content.len() as u64)
     }
 
     /// The content that was kept.
@@ -174,6 +186,17 @@ mod tests {
         let (_, content, lines, _) = cut(b"kk-x-begin\n1\n2\n3\n4\n5\nkk-x-end 0\n", 3, 4);
         assert_eq!(content, "4\n5\n");
         assert_eq!(lines.len(), 5);
+    }
+
+    #[test]
+    fn an_end_mark_without_an_end_is_a_wrong_code() {
+        let mut frame = Frame::new("x", 100, false);
+        frame.push(b"kk-x-begin\nkk-x-end ", &mut |_| {});
+        for _ in 0..1000 {
+            frame.push(&[b'1'; 100], &mut |_| {});
+            assert!(frame.held.len() <= LONGEST_CODE + 100);
+        }
+        assert_eq!(frame.code(), Some(255));
     }
 
     #[test]

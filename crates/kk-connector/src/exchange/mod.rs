@@ -8,6 +8,9 @@ mod body;
 mod download;
 mod drive;
 mod frame;
+#[cfg(test)]
+mod hostile;
+mod lines;
 mod opening;
 mod root;
 mod run;
@@ -17,13 +20,13 @@ mod upload;
 
 pub(crate) use body::Body;
 pub(crate) use drive::{Failure, drive, plain};
+pub(crate) use lines::Lines;
 pub(crate) use opening::Opening;
 pub(crate) use root::{Plain, Root, find_root};
 
 use std::{io, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 
 use crate::{Command, Connection, Error, Output, Payload, Stats, Upload, UploadOutcome, stats::Counters};
@@ -57,7 +60,7 @@ pub(crate) enum Side {
     /// Nothing: the output is looked at when all is over.
     Quiet,
     /// Each line goes to a receiver.
-    Lines(UnboundedSender<String>),
+    Lines(Lines),
     /// The script receives files.
     Body(Body),
 }
@@ -67,9 +70,16 @@ impl Side {
     fn take_line(&mut self, line: &[u8]) {
         match self {
             Self::Quiet => {}
-            // A receiver that is gone is no reason to end the script.
-            Self::Lines(lines) => drop(lines.send(String::from_utf8_lossy(line).into_owned())),
+            Self::Lines(lines) => lines.push(line),
             Self::Body(body) => body.take_line(line),
+        }
+    }
+
+    /// Whether all lines have been handed out, so that more output can be read.
+    fn is_delivered(&mut self) -> bool {
+        match self {
+            Self::Lines(lines) => lines.deliver(),
+            Self::Quiet | Self::Body(_) => true,
         }
     }
 }
@@ -98,6 +108,8 @@ pub(crate) struct Reply {
     pub(crate) code: i32,
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: Vec<u8>,
+    /// Bytes of standard output that were not kept.
+    pub(crate) dropped: u64,
     /// Bytes of file content that travelled.
     pub(crate) body_sent: u64,
     /// Bytes that both streams carried.

@@ -45,6 +45,7 @@ pub(crate) fn find_root(
         return Err(refused(peer, format!("the login shell runs no commands: {words}")));
     };
     let (uid, complaint) = answer.trim().split_once('\n').unwrap_or((answer.trim(), ""));
+    let complaint = last_lines(complaint.as_bytes());
     let pty = complaint.contains("must have a tty");
     match (uid.trim(), status.trim(), password) {
         ("0", _, _) => Ok(Root::Already),
@@ -52,7 +53,7 @@ pub(crate) fn find_root(
         (_, "127", _) => Err(refused(peer, "sudo is not installed".into())),
         // A wrong password shows itself at the first call: sudo asks a second time on the terminal.
         (_, _, password) if pty => Ok(Root::Sudo { password: password.cloned(), pty }),
-        (_, _, None) => Err(refused(peer, format!("{}; no password is given", complaint.trim()))),
+        (_, _, None) => Err(refused(peer, format!("{complaint}; no password is given"))),
         (_, _, Some(password)) => try_password(exec, peer, password),
     }
 }

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 pub use parse::parse;
 pub use script::probe_script;
 
-use crate::{Facts, Failure, ProbeSpec, Retry};
+use crate::{Facts, Failure, ProbeSpec, Retry, runner::last_lines};
 
 /// Time for a probe beside its questions: a slow disk may have to read large programs once. One that takes longer has
 /// met a hung host.
@@ -24,6 +24,9 @@ const TIMEOUT: Duration = Duration::from_mins(2);
 /// A host that was dialled in vain for so long is away, and is not dialled again. A host of the same network says "no route"
 /// after 3 s.
 const AWAY: Duration = Duration::from_secs(2);
+
+/// What a host may answer: a control plane names all nodes with their labels, some 3 KiB for each.
+const LARGEST: usize = 32 << 20;
 
 /// After so long, and the time for its slowest question, no look begins again: the host hangs.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -44,6 +47,7 @@ pub async fn probe(
         Duration::from_secs(spec.questions.values().map(|asked| asked.seconds).max().unwrap_or(0));
     command.timeout = TIMEOUT + questions;
     command.cancel = cancel.clone();
+    command.keep = LARGEST;
     let first = Instant::now();
     let mut attempt = 1;
     loop {
@@ -51,7 +55,8 @@ pub async fn probe(
         let (failure, again) = match connection.run(command.clone()).await {
             Ok(output) => match look(connection.host(), spec, &nonce, &output, (sent, now_ms())) {
                 Ok(facts) => return Ok(facts),
-                Err(failure) => (failure, output.code == 0),
+                // An answer that is too large will not be smaller.
+                Err(failure) => (failure, output.code == 0 && output.dropped == 0),
             },
             Err(error) => {
                 let is_away = matches!(error, Error::Unreachable { .. }) && began.elapsed() > AWAY;
@@ -77,12 +82,15 @@ fn look(
     output: &Output,
     times: (i64, i64),
 ) -> Result<Facts, Failure> {
-    let said: Vec<String> = output.stderr.lines().map(str::to_owned).collect();
     let failed = |cause: String| Failure {
         code: Some(output.code),
-        stderr: said[said.len().saturating_sub(20)..].to_vec(),
+        stderr: last_lines(&output.stderr),
         ..Failure::new(cause)
     };
+    if output.dropped > 0 {
+        let most = LARGEST >> 20;
+        return Err(failed(format!("{host} answered more than {most} MiB, so that the beginning is lost")));
+    }
     if output.code != 0 {
         return Err(failed(format!("cannot look at {host}")));
     }

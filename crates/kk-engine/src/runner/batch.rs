@@ -22,6 +22,8 @@ static LIB: LazyLock<Arc<[u8]>> = LazyLock::new(|| shell::LIB.as_bytes().into())
 const STDERR_LINES: usize = 20;
 /// How much of a line it shows, in characters.
 const STDERR_WIDTH: usize = 2000;
+/// How many bytes an operation may print for slots.
+pub(super) const STDOUT: usize = 4 << 20;
 /// How many notes of one operation are kept.
 const NOTES: usize = 100;
 
@@ -136,7 +138,8 @@ pub(super) enum Signal {
 pub(super) struct EndedOperation {
     pub(super) operation: usize,
     pub(super) code: i32,
-    pub(super) stdout: String,
+    /// None: it was more than may be printed.
+    pub(super) stdout: Option<String>,
     /// Its last lines of standard error, without notes.
     pub(super) stderr: Vec<String>,
     /// What it reported besides errors.
@@ -145,11 +148,35 @@ pub(super) struct EndedOperation {
     pub(super) command: Option<String>,
 }
 
+/// What an operation printed.
+#[derive(Default)]
+struct Printed {
+    text: String,
+    has_lines: bool,
+    is_too_much: bool,
+}
+
+impl Printed {
+    /// Exact: the driver's own newline before its mark ends the last line, or follows an empty one.
+    fn push(&mut self, line: &str) {
+        if self.is_too_much || self.text.len() + line.len() >= STDOUT {
+            self.is_too_much = true;
+            self.text = String::new();
+            return;
+        }
+        if self.has_lines {
+            self.text.push('\n');
+        }
+        self.text.push_str(line);
+        self.has_lines = true;
+    }
+}
+
 /// Reads the driver's lines.
 pub(super) struct Reader {
     mark: String,
-    /// Lines of what the running operation printed, once it has ended.
-    stdout: Option<Vec<String>>,
+    /// What the running operation printed, once it has ended.
+    stdout: Option<Printed>,
     /// Last lines of standard error of the running operation.
     stderr: Vec<String>,
     notes: Vec<String>,
@@ -171,7 +198,7 @@ impl Reader {
     pub(super) fn push(&mut self, line: &str) -> Option<Signal> {
         let Some(words) = line.strip_prefix(&self.mark) else {
             match &mut self.stdout {
-                Some(stdout) => stdout.push(line.to_owned()),
+                Some(stdout) => stdout.push(line),
                 None => self.complained(line),
             }
             return None;
@@ -188,13 +215,13 @@ impl Reader {
                 Some(Signal::Started(rest.parse().ok()?))
             }
             "out" => {
-                self.stdout = Some(Vec::new());
+                self.stdout = Some(Printed::default());
                 None
             }
             "end" => {
                 let (operation, code) = rest.split_once(' ')?;
-                // Exact: the driver's own newline before its mark ends the last line, or follows an empty one.
-                let stdout = self.stdout.take().unwrap_or_default().join("\n");
+                let stdout = self.stdout.take().unwrap_or_default();
+                let stdout = (!stdout.is_too_much).then_some(stdout.text);
                 let (operation, code) = (operation.parse().ok()?, code.parse().ok()?);
                 let (notes, command) = (std::mem::take(&mut self.notes), self.command.take());
                 Some(Signal::Ended(EndedOperation {
@@ -236,6 +263,13 @@ impl Reader {
     }
 }
 
+/// The last lines of a text, none of them endless.
+pub(crate) fn last_lines(text: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    text.lines().for_each(|line| keep_last(&mut lines, line));
+    lines
+}
+
 fn keep_last(lines: &mut Vec<String>, line: &str) {
     if line.is_empty() {
         return;
@@ -265,7 +299,27 @@ mod tests {
         else {
             panic!("no end")
         };
-        assert_eq!(stdout, "a\r\n@m end 0 1\n");
+        assert_eq!(stdout.as_deref(), Some("a\r\n@m end 0 1\n"));
         assert_eq!((stderr[0].as_str(), stderr[1].len(), stderr.len()), ("first", STDERR_WIDTH, 2));
+    }
+
+    #[test]
+    fn an_operation_cannot_print_more_than_fits() {
+        let mut reader = Reader::new("n");
+        for (line, lines, fits) in [
+            ("x".repeat(1 << 20), 3, true),
+            ("x".repeat(1 << 20), 5, false),
+            (String::new(), STDOUT + 2, false),
+        ] {
+            reader.push("@n start 0");
+            reader.push("@n out 0");
+            for _ in 0..lines {
+                reader.push(&line);
+                let kept = reader.stdout.as_ref().unwrap().text.capacity();
+                assert!(kept <= 2 * STDOUT, "{kept}");
+            }
+            let Some(Signal::Ended(ended)) = reader.push("@n end 0 0") else { panic!("no end") };
+            assert_eq!(ended.stdout.is_some(), fits, "{lines} lines of {}", line.len());
+        }
     }
 }

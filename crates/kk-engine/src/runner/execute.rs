@@ -7,7 +7,7 @@ use std::{
 
 use kk_connector::{Command, Connection, Error, Output};
 use tokio::{
-    sync::mpsc::unbounded_channel,
+    sync::mpsc::channel,
     time::{Instant, sleep_until, timeout},
 };
 
@@ -24,6 +24,8 @@ use crate::{Context, Failure, Load, Run, Script, plan::Operation};
 const SLACK: Duration = Duration::from_mins(2);
 /// Time that code gets to end by itself after it was asked to.
 const GRACE: Duration = Duration::from_secs(5);
+/// Bytes to keep of what the driver prints: each line is handled as it comes.
+const KEEP: usize = 64 << 10;
 /// Time between two messages about the bytes of a transfer.
 const PROGRESS: Duration = Duration::from_millis(100);
 
@@ -162,7 +164,7 @@ async fn run_scripts(
     let connection = shared.connection(&work.host);
     let loads = scripts.iter().map(|(position, script)| (script, load_at(shared, works, *position)));
     let batch = Batch::new(loads, shared.options.owner.as_ref(), is_last(shared, works, scripts));
-    let (sender, mut lines) = unbounded_channel();
+    let (sender, mut lines) = channel(Command::LINES);
     let cancel = shared.options.cancel.child_token();
     let command = Command {
         script: batch.script.into(),
@@ -170,6 +172,7 @@ async fn run_scripts(
         timeout: time_for(shared, works, scripts) + SLACK,
         cancel: cancel.clone(),
         lines: Some(sender),
+        keep: KEEP,
     };
     let mut round_trip = RoundTrip::new(shared, works, attempt, scripts, Reader::new(&batch.nonce));
     round_trip.permit = permit;
@@ -179,13 +182,21 @@ async fn run_scripts(
     let result = loop {
         tokio::select! {
             biased;
-            Some(line) = lines.recv() => round_trip.on_line(&line),
-            result = &mut call => break result,
+            // First, so that a host that prints without end does not keep the run from ending its script.
             () = until(round_trip.deadline), if !timed_out => {
-                timed_out = true;
-                cancel.cancel();
+                // What it said in time may not have been read yet.
+                for _ in 0..Command::LINES {
+                    let Ok(line) = lines.try_recv() else { break };
+                    round_trip.on_line(&line);
+                }
+                timed_out = round_trip.deadline.is_some_and(|deadline| deadline <= Instant::now());
+                if timed_out {
+                    cancel.cancel();
+                }
             }
             _ = &mut halted, if !stopping => stopping = true,
+            Some(line) = lines.recv() => round_trip.on_line(&line),
+            result = &mut call => break result,
         }
         if (stopping || round_trip.failure.is_some()) && !stop_sent {
             stop_sent = round_trip.stop(&connection);
@@ -315,7 +326,10 @@ impl<'a> RoundTrip<'a> {
             self.failure = Some((*position, self.failure_of(*position, ended)));
             return;
         }
-        let output = script.output.as_ref().map(|output| output(&ended.stdout, &self.shared.slots));
+        let output = script.output.as_ref().map(|output| match &ended.stdout {
+            Some(stdout) => output(stdout, &self.shared.slots),
+            None => Err(Failure::new(format!("it printed more than {} MiB", batch::STDOUT >> 20))),
+        });
         if let Some(Err(failure)) = output {
             self.failure.get_or_insert((*position, failure));
         }
@@ -387,7 +401,7 @@ impl<'a> RoundTrip<'a> {
             Ok(output) if output.code == 0 && stopping => return Ended::At(self.position),
             Ok(output) => Failure {
                 code: Some(output.code),
-                stderr: output.stderr.lines().map(str::to_owned).collect(),
+                stderr: batch::last_lines(&output.stderr),
                 ..Failure::new("the script ended too early")
             },
             Err(error) => Failure::from(error),

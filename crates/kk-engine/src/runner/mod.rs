@@ -22,6 +22,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::{EventKind, EventSender, Failure, Plan};
+pub(crate) use batch::last_lines;
 pub use host_lock::{Owner, release};
 use shared::Shared;
 

@@ -410,3 +410,12 @@ async fn nobody_waits_for_the_next_look_of_a_run_that_is_stopped() {
     let failure = kk_engine::probe(&host, &ProbeSpec::default(), &cancel).await.unwrap_err();
     assert!(failure.connection && host.answers.lock().unwrap().is_empty());
 }
+
+#[tokio::test]
+async fn an_answer_that_was_too_large_to_be_kept_is_said_to_be_so() {
+    let output = Output { stdout: "the end of it".into(), dropped: 1, ..Output::default() };
+    let host = Breaks { time: Duration::ZERO, answers: Mutex::new(vec![Ok(output)]) };
+    let failure =
+        kk_engine::probe(&host, &ProbeSpec::default(), &CancellationToken::new()).await.unwrap_err();
+    assert!(failure.cause.contains("node1 answered more than 32 MiB"), "{failure}");
+}

@@ -26,6 +26,9 @@ impl<T> Default for Seen<T> {
     }
 }
 
+/// How much one look may print. More is no answer.
+const LARGEST: usize = 4 << 20;
+
 /// Runs a script that prints a line "end" after each look, until one of them is the last. An error is how the script ended
 /// before that.
 pub(super) async fn look<T>(
@@ -34,7 +37,7 @@ pub(super) async fn look<T>(
     limit: Duration,
     mut judge: impl FnMut(&State, Duration) -> Seen<T>,
 ) -> Result<(T, State), Result<Output, Error>> {
-    let (lines, mut said) = mpsc::unbounded_channel();
+    let (lines, mut said) = mpsc::channel(Command::LINES);
     let enough = context.cancel.child_token();
     let mut command = Command::new(script);
     (command.timeout, command.cancel, command.lines) = (limit, enough.clone(), Some(lines));
@@ -47,6 +50,9 @@ pub(super) async fn look<T>(
             line = said.recv() => line,
         };
         let Some(line) = line else { return Err(looking.await) };
+        if text.len() + line.len() >= LARGEST {
+            text.clear();
+        }
         text = text + &line + "\n";
         if line != "end" {
             continue;

@@ -4,6 +4,7 @@
 
 mod connect;
 mod host_keys;
+mod hostile;
 mod proxy;
 mod run;
 mod silence;

@@ -45,7 +45,7 @@ async fn files_lie_beside_the_script_and_go_with_it() {
 #[tokio::test]
 async fn lines_come_while_the_script_runs_and_long_output_keeps_its_end() {
     let sshd = Sshd::start("");
-    let (lines, mut heard) = mpsc::unbounded_channel();
+    let (lines, mut heard) = mpsc::channel(Command::LINES);
     let command = Command { lines: Some(lines), ..script("echo one; sleep 1; seq 1000000; printf last") };
     let host = sshd.connect();
     let first = async {
@@ -53,23 +53,31 @@ async fn lines_come_while_the_script_runs_and_long_output_keeps_its_end() {
         (line, Instant::now(), heard)
     };
     let run = async { (host.run(command).await.unwrap(), Instant::now()) };
-    let ((out, ended), (line, came, mut heard)) = tokio::join!(run, first);
+    let rest = async {
+        let (line, came, mut heard) = first.await;
+        let mut count = 1;
+        while let Some(line) = heard.recv().await {
+            count += 1;
+            assert!(count < 1_000_002 || line == "last");
+            if count == 1_000_002 {
+                break;
+            }
+        }
+        (line, came, count)
+    };
+    let ((out, ended), (line, came, count)) = tokio::join!(run, rest);
     assert_eq!(line.as_deref(), Some("one"));
     assert!(ended - came > Duration::from_millis(900), "{:?}", ended - came);
     assert_eq!(out.stdout.len(), 4 << 20);
     assert!(out.stdout.ends_with("999999\n1000000\nlast"));
-    let mut count = 1;
-    while let Ok(line) = heard.try_recv() {
-        count += 1;
-        assert!(count < 1_000_002 || line == "last");
-    }
     assert_eq!(count, 1_000_002);
+    assert_eq!(out.dropped, 6_888_896 + 4 + 4 - (4 << 20));
 }
 
 #[tokio::test]
 async fn a_long_line_is_one_line() {
     let sshd = Sshd::start("");
-    let (lines, mut heard) = mpsc::unbounded_channel();
+    let (lines, mut heard) = mpsc::channel(Command::LINES);
     let text = "head -c 1000000 /dev/zero | tr '\\0' x; echo; echo end";
     sshd.connect().run(Command { lines: Some(lines), ..script(text) }).await.unwrap();
     assert_eq!(heard.recv().await.unwrap().len(), 1_000_000);

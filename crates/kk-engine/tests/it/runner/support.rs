@@ -108,7 +108,7 @@ impl ShellHost {
                     input.write_all(&fs::read(source).unwrap()).await.unwrap();
                 }
                 if let Some(sender) = &command.lines {
-                    let _ = sender.send(line);
+                    let _ = sender.send(line).await;
                 }
             }
             errors.read_to_string(&mut output.stderr).await.unwrap();

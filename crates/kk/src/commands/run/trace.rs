@@ -64,7 +64,7 @@ impl Connection for Traced {
         let result = self.inner.run(command).await;
         let took = began.elapsed().as_millis();
         match &result {
-            Ok(Output { code, stdout, stderr }) => {
+            Ok(Output { code, stdout, stderr, .. }) => {
                 let heading =
                     format!("{host}: exit code {code} after {took} ms, {} bytes of output", stdout.len());
                 self.trace.write(&heading, stderr);
@@ -107,7 +107,12 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let redactor = Redactor::new(["hunter2".to_owned()]);
         let trace = Trace::create(directory.path(), redactor).unwrap();
-        let output = Output { code: 3, stdout: "private key".into(), stderr: "no hunter2 here".into() };
+        let output = Output {
+            code: 3,
+            stdout: "private key".into(),
+            stderr: "no hunter2 here".into(),
+            ..Output::default()
+        };
         let host = trace.connection(Arc::new(FakeHost::new("node1").on("login", output)));
         assert_eq!(host.run(Command::new("login\n--password hunter2")).await.unwrap().code, 3);
 
