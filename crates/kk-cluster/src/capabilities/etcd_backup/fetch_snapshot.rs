@@ -9,7 +9,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use kk_config::Host;
+use kk_config::{Etcd, Host};
 use kk_engine::{Action, Apply, Change, Context, Facts, Failure, HostWork, Run, Task};
 use sha2::{Digest as _, Sha256};
 
@@ -17,10 +17,14 @@ use crate::{inputs::Inputs, slots};
 
 /// Bytes of one round trip.
 const PART: u64 = 16 << 20;
+/// What etcd itself warns to exceed: the most where the file does not say more.
+const QUOTA: u64 = 8 << 30;
+/// What stays free on the control machine.
+const SPARE: u64 = 256 << 20;
 
 /// Whole or not at all, readable for its owner only: it holds the Secrets of the cluster.
 pub(super) fn task(inputs: &Inputs, host: &Host) -> Task {
-    let fetch = Fetch { directory: directory(inputs) };
+    let fetch = Fetch { directory: directory(inputs), most: most(&inputs.spec.etcd) };
     Task::new("fetch_snapshot", "Fetch the snapshot")
         .timeout(Duration::from_hours(1))
         .on(&host.name, HostWork::new(vec![Box::new(fetch)]).needs(slots::snapshot_slot().key()))
@@ -40,6 +44,35 @@ pub(super) fn target(directory: &Path, host: &str, name: &str) -> PathBuf {
 struct Fetch {
     /// On the control machine.
     directory: PathBuf,
+    /// Bytes that a snapshot may have. The size is what the host says, and it may lie.
+    most: u64,
+}
+
+/// The quota of etcd and a tenth: that much a database may exceed it.
+fn most(etcd: &Etcd) -> u64 {
+    let in_environment = etcd
+        .extra_args
+        .iter()
+        .filter_map(|line| line.strip_prefix("ETCD_QUOTA_BACKEND_BYTES=")?.parse().ok());
+    let quota = in_environment.chain(etcd.quota_backend_bytes).chain([QUOTA]).max().unwrap_or(QUOTA);
+    quota.saturating_add(quota / 10)
+}
+
+/// Why so many bytes are not fetched to a disk with so many free ones.
+fn objection(bytes: u64, most: u64, free: u64) -> Option<(String, &'static str)> {
+    let mib = |bytes: u64| format!("{} MiB", bytes >> 20);
+    if bytes > most {
+        return Some((
+            format!("it has {}, and etcd's quota allows {}", mib(bytes), mib(most)),
+            "set spec.etcd.quotaBackendBytes if the database is so large; otherwise check what the host claims",
+        ));
+    }
+    (free < bytes.saturating_add(SPARE)).then(|| {
+        (
+            format!("it has {}, and this machine has {} of free disk there", mib(bytes), mib(free)),
+            "make room, or choose another directory with --workdir",
+        )
+    })
 }
 
 impl Action for Fetch {
@@ -88,12 +121,18 @@ impl Run for Fetch {
             Failure::new(format!("cannot {what} the snapshot {}: {why}", target.display()))
         };
         kk_util::create_private_directory(&self.directory).map_err(|error| cannot("write", &error))?;
+        let disk = rustix::fs::statvfs(&self.directory).map_err(|error| cannot("write", &error))?;
+        if let Some((why, hint)) =
+            objection(taken.bytes, self.most, disk.f_bavail.saturating_mul(disk.f_frsize))
+        {
+            return Err(cannot("fetch", &why).hint(hint));
+        }
         let aside = self.directory.join(".new.db");
         let mut file = new_file(&aside).map_err(|error| cannot("write", &error))?;
         let mut done = 0;
         while done < taken.bytes {
-            let part = context.connection.read_part(&taken.path, done, PART).await?;
-            if part.is_empty() {
+            let part = context.connection.read_part(&taken.path, done, PART.min(taken.bytes - done)).await?;
+            if part.is_empty() || part.len() as u64 > taken.bytes - done {
                 break;
             }
             file.write_all(&part).map_err(|error| cannot("write", &error))?;
@@ -121,6 +160,29 @@ impl Run for Fetch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_cannot_fill_the_disk_by_what_it_says_of_a_snapshot() {
+        let etcd = |quota_backend_bytes, extra: &str| Etcd {
+            quota_backend_bytes,
+            extra_args: vec![extra.to_owned()],
+            ..Etcd::default()
+        };
+        let (gib, all) = (1 << 30, u64::MAX);
+        for (etcd, bytes, free, why) in [
+            (etcd(None, ""), 8 * gib, all, None),
+            (etcd(None, ""), 9 * gib, all, Some("quota")),
+            (etcd(None, ""), all, all, Some("quota")),
+            (etcd(Some(20 * gib), ""), 21 * gib, all, None),
+            (etcd(None, "ETCD_QUOTA_BACKEND_BYTES=21474836480"), 21 * gib, all, None),
+            (etcd(None, ""), gib, gib, Some("free disk")),
+            (etcd(None, ""), gib, 2 * gib, None),
+        ] {
+            let said = objection(bytes, most(&etcd), free).map(|(why, _)| why);
+            assert_eq!(said.is_some(), why.is_some(), "{bytes} {said:?}");
+            assert!(said.unwrap_or_default().contains(why.unwrap_or_default()), "{bytes}");
+        }
+    }
 
     #[test]
     fn what_a_killed_run_has_left_is_no_part_of_the_next_snapshot() {
