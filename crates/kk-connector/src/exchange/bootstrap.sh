@@ -44,12 +44,17 @@ done
 # sshd may take hours to see that a connection is gone, and until then its script runs on. It must not run beside its
 # own repetition: its bootstrap ends it, and then removes its directory.
 for other in $lost; do
-  { read -r pid <"/run/kk.$other/pid" && kill -s TERM "$pid"; } 2>/dev/null || continue
-  n=0
-  while [ -d "/run/kk.$other" ]; do
-    [ "$n" -lt 50 ] || { echo "process $pid of a lost connection does not end" >&2 && give_up; }
-    sleep 0.1
-    n=$((n + 1))
+  for old in "/run/kk.$other" "/tmp/kk.$other"; do
+    # Any user can create a directory or a FIFO of that name in /tmp.
+    # shellcheck disable=SC3067 # dash and busybox have -O
+    [ -O "$old" ] && [ ! -L "$old" ] && [ -f "$old/pid" ] || continue
+    { read -r pid <"$old/pid" && kill -s TERM "$pid"; } 2>/dev/null || continue
+    n=0
+    while [ -d "$old" ]; do
+      [ "$n" -lt 50 ] || { echo "process $pid of a lost connection does not end" >&2 && give_up; }
+      sleep 0.1
+      n=$((n + 1))
+    done
   done
 done
 

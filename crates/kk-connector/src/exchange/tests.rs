@@ -171,6 +171,14 @@ fn a_program_that_is_missing_is_named() {
 /// The connection of the first call is gone, but its shell does not know: nothing closes its standard input.
 #[test]
 fn what_a_lost_call_left_running_ends_before_the_next_begins() {
+    // Where /run cannot be written, the directory is in /tmp.
+    for run in ["/run/kk.", "/nonexistent/kk."] {
+        println!("case {run}");
+        ends_what_is_left(run);
+    }
+}
+
+fn ends_what_is_left(run: &str) {
     let file = tempfile::NamedTempFile::new().unwrap();
     let name = file.path().display();
     let first =
@@ -178,7 +186,8 @@ fn what_a_lost_call_left_running_ends_before_the_next_begins() {
     let opening = Opening::new(&Root::Already, &first, &[]).unwrap();
     let mut child = None;
     let mut pipe = ChildPipe::start(&opening.command, &mut child).unwrap();
-    let mut prelude = &opening.prelude[..];
+    let prelude = String::from_utf8(opening.prelude.clone()).unwrap().replace("/run/kk.", run);
+    let mut prelude = prelude.as_bytes();
     while !prelude.is_empty() {
         match pipe.write(prelude) {
             Ok(n) => prelude = &prelude[n..],

@@ -17,7 +17,10 @@ kk_read_lock() {
 # Batches of an earlier run of the same owner: their connection is gone, and nobody reads what they say. Another batch of
 # this run may have taken the lock since it was read, so each line says whose it is.
 kk_end_orphans() {
-    for kk_file in "$KK_ROOT"/run/kk.*/pid /tmp/kk.*/pid; do
+    for kk_file in "$KK_ROOT"/run/kk.*/pid "$KK_ROOT"/tmp/kk.*/pid; do
+        # Any user can create the directory or the file in /tmp: a process ID there proves nothing, and a FIFO blocks.
+        # shellcheck disable=SC3067 # dash and busybox have -O
+        [ -f "$kk_file" ] && [ -O "$kk_file" ] && [ -O "${kk_file%/pid}" ] && [ ! -L "${kk_file%/pid}" ] || continue
         { read -r kk_pid <"$kk_file"; } 2>/dev/null || continue
         kk_line=$(grep -e "^pid $kk_pid\$" -e "^pid $kk_pid " "$KK_LOCK" | tail -n 1)
         case $kk_line in

@@ -73,6 +73,40 @@ async fn a_run_of_several_plans_keeps_its_hosts_in_between() {
     assert!(run_as("two", &host, "true").await.report.ok);
 }
 
+/// They have the names of bootstraps' directories, and a FIFO blocks whoever reads it.
+#[tokio::test]
+async fn directories_of_other_users_in_tmp_are_not_read() {
+    let host = ShellHost::new("a");
+    assert!(!run_as("one", &host, "exit 3").await.report.ok);
+    let text = format!(
+        "exec 8<>'{0}'; flock -s 8; echo \"pid $$\" >>'{0}'; exec sleep 60",
+        host.path("run/kubekey.lock").display()
+    );
+    let mut holder = std::process::Command::new("sh").args(["-c", &text]).spawn().unwrap();
+    let id = holder.id();
+    let locked = format!("pid {id}\n");
+    while !fs::read_to_string(host.path("run/kubekey.lock")).unwrap().contains(&locked) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let mut innocent = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    let make = format!(
+        "mkdir -p tmp/kk.fifo tmp/elsewhere; mkfifo tmp/kk.fifo/pid; echo {0} >tmp/elsewhere/pid; echo 'pid {0}' >>run/kubekey.lock
+         ln -s elsewhere tmp/kk.link
+         mkdir tmp/kk.other && echo {0} >tmp/kk.other/pid && {{ chown 65534 tmp/kk.other 2>/dev/null || rm -r tmp/kk.other; }}
+         mkdir -p run/kk.1 && echo {id} >run/kk.1/pid",
+        innocent.id()
+    );
+    let made =
+        std::process::Command::new("sh").args(["-c", &make]).current_dir(host.root.path()).status().unwrap();
+    assert!(made.success());
+    let ran = tokio::time::timeout(Duration::from_secs(60), run_as("one", &host, "true")).await;
+    let alive = innocent.try_wait().unwrap().is_none();
+    innocent.kill().unwrap();
+    innocent.wait().unwrap();
+    assert!(ran.expect("it does not wait for a FIFO").report.ok && alive);
+    assert!(!holder.wait().unwrap().success(), "the real one is ended");
+}
+
 /// However long it took.
 #[tokio::test]
 async fn an_owner_is_idle_from_the_end_of_its_last_batch_on() {
