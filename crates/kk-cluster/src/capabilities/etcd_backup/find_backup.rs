@@ -15,7 +15,10 @@ pub(super) fn task(inputs: &Inputs, host: &Host, name: &str) -> Task {
         &[("backup", &format!("{directory}/{name}"))],
         &[VERIFY, include_str!("find_backup.sh")].concat(),
     );
-    let find = Command::new(format!("look at {name}"), text).output(into_slot());
+    let find = Command::new(format!("look at {name}"), text).output(into_slot(directory, {
+        let name = name.to_owned();
+        move |found| found == name
+    }));
     Task::new("find_backup", "Find a backup of etcd")
         .timeout(Duration::from_mins(10))
         .on(&host.name, HostWork::new(vec![Box::new(find)]).provides(slots::snapshot_slot().key()))

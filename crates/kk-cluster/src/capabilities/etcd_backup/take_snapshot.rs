@@ -24,16 +24,36 @@ pub(super) fn task(inputs: &Inputs, host: &Host) -> Task {
     let take = Command::new("take a snapshot of etcd", "sh ./backup.sh\n")
         .file("backup.sh", program(inputs, host).into_bytes())
         .hint("No space left", "make room on this host, or set spec.etcd.backupDir to a larger disk")
-        .output(into_slot());
+        .output(into_slot(&inputs.spec.etcd.backup_dir, is_backup));
     Task::new("take_snapshot", "Take a snapshot of etcd")
         .timeout(Duration::from_mins(30))
         .on(&host.name, HostWork::new(vec![Box::new(take)]).provides(slots::snapshot_slot().key()))
 }
 
-/// Reads what the scripts print of a snapshot.
-pub(super) fn into_slot() -> OutputFn {
-    Arc::new(|printed: &str, values: &Slots| {
-        let taken = read(printed).ok_or_else(|| Failure::new(format!("no snapshot: {printed}")))?;
+/// Whether a backup has the name that the program on the hosts gives: `snapshot-20260801T020000Z.db`.
+fn is_backup(name: &str) -> bool {
+    let time = name.strip_prefix("snapshot-").and_then(|rest| rest.strip_suffix("Z.db"));
+    let Some((day, second)) = time.and_then(|time| time.split_once('T')) else { return false };
+    let are_digits = |text: &str, length| text.len() == length && text.bytes().all(|b| b.is_ascii_digit());
+    are_digits(day, 8) && are_digits(second, 6)
+}
+
+/// Reads what the scripts print of a snapshot. It must be in the directory of backups and have such a name: by another one a
+/// compromised host could replace the snapshot of another host on the control machine.
+pub(super) fn into_slot(
+    directory: &str,
+    is_wanted: impl Fn(&str) -> bool + Send + Sync + 'static,
+) -> OutputFn {
+    let directory = format!("{}/", directory.trim_end_matches('/'));
+    Arc::new(move |printed: &str, values: &Slots| {
+        let named = |taken: &Taken| {
+            let name = taken.path.strip_prefix(&directory).map(|name| name.trim_start_matches('/'));
+            name.is_some_and(&is_wanted)
+        };
+        let taken = read(printed).filter(named).ok_or_else(|| {
+            let said: String = printed.chars().take(300).collect();
+            Failure::new(format!("no snapshot: {said}"))
+        })?;
         values.output("etcd revision", taken.revision.to_string());
         values.fill(&slots::snapshot_slot(), taken);
         Ok(())
@@ -50,7 +70,10 @@ fn read(printed: &str) -> Option<Taken> {
 mod tests {
     use std::{fs, path::Path, process::Command};
 
-    use crate::testing;
+    use kk_engine::Slots;
+
+    use super::{into_slot, is_backup};
+    use crate::{slots, testing};
 
     /// Runs the program with an etcd of these words in a directory. What it said, and the backups that are there.
     fn backup(directory: &Path, save: &str, status: &str) -> (bool, String, Vec<String>) {
@@ -76,6 +99,28 @@ mod tests {
             .collect();
         names.sort();
         (output.status.success(), said, names)
+    }
+
+    #[test]
+    fn a_host_cannot_choose_the_name_of_its_snapshot() {
+        for (path, is_taken) in [
+            ("/var/backups/kube_etcd/snapshot-20260801T020000Z.db", true),
+            ("/var/backups/kube_etcd//snapshot-20260801T020000Z.db", true),
+            ("/var/backups/kube_etcd/b-snapshot-20260801T020000Z.db", false),
+            ("/var/backups/kube_etcd/snapshot-20260801T020000Z.db.db", false),
+            ("/var/backups/kube_etcd/snapshot-2026080\u{661}T020000Z.db", false),
+            ("/var/backups/kube_etcd/snapshot-.db", false),
+            ("/var/backups/kube_etcd/x/snapshot-20260801T020000Z.db", false),
+            ("/etc/shadow", false),
+        ] {
+            let (output, values) = (into_slot("/var/backups/kube_etcd/", is_backup), Slots::default());
+            assert_eq!(output(&format!("{path}\tsum\t544\t42\n"), &values).is_ok(), is_taken, "{path}");
+            assert_eq!(values.get(&slots::snapshot_slot()).is_some(), is_taken, "{path}");
+        }
+        let Err(failure) = into_slot("/x", is_backup)(&"x".repeat(1 << 20), &Slots::default()) else {
+            panic!("no failure")
+        };
+        assert!(failure.cause.len() < 400);
     }
 
     /// 512 bytes and their sum, as etcd does it.
