@@ -27,6 +27,7 @@ mod probe;
 mod requirements;
 mod rollout;
 mod session;
+mod shared_files;
 mod shell;
 mod slots;
 mod status;

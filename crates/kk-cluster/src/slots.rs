@@ -1,10 +1,10 @@
 //! The slots by which lanes wait for each other. Those without a value are keys only.
 
 use kk_artifact::{Component, LocalFile};
-use kk_config::{Arch, Secret};
+use kk_config::Arch;
 use kk_engine::{Slot, SlotKey};
 
-use crate::capabilities::etcd_backup::Taken;
+use crate::{capabilities::etcd_backup::Taken, shared_files::SharedFiles};
 
 fn cluster(name: &str) -> SlotKey {
     Slot::<()>::new(name).key()
@@ -74,14 +74,13 @@ pub(crate) fn cluster_ca_slot() -> Slot<String> {
     Slot::new("cluster_ca")
 }
 
-/// The files that kubeadm wants on every control plane (its documentation, "Manual certificate distribution"), as one
-/// Base64 text of a tar archive relative to `/etc/kubernetes/pki`.
-pub(crate) fn cluster_certificates_slot() -> Slot<Secret> {
+/// The files that kubeadm wants on every control plane (its documentation, "Manual certificate distribution").
+pub(crate) fn cluster_certificates_slot() -> Slot<SharedFiles> {
     Slot::new("cluster_certificates")
 }
 
 /// What control planes share besides CAs' keys, as that of [`cluster_certificates_slot`], for those that have lost some of it.
-pub(crate) fn shared_files_slot() -> Slot<Secret> {
+pub(crate) fn shared_files_slot() -> Slot<SharedFiles> {
     Slot::new("shared_files")
 }
 

@@ -1,16 +1,23 @@
 //! The action that joins a node by a discovery file, which holds the CA: nothing is trusted on first use, and no signed
 //! `cluster-info` is waited for.
 
-use std::sync::Arc;
+use std::{fmt::Write as _, sync::Arc};
 
 use kk_config::Host;
-use kk_connector::Payload;
+use kk_connector::{Payload, quote};
 use kk_engine::{Action, Apply, Change, Facts, Failure, Script, Slots};
 
-use crate::{host_layout::DROP_COPIES, inputs::Inputs, kubeadm, shell::script, slots};
+use crate::{
+    host_layout::DROP_COPIES,
+    inputs::Inputs,
+    kubeadm,
+    shared_files::{self, SharedFiles},
+    shell::script,
+    slots,
+};
 
-/// Reads the Base64 text of the shared certificates from the slots.
-type Certificates = Arc<dyn Fn(&Slots) -> Result<String, Failure> + Send + Sync>;
+/// Reads the shared certificates from the slots.
+type Certificates = Arc<dyn Fn(&Slots) -> Result<Arc<SharedFiles>, Failure> + Send + Sync>;
 /// Makes the discovery kubeconfig for a CA.
 type Discovery = Arc<dyn Fn(&str) -> String + Send + Sync>;
 
@@ -40,7 +47,7 @@ impl Join {
     /// Puts the cluster's CAs on the host first.
     pub(crate) fn with_certificates(
         mut self,
-        read: impl Fn(&Slots) -> Result<String, Failure> + Send + Sync + 'static,
+        read: impl Fn(&Slots) -> Result<Arc<SharedFiles>, Failure> + Send + Sync + 'static,
     ) -> Self {
         self.certificates = Some(Arc::new(read));
         self
@@ -55,15 +62,29 @@ impl Join {
         files.extend(self.patches.iter().cloned());
         let mut text = String::new();
         if let Some(read) = &self.certificates {
-            files.push(file("certificates", read(values)?));
-            text.push_str(
-                "mkdir -p -m 755 /etc/kubernetes/pki\nbase64 -d certificates | tar -C /etc/kubernetes/pki -xf - --no-same-owner\n",
-            );
+            let shared = read(values)?;
+            text.push_str(&put(&shared));
+            files.extend(shared.names().filter_map(|name| shared.payload(name)));
         }
         text.push_str(&script(&[("ignored", &self.ignored)], include_str!("join.sh")));
         text.push_str(DROP_COPIES);
         Ok(Script { text, files, output: None })
     }
+}
+
+/// Each whole or not at all. Not for kk's record: they go with kubeadm's directory.
+fn put(shared: &SharedFiles) -> String {
+    let mut text = "pki=/etc/kubernetes/pki\nmkdir -p -m 755 \"$pki\"\n".to_owned();
+    for name in shared.names() {
+        let (name, mode) = (quote(name), shared_files::mode(name));
+        let _ = writeln!(
+            text,
+            "rm -f \"$pki\"/.{name}.kk-new\n\
+             (umask 077 && base64 -d pki.{name} >\"$pki\"/.{name}.kk-new)\n\
+             chmod {mode} \"$pki\"/.{name}.kk-new && mv -f \"$pki\"/.{name}.kk-new \"$pki\"/{name}"
+        );
+    }
+    text
 }
 
 fn file(name: &str, text: String) -> Payload {
@@ -105,9 +126,37 @@ impl Action for Join {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::Path};
+    use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 
-    use crate::{shell::script, testing};
+    use crate::{
+        shared_files::{
+            SharedFiles,
+            tests::{pem, printed},
+        },
+        shell::script,
+        testing,
+    };
+
+    #[test]
+    fn a_control_plane_gets_exactly_the_shared_files() {
+        let directory = tempfile::tempdir().unwrap();
+        let (here, pki) = (directory.path(), directory.path().join("kubernetes/pki"));
+        let names = ["ca.crt", "ca.key", "sa.pub"];
+        let printed = printed(&names);
+        let Ok(shared) = SharedFiles::parse(&names, &printed) else { panic!("{printed}") };
+        for name in names {
+            let file = shared.payload(name).unwrap();
+            fs::write(here.join(file.name), &file.content[..]).unwrap();
+        }
+        let text =
+            super::put(&shared).replace("/etc/kubernetes", &here.join("kubernetes").display().to_string());
+        assert!(testing::run_script(here, &text).status.success());
+        assert_eq!(fs::read_dir(&pki).unwrap().count(), names.len());
+        for (name, mode) in names.into_iter().zip([0o644, 0o600, 0o600]) {
+            assert_eq!(fs::metadata(pki.join(name)).unwrap().permissions().mode() & 0o777, mode, "{name}");
+        }
+        assert_eq!(fs::read_to_string(pki.join("ca.key")).unwrap(), pem("ca.key"));
+    }
 
     /// Runs `join.sh` with a `kubeadm` of these words below a directory that stands for the host's.
     fn join(directory: &Path, kubeadm: &str) -> (bool, String) {

@@ -17,10 +17,9 @@ pub(super) fn task(inputs: &Inputs) -> Task {
             continue;
         }
         let join = Join::new(inputs, host).with_certificates(|values| {
-            let text = values
+            values
                 .get(&slots::cluster_certificates_slot())
-                .ok_or_else(|| Failure::new("the cluster's CAs were not read"))?;
-            Ok(text.expose().to_owned())
+                .ok_or_else(|| Failure::new("the cluster's CAs were not read"))
         });
         let mut work = HostWork::new(vec![Box::new(join)])
             .needs(slots::cluster_ca_slot().key())

@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, time::Duration};
 
 use kk_config::{ControlPlaneEndpoint, Host};
-use kk_connector::{Payload, quote};
+use kk_connector::quote;
 use kk_engine::{
     Action, Apply, Change, Facts, Failure, HostWork, Script, Slots, Task,
     actions::{Command, Unit},
@@ -14,10 +14,7 @@ use super::{
     share_certificates::Read,
     shared_files::{SHARED, lost, source},
 };
-use crate::{host_layout::KUBECTL, inputs::Inputs, shell::script, slots};
-
-/// What others may read, as kubeadm writes it.
-const PUBLIC: [&str; 1] = ["front-proxy-ca.crt"];
+use crate::{host_layout::KUBECTL, inputs::Inputs, shared_files, shell::script, slots};
 
 /// The name of the task.
 pub(crate) const NAME: &str = "restore_shared_files";
@@ -75,21 +72,21 @@ struct Restore {
 
 impl Restore {
     fn script(&self, values: &Slots) -> Result<Script, Failure> {
-        let archive = values
+        let shared = values
             .get(&slots::shared_files_slot())
             .ok_or_else(|| Failure::new("the shared files of the other control plane were not read"))?;
-        let mut text =
-            "(umask 077 && mkdir shared)\nbase64 -d archive | tar -C shared -xf - --no-same-owner\n"
-                .to_owned();
+        let (mut text, mut files) = (String::new(), Vec::new());
         for name in &self.names {
-            let mode = if PUBLIC.contains(name) { "644" } else { "600" };
-            let name = quote(name);
-            let _ = writeln!(text, "kk_put shared/{name} /etc/kubernetes/pki/{name} {mode} root:root");
+            let missing = || Failure::new(format!("{name} of the other control plane was not read"));
+            files.push(shared.payload(name).ok_or_else(missing)?);
+            let (mode, name) = (shared_files::mode(name), quote(name));
+            let _ = writeln!(
+                text,
+                "(umask 077 && base64 -d pki.{name} >file)\n\
+                 kk_put file /etc/kubernetes/pki/{name} {mode} root:root\nrm -f file pki.{name}"
+            );
         }
-        text += "rm -rf shared archive\n";
-        let archive =
-            Payload { name: "archive".to_owned(), content: archive.expose().as_bytes().to_vec().into() };
-        Ok(Script { text, files: vec![archive], output: None })
+        Ok(Script { text, files, output: None })
     }
 }
 
@@ -106,15 +103,21 @@ impl Action for Restore {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::PermissionsExt, process::Command};
+    use std::{fs, os::unix::fs::PermissionsExt};
 
-    use kk_config::Secret;
     use kk_engine::{FileFact, Finding, Plan, Severity};
 
     use super::*;
     use crate::{
-        capabilities::control_plane::shared_files, cluster_state::INITIALISED, encoding::base64,
-        findings::Findings, pipelines::create_cluster, testing,
+        capabilities::control_plane::shared_files,
+        cluster_state::INITIALISED,
+        findings::Findings,
+        pipelines::create_cluster,
+        shared_files::{
+            SharedFiles,
+            tests::{pem, printed},
+        },
+        testing,
     };
 
     /// Two control planes that run and a third host, each of which holds these files of `/etc/kubernetes/pki` with these sums: what is
@@ -251,24 +254,24 @@ mod tests {
     fn the_files_are_written_for_root_only_and_never_named_in_the_script() {
         let directory = tempfile::tempdir().unwrap();
         let here = directory.path();
-        let pki = here.join("source");
-        fs::create_dir(&pki).unwrap();
-        for name in SHARED {
-            fs::write(pki.join(name), format!("secret of {name}")).unwrap();
-        }
-        let tar = Command::new("tar").arg("-C").arg(&pki).args(["-cf", "-"]).args(SHARED).output().unwrap();
         let values = Slots::default();
-        values.fill(&slots::shared_files_slot(), Secret::new(base64(&tar.stdout)));
+        let printed = printed(&SHARED);
+        let Ok(files) = SharedFiles::parse(&SHARED, &printed) else { panic!("{printed}") };
+        values.fill(&slots::shared_files_slot(), files);
         let made = Restore { names: vec!["sa.key", "front-proxy-ca.crt"] }.script(&values).unwrap();
-        assert!(!made.text.contains("secret"), "{}", made.text);
-        fs::write(here.join("archive"), &made.files[0].content[..]).unwrap();
+        assert!(!made.text.contains("PRIVATE"), "{}", made.text);
+        for file in &made.files {
+            fs::write(here.join(&file.name), &file.content[..]).unwrap();
+        }
         let library = "kk_put() { cp \"$1\" \"${2##*/}\" && chmod \"$3\" \"${2##*/}\"; }\n";
         assert!(testing::run_script(here, &format!("{library}{}", made.text)).status.success());
         let bits = |name: &str| fs::metadata(here.join(name)).unwrap().permissions().mode() & 0o777;
-        assert_eq!(fs::read_to_string(here.join("sa.key")).unwrap(), "secret of sa.key");
+        assert_eq!(fs::read_to_string(here.join("sa.key")).unwrap(), pem("sa.key"));
         assert_eq!((bits("sa.key"), bits("front-proxy-ca.crt")), (0o600, 0o644));
         assert!(
-            !here.join("sa.pub").exists() && !here.join("shared").exists() && !here.join("archive").exists()
+            ["sa.pub", "file", "pki.sa.key", "pki.front-proxy-ca.crt"]
+                .iter()
+                .all(|name| !here.join(name).exists())
         );
     }
 }
