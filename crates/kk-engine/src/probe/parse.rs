@@ -113,8 +113,8 @@ impl Clocks {
     /// The uptime at which a file was written. One from the future (by more than a clock that counts seconds errs) was
     /// written before the clock was set back: nobody knows when, and it must not seem new again and again.
     fn written_ms(self, mtime_ms: i64) -> u64 {
-        let ago = self.now_ms - mtime_ms;
-        if ago < -1000 { 0 } else { u64::try_from(self.up_ms - ago).unwrap_or(0) }
+        let ago = self.now_ms.saturating_sub(mtime_ms);
+        if ago < -1000 { 0 } else { u64::try_from(self.up_ms.saturating_sub(ago)).unwrap_or(0) }
     }
 }
 
@@ -152,7 +152,7 @@ fn kernel(facts: &mut Facts, text: &str) -> Result<Clocks, String> {
 fn decimal_ms(seconds: &str) -> Option<i64> {
     let (whole, fraction) = seconds.split_once('.').unwrap_or((seconds, "0"));
     let thousandths: i64 = format!("{fraction:0<3}").get(..3)?.parse().ok()?;
-    Some(whole.parse::<i64>().ok()? * 1000 + thousandths)
+    whole.parse::<i64>().ok()?.checked_mul(1000)?.checked_add(thousandths)
 }
 
 fn files(sections: &Sections, clocks: Clocks) -> Result<BTreeMap<String, FileFact>, String> {
@@ -378,4 +378,43 @@ fn first_word(text: &str) -> Option<String> {
 /// Kernel settings of several numbers have tabs between them; one space is how people write them.
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_a_host_that_do_not_fit_are_no_numbers() {
+        for (seconds, milliseconds) in [
+            ("1.5", Some(1500)),
+            ("9223372036854775.807", Some(i64::MAX)),
+            ("9223372036854775.808", None),
+            ("9223372036854775807", None),
+            ("-9223372036854775808", None),
+            ("9999999999999999999999", None),
+        ] {
+            assert_eq!(decimal_ms(seconds), milliseconds, "{seconds}");
+        }
+        for (clock, milliseconds) in [
+            ("9223372036854775807", Some((9_223_372_036_854, 1))),
+            ("999999999999", Some((999_999_999_999_000, 1000))),
+            ("99999999999999999999", None),
+        ] {
+            assert_eq!(clock_ms(clock), milliseconds, "{clock}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_any_time_was_written_at_some_uptime() {
+        for (now_ms, up_ms, mtime_ms, written) in [
+            (1000, 500, 900, 400),
+            (1000, 500, i64::MIN, 0),
+            (i64::MAX, 500, i64::MIN, 0),
+            (0, i64::MAX, i64::MAX, 0),
+            (0, i64::MIN, 0, 0),
+        ] {
+            assert_eq!(Clocks { now_ms, up_ms }.written_ms(mtime_ms), written, "{now_ms} {up_ms} {mtime_ms}");
+        }
+    }
 }
