@@ -3,6 +3,7 @@
 # mode (run: the script's input is empty; stream: it gets what it asks for), pty (1: one terminal for all), lost (the
 # random words of calls whose connection broke).
 # A backslash would not survive the way here.
+# The script gets no variable of the login: a proxy, KUBECONFIG or ETCDCTL_ENDPOINTS would change what its programs talk to.
 # shellcheck disable=SC2154
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 HOME=~root
@@ -37,7 +38,7 @@ give_up() {
   exit 125
 }
 
-for program in head mkdir rm setsid sleep tar; do
+for program in env head mkdir rm setsid sleep tar; do
   command -v "$program" >/dev/null || { echo "kk-$kk-missing $program" >&2 && exit 125; }
 done
 
@@ -69,10 +70,10 @@ echo "kk-$kk-begin" >&2
 
 exec 3<&0
 if [ "$mode" = stream ]; then
-  setsid sh ../script <&3 3<&- &
+  setsid env -i PATH="$PATH" HOME="$HOME" LC_ALL=C sh ../script <&3 3<&- &
   job=$!
 else
-  setsid sh ../script </dev/null 3<&- &
+  setsid env -i PATH="$PATH" HOME="$HOME" LC_ALL=C sh ../script </dev/null 3<&- &
   job=$!
   # The dead man's switch: when the caller closes our input, or its connection dies, the script dies too.
   {

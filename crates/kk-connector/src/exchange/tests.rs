@@ -152,7 +152,7 @@ fn a_host_that_cannot_take_the_script_is_not_a_lost_connection() {
 #[test]
 fn a_program_that_is_missing_is_named() {
     let bin = tempfile::tempdir().unwrap();
-    for program in ["head", "mkdir", "rm", "setsid", "sleep"] {
+    for program in ["env", "head", "mkdir", "rm", "setsid", "sleep"] {
         std::os::unix::fs::symlink("/bin/true", bin.path().join(program)).unwrap();
     }
     let mut call = call("echo in");
@@ -166,6 +166,33 @@ fn a_program_that_is_missing_is_named() {
     let error = drive(&mut pipe, &mut call, opening, &peer()).unwrap_err();
     let Failure::Final(error @ Error::MissingProgram { .. }) = error else { panic!("{error:?}") };
     assert_eq!(error.to_string(), "tar is not installed on node1");
+}
+
+#[test]
+fn a_script_gets_no_variable_of_the_login() {
+    let stub = stub();
+    let login = [
+        "http_proxy",
+        "HTTPS_PROXY",
+        "no_proxy",
+        "ALL_PROXY",
+        "KUBECONFIG",
+        "ETCDCTL_API",
+        "CONTAINER_RUNTIME_ENDPOINT",
+        "ENV",
+    ];
+    let exports: String = login.iter().map(|name| format!("export {name}=/nonexistent; ")).collect();
+    fs::write(stub.path().join("nopasswd"), "").unwrap();
+    for root in [Root::Already, Root::Sudo { password: None, pty: false }] {
+        let mut call = call("env; echo ~");
+        let opening = Opening::new(&root, &call, &[]).unwrap();
+        let mut pipe = start(stub.path(), &format!("{exports}{}", opening.command));
+        let reply = drive(&mut pipe, &mut call, opening, &peer()).unwrap();
+        let said = String::from_utf8(reply.stdout).unwrap();
+        assert!(said.contains("PATH=/usr/local/sbin:") && said.contains("LC_ALL=C"), "{said}");
+        assert!(!said.contains("nonexistent"), "{said}");
+        assert!(said.lines().last().is_some_and(|home| home.starts_with('/')), "{said}");
+    }
 }
 
 /// The connection of the first call is gone, but its shell does not know: nothing closes its standard input.
