@@ -15,19 +15,25 @@ pub(super) const LOCKED: i32 = 75;
 /// A driver that is ended by a signal has come to its end, too: dash does nothing at the exit of a shell that a signal ends.
 const AT_END: &str = "trap 'exit 143' HUP INT TERM PIPE\ntrap kk_touch 0";
 
+/// What a host says to a run that has lost it to another owner.
+const LOST: &str = "another kk has worked on this host since the last action of this run: ";
+
 /// Time to give a host free.
 const RELEASE: Duration = Duration::from_secs(10);
 
 /// What to do about a lock that another owner holds, where that is what a host says.
 pub(super) fn hint(said: &str) -> Option<String> {
+    if said.contains(LOST) {
+        return Some("run the same command again: it looks at the hosts as they are now".to_owned());
+    }
     let hint = "wait until it has ended; two minutes after its last action on the host the lock is free, also when it was \
                 killed";
     is_refusal(said).then(|| hint.to_owned())
 }
 
-/// Whether a host says that another owner has its lock.
+/// Whether a host says that another owner has its lock, or had it in between.
 pub(super) fn is_refusal(said: &str) -> bool {
-    said.contains("another kk works on this host: ")
+    said.contains("another kk works on this host: ") || said.contains(LOST)
 }
 
 /// On whose behalf a run works.

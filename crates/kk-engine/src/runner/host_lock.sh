@@ -5,9 +5,11 @@
 #   KK_IDLE   an owner that has no batch here and had none for so many seconds has lost the host
 # /run/kubekey.lock holds owner, run and name, a line each, and a line "pid N RUN" for the bootstrap of each batch; its time
 # is when the last batch began or ended. A batch, or an upload, holds a shared flock on it while it runs.
+# /run/kubekey.lost holds the runs that lost the host to another owner: each line is the run and the name of the new owner.
 # shellcheck disable=SC2153
 KK_ROOT=${KK_ROOT-}
 KK_LOCK=$KK_ROOT/run/kubekey.lock
+KK_LOST=$KK_ROOT/run/kubekey.lost
 
 kk_read_lock() {
     kk_owner='' kk_run='' kk_name=''
@@ -45,10 +47,18 @@ kk_lock() {
         fi
         if flock -n -x 8; then
             kk_read_lock
+            # What this run knows of the host may be wrong by now.
+            kk_lost_to=$(KK_RUN=$KK_RUN awk '$1 == ENVIRON["KK_RUN"] { sub(/^[^ ]* /, ""); print; exit }' "$KK_LOST" 2>/dev/null) || :
+            if [ -n "$kk_lost_to" ]; then
+                printf 'another kk has worked on this host since the last action of this run: %s\n' "$kk_lost_to"
+                return 1
+            fi
             kk_age=$(($(date +%s) - $(stat -c %Y "$KK_LOCK")))
             # A clock that was set back does not hold the host until the time of before.
             [ "$kk_age" -ge 0 ] || kk_age=$((-kk_age))
             if [ -z "$kk_owner" ] || [ "$kk_owner" = "$KK_OWNER" ] || [ "$kk_age" -ge "$KK_IDLE" ]; then
+                [ -z "$kk_run" ] || [ "$kk_owner" = "$KK_OWNER" ] ||
+                    (umask 077 && printf '%s %s\n' "$kk_run" "$KK_NAME" >>"$KK_LOST")
                 printf '%s\n' "$KK_OWNER" "$KK_RUN" "$KK_NAME" >"$KK_LOCK"
                 flock -s 8
                 break

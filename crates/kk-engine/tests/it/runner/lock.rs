@@ -73,6 +73,28 @@ async fn a_run_of_several_plans_keeps_its_hosts_in_between() {
     assert!(run_as("two", &host, "true").await.report.ok);
 }
 
+#[tokio::test]
+async fn a_run_that_has_lost_a_host_to_another_owner_does_not_go_on_there() {
+    let host = ShellHost::new("a");
+    let options = Options { more: true, ..as_owner("one") };
+    let task = || vec![Task::new("t", "").on("a", script("true"))];
+    assert!(run(task(), &[&host], options.clone()).await.report.ok);
+    let lock = fs::File::options().write(true).open(host.path("run/kubekey.lock")).unwrap();
+    lock.set_modified(SystemTime::now() - Owner::IDLE).unwrap();
+    assert!(run(task(), &[&host], options.clone()).await.report.ok, "nobody has come in between");
+    lock.set_modified(SystemTime::now() - Owner::IDLE).unwrap();
+    assert!(run_as("two", &host, "true").await.report.ok, "it comes and gives the host free");
+    let source = tempfile::NamedTempFile::new().unwrap();
+    for task in [task().remove(0), taken_by(source.path(), "true")] {
+        let ran = run(vec![task], &[&host], options.clone()).await;
+        let failure = ran.failure();
+        assert!(failure.cause.contains("since the last action of this run: root@two"), "{failure:?}");
+        assert!(failure.hint.as_ref().is_some_and(|hint| hint.contains("run the same command again")));
+        assert!(!ran.report.begun);
+    }
+    assert!(run_as("one", &host, "true").await.report.ok, "a new run looks at the host anew");
+}
+
 /// They have the names of bootstraps' directories, and a FIFO blocks whoever reads it.
 #[tokio::test]
 async fn directories_of_other_users_in_tmp_are_not_read() {
