@@ -42,9 +42,11 @@ pub(crate) fn asks(probe: &mut ProbeSpec) {
 }
 
 pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
-    for (host, facts) in inputs.hosts() {
-        let answer = facts.answer(&LOCK);
-        found.unanswered(host, &answer, "whether another kk works on it");
+    // A command that changes some hosts works on control planes, too, and must not begin beside a run on the others.
+    for (host, facts) in inputs.answered() {
+        if inputs.scope.contains(host) {
+            found.unanswered(host, &facts.answer(&LOCK), "whether another kk works on it");
+        }
         if let Some(message) = other(inputs, facts) {
             found.error(host, message, HINT);
         }
@@ -73,7 +75,26 @@ fn other(inputs: &Inputs, facts: &Facts) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing;
+    use crate::{pipelines::add_nodes, testing};
+
+    /// A run on control planes that adds a worker begins nothing beside another one there.
+    #[tokio::test]
+    async fn another_run_on_a_host_outside_of_the_command_is_refused_too() {
+        let spec = add_nodes::tests::spec();
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec, directory.path());
+        let mut probed = add_nodes::tests::probed(&session, Some(add_nodes::tests::ANSWERED)).await;
+        for (lock, refused) in [("", false), ("busy\n1\nother\nroot@b\n", true)] {
+            probed.facts.get_mut("n1").unwrap().reply(&LOCK, lock);
+            let add = session.plan_add(&probed).await.unwrap();
+            assert!(!add.joining.iter().any(|host| host.name == "n1"));
+            let is_about_it = |finding: &&kk_engine::Finding| {
+                finding.host.as_deref() == Some("n1") && finding.message.contains("another kk works on it")
+            };
+            let found = add.findings.iter().filter(is_about_it).count();
+            assert_eq!(found, usize::from(refused), "{:?}", add.findings);
+        }
+    }
 
     #[tokio::test]
     async fn another_run_is_refused_while_it_is_busy_or_was_active_lately() {
