@@ -34,6 +34,9 @@ kk_do() {
     }
 }
 
+# kk_sync FILE: its content is on disk. Without that, a power cut after a rename may leave an empty file. Old programs take no file.
+kk_sync() { sync "$1" 2>/dev/null || sync; }
+
 kk_fail() {
     printf '%s\n' "$*" >&2
     return 1
@@ -48,6 +51,7 @@ kk_state() {
         (umask 077 && : >>"$KK_STATE/owned")
     elif [ -n "$(tail -c 1 "$KK_STATE/owned")" ]; then
         (umask 077 && sed '$d' "$KK_STATE/owned" >"$KK_STATE/owned.new")
+        kk_sync "$KK_STATE/owned.new"
         mv -f "$KK_STATE/owned.new" "$KK_STATE/owned"
     fi
     KK_STATE_READY=1
@@ -56,7 +60,7 @@ kk_state() {
 # kk_record LINE: writes a line down once. One short append is whole or not there, also beside another script.
 kk_record() {
     kk_state
-    grep -qxF -e "$1" "$KK_STATE/owned" || printf '%s\n' "$1" >>"$KK_STATE/owned"
+    grep -qxF -e "$1" "$KK_STATE/owned" || { printf '%s\n' "$1" >>"$KK_STATE/owned" && kk_sync "$KK_STATE/owned"; }
 }
 
 # kk_recorded PREFIX: whether a line begins with PREFIX and a tab.
@@ -85,7 +89,7 @@ kk_belong_anew() {
     kk_state
     kk_new=$KK_STATE/owned.new
     KK_N=$1 KK_C=$2 awk 'BEGIN { FS = OFS = "\t" } $1 == "cluster" && $2 == ENVIRON["KK_N"] { $3 = ENVIRON["KK_C"] } { print }' "$KK_STATE/owned" >"$kk_new" &&
-        chmod 600 "$kk_new" && mv -f "$kk_new" "$KK_STATE/owned" && kk_belong "$1" "$2"
+        chmod 600 "$kk_new" && kk_sync "$kk_new" && mv -f "$kk_new" "$KK_STATE/owned" && kk_belong "$1" "$2"
 }
 
 # kk_parents PATH: makes the missing parent directories, written down from the top.
@@ -171,6 +175,7 @@ kk_own() {
     (umask 077 && mkdir -p "${kk_copy%/*}") &&
         rm -rf "$kk_copy" "$kk_copy.part" &&
         cp -a "$KK_ROOT$1" "$kk_copy.part" &&
+        { [ -L "$kk_copy.part" ] || kk_sync "$kk_copy.part"; } &&
         mv "$kk_copy.part" "$kk_copy" &&
         kk_record "saved$KK_TAB$1"
 }
@@ -179,8 +184,8 @@ kk_own() {
 # written in place.
 kk_replace() {
     [ ! -d "$2" ] || [ -L "$2" ] || kk_fail "$2 is a directory" || return
-    mv -f "$1" "$2" 2>/dev/null && return 0
-    cat "$1" >"$2" && rm -f "$1"
+    kk_sync "$1" && mv -f "$1" "$2" 2>/dev/null && return 0
+    cat "$1" >"$2" && kk_sync "$2" && rm -f "$1"
 }
 
 # kk_put SOURCE PATH MODE OWNER: a file appears whole or not at all, with its attributes from the first byte. Chained,
@@ -659,6 +664,7 @@ kk_keep_lines() {
         return
     fi
     (umask 077 && kk_reversed kk-owned.left | cat kk-owned.head kk-owned.kept - >"$KK_STATE/owned.new")
+    kk_sync "$KK_STATE/owned.new"
     mv -f "$KK_STATE/owned.new" "$KK_STATE/owned"
     [ ! -s kk-owned.left ] ||
         kk_fail "$(wc -l <kk-owned.left) thing(s) could not be taken back; /etc/kubekey/owned names them"

@@ -217,6 +217,15 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_a_power_cut_has_emptied_is_kept_again() {
+        for (kept, wanted) in [("", "now\n"), ("before\n", "before\n")] {
+            let host = host(&[("etc/kubekey/rotation/ca.old", kept), ("ca", "now\n")]);
+            run(host.path(), Round::TrustBoth, &["keep ca ca.old\n"]);
+            assert_eq!(fs::read_to_string(host.path().join("etc/kubekey/rotation/ca.old")).unwrap(), wanted);
+        }
+    }
+
+    #[test]
     fn copies_of_the_kubeconfig_follow_it_and_keep_what_was_added() {
         let conf = |ca: &str, certificate: &str| {
             format!("    certificate-authority-data: {ca}\n    client-certificate-data: {certificate}\n")

@@ -57,3 +57,25 @@ fn a_file_is_not_put_over_a_directory_and_leaves_nothing_half_done() {
         assert_eq!(names(&host.path("etc")), ["dir", "kept", "kubekey"]);
     }
 }
+
+#[test]
+fn a_file_is_on_disk_before_it_has_its_name() {
+    // Old programs write all to disk, and take no file.
+    for (takes_files, wanted) in [
+        (true, "owned absent\n.new.kk-new absent\n"),
+        (false, "owned absent\n absent\n.new.kk-new absent\n absent\n"),
+    ] {
+        let host = Host::new();
+        let sync = format!(
+            "#!/bin/sh\nat=absent\n[ ! -e \"$KK_ROOT/etc/new\" ] || at=there\n\
+             echo \"${{1##*/}} $at\" >>\"$KK_ROOT/../synced\"\n{takes_files} || [ $# -eq 0 ]\n"
+        );
+        let write = "printf %s \"$1\" >bin/sync && chmod 755 bin/sync";
+        let mut writer = std::process::Command::new("sh");
+        writer.args(["-c", write, "sh", &sync]).current_dir(host.directory.path());
+        assert!(writer.status().unwrap().success());
+        host.ok("echo text >s; kk_put s /etc/new 644 $ME");
+        assert_eq!(host.read("etc/new"), "text\n");
+        assert_eq!(fs::read_to_string(host.directory.path().join("synced")).unwrap(), wanted);
+    }
+}
