@@ -6,4 +6,7 @@ if [ -n "$keep" ]; then kk_disown_all "$keep"; else kk_disown_all; fi
 # SELinux' file is back by itself; what the kernel does now is not.
 [ -z "$enforce" ] || setenforce 1 || :
 systemctl reset-failed etcd.service kubelet.service containerd.service 2>/dev/null || :
-[ ! -s /etc/hostname ] || [ "$(cat /etc/hostname)" = "$(hostname)" ] || hostname "$(cat /etc/hostname)"
+# Small systems have no program hostname.
+if [ -s /etc/hostname ] && [ "$(cat /etc/hostname)" != "$(uname -n)" ]; then
+    if command -v hostname >/dev/null; then hostname "$(cat /etc/hostname)"; else cat /etc/hostname >/proc/sys/kernel/hostname; fi
+fi
