@@ -31,6 +31,8 @@ const DISCONNECTED: [i32; 1] = [-13];
 const UNVERIFIED: [i32; 1] = [-19];
 /// The method by which servers ask for a password in words of their own.
 const KEYBOARD: &str = "keyboard-interactive";
+/// How much of the list of methods of a host is shown, in characters.
+const METHODS: usize = 200;
 /// How long a host that hangs up takes from saying so to doing it.
 const HANGING_UP: Duration = Duration::from_secs(1);
 /// How long the agent may take: it may ask its owner for consent.
@@ -43,7 +45,7 @@ const DEFAULT_KEYS: [&str; 3] = ["id_ed25519", "id_ecdsa", "id_rsa"];
 pub(super) fn log_in(session: &SshSession, config: &SshConfig) -> Result<(), Error> {
     let (session, socket) = (&session.session, session.socket());
     let offered = match session.auth_methods(&config.user) {
-        Ok(offered) => offered.to_owned(),
+        Ok(offered) => offered.chars().take(METHODS).collect::<String>(),
         // The host asks for nothing.
         Err(_) if session.authenticated() => return Ok(()),
         Err(error) => return Err(unreachable(config, &words(config, &error))),

@@ -21,6 +21,12 @@ use crate::Error;
 
 /// Cheap ciphers first: the CPU of both ends is the limit on a fast network.
 const CIPHERS: &str = "aes128-gcm@openssh.com,aes256-gcm@openssh.com,chacha20-poly1305@openssh.com,aes128-ctr,aes192-ctr,aes256-ctr";
+/// Key exchanges without SHA-1: libssh2 would take group1 of a host that has nothing else. It adds the sign for a strict exchange.
+const KEY_EXCHANGES: &str = "mlkem768x25519-sha256,curve25519-sha256,curve25519-sha256@libssh.org,ecdh-sha2-nistp256,\
+    ecdh-sha2-nistp384,ecdh-sha2-nistp521,diffie-hellman-group16-sha512,diffie-hellman-group18-sha512,\
+    diffie-hellman-group-exchange-sha256,diffie-hellman-group14-sha256";
+/// Message authentication without SHA-1, MD5 and RIPEMD, for ciphers that have none of their own.
+const MACS: &str = "hmac-sha2-256-etm@openssh.com,hmac-sha2-512-etm@openssh.com,hmac-sha2-256,hmac-sha2-512";
 /// A peer that confirms nothing for so long is gone.
 const PEER_SILENT: Duration = Duration::from_secs(30);
 
@@ -45,11 +51,16 @@ fn log_in(config: &SshConfig, stream: impl Into<OwnedFd>) -> Result<SshSession, 
     let mut session = SshSession::new(session, stream);
     let known = KnownHosts::read(config)?;
     let ssh2 = &session.session;
-    for method in [MethodType::CryptCs, MethodType::CryptSc] {
-        ssh2.method_pref(method, CIPHERS).map_err(|error| unreachable(config, error.message()))?;
+    for (method, names) in [
+        (MethodType::Kex, KEY_EXCHANGES),
+        (MethodType::CryptCs, CIPHERS),
+        (MethodType::CryptSc, CIPHERS),
+        (MethodType::MacCs, MACS),
+        (MethodType::MacSc, MACS),
+        (MethodType::HostKey, &known.algorithms()),
+    ] {
+        ssh2.method_pref(method, names).map_err(|error| unreachable(config, error.message()))?;
     }
-    ssh2.method_pref(MethodType::HostKey, &known.algorithms())
-        .map_err(|error| unreachable(config, error.message()))?;
     session
         .session
         .handshake()

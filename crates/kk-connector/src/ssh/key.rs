@@ -1,12 +1,17 @@
 //! Private keys: reads them and says clearly what is wrong with one, which libssh2 does not.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs::File,
+    io::{self, Read as _},
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use kk_config::{PrivateKey, Secret};
 
 use super::config::home;
-use crate::Error;
+use crate::{Error, quote};
 
 /// A key that looks usable.
 pub(super) struct Key {
@@ -25,19 +30,37 @@ impl Key {
 
 /// Reads a key.
 pub(super) fn load(key: &PrivateKey, passphrase: Option<&Secret>) -> Result<Key, Error> {
-    let (name, text) = match key {
-        PrivateKey::Inline(text) => ("inline".to_owned(), text.clone()),
+    let (name, text, shared) = match key {
+        PrivateKey::Inline(text) => ("inline".to_owned(), text.clone(), None),
         PrivateKey::Path(path) => {
-            let file = expand(path);
-            let text =
-                fs::read_to_string(&file).map_err(|error| unusable(path, &Flaw::Other(error.to_string())))?;
-            (path.clone(), text.into())
+            let (text, shared) =
+                read(&expand(path)).map_err(|error| unusable(path, &Flaw::Other(error.to_string())))?;
+            (path.clone(), text, shared)
         }
     };
     if let Some(flaw) = flaw(text.expose(), passphrase.is_some()) {
         return Err(unusable(&name, &flaw));
     }
+    if let Some(mode) = shared {
+        let reason = format!(
+            "other users of this machine can use it (mode {mode:04o}); run: chmod 600 {}",
+            quote(&name)
+        );
+        return Err(unusable(&name, &Flaw::Other(reason)));
+    }
     Ok(Key { name, text })
+}
+
+/// The text of a file, and its mode if others than its owner can read or change it. As OpenSSH has it, this matters for files of this
+/// user only: who may read another user's key is not this user's to decide.
+fn read(path: &Path) -> io::Result<(Secret, Option<u32>)> {
+    let mut file = File::open(path)?;
+    let metadata = file.metadata()?;
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    let is_own = metadata.uid() == rustix::process::getuid().as_raw();
+    let mode = metadata.mode() & 0o7777;
+    Ok((text.into(), (is_own && mode & 0o077 != 0).then_some(mode)))
 }
 
 fn unusable(path: &str, flaw: &Flaw) -> Error {

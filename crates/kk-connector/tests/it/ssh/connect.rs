@@ -3,6 +3,7 @@
 use std::{
     fs,
     net::TcpListener,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
@@ -71,6 +72,38 @@ async fn a_key_that_cannot_be_used_is_named() {
         let error = error.await.unwrap_err();
         assert!(matches!(&error, Error::Key { .. }), "{case}: {error}");
         assert!(error.to_string().contains(why) && error.to_string().contains("key"), "{case}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_other_users_can_read_or_change_is_refused() {
+    let sshd = Sshd::start("");
+    let path = sshd.path("id_ed25519");
+    for (mode, why) in [(0o600, None), (0o400, None), (0o640, Some("0640")), (0o604, Some("0604"))] {
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        let result = try_it(sshd.config()).await;
+        assert_eq!(result.is_ok(), why.is_none(), "{mode:o}: {result:?}");
+        if let (Err(error), Some(why)) = (result, why) {
+            assert!(matches!(&error, Error::Key { .. }), "{error:?}");
+            let repair = format!("chmod 600 {}", path.display());
+            assert!(error.to_string().contains(why) && error.to_string().contains(&repair), "{error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn broken_algorithms_are_not_agreed_on() {
+    for weak in [
+        "KexAlgorithms diffie-hellman-group14-sha1",
+        "KexAlgorithms diffie-hellman-group1-sha1",
+        "Ciphers aes128-ctr\nMACs hmac-sha1",
+        "Ciphers aes128-ctr\nMACs hmac-md5",
+    ] {
+        let error = try_it(Sshd::start(weak).config()).await.unwrap_err();
+        assert!(error.to_string().contains("SSH handshake"), "{weak}: {error}");
+    }
+    for strong in ["KexAlgorithms diffie-hellman-group14-sha256", "Ciphers aes128-ctr\nMACs hmac-sha2-256"] {
+        assert_eq!(try_it(Sshd::start(strong).config()).await.unwrap(), "in\n", "{strong}");
     }
 }
 
