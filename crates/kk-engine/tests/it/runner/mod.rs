@@ -5,6 +5,7 @@
 mod batches;
 mod code;
 mod failures;
+mod hostile;
 mod lanes;
 mod lock;
 mod random;

@@ -234,10 +234,20 @@ pub(crate) async fn run_with(
     options: Options,
     redactor: Redactor,
 ) -> Ran {
+    let connections = hosts.iter().map(|host| (&*host.name, (*host).clone() as Arc<dyn Connection>));
+    run_on(tasks, connections, options, redactor).await
+}
+
+/// The same on any kind of host.
+pub(crate) async fn run_on(
+    tasks: Vec<Task>,
+    hosts: impl IntoIterator<Item = (&str, Arc<dyn Connection>)>,
+    options: Options,
+    redactor: Redactor,
+) -> Ran {
     let pipeline = Pipeline::new(vec![Module::new("m", tasks)]);
     let plan = Plan::new(pipeline, &BTreeMap::new()).unwrap();
-    let connections =
-        hosts.iter().map(|host| (host.name.clone(), (*host).clone() as Arc<dyn Connection>)).collect();
+    let connections = hosts.into_iter().map(|(name, host)| (name.to_owned(), host)).collect();
     let (sender, mut receiver) = kk_engine::events(redactor);
     let run = kk_engine::run(plan, connections, options, sender);
     let report = tokio::time::timeout(Duration::from_mins(1), run).await.expect("the run hangs");
