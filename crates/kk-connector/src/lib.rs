@@ -21,7 +21,7 @@ pub use fake::{FakeFile, FakeHost};
 pub use local::LocalConnection;
 pub use nonce::nonce;
 pub use quote::quote;
-pub use ssh::{HostKeyPolicy, SshConfig, SshConnection};
+pub use ssh::{HostKeyPolicy, LearntKey, LearntKeys, SshConfig, SshConnection};
 
 use async_trait::async_trait;
 
@@ -58,6 +58,11 @@ pub trait Connection: Send + Sync {
 
     /// What this connection has cost until now.
     fn stats(&self) -> Stats;
+
+    /// Host keys that were seen for the first time and are trusted now, since the last call.
+    fn learnt(&self) -> Vec<LearntKey> {
+        Vec::new()
+    }
 
     /// Closes the idle sessions. Later calls dial again.
     async fn close(&self);

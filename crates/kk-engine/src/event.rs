@@ -42,6 +42,17 @@ pub enum EventKind {
         /// One line.
         message: String,
     },
+    /// The key of a host was seen for the first time, and is trusted from now on.
+    HostKeyLearnt {
+        /// Host name, or "bastion of" it.
+        host: String,
+        /// `address:port` as dialled.
+        address: String,
+        /// The type of the key, `ssh-ed25519`.
+        key_type: String,
+        /// `SHA256:…`, as `ssh-keygen -l` prints it.
+        fingerprint: String,
+    },
     /// The facts of a host are known.
     Probed {
         /// Host name.

@@ -65,6 +65,9 @@ fn text_of(kind: &EventKind) -> Option<String> {
             format!("warning: {text}{}", hint_text(warning.hint.as_ref().filter(|_| warning.place.is_none())))
         }
         EventKind::Note { host, message } => format!("{}note: {message}", of_host(host.as_deref())),
+        EventKind::HostKeyLearnt { host, address, key_type, fingerprint } => {
+            format!("{host}: new host key of {address}: {key_type} {fingerprint}")
+        }
         EventKind::Probed { host } => format!("{host}: probed"),
         EventKind::Finding(finding) => finding_text(finding),
         EventKind::Planned { modules } => planned_text(modules),

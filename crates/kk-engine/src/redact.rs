@@ -73,6 +73,10 @@ impl Redactor {
     pub fn event(&self, kind: EventKind) -> EventKind {
         match kind {
             EventKind::Note { host, message } => EventKind::Note { host, message: self.text(&message) },
+            EventKind::HostKeyLearnt { host, address, key_type, fingerprint } => {
+                let key_type = self.text(&key_type);
+                EventKind::HostKeyLearnt { host, address, key_type, fingerprint }
+            }
             EventKind::Warning(Warning { message, hint, place }) => EventKind::Warning(Warning {
                 message: self.text(&message),
                 hint: self.optional(hint),
@@ -202,6 +206,12 @@ mod tests {
         let task = FailedTask { command: Some(secret()), stderr: vec![secret()], ..FailedTask::default() };
         let events = [
             EventKind::Note { host: None, message: secret() },
+            EventKind::HostKeyLearnt {
+                host: "a".into(),
+                address: "192.0.2.1:22".into(),
+                key_type: secret(),
+                fingerprint: "SHA256:x".into(),
+            },
             EventKind::Warning(Warning { message: secret(), hint: Some(secret()), place: place() }),
             EventKind::Finding(Finding {
                 severity: crate::Severity::Error,

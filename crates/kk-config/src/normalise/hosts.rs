@@ -268,5 +268,6 @@ fn bastion(doc: &v1alpha2::Bastion, at: At<'_>, out: &mut Findings<'_>) -> Basti
         user: user(&doc.user, at, out),
         password: doc.password.clone(),
         private_key: private_key(doc.private_key.as_ref(), doc.private_key_path.as_ref(), at, out),
+        host_key: doc.host_key.as_ref().map(|key| host_key(key, at.key("hostKey"), out)),
     }
 }

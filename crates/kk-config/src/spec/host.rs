@@ -82,6 +82,8 @@ pub struct Bastion {
     pub password: Option<Secret>,
     /// SSH key, as in [`Host::private_key`].
     pub private_key: Option<PrivateKey>,
+    /// The only host key to accept, as in [`Host::host_key`].
+    pub host_key: Option<String>,
 }
 
 /// What a host is for.

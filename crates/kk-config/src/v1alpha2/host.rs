@@ -84,6 +84,8 @@ pub struct Bastion {
     pub private_key: Option<Secret>,
     /// SSH key, a file.
     pub private_key_path: Option<String>,
+    /// The bastion's public key as in `known_hosts` (`ssh-ed25519 AAAA…`): no other is accepted.
+    pub host_key: Option<String>,
 }
 
 impl Default for Bastion {
@@ -95,6 +97,7 @@ impl Default for Bastion {
             password: None,
             private_key: None,
             private_key_path: None,
+            host_key: None,
         }
     }
 }

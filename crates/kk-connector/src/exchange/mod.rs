@@ -29,7 +29,9 @@ use std::{io, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Command, Connection, Error, Output, Payload, Stats, Upload, UploadOutcome, stats::Counters};
+use crate::{
+    Command, Connection, Error, LearntKey, Output, Payload, Stats, Upload, UploadOutcome, stats::Counters,
+};
 
 /// How much of each stream is kept for [`crate::Output`].
 pub(crate) const KEEP: usize = 4 << 20;
@@ -129,6 +131,10 @@ pub(crate) trait Caller: Send + Sync {
     fn peer(&self) -> &Peer;
     fn counters(&self) -> &Counters;
     async fn call(&self, call: Call) -> Result<Reply, Error>;
+    /// Host keys that were learnt since the last call.
+    fn learnt(&self) -> Vec<LearntKey> {
+        Vec::new()
+    }
     /// Ends the sessions that have nothing to do.
     fn close_idle(&self);
 }
@@ -153,6 +159,10 @@ impl<T: Caller> Connection for T {
 
     fn stats(&self) -> Stats {
         self.counters().stats()
+    }
+
+    fn learnt(&self) -> Vec<LearntKey> {
+        Caller::learnt(self)
     }
 
     async fn close(&self) {

@@ -1,6 +1,12 @@
 //! What is needed to reach one host.
 
-use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
+use std::{
+    fmt,
+    path::PathBuf,
+    str::FromStr,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use kk_config::{Bastion, Host, PrivateKey, Secret};
 
@@ -78,6 +84,36 @@ pub struct SshConfig {
     pub host_key: Option<String>,
     /// The file of known host keys, in OpenSSH's format.
     pub known_hosts: PathBuf,
+    /// Gets each key that is learnt; the same for the host and its bastion.
+    pub learnt: LearntKeys,
+}
+
+/// A host key that was seen for the first time and is trusted from now on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LearntKey {
+    /// The name of the host, or "bastion of" it.
+    pub host: String,
+    /// `address:port` as dialled.
+    pub address: String,
+    /// The type of the key, `ssh-ed25519`.
+    pub kind: String,
+    /// As OpenSSH prints it: `SHA256:…`.
+    pub fingerprint: String,
+}
+
+/// The keys that connections have learnt. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct LearntKeys(Arc<Mutex<Vec<LearntKey>>>);
+
+impl LearntKeys {
+    pub(super) fn add(&self, key: LearntKey) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(key);
+    }
+
+    /// Those that were learnt since the last call.
+    pub fn take(&self) -> Vec<LearntKey> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 impl SshConfig {
@@ -101,11 +137,13 @@ impl SshConfig {
             host_keys: HostKeyPolicy::default(),
             host_key: None,
             known_hosts: home().join(".ssh/known_hosts"),
+            learnt: LearntKeys::default(),
         }
     }
 
     /// The host as the Cluster file describes it.
     pub fn from_host(host: &Host, host_keys: HostKeyPolicy) -> Self {
+        let learnt = LearntKeys::default();
         Self {
             port: host.port,
             password: host.password.clone(),
@@ -113,10 +151,15 @@ impl SshConfig {
             sudo_password: host.sudo_password.clone(),
             timeout: host.timeout,
             bastion: host.bastion.as_ref().map(|bastion| {
-                Box::new(Self { timeout: host.timeout, ..Self::from_bastion(bastion, &host.name, host_keys) })
+                Box::new(Self {
+                    timeout: host.timeout,
+                    learnt: learnt.clone(),
+                    ..Self::from_bastion(bastion, &host.name, host_keys)
+                })
             }),
             host_keys,
             host_key: host.host_key.clone(),
+            learnt,
             ..Self::new(&host.name, &host.address, &host.user)
         }
     }
@@ -127,6 +170,7 @@ impl SshConfig {
             password: bastion.password.clone(),
             private_key: bastion.private_key.clone(),
             host_keys,
+            host_key: bastion.host_key.clone(),
             ..Self::new(format!("bastion of {host}"), &bastion.address, &bastion.user)
         }
     }

@@ -16,7 +16,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
-use super::config::{HostKeyPolicy, SshConfig};
+use super::config::{HostKeyPolicy, LearntKey, SshConfig};
 use crate::Error;
 
 /// Key types in OpenSSH's order of preference, with the signature algorithms for each.
@@ -159,7 +159,14 @@ impl<'a> KnownHosts<'a> {
         }
         let newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
         let line = format!("{newline}{name} {} {}\n", key_type(offered), STANDARD.encode(offered));
-        file.write_all(line.as_bytes()).map_err(failed)
+        file.write_all(line.as_bytes()).map_err(failed)?;
+        self.config.learnt.add(LearntKey {
+            host: self.config.name.clone(),
+            address: self.config.place(),
+            kind: key_type(offered).to_owned(),
+            fingerprint: fingerprint(offered),
+        });
+        Ok(())
     }
 }
 

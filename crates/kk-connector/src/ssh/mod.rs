@@ -23,7 +23,7 @@ mod session;
 mod silence;
 mod worker;
 
-pub use config::{HostKeyPolicy, SshConfig};
+pub use config::{HostKeyPolicy, LearntKey, LearntKeys, SshConfig};
 
 use std::{
     sync::{Arc, Mutex},
@@ -104,6 +104,10 @@ impl Caller for SshConnection {
             answer = answer => answer.unwrap_or_else(|_| Err(gone())),
             () = async { stop.cancelled().await; tokio::time::sleep(CANCEL_GRACE).await } => Err(cancelled()),
         }
+    }
+
+    fn learnt(&self) -> Vec<LearntKey> {
+        self.core.config.learnt.take()
     }
 
     fn close_idle(&self) {

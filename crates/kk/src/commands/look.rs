@@ -15,7 +15,7 @@ use crate::printer::{Printer, status};
 
 use super::{
     load,
-    run::{any_answered, name_left},
+    run::{any_answered, learnt, name_left, unchecked_keys},
 };
 
 pub(super) async fn status(options: &LookOptions, printer: &Printer) -> Result<ExitStatus, Error> {
@@ -36,7 +36,9 @@ pub(super) async fn check_expiration(options: &LookOptions, printer: &Printer) -
 
 pub(super) async fn etcd_status(options: &LookOptions, printer: &Printer) -> Result<ExitStatus, Error> {
     let session = open(options, printer)?;
-    let members = session.members(&any_answered(session.probe_etcd(&CancellationToken::new()).await)?);
+    let probed = session.probe_etcd(&CancellationToken::new()).await;
+    announce_keys(&session, printer);
+    let members = session.members(&any_answered(probed)?);
     let value: Vec<_> =
         members.iter().map(|(host, member)| json!({"host": host, "member": member})).collect();
     show(options, printer, &json!(value), &status::members(&members))?;
@@ -49,12 +51,22 @@ pub(super) async fn etcd_status(options: &LookOptions, printer: &Printer) -> Res
 async fn look(options: &LookOptions, printer: &Printer) -> Result<(Session, Probed), Error> {
     let session = open(options, printer)?;
     // Nothing is changed, so a Ctrl-C ends the program at once.
-    let probed = any_answered(session.probe_for_create(&CancellationToken::new(), |_| {}).await?)?;
-    Ok((session, probed))
+    let probed = session.probe_for_create(&CancellationToken::new(), |_| {}).await;
+    announce_keys(&session, printer);
+    Ok((session, any_answered(probed?)?))
+}
+
+fn announce_keys(session: &Session, printer: &Printer) {
+    for key in session.connections().values().flat_map(|connection| connection.learnt()) {
+        printer.notice(learnt(key));
+    }
 }
 
 fn open(options: &LookOptions, printer: &Printer) -> Result<Session, Error> {
     let input = load::input(Some(&options.filename), None)?;
+    if let Some(warning) = unchecked_keys(options.host_key_checking) {
+        printer.warning(warning);
+    }
     for warning in &input.warnings {
         printer.warning(error::warning(warning));
     }

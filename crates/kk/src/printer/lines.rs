@@ -34,6 +34,10 @@ pub(super) fn headline(event: &EventKind, paint: Paint) -> Option<String> {
             Some(format!("{} {host}: {message}", paint.cyan("note:")))
         }
         EventKind::Note { host: None, message } => Some(format!("{} {message}", paint.cyan("note:"))),
+        EventKind::HostKeyLearnt { host, address, key_type, fingerprint } => Some(format!(
+            "{} {host}: new host key of {address}, trusted from now on: {key_type} {fingerprint}",
+            paint.cyan("note:")
+        )),
         EventKind::ModuleFinished { module, took_ms } => {
             Some(format!("{} {module} {}", paint.green("done"), paint.dim(&text::duration(*took_ms))))
         }

@@ -106,6 +106,14 @@ impl Printer {
         self.event(&outside_run(EventKind::Warning(warning)));
     }
 
+    /// Writes what a command that has no run has noticed.
+    pub fn notice(&self, kind: EventKind) {
+        let event = outside_run(kind);
+        if let Some(line) = lines::headline(&event.kind, self.paint) {
+            self.message(&line);
+        }
+    }
+
     /// Writes why a command that has no run failed: for programs as events, and always for people.
     pub fn error(&self, error: &Error) {
         for warning in error.warnings() {

@@ -114,6 +114,20 @@ fn hosts_that_cannot_be_reached_are_told_in_text_and_as_events() {
 }
 
 #[test]
+fn unchecked_host_keys_are_warned_of() {
+    let directory = cluster([closed_port(), closed_port()]);
+    for arguments in
+        [&["create", "cluster", "-f", "cluster.yaml", "--yes"][..], &["status", "-f", "cluster.yaml"]]
+    {
+        for (how, warned) in [("off", true), ("accept-new", false)] {
+            let output = kk(directory.path(), &[arguments, &["--host-key-checking", how]].concat());
+            let shown = text(&output.stderr);
+            assert_eq!(shown.contains("warning: host keys are not checked"), warned, "{how}: {shown}");
+        }
+    }
+}
+
+#[test]
 fn events_that_cannot_be_written_are_an_error() {
     let directory = cluster([closed_port(), closed_port()]);
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();

@@ -2,7 +2,9 @@
 
 use std::{fs, process::Command};
 
-use kk_connector::{Connection, Error, ErrorKind, HostKeyPolicy, SshConfig, SshConnection};
+use kk_connector::{
+    Connection, Error, ErrorKind, HostKeyPolicy, LearntKey, LearntKeys, SshConfig, SshConnection,
+};
 
 use crate::ssh::{connect::try_it, script, sshd::Sshd};
 
@@ -196,4 +198,42 @@ async fn a_bastion_that_does_not_forward_says_so() {
         matches!(&error, Error::Unreachable { reason, .. } if reason.contains("through 127.0.0.1:")),
         "{error}"
     );
+}
+
+#[tokio::test]
+async fn a_learnt_key_is_reported_once_with_its_fingerprint() {
+    let (sshd, bastion) = (Sshd::start(""), Sshd::start(""));
+    let config = || {
+        let learnt = LearntKeys::default();
+        let way = SshConfig { learnt: learnt.clone(), ..bastion.config() };
+        let way = SshConfig { name: "bastion of node1".into(), ..way };
+        SshConfig { learnt, bastion: Some(Box::new(way)), ..sshd.config() }
+    };
+    let key = |host: &str, sshd: &Sshd| LearntKey {
+        host: host.into(),
+        address: format!("127.0.0.1:{}", sshd.port),
+        kind: "ssh-ed25519".into(),
+        fingerprint: fingerprint(sshd, "ed25519"),
+    };
+    let host = SshConnection::new(config());
+    host.run(script("true")).await.unwrap();
+    assert_eq!(host.learnt(), [key("bastion of node1", &bastion), key("node1", &sshd)]);
+    host.run(script("true")).await.unwrap();
+    assert_eq!(host.learnt(), []);
+    let again = SshConnection::new(config());
+    again.run(script("true")).await.unwrap();
+    assert_eq!(again.learnt(), [], "both are known");
+}
+
+#[tokio::test]
+async fn the_key_of_a_bastion_can_be_pinned() {
+    let (sshd, bastion) = (Sshd::start(""), Sshd::start(""));
+    for (pinned, is_known) in [(&bastion, true), (&sshd, false)] {
+        let host_key = fs::read_to_string(pinned.path("host_ed25519.pub")).unwrap();
+        let way = SshConfig { host_key: Some(host_key), ..bastion.config() };
+        let result = try_it(SshConfig { bastion: Some(Box::new(way)), ..sshd.config() }).await;
+        assert_eq!(result.is_ok(), is_known, "{result:?}");
+        assert!(is_known || matches!(result, Err(Error::HostKeyChanged { .. })));
+        assert!(!bastion.path("known_hosts").exists(), "a pinned key is not learnt");
+    }
 }

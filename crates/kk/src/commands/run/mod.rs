@@ -15,16 +15,16 @@ use std::{
 };
 
 use kk_cluster::{BuildError, Probed, Session, Settings};
-use kk_connector::Connection;
+use kk_connector::{Connection, LearntKey};
 use kk_engine::{
     EventKind, EventSender, Failure, Finding, Options, Output, Owner, Plan, PlannedTask, Redactor, Report,
-    Severity, Summary, TaskFailure, events, listen,
+    Severity, Summary, TaskFailure, Warning, events, listen,
 };
 use time::OffsetDateTime;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::args::RunOptions;
+use crate::args::{HostKeyChecking, RunOptions};
 use crate::cancel::Cancel;
 use crate::error::{self, Error, HostFailure};
 use crate::exit::ExitStatus;
@@ -60,6 +60,23 @@ pub(super) struct Run<'a> {
     directory: Option<PathBuf>,
     trace: Option<Trace>,
     _lock: Option<lock::Lock>,
+}
+
+/// What to know about host keys that are not checked.
+pub(super) fn unchecked_keys(checking: HostKeyChecking) -> Option<Warning> {
+    (checking == HostKeyChecking::Off).then(|| Warning {
+        message: "host keys are not checked: another machine that answers at an address of a host gets its passwords, keys \
+                  and certificates"
+            .into(),
+        hint: Some("use --host-key-checking accept-new, or give the key of each host as hostKey in the file".into()),
+        place: None,
+    })
+}
+
+/// A learnt key as an event.
+pub(super) fn learnt(key: LearntKey) -> EventKind {
+    let LearntKey { host, address, kind: key_type, fingerprint } = key;
+    EventKind::HostKeyLearnt { host, address, key_type, fingerprint }
 }
 
 /// What the options of every run say about the session. A command adds its own.
@@ -105,6 +122,9 @@ impl<'a> Run<'a> {
         let (session, run) = started?;
         for warning in &warnings {
             run.events.send(EventKind::Warning(error::warning(warning)));
+        }
+        if let Some(warning) = unchecked_keys(options.host_key_checking) {
+            run.events.send(EventKind::Warning(warning));
         }
         Ok((session, run))
     }
@@ -171,10 +191,19 @@ impl<'a> Run<'a> {
         &self,
         work: impl Future<Output = Result<T, BuildError>>,
     ) -> Result<T, Error> {
-        tokio::select! {
+        let result = tokio::select! {
             biased;
             () = self.cancel.tidy.cancelled() => Err(self.cancelled()),
-            result = work => Ok(result?),
+            result = work => result.map_err(Error::from),
+        };
+        self.announce_keys();
+        result
+    }
+
+    /// Says which hosts are trusted by what they showed at first sight: the user can compare the fingerprints.
+    fn announce_keys(&self) {
+        for key in self.connections.values().flat_map(|connection| connection.learnt()) {
+            self.events.send(learnt(key));
         }
     }
 
@@ -287,6 +316,7 @@ impl<'a> Run<'a> {
         mut self,
         result: Result<Option<Summary>, Error>,
     ) -> Result<ExitStatus, Error> {
+        self.announce_keys();
         // However it ended. After a second Ctrl-C something may still end on the hosts.
         if !self.cancel.at_once.is_cancelled() {
             let hosts = self.held.iter().filter_map(|host| self.connections.get(host)).cloned();
