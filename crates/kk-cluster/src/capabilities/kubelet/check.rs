@@ -4,7 +4,7 @@ use kk_config::{Host, Spec};
 use kk_engine::Facts;
 use time::OffsetDateTime;
 
-use super::{CGROUP_DRIVER, server_certificate};
+use super::{CGROUP_DRIVER, sandbox_flag::SANDBOX_FLAG, server_certificate};
 use crate::{certificates, findings::Findings, inputs::Inputs};
 
 /// The kubelet's directory.
@@ -16,6 +16,7 @@ const EVICTION_PERCENT: u64 = 15;
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     for (host, facts) in inputs.nodes() {
         found.unanswered(host, &facts.answer(&CGROUP_DRIVER), "the cgroup driver of its kubelet");
+        found.unanswered(host, &facts.answer(&SANDBOX_FLAG), "the flags of its kubelet");
         certificates(host, facts, found);
         if let Some((size, free)) = facts
             .disks

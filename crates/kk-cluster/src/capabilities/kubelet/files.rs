@@ -1,9 +1,10 @@
-//! The files that the kubelet's service is made of: unit and flags.
+//! The files that the kubelet's service is made of: unit and flags, kk's and kubeadm's.
 
 use kk_config::Host;
 use kk_engine::{Action, Facts, actions::File};
 use serde_json::json;
 
+use super::sandbox_flag;
 use crate::{BuildError, inputs::Inputs};
 
 const UNIT: &str = "/etc/systemd/system/kubelet.service";
@@ -23,13 +24,19 @@ pub(crate) fn lacks_settings(facts: &Facts) -> bool {
     facts.files.get(SETTINGS).is_none_or(|file| file.sha256 == EMPTY)
 }
 
-/// Both files of one node.
+/// The files of one node.
 pub(crate) fn files(inputs: &Inputs, host: &Host) -> Result<Vec<Box<dyn Action>>, BuildError> {
-    let flags = json!({"args": flags(inputs, host)});
     Ok(vec![
         Box::new(File::text(UNIT, inputs.templates.render("kubelet/kubelet.service", &json!({}))?)),
-        Box::new(File::text(FLAGS, inputs.templates.render("kubelet/10-kubeadm.conf", &flags)?)),
+        Box::new(flags_file(inputs, host)?),
+        Box::new(sandbox_flag::follow_version(inputs)),
     ])
+}
+
+/// The file with the flags that kk sets, the address of the node among them.
+pub(crate) fn flags_file(inputs: &Inputs, host: &Host) -> Result<File, BuildError> {
+    let flags = json!({"args": flags(inputs, host)});
+    Ok(File::text(FLAGS, inputs.templates.render("kubelet/10-kubeadm.conf", &flags)?))
 }
 
 /// The flags of one node, for a systemd `Environment=` line in double quotes.

@@ -6,6 +6,7 @@ mod check;
 mod configure_kubelet;
 mod credentials;
 mod files;
+mod sandbox_flag;
 pub(crate) mod server_certificate;
 mod stop_kubelet;
 
@@ -25,7 +26,7 @@ use crate::{
 pub(crate) use began::{BEGAN, PRINT_BEGAN};
 pub(crate) use cgroup_driver::CGROUP_DRIVER;
 pub(crate) use credentials::CREDENTIALS;
-pub(crate) use files::{RESTARTS_AFTER, files, lacks_settings};
+pub(crate) use files::{RESTARTS_AFTER, files, flags_file, lacks_settings};
 
 /// Whether the kubelet runs.
 pub(crate) fn is_active(facts: &Facts) -> bool {
