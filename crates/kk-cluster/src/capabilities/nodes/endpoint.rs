@@ -1,6 +1,6 @@
 //! Where the name of the API leads on a node, and whether the API answers where the file has it.
 
-use kk_config::{Host, Spec};
+use kk_config::Spec;
 use kk_engine::{Facts, Question};
 
 use crate::{
@@ -19,6 +19,8 @@ pub(crate) struct Leads {
     refused: Option<String>,
     /// The address in the pod of kube-proxy, where there is one.
     in_pods: Option<String>,
+    /// The API does not answer to the node at that address.
+    is_cut_off: bool,
 }
 
 pub(crate) const LEADS: Question<Leads> = Question::new("api_leads", "", parse);
@@ -32,12 +34,17 @@ fn text(spec: &Spec) -> Option<String> {
     let endpoint = &spec.control_plane_endpoint;
     let address = endpoint.address.filter(|_| !endpoint.external_dns)?.to_string();
     let port = endpoint.port.to_string();
+    // Only another control plane can stand in for the one of the file.
+    let control_planes = spec.control_planes();
+    let can_stand_in = control_planes.len() > 1
+        && control_planes.iter().any(|host| Some(host.internal_address) == endpoint.address);
     let variables = [
         ("begin", write_hosts_block::BEGIN),
         ("end", write_hosts_block::END),
         ("domain", &endpoint.domain),
         ("address", &address),
         ("port", &port),
+        ("ask_in_pods", if can_stand_in { "yes" } else { "" }),
     ];
     Some(script(&variables, include_str!("endpoint.sh")))
 }
@@ -52,7 +59,8 @@ fn parse(printed: &str) -> Option<Leads> {
         why => Some(why.to_owned()),
     };
     let in_pods = lines.next().filter(|line| !line.is_empty()).map(str::to_owned);
-    Some(Leads { there: there.to_owned(), refused, in_pods })
+    let is_cut_off = lines.next().is_some_and(|said| said != "ok");
+    Some(Leads { there: there.to_owned(), refused, in_pods, is_cut_off })
 }
 
 /// All addresses at which a node asks the API by its name.
@@ -61,20 +69,16 @@ pub(crate) fn asked_at(facts: &Facts) -> Vec<String> {
     [Some(there), in_pods].into_iter().flatten().filter(|address| !address.is_empty()).collect()
 }
 
-/// Where kube-proxy on a node asks the API, when it has to go on elsewhere: pods keep the names that they started with, so a name
-/// that leads to another control plane by now does not reach them. While another control plane stands in for that of the file,
-/// one that still answers to kk is left alone.
+/// Where kube-proxy on a node asks the API, when it has to ask elsewhere: pods keep the names from when they started, so they do not
+/// follow a name that resolves to another control plane now. While another control plane stands in for the one of the file, only
+/// the node itself knows whether it reaches the API: kk may lack SSH to a host whose API serves all nodes.
 pub(super) fn pods_from(inputs: &Inputs, facts: &Facts) -> Option<String> {
     let wanted = inputs.spec.control_plane_endpoint.address?;
-    let there = facts.answer(&LEADS).answered()?.in_pods?;
-    let answers = |host: &&Host| inputs.facts(host).is_some();
-    let is_right = if inputs.endpoint_address() == Some(wanted) {
-        there == wanted.to_string()
-    } else {
-        let control_planes = inputs.spec.control_planes().into_iter();
-        control_planes.filter(answers).any(|host| host.internal_address.to_string() == there)
-    };
-    (!is_right).then_some(there)
+    let leads = facts.answer(&LEADS).answered()?;
+    let there = leads.in_pods?;
+    let now = inputs.endpoint_address()?;
+    let is_wrong = there != now.to_string() && (now == wanted || leads.is_cut_off);
+    is_wrong.then_some(there)
 }
 
 /// The address to which the name leads on a node, where the file has another. That of a control plane is as good as the first one's:
@@ -121,15 +125,21 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     found.adapted(
         None,
         format!("the API moves from {there} to {to}"),
-        format!("keep {there} until the end; kubeconfigs that name it have to be fetched again"),
+        format!(
+            "keep {there} until the end; kubeconfigs that name it have to be fetched again; restart pods of your own in the network \
+             of nodes that ask the API by its name"
+        ),
     );
 }
 
 fn pods_findings(inputs: &Inputs, found: &mut Findings) {
     for (host, facts) in inputs.nodes() {
         if let Some(there) = pods_from(inputs, facts).filter(|_| inputs.may_move()) {
-            let hint = "the pods in the network of the node start again";
-            found.adapted(host, format!("kube-proxy still asks the API at {there}"), hint);
+            found.adapted(
+                host,
+                format!("kube-proxy still asks the API at {there}"),
+                "the pods of kube-proxy and of the network plugin start again, on one node first",
+            );
         }
     }
 }
@@ -186,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_node_says_where_the_name_leads_in_its_pod_of_kube_proxy() {
-        let spec = testing::sample("three-nodes.yaml");
+        let spec = spec();
         let endpoint = &spec.control_plane_endpoint;
         let (address, domain) = (endpoint.address.unwrap().to_string(), &endpoint.domain);
         let directory = tempfile::tempdir().unwrap();
@@ -198,33 +208,57 @@ mod tests {
         let volumes = directory.path().join("pods/a-b/volumes/kubernetes.io~configmap/kube-proxy");
         fs::create_dir_all(volumes).unwrap();
         fs::write(path("pods/a-b/etc-hosts"), format!("127.0.0.1 localhost\n192.0.2.9\t{domain}\n")).unwrap();
-        let text = text(&spec).unwrap().replace("/etc/hosts", &path("hosts"));
-        let text = text.replace("/etc/kubernetes/kubelet.conf", &path("kubelet.conf"));
-        let text = text.replace("/var/lib/kubelet/pods", &path("pods"));
-        let output = testing::run_script(directory.path(), &format!("set -eu\n{text}"));
-        let said = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(said, format!("{address}\nok\n192.0.2.9\n"));
-        let leads = parse(&said).unwrap();
-        assert_eq!((leads.refused, leads.in_pods.as_deref()), (None, Some("192.0.2.9")));
+        let text = |spec: &Spec| {
+            let text = text(spec).unwrap().replace("/etc/hosts", &path("hosts"));
+            let text = text.replace("/etc/kubernetes/kubelet.conf", &path("kubelet.conf"));
+            text.replace("/var/lib/kubelet/pods", &path("pods"))
+        };
+        let mut alone = spec.clone();
+        alone.hosts.retain(|host| host.name != "n3");
+        for (spec, kubectl, reached) in [
+            (&spec, "case \"$*\" in *https://192.0.2.9:6443*) echo ok ;; *) exit 1 ;; esac", Some("ok")),
+            (&spec, "echo what; echo refused; exit 1", Some("refused")),
+            (&spec, "exit 124", Some("no answer")),
+            // No other control plane can stand in.
+            (&alone, "echo refused; exit 1", None),
+        ] {
+            testing::program(directory.path(), "kubectl", kubectl);
+            let output = testing::run_script(directory.path(), &format!("set -eu\n{}", text(spec)));
+            let said = String::from_utf8(output.stdout).unwrap();
+            let last = reached.map(|said| format!("{said}\n")).unwrap_or_default();
+            assert_eq!(said, format!("{address}\nok\n192.0.2.9\n{last}"));
+            let leads = parse(&said).unwrap();
+            assert_eq!((leads.refused, leads.in_pods.as_deref()), (None, Some("192.0.2.9")));
+            assert_eq!(leads.is_cut_off, reached.is_some_and(|said| said != "ok"));
+        }
     }
 
-    /// n1 and n3 are control planes.
+    /// n1 and n3 are control planes. `answers`: the API answers to n2 where its pods ask it.
     #[tokio::test]
     async fn pods_of_a_node_follow_the_name_to_another_control_plane() {
-        for (file, in_pods, silent, moves) in [
-            ("192.0.2.1", "192.0.2.1", None, false),
-            ("192.0.2.3", "192.0.2.1", None, true),
-            ("192.0.2.3", "192.0.2.3", None, false),
-            ("192.0.2.1", "192.0.2.1", Some("n1"), true),
-            ("192.0.2.1", "192.0.2.3", Some("n1"), false),
-            ("192.0.2.1", "192.0.2.3", None, true),
+        for (file, in_pods, silent, answers, moves) in [
+            ("192.0.2.1", "192.0.2.1", None, true, false),
+            // The API at the address of the file is looked after by others.
+            ("192.0.2.1", "192.0.2.1", None, false, false),
+            ("192.0.2.3", "192.0.2.1", None, true, true),
+            ("192.0.2.3", "192.0.2.3", None, true, false),
+            ("192.0.2.1", "192.0.2.1", Some("n1"), false, true),
+            // kk cannot reach n1, and n2 can.
+            ("192.0.2.1", "192.0.2.1", Some("n1"), true, false),
+            ("192.0.2.1", "192.0.2.3", Some("n1"), true, false),
+            ("192.0.2.1", "192.0.2.3", Some("n1"), false, false),
+            // Else no control plane that stood in for another could leave the cluster.
+            ("192.0.2.1", "192.0.2.3", None, true, true),
         ] {
             let directory = tempfile::tempdir().unwrap();
             let mut spec = spec();
             spec.control_plane_endpoint.address = Some(file.parse().unwrap());
             let session = testing::session(spec, directory.path());
             let mut probed = probed(&session, Some(ANSWERED)).await;
-            probed.facts.get_mut("n2").unwrap().reply(&LEADS, format!("{file}\nok\n{in_pods}\n"));
+            probed.facts.get_mut("n2").unwrap().reply(
+                &LEADS,
+                format!("{file}\nok\n{in_pods}\n{}\n", if answers { "ok" } else { "refused" }),
+            );
             let other = probed.facts.get_mut("n3").unwrap();
             joined(other);
             other.reply(&crate::cluster_state::API, ANSWERED);
@@ -234,7 +268,7 @@ mod tests {
             }
             let inputs = session.create_inputs(&probed).await.unwrap();
             let from = pods_from(&inputs, &probed.facts["n2"]);
-            assert_eq!(from.is_some(), moves, "{file} {in_pods} {silent:?} {from:?}");
+            assert_eq!(from.is_some(), moves, "{file} {in_pods} {silent:?} {answers} {from:?}");
             let moving: Vec<_> =
                 super::super::moves::moving(&inputs).iter().map(|host| host.name.clone()).collect();
             assert_eq!(moving.contains(&"n2".to_owned()), moves, "{moving:?}");

@@ -2,23 +2,38 @@
 
 use std::time::Duration;
 
-use kk_config::Host;
+use kk_config::{Host, Role};
 use kk_engine::{HostWork, Task, actions::Command};
 
-use super::moves;
+use super::moves::{self, Moved};
 use crate::{
     capabilities::{control_plane, kubelet},
     host_layout::MOVING,
     inputs::Inputs,
+    requirements::Workload,
+    rollout::{Candidate, Rollout},
     shell::script,
     slots,
 };
 
-/// Their kubelets run with the new address. The mark goes last.
+/// Their kubelets run with the new address. The mark is removed last. Nodes that stay where they are take turns.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("finish_moves", "Finish the moves of nodes").timeout(Duration::from_mins(8));
-    for host in moves::moving(inputs) {
-        let restart = Command::new("restart the pods in the network of the node", restart(host))
+    let mut moved = moves::all(inputs);
+    moved.sort_by_key(|(host, _)| host.has_role(&Role::ControlPlane));
+    let in_turns = moved.iter().all(|(_, moved)| *moved == Moved::Api);
+    let candidates: Vec<_> =
+        moved.iter().map(|(host, _)| Candidate { host, runs: in_turns, changes: true }).collect();
+    let rollout = Rollout::new("moves", &candidates);
+    for (host, moved) in moved {
+        let (describe, only) = match moved {
+            Moved::Node => ("restart the pods in the network of the node", String::new()),
+            Moved::Api => ("restart the pods of kk that ask the API", own_daemon_sets(inputs)),
+        };
+        // An empty list would mean all pods.
+        let is_needed = moved == Moved::Node || !only.is_empty();
+        let restart = Command::new(describe, restart(host, &only))
+            .when(move |_| is_needed)
             .hint("", "see \"crictl pods\" and \"journalctl -u kubelet\" on the host");
         let done = Command::new("record that the node has moved", format!("rm -f {MOVING}"));
         let mut work = HostWork::new(vec![Box::new(restart), Box::new(done)])
@@ -26,14 +41,22 @@ pub(super) fn task(inputs: &Inputs) -> Task {
             .provides(slots::moved_slot(&host.name));
         // What starts here asks the API.
         work.needs.extend(control_plane::before_joins(inputs));
-        task = task.on(&host.name, work);
+        work = rollout.after_first(host, work);
+        task = task.on(&host.name, rollout.shows_first(host, work));
     }
-    task
+    rollout.in_turns(task)
 }
 
-pub(super) fn restart(host: &Host) -> String {
+/// The `DaemonSets` of kk, as namespace/name.
+fn own_daemon_sets(inputs: &Inputs) -> String {
+    let workloads = inputs.requirements.workloads();
+    let name = |one: &Workload| Some(format!("{}/{}", one.namespace, one.path.strip_prefix("daemonset/")?));
+    workloads.iter().filter_map(name).collect::<Vec<_>>().join(" ")
+}
+
+pub(super) fn restart(host: &Host, only: &str) -> String {
     let address = host.internal_address.to_string();
     let began = format!("began() {{\n{}\n}}\n", kubelet::PRINT_BEGAN);
-    let variables = [("node", host.name.as_str()), ("address", &address), ("mark", MOVING)];
+    let variables = [("node", host.name.as_str()), ("address", &address), ("mark", MOVING), ("only", only)];
     began + &script(&variables, include_str!("restart_pods.sh"))
 }

@@ -8,8 +8,8 @@ use crate::{host_layout::MOVING, inputs::Inputs};
 /// When the kubelet has reported the new address, nothing else shows that pods still have the old one.
 pub(crate) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("mark_moves", "Mark nodes that move");
-    for host in moves::moving(inputs) {
-        task = task.on(&host.name, HostWork::new(vec![Box::new(File::text(MOVING, ""))]));
+    for (host, moved) in moves::all(inputs) {
+        task = task.on(&host.name, HostWork::new(vec![Box::new(File::text(MOVING, moved.mark()))]));
     }
     task
 }

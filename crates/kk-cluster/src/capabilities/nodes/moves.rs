@@ -1,7 +1,7 @@
 //! Nodes that have got another address: which they are, and what is said about them.
 
 use kk_config::{Host, Role};
-use kk_engine::actions::any_needed;
+use kk_engine::Action as _;
 
 use super::endpoint;
 use crate::{
@@ -21,7 +21,7 @@ fn address_of_before<'a>(inputs: &'a Inputs, host: &Host) -> Option<&'a str> {
 }
 
 fn has_new_flags(inputs: &Inputs, host: &Host) -> bool {
-    let are_new = |facts| kubelet::files(inputs, host).is_ok_and(|files| any_needed(&files, facts));
+    let are_new = |facts| kubelet::flags_file(inputs, host).is_ok_and(|file| file.check(facts).is_needed());
     inputs.facts(host).is_some_and(are_new)
 }
 
@@ -34,22 +34,53 @@ fn api_moves(inputs: &Inputs) -> bool {
     })
 }
 
-/// The nodes that are to move, or whose move a run has begun that did not come to its end; all, when the API moves.
-pub(crate) fn moving<'a>(inputs: &Inputs<'a>) -> Vec<&'a Host> {
+/// What has another address for the pods of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moved {
+    /// The node itself: all pods in its network start again.
+    Node,
+    /// The API: the pods of kk's `DaemonSets` start again.
+    Api,
+}
+
+impl Moved {
+    /// What the mark on the node contains.
+    pub(super) fn mark(self) -> &'static str {
+        match self {
+            Self::Node => "",
+            Self::Api => "api\n",
+        }
+    }
+}
+
+/// The nodes that are to move, or whose move an earlier run has begun and not ended; all, when the API moves.
+pub(super) fn all<'a>(inputs: &Inputs<'a>) -> Vec<(&'a Host, Moved)> {
     let api_moves = api_moves(inputs);
     // Without the API nobody says where a node was.
     let any_moves = api_moves || !etcd::moves::all(inputs).is_empty();
-    let is_to_move = |(host, facts): &(&Host, &kk_engine::Facts)| {
-        facts.files.contains_key(MOVING)
-            || inputs.has_joined(host)
-                && (api_moves
-                    || address_of_before(inputs, host).is_some()
-                    || endpoint::from(inputs, facts).is_some()
-                    || endpoint::pods_from(inputs, facts).is_some()
-                    || control_plane::moves::from(inputs, host, facts).is_some()
-                    || any_moves && !inputs.state.answered && has_new_flags(inputs, host))
+    let moved = |(host, facts): (&'a Host, &kk_engine::Facts)| {
+        let mark = facts.files.get(MOVING);
+        let joined = inputs.has_joined(host);
+        let node_moves = joined
+            && (address_of_before(inputs, host).is_some()
+                || control_plane::moves::from(inputs, host, facts).is_some()
+                || any_moves && !inputs.state.answered && has_new_flags(inputs, host));
+        if node_moves || mark.is_some_and(|mark| mark.sha256 != kk_util::sha256(Moved::Api.mark().as_bytes()))
+        {
+            return Some((host, Moved::Node));
+        }
+        let follows = joined
+            && (api_moves
+                || endpoint::from(inputs, facts).is_some()
+                || endpoint::pods_from(inputs, facts).is_some());
+        (follows || mark.is_some()).then_some((host, Moved::Api))
     };
-    inputs.nodes().into_iter().filter(is_to_move).map(|(host, _)| host).collect()
+    inputs.nodes().into_iter().filter_map(moved).collect()
+}
+
+/// The nodes of [`all`].
+pub(crate) fn moving<'a>(inputs: &Inputs<'a>) -> Vec<&'a Host> {
+    all(inputs).into_iter().map(|(host, _)| host).collect()
 }
 
 /// Control planes and members of etcd say so themselves.
@@ -84,7 +115,7 @@ mod tests {
             create_cluster,
         },
         precheck::precheck,
-        testing,
+        slots, testing,
     };
 
     /// What is said about moves, and the tasks of a create, where the cluster knows these addresses of n1 and n2.
@@ -136,6 +167,17 @@ mod tests {
 
     /// The same where the host was marked at this time.
     fn restart_since(marked: &str, addresses: &str, before: &str, after: &str) -> (bool, String, String) {
+        restart_only("", marked, addresses, before, after)
+    }
+
+    /// The same for the pods of these `DaemonSets` only.
+    fn restart_only(
+        only: &str,
+        marked: &str,
+        addresses: &str,
+        before: &str,
+        after: &str,
+    ) -> (bool, String, String) {
         let directory = tempfile::tempdir().unwrap();
         let mark = directory.path().join("mark");
         if !marked.is_empty() {
@@ -143,7 +185,10 @@ mod tests {
             assert!(touch.unwrap().success());
         }
         let program = |name: &str, text: &str| testing::program(directory.path(), name, text);
-        program("kubectl", &format!("echo ' {addresses} '"));
+        program(
+            "kubectl",
+            &format!("case \"$*\" in *delete*) echo \"$*\" >>stopped.log ;; *) echo ' {addresses} ' ;; esac"),
+        );
         program(
             "crictl",
             &format!(
@@ -153,10 +198,10 @@ mod tests {
         );
         program("sleep", "exit 0");
         // A clock of the test: 10 s a look.
-        let library = "kk_uptime() { echo . >>ticks; echo $(($(wc -l <ticks) * 10)); }; kk_fail() { echo \"$*\" >&2; return 1; }";
+        let library = "kk_uptime() { echo . >>ticks; echo $(($(wc -l <ticks) * 10)); }; kk_fail() { echo \"$*\" >&2; return 1; }; kk_do() { \"$@\"; }";
         let host = &spec().hosts[1];
         let text =
-            super::super::finish_moves::restart(host).replace(PRINT_BEGAN, "echo 2026-01-02T12:00:00Z");
+            super::super::finish_moves::restart(host, only).replace(PRINT_BEGAN, "echo 2026-01-02T12:00:00Z");
         let text = text.replace(MOVING, &mark.display().to_string());
         let output = testing::run_script(directory.path(), &format!("{library}\n{text}"));
         let stopped = fs::read_to_string(directory.path().join("stopped.log")).unwrap_or_default();
@@ -180,6 +225,61 @@ mod tests {
         assert!(ok && stopped == "old\n", "{said}");
         let (ok, said, stopped) = restart("192.0.2.2", &new, &new);
         assert!(ok && stopped.is_empty(), "{said}");
+    }
+
+    /// The other nodes of a cluster whose API has moved: pods of users stay, and those of kk may end by themselves.
+    #[test]
+    fn where_only_the_api_moves_pods_of_named_daemon_sets_are_deleted_and_waited_for() {
+        let pod = |name: &str, hour: u32| format!("2026-01-02T{hour}:00:00.5Z_id_{name}\\n");
+        let others = pod("rook-ceph/osd-kube-proxy-x1z2y", 11) + &pod("other/kube-proxy-a1b2c", 11);
+        let old = pod("kube-system/kube-proxy-a1b2c", 11);
+        let new = pod("kube-system/kube-proxy-d3e4f", 13);
+        let only = "kube-system/kube-proxy kube-flannel/kube-flannel-ds";
+        let (ok, said, deleted) =
+            restart_only(only, "", "192.0.2.2", &(others.clone() + &old), &(others.clone() + &new));
+        assert!(ok, "{said}");
+        assert_eq!(deleted.lines().count(), 1, "{deleted}");
+        assert!(deleted.contains("-n kube-system delete pod kube-proxy-a1b2c "), "{deleted}");
+        assert!(!deleted.contains("--grace-period"), "{deleted}");
+        let (ok, said, _) = restart_only(only, "", "192.0.2.2", &(others.clone() + &old), &others);
+        assert!(!ok && said.contains("the pods in the network of n2 are not back"), "{said}");
+    }
+
+    #[tokio::test]
+    async fn nodes_that_only_follow_the_api_take_turns_and_keep_the_pods_of_users() {
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec(), directory.path());
+        for (node_moves, mark, turns, of_n2) in [
+            (false, None, true, "of kk"),
+            (false, Some(super::Moved::Api), true, "of kk"),
+            // An earlier run has begun to give it another address.
+            (false, Some(super::Moved::Node), false, "in the network"),
+            (true, Some(super::Moved::Api), false, "in the network"),
+        ] {
+            let address = if node_moves { "192.0.2.77 " } else { "192.0.2.2 " };
+            let node =
+                |name: &str, addresses: &str| format!("Node\t{name}\tTrue\tv1.36.4\t\t\t\t{addresses}\n");
+            let mut probed = probed(&session, None).await;
+            let api = node("n1", "192.0.2.1 ") + &node("n2", address) + ANSWERED;
+            probed.facts.get_mut("n1").unwrap().reply(&API, api);
+            for name in ["n1", "n2"] {
+                let facts = probed.facts.get_mut(name).unwrap();
+                facts.reply(&super::endpoint::LEADS, "192.0.2.1\nok\n192.0.2.3\nok\n");
+            }
+            if let Some(mark) = mark {
+                let sha256 = kk_util::sha256(mark.mark().as_bytes());
+                let file = FileFact { sha256, ..FileFact::default() };
+                probed.facts.get_mut("n2").unwrap().files.insert(MOVING.into(), file);
+            }
+            let inputs = session.create_inputs(&probed).await.unwrap();
+            let task = super::super::finish_moves::task(&inputs);
+            assert_eq!(task.turn.is_some(), turns, "{node_moves} {mark:?}");
+            let restart = format!("{:?}", task.hosts["n2"].actions[0].check(&probed.facts["n2"]));
+            assert!(restart.contains(of_n2), "{node_moves} {mark:?}: {restart}");
+            let first = slots::works_on_first_slot("moves");
+            let waits = task.hosts.values().filter(|work| work.needs.contains(&first)).count();
+            assert_eq!(waits, usize::from(turns), "{node_moves} {mark:?}");
+        }
     }
 
     /// The other nodes of a cluster whose API has moved: their kubelets go on.

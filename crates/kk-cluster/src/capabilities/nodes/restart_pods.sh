@@ -1,23 +1,29 @@
-# Pods in the network of a node work with the address that it had when they started, and with the names of its /etc/hosts of
-# then: flannel, Calico and kube-proxy do. What is older than the kubelet, or than the mark of the move, loses its sandbox, and the
-# kubelet starts it again in a new one. Static pods stay: the parts of a control plane have moved before.
-# shellcheck disable=SC2154 # node, address and mark stand before this script, and the function began
+# Pods in the network of a node work with the address that it had when they started, and with the names of its /etc/hosts from
+# then: flannel, Calico and kube-proxy do. Pods that are older than the kubelet, or than the mark of the move, start again.
+# Where the node has another address, all of them lose their sandbox, and the kubelet starts them in a new one. Where only the
+# API has another one, $only names the DaemonSets (namespace/name) whose pods are deleted, with their grace period: pods of others
+# find the API by its Service. Static pods stay: the components of a control plane have moved before.
+# shellcheck disable=SC2154 # node, address, mark and only stand before this script, and the function began
 export KUBECACHEDIR="$PWD/cache" TZ=UTC
 has_address() {
     kubectl --kubeconfig /etc/kubernetes/kubelet.conf --request-timeout 5s get node "$node" \
         -o 'jsonpath= {range .status.addresses[*]}{.address} {end}' >addresses 2>&1 && grep -qF -- " $address " addresses
 }
-# Those that run: when they were made, and what they are. One may have gone since it was listed.
+# Those that run: when they were made, their ids and their names. One may have gone since it was listed.
 in_network_of_node() {
     crictl pods -q --state ready >all || return
     while read -r pod; do
         crictl inspectp -o go-template --template \
-            '{{if eq .status.linux.namespaces.options.network "NODE"}}{{.status.createdAt}} {{.status.id}} {{.status.metadata.name}} {{index .status.annotations "kubernetes.io/config.source"}}{{end}}' "$pod" 2>/dev/null || :
-    done <all | awk 'NF && $4 != "file"' >pods
+            '{{if eq .status.linux.namespaces.options.network "NODE"}}{{.status.createdAt}} {{.status.id}} {{.status.metadata.namespace}}/{{.status.metadata.name}} {{index .status.annotations "kubernetes.io/config.source"}}{{end}}' "$pod" 2>/dev/null || :
+    done <all | KK_ONLY=" $only " awk 'NF && $4 != "file" {
+        of = $3
+        sub(/-[^-]*$/, "", of)
+        if (ENVIRON["KK_ONLY"] == "  " || index(ENVIRON["KK_ONLY"], " " of " ")) print
+    }' >pods
 }
-# Prints those that were made before the kubelet began.
+# Prints the ids and names of those that were made before the kubelet began.
 old() {
-    in_network_of_node && KK_SINCE=$since awk '$1 < ENVIRON["KK_SINCE"] { print $2 }' pods
+    in_network_of_node && KK_SINCE=$since awk '$1 < ENVIRON["KK_SINCE"] { print $2, $3 }' pods
 }
 are_back() {
     old >left && [ ! -s left ] && [ "$(wc -l <pods)" -ge "$wanted" ]
@@ -32,8 +38,13 @@ until has_address || [ "$(kk_uptime)" -ge $until ]; do pause; done
 since=$({ began; [ ! -e "$mark" ] || date -r "$mark" +%Y-%m-%dT%H:%M:%SZ; } | sort | tail -n 1)
 old >stopped
 wanted=$(wc -l <pods)
-while read -r pod; do
-    crictl --timeout 60s stopp "$pod" >/dev/null
+while read -r pod name; do
+    if [ -z "$only" ]; then
+        crictl --timeout 60s stopp "$pod" >/dev/null
+    else
+        kk_do kubectl --kubeconfig /etc/kubernetes/kubelet.conf --request-timeout 30s -n "${name%%/*}" \
+            delete pod "${name#*/}" --ignore-not-found --wait=false >/dev/null </dev/null
+    fi
 done <stopped
 until=$(($(kk_uptime) + 300))
 until are_back; do
