@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kk_config::Host;
+use kk_config::{ControlPlaneEndpoint, Host};
 use kk_connector::quote;
 use kk_engine::{
     Action, HostWork, Task,
@@ -76,7 +76,8 @@ fn init(inputs: &Inputs, host: &Host) -> Command {
 }
 
 /// A control plane whose API is down: its kubelet starts, and settings that the last run could not start it with are
-/// replaced by those of the file. Nothing is uploaded before it answers.
+/// replaced by those of the file. Nothing is uploaded before it answers. An API server that is only too slow for the probe gets
+/// them later, as one that has answered does.
 fn bring_back(inputs: &Inputs, host: &Host) -> Vec<Box<dyn Action>> {
     let mut actions: Vec<Box<dyn Action>> = vec![Box::new(Unit::started("kubelet.service"))];
     let replace = || script(&[("node", host.name.as_str())], REPLACE);
@@ -87,7 +88,7 @@ fn bring_back(inputs: &Inputs, host: &Host) -> Vec<Box<dyn Action>> {
     };
     if let Some(text) = text {
         actions.push(Box::new(
-            Command::new("write the manifests of the control plane", text)
+            Command::new("write the manifests of the control plane", unless_it_answers(host, &text))
                 .files(kubeadm::manifest_files(inputs, host)),
         ));
     }
@@ -106,12 +107,40 @@ fn bring_back(inputs: &Inputs, host: &Host) -> Vec<Box<dyn Action>> {
     actions
 }
 
+/// Runs the text where the API server of this control plane does not answer.
+fn unless_it_answers(host: &Host, text: &str) -> String {
+    let server = format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT);
+    let asks = script(&[("server", &server)], include_str!("is_alive.sh"));
+    format!("{KUBECTL}{asks}if ! is_alive; then\n{text}\nfi\n")
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
 
-    use super::REPLACE;
+    use super::{REPLACE, unless_it_answers};
     use crate::{shell::script, testing};
+
+    /// The probe of a large cluster asks for more, and has not got it in time.
+    #[test]
+    fn an_api_server_that_answers_slowly_is_not_taken_down() {
+        for (kubectl, runs_on) in [
+            ("exit 0", true),
+            // The first answer comes too late.
+            ("[ -e asked ] || { : >asked; exit 124; }", true),
+            ("echo refused >&2; exit 1", false),
+        ] {
+            let directory = tempfile::tempdir().unwrap();
+            testing::program(directory.path(), "kubectl", &format!("echo \"$*\" >>words; {kubectl}"));
+            let host = testing::sample("three-nodes.yaml").hosts[0].clone();
+            let output = testing::run_script(directory.path(), &unless_it_answers(&host, ": >replaced\n:"));
+            assert!(output.status.success(), "{output:?}");
+            assert_eq!(!directory.path().join("replaced").exists(), runs_on, "{kubectl}");
+            let words = fs::read_to_string(directory.path().join("words")).unwrap();
+            let server = format!("--server https://{}:6443 ", host.internal_address);
+            assert!(words.lines().all(|line| line.contains(&server) && line.ends_with(" /livez")), "{words}");
+        }
+    }
 
     /// With programs that write down what they are told, of which one fails. Whether it succeeds, and what was done.
     fn replace(fails: &str) -> (bool, Vec<String>) {
