@@ -7,6 +7,9 @@ if [ ! -e $before ]; then
     mv kube-proxy.before $before
 fi
 kk_do kubeadm init phase addon kube-proxy --config kube-proxy.yaml
+# kubeadm sets no strategy, and a large cluster would need hours with one node after the other.
+kubectl -n kube-system patch daemonset kube-proxy --type merge \
+    -p '{"spec":{"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":"10%"}}}}'
 if [ -s $before ] && [ "$(cat $before)" != "$(configuration)" ]; then
     kubectl -n kube-system rollout restart daemonset/kube-proxy
 fi

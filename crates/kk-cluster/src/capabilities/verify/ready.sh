@@ -1,5 +1,6 @@
 # Waits by watches of the API, and shows what is not ready: its state, its last events and its last words.
-# shellcheck disable=SC2154 # absent, names of nodes that did not answer, and own, those of this run, stand before this script
+# shellcheck disable=SC2154 # absent, names of nodes that did not answer, and own, those of this run, stand before this script, and
+# what is in rollout_progress.sh
 # Again until it succeeds: an API server that restarts answers nobody for a while, and then not everything.
 within_300_s() {
     within 300 "$@"
@@ -40,7 +41,7 @@ static_pods_are_ready() { # POD...
     kk_fail "after 300 s not all of these pods are ready: $*"
 }
 
-# How long the pods of a workload have, in seconds.
+# How long a workload has for its next pod, in seconds.
 patience=300
 
 list_nodes() {
@@ -163,10 +164,11 @@ present_are_rolled_out() { # NAMESPACE KIND/NAME SELECTOR AT-LEAST
 rolled_out() { # NAMESPACE KIND/NAME AT-LEAST
     next_replacement=$(($(kk_uptime) + 10))
     if [ -z "$absent" ]; then
-        within "$patience" is_rolled_out "$1" "$2"
+        while_it_progresses "$patience" "$1" "$2" is_rolled_out "$1" "$2"
         return
     fi
-    of=$(answer selector "$1" "$2") && within "$patience" present_are_rolled_out "$1" "$2" "$of" "$3" || return
+    of=$(answer selector "$1" "$2") &&
+        while_it_progresses "$patience" "$1" "$2" present_are_rolled_out "$1" "$2" "$of" "$3" || return
     [ ! -e held ] || kk_note "$2 still has pods of before: Kubernetes does not replace them while other nodes are not Ready"
 }
 
@@ -182,7 +184,7 @@ pods_are_ready() { # NAMESPACE KIND/NAME AT-LEAST
         kubectl -n "$1" get events --field-selector "involvedObject.name=$pod" --no-headers | tail -n 5 >&2 || :
         kubectl -n "$1" logs --all-containers --prefix --tail 5 "$pod" >&2 || :
     done <unready
-    kk_fail "after $patience s not all pods of $2 are ready:$(awk '{ printf " %s", $1 }' unready)"
+    kk_fail "not all pods of $2 are ready, and none became so for $patience s:$(awk '{ printf " %s", $1 }' unready)"
 }
 
 # Prints the addresses at which the pods of a workload answer: what answers, a tab, and a URL.

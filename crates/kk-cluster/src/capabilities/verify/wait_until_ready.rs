@@ -16,6 +16,8 @@ use crate::{
     shell, slots,
 };
 
+const READY: &str = concat!(include_str!("../../rollout_progress.sh"), include_str!("ready.sh"));
+
 /// What the script is told.
 struct Wait {
     workloads: Vec<Workload>,
@@ -33,7 +35,7 @@ fn script(wait: &Wait, nodes: &[&Host]) -> String {
     let names: Vec<_> = nodes.iter().map(|host| quote(&host.name)).collect();
     let own: Vec<_> = nodes.iter().map(|host| host.name.as_str()).collect();
     let variables = [("absent", absent.as_str()), ("own", &own.join(" "))];
-    let mut text = KUBECTL.to_owned() + &shell::script(&variables, include_str!("ready.sh"));
+    let mut text = KUBECTL.to_owned() + &shell::script(&variables, READY);
     // Where nodes have only left, the pods are what has to be ready again.
     if !names.is_empty() {
         let _ = writeln!(text, "nodes_are_ready {}", names.join(" "));
@@ -106,13 +108,14 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         work = work.after(slots::services_back_slot(&host.name));
     }
     Task::new("wait_until_ready", "Wait until nodes are Ready")
-        // Each wait in the script has its own bound, of 10 minutes at most; this is for one that hangs.
-        .timeout(Duration::from_mins(20))
+        // Each wait in the script ends 10 minutes at most after the last progress; this is for one that hangs.
+        .timeout(Duration::from_hours(2))
         .on(&inputs.api_host.name, work)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::READY;
     use crate::{shell::script, testing};
 
     /// A clock that goes on by 100 s at each look.
@@ -135,7 +138,7 @@ mod tests {
             "case \" $*\" in *' wait '*) {wait} ;; *'rollout status'*) exit 1 ;; *observedGeneration*) [ ! -e behind ] && echo observed ;; *controllerrevisions*) printf 'DaemonSet/d 9 before\\nDaemonSet/d 10 now\\nDaemonSet/e 11 other\\n' ;; *maxUnavailable*) cat limited ;; *hash=now*podIPs*) printf '{pods}' | grep -v old ;; *podIPs*) printf '{pods}' ;; *' get nodes '*) printf '{nodes}' ;; *matchLabels*) printf 'k=v,' ;; esac"
         );
         testing::program(directory.path(), "kubectl", &kubectl);
-        let text = script(&[("absent", absent), ("own", "a b")], include_str!("ready.sh"));
+        let text = script(&[("absent", absent), ("own", "a b")], READY);
         let output = testing::run_script(directory.path(), &format!("{CLOCK}\n{text}\n{line}"));
         (output.status.success(), String::from_utf8(output.stdout).unwrap())
     }
@@ -223,7 +226,7 @@ mod tests {
         ] {
             let directory = tempfile::tempdir().unwrap();
             testing::program(directory.path(), "kubectl", &kubectl.replace("$KK_ENDED", ended));
-            let text = script(&[("absent", absent), ("own", "a b")], include_str!("ready.sh"));
+            let text = script(&[("absent", absent), ("own", "a b")], READY);
             let line = format!("{CLOCK}\n{text}\npods_are_ready n deployment/d 1");
             let output = testing::run_script(directory.path(), &line);
             assert_eq!(output.status.success(), ready, "{absent} {ended} {output:?}");
@@ -237,7 +240,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         testing::program(directory.path(), "kubectl", kubectl);
         let clock = CLOCK.replace("* 100", "* 5");
-        let text = script(&[("absent", ""), ("own", "a b")], include_str!("ready.sh"));
+        let text = script(&[("absent", ""), ("own", "a b")], READY);
         let line = format!("{clock}\nsleep() {{ :; }}\n{text}\npods_are_ready n deployment/d 1");
         assert!(!testing::run_script(directory.path(), &line).status.success());
         let replaced = std::fs::read_to_string(directory.path().join("replaced")).unwrap().lines().count();
@@ -257,11 +260,41 @@ mod tests {
                 "later() {{ echo $(($(cat clock) + $1)) >clock; }}; case \" $*\" in *' get nodes '*) later {seconds} ;; *'rollout status'*) echo >>looks; later 100; exit 1 ;; *matchLabels*) printf 'k=v,' ;; esac"
             );
             testing::program(directory.path(), "kubectl", &kubectl);
-            let text = script(&[("absent", ""), ("own", "a b")], include_str!("ready.sh"));
+            let text = script(&[("absent", ""), ("own", "a b")], READY);
             let line = format!("{clock}\n{text}\nleave_out_others\npods_are_ready n deployment/d 1");
             let output = testing::run_script(directory.path(), &line);
             let looked = std::fs::read_to_string(directory.path().join("looks")).unwrap().lines().count();
             assert_eq!(looked, looks, "{seconds} s: {output:?}");
+        }
+    }
+
+    /// In the stub each look takes 100 s and shows what this file says of the pods that are updated.
+    #[test]
+    fn a_rollout_is_waited_for_as_long_as_further_pods_are_updated() {
+        let going_on: Vec<_> = (1..=12).collect();
+        for (absent, updated, looks, ready) in [
+            ("", going_on.as_slice(), 13, true),
+            ("b", going_on.as_slice(), 13, true),
+            ("", &[1, 2, 2, 2, 2, 2], 5, false),
+            ("", &[7, 3, 5, 6, 7, 7], 4, false),
+            // Its controller has not seen the change.
+            ("", &[], 3, false),
+        ] {
+            let directory = tempfile::tempdir().unwrap();
+            let list = updated.iter().map(|count| format!("{count}\n")).collect::<Vec<_>>().concat();
+            std::fs::write(directory.path().join("updated"), list).unwrap();
+            let kubectl = "case \" $*\" in *updatedNumberScheduled*) head -n 1 updated; sed -i 1d updated ;; *'rollout status'*) echo >>looks; [ $(wc -l <looks) -ge 13 ] ;; *observedGeneration*) echo observed ;; *podIPs*) echo >>looks; [ $(wc -l <looks) -lt 13 ] || echo 'a p1 True' ;; *matchLabels*) printf 'k=v,' ;; esac";
+            testing::program(directory.path(), "kubectl", kubectl);
+            testing::program(directory.path(), "sleep", "exit 0");
+            let clock = CLOCK.replace(
+                "echo ...... >>ticks; echo $(($(wc -l <ticks) * 100))",
+                "echo $((100 * $(cat looks 2>/dev/null | wc -l)))",
+            );
+            let text = script(&[("absent", absent), ("own", "a b")], READY);
+            let line = format!("{clock}\n{text}\nrolled_out n deployment/d 1");
+            let output = testing::run_script(directory.path(), &line);
+            let looked = std::fs::read_to_string(directory.path().join("looks")).unwrap().lines().count();
+            assert_eq!((looked, output.status.success()), (looks, ready), "{absent} {updated:?} {output:?}");
         }
     }
 
