@@ -7,6 +7,9 @@ use kk_engine::{Failure, HostWork, Slots, Task, actions::Command};
 use super::{Authorities, Restarts};
 use crate::{host_layout::KUBECTL, inputs::Inputs, shell::script, slots};
 
+const RESTART: &str =
+    concat!(include_str!("../../rollout_progress.sh"), include_str!("restart_workloads.sh"));
+
 /// Before any API server has a certificate of the new CA: programs read the CA at their start.
 pub(super) fn task(inputs: &Inputs, authorities: &Arc<Authorities>, restarts: Restarts) -> Task {
     let own = || {
@@ -25,7 +28,7 @@ pub(super) fn task(inputs: &Inputs, authorities: &Arc<Authorities>, restarts: Re
         } else {
             "restart the workloads of kk"
         },
-        script(&variables, &[KUBECTL, include_str!("restart_workloads.sh")].concat()),
+        script(&variables, &[KUBECTL, RESTART].concat()),
     )
     .hint("does not become available", "see kubectl describe of its pods; then run again")
     .output(Arc::new(|printed: &str, slots: &Slots| {
@@ -42,6 +45,49 @@ pub(super) fn task(inputs: &Inputs, authorities: &Arc<Authorities>, restarts: Re
         work = work.needs(slots::kubelet_works_slot(&host.name));
     }
     Task::new("restart_workloads", "Restart workloads")
-        .timeout(Duration::from_mins(30))
+        .timeout(Duration::from_hours(2))
         .on(&inputs.api_host.name, work)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::RESTART;
+    use crate::{shell::script, testing};
+
+    /// A cluster with a `DaemonSet`, of which this is said of updated pods at each look, and a paused Deployment. Each look takes 100 s,
+    /// and the rollout ends at the tenth.
+    fn restart(updated: &[u32]) -> (bool, String, String) {
+        let directory = tempfile::tempdir().unwrap();
+        let list = updated.iter().map(|count| format!("{count}\n")).collect::<Vec<_>>().concat();
+        fs::write(directory.path().join("updated"), list).unwrap();
+        let listed = "DaemonSet n d - RollingUpdate - 100 100 -\nDeployment n held - - - 2 2 paused\n";
+        fs::write(directory.path().join("listed"), listed).unwrap();
+        let kubectl = "case \" $*\" in *' get deployments,'*) cat listed ;; *' patch '*) echo \"$*\" >>patched ;; *updatedNumberScheduled*) head -n 1 updated; sed -i 1d updated ;; *'rollout status'*) echo >>looks; [ $(wc -l <looks) -ge 10 ] || { echo waiting >&2; exit 1; } ;; esac";
+        testing::program(directory.path(), "kubectl", kubectl);
+        testing::program(directory.path(), "sleep", "exit 0");
+        let library = "kk_uptime() { echo $((100 * $(cat looks 2>/dev/null | wc -l))); }; kk_fail() { echo \"$*\" >&2; return 1; }";
+        let text = script(&[("value", "new"), ("only", "")], RESTART);
+        let output = testing::run_script(directory.path(), &format!("{library}\n{text}"));
+        let patched = fs::read_to_string(directory.path().join("patched")).unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8(said).unwrap(), patched)
+    }
+
+    #[test]
+    fn a_rollout_that_progresses_is_waited_for_and_one_that_stands_still_is_an_error() {
+        let (ok, said, _) = restart(&[10, 20, 30, 40, 50, 60, 70, 80, 90]);
+        assert!(ok, "{said}");
+        let (ok, said, _) = restart(&[10, 10, 10, 10, 10, 10]);
+        assert!(!ok && said.contains("n/d does not become available"), "{said}");
+    }
+
+    #[test]
+    fn a_paused_deployment_is_named_and_left() {
+        let (ok, said, patched) = restart(&[10, 20, 30, 40, 50, 60, 70, 80, 90]);
+        assert!(ok && said.contains("n/held is paused"), "{said}");
+        assert_eq!(patched.lines().count(), 1, "{patched}");
+        assert!(patched.contains("patch DaemonSet d "), "{patched}");
+    }
 }

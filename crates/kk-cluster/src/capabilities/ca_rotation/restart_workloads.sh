@@ -1,17 +1,21 @@
 # Restarts workloads whose pods know the CA of before: programs read it at their start. $value is the same for the whole
 # rotation, so that none restarts twice; with $only, those of a list of namespace/name. Those that were not available before
-# are not waited for. Prints what a person has to look at.
-# shellcheck disable=SC2154 # value and only stand before this script
+# are not waited for, and paused Deployments stay as they are. Prints what a person has to look at.
+# shellcheck disable=SC2154 # value and only stand before this script, and what is in rollout_progress.sh
 list() {
-    kubectl get deployments,daemonsets,statefulsets -A -o go-template='{{range .items}}{{.kind}} {{.metadata.namespace}} {{.metadata.name}} {{with .spec.template.spec.automountServiceAccountToken}}{{.}}{{else}}{{if eq (printf "%v" .spec.template.spec.automountServiceAccountToken) "false"}}false{{else}}-{{end}}{{end}} {{with .spec.updateStrategy}}{{.type}}{{else}}-{{end}} {{with (index (or .spec.template.metadata.annotations .metadata) "kubekey.kubesphere.io/cluster-ca")}}{{.}}{{else}}-{{end}} {{if eq .kind "DaemonSet"}}{{.status.desiredNumberScheduled}} {{or .status.numberAvailable 0}}{{else}}{{or .spec.replicas 0}} {{or .status.availableReplicas 0}}{{end}}{{"\n"}}{{end}}'
+    kubectl get deployments,daemonsets,statefulsets -A -o go-template='{{range .items}}{{.kind}} {{.metadata.namespace}} {{.metadata.name}} {{with .spec.template.spec.automountServiceAccountToken}}{{.}}{{else}}{{if eq (printf "%v" .spec.template.spec.automountServiceAccountToken) "false"}}false{{else}}-{{end}}{{end}} {{with .spec.updateStrategy}}{{.type}}{{else}}-{{end}} {{with (index (or .spec.template.metadata.annotations .metadata) "kubekey.kubesphere.io/cluster-ca")}}{{.}}{{else}}-{{end}} {{if eq .kind "DaemonSet"}}{{.status.desiredNumberScheduled}} {{or .status.numberAvailable 0}}{{else}}{{or .spec.replicas 0}} {{or .status.availableReplicas 0}}{{end}} {{if .spec.paused}}paused{{else}}-{{end}}{{"\n"}}{{end}}'
 }
 list >workloads
 : >waits
-while read -r kind namespace name mounts strategy seen wanted available; do
+while read -r kind namespace name mounts strategy seen wanted available paused; do
     [ "$mounts" != false ] || continue
     case " ${only:-$namespace/$name} " in *" $namespace/$name "*) ;; *) continue ;; esac
+    if [ "$paused" = paused ]; then
+        echo "$namespace/$name is paused and keeps its pods: restart them yourself"
+        continue
+    fi
     if [ "$seen" != "$value" ]; then
-        kubectl -n "$namespace" patch "$kind" "$name" --type merge -p "{\"spec\":{\"template\":{\"metadata\":{\"annotations\":{\"kubekey.kubesphere.io/cluster-ca\":\"$value\"}}}}}" >/dev/null
+        kubectl -n "$namespace" patch "$kind" "$name" --type merge -p "{\"spec\":{\"template\":{\"metadata\":{\"annotations\":{\"kubekey.kubesphere.io/cluster-ca\":\"$value\"}}}}}" >/dev/null </dev/null
     fi
     if [ "$strategy" = OnDelete ]; then
         echo "$namespace/$name restarts when its pods are deleted"
@@ -22,7 +26,7 @@ while read -r kind namespace name mounts strategy seen wanted available; do
     fi
 done <workloads
 while read -r kind namespace name; do
-    kubectl -n "$namespace" rollout status "$kind/$name" --timeout 5m >waiting 2>&1 </dev/null ||
-        kk_fail "$namespace/$name does not become available after its restart: $(tail -n 1 waiting)"
+    while_it_progresses 300 "$namespace" "$kind/$name" kubectl -n "$namespace" rollout status "$kind/$name" --timeout 15s ||
+        kk_fail "$namespace/$name does not become available after its restart, without progress for 300 s: $(tail -n 1 wait.err)"
 done <waits
 kubectl get pods -A --field-selector status.phase=Running -o go-template='{{range .items}}{{$pod := .}}{{if not .metadata.ownerReferences}}{{.metadata.namespace}}/{{.metadata.name}} is a pod without a workload{{"\n"}}{{end}}{{range .metadata.ownerReferences}}{{if eq .kind "Job"}}{{$pod.metadata.namespace}}/{{$pod.metadata.name}} is a pod of a Job{{"\n"}}{{end}}{{end}}{{end}}'

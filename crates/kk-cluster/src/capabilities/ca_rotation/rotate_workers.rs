@@ -6,9 +6,15 @@ use kk_config::{Host, Role};
 use kk_engine::{HostWork, Task, actions::Command};
 
 use super::{Authorities, Round, is_worker, text};
-use crate::{capabilities::nodes::kubelet_works, inputs::Inputs, slots};
+use crate::{
+    capabilities::nodes::kubelet_works,
+    inputs::Inputs,
+    rollout::{Candidate, Rollout},
+    slots,
+};
 
-/// All at once: pods go on while a kubelet restarts.
+/// In turns, the first one alone: pods run on while a kubelet restarts, but a CA that kubelets cannot use stops one of them only, and
+/// API servers that have just restarted get a part of the load at a time.
 pub(super) fn task(inputs: &Inputs, authorities: &Arc<Authorities>, round: Round) -> Task {
     let title = match round {
         Round::TrustBoth => "Let kubelets trust both CAs",
@@ -16,7 +22,12 @@ pub(super) fn task(inputs: &Inputs, authorities: &Arc<Authorities>, round: Round
         Round::TrustNew => "Let kubelets trust the new CA only",
     };
     let mut task = Task::new("rotate_workers", title);
-    for (host, _) in inputs.nodes().into_iter().filter(|(host, _)| is_worker(host)) {
+    let workers: Vec<_> =
+        inputs.nodes().into_iter().map(|(host, _)| host).filter(|host| is_worker(host)).collect();
+    let candidates: Vec<_> =
+        workers.iter().map(|host| Candidate { host, runs: true, changes: true }).collect();
+    let rollout = Rollout::new("kubelet", &candidates);
+    for host in workers {
         let mut work = HostWork::new(vec![
             Box::new(kubelet(authorities, host, round)),
             Box::new(kubelet_works(inputs, host)),
@@ -25,9 +36,10 @@ pub(super) fn task(inputs: &Inputs, authorities: &Arc<Authorities>, round: Round
         for (control_plane, _) in inputs.control_planes() {
             work = work.needs(slots::settings_applied_slot(&control_plane.name));
         }
-        task = task.on(&host.name, work);
+        work = rollout.after_first(host, work);
+        task = task.on(&host.name, rollout.shows_first(host, work));
     }
-    task.timeout(Duration::from_mins(5))
+    rollout.in_turns(task.timeout(Duration::from_mins(5)))
 }
 
 /// What a kubelet trusts, and in the second round its certificate.
@@ -46,4 +58,25 @@ pub(super) fn kubelet(authorities: &Authorities, host: &Host, round: Round) -> C
 /// Whether something on the host speaks to etcd.
 pub(super) fn asks_etcd(host: &Host) -> bool {
     host.has_role(&Role::Etcd) || host.has_role(&Role::ControlPlane)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{pipelines::add_nodes::tests::spec, testing};
+
+    #[tokio::test]
+    async fn one_worker_shows_that_the_cas_of_a_round_work_before_the_others_get_them() {
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec(), directory.path());
+        let (probed, authorities) = (testing::fresh(&spec()), session.new_authorities(None).unwrap());
+        let inputs = session.create_inputs(&probed).await.unwrap();
+        for round in Round::ALL {
+            let task = task(&inputs, &authorities, round);
+            let first = slots::works_on_first_slot("kubelet");
+            assert_eq!(task.turn.unwrap().order, ["n2", "n4"], "{round:?}");
+            assert!(task.hosts["n2"].provides.contains(&first), "{round:?}");
+            assert!(task.hosts["n4"].needs.contains(&first), "{round:?}");
+        }
+    }
 }
