@@ -251,7 +251,7 @@ fn changes(pipeline: &Pipeline, host: &Host, facts: &Facts) -> bool {
     actions.into_iter().any(|action| action.check(facts).is_needed())
 }
 
-/// Kubernetes' programs travel while pods move: nothing uses them before a restart. That of a runtime comes after it.
+/// kubeadm and kubectl travel while pods move: nothing that runs uses them. Programs that run are replaced after the drain.
 fn after_drain(task: &mut Task, drained: &[&Host]) {
     if task.background {
         return;

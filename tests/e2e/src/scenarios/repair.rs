@@ -24,8 +24,7 @@ const STOPPED: &str = "node3";
 
 /// Hosts on which a module may do something; no other module may do anything.
 const EXPECTED: &[(&str, &[&str])] = &[
-    ("programs", &["node1"]),
-    ("containerd", &["node2"]),
+    ("containerd", &["node1", "node2"]),
     ("control-plane", &["node1"]),
     ("nodes", &["node1", "node2", "node3"]),
     // After changes, whatever the probe saw before them: every node asks the pods of others.
@@ -117,7 +116,7 @@ mod tests {
     #[test]
     fn exactly_what_was_broken_is_expected() {
         let mut changes = vec![
-            change("node1", "programs/upload_kube_programs"),
+            change("node1", "containerd/start_containerd"),
             change("node2", "containerd/configure_containerd"),
             change("node2", "containerd/start_containerd"),
             change("node1", "control-plane/apply_changed_settings"),
@@ -130,7 +129,7 @@ mod tests {
         changes.remove(0);
         assert_eq!(
             unexpected(&changes),
-            ["unexpected: node3 containerd/start_containerd: x", "missing: programs on node1"]
+            ["unexpected: node3 containerd/start_containerd: x", "missing: containerd on node1"]
         );
     }
 

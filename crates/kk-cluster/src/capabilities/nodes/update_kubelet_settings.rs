@@ -1,5 +1,6 @@
 //! Update the kubelet's settings on nodes that have joined.
 
+use kk_artifact::Component;
 use kk_config::Host;
 use kk_engine::{
     Action, Facts, HostWork, Task,
@@ -9,7 +10,7 @@ use kk_engine::{
 use super::rollout;
 use crate::{
     BuildError,
-    capabilities::kubelet,
+    capabilities::{kubelet, programs},
     host_layout::{DROP_COPIES, NOTES},
     inputs::Inputs,
     kubeadm,
@@ -18,8 +19,8 @@ use crate::{
 };
 
 /// A new node reads its settings from the cluster when it joins, and only writes the note. One that has joined before
-/// fetches them again when the note differs from the file, and gets its unit and its flags here when its kubelet runs: a
-/// host whose turn does not come must start with the old ones. The next task restarts its kubelet.
+/// fetches them again when the note differs from the file, and gets its program, its unit and its flags here when its kubelet runs:
+/// a host whose turn does not come must start with the old ones. The next task restarts its kubelet.
 pub(super) fn task(inputs: &Inputs, rollout: &Rollout) -> Result<Task, BuildError> {
     let mut task = Task::new("update_kubelet_settings", "Update kubelet settings");
     for (host, facts) in inputs.nodes() {
@@ -27,6 +28,12 @@ pub(super) fn task(inputs: &Inputs, rollout: &Rollout) -> Result<Task, BuildErro
         let mut work = HostWork::default().needs(slots::joined_slot(&host.name));
         if inputs.has_joined(host) && rollout::changes(inputs, host, facts)? {
             work = rollout.after_first(host, work);
+            // Before the settings, because it may take minutes: the program of now does not start from other settings.
+            let fetched = programs::replace_in_turn(inputs, host, Component::Kubelet, &mut actions);
+            if fetched.is_some() {
+                task = task.timeout(programs::UPLOAD_TIMEOUT);
+            }
+            work.needs.extend(fetched);
             if kubelet::changes_in_turn(inputs, host, facts) {
                 actions.extend(kubelet::files(inputs, host)?);
             }

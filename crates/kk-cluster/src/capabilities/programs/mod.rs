@@ -13,7 +13,7 @@ use kk_artifact::Component;
 use kk_config::Host;
 use kk_engine::{Action, Facts, ProbeSpec, SlotKey, Task};
 
-use crate::{BuildError, capability::Capability, inputs::Inputs, slots};
+use crate::{BuildError, capabilities::kubelet, capability::Capability, inputs::Inputs, slots};
 pub(crate) use upload_programs::UploadPrograms;
 
 /// How long an upload may take: links are slow, too.
@@ -63,11 +63,15 @@ pub(crate) fn replace_in_turn(
     Some(slots::fetched_slot(component, inputs.arch(host)).key())
 }
 
-/// Whether it comes with its turn, not with the programs that start nothing again.
+/// Whether it comes with its turn, not with the programs that start nothing again. containerd starts runc and the CNI plugins for each
+/// container, so they come in its turn. A kubelet that ends by itself starts again as another version, so its program waits, too.
 fn waits_for_turn(inputs: &Inputs, host: &Host, component: Component) -> bool {
     let unit = match component {
         Component::Etcd => "etcd.service",
-        Component::Containerd => "containerd.service",
+        Component::Containerd | Component::Runc | Component::CniPlugins => "containerd.service",
+        Component::Kubelet => {
+            return inputs.facts(host).is_some_and(|facts| kubelet::changes_in_turn(inputs, host, facts));
+        }
         _ => return false,
     };
     let is_active = |facts: &Facts| facts.units.get(unit).is_some_and(|unit| unit.active);
@@ -83,22 +87,26 @@ pub(crate) fn changes(inputs: &Inputs, host: &Host, component: Component) -> boo
 
 #[cfg(test)]
 mod tests {
-    use kk_engine::{Change, UnitFact};
+    use kk_engine::{Change, FileFact, UnitFact};
 
     use super::*;
     use crate::{
-        capabilities::{etcd::Etcd, runtime},
+        capabilities::{etcd::Etcd, nodes::Nodes, runtime},
         testing,
     };
 
-    /// On a cluster of which etcd and containerd run, or nothing does, with other programs than the file wants.
+    /// On a cluster of which etcd, containerd and the kubelets run, or nothing does, with other programs than the file wants.
     #[tokio::test]
     async fn programs_that_run_are_replaced_by_the_task_that_starts_them_again() {
         let spec = testing::sample("three-nodes.yaml");
         for runs in [false, true] {
             let (mut probed, directory) = (testing::fresh(&spec), tempfile::tempdir().unwrap());
             for facts in probed.facts.values_mut() {
-                for unit in ["etcd.service", "containerd.service"] {
+                let file = FileFact { sha256: "same".into(), ..FileFact::default() };
+                for path in ["/etc/kubernetes/kubelet.conf", "/etc/kubernetes/pki/ca.crt"] {
+                    facts.files.insert(path.into(), file.clone());
+                }
+                for unit in ["etcd.service", "containerd.service", "kubelet.service"] {
                     facts.units.insert(unit.into(), UnitFact { active: runs, ..UnitFact::default() });
                 }
             }
@@ -107,6 +115,7 @@ mod tests {
             let mut tasks = Programs.install(&inputs).unwrap();
             tasks.extend(Etcd.install(&inputs).unwrap());
             tasks.extend(runtime::capability(&spec).install(&inputs).unwrap());
+            tasks.extend(Nodes.install(&inputs).unwrap());
             let uploads = |name: &str, component: &str| -> Vec<bool> {
                 let task = tasks.iter().find(|task| task.name == name).unwrap();
                 let uploads = |(host, work): (&String, &kk_engine::HostWork)| {
@@ -119,14 +128,21 @@ mod tests {
                 };
                 task.hosts.iter().map(uploads).collect()
             };
-            for (component, start) in [("etcd", "start_etcd"), ("containerd", "start_containerd")] {
-                assert_eq!(uploads("upload_runtime", component), [!runs; 3], "{component}");
+            for (component, upload, start) in [
+                ("etcd", "upload_runtime", "start_etcd"),
+                ("containerd", "upload_runtime", "start_containerd"),
+                ("runc", "upload_runtime", "start_containerd"),
+                ("cni-plugins", "upload_node_tools", "start_containerd"),
+                ("kubelet", "upload_kube_programs", "update_kubelet_settings"),
+            ] {
+                assert_eq!(uploads(upload, component), [!runs; 3], "{component}");
                 assert_eq!(uploads(start, component), [runs; 3], "{component}");
             }
             // The program of now does not start from settings of another one.
             for (start, settings) in [
                 ("start_etcd", "write /etc/etcd.env"),
                 ("start_containerd", "write /etc/containerd/config.toml"),
+                ("update_kubelet_settings", "write /etc/systemd/system/kubelet.service"),
             ] {
                 let task = tasks.iter().find(|task| task.name == start).unwrap();
                 for (host, work) in &task.hosts {
@@ -143,8 +159,9 @@ mod tests {
                     );
                 }
             }
-            // What is no service has no turn.
-            assert_eq!(uploads("upload_runtime", "runc"), [true; 3]);
+            // Only what a user starts has no turn.
+            assert_eq!(uploads("upload_runtime", "crictl"), [true; 3]);
+            assert_eq!(uploads("upload_kube_programs", "kubeadm"), [true; 3]);
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Upload kubeadm and the kubelet, while the runtime and etcd start.
+//! Upload kubeadm and the kubelet, while the runtime and etcd start. A kubelet that runs gets its program in its turn.
 
 use kk_engine::{HostWork, Task};
 
-use super::{UPLOAD_TIMEOUT, UploadPrograms};
+use super::{UPLOAD_TIMEOUT, UploadPrograms, waits_for_turn};
 use crate::{inputs::Inputs, requirements::ProgramStage, slots};
 
 /// In the background of the lane, after the runtime's programs: bytes travel in the order of need. Those of the first control plane go
@@ -12,7 +12,8 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         Task::new("upload_kube_programs", "Upload Kubernetes programs").timeout(UPLOAD_TIMEOUT).background();
     let first = inputs.api_host;
     for (host, _) in inputs.nodes() {
-        let components = inputs.requirements.programs(host, ProgramStage::Join);
+        let mut components = inputs.requirements.programs(host, ProgramStage::Join);
+        components.retain(|component| !waits_for_turn(inputs, host, *component));
         let mut work = HostWork::new(vec![Box::new(UploadPrograms::new(inputs, host, &components))])
             .needs(slots::runtime_programs_slot(&host.name))
             .provides(slots::kube_programs_slot(&host.name));

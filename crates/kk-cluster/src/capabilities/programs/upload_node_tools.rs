@@ -1,8 +1,8 @@
-//! Upload kubectl and the CNI plugins: they are needed last.
+//! Upload kubectl and the CNI plugins: they are needed last. Where containerd runs, the plugins come in its turn.
 
 use kk_engine::{HostWork, Task};
 
-use super::{UPLOAD_TIMEOUT, UploadPrograms};
+use super::{UPLOAD_TIMEOUT, UploadPrograms, waits_for_turn};
 use crate::{inputs::Inputs, requirements::ProgramStage, slots};
 
 /// In the background of the lane, after what makes the host a node.
@@ -10,7 +10,8 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task =
         Task::new("upload_node_tools", "Upload kubectl and CNI plugins").timeout(UPLOAD_TIMEOUT).background();
     for (host, _) in inputs.nodes() {
-        let components = inputs.requirements.programs(host, ProgramStage::Tools);
+        let mut components = inputs.requirements.programs(host, ProgramStage::Tools);
+        components.retain(|component| !waits_for_turn(inputs, host, *component));
         let mut work = HostWork::new(vec![Box::new(UploadPrograms::new(inputs, host, &components))])
             .needs(slots::kube_programs_slot(&host.name))
             .provides(slots::node_tools_slot(&host.name));

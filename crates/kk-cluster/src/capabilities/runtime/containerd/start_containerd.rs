@@ -4,7 +4,7 @@ use kk_artifact::Component;
 use kk_config::Role;
 use kk_engine::{
     Action, HostWork, Task,
-    actions::{Unit, WaitUntil, any_needed},
+    actions::{Command, Unit, WaitUntil, any_needed},
 };
 
 use super::{files::files, is_active};
@@ -16,30 +16,45 @@ use crate::{
     slots,
 };
 
+/// Programs that are replaced in the turn of a containerd that runs.
+const IN_TURN: [Component; 3] = [Component::Containerd, Component::Runc, Component::CniPlugins];
+
 /// Restarts only when something that it reads at its start changes in this run, or is newer than the process because an
-/// earlier run was killed; pods keep running meanwhile. Settings with which it does not start reach one host only.
+/// earlier run was killed; pods keep running meanwhile. Settings with which it does not start reach one host only. runc and the CNI
+/// plugins are used by the next container, so they come in the turn, too.
 pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     let mut hosts = inputs.nodes();
     hosts.sort_by_key(|(host, facts)| (is_active(facts), host.has_role(&Role::ControlPlane)));
     let mut candidates = Vec::new();
     for (host, facts) in &hosts {
         let changes = any_needed(&files(inputs, facts)?, facts)
-            || programs::changes(inputs, host, Component::Containerd);
+            || IN_TURN.iter().any(|component| programs::changes(inputs, host, *component));
         candidates.push(Candidate { host, runs: is_active(facts), changes });
     }
     let rollout = Rollout::new("containerd", &candidates);
     let mut task = Task::new("start_containerd", "Start containerd");
     for (Candidate { host, runs, changes }, (_, facts)) in candidates.into_iter().zip(&hosts) {
         // The program first, because it may take minutes: that of now does not start from other settings.
-        let mut actions = Vec::new();
-        let fetched = programs::replace_in_turn(inputs, host, Component::Containerd, &mut actions);
-        if fetched.is_some() {
+        let mut actions: Vec<Box<dyn Action>> = Vec::new();
+        let replaced = |component: &Component| {
+            let fetched = programs::replace_in_turn(inputs, host, *component, &mut actions)?;
+            Some((*component, fetched))
+        };
+        let (replaced, fetched): (Vec<_>, Vec<_>) = IN_TURN.iter().filter_map(replaced).unzip();
+        if !fetched.is_empty() {
             task = task.timeout(programs::UPLOAD_TIMEOUT);
         }
+        if replaced.contains(&Component::Runc) {
+            let starts = Command::new("check that runc starts", "kk_do runc --version >/dev/null\n")
+                .hint("", "it does not fit this host: name another version in spec.components.runc");
+            actions.push(Box::new(starts));
+        }
+        let is_restarted = any_needed(&files(inputs, facts)?, facts)
+            || programs::changes(inputs, host, Component::Containerd);
         if runs {
             actions.extend(files(inputs, facts)?);
         }
-        let unit = Unit::running("containerd.service").force_restart(changes).restart_after([
+        let unit = Unit::running("containerd.service").force_restart(is_restarted).restart_after([
             "/etc/containerd/config.toml",
             "/etc/systemd/system/containerd.service",
             "/usr/local/bin/containerd",
