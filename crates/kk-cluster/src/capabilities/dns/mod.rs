@@ -1,8 +1,8 @@
 //! CoreDNS, from kk's own manifest.
 
 use kk_artifact::Component;
-use kk_config::Host;
-use kk_engine::{Facts, ProbeSpec};
+use kk_config::{Host, Role};
+use kk_engine::{Facts, ProbeSpec, Question, question};
 use serde_json::json;
 
 use crate::{
@@ -16,6 +16,14 @@ use crate::{
 
 /// Where it is active, `/etc/resolv.conf` names its address on the host.
 const RESOLVED: &str = "systemd-resolved.service";
+
+/// Whether the CoreDNS that was applied last forwards to the nameservers of its node. The control plane at which it was applied keeps
+/// a copy of the manifest.
+const FORWARDS: Question<bool> = Question::new(
+    "coredns_forwards",
+    "if grep -qs '^ *forward [.] /etc/resolv[.]conf' /etc/kubernetes/kubekey/coredns.yaml; then echo yes; else echo no; fi",
+    question::yes_or_no,
+);
 
 /// The DNS of the cluster.
 pub(crate) struct Dns;
@@ -38,18 +46,31 @@ impl Capability for Dns {
         &["nodelocaldns"]
     }
 
-    fn asks(&self, _inputs: &Inputs, _host: &Host, probe: &mut ProbeSpec) {
+    fn asks(&self, _inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
         probe.units.insert(RESOLVED.to_owned());
+        if host.has_role(&Role::ControlPlane) {
+            probe.ask(&FORWARDS);
+        }
     }
 
     fn findings(&self, inputs: &Inputs, found: &mut Findings) {
         for (host, facts) in inputs.nodes() {
-            if facts.nameservers.is_empty() {
-                found.adapted(
-                    host,
-                    "no nameserver in /etc/resolv.conf",
-                    "CoreDNS is set up without forwarding: names outside the cluster do not resolve in pods",
-                );
+            if facts.nameservers.is_empty() && reads_resolv_conf(inputs) {
+                let message = "no nameserver in /etc/resolv.conf";
+                if forwards(inputs) {
+                    found.error(
+                        host,
+                        message,
+                        "CoreDNS forwards to the nameservers of its node and does not start on this one: add a nameserver, or set \
+                         spec.dns.coredns.upstreamDNSServers",
+                    );
+                } else {
+                    found.adapted(
+                        host,
+                        message,
+                        "CoreDNS is set up without forwarding: names outside the cluster do not resolve in pods",
+                    );
+                }
             }
             if loops(inputs, facts) {
                 found.error(
@@ -94,21 +115,35 @@ fn can_except_from_cache(version: &str) -> bool {
 fn loops(inputs: &Inputs, facts: &Facts) -> bool {
     let is_local =
         |server: &String| server.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
-    inputs.spec.dns.coredns.upstream_dns_servers.is_empty()
-        && !inputs.spec.kubernetes.kubelet_configuration.contains_key("resolvConf")
+    reads_resolv_conf(inputs)
         && !facts.units.get(RESOLVED).is_some_and(|unit| unit.active)
         && facts.nameservers.iter().any(is_local)
+}
+
+/// Whether CoreDNS gets its nameservers from `/etc/resolv.conf` of its node.
+fn reads_resolv_conf(inputs: &Inputs) -> bool {
+    inputs.spec.dns.coredns.upstream_dns_servers.is_empty()
+        && !inputs.spec.kubernetes.kubelet_configuration.contains_key("resolvConf")
+}
+
+/// Whether CoreDNS forwards to the nameservers of its node. A running cluster keeps that: a file that is empty for a moment, on any
+/// host, must not take names outside the cluster away from all pods.
+fn forwards(inputs: &Inputs) -> bool {
+    let applied = || inputs.facts(inputs.api_host).and_then(|facts| facts.answer(&FORWARDS).answered());
+    !reads_resolv_conf(inputs)
+        || inputs.any_node(|facts| !facts.nameservers.is_empty())
+        || applied() == Some(true)
 }
 
 fn values(inputs: &Inputs) -> serde_json::Value {
     let settings = &inputs.spec.dns.coredns;
     let forward = if !settings.upstream_dns_servers.is_empty() {
         settings.upstream_dns_servers.join(" ")
-    } else if inputs.any_node(|facts| facts.nameservers.is_empty()) {
+    } else if forwards(inputs) {
+        "/etc/resolv.conf".to_owned()
+    } else {
         // CoreDNS ends at once when it forwards to a list that is empty.
         String::new()
-    } else {
-        "/etc/resolv.conf".to_owned()
     };
     json!({
         "dns_domain": inputs.spec.kubernetes.dns_domain,
@@ -126,9 +161,10 @@ mod tests {
     use std::fs;
 
     use kk_config::NetworkPlugin;
+    use kk_engine::Severity;
 
-    use super::Dns;
-    use crate::{capability::Capability as _, cluster_state::INITIALISED, testing};
+    use super::{Dns, FORWARDS};
+    use crate::{capability::Capability as _, cluster_state::INITIALISED, findings::Findings, testing};
 
     /// Runs the script beside an API with these taints, each look less of them. What was asked of it.
     fn apply(taints: &str) -> (bool, Vec<String>) {
@@ -172,6 +208,64 @@ mod tests {
             let inputs = session.create_inputs(&probed).await.unwrap();
             let manifests = Dns.manifests(&inputs).unwrap();
             assert_eq!(manifests[0].command.is_some(), waits, "{initialised} {network}");
+        }
+    }
+
+    /// Nameservers of the three nodes, whether the CoreDNS of a running cluster forwards, and whether the file names nameservers.
+    #[tokio::test]
+    async fn coredns_forwards_while_any_node_has_nameservers_and_a_running_one_goes_on() {
+        let (error, adapted) = (Some(Severity::Error), Some(Severity::Adapted));
+        for (empty, applied, upstream, forward, said) in [
+            (0, "no", false, Some("/etc/resolv.conf"), None),
+            (1, "no", false, Some("/etc/resolv.conf"), error),
+            (1, "yes", false, Some("/etc/resolv.conf"), error),
+            (3, "no", false, None, adapted),
+            (3, "yes", false, Some("/etc/resolv.conf"), error),
+            (3, "yes", true, Some("192.0.2.53"), None),
+        ] {
+            let mut spec = testing::sample("three-nodes.yaml");
+            spec.dns.coredns.upstream_dns_servers =
+                if upstream { vec!["192.0.2.53".to_owned()] } else { Vec::new() };
+            let (mut probed, directory) = (testing::fresh(&spec), tempfile::tempdir().unwrap());
+            // The control plane is the first.
+            for (number, host) in spec.hosts.iter().rev().enumerate() {
+                let facts = probed.facts.get_mut(&host.name).unwrap();
+                facts.reply(&FORWARDS, applied);
+                if number < empty {
+                    facts.nameservers.clear();
+                }
+            }
+            let session = testing::session(spec, directory.path());
+            let inputs = session.create_inputs(&probed).await.unwrap();
+            let text = Dns.manifests(&inputs).unwrap().remove(0).file;
+            let line = text.lines().find_map(|line| line.trim().strip_prefix("forward . "));
+            let to = line.map(|line| line.trim_end_matches(" {"));
+            assert_eq!(to, forward, "{empty} {applied} {upstream}");
+            let mut found = Findings::default();
+            Dns.findings(&inputs, &mut found);
+            assert_eq!(found.0.len(), if said.is_some() { empty } else { 0 }, "{:?}", found.0);
+            assert!(found.0.iter().all(|one| Some(one.severity) == said), "{:?}", found.0);
+        }
+    }
+
+    #[test]
+    fn a_control_plane_says_whether_the_coredns_that_was_applied_forwards_to_its_node() {
+        for (manifest, forwards) in [
+            (Some("        forward . /etc/resolv.conf {\n"), "yes\n"),
+            (Some("        forward . 192.0.2.53 {\n"), "no\n"),
+            (None, "no\n"),
+        ] {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("coredns.yaml");
+            if let Some(manifest) = manifest {
+                fs::write(&path, manifest).unwrap();
+            }
+            let mut probe = kk_engine::ProbeSpec::default();
+            probe.ask(&FORWARDS);
+            let snippet = &probe.questions.values().next().unwrap().snippet;
+            let snippet = snippet.replace("/etc/kubernetes/kubekey/coredns.yaml", path.to_str().unwrap());
+            let output = testing::run_script(directory.path(), &snippet);
+            assert_eq!(String::from_utf8(output.stdout).unwrap(), forwards, "{manifest:?}");
         }
     }
 
