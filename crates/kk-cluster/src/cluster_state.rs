@@ -93,8 +93,8 @@ const CLUSTER_INFO: &str = "kube-public/cluster-info";
 
 /// A template for kubectl: the line of an object, its key and what changes with each edit. Of workloads that is the
 /// template of their pods: the number of replicas may be an autoscaler's, and their status changes all the time. The status of
-/// a `ClusterConfiguration` does so, too.
-pub(crate) const VERSION: &str = r#"{{.apiVersion}} {{.kind}} {{with .metadata.namespace}}{{.}}{{end}}/{{.metadata.name}}{{"\t"}}{{.metadata.uid}} {{if or (eq .kind "Deployment") (eq .kind "DaemonSet")}}{{printf "%q" .spec.template}}{{else if eq .kind "ClusterConfiguration"}}{{.metadata.generation}}{{else}}{{.metadata.resourceVersion}}{{end}}"#;
+/// a `ClusterConfiguration` or a `PodDisruptionBudget` does so, too.
+pub(crate) const VERSION: &str = r#"{{.apiVersion}} {{.kind}} {{with .metadata.namespace}}{{.}}{{end}}/{{.metadata.name}}{{"\t"}}{{.metadata.uid}} {{if or (eq .kind "Deployment") (eq .kind "DaemonSet")}}{{printf "%q" .spec.template}}{{else if or (eq .kind "ClusterConfiguration") (eq .kind "PodDisruptionBudget")}}{{.metadata.generation}}{{else}}{{.metadata.resourceVersion}}{{end}}"#;
 
 /// Namespace and name of the pod by which the kubelet of a host shows a program that it runs from a manifest.
 pub(crate) fn static_pod(program: &str, host: &Host) -> (&'static str, String) {

@@ -83,7 +83,14 @@ impl Capability for Dns {
     }
 
     fn manifests(&self, inputs: &Inputs) -> Result<Vec<Manifest>, BuildError> {
-        let mut manifest = from_template(inputs, "coredns", "dns/coredns.yaml", &values(inputs))?;
+        let least = inputs.spec.nodes().len().min(2);
+        let mut manifest = from_template(inputs, "coredns", "dns/coredns.yaml", &values(inputs, least))?;
+        // More replicas are kept and are not noted: only the file is a reason to apply the manifest again.
+        let there =
+            inputs.state.workloads.get("kube-system/coredns").map_or(0, |(wanted, _)| *wanted as usize);
+        if there > least {
+            manifest.file = inputs.templates.render("dns/coredns.yaml", &values(inputs, there))?;
+        }
         if !inputs.is_initialised() && nodes_become_ready(inputs) {
             manifest.command = Some(include_str!("apply_coredns.sh"));
         }
@@ -135,7 +142,7 @@ fn forwards(inputs: &Inputs) -> bool {
         || applied() == Some(true)
 }
 
-fn values(inputs: &Inputs) -> serde_json::Value {
+fn values(inputs: &Inputs, replicas: usize) -> serde_json::Value {
     let settings = &inputs.spec.dns.coredns;
     let forward = if !settings.upstream_dns_servers.is_empty() {
         settings.upstream_dns_servers.join(" ")
@@ -151,7 +158,7 @@ fn values(inputs: &Inputs) -> serde_json::Value {
         "forward": forward,
         "cluster_is_cached": !can_except_from_cache(&inputs.versions.of(Component::Coredns)),
         "additional": settings.additional_configs.lines().collect::<Vec<_>>(),
-        "replicas": inputs.spec.nodes().len().min(2),
+        "replicas": replicas,
         "image": inputs.images.of(Component::Coredns),
     })
 }
@@ -164,7 +171,12 @@ mod tests {
     use kk_engine::Severity;
 
     use super::{Dns, FORWARDS};
-    use crate::{capability::Capability as _, cluster_state::INITIALISED, findings::Findings, testing};
+    use crate::{
+        capability::Capability as _,
+        cluster_state::{API, INITIALISED},
+        findings::Findings,
+        testing,
+    };
 
     /// Runs the script beside an API with these taints, each look less of them. What was asked of it.
     fn apply(taints: &str) -> (bool, Vec<String>) {
@@ -267,6 +279,27 @@ mod tests {
             let output = testing::run_script(directory.path(), &snippet);
             assert_eq!(String::from_utf8(output.stdout).unwrap(), forwards, "{manifest:?}");
         }
+    }
+
+    /// Whoever has scaled it, another version or another setting must not take DNS away.
+    #[tokio::test]
+    async fn more_replicas_of_coredns_are_kept_and_are_no_reason_to_apply_it() {
+        let spec = testing::sample("three-nodes.yaml");
+        let session_in = tempfile::tempdir().unwrap();
+        let session = testing::session(spec.clone(), session_in.path());
+        let mut notes = Vec::new();
+        for (there, kept) in [(0, 2), (1, 2), (2, 2), (8, 8)] {
+            let mut probed = testing::fresh(&spec);
+            let facts = probed.facts.get_mut(&spec.first_control_plane().name).unwrap();
+            facts.reply(&INITIALISED, "yes");
+            facts.reply(&API, format!("Deployment\tkube-system/coredns\t{there}\t{there}\nend\n"));
+            let inputs = session.create_inputs(&probed).await.unwrap();
+            let manifest = Dns.manifests(&inputs).unwrap().remove(0);
+            assert!(manifest.file.contains(&format!("\n  replicas: {kept}\n")), "{there}");
+            notes.push(manifest.note);
+        }
+        notes.dedup();
+        assert_eq!(notes.len(), 1);
     }
 
     #[tokio::test]
