@@ -9,6 +9,7 @@ mod endpoint;
 mod finish_moves;
 mod join_worker;
 mod leftovers;
+mod local_api;
 pub(crate) mod mark_moves;
 mod moves;
 mod pause_for_services;
@@ -25,7 +26,7 @@ mod update_kubelet_settings;
 mod wait_for_nodes;
 
 pub(crate) use endpoint::{LEADS, asked_at};
-use kk_config::Host;
+use kk_config::{Host, Role};
 use kk_engine::{ProbeSpec, Task};
 pub(crate) use moves::moving;
 pub(crate) use pods_known::PODS_KNOWN;
@@ -54,6 +55,9 @@ impl Capability for Nodes {
             probe.ask(&leftovers::LEFTOVERS);
             if let Some(question) = endpoint::question(inputs.spec) {
                 probe.ask(&question);
+            }
+            if host.has_role(&Role::ControlPlane) {
+                probe.ask(&local_api::SERVER);
             }
         }
     }

@@ -7,7 +7,7 @@ use kk_engine::{
     actions::{Command, File},
 };
 
-use super::rollout;
+use super::{local_api, rollout};
 use crate::{
     BuildError,
     capabilities::{kubelet, programs},
@@ -28,6 +28,8 @@ pub(super) fn task(inputs: &Inputs, rollout: &Rollout) -> Result<Task, BuildErro
         let mut work = HostWork::default().needs(slots::joined_slot(&host.name));
         if inputs.has_joined(host) && rollout::changes(inputs, host, facts)? {
             work = rollout.after_first(host, work);
+            let asks = local_api::ask_next_to_it(inputs, host);
+            actions.extend(asks.map(|asks| Box::new(asks) as Box<dyn Action>));
             // Before the settings, because it may take minutes: the program of now does not start from other settings.
             let fetched = programs::replace_in_turn(inputs, host, Component::Kubelet, &mut actions);
             if fetched.is_some() {
