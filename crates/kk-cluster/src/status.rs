@@ -1,6 +1,8 @@
 //! What a cluster looks like: nodes, members of etcd, certificates, and what a create would change. Plain data from one
 //! probe; nothing is changed.
 
+use std::collections::BTreeSet;
+
 use kk_config::Host;
 use kk_engine::{Finding, PlannedTask, Severity};
 use serde::Serialize;
@@ -24,6 +26,8 @@ pub struct Status {
     pub nodes: Vec<NodeStatus>,
     /// The members of etcd.
     pub etcd: Vec<MemberStatus>,
+    /// The kinds of etcd's alarms: `NOSPACE` while it refuses writes because its database is full.
+    pub etcd_alarms: BTreeSet<String>,
     /// What ends, soonest first.
     pub certificates: Vec<CertificateStatus>,
     /// What its installer says of KubeSphere, where the file asks for it.
@@ -117,6 +121,7 @@ impl Status {
         self.api_answers
             && self.nodes.iter().all(|node| node.state == NodeState::Ready)
             && self.etcd.iter().all(|member| member.healthy == Some(true))
+            && self.etcd_alarms.is_empty()
             && self.certificates.iter().all(|certificate| certificate.days.is_some_and(|days| days >= 0))
             && self.findings.iter().all(|finding| finding.severity != Severity::Error)
             && self.kubesphere.iter().all(|kubesphere| kubesphere.phase == "Ready")
@@ -131,6 +136,7 @@ pub(crate) fn of(inputs: &Inputs, findings: Vec<Finding>, drift: Vec<PlannedTask
         api_answers: inputs.state.answered && inputs.is_initialised(),
         nodes: inputs.spec.nodes().into_iter().map(|host| node(inputs, host)).collect(),
         etcd: inputs.spec.etcd_hosts().into_iter().map(|host| member(inputs, host)).collect(),
+        etcd_alarms: etcd::alarms(inputs),
         certificates: certificates(inputs),
         kubesphere: kubesphere::status(inputs),
         findings: findings.into_iter().filter(|finding| finding.severity != Severity::Adapted).collect(),
@@ -203,7 +209,11 @@ mod tests {
     use super::*;
     use crate::{
         Probed,
-        capabilities::{etcd::HEALTHY, kube_proxy::services::SERVICES, nodes::PODS_KNOWN},
+        capabilities::{
+            etcd::{HEALTHY, member_status::STATUS},
+            kube_proxy::services::SERVICES,
+            nodes::PODS_KNOWN,
+        },
         certificates::CERTIFICATES,
         cluster_state::{API, INITIALISED},
         testing,
@@ -268,6 +278,24 @@ mod tests {
         assert_eq!(states(&silent)[2], NodeState::Silent);
         let down = status(None, &pem, false).await;
         assert!(!down.api_answers && states(&down) == [NodeState::Unknown; 3]);
+    }
+
+    #[tokio::test]
+    async fn alarms_of_etcd_are_shown_and_are_not_well() {
+        let names = testing::sample("three-nodes.yaml").hosts;
+        let line = |host: &Host| format!("Node\t{}\tTrue\tv1.36.4\t\t\t\n", host.name);
+        let all = names.iter().map(line).collect::<String>() + "end\n";
+        let pem = testing::certificate(365, 300);
+        for (errors, alarms) in
+            [("memberID:7 alarm:NOSPACE ", vec!["NOSPACE"]), ("etcdserver: no leader", vec![])]
+        {
+            let printed = format!(
+                r#"[{{"Status":{{"header":{{"cluster_id":1,"member_id":7,"revision":42}},"version":"3.6.16","leader":7,"dbSize":1,"errors":["{errors}"]}}}}]"#
+            );
+            let status = status_with(Some(&all), &pem, false, |facts| facts.reply(&STATUS, printed)).await;
+            assert_eq!(status.etcd_alarms, alarms.iter().map(|kind| (*kind).to_owned()).collect());
+            assert_eq!(status.is_well(), alarms.is_empty(), "{errors}");
+        }
     }
 
     #[tokio::test]

@@ -30,6 +30,10 @@ pub fn render(status: &Status) -> String {
         .collect();
     out += &format!("\netcd: {healthy} of {} healthy", status.etcd.len());
     out += &if sick.is_empty() { "\n".to_owned() } else { format!(" (not: {})\n", sick.join(", ")) };
+    if !status.etcd_alarms.is_empty() {
+        let alarms: Vec<&str> = status.etcd_alarms.iter().map(String::as_str).collect();
+        out += &format!("etcd has alarms: {}\n", alarms.join(", "));
+    }
     if !status.api_answers {
         out += "API: no control plane answers\n";
     }

@@ -2,22 +2,37 @@
 
 use std::time::Duration;
 
-use kk_engine::{HostWork, Task, Turn, actions::Command};
+use kk_engine::{Action, HostWork, Task, Turn, actions::Command};
 
-use super::{etcdctl::ask_member, start_etcd};
-use crate::inputs::Inputs;
+use super::{
+    alarms,
+    etcdctl::{certificate, function, local_endpoint},
+    start_etcd,
+};
+use crate::{inputs::Inputs, shell::script};
 
-/// A member answers nobody meanwhile: one after the other, in this order.
+/// A member answers nobody meanwhile: one after the other, in this order. The last one to get space back disarms the alarm of a
+/// full database.
 pub(crate) fn task(inputs: &Inputs, order: &[String]) -> Task {
     let turn = Turn::one_by_one("etcd").order(order.iter().cloned());
-    let mut task = Task::new("defragment", "Defragment etcd").timeout(Duration::from_mins(15)).turn(turn);
+    let mut task = Task::new("defragment", "Defragment etcd").timeout(Duration::from_mins(30)).turn(turn);
+    let full = alarms::is_full(inputs);
     for (host, _) in inputs.etcd_hosts() {
-        let defragment = ask_member(inputs.spec, host) + " --command-timeout 600s defrag";
-        let work = HostWork::new(vec![
-            Box::new(Command::new("defragment the database", defragment)),
+        let (endpoints, certificate) = (local_endpoint(inputs.spec), certificate(host));
+        let variables = [
+            ("endpoints", endpoints.as_str()),
+            ("certificate", certificate.as_str()),
+            ("full", if full { "yes" } else { "" }),
+        ];
+        let text = [&function("--command-timeout 600s"), include_str!("defragment.sh")].concat();
+        let mut actions: Vec<Box<dyn Action>> = vec![
+            Box::new(Command::new("defragment the database", script(&variables, &text))),
             Box::new(start_etcd::wait(inputs, host)),
-        ]);
-        task = task.on(&host.name, work);
+        ];
+        if full {
+            actions.push(Box::new(alarms::disarm_when_free(inputs, host)));
+        }
+        task = task.on(&host.name, HostWork::new(actions));
     }
     task
 }

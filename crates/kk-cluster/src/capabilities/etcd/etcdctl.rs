@@ -22,11 +22,6 @@ pub(super) fn ask_member_with(spec: &Spec, host: &Host, ca: &str) -> String {
     etcdctl(&local_endpoint(spec), ca, &quote(&certificate(host)))
 }
 
-/// Asks these members with the certificate of the member of this host, run there.
-pub(super) fn ask_members(endpoints: &str, host: &Host) -> String {
-    etcdctl(&quote(endpoints), ETCD_CA, &quote(&certificate(host)))
-}
-
 /// Where the member of a host listens for that host.
 pub(crate) fn local_endpoint(spec: &Spec) -> String {
     format!("https://127.0.0.1:{}", spec.etcd.port)

@@ -1,10 +1,11 @@
 //! What a member says about itself.
 
 use kk_config::{Host, Spec};
+use kk_connector::quote;
 use kk_engine::Question;
 use serde::{Deserialize, Serialize};
 
-use super::etcdctl::ask_member;
+use super::etcdctl::{ask_member, certificate};
 
 /// A member of etcd, as it describes itself (etcd, `api/etcdserverpb/rpc.proto`, `StatusResponse`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -33,6 +34,13 @@ pub(crate) const STATUS: Question<MemberDetail> = Question::new("etcd_status", "
 /// The question for one host.
 pub(crate) fn question(spec: &Spec, host: &Host) -> Question<MemberDetail> {
     STATUS.with_snippet(ask_member(spec, host) + " --command-timeout 5s endpoint status -w json")
+}
+
+/// The same, without a wait where no member can be.
+pub(super) fn question_if_installed(spec: &Spec, host: &Host) -> Question<MemberDetail> {
+    let key = format!("{}-key.pem", certificate(host));
+    let ask = ask_member(spec, host) + " --command-timeout 2s endpoint status -w json";
+    STATUS.with_snippet(format!("[ ! -e {} ] || {ask}", quote(&key)))
 }
 
 fn parse(printed: &str) -> Option<MemberDetail> {

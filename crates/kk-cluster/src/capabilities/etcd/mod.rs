@@ -1,5 +1,6 @@
 //! etcd, run by systemd: own CA, each member its own keys only, the v3 API only.
 
+mod alarms;
 mod check;
 mod configure_etcd;
 pub(crate) mod defragment;
@@ -20,9 +21,10 @@ pub(crate) mod remove_member;
 mod save_certificates;
 mod start_etcd;
 
+pub(crate) use alarms::all as alarms;
 pub(crate) use check::UNIT;
 pub(crate) use files::{JOINED, JOINED_TEXT};
-pub(crate) use health::with_ca as health_with_ca;
+pub(crate) use health::{FUNCTION as HEALTHY_FUNCTION, with_ca as health_with_ca};
 #[cfg(test)]
 pub(crate) use immutable::ENVIRONMENT;
 pub(crate) use install_certificates::pairs;
@@ -73,12 +75,14 @@ impl Capability for Etcd {
         if host.has_role(&Role::Etcd) {
             check::asks(inputs.spec, probe);
             probe.ask(&health::question(inputs.spec, host));
+            probe.ask(&member_status::question_if_installed(inputs.spec, host));
             probe.ask(&join_member::question(inputs));
         }
     }
 
     fn findings(&self, inputs: &Inputs, found: &mut Findings) {
         check::findings(inputs, found);
+        alarms::findings(inputs, found);
         join_member::findings(inputs, found);
         moves::findings(inputs, found);
         quorum::findings(inputs, found);

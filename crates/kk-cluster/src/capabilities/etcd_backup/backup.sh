@@ -1,6 +1,6 @@
 # Makes a backup of etcd, and keeps the newest $keep. Prints its path, its SHA-256, its size in bytes and its revision, separated
 # by tabs. A backup that is there is whole: it is made aside, verified and then renamed. Old ones go after that.
-# shellcheck disable=SC2154 # directory and keep stand before this script, and ctl, which asks the member of this host
+# shellcheck disable=SC2154 # directory and keep stand before this script, and ctl and healthy, which ask the member of this host
 set -eu
 umask 077
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
@@ -17,7 +17,7 @@ trap 'rm -f "$directory"/.new.db*' EXIT
 trap 'exit 143' HUP INT TERM
 new=$directory/.new.db
 # A member that is cut off from the others, or has just come, would give what it has: an old state, or none.
-ctl endpoint health >/dev/null
+healthy
 ctl snapshot save "$new" >/dev/null
 revision=$(revision_of "$new")
 sync "$new"

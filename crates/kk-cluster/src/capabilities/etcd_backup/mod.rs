@@ -19,7 +19,10 @@ use kk_engine::{Module, ProbeSpec, Task};
 
 use crate::{
     BuildError,
-    capabilities::{etcd::etcdctl, etcd_restore},
+    capabilities::{
+        etcd::{HEALTHY_FUNCTION, etcdctl},
+        etcd_restore,
+    },
     capability::Capability,
     findings::Findings,
     host_layout::RESTORING,
@@ -93,7 +96,7 @@ fn program(inputs: &Inputs, host: &Host) -> String {
 
 /// Makes one backup.
 fn backup() -> String {
-    [VERIFY, &etcdctl::function(""), include_str!("backup.sh")].concat()
+    [VERIFY, &etcdctl::function(""), HEALTHY_FUNCTION, include_str!("backup.sh")].concat()
 }
 
 /// Where that program is.

@@ -125,7 +125,7 @@ mod tests {
 
     /// 512 bytes and their sum, as etcd does it.
     const SAVES: &str = r#"for last; do :; done
-        case "$*" in *health*) exit ;; esac
+        case "$*" in *kk-health*) exit ;; *'alarm list') echo 'memberID:7 alarm:NOSPACE '; exit ;; esac
         head -c 512 /dev/zero >"$last"
         /usr/bin/printf "$(sha256sum <"$last" | cut -d ' ' -f 1 | sed 's/../\\x&/g')" >>"$last""#;
     const WHOLE: &str = "echo '{\"hash\":1,\"revision\":42,\"totalKey\":3,\"totalSize\":9}'";
@@ -156,9 +156,10 @@ mod tests {
             (SAVES, "echo 'sha256 of snapshot does not match' >&2; exit 1"),
             (SAVES, "echo '{}'"),
             (SAVES, "echo '{\"revision\":0}'"),
-            ("for last; do :; done; [ \"$last\" = health ] || echo part >\"$last\"", WHOLE),
-            ("for last; do :; done; [ \"$last\" = health ] || head -c 544 /dev/zero >\"$last\"", WHOLE),
-            ("case \"$*\" in *health*) echo 'no leader' >&2; exit 1 ;; esac; touch never", WHOLE),
+            ("for last; do :; done; case $last in /*) echo part >$last ;; esac", WHOLE),
+            ("for last; do :; done; case $last in /*) head -c 544 /dev/zero >$last ;; esac", WHOLE),
+            ("case \"$*\" in *kk-health*) echo 'no leader' >&2; exit 1 ;; esac; touch never", WHOLE),
+            ("case \"$*\" in *'alarm list') echo 'memberID:7 alarm:CORRUPT ' ;; esac", WHOLE),
         ] {
             let directory = tempfile::tempdir().unwrap();
             let backups = directory.path().join("backups");
