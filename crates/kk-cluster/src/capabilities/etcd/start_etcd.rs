@@ -98,13 +98,20 @@ pub(super) fn turn(inputs: &Inputs) -> Option<Turn> {
     membership::runs(inputs).then(|| Turn::one_by_one("etcd").order(sick))
 }
 
-/// Waits until the other members are healthy. In an upgrade their turns are not those of this run: one that is down, or starts
-/// still, would leave etcd without a quorum. A host that is put back does not wait.
+/// Waits until the other members are healthy: since the probe one of them may have failed, and a restart would leave etcd without
+/// a quorum. Members that were sick at the time of the probe have had their turns, or are hosts that do not answer and that the
+/// quorum can spare. In an upgrade all others count, because their turns are not those of this run. A host that is put back does
+/// not wait.
 fn others(inputs: &Inputs, host: &Host) -> Option<WaitUntil> {
-    let is_upgrade = inputs.changes == Some(VERSION) && !inputs.puts_back;
-    let mut others = inputs.spec.etcd_hosts();
-    others.retain(|other| other.name != host.name);
-    let condition = health::of_others(inputs.spec, host, &others).filter(|_| is_upgrade)?;
+    let is_upgrade = inputs.changes == Some(VERSION);
+    if inputs.puts_back {
+        return None;
+    }
+    let mut others = if is_upgrade { inputs.spec.etcd_hosts() } else { membership::healthy(inputs) };
+    // Until its own turn, a member that moves is not where the file says.
+    let moves = |other: &Host| inputs.facts(other).and_then(|facts| moves::from(inputs, other, facts));
+    others.retain(|other| other.name != host.name && moves(other).is_none());
+    let condition = health::of_others(inputs.spec, host, &others)?;
     let wait = WaitUntil::new("the other members of etcd are healthy", condition).within(OTHERS);
     Some(wait.hint(
         "",
@@ -133,7 +140,7 @@ pub(super) fn unit(inputs: &Inputs, host: &Host, facts: &Facts) -> Result<Unit, 
 
 #[cfg(test)]
 mod tests {
-    use kk_engine::UnitFact;
+    use kk_engine::{Apply, UnitFact};
 
     use super::*;
     use crate::testing;
@@ -158,20 +165,32 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn in_an_upgrade_a_healthy_member_is_restarted_only_beside_healthy_ones() {
-        type Case = (fn(&mut Inputs), &'static [bool]);
+    async fn a_healthy_member_is_restarted_only_beside_healthy_ones() {
+        type Case = (fn(&mut Inputs), &'static [bool], bool);
+        // The second is not healthy at the time of the probe: in a create its own turn comes first.
         let cases: [Case; 3] = [
-            (|inputs| inputs.changes = Some(VERSION), &[true, false, true]),
-            (|_| {}, &[false; 3]),
-            (|inputs| (inputs.changes, inputs.puts_back) = (Some(VERSION), true), &[false; 3]),
+            (|inputs| inputs.changes = Some(VERSION), &[true, false, true], true),
+            (|_| {}, &[true, false, true], false),
+            (|inputs| (inputs.changes, inputs.puts_back) = (Some(VERSION), true), &[false; 3], false),
         ];
-        for (change, waits) in cases {
+        let spec = testing::sample("three-nodes.yaml");
+        let address = |index: usize| format!("https://{}:2379", spec.etcd_hosts()[index].internal_address);
+        for (change, waits, asks_the_sick) in cases {
             let task = planned_with(true, change).await;
-            // Right before its settings, behind the upload of its program.
-            let line = |work: &HostWork| format!("{:?}", work.actions[1].check(&Facts::default()));
-            let found: Vec<bool> =
-                task.hosts.values().map(|work| line(work).contains("the other members of etcd")).collect();
-            assert_eq!(found, waits);
+            for (index, work) in task.hosts.values().enumerate() {
+                // Right before its settings, behind the upload of its program.
+                let line = format!("{:?}", work.actions[1].check(&Facts::default()));
+                assert_eq!(line.contains("the other members of etcd"), waits[index], "{line}");
+                if waits[index] {
+                    let Apply::Script(script) = work.actions[1].apply(&Facts::default()) else {
+                        panic!("{line}")
+                    };
+                    let condition = script.files.iter().find(|file| file.name == "condition").unwrap();
+                    let condition = String::from_utf8_lossy(&condition.content).into_owned();
+                    assert!(condition.contains(&address(2 - index)), "{condition}");
+                    assert_eq!(condition.contains(&address(1)), asks_the_sick, "{condition}");
+                }
+            }
         }
     }
 
