@@ -1,6 +1,6 @@
 //! Take etcd through a round of the rotation.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use kk_config::{Host, Role};
 use kk_engine::{
@@ -43,7 +43,7 @@ pub(super) fn task(inputs: &Inputs, authorities: &Arc<Authorities>, round: Round
             .provides(slots::etcd_healthy_slot(&host.name));
         task = task.on(&host.name, work);
     }
-    task.timeout(Duration::from_mins(5))
+    task.timeout(etcd::START_TASK)
 }
 
 fn actions(inputs: &Inputs, authorities: &Authorities, round: Round, host: &Host) -> Vec<Box<dyn Action>> {

@@ -1,5 +1,7 @@
 //! The files that etcd reads at its start: environment and unit.
 
+use std::time::Duration;
+
 use kk_config::Host;
 use kk_engine::{Action, Facts, actions::File};
 use serde_json::json;
@@ -7,13 +9,20 @@ use serde_json::json;
 use super::membership;
 use crate::{BuildError, host_layout::ETCD_ENVIRONMENT, inputs::Inputs};
 
+/// How long systemd lets a member start: it reads its database and its log, and receives what it lacks from the others.
+pub(super) const START: Duration = Duration::from_mins(5);
+
 /// What a member begins with, and never reads again: the members of a new cluster. So a member that comes or goes later
 /// restarts no other.
 const INITIAL: &str = "/etc/etcd-initial.env";
 
 /// The files of one member.
 pub(super) fn files(inputs: &Inputs, host: &Host, facts: &Facts) -> Result<Vec<Box<dyn Action>>, BuildError> {
-    let values = json!({"negative_nice": facts.can_raise_limits, "data_dir": inputs.spec.etcd.data_dir});
+    let values = json!({
+        "negative_nice": facts.can_raise_limits,
+        "data_dir": inputs.spec.etcd.data_dir,
+        "start_seconds": START.as_secs(),
+    });
     let unit = inputs.templates.render("etcd/etcd.service", &values)?;
     let mut files: Vec<Box<dyn Action>> = vec![
         Box::new(File::text(ETCD_ENVIRONMENT, environment(inputs, host)?)),

@@ -31,7 +31,7 @@ pub(crate) use install_certificates::pairs;
 use kk_artifact::Component;
 use kk_config::{Host, Role, Spec};
 use kk_engine::{Facts, ProbeSpec, Task};
-pub(crate) use start_etcd::wait;
+pub(crate) use start_etcd::{START_TASK, wait, wait_for_start};
 #[cfg(test)]
 pub(crate) use {check::DATA, health::HEALTHY};
 

@@ -11,7 +11,8 @@ use kk_engine::{
 
 use super::{
     alarms,
-    files::{files, joined},
+    check::DATA,
+    files::{START, files, joined},
     health::{self, is_healthy},
     is_active, join_member, membership, moves,
 };
@@ -24,6 +25,15 @@ use crate::{
     inputs::Inputs,
     slots,
 };
+
+/// How long a member that has started may take to be healthy.
+const SETTLES: Duration = Duration::from_mins(2);
+
+/// The longest time from the start of a member until it is healthy: kk waits longer than systemd does.
+pub(super) const STARTS: Duration = START.saturating_add(SETTLES);
+
+/// How long a task takes at most that starts members and waits for them.
+pub(crate) const START_TASK: Duration = STARTS.saturating_add(Duration::from_secs(30));
 
 /// How long the other members may take to be healthy before one is restarted.
 const OTHERS: Duration = Duration::from_mins(2);
@@ -38,7 +48,7 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     let turn = turn(inputs);
     let one_by_one = turn.is_some();
     // The longest of what its hosts do.
-    let mut timeout = OTHERS + Duration::from_secs(150);
+    let mut timeout = OTHERS + START_TASK;
     let mut task = Task::new("start_etcd", "Start etcd").background();
     if let Some(turn) = turn {
         task = task.turn(turn);
@@ -52,7 +62,13 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
         let unit = if one_by_one { unit } else { unit.no_block() };
         let is_needed = unit.check(facts).is_needed();
         let stays = is_active(facts) && !is_needed;
-        let wait = wait(inputs, host).done_by(move |facts| stays && is_healthy(facts));
+        // A member with data may read it for long, and a start that does not block says nothing before.
+        let wait = if one_by_one || facts.answer(&DATA).answered() != Some(true) {
+            wait(inputs, host)
+        } else {
+            wait_for_start(inputs, host)
+        };
+        let wait = wait.done_by(move |facts| stays && is_healthy(facts));
         // A member whose turn does not come must start with its old settings.
         let mut actions: Vec<Box<dyn Action>> = Vec::new();
         // First, because it may take minutes: the program of now does not start from other settings.
@@ -121,10 +137,15 @@ fn others(inputs: &Inputs, host: &Host) -> Option<WaitUntil> {
 
 /// Waits until the member is healthy.
 pub(crate) fn wait(inputs: &Inputs, host: &Host) -> WaitUntil {
-    WaitUntil::new("etcd is healthy", health::command(inputs.spec, host)).hint(
+    WaitUntil::new("etcd is healthy", health::command(inputs.spec, host)).within(SETTLES).hint(
         "",
         "see \"journalctl -u etcd\" on the hosts of etcd; most members must run and reach each other on their peer port",
     )
+}
+
+/// The same, after a start that does not block.
+pub(crate) fn wait_for_start(inputs: &Inputs, host: &Host) -> WaitUntil {
+    wait(inputs, host).within(STARTS)
 }
 
 /// Restarted for what changes in this run, and for what an earlier one changed before it was killed.
@@ -212,6 +233,26 @@ mod tests {
                 let changes: Vec<_> = work.actions.iter().map(|action| action.check(&facts)).collect();
                 assert_eq!(format!("{changes:?}").contains("write /etc/etcd.env"), runs, "{changes:?}");
             }
+        }
+    }
+
+    /// A restart in a turn blocks until systemd gives up.
+    #[tokio::test]
+    async fn kk_waits_longer_for_a_member_than_systemd() {
+        let spec = testing::sample("three-nodes.yaml");
+        let directory = tempfile::tempdir().unwrap();
+        let (probed, session) = (testing::fresh(&spec), testing::session(spec.clone(), directory.path()));
+        let inputs = session.create_inputs(&probed).await.unwrap();
+        let host = spec.etcd_hosts()[0];
+        let facts = &probed.facts[&host.name];
+        let Apply::Script(unit) = files(&inputs, host, facts).unwrap()[1].apply(facts) else {
+            panic!("no file")
+        };
+        let unit = String::from_utf8_lossy(&unit.files[0].content).into_owned();
+        let limit = unit.lines().find_map(|line| line.strip_prefix("TimeoutStartSec=")).unwrap();
+        let (limit, wait) = (Duration::from_secs(limit.parse().unwrap()), Duration::from_mins(2));
+        for timeout in [planned(true).await.timeout, planned(false).await.timeout, START_TASK] {
+            assert!(timeout > limit + wait, "{timeout:?}");
         }
     }
 

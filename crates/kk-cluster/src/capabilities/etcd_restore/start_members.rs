@@ -1,7 +1,5 @@
 //! Start the members of etcd again.
 
-use std::time::Duration;
-
 use kk_connector::quote;
 use kk_engine::{HostWork, Task, actions::Command};
 
@@ -10,8 +8,7 @@ use crate::{capabilities::etcd, host_layout::RESTORING, inputs::Inputs, slots};
 
 /// At once: a member is ready only when most of the others are.
 pub(super) fn task(inputs: &Inputs) -> Task {
-    let mut task =
-        Task::new("start_members", "Start the members of etcd again").timeout(Duration::from_secs(150));
+    let mut task = Task::new("start_members", "Start the members of etcd again").timeout(etcd::START_TASK);
     for (host, _) in super::members(inputs) {
         let start = Command::new(
             "start etcd",
@@ -23,9 +20,12 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         let started =
             format!("rm -f {data}\nprintf '{}' >{1}\nsync {1}\n", STARTED.escape_default(), quote(RESTORING));
         let started = Command::new("mark the member as restored", started);
-        let work =
-            HostWork::new(vec![Box::new(start), Box::new(etcd::wait(inputs, host)), Box::new(started)])
-                .provides(slots::etcd_healthy_slot(&host.name));
+        let work = HostWork::new(vec![
+            Box::new(start),
+            Box::new(etcd::wait_for_start(inputs, host)),
+            Box::new(started),
+        ])
+        .provides(slots::etcd_healthy_slot(&host.name));
         task = task.on(&host.name, after(work, of_members(inputs, slots::member_restored_slot)));
     }
     task
