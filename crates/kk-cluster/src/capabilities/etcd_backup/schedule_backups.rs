@@ -13,18 +13,23 @@ use crate::{BuildError, inputs::Inputs};
 const SERVICE: &str = "/etc/systemd/system/backup-etcd.service";
 pub(super) const TIMER: &str = "/etc/systemd/system/backup-etcd.timer";
 
-/// On every host of etcd, so that the loss of one loses no backup. They take place at other minutes on hosts whose addresses follow
-/// each other, and at the same ones when another host comes or goes.
+/// The minutes between the first backups of two hosts.
+const APART: usize = 5;
+
+/// On every host of etcd, so that the loss of one loses no backup. Each has a minute of its own, by its place among the members.
 pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     let mut task = Task::new("schedule_backups", "Schedule backups of etcd").background();
     let period = inputs.spec.etcd.backup_period;
+    let mut members: Vec<_> =
+        inputs.spec.etcd_hosts().into_iter().map(|host| host.internal_address).collect();
+    members.sort();
     for (host, facts) in inputs.etcd_hosts() {
-        let position = usize::from(host.internal_address.octets()[3] % 12);
+        let position = members.iter().filter(|address| **address < host.internal_address).count();
         let values = json!({
             "script": path(inputs),
             "period": period,
             // Fifteen minutes after the start, when the cluster is there, one host after the other.
-            "first": (15 + 5 * position).min(period as usize),
+            "first": (15 + APART * position).min(period as usize),
         });
         let files: Vec<Box<dyn Action>> = vec![
             Box::new(File::text(path(inputs), program(inputs, host)).mode(0o700)),
@@ -39,4 +44,34 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
         task = task.on(&host.name, HostWork::new(actions));
     }
     Ok(task)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use kk_engine::{Apply, Facts};
+
+    use super::*;
+    use crate::testing;
+
+    #[tokio::test]
+    async fn no_two_members_make_their_backups_at_the_same_minute() {
+        let directory = tempfile::tempdir().unwrap();
+        // One subnet for each zone, and the same number in each.
+        let spec = testing::spec(
+            "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {name: t}\nspec:\n  hosts:\n  \
+             - {name: a, address: 10.0.3.10}\n  - {name: b, address: 10.0.1.10}\n  - {name: c, address: 10.0.2.22}\n  \
+             roleGroups: {etcd: [a, b, c], control-plane: [a], worker: [a]}\n",
+        );
+        let (probed, session) = (testing::fresh(&spec), testing::session(spec, directory.path()));
+        let task = task(&session.create_inputs(&probed).await.unwrap()).unwrap();
+        let first = |work: &HostWork| {
+            let Apply::Script(script) = work.actions[2].apply(&Facts::default()) else { panic!("no timer") };
+            let timer = String::from_utf8_lossy(&script.files[0].content).into_owned();
+            timer.lines().find_map(|line| line.strip_prefix("OnActiveSec=").map(str::to_owned)).unwrap()
+        };
+        let minutes: BTreeSet<String> = task.hosts.values().map(first).collect();
+        assert_eq!(minutes, ["15min", "20min", "25min"].map(str::to_owned).into());
+    }
 }
