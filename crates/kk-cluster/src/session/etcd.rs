@@ -139,14 +139,20 @@ impl Session {
         })
     }
 
-    /// The plan by which the members get a snapshot and verify it. Nothing of the cluster is changed.
+    /// The plan by which the members get a snapshot and verify it. Nothing of the cluster is changed. With `force` hosts that do not
+    /// answer are no error.
     ///
     /// # Errors
     /// As [`Session::plan_snapshot`].
-    pub async fn plan_send(&self, probed: &Probed, snapshot: &Snapshot) -> Result<Delete, BuildError> {
+    pub async fn plan_send(
+        &self,
+        probed: &Probed,
+        snapshot: &Snapshot,
+        force: bool,
+    ) -> Result<Delete, BuildError> {
         let inputs = self.etcd_inputs(probed).await?;
         let mut found = Findings::default();
-        restore_etcd::findings(&inputs, &mut found);
+        restore_etcd::findings(&inputs, force, &mut found);
         plan(found, restore_etcd::send(&inputs, snapshot), probed)
     }
 

@@ -51,7 +51,7 @@ pub struct EtcdRestore {
     #[arg(long, value_name = "FILE")]
     pub snapshot: Option<PathBuf>,
 
-    /// Restore it even if it is a snapshot of another cluster
+    /// Restore it even if it is a snapshot of another cluster, or if hosts do not answer
     #[arg(long)]
     pub force: bool,
 

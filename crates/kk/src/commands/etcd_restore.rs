@@ -36,7 +36,7 @@ async fn restore(args: &EtcdRestore, session: &Session, run: &mut Run<'_>) -> Re
             None => return Ok(None),
         },
     };
-    let send = run.unless_stopped(session.plan_send(&probed, &snapshot)).await?;
+    let send = run.unless_stopped(session.plan_send(&probed, &snapshot, args.force)).await?;
     let comparing = session.compare(&probed, &snapshot, args.force, run.stop_token());
     let comparison = run.unless_stopped(comparing).await?;
     let left_out = run.unless_stopped(session.addons_left_out(&probed)).await?;
