@@ -1,8 +1,12 @@
 # Adds this host's member to the list as a learner, which has no vote until it has copied the data, and lets etcd start
 # with the members of now.
-# shellcheck disable=SC2154 # data, name and peer stand before this script
+# shellcheck disable=SC2154 # data, name, peer and keep stand before this script
 systemctl stop etcd.service 2>/dev/null || :
-rm -rf --one-file-system "$data/member"
+if [ -n "$keep" ] && [ -e "$data/member" ]; then
+    mv "$data/member" "$data/member-before-$(date -u +%Y%m%dT%H%M%SZ)"
+else
+    rm -rf --one-file-system "$data/member"
+fi
 add() {
     list || return
     if [ -n "$(field 5)" ]; then

@@ -7,7 +7,7 @@ use kk_connector::quote;
 use kk_engine::{Facts, ProbeSpec, Question, question};
 use time::OffsetDateTime;
 
-use super::{immutable::ENVIRONMENT, moves};
+use super::{files::MOUNT_NOTE, immutable::ENVIRONMENT, moves};
 use crate::{
     capabilities::os::masked,
     certificates::Age,
@@ -23,7 +23,7 @@ pub(crate) const UNIT: &str = "/etc/systemd/system/etcd.service";
 pub(crate) const DATA: Question<bool> = Question::new("etcd_data", "echo no", question::yes_or_no);
 
 pub(super) fn asks(spec: &Spec, probe: &mut ProbeSpec) {
-    probe.files.extend([ETCD_CA, moves::MARK].map(str::to_owned));
+    probe.files.extend([ETCD_CA, moves::MARK, MOUNT_NOTE].map(str::to_owned));
     probe.units.insert("etcd.service".to_owned());
     probe.disks.insert(spec.etcd.data_dir.clone());
     let data = quote(&spec.etcd.data_dir).into_owned();

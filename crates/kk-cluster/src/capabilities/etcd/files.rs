@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use kk_config::Host;
-use kk_engine::{Action, Facts, actions::File};
+use kk_config::{Host, Spec};
+use kk_engine::{Action, Facts, Question, actions::File, question};
 use serde_json::json;
 
 use super::membership;
-use crate::{BuildError, host_layout::ETCD_ENVIRONMENT, inputs::Inputs};
+use crate::{BuildError, host_layout::ETCD_ENVIRONMENT, inputs::Inputs, shell::script};
 
 /// How long systemd lets a member start: it reads its database and its log, and receives what it lacks from the others.
 pub(super) const START: Duration = Duration::from_mins(5);
@@ -53,6 +53,23 @@ pub(crate) const JOINED_TEXT: &str = "# Written by kk.\nETCD_INITIAL_CLUSTER_STA
 /// The file as an action.
 pub(super) fn joined() -> File {
     File::text(JOINED, JOINED_TEXT)
+}
+
+/// On which file system the data of a member is: it was there when the member was healthy, so without it the data is not lost but
+/// away. Remove the file to give the data up.
+pub(super) const MOUNT_NOTE: &str = "/etc/etcd-mount";
+
+/// The mount point of the data at the time of the probe.
+pub(super) const MOUNT: Question<String> = Question::new("etcd_mount", "", question::text);
+
+pub(super) fn mount_question(spec: &Spec) -> Question<String> {
+    MOUNT.with_snippet(script(&[("data", &spec.etcd.data_dir)], include_str!("mount.sh")))
+}
+
+/// The note as an action, for when the member is healthy.
+pub(super) fn mount_note(facts: &Facts) -> Option<File> {
+    let mount = facts.answer(&MOUNT).answered().filter(|mount| mount.starts_with('/'))?;
+    Some(File::text(MOUNT_NOTE, mount + "\n"))
 }
 
 fn environment(inputs: &Inputs, host: &Host) -> Result<String, BuildError> {

@@ -5,15 +5,17 @@ use std::time::Duration;
 use kk_artifact::Component;
 use kk_config::Host;
 use kk_engine::{
-    Facts, HostWork, Question, Task,
+    Action, Facts, HostWork, Question, Task,
     actions::{Command, WaitUntil},
     question,
 };
 
 use super::{
     etcdctl,
-    files::{JOINED, JOINED_TEXT, files},
-    health, is_active,
+    files::{JOINED, JOINED_TEXT, files, mount_note},
+    health,
+    identity::{Stranger, stranger},
+    is_active,
     membership::{self, has_quorum, healthy},
     start_etcd,
 };
@@ -37,22 +39,32 @@ pub(super) fn question(inputs: &Inputs) -> Question<bool> {
     LOST.with_snippet(script(&data, include_str!("has_lost_data.sh")))
 }
 
-/// Whether the member has nothing to go on with. A log that lies elsewhere is not looked for.
-fn is_lost(inputs: &Inputs, facts: &Facts) -> bool {
+/// Why a member has nothing to go on with. A log that lies elsewhere is not looked for.
+fn is_lost(inputs: &Inputs, facts: &Facts) -> Option<Lost> {
     let elsewhere = inputs.spec.etcd.extra_args.iter().any(|line| line.starts_with("ETCD_WAL_DIR="));
-    !elsewhere && !health::is_healthy(facts) && facts.answer(&LOST).answered() == Some(true)
+    if elsewhere || health::is_healthy(facts) {
+        return None;
+    }
+    let is_lost = facts.answer(&LOST).answered() == Some(true);
+    if is_lost { Some(Lost::Data) } else { stranger(inputs, facts).map(Lost::Identity) }
+}
+
+/// Why a member joins again.
+enum Lost {
+    /// Its data is gone, or not enough.
+    Data,
+    /// Its data belongs to no member of the cluster.
+    Identity(Stranger),
 }
 
 /// Whether the member of the host joins in this run.
 pub(super) fn joins(inputs: &Inputs, facts: &Facts) -> bool {
-    is_lost(inputs, facts) && has_quorum(inputs)
+    is_lost(inputs, facts).is_some() && has_quorum(inputs)
 }
 
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     for (host, facts) in inputs.etcd_hosts() {
-        if !is_lost(inputs, facts) {
-            continue;
-        }
+        let Some(why) = is_lost(inputs, facts) else { continue };
         // One that has not joined yet has nothing to lose.
         if !membership::has_vote(facts) {
             if inputs.is_initialised() && !has_quorum(inputs) {
@@ -65,16 +77,30 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
             continue;
         }
         let data = &inputs.spec.etcd.data_dir;
-        if has_quorum(inputs) {
-            found.adapted(
-                host,
+        let (why, then) = match why {
+            Lost::Data => (
                 format!("etcd has lost its data in {data}"),
-                "its member is removed and joins again, with the data of the others",
-            );
+                "its member is removed and joins again, with the data of the others".to_owned(),
+            ),
+            Lost::Identity(stranger) => {
+                let whose = match stranger {
+                    Stranger::Removed => "a member that was removed from etcd",
+                    Stranger::OtherCluster => {
+                        "another cluster of etcd than that of the other members (was it left out of a restore?)"
+                    }
+                };
+                let then = format!(
+                    "it is kept as {data}/member-before-TIME, and the member joins again with the data of the others"
+                );
+                (format!("the data in {data} is of {whose}"), then)
+            }
+        };
+        if has_quorum(inputs) {
+            found.adapted(host, why, then);
         } else {
             found.error(
                 host,
-                format!("etcd has lost its data in {data}, and too few other members are healthy for it to join again"),
+                format!("{why}, and too few other members are healthy for it to join again"),
                 "bring the other members back first (is a disk not mounted?); where their data is lost, too, restore etcd from a snapshot",
             );
         }
@@ -95,15 +121,15 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     }
     for (host, facts) in joining(inputs) {
         // Program and settings that wait for the turn of a member, see start_etcd.
-        let mut actions = Vec::new();
+        let mut actions: Vec<Box<dyn Action>> = Vec::new();
         let fetched = programs::replace_in_turn(inputs, host, Component::Etcd, &mut actions);
         if is_active(facts) {
             actions.extend(files(inputs, host, facts)?);
         }
-        let add = Command::new(
-            "add the member as a learner",
-            with_members(inputs, host, include_str!("add_member.sh")),
-        );
+        // Data that another member wrote may be all that is left of something.
+        let keeps = matches!(is_lost(inputs, facts), Some(Lost::Identity(_)));
+        let keep = script(&[("keep", if keeps { "yes" } else { "" })], include_str!("add_member.sh"));
+        let add = Command::new("add the member as a learner", with_members(inputs, host, &keep));
         actions.push(Box::new(add.file("joined.env", JOINED_TEXT.as_bytes())));
         actions.push(Box::new(start_etcd::unit(inputs, host, facts)?.force_restart(true).no_block()));
         actions.push(Box::new(promote(inputs, host)));
@@ -112,6 +138,7 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
         let joined = format!("kk_put joined.env {JOINED} 644 root:root\n");
         let joined = Command::new(format!("write {JOINED}"), joined);
         actions.push(Box::new(joined.file("joined.env", JOINED_TEXT.as_bytes())));
+        actions.extend(mount_note(facts).map(|note| Box::new(note) as Box<dyn Action>));
         let mut work = HostWork::new(actions)
             .needs(slots::etcd_configured_slot(&host.name))
             .provides(slots::etcd_healthy_slot(&host.name));
@@ -129,6 +156,10 @@ pub(super) fn promote(inputs: &Inputs, host: &Host) -> WaitUntil {
     let condition = with_members(inputs, host, include_str!("promote_member.sh"));
     WaitUntil::new("the member has a vote", condition)
         .within(COPIES)
+        .hint(
+            "has no member at",
+            "was the member removed from etcd? Stop etcd on this host, move the directory \"member\" of its data aside, and run again",
+        )
         .hint("", "see \"journalctl -u etcd\" on this host")
 }
 
@@ -171,7 +202,14 @@ mod tests {
     use kk_engine::{FileFact, UnitFact};
 
     use super::*;
-    use crate::{capabilities::etcd::remove_lost_members, testing};
+    use crate::{
+        capabilities::etcd::{
+            files::MOUNT,
+            identity::{self, IDENTITY, MEMBERS},
+            remove_lost_members,
+        },
+        testing,
+    };
 
     /// A cluster of three members in a file, as etcdctl shows and changes them.
     const ETCDCTL: &str = r#"for last; do :; done
@@ -188,10 +226,17 @@ mod tests {
     const AT_OLD_ADDRESS: &str = "3, started, etcd-c, https://c.old:2380, https://c.old:2379, false\n";
     const LEARNS: &str = "9, started, etcd-c, https://c:2380, https://c:2379, true\n";
 
+    fn add_member(keep: &str) -> String {
+        script(&[("keep", keep)], include_str!("add_member.sh"))
+    }
+
     fn run(directory: &Path, text: &str) -> bool {
         let program = |name: &str, text: &str| testing::program(directory, name, text);
         program("etcdctl", ETCDCTL);
-        program("systemctl", "[ \"$1\" != -q ]");
+        program(
+            "systemctl",
+            "case $1 in list-unit-files) cat units 2>/dev/null ;; show) echo \"Where=$PWD/data\" ;; -q) exit 1 ;; esac",
+        );
         program("journalctl", "cat journal");
         program("sleep", "exit 0");
         let here = directory.display().to_string();
@@ -225,12 +270,9 @@ mod tests {
     #[test]
     fn a_member_without_data_is_removed_added_and_promoted() {
         let members = members();
-        let steps = [
-            include_str!("remove_lost_member.sh"),
-            include_str!("add_member.sh"),
-            include_str!("promote_member.sh"),
-        ]
-        .map(|step| format!("{members}{step}"));
+        let steps =
+            [include_str!("remove_lost_member.sh"), &add_member(""), include_str!("promote_member.sh")]
+                .map(|step| format!("{members}{step}"));
         for (own, calls) in [
             (MEMBER, "remove\nadd\npromote\n"),
             ("", "add\npromote\n"),
@@ -253,7 +295,7 @@ mod tests {
     #[test]
     fn a_member_is_not_given_the_identity_of_the_one_before_it() {
         let directory = with(MEMBER);
-        assert!(!run(directory.path(), &(members() + include_str!("add_member.sh"))));
+        assert!(!run(directory.path(), &(members() + &add_member(""))));
         assert_eq!(read(&directory, "etcd-joined.env"), "");
     }
 
@@ -294,22 +336,84 @@ mod tests {
 
     #[test]
     fn a_member_whose_disk_is_not_mounted_stays() {
-        let directory = with(MEMBER);
-        fs::create_dir(directory.path().join("etc")).unwrap();
-        let mount = format!("LABEL=x {}/data ext4 defaults 0 0\n", directory.path().display());
-        fs::write(directory.path().join("etc/fstab"), mount).unwrap();
-        let remove = members() + include_str!("remove_lost_member.sh");
-        assert!(!run(directory.path(), &remove));
-        assert_eq!(read(&directory, "calls"), "");
+        for (file, line, stays) in [
+            ("etc/fstab", "LABEL=x HERE/data ext4 defaults 0 0\n", true),
+            ("etc/etcd-mount", "HERE\n", true),
+            ("units", "-.mount generated\nvar-lib-etcd.mount static -\n", true),
+            ("units", "var-lib-etcd.mount masked\n", false),
+            ("etc/fstab", "LABEL=x HERE/dat ext4 defaults 0 0\n", false),
+            ("etc/etcd-mount", "/\n", false),
+        ] {
+            let directory = with(MEMBER);
+            fs::create_dir(directory.path().join("etc")).unwrap();
+            let line = line.replace("HERE", &directory.path().display().to_string());
+            fs::write(directory.path().join(file), line).unwrap();
+            let remove = members() + include_str!("remove_lost_member.sh");
+            assert_eq!(run(directory.path(), &remove), !stays, "{file}");
+            assert_eq!(read(&directory, "calls"), if stays { "" } else { "remove\n" }, "{file}");
+        }
+    }
+
+    #[test]
+    fn the_mount_point_of_the_data_is_known_before_its_directory_is_there() {
+        let directory = tempfile::tempdir().unwrap();
+        for (words, printed) in [
+            ("/dev/sdb1 100 1 99 1% /var/lib/etcd", "/var/lib/etcd\n"),
+            ("/dev/mapper/a-b 100 1 99 -% /", "/\n"),
+            ("10.0.0.1:/x y 100 1 99 100% /my data", "/my data\n"),
+        ] {
+            testing::program(
+                directory.path(),
+                "df",
+                &format!("echo $2 >asked; echo Filesystem; echo '{words}'"),
+            );
+            let data = format!("{}/etcd/data", directory.path().display());
+            let text = script(&[("data", &data)], include_str!("mount.sh"));
+            let output = testing::run_script(directory.path(), &text);
+            assert!(output.status.success());
+            assert_eq!(String::from_utf8(output.stdout).unwrap(), printed);
+            let asked = fs::read_to_string(directory.path().join("asked")).unwrap();
+            assert_eq!(asked.trim(), directory.path().to_str().unwrap());
+        }
+    }
+
+    #[tokio::test]
+    async fn where_the_data_is_mounted_is_noted_when_a_member_is_healthy() {
+        let (spec, directory) = (testing::sample("all-in-one.yaml"), tempfile::tempdir().unwrap());
+        let mut probed = testing::fresh(&spec);
+        probed.facts.values_mut().for_each(|facts| facts.reply(&MOUNT, "/data\n"));
+        let session = testing::session(spec, directory.path());
+        let inputs = session.create_inputs(&probed).await.unwrap();
+        let task = start_etcd::task(&inputs).unwrap();
+        let last = task.hosts.values().next().unwrap().actions.last().unwrap();
+        let kk_engine::Apply::Script(note) = last.apply(&Facts::default()) else { panic!("no file") };
+        assert!(note.text.contains("/etc/etcd-mount"), "{}", note.text);
+        assert_eq!(&*note.files[0].content, b"/data\n");
     }
 
     #[test]
     fn a_list_that_was_not_given_changes_nothing() {
-        for step in [include_str!("remove_lost_member.sh"), include_str!("add_member.sh")] {
+        for step in [include_str!("remove_lost_member.sh"), &add_member("yes")] {
             let directory = with("");
             fs::write(directory.path().join("list"), "").unwrap();
+            fs::create_dir_all(directory.path().join("data/member")).unwrap();
             assert!(!run(directory.path(), &(members() + step)));
             assert_eq!(read(&directory, "calls"), "");
+        }
+    }
+
+    #[test]
+    fn data_of_another_member_is_kept_aside_and_useless_data_is_not() {
+        for (keep, kept) in [("yes", 1), ("", 0)] {
+            let directory = with("");
+            fs::create_dir_all(directory.path().join("data/member/wal")).unwrap();
+            for _ in 0..2 {
+                assert!(run(directory.path(), &(members() + &add_member(keep))));
+            }
+            let names = fs::read_dir(directory.path().join("data")).unwrap();
+            let names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+            assert_eq!(names.len(), kept, "{names:?}");
+            assert!(names.iter().all(|name| name.to_string_lossy().starts_with("member-before-")));
         }
     }
 
@@ -366,6 +470,71 @@ mod tests {
         assert_eq!(hosts.map(|hosts| hosts.len()), [1, 1, 2]);
         assert!(found.0.len() == 1 && found.0[0].message.contains("has lost its data"), "{:?}", found.0);
         assert_eq!(found.0[0].severity, kk_engine::Severity::Adapted);
+    }
+
+    /// What the data of the first of three members makes of a create, while these others are healthy and say this of their
+    /// cluster: whether it joins again, and what is found.
+    async fn with_identity(lists: [&str; 2], quorum: bool) -> (bool, Vec<String>) {
+        let (spec, directory) = (testing::sample("three-nodes.yaml"), tempfile::tempdir().unwrap());
+        let mut probed = testing::fresh(&spec);
+        for (index, host) in spec.etcd_hosts().iter().enumerate() {
+            let facts = probed.facts.get_mut(&host.name).unwrap();
+            let joined = FileFact { sha256: kk_util::sha256(JOINED_TEXT.as_bytes()), ..FileFact::default() };
+            facts.files.insert(JOINED.into(), joined);
+            facts.reply(&LOST, "no");
+            let healthy = index == 1 || index == 2 && quorum;
+            facts.reply(&health::HEALTHY, if healthy { "yes" } else { "no" });
+            if healthy {
+                facts.reply(&MEMBERS, lists[index - 1]);
+            }
+            if index == 0 {
+                // Member 7 of cluster 1.
+                let log = "04 00 00 00 00 00 00 84 08 04 10 00 00 00 00 00 0a 00 00 00 00 00 00 86 08 01 10 05 1a 04 08 07 10 01";
+                facts.reply(&IDENTITY, log);
+            }
+        }
+        let session = testing::session(spec, directory.path());
+        let inputs = session.create_inputs(&probed).await.unwrap();
+        let mut found = Findings::default();
+        findings(&inputs, &mut found);
+        identity::findings(&inputs, &mut found);
+        let found = found.0.into_iter().map(|one| format!("{:?} {}", one.severity, one.message)).collect();
+        (!joining(&inputs).is_empty(), found)
+    }
+
+    #[tokio::test]
+    async fn a_member_whose_data_is_of_no_member_joins_again() {
+        let with = r#"{"header":{"cluster_id":1},"members":[{"ID":7},{"ID":8},{"ID":9}]}"#;
+        let without = r#"{"header":{"cluster_id":1},"members":[{"ID":8},{"ID":9}]}"#;
+        let other = r#"{"header":{"cluster_id":2},"members":[{"ID":7}]}"#;
+        for (lists, quorum, joins, words) in [
+            ([with, with], true, false, None),
+            ([with, without], true, false, None),
+            (
+                [without, without],
+                true,
+                true,
+                Some("Adapted the data in /var/lib/etcd is of a member that was removed"),
+            ),
+            ([other, other], true, true, Some("Adapted the data in /var/lib/etcd is of another cluster")),
+            (
+                [with, other],
+                true,
+                false,
+                Some("Error the members of etcd that work are of different clusters"),
+            ),
+            (
+                [without, ""],
+                false,
+                false,
+                Some("Error the data in /var/lib/etcd is of a member that was removed"),
+            ),
+        ] {
+            let (joined, found) = with_identity(lists, quorum).await;
+            assert_eq!(joined, joins, "{lists:?} {found:?}");
+            assert_eq!(found.len(), usize::from(words.is_some()), "{lists:?} {found:?}");
+            assert!(found.iter().all(|one| one.starts_with(words.unwrap())), "{found:?}");
+        }
     }
 
     /// Its file names the members with which it begins.

@@ -7,6 +7,7 @@ use super::{
     check::DATA,
     files::{JOINED, JOINED_TEXT},
     health,
+    identity::stranger,
 };
 use crate::inputs::Inputs;
 
@@ -21,8 +22,9 @@ pub(super) fn has_vote(facts: &Facts) -> bool {
 }
 
 /// Hosts of the file whose members the others count on, also of those that this command leaves as they are. One that does
-/// not answer is taken for a member.
+/// not answer is taken for a member, and one with the data of no member for none.
 fn members<'a>(inputs: &Inputs<'a>) -> Vec<&'a Host> {
+    let has_vote = |facts| has_vote(facts) && stranger(inputs, facts).is_none();
     let is_member = |host: &&Host| inputs.facts(host).is_none_or(has_vote);
     inputs.spec.etcd_hosts().into_iter().filter(is_member).collect()
 }

@@ -7,6 +7,7 @@ pub(crate) mod defragment;
 pub(crate) mod etcdctl;
 mod files;
 mod health;
+mod identity;
 mod immutable;
 mod install_certificates;
 mod join_member;
@@ -77,12 +78,16 @@ impl Capability for Etcd {
             probe.ask(&health::question(inputs.spec, host));
             probe.ask(&member_status::question_if_installed(inputs.spec, host));
             probe.ask(&join_member::question(inputs));
+            probe.ask(&files::mount_question(inputs.spec));
+            probe.ask(&identity::identity_question(inputs));
+            probe.ask(&identity::members_question(inputs, host));
         }
     }
 
     fn findings(&self, inputs: &Inputs, found: &mut Findings) {
         check::findings(inputs, found);
         alarms::findings(inputs, found);
+        identity::findings(inputs, found);
         join_member::findings(inputs, found);
         moves::findings(inputs, found);
         quorum::findings(inputs, found);

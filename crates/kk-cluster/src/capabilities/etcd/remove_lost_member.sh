@@ -1,8 +1,19 @@
 # Removes this host's member, whose data is gone, from the list. One that was only added stays: it can start as it is.
 # shellcheck disable=SC2154 # data stands before this script
-awk '$1 !~ /^#/ && $2 != "/" { print $2 }' "${KK_ROOT-}/etc/fstab" 2>/dev/null | while read -r mount; do
+# Where file systems belong: by fstab, by units of systemd, and where the data was when the member last was healthy.
+mounts() {
+    awk '$1 !~ /^#/ && $2 != "/" { print $2 }' "${KK_ROOT-}/etc/fstab" 2>/dev/null || :
+    systemctl list-unit-files -t mount --no-legend 2>/dev/null | awk '$2 != "masked" { print $1 }' |
+        while read -r unit; do
+            systemctl show -p Where -- "$unit" 2>/dev/null | sed -n 's/^Where=//p'
+        done
+    cat "${KK_ROOT-}/etc/etcd-mount" 2>/dev/null || :
+}
+mounts | while read -r mount; do
     case $data/ in
-    "${mount%/}"/*) mountpoint -q "$mount" || kk_fail "etcd's data is gone because $mount is not mounted" ;;
+    "${mount%/}"/*)
+        [ "$mount" = / ] || mountpoint -q "$mount" || kk_fail "etcd's data is gone because $mount is not mounted"
+        ;;
     esac
 done
 systemctl stop etcd.service 2>/dev/null || :

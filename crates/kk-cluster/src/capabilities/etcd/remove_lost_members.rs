@@ -14,6 +14,10 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         let remove = Command::new(
             "remove what the list of members has of one before it",
             with_members(inputs, host, include_str!("remove_lost_member.sh")),
+        )
+        .hint(
+            "is not mounted",
+            "mount it; if it is lost, remove it from /etc/fstab and its mount unit, and remove /etc/etcd-mount on this host",
         );
         let work = HostWork::new(vec![Box::new(remove)])
             .needs(slots::etcd_configured_slot(&host.name))

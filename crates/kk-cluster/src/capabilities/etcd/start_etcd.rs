@@ -12,7 +12,7 @@ use kk_engine::{
 use super::{
     alarms,
     check::DATA,
-    files::{START, files, joined},
+    files::{START, files, joined, mount_note},
     health::{self, is_healthy},
     is_active, join_member, membership, moves,
 };
@@ -94,6 +94,7 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
         actions.extend(tell(true).map(|tell| Box::new(tell) as Box<dyn Action>));
         actions.extend(alarms::disarm(inputs, host).map(|disarm| Box::new(disarm) as Box<dyn Action>));
         actions.push(Box::new(joined()));
+        actions.extend(mount_note(facts).map(|note| Box::new(note) as Box<dyn Action>));
         let mut work = HostWork::new(actions).provides(slots::etcd_healthy_slot(&host.name));
         work.needs.extend(fetched);
         let together = hosts.iter().filter(|(member, _)| !one_by_one || member.name == host.name);
