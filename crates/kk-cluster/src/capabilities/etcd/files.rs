@@ -6,7 +6,7 @@ use kk_config::{Host, Spec};
 use kk_engine::{Action, Facts, Question, actions::File, question};
 use serde_json::json;
 
-use super::membership;
+use super::{confinement, membership};
 use crate::{BuildError, host_layout::ETCD_ENVIRONMENT, inputs::Inputs, shell::script};
 
 /// How long systemd lets a member start: it reads its database and its log, and receives what it lacks from the others.
@@ -22,6 +22,8 @@ pub(super) fn files(inputs: &Inputs, host: &Host, facts: &Facts) -> Result<Vec<B
         "negative_nice": facts.can_raise_limits,
         "data_dir": inputs.spec.etcd.data_dir,
         "start_seconds": START.as_secs(),
+        "own_user": confinement::has_own_user(inputs, facts),
+        "own_view": confinement::has_own_view(facts, &inputs.spec.etcd.data_dir),
     });
     let unit = inputs.templates.render("etcd/etcd.service", &values)?;
     let mut files: Vec<Box<dyn Action>> = vec![

@@ -3,6 +3,7 @@
 mod alarms;
 mod check;
 mod configure_etcd;
+mod confinement;
 pub(crate) mod defragment;
 pub(crate) mod etcdctl;
 mod files;
@@ -24,6 +25,7 @@ mod start_etcd;
 
 pub(crate) use alarms::all as alarms;
 pub(crate) use check::UNIT;
+pub(crate) use confinement::has_own_view;
 pub(crate) use files::{JOINED, JOINED_TEXT};
 pub(crate) use health::{FUNCTION as HEALTHY_FUNCTION, with_ca as health_with_ca};
 #[cfg(test)]
@@ -78,6 +80,7 @@ impl Capability for Etcd {
             probe.ask(&health::question(inputs.spec, host));
             probe.ask(&member_status::question_if_installed(inputs.spec, host));
             probe.ask(&join_member::question(inputs));
+            probe.ask(&confinement::question(inputs));
             probe.ask(&files::mount_question(inputs.spec));
             probe.ask(&identity::identity_question(inputs));
             probe.ask(&identity::members_question(inputs, host));
@@ -87,6 +90,7 @@ impl Capability for Etcd {
     fn findings(&self, inputs: &Inputs, found: &mut Findings) {
         check::findings(inputs, found);
         alarms::findings(inputs, found);
+        confinement::findings(inputs, found);
         identity::findings(inputs, found);
         join_member::findings(inputs, found);
         moves::findings(inputs, found);

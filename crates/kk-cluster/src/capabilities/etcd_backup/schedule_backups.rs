@@ -7,7 +7,7 @@ use kk_engine::{
 use serde_json::json;
 
 use super::{path, program};
-use crate::{BuildError, inputs::Inputs};
+use crate::{BuildError, capabilities::etcd::has_own_view, inputs::Inputs};
 
 /// Where the timer's units are; the names are KubeKey's.
 const SERVICE: &str = "/etc/systemd/system/backup-etcd.service";
@@ -28,6 +28,7 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
         let values = json!({
             "script": path(inputs),
             "period": period,
+            "own_view": has_own_view(facts, &inputs.spec.etcd.backup_dir),
             // Fifteen minutes after the start, when the cluster is there, one host after the other.
             "first": (15 + APART * position).min(period as usize),
         });
