@@ -346,6 +346,13 @@ mod tests {
         assert_eq!(stack["prometheus"]["prometheusSpec"]["storageSpec"], expected);
         assert_eq!(stack["prometheus"]["prometheusSpec"]["secrets"], json!(["kube-etcd-client-certs"]));
         assert_eq!(stack["kubeEtcd"]["endpoints"], json!(["192.0.2.1", "192.0.2.2"]));
+        assert_eq!(stack["kubeEtcd"]["serviceMonitor"], Value::Null);
+        let metrics = json!({"etcd": {"monitoring": true, "endpointIps": "192.0.2.1", "port": 2381, "tlsEnable": false}, "monitoring": {}});
+        let plain = extensions(&metrics).await;
+        let plain = &plain["whizard-monitoring"]["kube-prometheus-stack"];
+        assert_eq!(plain["kubeEtcd"]["service"], json!({"port": 2381, "targetPort": 2381}));
+        assert_eq!(plain["kubeEtcd"]["serviceMonitor"], json!({"scheme": "http"}));
+        assert_eq!(plain["prometheus"]["prometheusSpec"]["secrets"], Value::Null);
         assert_eq!(plans["whizard-logging"], json!({"logsidecar-injector": {"enabled": false}}));
         assert_eq!(plans["network"]["global"]["networkpolicy"], json!({"enabled": true}));
         // What is not said is the extension's own business.

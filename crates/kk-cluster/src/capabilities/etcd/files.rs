@@ -7,7 +7,10 @@ use kk_engine::{Action, Facts, Question, actions::File, question};
 use serde_json::json;
 
 use super::{confinement, membership};
-use crate::{BuildError, host_layout::ETCD_ENVIRONMENT, inputs::Inputs, shell::script};
+use crate::{
+    BuildError, capabilities::kubesphere::watches_members, host_layout::ETCD_ENVIRONMENT, inputs::Inputs,
+    shell::script,
+};
 
 /// How long systemd lets a member start: it reads its database and its log, and receives what it lacks from the others.
 pub(super) const START: Duration = Duration::from_mins(5);
@@ -34,6 +37,15 @@ pub(super) fn files(inputs: &Inputs, host: &Host, facts: &Facts) -> Result<Vec<B
         files.push(Box::new(File::text(INITIAL, initial(inputs))));
     }
     Ok(files)
+}
+
+/// Where KubeSphere's Prometheus reads metrics, if it shall. Metrics hold no objects, so the port has no TLS; one with TLS would
+/// ask for a certificate with which a client may change all objects.
+pub(crate) const METRICS_PORT: u16 = 2381;
+
+/// The port, where it is open.
+pub(super) fn metrics_port(spec: &Spec) -> Option<u16> {
+    spec.kubesphere.as_ref().is_some_and(|wanted| watches_members(spec, wanted)).then_some(METRICS_PORT)
 }
 
 fn initial(inputs: &Inputs) -> String {
@@ -76,7 +88,9 @@ pub(super) fn mount_note(facts: &Facts) -> Option<File> {
 
 fn environment(inputs: &Inputs, host: &Host) -> Result<String, BuildError> {
     let etcd = &inputs.spec.etcd;
+    let watched = metrics_port(inputs.spec).map(|port| format!("http://{}:{port}", host.internal_address));
     let optional: Vec<String> = [
+        ("ETCD_LISTEN_METRICS_URLS", watched),
         ("ETCD_QUOTA_BACKEND_BYTES", etcd.quota_backend_bytes.map(|n| n.to_string())),
         ("ETCD_MAX_REQUEST_BYTES", etcd.max_request_bytes.map(|n| n.to_string())),
         ("ETCD_MAX_SNAPSHOTS", etcd.max_snapshots.map(|n| n.to_string())),
@@ -148,5 +162,28 @@ mod tests {
         let before = planned("[a, b, c]", false).await;
         assert!(before.contains("etcd-c=https://192.0.2.3:2380"), "{before}");
         assert_eq!(before, planned("[c, b, a]", false).await);
+    }
+
+    #[tokio::test]
+    async fn metrics_have_a_port_of_their_own_only_where_kubesphere_reads_them() {
+        for (document, is_open) in [
+            ("etcd: {monitoring: true}", true),
+            ("etcd: {monitoring: true, endpointIps: 192.0.2.1}", true),
+            ("etcd: {monitoring: true, endpointIps: 198.51.100.1}", false),
+            ("etcd: {monitoring: false}", false),
+        ] {
+            let directory = tempfile::tempdir().unwrap();
+            let spec = testing::spec(&format!(
+                "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {{name: t}}\nspec:\n  \
+                 hosts: [{{name: a, address: 192.0.2.1}}]\n  roleGroups: {{etcd: [a], control-plane: [a], worker: [a]}}\n  \
+                 kubesphere: {{image: r.example.com/ks-installer:v1}}\n---\n\
+                 apiVersion: installer.kubesphere.io/v1alpha1\nkind: ClusterConfiguration\nmetadata: {{name: ks-installer}}\nspec:\n  {document}\n"
+            ));
+            let (probed, session) = (testing::fresh(&spec), testing::session(spec.clone(), directory.path()));
+            let inputs = session.create_inputs(&probed).await.unwrap();
+            let environment = environment(&inputs, &spec.hosts[0]).unwrap();
+            let line = "\nETCD_LISTEN_METRICS_URLS=http://192.0.2.1:2381\n";
+            assert_eq!(environment.contains(line), is_open, "{document}\n{environment}");
+        }
     }
 }

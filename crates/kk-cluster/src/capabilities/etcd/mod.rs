@@ -26,7 +26,7 @@ mod start_etcd;
 pub(crate) use alarms::all as alarms;
 pub(crate) use check::UNIT;
 pub(crate) use confinement::has_own_view;
-pub(crate) use files::{JOINED, JOINED_TEXT};
+pub(crate) use files::{JOINED, JOINED_TEXT, METRICS_PORT};
 pub(crate) use health::{FUNCTION as HEALTHY_FUNCTION, with_ca as health_with_ca};
 #[cfg(test)]
 pub(crate) use immutable::ENVIRONMENT;
@@ -71,7 +71,8 @@ impl Capability for Etcd {
         if !host.has_role(&Role::Etcd) {
             return Vec::new();
         }
-        [spec.etcd.port, spec.etcd.peer_port].map(|number| Port::tcp(number, "etcd")).to_vec()
+        let ports = [spec.etcd.port, spec.etcd.peer_port].into_iter().chain(files::metrics_port(spec));
+        ports.map(|number| Port::tcp(number, "etcd")).collect()
     }
 
     fn asks(&self, inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {

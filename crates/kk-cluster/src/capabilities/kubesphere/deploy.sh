@@ -1,5 +1,5 @@
 # Applies ks-installer with the rights that its payload needs, then what it shall install.
-# shellcheck disable=SC2154 # image, wanted, monitoring, ca, certificate and key stand before this script
+# shellcheck disable=SC2154 # image, wanted, monitoring and ca stand before this script
 apply() {
     kubectl apply --server-side --force-conflicts --validate=false --field-manager=kk -f "$1" >/dev/null
 }
@@ -24,11 +24,14 @@ installer payload rights >rights.yaml
 apply rights.yaml
 apply installer.yaml
 if [ -n "$monitoring" ]; then
-    printf '{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kubesphere-monitoring-system"}}' >namespace.json
-    apply namespace.json
-    kubectl -n kubesphere-monitoring-system create secret generic kube-etcd-client-certs --dry-run=client -o yaml \
-        --from-file=etcd-client-ca.crt="$ca" --from-file=etcd-client.crt="$certificate" --from-file=etcd-client.key="$key" >secret.yaml
-    apply secret.yaml
+    # A key with which Prometheus read etcd: whoever had it could change all of etcd. Pods that still mount the Secret need it there.
+    key=$(kubectl -n kubesphere-monitoring-system get secret kube-etcd-client-certs --ignore-not-found \
+        -o jsonpath='{.data.etcd-client\.key}')
+    if [ -n "$key" ]; then
+        kubectl -n kubesphere-monitoring-system create secret generic kube-etcd-client-certs --dry-run=client -o yaml \
+            --from-file=etcd-client-ca.crt="$ca" >secret.yaml
+        kubectl replace -f secret.yaml >/dev/null
+    fi
 fi
 kubectl wait --for=condition=Established --timeout=60s crd/clusterconfigurations.installer.kubesphere.io >/dev/null
 apply configuration.yaml

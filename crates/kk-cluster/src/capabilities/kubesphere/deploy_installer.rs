@@ -8,7 +8,7 @@ use kk_engine::{Action, Facts, HostWork, Retry, Task, actions::Command};
 use super::{image::Installer, manifest, state};
 use crate::{
     capabilities::manifests::{is_recorded, note},
-    host_layout::{ETCD_CA, ETCD_CERT, ETCD_KEY, KUBECTL},
+    host_layout::{ETCD_CA, KUBECTL},
     inputs::Inputs,
     requirements::Manifest,
     shell::script,
@@ -23,13 +23,17 @@ pub(super) fn task(inputs: &Inputs, wanted: &Wanted, manifest: &Manifest, image:
         .retry(Retry::times(3));
     let Some(facts) = inputs.facts(inputs.api_host) else { return task };
     let mut actions: Vec<Box<dyn Action>> = Vec::new();
-    if is_needed(inputs, wanted, manifest, facts) {
+    if is_needed(inputs, manifest, facts) {
         let configuration = manifest::configuration(inputs, wanted).to_string();
-        let deploy = Command::new("apply ks-installer and its ClusterConfiguration", text(wanted, image))
-            .transient_on("connection refused")
-            .hint("image", "see that spec.kubesphere.image is an image of ks-installer with a payload in it")
-            .file("installer.yaml", manifest.file.clone().into_bytes())
-            .file("configuration.yaml", configuration.into_bytes());
+        let deploy =
+            Command::new("apply ks-installer and its ClusterConfiguration", text(inputs, wanted, image))
+                .transient_on("connection refused")
+                .hint(
+                    "image",
+                    "see that spec.kubesphere.image is an image of ks-installer with a payload in it",
+                )
+                .file("installer.yaml", manifest.file.clone().into_bytes())
+                .file("configuration.yaml", configuration.into_bytes());
         actions.push(Box::new(deploy));
     }
     // Last: a note means that it is so.
@@ -49,22 +53,20 @@ pub(super) fn task(inputs: &Inputs, wanted: &Wanted, manifest: &Manifest, image:
 }
 
 /// Whether it was not applied yet, or the file or somebody else has changed it since.
-fn is_needed(inputs: &Inputs, wanted: &Wanted, manifest: &Manifest, facts: &Facts) -> bool {
+fn is_needed(inputs: &Inputs, manifest: &Manifest, facts: &Facts) -> bool {
     let there = state::of(inputs).unwrap_or_default();
     note(manifest).check(facts).is_needed()
         || !is_recorded(&there.objects, manifest, facts)
-        || (manifest::wants_certificate(wanted) && !there.has_certificate)
+        || there.has_etcd_key
 }
 
-fn text(wanted: &Wanted, image: &str) -> String {
-    let monitoring = if manifest::wants_certificate(wanted) { "yes" } else { "" };
+fn text(inputs: &Inputs, wanted: &Wanted, image: &str) -> String {
+    let monitoring = if manifest::watches_members(inputs.spec, wanted) { "yes" } else { "" };
     let variables = [
         ("image", image),
         ("wanted", wanted.version.as_deref().unwrap_or_default()),
         ("monitoring", monitoring),
         ("ca", ETCD_CA),
-        ("certificate", ETCD_CERT),
-        ("key", ETCD_KEY),
     ];
     KUBECTL.to_owned() + &script(&variables, include_str!("deploy.sh"))
 }

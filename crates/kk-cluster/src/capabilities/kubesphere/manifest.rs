@@ -1,14 +1,15 @@
 //! What is applied for KubeSphere: the operator as `deploy/ks-installer` has it, with its image, and the
 //! `ClusterConfiguration` with what only kk knows.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeSet, fmt::Write as _};
 
-use kk_config::KubeSphere as Wanted;
+use kk_config::{KubeSphere as Wanted, Spec};
 use serde_json::{Map, Value, json};
 
 use super::NAMESPACE;
 use crate::{
     BuildError,
+    capabilities::etcd::METRICS_PORT,
     inputs::Inputs,
     requirements::{Manifest, Object},
     yaml,
@@ -63,7 +64,13 @@ pub(super) fn configuration(inputs: &Inputs, wanted: &Wanted) -> Value {
     if spec["etcd"]["endpointIps"] == "localhost" {
         spec["etcd"]["endpointIps"] = Value::Null;
     }
-    let etcd = json!({ "endpointIps": members, "port": inputs.spec.etcd.port, "tlsEnable": true });
+    let mut etcd = json!({ "endpointIps": members, "port": inputs.spec.etcd.port, "tlsEnable": true });
+    if watches_members(inputs.spec, wanted) {
+        // The sample files set port and TLS of etcd's clients.
+        for (key, value) in [("port", METRICS_PORT.into()), ("tlsEnable", false.into())] {
+            (spec["etcd"][key], etcd[key]) = (Value::Null, value);
+        }
+    }
     for (key, value) in etcd.as_object().into_iter().flatten() {
         set_missing(&mut spec["etcd"], key, Some(value.clone()));
     }
@@ -80,10 +87,19 @@ pub(super) fn configuration(inputs: &Inputs, wanted: &Wanted) -> Value {
     })
 }
 
-/// Whether Prometheus shall watch etcd, for which it needs a certificate.
-pub(super) fn wants_certificate(wanted: &Wanted) -> bool {
-    let etcd = wanted.configuration.get("etcd");
-    etcd.and_then(|etcd| etcd.get("monitoring")) == Some(&Value::Bool(true))
+/// Whether Prometheus shall watch the members of this cluster, and not another etcd. Then it reads their metrics from a port that
+/// has nothing else: etcd lets every client whose certificate it accepts change all objects.
+pub(crate) fn watches_members(spec: &Spec, wanted: &Wanted) -> bool {
+    let Some(etcd) = wanted.configuration.get("etcd") else { return false };
+    let members: BTreeSet<String> =
+        spec.etcd_hosts().into_iter().map(|host| host.internal_address.to_string()).collect();
+    let is_own = match etcd.get("endpointIps").and_then(Value::as_str) {
+        None | Some("" | "localhost") => true,
+        Some(said) => {
+            said.split(',').map(|address| address.trim().to_owned()).collect::<BTreeSet<_>>() == members
+        }
+    };
+    is_own && etcd.get("monitoring") == Some(&Value::Bool(true))
 }
 
 fn set_missing(into: &mut Value, key: &str, value: Option<Value>) {

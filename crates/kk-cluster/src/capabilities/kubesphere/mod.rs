@@ -27,6 +27,7 @@ use crate::{
 };
 
 pub(crate) use image::Installer;
+pub(crate) use manifest::watches_members;
 
 /// Its namespace.
 const NAMESPACE: &str = "kubesphere-system";

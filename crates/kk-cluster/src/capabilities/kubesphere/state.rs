@@ -9,7 +9,6 @@ use serde_json::Value;
 use super::manifest;
 use crate::{
     cluster_state::{VERSION, object_list},
-    host_layout::ETCD_CERT,
     inputs::Inputs,
     shell::script,
     status::ComponentStatus,
@@ -20,8 +19,8 @@ use crate::{
 pub(crate) struct State {
     /// Objects that kk applied, as `cluster_state` has them.
     pub(super) objects: BTreeMap<String, String>,
-    /// The Secret for etcd holds the certificate of this host.
-    pub(super) has_certificate: bool,
+    /// A Secret holds a key to etcd that Prometheus does not need.
+    pub(super) has_etcd_key: bool,
     /// Why a pod of the operator does not run.
     pub(super) trouble: Option<String>,
     /// The port of the console on every node.
@@ -40,13 +39,12 @@ pub(super) fn asks(inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
     let Some((wanted, image)) = super::wanted(inputs).zip(inputs.installer.name()) else { return };
     let Ok(manifest) = manifest::manifest(inputs, wanted, &image) else { return };
     let (objects, server) = (object_list(&manifest.objects), server(host));
-    let monitoring = if manifest::wants_certificate(wanted) { "yes" } else { "" };
+    let monitoring = if manifest::watches_members(inputs.spec, wanted) { "yes" } else { "" };
     let variables = [
         ("objects", objects.as_str()),
         ("version", VERSION),
         ("server", &server),
         ("monitoring", monitoring),
-        ("certificate", ETCD_CERT),
     ];
     let text = concat!(include_str!("ask.sh"), include_str!("state.sh"));
     probe.ask(&STATE.with_snippet(script(&variables, text)));
@@ -75,7 +73,7 @@ impl State {
                 "trouble" => state.trouble = Some(value.to_owned()),
                 "console" => state.console = value.parse().ok(),
                 "gone" => state.is_gone = true,
-                "certificate" => state.has_certificate = true,
+                "etcd-key" => state.has_etcd_key = true,
                 "Object" => {
                     let (key, version) = value.split_once('\t')?;
                     state.objects.insert(key.to_owned(), version.to_owned());

@@ -48,11 +48,18 @@ async fn the_operator_gets_what_only_kk_knows() {
     let directory = tempfile::tempdir().unwrap();
     let (registry, localhost) =
         ("{local_registry: mine:5000}", "{etcd: {endpointIps: localhost, port: 2479}}");
+    let sample = "{etcd: {monitoring: true, endpointIps: localhost, port: 2379, tlsEnable: true}}";
+    let other = "{etcd: {monitoring: true, endpointIps: 198.51.100.1}}";
+    let metrics =
+        |address: &str| json!({"monitoring": true, "endpointIps": address, "port": 2381, "tlsEnable": false});
     for (document, pointer, expected) in [
         ("{}", "/etcd", json!({"endpointIps": "192.0.2.1", "port": 2379, "tlsEnable": true})),
         ("{}", "/local_registry", json!("hub.example.com")),
         (registry, "/local_registry", json!("mine:5000")),
         (localhost, "/etcd", json!({"endpointIps": "192.0.2.1", "port": 2479, "tlsEnable": true})),
+        (sample, "/etcd", metrics("192.0.2.1")),
+        ("{etcd: {monitoring: true, endpointIps: 192.0.2.1}}", "/etcd", metrics("192.0.2.1")),
+        (other, "/etcd/port", json!(2379)),
         ("{etcd: {endpointIps: 192.0.2.7}}", "/etcd/endpointIps", json!("192.0.2.7")),
     ] {
         let spec = spec(IMAGE, document);
@@ -60,6 +67,35 @@ async fn the_operator_gets_what_only_kk_knows() {
         let inputs = session.create_inputs(&fresh).await.unwrap();
         let configuration = manifest::configuration(&inputs, spec.kubesphere.as_ref().unwrap());
         assert_eq!(configuration["spec"].pointer(pointer), Some(&expected), "{document}");
+    }
+}
+
+/// Prometheus once read etcd with a certificate that may change all of etcd.
+#[test]
+fn a_key_to_etcd_does_not_stay_in_the_cluster() {
+    for (monitoring, key, replaced) in [("yes", "a2V5", true), ("yes", "", false), ("", "a2V5", false)] {
+        let directory = tempfile::tempdir().unwrap();
+        let program = |name: &str, text: &str| testing::program(directory.path(), name, text);
+        program("crictl", "exit 0");
+        program(
+            "ctr",
+            "case \"$*\" in *verify*) echo 'payload 1 with KubeSphere v3.4.1: 3 components' ;; esac",
+        );
+        program(
+            "kubectl",
+            &format!(
+                "case \"$*\" in *'get secret'*) printf '{key}' ;; *'create secret'*) echo \"$*\" ;; replace*) cp secret.yaml replaced ;; esac"
+            ),
+        );
+        let variables = [("image", "i"), ("wanted", ""), ("monitoring", monitoring), ("ca", "/ca.pem")];
+        let text = crate::shell::script(&variables, include_str!("deploy.sh"));
+        let output = testing::run_script(directory.path(), &format!("kk_fail() {{ return 1; }}\n{text}"));
+        assert!(output.status.success(), "{output:?}");
+        let secret = std::fs::read_to_string(directory.path().join("replaced")).ok();
+        assert_eq!(secret.is_some(), replaced, "{monitoring} {key}");
+        assert!(
+            secret.is_none_or(|text| text.contains("etcd-client-ca.crt=/ca.pem") && !text.contains(".key"))
+        );
     }
 }
 
