@@ -1,11 +1,14 @@
 //! Collects what is wrong with one file, and makes sure that no finding shows a secret.
 
-use crate::mask::{shown_line, shown_message};
+use crate::mask::{MASK, shown_line, shown_message};
+use crate::typing;
 use crate::yaml::{Node, Span, Value};
 use crate::{ConfigErrors, Diagnostic, Place, Severity};
 
 /// Findings that are told one by one: a file with more is something else.
 const MOST: usize = 1000;
+/// Stands between a masked secret and a mistake behind it.
+const BEHIND_MASK: &str = " … ";
 
 /// The findings of one run over one file.
 pub(crate) struct Findings<'a> {
@@ -16,6 +19,8 @@ pub(crate) struct Findings<'a> {
     more: usize,
     /// Places of what could not be read: something "missing" around them may just be misspelt.
     unread: Vec<Span>,
+    /// Values with a typing mistake: what else is wrong with them follows from it.
+    covered: Vec<Span>,
 }
 
 struct Finding {
@@ -29,7 +34,7 @@ impl<'a> Findings<'a> {
     pub(crate) fn new(file: &'a str, text: &str) -> Self {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let lines = text.lines().map(str::to_owned).collect();
-        Self { file, lines, found: Vec::new(), more: 0, unread: Vec::new() }
+        Self { file, lines, found: Vec::new(), more: 0, unread: Vec::new(), covered: Vec::new() }
     }
 
     pub(crate) fn error(
@@ -56,6 +61,28 @@ impl<'a> Findings<'a> {
         self.error(at, message, hint);
     }
 
+    /// A typing mistake. Nothing else is said of the same value.
+    pub(crate) fn typing_error(&mut self, at: Span, message: impl Into<String>, hint: impl Into<String>) {
+        self.structure_error(at, message, hint);
+        self.covered(at);
+    }
+
+    /// No error of this value is told any more.
+    pub(crate) fn covered(&mut self, at: Span) {
+        self.unread.push(at);
+        self.covered.push(at);
+    }
+
+    /// A line of the file, by its number.
+    pub(crate) fn line(&self, number: usize) -> &str {
+        number.checked_sub(1).and_then(|index| self.lines.get(index)).map_or("", String::as_str)
+    }
+
+    /// Whether any line of the file contains this text.
+    pub(crate) fn contains(&self, text: &str) -> bool {
+        self.lines.iter().any(|line| line.contains(text))
+    }
+
     /// A key that nobody knows. No finding shows its value: the key may be a badly misspelt `password`.
     pub(crate) fn unknown_key(
         &mut self,
@@ -68,8 +95,8 @@ impl<'a> Findings<'a> {
             let Some(line) = self.lines.get_mut(number - 1) else { continue };
             let start = if number == value.line { value.column } else { 1 };
             let end = if number == value.end_line { value.end_column } else { usize::MAX };
-            let masked = |(i, c)| if (start..end).contains(&(i + 1)) { '*' } else { c };
-            *line = line.chars().enumerate().map(masked).collect();
+            let is_hidden = |i: usize, c: char| (start..end).contains(&(i + 1)) && !c.is_whitespace();
+            *line = line.chars().enumerate().map(|(i, c)| if is_hidden(i, c) { '*' } else { c }).collect();
         }
         self.structure_error(key, message, hint);
     }
@@ -105,6 +132,9 @@ impl<'a> Findings<'a> {
     }
 
     fn add(&mut self, severity: Severity, span: Option<Span>, message: String, hint: String) {
+        if span.is_some_and(|span| self.covered.contains(&span)) {
+            return;
+        }
         if self.is_full() {
             self.more += 1;
         } else {
@@ -113,17 +143,48 @@ impl<'a> Findings<'a> {
     }
 
     fn shown(&self, finding: &Finding) -> Diagnostic {
+        let message = shown_message(&finding.message);
+        let place = finding.span.map(|span| self.place(span, &message));
+        let hint = self.hint(finding);
         Diagnostic {
             severity: finding.severity,
-            message: shown_message(&finding.message),
-            hint: (!finding.hint.is_empty()).then(|| shown_message(&finding.hint)),
-            place: finding.span.map(|span| self.place(span)),
+            message,
+            hint: (!hint.is_empty()).then(|| shown_message(&hint)),
+            place,
         }
     }
 
-    fn place(&self, span: Span) -> Place {
-        let source = shown_line(&self.lines, span.line - 1);
+    /// The hint, after a word about characters that are not what they look like.
+    fn hint(&self, finding: &Finding) -> String {
+        let text = finding.span.map(|span| self.text(span)).unwrap_or_default();
+        match typing::look_alike(&text) {
+            Some((_, what)) if finding.severity == Severity::Error && !finding.message.contains(&what) => {
+                format!("there is {what} in this text; {}", finding.hint)
+            }
+            _ => finding.hint.clone(),
+        }
+    }
+
+    /// The text at a place, as far as it is in one line.
+    fn text(&self, span: Span) -> String {
+        let end = if span.end_line == span.line { span.end_column } else { usize::MAX };
+        let length = end.saturating_sub(span.column);
+        self.line(span.line).chars().skip(span.column - 1).take(length).collect()
+    }
+
+    /// A place as it is shown below this message.
+    pub(crate) fn place(&self, span: Span, message: &str) -> Place {
+        let mut source = shown_line(&self.lines, span.line - 1);
         let length = source.trim_end().chars().count();
+        let text = self.text(span);
+        if span.column > length && source.ends_with(MASK) && message.contains(&format!("`{text}`")) {
+            // The mistake is behind a secret. The message shows the text of the mistake, so the line may show it, too.
+            source.push_str(BEHIND_MASK);
+            let column = source.chars().count() + 1;
+            source.push_str(&text);
+            let width = text.chars().count().max(1);
+            return Place { file: self.file.to_owned(), line: span.line, column, width, source };
+        }
         // A masked line is shorter than the original.
         let column = span.column.min(length + 1);
         let end = if span.end_line == span.line { span.end_column.min(length + 1) } else { length + 1 };
@@ -174,6 +235,11 @@ impl<'a> At<'a> {
     /// True when the file has this key. A configuration that comes from no file has none.
     pub(crate) fn has(self, key: &str) -> bool {
         self.node.is_some_and(|node| node.entry(key).is_some())
+    }
+
+    /// True when this is the place of a value, not of what is around a missing one.
+    pub(crate) fn is_value(self) -> bool {
+        self.node.is_some()
     }
 
     /// True when there is a file at all.

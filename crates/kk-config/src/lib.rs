@@ -6,6 +6,7 @@
 mod component;
 mod diagnostic;
 mod findings;
+mod foreign;
 mod host_range;
 mod load;
 mod load_manifest;
@@ -16,6 +17,7 @@ mod sample;
 mod schema;
 mod secret;
 mod spec;
+mod typing;
 pub mod v1alpha2;
 mod version;
 mod yaml;

@@ -3,8 +3,11 @@
 use crate::findings::{At, Findings};
 use crate::normalise::{normalise, warn_of_fields_without_effect};
 use crate::v1alpha2::{self, Cluster};
-use crate::yaml::{self, Document};
-use crate::{Components, ConfigErrors, Diagnostic, KubeVersion, Role, Spec, reader, schema};
+use crate::yaml::{self, Document, Span};
+use crate::{
+    Components, ConfigErrors, Diagnostic, KubeVersion, Role, Spec, foreign, reader,
+    schema, typing,
+};
 use std::net::Ipv4Addr;
 
 /// Name of the cluster of [`Spec::all_in_one`].
@@ -34,8 +37,13 @@ pub struct Loaded {
 pub fn load(file_name: &str, text: &str, overrides: &Overrides) -> Result<Loaded, ConfigErrors> {
     let mut out = Findings::new(file_name, text);
     let parsed = yaml::parse(text);
+    if let Some(error) = foreign_file(file_name, text, &parsed.documents) {
+        return Err(error);
+    }
+    let schema = schema();
+    let keys = typing::keys(&schema);
     for error in &parsed.errors {
-        out.structure_error(error.span, error.message.as_str(), error.hint);
+        typing::report(error, &keys, &mut out);
     }
     let documents = sort_documents(&parsed.documents, &mut out);
     let Some(cluster) = documents.cluster else {
@@ -43,7 +51,8 @@ pub fn load(file_name: &str, text: &str, overrides: &Overrides) -> Result<Loaded
         out.missing(At::nowhere(), format!("{file_name} has no Cluster document"), hint);
         return Err(out.finish().expect_err("an error was added or found before"));
     };
-    let json = reader::read(&cluster.root, &schema(), &mut out);
+    typing::check(&cluster.root, &keys, &mut out);
+    let json = reader::read(&cluster.root, &schema, &mut out);
     let at = At::root(&cluster.root);
     let document = serde_json::from_value::<Cluster>(json).unwrap_or_else(|error| {
         // Types and schema come from one source, so this is no mistake of the user's.
@@ -55,6 +64,16 @@ pub fn load(file_name: &str, text: &str, overrides: &Overrides) -> Result<Loaded
     let spec = normalise(document, second, overrides, at, &mut out);
     warn_of_fields_without_effect(&cluster.root, &mut out);
     Ok(Loaded { spec, warnings: out.finish()? })
+}
+
+/// A file of another tool is one mistake, however many of its fields are unknown.
+fn foreign_file(file_name: &str, text: &str, documents: &[Document]) -> Option<ConfigErrors> {
+    let first = documents.iter().find(|document| !document.root.is_null())?;
+    let (message, hint) = foreign::refusal(&first.root)?;
+    let place = first.root.entry("apiVersion").map_or(first.root.span, |(_, version)| version.span);
+    let mut out = Findings::new(file_name, text);
+    out.error(Span { end_line: place.line, ..place }, message, hint);
+    out.finish().err()
 }
 
 struct Documents<'a> {

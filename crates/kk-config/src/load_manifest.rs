@@ -1,14 +1,16 @@
 //! From text to [`Manifest`].
 
 use crate::findings::{At, Findings};
-use crate::{ConfigErrors, Diagnostic, Manifest, normalise, reader, schema, v1alpha2, yaml};
+use crate::{ConfigErrors, Diagnostic, Manifest, normalise, reader, schema, typing, v1alpha2, yaml};
 
 /// Reads the file of a Manifest, with what the user should know about it. `file_name` only appears in messages.
 pub fn load_manifest(file_name: &str, text: &str) -> Result<(Manifest, Vec<Diagnostic>), ConfigErrors> {
     let mut out = Findings::new(file_name, text);
     let parsed = yaml::parse(text);
+    let schema = schema::of::<v1alpha2::Manifest>();
+    let keys = typing::keys(&schema);
     for error in &parsed.errors {
-        out.structure_error(error.span, error.message.as_str(), error.hint);
+        typing::report(error, &keys, &mut out);
     }
     let mut manifest = None;
     for document in parsed.documents.iter().filter(|document| !document.root.is_null()) {
@@ -34,7 +36,8 @@ pub fn load_manifest(file_name: &str, text: &str) -> Result<(Manifest, Vec<Diagn
         out.missing(At::nowhere(), format!("{file_name} has no Manifest"), begin());
         return Err(out.finish().expect_err("an error was added or found before"));
     };
-    let json = reader::read(root, &schema::of::<v1alpha2::Manifest>(), &mut out);
+    typing::check(root, &keys, &mut out);
+    let json = reader::read(root, &schema, &mut out);
     let document = serde_json::from_value(json).unwrap_or_else(|error| {
         // Types and schema come from one source, so this is no mistake of the user's.
         let message = format!("the document cannot be read: {error}");

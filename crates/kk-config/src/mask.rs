@@ -3,6 +3,8 @@
 //! All rules look at the text only: they must also hold where the text is no YAML, where a key is misspelt,
 //! and where a quote or colon is missing. They rather hide too much.
 
+/// Stands for a secret.
+pub(crate) const MASK: &str = "***";
 /// Characters of a value that a message shows.
 const VALUE_SHOWN: usize = 100;
 
@@ -33,17 +35,26 @@ pub(crate) fn shown_message(message: &str) -> String {
 fn belongs_to_secret(lines: &[String], index: usize) -> bool {
     let line = lines.get(index).map_or("", String::as_str);
     let above = &lines[..index.min(lines.len())];
-    let before = || above.iter().enumerate().rev().filter(|(_, line)| !line.trim().is_empty());
+    let counts = |line: &str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    let before = || above.iter().enumerate().rev().filter(|(_, line)| counts(line));
     // A value that begins in the line after its key.
     let starts_here =
         before().next().is_some_and(|(_, line)| secret_end(line).is_some_and(|end| line[end..].is_empty()));
     // A block such as an inline private key: deeper than its key.
     let parent = before().find(|(_, above)| indent(above) < indent(line));
-    let in_block = parent.is_some_and(|(_, key)| secret_end(key).is_some());
+    let in_block = parent.is_some_and(|(_, key)| {
+        secret_end(key).is_some_and(|end| !has_key(line) || key[end..].is_empty() || names_key(key))
+    });
     // A block that lost its indentation. A key above may itself be part of the block (`Proc-Type: …`).
     let key = before().find(|(_, above)| !has_key(line) && has_key(above));
     let continues = key.is_some_and(|(i, key)| secret_end(key).is_some() || belongs_to_secret(lines, i));
     starts_here || in_block || continues
+}
+
+/// A private key has lines that look like keys of YAML.
+fn names_key(line: &str) -> bool {
+    let line = line.to_lowercase();
+    line.contains("privatekey:") || line.contains("privkey")
 }
 
 fn indent(line: &str) -> usize {
@@ -62,7 +73,10 @@ fn has_key(line: &str) -> bool {
 fn mask_values(text: &str) -> String {
     match secret_end(text) {
         Some(end) if text[end..].trim().is_empty() => text.to_owned(),
-        Some(end) => format!("{} ***", mask_url_credentials(&text[..end])),
+        Some(end) => {
+            let blanks = text.len() - end - text[end..].trim_start().len();
+            format!("{}{MASK}", mask_url_credentials(&text[..end + blanks]))
+        }
         None => mask_url_credentials(text),
     }
 }
@@ -133,7 +147,8 @@ mod tests {
             ("    password hunter2", "    password ***"),
             ("    passwd: [hunter2", "    passwd: ***"),
             ("- {name: node1, password: hunter2, port: ssh}", "- {name: node1, password: ***"),
-            ("{\"password\":\"hunter2\"}", "{\"password\": ***"),
+            ("{\"password\":\"hunter2\"}", "{\"password\":***"),
+            ("- {name: a, password:hunter2}", "- {name: a, password:***"),
             ("    privatKey: hunter2", "    privatKey: ***"),
             ("    privateKey: |", "    privateKey: |"),
             ("    privateKey: >-", "    privateKey: >-"),

@@ -5,16 +5,21 @@
 //! known here. Scalars are resolved by the type that is wanted: a text may look like a number.
 
 use crate::findings::Findings;
+use crate::typing;
+use crate::v1alpha2;
 use crate::yaml::{Key, Node, Span, Value};
 use serde_json::{Map, Value as Json, json};
+use std::collections::BTreeSet;
 
 /// The JSON of the tree without what is wrong; wrong things are reported to `findings`.
 pub(crate) fn read(root: &Node, schema: &Json, findings: &mut Findings<'_>) -> Json {
-    Reader { schema, findings }.value(root, schema, "")
+    Reader { schema, keys: typing::keys(schema), findings }.value(root, schema, "")
 }
 
 struct Reader<'a, 'f> {
     schema: &'a Json,
+    /// All keys that the schema has anywhere.
+    keys: BTreeSet<&'a str>,
     findings: &'a mut Findings<'f>,
 }
 
@@ -69,6 +74,10 @@ impl<'a> Reader<'a, '_> {
         let mut object = Map::new();
         let properties = schema["properties"].as_object();
         for (key, value) in entries {
+            // A place for anchors, as in other tools.
+            if path.is_empty() && key.text.starts_with("x-") {
+                continue;
+            }
             let inner = join(path, &key.text);
             let known = properties.and_then(|known| known.get(&key.text));
             let Some(schema) =
@@ -77,6 +86,9 @@ impl<'a> Reader<'a, '_> {
                 self.unknown_key(key, value.span, properties, path);
                 continue;
             };
+            if self.is_secret(schema, value) {
+                self.check_secret(key, value);
+            }
             let json = self.value(value, schema, &inner);
             // In a struct an empty text means "not given", as in KubeKey; in a map of texts it is a value.
             let absent = if known.is_some() {
@@ -91,6 +103,44 @@ impl<'a> Reader<'a, '_> {
             }
         }
         Json::Object(object)
+    }
+
+    fn is_secret(&self, schema: &'a Json, node: &Node) -> bool {
+        self.choose(schema, node)["format"] == "password"
+    }
+
+    /// A secret of which YAML reads nothing, or only a part.
+    fn check_secret(&mut self, key: &Key, value: &Node) {
+        let line: Vec<char> = self.findings.line(key.span.line).chars().collect();
+        let from = |column: usize| line.iter().skip(column - 1).collect::<String>();
+        let written = from(key.span.end_column);
+        let written =
+            written.trim_start_matches(['"', '\'']).trim_start().trim_start_matches(':').trim_start();
+        let name = &key.text;
+        let quotes = "put a secret with special characters into quotes";
+        if let Some(comment) = written.strip_prefix('#').filter(|_| value.is_null()) {
+            let message = format!("`{name}` is empty: what follows `#` is a comment");
+            if comment.starts_with(|c: char| !c.is_whitespace()) {
+                self.findings.error(key.span, message, quotes);
+            } else {
+                self.findings.warning(key.span, message, quotes);
+            }
+        } else if let Some(anchor) = written.strip_prefix('&') {
+            let anchor: String = anchor.chars().take_while(|c| c.is_alphanumeric()).collect();
+            if value.is_null() {
+                let message = format!("`{name}` is empty: what follows `&` names an anchor of YAML");
+                self.findings.error(key.span, message, quotes);
+            } else if !self.findings.contains(&format!("*{anchor}")) {
+                let message = format!("`{name}` begins with an anchor of YAML, which is no part of it");
+                self.findings.warning(key.span, message, quotes);
+            }
+        } else if value.is_plain()
+            && value.span.end_line == key.span.line
+            && from(value.span.end_column).trim_start().starts_with('#')
+        {
+            let message = format!("`{name}` ends before `#`: what follows is a comment");
+            self.findings.warning(key.span, message, quotes);
+        }
     }
 
     fn array(&mut self, node: &Node, schema: &'a Json, path: &str) -> Json {
@@ -144,8 +194,13 @@ impl<'a> Reader<'a, '_> {
         if text.is_empty() || words.contains(&text) {
             return json!(text);
         }
-        let hint = did_you_mean(text, words.iter().copied())
-            .unwrap_or_else(|| format!("one of: {}", words.join(", ")));
+        // A hint must not offer a word that is refused afterwards.
+        let usable: Vec<&str> =
+            words.iter().copied().filter(|word| !v1alpha2::is_refused(path, word)).collect();
+        let hint = did_you_mean(text, usable.iter().copied()).unwrap_or_else(|| match usable.as_slice() {
+            [] => format!("remove `{path}`: none of its values can be used yet"),
+            usable => format!("one of: {}", usable.join(", ")),
+        });
         self.findings.structure_error(node.span, format!("`{path}` cannot be `{text}`"), hint);
         Json::Null
     }
@@ -155,6 +210,18 @@ impl<'a> Reader<'a, '_> {
         let (found, hint) = match &node.value {
             Value::List(_) => ("a list".to_owned(), String::new()),
             Value::Map(_) => ("a map".to_owned(), String::new()),
+            Value::Scalar { text, .. }
+                if wanted != "a list"
+                    && typing::key_without_blank(text, |key| self.keys.contains(key)).is_some() =>
+            {
+                let key = text.split(':').next().unwrap_or_default();
+                self.findings.typing_error(
+                    node.span,
+                    format!("a blank is missing after `{key}:`"),
+                    format!("write a blank between `{key}:` and its value"),
+                );
+                return Json::Null;
+            }
             Value::Scalar { text, .. } if wanted == "a list" => {
                 (format!("`{text}`"), format!("write `[{text}]` or one `- item` a line"))
             }
@@ -171,10 +238,17 @@ impl<'a> Reader<'a, '_> {
 
     fn unknown_key(&mut self, key: &Key, value: Span, properties: Option<&Map<String, Json>>, path: &str) {
         let Key { text: key, span } = key;
+        if let Some(key) =
+            typing::key_without_blank(key, |key| properties.is_some_and(|known| known.contains_key(key)))
+        {
+            let message = format!("a blank is missing after `{key}:`");
+            let hint = format!("write a blank between `{key}:` and its value");
+            return self.findings.unknown_key(*span, value, message, hint);
+        }
         let known = || properties.into_iter().flat_map(Map::keys).map(String::as_str);
         let hint = || {
             did_you_mean(key, known())
-                .or_else(|| self.home_of(key).map(|home| format!("`{key}` belongs in `{home}`")))
+                .or_else(|| self.home_of(key).map(|home| belongs(key, &home)))
                 .unwrap_or_else(|| format!("known here: {}", known().collect::<Vec<_>>().join(", ")))
         };
         let hint = if self.findings.is_full() { String::new() } else { hint() };
@@ -202,6 +276,14 @@ impl<'a> Reader<'a, '_> {
             };
             self.collect_homes(key, inner, &format!("{}{suffix}", join(path, name)), homes);
         }
+    }
+}
+
+fn belongs(key: &str, home: &str) -> String {
+    if home.is_empty() {
+        format!("`{key}` belongs at the outermost level, without indentation")
+    } else {
+        format!("`{key}` belongs in `{home}`")
     }
 }
 

@@ -42,10 +42,27 @@ use std::collections::BTreeMap;
 /// The `apiVersion` of the document.
 pub const API_VERSION: &str = "kubekey.kubesphere.io/v1alpha2";
 
+/// Words that KubeKey takes and that are refused here for now, by field.
+const REFUSED_WORDS: [(&str, &[&str]); 5] = [
+    ("spec.network.plugin", &["calico", "cilium", "kubeovn", "hybridnet"]),
+    ("spec.controlPlaneEndpoint.internalLoadbalancer", &["haproxy", "kube-vip"]),
+    ("spec.etcd.type", &["kubeadm", "external"]),
+    ("spec.kubernetes.type", &["k3s", "k8e"]),
+    ("spec.kubernetes.containerManager", &["docker", "crio", "isula"]),
+];
+
+/// Whether a word of a field is read and refused afterwards.
+pub(crate) fn is_refused(path: &str, word: &str) -> bool {
+    REFUSED_WORDS.iter().any(|(field, words)| *field == path && words.contains(&word))
+}
+
 /// A Kubernetes cluster: its hosts, their roles, and every setting.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-#[schemars(extend("required" = ["apiVersion", "kind", "metadata", "spec"]))]
+#[schemars(extend(
+    "required" = ["apiVersion", "kind", "metadata", "spec"],
+    "patternProperties" = {"^x-": true}
+))]
 pub struct Cluster {
     /// Always `kubekey.kubesphere.io/v1alpha2`.
     pub api_version: String,

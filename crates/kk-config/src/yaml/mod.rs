@@ -28,10 +28,12 @@ pub(crate) struct YamlError {
     pub(crate) span: Span,
     pub(crate) message: String,
     pub(crate) hint: &'static str,
+    /// The parser understands nothing from here on.
+    pub(crate) is_syntax: bool,
 }
 
 fn error(span: Span, message: impl Into<String>, hint: &'static str) -> YamlError {
-    YamlError { span, message: message.into(), hint }
+    YamlError { span, message: message.into(), hint, is_syntax: false }
 }
 
 /// Everything found in a text: the documents, and errors that did not stop the reading (repeated keys).
@@ -98,11 +100,18 @@ impl<'a> Builder<'a> {
         let mut span = convert(at);
         let (value, anchor) = match event {
             Event::Scalar(text, style, anchor, tag) => {
+                self.refuse_unknown(tag.as_ref(), span);
                 let plain = style == ScalarStyle::Plain && !is_string_tag(tag.as_ref());
                 (Value::Scalar { text: text.into_owned(), plain }, anchor)
             }
-            Event::SequenceStart(_, anchor, _) => (Value::List(self.list(&mut span)?), anchor),
-            Event::MappingStart(_, anchor, _) => (Value::Map(self.map(&mut span)?), anchor),
+            Event::SequenceStart(_, anchor, tag) => {
+                self.refuse_unknown(tag.as_ref(), span);
+                (Value::List(self.list(&mut span)?), anchor)
+            }
+            Event::MappingStart(_, anchor, tag) => {
+                self.refuse_unknown(tag.as_ref(), span);
+                (Value::Map(self.map(&mut span)?), anchor)
+            }
             Event::Alias(anchor) => {
                 let node = self.anchors.get(&anchor).cloned().ok_or_else(|| {
                     error(span, "this alias is used inside the value that it names", "write the value out")
@@ -118,6 +127,16 @@ impl<'a> Builder<'a> {
             self.anchors.insert(anchor, node.clone());
         }
         Ok(node)
+    }
+
+    /// The value of an unknown tag is not what was written: `password: !abc` is an empty text. The tag may be a part of a
+    /// secret, so it is not shown.
+    fn refuse_unknown(&mut self, tag: Option<&Cow<'_, Tag>>, span: Span) {
+        if tag.is_some_and(|tag| !tag.is_yaml_core_schema()) {
+            let message = "what follows `!` is a tag of YAML, and no tag is known here";
+            let hint = "put a value that begins with `!` into quotes";
+            self.parsed.errors.push(error(span, message, hint));
+        }
     }
 
     fn count(&mut self, nodes: usize, span: Span) -> Result<(), YamlError> {
@@ -206,7 +225,8 @@ fn syntax_error(found: &ScanError) -> YamlError {
     let (line, column) = (found.marker().line(), found.marker().col() + 1);
     let span = Span { line, column, end_line: line, end_column: column + 1 };
     let message = format!("the file is not valid YAML: {}", found.info());
-    error(span, message, "look at indentation, quotes and brackets here and in the lines before")
+    let hint = "look at indentation, quotes and brackets here and in the lines before";
+    YamlError { is_syntax: true, ..error(span, message, hint) }
 }
 
 #[cfg(test)]

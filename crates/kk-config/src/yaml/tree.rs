@@ -83,6 +83,11 @@ impl Node {
         }
     }
 
+    /// True for a scalar without quotes, in one line.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.plain().is_some_and(|text| !text.is_empty()) && self.span.line == self.span.end_line
+    }
+
     pub(crate) fn is_null(&self) -> bool {
         self.plain().is_some_and(|text| matches!(text, "" | "~" | "null" | "Null" | "NULL"))
     }

@@ -6,3 +6,4 @@ mod bad_input;
 mod damaged_input;
 mod good_input;
 mod manifests;
+mod mistakes;

@@ -1,0 +1,287 @@
+//! Typing mistakes that YAML reads as something else: characters that look like others, and missing blanks.
+
+use crate::findings::Findings;
+use crate::mask::names_secret;
+use crate::yaml::{Node, Span, Value, YamlError};
+use serde_json::Value as Json;
+use std::collections::BTreeSet;
+
+/// Lines before a syntax error in which its cause is searched: YAML notices a missing colon only when the next key follows.
+const LINES_BEFORE: usize = 5;
+
+/// Characters that are not seen, or look like a blank.
+const INVISIBLE: [(char, char, &str); 12] = [
+    ('\u{85}', '\u{85}', "next-line character"),
+    ('\u{a0}', '\u{a0}', "no-break space"),
+    ('\u{ad}', '\u{ad}', "soft hyphen"),
+    ('\u{2000}', '\u{200a}', "typographic blank"),
+    ('\u{200b}', '\u{200b}', "zero-width space"),
+    ('\u{200c}', '\u{200d}', "zero-width joiner"),
+    ('\u{200e}', '\u{200f}', "direction mark"),
+    ('\u{2028}', '\u{202f}', "invisible character"),
+    ('\u{205f}', '\u{205f}', "typographic blank"),
+    ('\u{2060}', '\u{206f}', "invisible character"),
+    ('\u{3000}', '\u{3000}', "full-width blank"),
+    ('\u{feff}', '\u{feff}', "byte order mark"),
+];
+
+/// Characters that look like those of ASCII, with what is meant.
+const LOOK_ALIKE: [(&str, &str, char); 9] = [
+    ("“”„‟″«»", "typographic quote", '"'),
+    ("‘’‚‛′", "typographic quote", '\''),
+    ("–", "en dash", '-'),
+    ("—―", "em dash", '-'),
+    ("−", "minus sign", '-'),
+    ("‐‑‒﹣", "typographic hyphen", '-'),
+    ("﹕", "small colon", ':'),
+    ("、﹐", "ideographic comma", ','),
+    ("。", "ideographic full stop", '.'),
+];
+
+/// The first character of a text that is not what it looks like, and what it is.
+pub(crate) fn look_alike(text: &str) -> Option<(usize, String)> {
+    text.chars().enumerate().find_map(|(i, c)| Some((i, describe(c)?)))
+}
+
+fn describe(c: char) -> Option<String> {
+    let code = u32::from(c);
+    if let Some(name) = invisible(c) {
+        return Some(format!("a {name} (U+{code:04X})"));
+    }
+    let (name, meant) = LOOK_ALIKE
+        .iter()
+        .find(|(all, ..)| all.contains(c))
+        .map(|(_, name, meant)| ((*name).to_owned(), *meant))
+        .or_else(|| full_width(c))?;
+    let article = if name.starts_with(['a', 'e', 'i']) { "an" } else { "a" };
+    Some(format!("{article} {name} `{c}` (U+{code:04X}), not `{meant}`"))
+}
+
+fn invisible(c: char) -> Option<&'static str> {
+    INVISIBLE.iter().find(|(first, last, _)| (*first..=*last).contains(&c)).map(|(.., name)| *name)
+}
+
+/// The block of full-width forms repeats ASCII in its order.
+fn full_width(c: char) -> Option<(String, char)> {
+    let meant = char::from_u32(u32::from(c).checked_sub(0xfee0)?).filter(char::is_ascii_graphic)?;
+    let name = match meant {
+        ':' => "colon",
+        ',' => "comma",
+        '-' => "hyphen",
+        '"' | '\'' => "quote",
+        '[' | ']' | '{' | '}' | '(' | ')' => "bracket",
+        _ => "character",
+    };
+    Some((format!("full-width {name}"), meant))
+}
+
+/// All keys of a schema.
+pub(crate) fn keys(schema: &Json) -> BTreeSet<&str> {
+    let mut keys = BTreeSet::new();
+    collect_keys(schema, &mut keys);
+    keys
+}
+
+fn collect_keys<'a>(schema: &'a Json, keys: &mut BTreeSet<&'a str>) {
+    match schema {
+        Json::Object(fields) => {
+            for (name, inner) in fields {
+                if name == "properties" {
+                    keys.extend(inner.as_object().into_iter().flat_map(|all| all.keys().map(String::as_str)));
+                }
+                collect_keys(inner, keys);
+            }
+        }
+        Json::Array(items) => items.iter().for_each(|inner| collect_keys(inner, keys)),
+        _ => {}
+    }
+}
+
+/// A mistake, and its place in a line: characters from 0.
+struct Mistake {
+    start: usize,
+    end: usize,
+    message: String,
+    hint: String,
+}
+
+/// Reports why a text is not YAML: by a typing mistake near the place, or in the parser's words.
+pub(crate) fn report(error: &YamlError, keys: &BTreeSet<&str>, out: &mut Findings<'_>) {
+    if !error.is_syntax {
+        return out.structure_error(error.span, error.message.as_str(), error.hint);
+    }
+    let mut found = None;
+    let lines = (1..=error.span.line).rev().filter(|number| !is_blank(out.line(*number)));
+    for number in lines.take(LINES_BEFORE) {
+        match mistake(out.line(number), keys) {
+            Some(mistake) => found = Some((number, mistake)),
+            // The first of several lines with the same mistake is the one to name.
+            None if found.is_some() => break,
+            None => {}
+        }
+    }
+    if let Some((line, mistake)) = found {
+        let span = Span { line, column: mistake.start + 1, end_line: line, end_column: mistake.end + 1 };
+        return out.typing_error(span, mistake.message, mistake.hint);
+    }
+    let line = out.line(error.span.line);
+    let has_secret = line.split(|c: char| !c.is_alphanumeric()).any(names_secret);
+    let hint = if has_secret {
+        "put secrets into quotes: many characters have a meaning in YAML"
+    } else {
+        error.hint
+    };
+    out.structure_error(error.span, error.message.as_str(), hint);
+}
+
+fn is_blank(line: &str) -> bool {
+    let line = line.trim();
+    line.is_empty() || line.starts_with('#')
+}
+
+fn mistake(line: &str, keys: &BTreeSet<&str>) -> Option<Mistake> {
+    let syntax = syntax_of(line);
+    if let Some((start, what)) = look_alike(&syntax) {
+        let hint = "type it again: the text was probably copied from a web page or a document".to_owned();
+        return Some(Mistake { start, end: start + 1, message: format!("this is {what}"), hint });
+    }
+    missing_blank(&syntax, keys)
+}
+
+/// A line with blanks in place of what is quoted and of its comment.
+fn syntax_of(line: &str) -> String {
+    let (mut quote, mut before) = (None, ' ');
+    let mut syntax = String::new();
+    for c in line.chars() {
+        let shown = match quote {
+            Some('#') => ' ',
+            Some(open) => {
+                if c == open {
+                    quote = None;
+                }
+                '.'
+            }
+            None if c == '#' && before.is_whitespace() => {
+                quote = Some('#');
+                ' '
+            }
+            None if matches!(c, '"' | '\'') && (before.is_whitespace() || "[{,:-".contains(before)) => {
+                quote = Some(c);
+                '.'
+            }
+            None => c,
+        };
+        syntax.push(shown);
+        before = c;
+    }
+    syntax
+}
+
+/// `key:value` and `-item`.
+fn missing_blank(syntax: &str, keys: &BTreeSet<&str>) -> Option<Mistake> {
+    let chars: Vec<char> = syntax.chars().collect();
+    let indent = chars.iter().take_while(|c| c.is_whitespace()).count();
+    let hint = "write `- item` and `key: value`, with a blank between".to_owned();
+    if chars.get(indent) == Some(&'-')
+        && chars.get(indent + 1).is_some_and(|c| !c.is_whitespace() && *c != '-')
+    {
+        let message = "a blank is missing after `-`".to_owned();
+        return Some(Mistake { start: indent, end: indent + 1, message, hint });
+    }
+    let is_word = |c: char| c.is_ascii_alphanumeric();
+    let (start, end) = chars.iter().enumerate().find_map(|(end, c)| {
+        let value = chars.get(end + 1)?;
+        if *c != ':' || value.is_whitespace() || *value == '/' {
+            return None;
+        }
+        let length = chars[..end].iter().rev().take_while(|c| is_word(**c)).count();
+        let word: String = chars[end - length..end].iter().collect();
+        let begins = end == length || matches!(chars[end - length - 1], ' ' | '{' | ',' | '-');
+        (begins && keys.contains(word.as_str())).then_some((end - length, end))
+    })?;
+    let word: String = chars[start..end].iter().collect();
+    let message = format!("a blank is missing after `{word}:`");
+    Some(Mistake { start, end: end + 1, message, hint })
+}
+
+/// The key before the colon of `key:value`, if it is known here.
+pub(crate) fn key_without_blank<'a>(text: &'a str, is_known: impl Fn(&str) -> bool) -> Option<&'a str> {
+    let (key, value) = text.split_once(':')?;
+    (!value.is_empty() && is_known(key)).then_some(key)
+}
+
+/// Reports plain values that YAML accepts and that are typing mistakes for all that.
+pub(crate) fn check(node: &Node, keys: &BTreeSet<&str>, out: &mut Findings<'_>) {
+    match &node.value {
+        Value::List(items) => items.iter().for_each(|item| check(item, keys, out)),
+        Value::Map(entries) => {
+            for (key, value) in entries {
+                check_text(&key.text, key.span, keys, out);
+                check(value, keys, out);
+            }
+        }
+        Value::Scalar { text, plain: true } => check_text(text, node.span, keys, out),
+        Value::Scalar { .. } => {}
+    }
+}
+
+fn check_text(text: &str, span: Span, keys: &BTreeSet<&str>, out: &mut Findings<'_>) {
+    // A plain value that goes on in the next line has usually swallowed a key or an item.
+    for number in span.line + 1..=span.end_line {
+        let line = out.line(number).to_owned();
+        if let Some(Mistake { start, end, message, hint }) = mistake(&line, keys) {
+            let at = Span { line: number, column: start + 1, end_line: number, end_column: end + 1 };
+            out.typing_error(at, message, hint);
+            return out.covered(span);
+        }
+    }
+    let misleads = |c: char| describe(c).is_some_and(|what| what.contains("quote") || what.contains("-`"));
+    let found = text.chars().find(|c| invisible(*c).is_some());
+    let found = found.or_else(|| text.chars().next().filter(|c| misleads(*c)));
+    if let Some(what) = found.and_then(describe) {
+        let hint = "type it again: the text was probably copied from a web page or a document";
+        out.typing_error(span, format!("there is {what} in this text"), hint);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_are_named() {
+        for (text, said) in [
+            ("spec：", Some((4, "a full-width colon `：` (U+FF1A), not `:`"))),
+            ("a\u{a0}b", Some((1, "a no-break space (U+00A0)"))),
+            ("\u{200b}", Some((0, "a zero-width space (U+200B)"))),
+            ("\u{3000}x", Some((0, "a full-width blank (U+3000)"))),
+            ("“x”", Some((0, "a typographic quote `“` (U+201C), not `\"`"))),
+            ("–x", Some((0, "an en dash `–` (U+2013), not `-`"))),
+            ("ａ", Some((0, "a full-width character `ａ` (U+FF41), not `a`"))),
+            ("größer 节点 é", None),
+        ] {
+            let said = said.map(|(place, text)| (place, text.to_owned()));
+            assert_eq!(look_alike(text), said, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_missing_blank_is_found_outside_of_quotes_and_comments() {
+        let keys = BTreeSet::from(["name", "port", "password"]);
+        for (line, said) in [
+            ("  -n1", Some("`-`")),
+            ("  - {name: a, port:22}", Some("`port:`")),
+            ("name:a", Some("`name:`")),
+            ("  - password:x", Some("`password:`")),
+            ("- a", None),
+            ("---", None),
+            ("name: \"port:22\"", None),
+            ("name: a # port:22", None),
+            ("image: nginx:1.25", None),
+            ("name://x", None),
+        ] {
+            let found = missing_blank(&syntax_of(line), &keys).map(|found| found.message);
+            assert_eq!(found, said.map(|word| format!("a blank is missing after {word}")), "{line}");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Mistakes that users make in Cluster files, and files that look like mistakes and are none: each file of `tests/mistakes/` gets
+//! exactly the findings that the table says.
+
+use kk_config::{Diagnostic, Overrides, load};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Stands for every secret in the files.
+const SENTINEL: &str = "SENTINEL";
+
+/// What becomes of a file.
+#[derive(Debug, PartialEq, Eq)]
+enum Outcome {
+    /// It loads without a warning.
+    Valid,
+    /// It loads with this many warnings.
+    Warning(usize),
+    /// It is refused with this many errors.
+    Error(usize),
+}
+
+use Outcome::{Error, Valid, Warning};
+
+/// The file, what becomes of it, and texts that the findings hold.
+#[rustfmt::skip]
+const CASES: &[(&str, Outcome, &[&str])] = &[
+    ("blank-missing-block", Error(1), &["a blank is missing after `address:`"]),
+    ("blank-missing-flow", Error(1), &["a blank is missing after `password:`", "password:***"]),
+    ("blank-missing-flow-other", Error(1), &["a blank is missing after `port:`"]),
+    ("blank-missing-item", Error(1), &["a blank is missing after `-`", "-birch"]),
+    ("blank-missing-second-item", Error(1), &["a blank is missing after `-`", "-cedar"]),
+    ("blank-missing-top", Error(1), &["a blank is missing after `kind:`"]),
+    ("chinese-comments", Valid, &[]),
+    ("curly-quotes", Error(1), &["a typographic quote `“` (U+201C), not `\"`"]),
+    ("curly-quotes-of-secret", Error(1), &["a typographic quote"]),
+    ("en-dash-flag", Error(1), &["an en dash"]),
+    ("en-dash-item", Error(1), &["an en dash `–` (U+2013), not `-`"]),
+    ("en-dash-range", Error(1), &["is not a host or a range", "an en dash `–` (U+2013), not `-`"]),
+    ("extensions", Valid, &[]),
+    ("foreign-cluster-api", Error(1), &["Cluster API", "not a Cluster file of kk"]),
+    ("foreign-k0sctl", Error(1), &["k0sctl", "not a Cluster file of kk"]),
+    ("foreign-k3s", Error(1), &["K3s", "not a Cluster file of kk"]),
+    ("foreign-kubeadm", Error(1), &["kubeadm", "not a Cluster file of kk"]),
+    ("foreign-kubespray", Error(1), &["Kubespray", "not a Cluster file of kk"]),
+    ("foreign-object", Error(1), &["an object of kind `Deployment`", "not a Cluster file of kk"]),
+    ("foreign-talos", Error(1), &["Talos", "not a Cluster file of kk"]),
+    ("full-width-blank", Error(1), &["a full-width blank (U+3000)"]),
+    ("full-width-colon", Error(1), &["a full-width colon `：` (U+FF1A), not `:`"]),
+    ("full-width-comma", Error(1), &["a full-width comma `，` (U+FF0C), not `,`"]),
+    ("head-missing", Error(1), &["did not find expected", "  roleGroups:"]),
+    ("load-balancer-unknown", Error(1), &["none of its values can be used yet"]),
+    ("mistake-behind-secret", Error(1), &["did you mean `user`", "*** … usr"]),
+    ("no-break-space", Error(1), &["a no-break space (U+00A0)"]),
+    ("no-break-space-in-value", Error(1), &["a no-break space (U+00A0)"]),
+    ("plugin-unknown", Error(1), &["one of: flannel, none"]),
+    ("secret-alias", Error(1), &["unknown anchor", "put secrets into quotes"]),
+    ("secret-anchor", Error(1), &["`sudoPassword` is empty: what follows `&`", "quotes"]),
+    ("secret-anchor-unused", Warning(1), &["`password` begins with an anchor"]),
+    ("secret-anchor-used", Valid, &[]),
+    ("secret-at-sign", Error(1), &["put secrets into quotes"]),
+    ("secret-comment", Error(1), &["`password` is empty: what follows `#` is a comment", "quotes"]),
+    ("secret-comment-behind", Warning(1), &["`password` ends before `#`"]),
+    ("secret-comment-of-nothing", Warning(1), &["`password` is empty"]),
+    ("secret-in-quotes", Valid, &[]),
+    ("secret-of-bastion", Error(1), &["`password` is empty"]),
+    ("secret-of-registry", Error(2), &["what follows `!` is a tag", "has no password"]),
+    ("secret-tag", Error(1), &["what follows `!` is a tag", "quotes"]),
+    ("spec-in-metadata", Error(1), &["`spec` belongs at the outermost level"]),
+    ("tag-elsewhere", Error(1), &["what follows `!` is a tag"]),
+    ("zero-width-space", Error(1), &["a zero-width space (U+200B)"]),
+    ("zero-width-space-in-quotes", Error(1), &["is not an address", "a zero-width space (U+200B)"]),
+];
+
+#[test]
+fn each_file_gets_what_the_table_says() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mistakes");
+    let files = std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name());
+    let files: BTreeSet<String> = files.map(|name| name.into_string().unwrap()).collect();
+    let table: BTreeSet<String> = CASES.iter().map(|(name, ..)| format!("{name}.yaml")).collect();
+    assert_eq!(files, table);
+    let mut wrong = Vec::new();
+    for (name, outcome, fragments) in CASES {
+        let text = std::fs::read_to_string(directory.join(format!("{name}.yaml"))).unwrap();
+        let (found, shown) = match load(name, &text, &Overrides::default()) {
+            Ok(loaded) => {
+                let shown: String = loaded.warnings.iter().map(Diagnostic::render).collect();
+                (if loaded.warnings.is_empty() { Valid } else { Warning(loaded.warnings.len()) }, shown)
+            }
+            Err(errors) => (Error(errors.errors.len()), errors.to_string()),
+        };
+        let missing: Vec<_> = fragments.iter().filter(|fragment| !shown.contains(**fragment)).collect();
+        if found != *outcome || !missing.is_empty() || shown.contains(SENTINEL) {
+            wrong.push(format!("{name}: {found:?} in place of {outcome:?}, without {missing:?}:\n{shown}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
