@@ -3,19 +3,13 @@
 //! A kubelet that refuses its configuration does not start, so its node is lost. Keys that are not known are a warning
 //! only: a newer Kubernetes may have them.
 
-use super::syntax;
+use super::{syntax, typed::Fields};
 use crate::findings::{At, Findings};
 use crate::reader::did_you_mean;
 use serde_json::{Map, Value};
 
-/// Fields of `KubeletConfiguration` (kubelet.config.k8s.io/v1beta1), one a line: staging/src/k8s.io/kubelet/config/
-/// v1beta1/types.go of Kubernetes 1.36.
-const KUBELET: &str = include_str!("../known/kubelet.txt");
-/// Fields of `KubeProxyConfiguration` (kubeproxy.config.k8s.io/v1alpha1): staging/src/k8s.io/kube-proxy/config/v1alpha1/
-/// types.go of Kubernetes 1.36.
-const KUBE_PROXY: &str = include_str!("../known/kube_proxy.txt");
-/// What every configuration document has.
-const TYPE_META: [&str; 2] = ["apiVersion", "kind"];
+const KUBELET: Fields = Fields::new(include_str!("../known/kubelet.txt"), "the kubelet");
+const KUBE_PROXY: Fields = Fields::new(include_str!("../known/kube_proxy.txt"), "kube-proxy");
 
 /// Signals of eviction thresholds (pkg/kubelet/eviction/api/types.go).
 const SIGNALS: [&str; 9] = [
@@ -35,7 +29,7 @@ const IMAGE_GC: [(&str, i64); 2] = [("imageGCHighThresholdPercent", 85), ("image
 
 /// Checks the settings of the kubelet.
 pub(super) fn check_kubelet(settings: &Map<String, Value>, at: At<'_>, out: &mut Findings<'_>) {
-    warn_of_unknown(settings, KUBELET, "the kubelet", at, out);
+    KUBELET.check(settings, at, out);
     check_image_gc(settings, at, out);
     for name in ["evictionHard", "evictionSoft", "evictionMinimumReclaim"] {
         if let Some(thresholds) = settings.get(name).and_then(Value::as_object) {
@@ -59,23 +53,7 @@ pub(super) fn kubelet_gates(settings: &Map<String, Value>) -> impl Iterator<Item
 
 /// Checks the settings of kube-proxy.
 pub(super) fn check_kube_proxy(settings: &Map<String, Value>, at: At<'_>, out: &mut Findings<'_>) {
-    warn_of_unknown(settings, KUBE_PROXY, "kube-proxy", at, out);
-}
-
-fn warn_of_unknown(
-    settings: &Map<String, Value>,
-    known: &str,
-    program: &str,
-    at: At<'_>,
-    out: &mut Findings<'_>,
-) {
-    let known = || known.lines().chain(TYPE_META);
-    for key in settings.keys().filter(|key| !known().any(|field| field == key.as_str())) {
-        let hint = did_you_mean(key, known()).unwrap_or_else(|| {
-            "check the name; a program that does not know a field may refuse to start".to_owned()
-        });
-        out.warning(at.name(key), format!("`{key}` is not known as a setting of {program}"), hint);
-    }
+    KUBE_PROXY.check(settings, at, out);
 }
 
 /// The kubelet refuses a high threshold that is not above the low one.
@@ -105,7 +83,7 @@ fn check_thresholds(thresholds: &Map<String, Value>, at: At<'_>, out: &mut Findi
                 .unwrap_or_else(|| format!("one of {}", SIGNALS.join(", ")));
             out.error(at.name(signal), format!("`{signal}` is not an eviction signal"), hint);
         }
-        if !value.as_str().is_some_and(is_threshold) {
+        if value.as_str().is_some_and(|text| !is_threshold(text)) {
             let hint = "give a quantity or a percentage as text, such as \"500Mi\" or \"10%\"";
             out.error(at.key(signal), format!("{value} is not an eviction threshold"), hint);
         }

@@ -21,6 +21,7 @@ mod set_values;
 mod source;
 mod syntax;
 mod system;
+mod typed;
 
 pub(crate) use manifest::manifest;
 pub(crate) use no_effect::warn_of_fields_without_effect;

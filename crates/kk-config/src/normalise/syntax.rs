@@ -106,6 +106,34 @@ pub(super) fn is_positive_quantity(text: &str) -> bool {
     number.parse::<f64>().is_ok_and(|number| number > 0.0) && (exponent || SUFFIXES.contains(&suffix))
 }
 
+/// A quantity of Kubernetes: zero, or one that is above it.
+pub(super) fn is_quantity(text: &str) -> bool {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    is_positive_quantity(text)
+        || (digits.parse::<f64>() == Ok(0.0) && is_positive_quantity(&text.replace('0', "1")))
+}
+
+/// A duration as Go's `time.ParseDuration` takes it: `1h30m`, `1.5s`, `300ms`, `0`.
+pub(super) fn is_go_duration(text: &str) -> bool {
+    const UNITS: [&str; 7] = ["h", "m", "s", "ms", "us", "µs", "ns"];
+    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if rest == "0" {
+        return true;
+    }
+    let mut parts = 0;
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let (number, behind) = rest.split_at(end);
+        let unit = behind.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(behind.len());
+        if number.parse::<f64>().is_err() || !UNITS.contains(&&behind[..unit]) {
+            return false;
+        }
+        rest = &behind[unit..];
+        parts += 1;
+    }
+    parts > 0
+}
+
 /// Seconds of a duration as Go writes it, in hours, minutes and seconds: `8760h`, `1h30m`.
 pub(super) fn go_duration(text: &str) -> Option<u64> {
     let (mut seconds, mut rest) = (0_u64, text);
@@ -202,6 +230,26 @@ mod tests {
         }
         for bad in ["", "0", "Mi", "-1", "1 Gi", "1MB", "1e", "1.2.3", "10%"] {
             assert!(!is_positive_quantity(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn durations_of_go() {
+        for good in ["0", "0s", "10s", "1h30m", "1.5h", "300ms", "-1s", "1m0.5s"] {
+            assert!(is_go_duration(good), "{good}");
+        }
+        for bad in ["", "10", "s", "1d", "1 m", "10 s", "1h 2m", "-", "1.2.3s", "five"] {
+            assert!(!is_go_duration(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn quantities_may_be_zero() {
+        for good in ["0", "0.0", "0Mi", "100m"] {
+            assert!(is_quantity(good), "{good}");
+        }
+        for bad in ["", "0MB", "-1", "1 Gi", "x", "."] {
+            assert!(!is_quantity(bad), "{bad}");
         }
     }
 
