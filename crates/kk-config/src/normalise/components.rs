@@ -45,8 +45,8 @@ pub(super) fn check_kubelet(settings: &Map<String, Value>, at: At<'_>, out: &mut
     }
 }
 
-/// The feature gates among the settings of the kubelet.
-pub(super) fn kubelet_gates(settings: &Map<String, Value>) -> impl Iterator<Item = &str> {
+/// The feature gates among the settings of a component.
+pub(super) fn gates(settings: &Map<String, Value>) -> impl Iterator<Item = &str> {
     let gates = settings.get("featureGates").and_then(Value::as_object);
     gates.into_iter().flat_map(Map::keys).map(String::as_str)
 }

@@ -1,6 +1,6 @@
 //! `spec.etcd`.
 
-use super::syntax;
+use super::{flags, syntax};
 use crate::findings::{At, Findings};
 use crate::spec::ControlPlaneEndpoint;
 use crate::v1alpha2::{Etcd, EtcdType};
@@ -27,6 +27,7 @@ pub(super) fn check(doc: &Etcd, at: At<'_>, out: &mut Findings<'_>) {
         out.error(at.key("type"), format!("etcd of type `{kind}` is not supported yet"), hint);
     }
     check_ports(doc, at, out);
+    flags::check_etcd(&doc.extra_args, at.key("extraArgs"), out);
     syntax::check_data_directory(&doc.data_dir, "etcd's data directory", at.key("dataDir"), out);
     syntax::check_data_directory(
         &doc.backup_dir,

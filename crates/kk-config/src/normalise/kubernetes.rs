@@ -6,6 +6,7 @@ use crate::findings::{At, Findings};
 use crate::spec::{EncryptionAlgorithm, Kubernetes, ProxyMode};
 use crate::v1alpha2::{self, ContainerManager, KubernetesType};
 use crate::version::{KubeVersion, NEWEST_MINOR, OLDEST_MINOR};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -34,6 +35,8 @@ pub(super) fn kubernetes(
     removed::check(&mut doc, version, at, out);
     refuse_blanks(&doc.kubelet_args, at.key("kubeletArgs"), out);
     let certificate_seconds = check_validity(&doc, version, at, out);
+    let kubelet_args = arguments(&doc.kubelet_args, at.key("kubeletArgs"), out);
+    contradictions(&doc, &kubelet_args, at, out);
     Kubernetes {
         version,
         certificate_seconds,
@@ -45,8 +48,84 @@ pub(super) fn kubernetes(
             out,
         ),
         scheduler_args: arguments(&doc.scheduler_args, at.key("schedulerArgs"), out),
-        kubelet_args: arguments(&doc.kubelet_args, at.key("kubeletArgs"), out),
+        kubelet_args,
         section: doc,
+    }
+}
+
+/// Fields of the file that a key of `kubeletConfiguration` sets, too.
+const SET_TWICE: [(&str, &str); 3] =
+    [("maxPods", "maxPods"), ("podPidsLimit", "podPidsLimit"), ("clusterDomain", "dnsDomain")];
+/// Where kubeadm puts the pods of the control plane.
+const MANIFESTS: &str = "/etc/kubernetes/manifests";
+
+/// Settings that say different things of the same.
+fn contradictions(
+    doc: &v1alpha2::Kubernetes,
+    kubelet_args: &BTreeMap<String, String>,
+    at: At<'_>,
+    out: &mut Findings<'_>,
+) {
+    let (own, place) = (&doc.kubelet_configuration, at.key("kubeletConfiguration"));
+    for (key, field) in SET_TWICE {
+        let given = match field {
+            "maxPods" => json!(doc.max_pods),
+            "podPidsLimit" => json!(doc.pod_pids_limit),
+            _ => json!(doc.dns_domain),
+        };
+        if let Some(value) = own.get(key).filter(|value| at.has(field) && **value != given) {
+            let message = format!("`{key}` of kubeletConfiguration is {value}, but `{field}` is {given}");
+            out.error(place.key(key), message, "give one of them");
+        }
+    }
+    let max_pods = own.get("maxPods").or_else(|| at.has("maxPods").then_some(&Value::Null));
+    if let (Some(given), Some(flag)) = (max_pods, kubelet_args.get("max-pods")) {
+        let given = if given.is_null() { json!(doc.max_pods) } else { given.clone() };
+        if given.to_string() != *flag {
+            let message = format!("`max-pods={flag}` of kubeletArgs contradicts `maxPods: {given}`");
+            let is_it =
+                |text: &String| text.trim_start_matches('-').replace('_', "-").starts_with("max-pods=");
+            let item = doc.kubelet_args.iter().position(is_it).unwrap_or_default();
+            out.error(at.key("kubeletArgs").item(item), message, "give one of them: the flag would win");
+        }
+    }
+    if own.get("cgroupDriver").and_then(Value::as_str) == Some("cgroupfs") {
+        let message = "containerd uses the cgroup driver of systemd: with cgroupfs the kubelet starts no pod";
+        out.error(
+            place.key("cgroupDriver"),
+            message,
+            "remove it: kk gives the kubelet and containerd the same one",
+        );
+    }
+    if let Some(path) = own.get("staticPodPath").and_then(Value::as_str).filter(|path| *path != MANIFESTS) {
+        let message = format!("the pods of the control plane are in {MANIFESTS}, not in `{path}`");
+        out.error(place.key("staticPodPath"), message, "remove it");
+    }
+    let proxy = &doc.kube_proxy_configuration;
+    if let Some(mode) = proxy.get("mode").and_then(Value::as_str)
+        && at.has("proxyMode")
+        && mode != doc.proxy_mode.as_str()
+    {
+        let message = format!(
+            "`mode` of kubeProxyConfiguration is {mode}, but `proxyMode` is {}",
+            doc.proxy_mode.as_str()
+        );
+        out.error(at.key("kubeProxyConfiguration").key("mode"), message, "give one of them");
+    }
+    if doc.disable_kube_proxy && !proxy.is_empty() {
+        let message = "without effect: kubeProxyConfiguration beside `disableKubeProxy: true`";
+        out.warning(at.name("kubeProxyConfiguration"), message, "remove one of them");
+    }
+    let in_flags =
+        [&doc.apiserver_args, &doc.controller_manager_args, &doc.scheduler_args, &doc.kubelet_args];
+    let names_gates = |text: &String| text.trim_start_matches('-').starts_with("feature-gates=");
+    if !doc.feature_gates.is_empty() && in_flags.iter().any(|args| args.iter().any(names_gates)) {
+        let message = "a flag `feature-gates` replaces all of `featureGates` for its component";
+        out.warning(at.name("featureGates"), message, "write all gates into featureGates");
+    }
+    if !doc.feature_gates.is_empty() && own.contains_key("featureGates") {
+        let message = "`featureGates` of kubeletConfiguration replaces all of `featureGates` for kubelets";
+        out.warning(place.name("featureGates"), message, "write all gates into spec.kubernetes.featureGates");
     }
 }
 
@@ -183,7 +262,7 @@ fn arguments(texts: &[String], at: At<'_>, out: &mut Findings<'_>) -> BTreeMap<S
                 format!("`{text}` is not a flag with its value"),
                 "write name=value in one line",
             );
-        } else if arguments.insert(name.to_owned(), value.to_owned()).is_some() {
+        } else if arguments.insert(name.replace('_', "-"), value.to_owned()).is_some() {
             let hint = "give it once; several values usually go into one, with commas";
             out.error(at.item(i), format!("the flag `{name}` is given twice"), hint);
         }

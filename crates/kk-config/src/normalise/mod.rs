@@ -7,6 +7,7 @@ mod addons;
 mod components;
 mod endpoint;
 mod etcd;
+mod flags;
 mod hosts;
 mod kubernetes;
 mod kubesphere;

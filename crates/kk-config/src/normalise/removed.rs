@@ -1,7 +1,8 @@
 //! Flags and feature gates that a version of Kubernetes does not have any more. A component that is given one does not start, so
 //! that an upgrade would fail in the turn of its first host.
 
-use super::components::kubelet_gates;
+use super::components::gates;
+use super::flags;
 use crate::findings::{At, Findings};
 use crate::v1alpha2::Kubernetes;
 use crate::version::KubeVersion;
@@ -35,15 +36,37 @@ const fn flag(field: &'static str, name: &'static str, gone: u32, instead: &'sta
     Flag { field, name, gone, instead }
 }
 
-const APISERVER: &str = "apiserverArgs";
-const CONTROLLER_MANAGER: &str = "controllerManagerArgs";
-const SCHEDULER: &str = "schedulerArgs";
-const KUBELET: &str = "kubeletArgs";
+pub(super) const APISERVER: &str = "apiserverArgs";
+pub(super) const CONTROLLER_MANAGER: &str = "controllerManagerArgs";
+pub(super) const SCHEDULER: &str = "schedulerArgs";
+pub(super) const KUBELET: &str = "kubeletArgs";
 
 /// With the pull request of kubernetes/kubernetes that removed it; where none is named, by the sources of the kubelet (cmd/kubelet/app) of
 /// the version before and of this one, and for 1.37 by what the programs of 1.36.4 list and those of 1.37.1 refuse.
 #[rustfmt::skip]
-const FLAGS: [Flag; 12] = [
+const FLAGS: [Flag; 33] = [
+    flag(APISERVER, "insecure-port", 24, "remove it: the API has one port, with TLS"),
+    flag(APISERVER, "insecure-bind-address", 24, "remove it: the API has one port, with TLS"),
+    flag(APISERVER, "port", 24, "remove it: the API has one port, with TLS"),
+    flag(APISERVER, "address", 24, "remove it: the API has one port, with TLS"),
+    flag(APISERVER, "basic-auth-file", 19, "use certificates, or OIDC"),
+    flag(APISERVER, "experimental-encryption-provider-config", 14, "write encryption-provider-config"),
+    flag(CONTROLLER_MANAGER, "port", 24, "remove it: there is one port, with TLS"),
+    flag(CONTROLLER_MANAGER, "address", 24, "write bind-address"),
+    flag(CONTROLLER_MANAGER, "experimental-cluster-signing-duration", 25, "write cluster-signing-duration"),
+    flag(SCHEDULER, "port", 24, "remove it: there is one port, with TLS"),
+    flag(SCHEDULER, "address", 24, "write bind-address"),
+    flag(KUBELET, "container-runtime", 27, "remove it: there is one kind of runtime"),
+    flag(KUBELET, "network-plugin", 24, "remove it: containerd runs the network plugin"),
+    flag(KUBELET, "cni-bin-dir", 24, "remove it: containerd runs the network plugin"),
+    flag(KUBELET, "cni-conf-dir", 24, "remove it: containerd runs the network plugin"),
+    flag(KUBELET, "experimental-bootstrap-kubeconfig", 24, "remove it: kk gives the kubelet its kubeconfig"),
+    flag(KUBELET, "allow-privileged", 15, "remove it: pods that ask for it are allowed"),
+    flag(APISERVER, "cloud-provider-gce-lb-src-cidrs", 31, "give it to the cloud controller manager"),
+    flag(APISERVER, "cloud-provider-gce-l7lb-src-cidrs", 31, "give it to the cloud controller manager"),
+    flag(CONTROLLER_MANAGER, "horizontal-pod-autoscaler-upscale-delay", 31, "remove it: it has no effect"),
+    flag(CONTROLLER_MANAGER, "horizontal-pod-autoscaler-downscale-delay", 31,
+        "write horizontal-pod-autoscaler-downscale-stabilization"),
     flag(CONTROLLER_MANAGER, "enable-taint-manager", 27, "remove it: taints always evict"), // 115840
     flag(CONTROLLER_MANAGER, "pod-eviction-timeout", 27,
         "use default-not-ready-toleration-seconds and default-unreachable-toleration-seconds in apiserverArgs"), // 115840
@@ -89,10 +112,15 @@ const NO_CLOUDS: u32 = 31;
 /// Names what the version does not have any more. Gates of features that are always on are left out.
 pub(super) fn check(doc: &mut Kubernetes, version: KubeVersion, at: At<'_>, out: &mut Findings<'_>) {
     leave_out_gates(doc, version, at, out);
-    let gates = kubelet_gates(&doc.kubelet_configuration);
-    let in_kubelet = at.key("kubeletConfiguration").key("featureGates");
-    for name in gates {
-        refuse_gate(name, version, in_kubelet.name(name), out);
+    for (field, settings) in [
+        ("kubeletConfiguration", &doc.kubelet_configuration),
+        ("kubeProxyConfiguration", &doc.kube_proxy_configuration),
+    ] {
+        let at = at.key(field).key("featureGates");
+        for name in gates(settings) {
+            refuse_gate(name, version, at.name(name), out);
+            flags::check_gate(name, version, at.name(name), out);
+        }
     }
     for (field, texts) in [
         (APISERVER, &doc.apiserver_args),
@@ -117,6 +145,7 @@ fn leave_out_gates(doc: &mut Kubernetes, version: KubeVersion, at: At<'_>, out: 
         }
         _ => {
             refuse_gate(name, version, at.name(name), out);
+            flags::check_gate(name, version, at.name(name), out);
             true
         }
     });
@@ -145,13 +174,14 @@ fn refuse_gate(name: &str, version: KubeVersion, at: At<'_>, out: &mut Findings<
     out.error(at, message, hint);
 }
 
+/// Whether a gate has a finding by its version, or belongs to kubeadm.
+pub(super) fn is_judged(name: &str, version: KubeVersion) -> bool {
+    KUBEADM.contains(&name) || removed_gate(name, version).is_some()
+}
+
 fn check_flag(field: &str, text: &str, version: KubeVersion, at: At<'_>, out: &mut Findings<'_>) {
     let (name, value) =
         text.trim_start_matches('-').split_once('=').unwrap_or((text.trim_start_matches('-'), ""));
-    if name == "feature-gates" {
-        let gates = value.split(',').filter_map(|gate| gate.split('=').next());
-        gates.for_each(|gate| refuse_gate(gate.trim(), version, at, out));
-    }
     let is_gone = |flag: &&Flag| {
         let is_named = flag.name == name || flag.name.is_empty() && CADVISOR_FLAGS.contains(&name);
         is_named && flag.field == field && version.at_least(1, flag.gone)
@@ -160,9 +190,18 @@ fn check_flag(field: &str, text: &str, version: KubeVersion, at: At<'_>, out: &m
         let message = format!(
             "Kubernetes {version} has no flag `--{name}` here (gone in 1.{gone}): the component does not start"
         );
-        out.error(at, message, *instead);
-    } else if name == "cloud-provider" && version.at_least(1, NO_CLOUDS) && !["", "external"].contains(&value)
-    {
+        return out.error(at, message, *instead);
+    }
+    if name == "feature-gates" {
+        let gates = value.split(',').filter_map(|gate| gate.split('=').next());
+        gates.for_each(|gate| refuse_gate(gate.trim(), version, at, out));
+    }
+    // One that goes in a later version is no newer one.
+    let goes = |flag: &&Flag| (flag.field, flag.name) == (field, name);
+    let cadvisor = field == KUBELET && CADVISOR_FLAGS.contains(&name);
+    let is_known_to_go = cadvisor || FLAGS.iter().any(|flag| goes(&flag));
+    flags::check((field, name, value), version, is_known_to_go, at, out);
+    if name == "cloud-provider" && version.at_least(1, NO_CLOUDS) && !["", "external"].contains(&value) {
         let message = format!("Kubernetes {version} has no cloud provider `{value}` (gone in 1.{NO_CLOUDS})");
         out.error(at, message, "write cloud-provider=external, and run the cloud controller manager");
     }

@@ -45,30 +45,30 @@ const CASES: &[Setting] = &[
     },
     Setting {
         name: "kubelet-flag",
-        change: File(|cluster| cluster["spec"]["kubernetes"]["kubeletArgs"] = json!(["no-such-flag=1"])),
-        says: &["kubelet", "no-such-flag"],
+        change: File(|cluster| cluster["spec"]["kubernetes"]["kubeletArgs"] = json!(["event-burst=never"])),
+        says: &["kubelet", "event-burst"],
     },
     Setting {
         name: "api-server-flag",
-        change: File(|cluster| cluster["spec"]["kubernetes"]["apiserverArgs"] = json!(["no-such-flag=1"])),
-        says: &["apiserver", "no-such-flag"],
+        change: File(|cluster| cluster["spec"]["kubernetes"]["apiserverArgs"] = json!(["event-ttl=never"])),
+        says: &["apiserver", "event-ttl"],
     },
     Setting {
         name: "controller-manager-flag",
         change: File(|cluster| {
-            cluster["spec"]["kubernetes"]["controllerManagerArgs"] = json!(["no-such-flag=1"]);
+            cluster["spec"]["kubernetes"]["controllerManagerArgs"] = json!(["concurrent-job-syncs=never"]);
         }),
-        says: &["controller-manager", "no-such-flag"],
+        says: &["controller-manager", "concurrent-job-syncs"],
     },
     Setting {
         name: "scheduler-flag",
-        change: File(|cluster| cluster["spec"]["kubernetes"]["schedulerArgs"] = json!(["no-such-flag=1"])),
-        says: &["scheduler", "no-such-flag"],
+        change: File(|cluster| cluster["spec"]["kubernetes"]["schedulerArgs"] = json!(["kube-api-qps=never"])),
+        says: &["scheduler", "kube-api-qps"],
     },
     Setting {
         name: "etcd-setting",
         change: File(|cluster| {
-            cluster["spec"]["etcd"]["extraArgs"] = json!(["ETCD_HEARTBEAT_INTERVAL=never"]);
+            cluster["spec"]["etcd"]["extraArgs"] = json!(["ETCD_MAX_TXN_OPS=never"]);
         }),
         says: &["etcd", "never"],
     },
