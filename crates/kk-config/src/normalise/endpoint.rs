@@ -5,7 +5,7 @@ use crate::findings::{At, Findings};
 use crate::spec::{ControlPlaneEndpoint, Host, Role};
 use crate::v1alpha2::{self, InternalLoadbalancer};
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 const OWN_LOAD_BALANCER: &str =
     "give the address of a load balancer of your own as `controlPlaneEndpoint.address`";
@@ -23,21 +23,12 @@ pub(super) fn endpoint(
         names.iter().filter_map(host).map(|host| host.internal_address).collect();
 
     refuse_internal(doc.internal_loadbalancer, at.key("internalLoadbalancer"), out);
-    if !syntax::is_dns_name(&doc.domain) {
-        out.error(
-            at.key("domain"),
-            format!("`{}` cannot be the name of the API", doc.domain),
-            syntax::DNS_NAME,
-        );
-    }
     let given = doc.address.as_deref().and_then(|text| own_address(text, at.key("address"), out));
     let external_address = given.is_some_and(|address| !control_planes.contains(&address));
     let readable = doc.address.is_none() || given.is_some();
     let direct = readable && !external_address && !doc.external_dns;
-    if external_address && hosts.iter().any(|host| host.name == doc.domain) {
-        let message = format!("`{}` names a host already, with another address", doc.domain);
-        out.error(at.key("domain"), message, "give the load balancer a name of its own");
-    }
+    let address = given.or_else(|| control_planes.first().copied().filter(|_| !doc.external_dns));
+    check_domain(&doc, address, hosts, at.key("domain"), out);
     if direct && control_planes.len() > 1 && doc.internal_loadbalancer.is_none() {
         let number = control_planes.len();
         let message =
@@ -50,10 +41,55 @@ pub(super) fn endpoint(
     }
     ControlPlaneEndpoint {
         domain: doc.domain,
-        address: given.or_else(|| control_planes.first().copied().filter(|_| !doc.external_dns)),
+        address,
         port: doc.port,
         external_dns: doc.external_dns,
         external_address,
+    }
+}
+
+/// The name has to lead to the API: `/etc/hosts` cannot lead an address elsewhere, and has the names of the hosts for these.
+fn check_domain(
+    doc: &v1alpha2::ControlPlaneEndpoint,
+    address: Option<Ipv4Addr>,
+    hosts: &[Host],
+    at: At<'_>,
+    out: &mut Findings<'_>,
+) {
+    let domain = &doc.domain;
+    if let Ok(named) = domain.parse::<IpAddr>() {
+        let is_the_address = address.is_some_and(|address| named == address);
+        // Without an address of its own the API is where the domain says.
+        if !is_the_address && !(doc.external_dns && address.is_none()) {
+            let message = match address {
+                Some(address) => format!("the domain `{domain}` is an address, but the API is at {address}"),
+                None => format!("the domain `{domain}` is an address"),
+            };
+            let hint = "give a name as `domain`, and the load balancer's address as `address`";
+            out.error(at, message, hint);
+        }
+        return;
+    }
+    if !syntax::is_dns_name(domain) {
+        return out.error(at, format!("`{domain}` cannot be the name of the API"), syntax::DNS_NAME);
+    }
+    if domain == "localhost" || domain.starts_with("localhost.") {
+        let message = format!("`{domain}` is each host itself, not the API");
+        return out.error(at, message, "give the API a name of its own");
+    }
+    // A name and what is added to it: `/etc/hosts` has `node1` and `node1.cluster.local`.
+    let named = hosts.iter().find(|host| {
+        !host.name.is_empty()
+            && domain.strip_prefix(&host.name).is_some_and(|rest| rest.is_empty() || rest == ".cluster.local")
+    });
+    if let Some(host) = named.filter(|host| address != Some(host.internal_address)) {
+        let message = match address {
+            Some(address) => {
+                format!("`{domain}` names the host `{}`, but the API is at {address}", host.name)
+            }
+            None => format!("`{domain}` names the host `{}`", host.name),
+        };
+        out.error(at, message, "give the API a name of its own, such as lb.kubesphere.local");
     }
 }
 

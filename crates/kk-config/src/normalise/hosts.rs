@@ -38,19 +38,29 @@ fn check_unique(docs: &[v1alpha2::Host], at: At<'_>, out: &mut Findings<'_>) {
             out.error(host.key("name"), message, format!("the other is{}", first.in_line()));
         }
         // Behind a bastion or NAT several hosts may share an address with different ports.
-        let outside = doc.address.as_ref().map(|address| (address, Some(doc.port)));
-        let inside = doc.internal_address.as_ref().or(doc.address.as_ref()).map(|address| (address, None));
-        for (key, place) in [(inside, "internalAddress"), (outside, "address")] {
-            let Some(key) = key else { continue };
+        let outside = doc.address.as_deref().map(|address| (canonical(address), Some(doc.port)));
+        let inside = doc.internal_address.as_deref().or(doc.address.as_deref());
+        let inside = inside.into_iter().flat_map(|both| both.split(',')).map(|one| (canonical(one), None));
+        let keys = inside.map(|key| (key, "internalAddress")).chain(outside.map(|key| (key, "address")));
+        for (key, place) in keys {
+            let address = key.0.clone();
             if let Some(first) = addresses.insert(key, host) {
                 let place =
                     if doc.internal_address.is_some() { host.key(place) } else { host.key("address") };
-                let message = format!("two hosts have the address `{}`", key.0);
+                let message = format!("two hosts have the address `{address}`");
                 out.error(place, message, format!("the other is{}", first.in_line()));
                 break;
             }
         }
     }
+}
+
+/// An address has several forms: blanks around it, `::1` and `0:0::1`, names in capitals.
+fn canonical(address: &str) -> String {
+    let address = address.trim();
+    address
+        .parse::<IpAddr>()
+        .map_or_else(|_| address.to_lowercase(), |address| address.to_canonical().to_string())
 }
 
 fn host(doc: &v1alpha2::Host, bastion: Option<&Bastion>, at: At<'_>, out: &mut Findings<'_>) -> Host {
@@ -81,8 +91,10 @@ fn host(doc: &v1alpha2::Host, bastion: Option<&Bastion>, at: At<'_>, out: &mut F
     }
 }
 
-/// Names that mean something else: the machine that runs this program in its output, and every host to itself.
-const TAKEN_NAMES: [&str; 2] = ["control", "localhost"];
+/// The machine that runs this program has this name in its output.
+const CONTROL: &str = "control";
+/// Every host is this to itself, whatever the rest of the name.
+const LOCALHOST: &str = "localhost";
 /// kubelet labels its node with the host's name (`kubernetes.io/hostname`), and labels are no longer.
 const LONGEST_NAME: usize = 63;
 
@@ -91,7 +103,7 @@ fn check_name(name: &str, at: At<'_>, out: &mut Findings<'_>) {
     let hint = if name.is_empty() {
         out.missing(at, "a host has no name", "add `name: …`");
         return;
-    } else if TAKEN_NAMES.contains(&lower.as_str()) {
+    } else if lower == CONTROL || lower.split('.').next() == Some(LOCALHOST) {
         "the name has another meaning; choose a different one".to_owned()
     } else if name.len() > LONGEST_NAME {
         format!("the name of a node has at most {LONGEST_NAME} characters")
@@ -232,6 +244,10 @@ fn taints(texts: &[String], at: At<'_>, out: &mut Findings<'_>) -> Vec<Taint> {
     let mut taints = Vec::new();
     for (i, text) in texts.iter().enumerate() {
         match taint(text) {
+            Some(taint) if taints.iter().any(|other: &Taint| (&other.key, other.effect) == (&taint.key, taint.effect)) => {
+                let message = format!("a node has one taint `{}:{}`", taint.key, taint.effect.as_str());
+                out.error(at.item(i), message, "remove one of them");
+            }
             Some(taint) => taints.push(taint),
             None => out.error(
                 at.item(i),

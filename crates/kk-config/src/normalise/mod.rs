@@ -5,6 +5,7 @@
 
 mod addons;
 mod components;
+mod directories;
 mod endpoint;
 mod etcd;
 mod flags;
@@ -83,7 +84,7 @@ pub(crate) fn normalise(
             "set it up by its own installer, or leave the type away: kk init registry sets up a plain one",
         );
     }
-    registry::check_apart(&doc.registry.containerd_data_dir, &doc.etcd.data_dir, at, out);
+    directories::check((&doc.etcd, &doc.registry, &kubernetes), hosts_of_registry, at, out);
     let addons = addons::addons(doc.addons, at.key("addons"), out);
     let kubesphere = kubesphere::kubesphere(doc.kubesphere, second, overrides, at.key("kubesphere"), out);
     system::check_dns(&doc.dns, at.key("dns"), out);

@@ -6,7 +6,6 @@ use crate::findings::{At, Findings};
 use crate::spec::{Download, Registry, RegistryAuth};
 use crate::v1alpha2::RemoteMirror;
 use std::collections::BTreeMap;
-use std::path::Path;
 
 pub(super) fn check(doc: &Registry, at: At<'_>, out: &mut Findings<'_>) {
     if let Some(name) = &doc.private_registry {
@@ -38,17 +37,6 @@ pub(super) fn check(doc: &Registry, at: At<'_>, out: &mut Findings<'_>) {
     );
     check_auths(&doc.auths, at.key("auths"), out);
     check_remote_mirrors(&doc.remote_mirrors, at.key("remoteMirrors"), out);
-}
-
-/// containerd's directory goes with the runtime, and all that is in it.
-pub(super) fn check_apart(containerd: &str, etcd: &str, spec: At<'_>, out: &mut Findings<'_>) {
-    let (one, two) = (Path::new(containerd), Path::new(etcd));
-    let usable = syntax::is_data_directory(containerd) && syntax::is_data_directory(etcd);
-    if usable && (one.starts_with(two) || two.starts_with(one)) {
-        let message =
-            format!("the directories of containerd (`{containerd}`) and etcd (`{etcd}`) lie in each other");
-        out.error(spec.key("etcd").key("dataDir"), message, "give each a directory of its own");
-    }
 }
 
 /// `host[:port]`, with a path behind it where that is allowed.

@@ -1,0 +1,83 @@
+//! Directories on hosts: each belongs to one program alone. With one in another, the mode of the outer one shuts the inner one
+//! out, and what removes the outer one removes both.
+
+use super::syntax;
+use crate::findings::{At, Findings};
+use crate::spec::{Kubernetes, Registry};
+use crate::v1alpha2::Etcd;
+use std::path::Path;
+
+/// Directories that programs of a node have whatever the file says.
+const TAKEN: [(&str, &str); 7] = [
+    ("the kubelet", "/var/lib/kubelet"),
+    ("Kubernetes", "/etc/kubernetes"),
+    ("the certificates of etcd", "/etc/ssl/etcd"),
+    ("containerd's settings", "/etc/containerd"),
+    ("CNI", "/etc/cni"),
+    ("CNI", "/opt/cni"),
+    ("CNI", "/var/lib/cni"),
+];
+
+/// What is in these is lost with the next start of the host, or is no file at all.
+const LOST: [&str; 7] = ["/tmp", "/var/tmp", "/run", "/var/run", "/dev", "/proc", "/sys"];
+
+struct Directory<'a> {
+    what: &'static str,
+    path: &'a str,
+    at: At<'a>,
+}
+
+pub(super) fn check(
+    (etcd, registry, kubernetes): (&Etcd, &Registry, &Kubernetes),
+    has_registry: bool,
+    spec: At<'_>,
+    out: &mut Findings<'_>,
+) {
+    let mut all = vec![
+        Directory { what: "etcd", path: &etcd.data_dir, at: spec.key("etcd").key("dataDir") },
+        Directory { what: "etcd's backups", path: &etcd.backup_dir, at: spec.key("etcd").key("backupDir") },
+        Directory {
+            what: "containerd",
+            path: &registry.containerd_data_dir,
+            at: spec.key("registry").key("containerdDataDir"),
+        },
+    ];
+    if has_registry {
+        let at = spec.key("registry").key("registryDataDir");
+        all.push(Directory { what: "the registry", path: &registry.registry_data_dir, at });
+    }
+    if let Some(path) = kubernetes.kubelet_args.get("root-dir") {
+        let at = spec.key("kubernetes").key("kubeletArgs");
+        syntax::check_data_directory(path, "the kubelet's directory", at, out);
+        all.push(Directory { what: "the kubelet", path, at });
+    }
+    // A path that cannot be one was reported.
+    all.retain(|directory| syntax::is_data_directory(directory.path));
+    for (i, one) in all.iter().enumerate() {
+        for other in all[..i].iter().filter(|other| overlap(one.path, other.path)) {
+            let message = format!(
+                "the directories of {} (`{}`) and {} (`{}`) lie in each other",
+                one.what, one.path, other.what, other.path
+            );
+            // What the file names is at fault, not a default.
+            let at = if one.at.is_value() { one.at } else { other.at };
+            out.error(at, message, "give each a directory of its own");
+        }
+        let taken = TAKEN.iter().filter(|(owner, _)| *owner != one.what);
+        for (owner, path) in taken.filter(|(_, path)| overlap(one.path, path)) {
+            let message =
+                format!("`{}` of {} lies in or above `{path}`, which belongs to {owner}", one.path, one.what);
+            out.error(one.at, message, "give it a directory of its own");
+        }
+        if let Some(lost) = LOST.iter().find(|lost| Path::new(one.path).starts_with(lost)) {
+            let message =
+                format!("`{}` of {} is below `{lost}`: a restart of the host empties it", one.path, one.what);
+            out.error(one.at, message, "give a directory on a disk");
+        }
+    }
+}
+
+fn overlap(one: &str, two: &str) -> bool {
+    let (one, two) = (Path::new(one), Path::new(two));
+    one.starts_with(two) || two.starts_with(one)
+}
