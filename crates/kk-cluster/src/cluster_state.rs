@@ -91,10 +91,21 @@ const CONFIGURATION: &str = "kube-system/kubeadm-config";
 const KUBELET_CONFIGURATION: &str = "kube-system/kubelet-config";
 const CLUSTER_INFO: &str = "kube-public/cluster-info";
 
-/// A template for kubectl: the line of an object, its key and what changes with each edit. Of workloads that is the
-/// template of their pods: the number of replicas may be an autoscaler's, and their status changes all the time. The status of
-/// a `ClusterConfiguration` or a `PodDisruptionBudget` does so, too.
-pub(crate) const VERSION: &str = r#"{{.apiVersion}} {{.kind}} {{with .metadata.namespace}}{{.}}{{end}}/{{.metadata.name}}{{"\t"}}{{.metadata.uid}} {{if or (eq .kind "Deployment") (eq .kind "DaemonSet")}}{{printf "%q" .spec.template}}{{else if or (eq .kind "ClusterConfiguration") (eq .kind "PodDisruptionBudget")}}{{.metadata.generation}}{{else}}{{.metadata.resourceVersion}}{{end}}"#;
+/// A template for kubectl: the line of an object, its key and what changes with each edit of what kk has written.
+///
+/// - Of workloads that is the template of their pods: the number of replicas may be an autoscaler's, and their status changes all
+///   the time.
+/// - The generation of a definition and of a `ClusterConfiguration` does not change with their status either.
+/// - Of all others it is the list of fields that kk (or kubeadm, which kk runs) owns: a client that changes one of them becomes its
+///   owner. Labels, annotations and finalizers that controllers add are theirs.
+pub(crate) const VERSION: &str = concat!(
+    r#"{{.apiVersion}} {{.kind}} {{with .metadata.namespace}}{{.}}{{end}}/{{.metadata.name}}{{"\t"}}{{.metadata.uid}} "#,
+    r#"{{if or (eq .kind "Deployment") (eq .kind "DaemonSet")}}{{printf "%q" .spec.template}}"#,
+    r#"{{else if or (eq .kind "ClusterConfiguration") (eq .kind "CustomResourceDefinition")}}{{.metadata.generation}}"#,
+    r#"{{else}}{{$own := ""}}{{range .metadata.managedFields}}"#,
+    r#"{{if or (eq .manager "kk") (eq .manager "kubeadm")}}{{$own = printf "%s%v" $own .fieldsV1}}{{end}}{{end}}"#,
+    r#"{{with $own}}{{.}}{{else}}{{.metadata.resourceVersion}}{{end}}{{end}}"#
+);
 
 /// Namespace and name of the pod by which the kubelet of a host shows a program that it runs from a manifest.
 pub(crate) fn static_pod(program: &str, host: &Host) -> (&'static str, String) {
@@ -262,7 +273,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{requirements::Ready, testing};
+    use crate::{programs, requirements::Ready, testing};
 
     const ANSWER: &str = "Node\tnode1\tTrue\tv1.36.4\tkubernetes.io/os=linux a= \tx=y:NoSchedule z:NoExecute \t2026-01-02T03:04:05Z\t192.0.2.1 2001:db8::1 \tabcdef\t10.233.65.0/24 fd00::/64 \n\
         Deployment\tkube-system/coredns\t2\t1\nDaemonSet\tkube-flannel/kube-flannel-ds\t3\t3\n\
@@ -342,6 +353,53 @@ mod tests {
         }
         assert!(state(Some("yes\n"), empty).has_lost_its_data());
         assert!(!state(Some("yes\n"), None).has_lost_its_data());
+    }
+
+    /// What the template says of an object of kk, by kubectl itself.
+    fn version(metadata: &str) -> String {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("object.json");
+        let object = format!(
+            "{{\"apiVersion\": \"v1\", \"kind\": \"Namespace\", \"metadata\": {{\"name\": \"n\", \"uid\": \"u\", {metadata}}}}}"
+        );
+        fs::write(&file, object).unwrap();
+        let words = ["label", "--local", "-o", &format!("go-template={VERSION}"), "-f"];
+        let output = Command::new(programs::find("kubernetes-", "kubectl"))
+            .args(words)
+            .arg(&file)
+            .arg("any=label")
+            .env("KUBECONFIG", directory.path().join("none"))
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    #[test]
+    fn what_controllers_add_to_an_object_is_no_change_of_it() {
+        let of = |managers: &[(&str, &str)], version: u32| {
+            let entry = |(manager, fields): &(&str, &str)| {
+                format!(
+                    "{{\"manager\": \"{manager}\", \"fieldsType\": \"FieldsV1\", \"fieldsV1\": {{\"f:metadata\": {{\"f:labels\": {{{fields}}}}}}}}}"
+                )
+            };
+            let managers = managers.iter().map(entry).collect::<Vec<_>>().join(", ");
+            version_of(&managers, version)
+        };
+        let ours = ("kk", "\"f:a\": {}, \"f:b\": {}");
+        let applied = of(&[ours], 1);
+        assert!(applied.starts_with("v1 Namespace /n\tu "), "{applied}");
+        let added = of(&[ours, ("controller-manager", "\"f:kubesphere.io/namespace\": {}")], 2);
+        assert_eq!(added, applied);
+        let edited = of(&[("kk", "\"f:a\": {}"), ("kubectl-edit", "\"f:b\": {}")], 2);
+        assert_ne!(edited, applied);
+        // One that neither kk nor kubeadm has made.
+        let others = |version| of(&[("helm", "\"f:a\": {}")], version);
+        assert_ne!(others(1), others(2));
+    }
+
+    fn version_of(managers: &str, resource_version: u32) -> String {
+        version(&format!("\"resourceVersion\": \"{resource_version}\", \"managedFields\": [{managers}]"))
     }
 
     /// What the snippet does with this program as `kubectl`.

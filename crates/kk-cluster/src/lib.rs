@@ -24,6 +24,9 @@ mod pipelines;
 mod pki;
 mod precheck;
 mod probe;
+#[cfg(test)]
+#[path = "../../shell-operator/tests/it/cluster/programs.rs"]
+mod programs;
 mod requirements;
 mod rollout;
 mod session;
