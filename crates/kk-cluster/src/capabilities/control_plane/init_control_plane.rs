@@ -176,6 +176,32 @@ mod tests {
         assert_eq!(done.into_iter().filter(|line| !asked(line)).collect::<Vec<_>>(), wanted);
     }
 
+    /// What the administrators of a cluster without rights get, and by whose account.
+    #[test]
+    fn administrators_without_rights_get_the_role_and_its_binding() {
+        let directory = tempfile::tempdir().unwrap();
+        for (can, made) in [("exit 0", false), ("exit 1", true)] {
+            let text = format!(
+                "case $* in *can-i*) {can} ;; *) echo \"$*\" >>done; for last; do :; done; cat \"$last\" >>done ;; esac"
+            );
+            testing::program(directory.path(), "kubectl", &text);
+            testing::program(directory.path(), "kubeadm", "echo \"kubeadm $*\" >>done");
+            let output = testing::run_script(directory.path(), include_str!("restore_rights.sh"));
+            assert!(output.status.success(), "{output:?}");
+            assert_eq!(directory.path().join("done").exists(), made);
+        }
+        let done = fs::read_to_string(directory.path().join("done")).unwrap();
+        for words in [
+            "kubeadm init phase kubeconfig super-admin",
+            "--kubeconfig rights/super-admin.conf apply --server-side",
+            "kind: ClusterRole\nmetadata:\n  name: cluster-admin\n",
+            "kubernetes.io/bootstrapping: rbac-defaults",
+            "kind: ClusterRoleBinding\nmetadata: {name: \"kubeadm:cluster-admins\"}",
+        ] {
+            assert!(done.contains(words), "{words} is not in {done}");
+        }
+    }
+
     /// A pod of before that stays may hold the port of the API server.
     #[test]
     fn what_fails_is_an_error_and_the_kubelet_goes_on() {

@@ -1,8 +1,24 @@
-# Administrators whose group has lost its binding may do nothing, not even bind it again. The CA makes one who may.
+# Administrators whose group has lost its binding, or the role that it gives, may do nothing, not even make it again. The CA makes
+# one who may. Kubernetes makes the role only when kube-apiserver starts.
 if ! kubectl --request-timeout 10s auth can-i '*' '*' -q; then
     mkdir -m 700 rights
     kubeadm init phase kubeconfig super-admin --config config.yaml --kubeconfig-dir "$PWD/rights"
-    kubectl create clusterrolebinding kubeadm:cluster-admins --clusterrole cluster-admin \
-        --group kubeadm:cluster-admins --dry-run=client -o yaml >binding.yaml
-    kubectl --kubeconfig rights/super-admin.conf apply -f binding.yaml >/dev/null
+    cat >rights.yaml <<'EOF'
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: cluster-admin
+  labels: {kubernetes.io/bootstrapping: rbac-defaults}
+  annotations: {rbac.authorization.kubernetes.io/autoupdate: "true"}
+rules:
+- {apiGroups: ["*"], resources: ["*"], verbs: ["*"]}
+- {nonResourceURLs: ["*"], verbs: ["*"]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: "kubeadm:cluster-admins"}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: "kubeadm:cluster-admins"}]
+EOF
+    kubectl --kubeconfig rights/super-admin.conf apply --server-side --force-conflicts --field-manager=kk -f rights.yaml >/dev/null
 fi

@@ -1,6 +1,6 @@
 //! Questions that a host or the API does not answer.
 
-use kk_engine::{Facts, Severity};
+use kk_engine::{Facts, Severity, question::Reply};
 
 use super::{findings, well};
 use crate::{
@@ -80,5 +80,14 @@ async fn an_api_that_serves_an_empty_etcd_is_an_error_and_one_that_is_silent_is_
     assert_eq!(findings(facts.clone()).await, [(Severity::Error, what.to_owned())]);
     facts.time_out(&API);
     let what = "the API does not answer: no answer within 75 s";
-    assert_eq!(findings(facts).await, [(Severity::Adapted, what.to_owned())]);
+    assert_eq!(findings(facts.clone()).await, [(Severity::Adapted, what.to_owned())]);
+    let refusal = "Error from server (Forbidden): nodes is forbidden: User \"kubernetes-admin\" cannot list resource \"nodes\"";
+    let reply = Reply { code: 1, stderr: refusal.to_owned(), ..Reply::default() };
+    facts.replies.insert("api".to_owned(), reply);
+    let found = findings(facts).await;
+    let [(Severity::Adapted, what)] = &found[..] else { panic!("{found:?}") };
+    assert!(
+        what.starts_with("the API refuses the account of administrators: ") && what.contains(refusal),
+        "{what}"
+    );
 }
