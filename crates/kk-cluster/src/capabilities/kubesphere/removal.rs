@@ -66,6 +66,12 @@ impl Removal {
     fn why_not(&self, state: &State, now: Duration) -> Option<String> {
         let (silent, still) = (now.saturating_sub(self.heard), now.saturating_sub(self.moved));
         if silent >= SILENCE {
+            if let Some(error) = &state.error {
+                return Some(format!(
+                    "the API has given no other answer for {} s: {error}",
+                    silent.as_secs()
+                ));
+            }
             let trouble = state.trouble.as_ref().map_or_else(String::new, |why| format!(": {why}"));
             return Some(format!("ks-installer has said nothing for {} s{trouble}", silent.as_secs()));
         }
@@ -163,5 +169,15 @@ mod tests {
             let why = removal.look(&state, at(60)).end.unwrap().unwrap_err();
             assert!(why.ends_with(expected), "{why}");
         }
+    }
+
+    #[test]
+    fn what_the_api_says_instead_is_told() {
+        let refusal = "Error from server (Forbidden): clusterconfigurations.installer.kubesphere.io \"ks-installer\" is forbidden";
+        let state = State::parse(&format!("error\t{refusal}\nend\n")).unwrap();
+        let mut removal = Removal::default();
+        assert_eq!(removal.look(&state, at(59)).end, None);
+        let why = removal.look(&state, at(60)).end.unwrap().unwrap_err();
+        assert_eq!(why, format!("the API has given no other answer for 60 s: {refusal}"));
     }
 }

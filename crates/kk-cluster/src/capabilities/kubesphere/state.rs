@@ -23,6 +23,8 @@ pub(crate) struct State {
     pub(super) has_etcd_key: bool,
     /// Why a pod of the operator does not run.
     pub(super) trouble: Option<String>,
+    /// What the API said instead of an answer.
+    pub(super) error: Option<String>,
     /// The port of the console on every node.
     pub(super) console: Option<u16>,
     generation: i64,
@@ -71,6 +73,7 @@ impl State {
                 "status" if !value.is_empty() => state.status = serde_json::from_str(value).ok()?,
                 "by" => state.is_kks = value == manifest::KK,
                 "trouble" => state.trouble = Some(value.to_owned()),
+                "error" => state.error = Some(value.to_owned()),
                 "console" => state.console = value.parse().ok(),
                 "gone" => state.is_gone = true,
                 "etcd-key" => state.has_etcd_key = true,
