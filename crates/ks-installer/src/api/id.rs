@@ -51,7 +51,24 @@ impl Id {
 
 impl fmt::Display for Id {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let slash = if self.namespace.is_empty() { "" } else { "/" };
-        write!(formatter, "{} {}{slash}{}", self.kind, self.namespace, self.name)
+        let place = [self.namespace.as_str(), self.name.as_str()];
+        let place: Vec<&str> = place.into_iter().filter(|part| !part.is_empty()).collect();
+        // All objects of a kind have no name.
+        let space = if place.is_empty() { "" } else { " " };
+        write!(formatter, "{}{space}{}", self.kind, place.join("/"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_is_called_by_what_it_has() {
+        for (namespace, name, expected) in
+            [("n", "x", "Thing n/x"), ("", "x", "Thing x"), ("n", "", "Thing n"), ("", "", "Thing")]
+        {
+            assert_eq!(Id::new("v1", "Thing", namespace, name).to_string(), expected);
+        }
     }
 }

@@ -29,6 +29,10 @@ pub use ready::{Readiness, readiness};
 const MANAGER: &str = "ks-installer";
 /// Longest time of a request: a webhook may take 30 s to answer.
 const TIMEOUT: Duration = Duration::from_secs(40);
+/// How often a request is sent that the API server puts off, as kubectl does.
+const TRIES: u32 = 10;
+/// Longest pause that the API server may ask for.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// The API server.
 pub struct Api {
@@ -229,14 +233,22 @@ impl Api {
         path: &str,
         body: Option<(&str, &Value)>,
     ) -> Result<Value, ApiError> {
-        let mut request = Request::builder().method(method).uri(path);
-        let mut bytes = Vec::new();
-        if let Some((kind, body)) = body {
-            request = request.header("Content-Type", kind);
-            bytes = body.to_string().into_bytes();
-        }
-        let request = request.body(bytes).map_err(|error| ApiError::Unreachable(error.to_string()))?;
-        let answer = self.client.request::<Value>(request).await;
+        let bytes = body.map(|(_, body)| body.to_string().into_bytes()).unwrap_or_default();
+        let mut tries = 1;
+        let answer = loop {
+            let mut request = Request::builder().method(method.clone()).uri(path);
+            if let Some((kind, _)) = body {
+                request = request.header("Content-Type", kind);
+            }
+            let request = request.body(bytes.clone());
+            let request = request.map_err(|error| ApiError::Unreachable(error.to_string()))?;
+            let answer = self.client.request::<Value>(request).await;
+            match answer.as_ref().err().and_then(pause_asked_for) {
+                Some(pause) if tries < TRIES => tokio::time::sleep(pause).await,
+                _ => break answer,
+            }
+            tries += 1;
+        };
         if let Err(kube::Error::Api(status)) = &answer
             && status.code == 404
             && status.details.as_ref().is_none_or(|details| details.name.is_empty())
@@ -248,10 +260,77 @@ impl Api {
     }
 }
 
+/// How long to wait until a request may be sent again that the API server has not even begun: it has too many, or the storage of
+/// the kind is not ready yet.
+fn pause_asked_for(error: &kube::Error) -> Option<Duration> {
+    let kube::Error::Api(status) = error else { return None };
+    let said = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+    (status.code == 429).then(|| Duration::from_secs(u64::from(said.max(1))).min(LONGEST_PAUSE))
+}
+
 fn found(answer: Result<Value, ApiError>) -> Result<Option<Value>, ApiError> {
     match answer {
         Ok(value) => Ok(Some(value)),
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader, Write};
+    use std::net::TcpListener;
+
+    use shell_operator::cluster::install_crypto_provider;
+
+    use super::*;
+
+    /// An API server that gives these answers, one after another, each on a connection of its own; and how many it gave.
+    async fn api(answers: Vec<String>) -> (Api, std::thread::JoinHandle<usize>) {
+        install_crypto_provider();
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let dir = tempfile::TempDir::new().unwrap();
+        let kubeconfig = dir.path().join("kubeconfig");
+        let text = format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts: [{{name: x, context: {{cluster: c, user: u}}}}]\n\
+             clusters: [{{name: c, cluster: {{server: 'http://{}'}}}}]\nusers: [{{name: u, user: {{}}}}]\n",
+            listener.local_addr().unwrap()
+        );
+        std::fs::write(&kubeconfig, text).unwrap();
+        let settings = ClientSettings { kubeconfig: Some(kubeconfig), ..ClientSettings::default() };
+        let api = Api::connect(&settings).await.unwrap();
+        let serve = move || {
+            let count = answers.len();
+            for answer in answers {
+                let (mut client, _) = listener.accept().unwrap();
+                let lines = BufReader::new(client.try_clone().unwrap()).lines();
+                lines.map_while(Result::ok).take_while(|line| !line.is_empty()).for_each(drop);
+                client.write_all(answer.as_bytes()).unwrap();
+            }
+            count
+        };
+        (api, std::thread::spawn(serve))
+    }
+
+    fn answer(status: &str, body: &Value) -> String {
+        let body = body.to_string();
+        format!(
+            "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    }
+
+    #[tokio::test]
+    async fn a_request_that_is_put_off_is_sent_again() {
+        let busy = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "reason": "TooManyRequests",
+            "message": "storage is (re)initializing", "details": {"retryAfterSeconds": 1}, "code": 429});
+        let list =
+            json!({"kind": "NamespaceList", "apiVersion": "v1", "items": [{"metadata": {"name": "a"}}]});
+        let put_off = answer("429 Too Many Requests", &busy);
+        let (api, server) = api(vec![put_off.clone(), put_off, answer("200 OK", &list)]).await;
+        api.found().insert(("v1".to_owned(), "Namespace".to_owned()), Resource::namespaces());
+        let found = api.list(&Id::new("v1", "Namespace", "", ""), "").await.unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!(server.join().unwrap(), 3);
     }
 }
