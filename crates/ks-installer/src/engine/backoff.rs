@@ -1,6 +1,7 @@
-//! Pauses after failures: twice as long each time, and kept while passes come and go.
+//! Pauses after failures: longer each time, and kept while passes come and go. A failure that was not seen yet means that something
+//! was reached since the last one: the first pause again.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,22 @@ use std::time::{Duration, Instant};
 pub struct Backoff {
     first: Duration,
     longest: Duration,
-    failed: Mutex<HashMap<String, (u32, Instant)>>,
+    failed: Mutex<HashMap<String, Failures>>,
+}
+
+/// Texts of failures that are kept apart. One that says something else each time must not be tried for ever without pauses.
+const MOST_TEXTS: usize = 100;
+
+/// How often it is tried again soon, before the pauses grow.
+const QUICK: u32 = 4;
+
+/// The failures of a component since it succeeded last.
+#[derive(Debug)]
+struct Failures {
+    /// How often nothing was reached.
+    count: u32,
+    next: Instant,
+    texts: HashSet<String>,
 }
 
 impl Default for Backoff {
@@ -26,14 +42,24 @@ impl Backoff {
 
     /// When a component may be tried again, if it failed.
     pub(super) fn next(&self, component: &str) -> Option<Instant> {
-        self.lock().get(component).map(|(_, next)| *next)
+        self.lock().get(component).map(|failures| failures.next)
     }
 
-    pub(super) fn failed(&self, component: &str) {
+    pub(super) fn failed(&self, component: &str, text: &str) {
         let mut failed = self.lock();
-        let count = failed.get(component).map_or(0, |(count, _)| count + 1);
-        let pause = self.first.saturating_mul(1 << count.min(16)).min(self.longest);
-        failed.insert(component.to_owned(), (count, Instant::now() + pause));
+        let now = Instant::now();
+        let failures = failed.entry(component.to_owned()).or_insert_with(|| Failures {
+            count: 0,
+            next: now,
+            texts: HashSet::new(),
+        });
+        let is_new = failures.texts.len() < MOST_TEXTS && failures.texts.insert(text.to_owned());
+        failures.count = if is_new { 0 } else { failures.count + 1 };
+        // A program that has just started may refuse for some seconds.
+        let doublings =
+            if failures.count <= QUICK { failures.count.min(1) } else { failures.count - QUICK + 1 };
+        let pause = self.first.saturating_mul(1 << doublings.min(16)).min(self.longest);
+        failures.next = now + pause;
     }
 
     pub(super) fn succeeded(&self, component: &str) {
@@ -44,7 +70,7 @@ impl Backoff {
         self.lock().clear();
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, (u32, Instant)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Failures>> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -53,16 +79,30 @@ impl Backoff {
 mod tests {
     use super::*;
 
-    #[test]
-    fn pauses_double_up_to_the_longest() {
-        let backoff = Backoff::new(Duration::from_secs(2), Duration::from_secs(5));
-        let pause = || {
-            backoff.failed("a");
+    /// The pauses in seconds after failures with these texts.
+    fn pauses<'a>(backoff: &Backoff, texts: impl IntoIterator<Item = &'a str>) -> Vec<u128> {
+        let pause = |text: &str| {
+            backoff.failed("a", text);
             backoff.next("a").unwrap().duration_since(Instant::now()).as_millis().div_ceil(1000)
         };
-        assert_eq!([pause(), pause(), pause()], [2, 4, 5]);
+        texts.into_iter().map(pause).collect()
+    }
+
+    #[test]
+    fn pauses_grow_up_to_the_longest() {
+        let backoff = Backoff::new(Duration::from_secs(2), Duration::from_secs(20));
+        assert_eq!(pauses(&backoff, ["x"; 8]), [2, 4, 4, 4, 4, 8, 16, 20]);
         assert!(backoff.next("b").is_none());
         backoff.succeeded("a");
         assert!(backoff.next("a").is_none());
+    }
+
+    #[test]
+    fn a_failure_that_was_not_seen_yet_is_no_reason_to_wait_longer() {
+        let backoff = Backoff::new(Duration::from_secs(2), Duration::from_mins(5));
+        assert_eq!(pauses(&backoff, ["x", "x", "y", "x", "y", "z"]), [2, 4, 2, 4, 4, 2]);
+        let texts: Vec<String> = (0..200).map(|number| number.to_string()).collect();
+        let all = pauses(&backoff, texts.iter().map(String::as_str));
+        assert_eq!(*all.last().unwrap(), 300, "another text each time");
     }
 }

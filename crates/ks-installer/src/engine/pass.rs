@@ -169,8 +169,9 @@ impl Pass<'_> {
                 Ok(()) => break,
                 Err(failure) => {
                     self.see_failure(name, failure.reason == Reason::NotPublished);
+                    let text = failure.message.clone();
                     self.report.tell(name, Phase::Failed(failure));
-                    self.engine.backoff.failed(name);
+                    self.engine.backoff.failed(name, &text);
                 }
             }
         }
