@@ -156,8 +156,11 @@ impl Engine {
             if let Some(failure) = failure {
                 return Err(failure);
             }
-            if written && of_class.first().map(class_of) == Some(Class::Definition) {
-                self.wait_established(of_class).await?;
+            if of_class.first().map(class_of) == Some(Class::Definition) {
+                if written {
+                    self.wait_established(of_class).await?;
+                }
+                progress.knows_kinds();
             }
         }
         Ok(written)

@@ -51,7 +51,11 @@ pub trait Report: Send + Sync {
 pub(super) struct Progress<'a> {
     report: &'a dyn Report,
     component: &'a str,
+    states: &'a States,
 }
+
+/// What each component of a pass has reached.
+type States = watch::Sender<BTreeMap<String, State>>;
 
 impl Progress<'_> {
     pub(super) fn starts(&self) {
@@ -60,6 +64,17 @@ impl Progress<'_> {
 
     pub(super) fn waits(&self, why: &str) {
         self.report.tell(self.component, Phase::Progressing(why.to_owned()));
+    }
+
+    /// The kinds that the component brings are known to the API server.
+    pub(super) fn knows_kinds(&self) {
+        self.states.send_if_modified(|states| match states.get_mut(self.component) {
+            Some(state @ State::Open) => {
+                *state = State::KindsKnown;
+                true
+            }
+            _ => false,
+        });
     }
 
     pub(super) fn removes(&self) {
@@ -71,6 +86,8 @@ impl Progress<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Open,
+    /// Its kinds are known, or it has failed: who needs no more goes on.
+    KindsKnown,
     Ready,
     Removed,
     /// No repository has it: only who needs it waits for it.
@@ -93,7 +110,7 @@ struct Pass<'a> {
     desired: Desired,
     report: &'a dyn Report,
     permits: Semaphore,
-    states: watch::Sender<BTreeMap<String, State>>,
+    states: States,
 }
 
 impl Engine {
@@ -187,17 +204,19 @@ impl Pass<'_> {
 
     /// Lets those that wait for a component see that no repository has it, or that this is not why it failed.
     fn see_failure(&self, name: &str, is_missing: bool) {
-        let state = if is_missing { State::Unpublished } else { State::Open };
+        let state = if is_missing { State::Unpublished } else { State::KindsKnown };
         self.states.send_if_modified(|states| match states.get_mut(name) {
             // One that was ready in this pass stopped nobody.
-            Some(known @ (State::Open | State::Unpublished)) => std::mem::replace(known, state) != state,
+            Some(known @ (State::Open | State::KindsKnown | State::Unpublished)) => {
+                std::mem::replace(known, state) != state
+            }
             _ => false,
         });
     }
 
     async fn attempt(&self, name: &str, wanted: bool, is_suspect: bool) -> Result<(), Failure> {
         let Ok(_permit) = self.permits.acquire().await else { return Ok(()) };
-        let progress = Progress { report: self.report, component: name };
+        let progress = Progress { report: self.report, component: name, states: &self.states };
         let definition = self.engine.renderer.payload.components().get(name);
         match definition {
             Some(component) if wanted => {
@@ -217,10 +236,19 @@ impl Pass<'_> {
         let is_needed = |other: &String| {
             !wanted || components.get(name).is_some_and(|component| component.depends_on.contains(other))
         };
+        let needs_kinds_only = |other: &String| {
+            components.get(name).is_some_and(|component| {
+                let more = [&component.depends_on, &component.after];
+                component.kinds_of.contains(other) && !more.iter().any(|names| names.contains(other))
+            })
+        };
         let before: Vec<&String> = if wanted {
-            let needed = components.get(name).into_iter().flat_map(|component| &component.depends_on);
-            let first = components.get(name).into_iter().flat_map(|component| &component.after);
-            needed.chain(first.filter(|other| is_wanted(other) && !is_refused(other))).collect()
+            let component = components.get(name);
+            let needed = component.into_iter().flat_map(|component| &component.depends_on);
+            let first = component.into_iter().flat_map(|component| &component.after);
+            let kinds = component.into_iter().flat_map(|component| &component.kinds_of);
+            let first = first.chain(kinds).filter(|other| is_wanted(other) && !is_refused(other));
+            needed.chain(first).collect()
         } else {
             let is_user = |user: &String, component: &Component| {
                 component.depends_on.iter().any(|on| on == name)
@@ -239,8 +267,10 @@ impl Pass<'_> {
                 let states = states.borrow_and_update();
                 // A user that neither is there nor shall be is not in the pass.
                 let is_awaited = |other: &&&String| {
-                    states.get(**other).is_some_and(|state| {
-                        *state != expected && (*state != State::Unpublished || is_needed(other))
+                    states.get(**other).is_some_and(|state| match state {
+                        State::Unpublished => is_needed(other),
+                        State::KindsKnown if wanted => !needs_kinds_only(other),
+                        state => *state != expected,
                     })
                 };
                 before.iter().find(is_awaited).copied()

@@ -34,6 +34,9 @@ pub struct Component {
     /// Components that come before when they are wanted, too. Nobody needs them.
     #[serde(default)]
     pub after: Vec<String>,
+    /// Components whose kinds are known before, when they are wanted, too: its programs look for them only when they start.
+    #[serde(default)]
+    pub kinds_of: Vec<String>,
     /// Paths of the spec that its templates may read. Nothing else is there for them: so nothing is forgotten here.
     #[serde(default)]
     pub inputs: Vec<String>,
@@ -274,6 +277,11 @@ impl Component {
         let sources = self.sources.iter().flat_map(|source| [source.directory(), source.values_from()]);
         sources.flatten().chain(self.variables.iter().map(String::as_str)).collect()
     }
+    /// All components that it waits for in any way.
+    pub(super) fn all_before(&self) -> impl Iterator<Item = &String> {
+        self.depends_on.iter().chain(&self.after).chain(&self.kinds_of)
+    }
+
 
     /// Whether helm's records are written for one of its charts.
     pub fn is_recorded(&self) -> bool {

@@ -151,10 +151,10 @@ impl Payload {
     fn check_graph(&self) -> Result<(), PayloadError> {
         for (name, component) in &self.components {
             let wrong = |why| PayloadError::Definition { part: format!("components/{name}.yaml"), why };
-            for dependency in component.depends_on.iter().chain(&component.after) {
+            for dependency in component.all_before() {
                 if !self.components.contains_key(dependency) {
                     return Err(wrong(format!(
-                        "dependsOn or after names '{dependency}', which is no component"
+                        "dependsOn, after or kindsOf names '{dependency}', which is no component"
                     )));
                 }
             }
@@ -186,7 +186,7 @@ impl Payload {
         let mut next: Vec<&str> = vec![from];
         while let Some(name) = next.pop() {
             let component = self.components.get(name).into_iter();
-            for dependency in component.flat_map(|found| found.depends_on.iter().chain(&found.after)) {
+            for dependency in component.flat_map(Component::all_before) {
                 if dependency == to {
                     return true;
                 }

@@ -65,6 +65,7 @@ fn a_definition_that_is_wrong_is_named() {
         ("no_expression", "enabled: 'spec.a ='\nsources: []\n", "spec.a ="),
         ("needed_and", "enabled: when needed and spec.a\nsources: []\n", "when needed and spec.a"),
         ("no_component_before", "enabled: 'true'\nafter: [b]\nsources: []\n", "'b'"),
+        ("no_kinds_before", "enabled: 'true'\nkindsOf: [b]\nsources: []\n", "'b'"),
         ("circle_with_after", "enabled: 'true'\nafter: [a]\nsources: []\n", "depends on itself"),
         (
             "value_of_nobody",

@@ -257,3 +257,47 @@ webhooks:
     pass(&engine, &spec, &[]).await;
     assert!(lab.has("validatingwebhookconfiguration/hook-late"));
 }
+
+#[tokio::test]
+async fn a_component_waits_for_kinds_and_not_for_who_works_for_them() {
+    let kinds = "\
+{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: things.NS.example.com}, spec: {group: NS.example.com, \
+ scope: Namespaced, names: {kind: Thing, plural: things, singular: thing}, versions: [{name: v1, served: true, storage: true, \
+ schema: {openAPIV3Schema: {type: object}}}]}}
+---
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {selector: {matchLabels: {a: b}}, \
+ template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}
+";
+    let broken = "{apiVersion: v1, kind: ConfigMap, metadata: {name: 'No Name'}}";
+    let component = |file: &str, more: &str| {
+        format!(
+            "enabled: spec.{file}\nnamespace: NS\nreadyWithinSeconds: 60\n{more}sources: [{{manifests: manifests/{file}.yaml}}]\n"
+        )
+    };
+    let lab = Lab::new(
+        "kinds",
+        &[
+            ("components/core.yaml", &component("core", "kindsOf: [later, broken, off]\n")),
+            ("components/later.yaml", &component("later", "")),
+            ("components/broken.yaml", &component("broken", "")),
+            ("components/off.yaml", &component("off", "")),
+            ("manifests/core.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: reader}}"),
+            ("manifests/later.yaml", kinds),
+            ("manifests/broken.yaml", broken),
+            ("manifests/off.yaml", broken),
+        ],
+    );
+    let (engine, told) = (lab.engine().await, Told::default());
+    let spec = json!({"core": true, "later": true, "broken": true});
+    pass_until(&engine, &spec, &told, "the core", |told| told.last("core") == Some(Phase::Ready)).await;
+    assert!(
+        matches!(told.last("later"), Some(Phase::Installing | Phase::Progressing(_))),
+        "{:?}",
+        told.last("later")
+    );
+    let asked = audit::requests("kinds");
+    let first = |what: &str| asked.iter().position(|request| request == what);
+    let (kind, reader) =
+        (first("patch customresourcedefinitions/things.kinds.example.com"), first("patch configmaps/reader"));
+    assert!(kind.is_some() && kind < reader, "{asked:?}");
+}
