@@ -20,6 +20,7 @@ const OWN: [(&str, &str); 4] = [("", "persistentvolumeclaims"), ("", "events"), 
 pub async fn roles(renderer: &Renderer) -> Result<Vec<Value>, RenderError> {
     let mut kinds = BTreeSet::new();
     let (mut plurals, mut required, mut deleted) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+    let mut traced = BTreeSet::new();
     for component in renderer.payload.components().values() {
         if component.is_recorded() {
             kinds.insert((String::new(), "Secret".to_owned()));
@@ -30,6 +31,8 @@ pub async fn roles(renderer: &Renderer) -> Result<Vec<Value>, RenderError> {
         }
         required.extend(component.requires.iter().map(|one| (group_of(&one.api_version), one.kind.clone())));
         required.extend(component.waits_for.iter().map(|one| (group_of(&one.api_version), one.kind.clone())));
+        traced
+            .extend(component.remove.traces.iter().map(|one| (group_of(&one.api_version), one.kind.clone())));
         for object in objects(renderer, component).await? {
             let group = group_of(object["apiVersion"].as_str().unwrap_or_default());
             kinds.insert((group, object["kind"].as_str().unwrap_or_default().to_owned()));
@@ -49,11 +52,15 @@ pub async fn roles(renderer: &Renderer) -> Result<Vec<Value>, RenderError> {
     };
     let change: BTreeSet<Resource> = kinds.into_iter().map(&resource).collect();
     let deleted: BTreeSet<Resource> = deleted.into_iter().map(&resource).collect();
-    let mut look: BTreeSet<Resource> = change.union(&deleted).cloned().collect();
+    let traced: BTreeSet<Resource> = traced.into_iter().map(&resource).collect();
+    let mut look: BTreeSet<Resource> = change.union(&deleted).chain(&traced).cloned().collect();
     look.extend(required.into_iter().map(resource));
     look.extend(watched().map(|(api_version, kind)| (group_of(api_version), plural(kind))));
     look.extend(OWN.map(|(group, resource)| (group.to_owned(), resource.to_owned())));
     let mut changes = rules(&change, &["create", "patch", "delete"]);
+    // What controllers leave in objects of others.
+    let only_traced: BTreeSet<Resource> = traced.difference(&change).cloned().collect();
+    changes.extend(rules(&only_traced, &["patch", "delete"]));
     let mut only_deleted: BTreeSet<Resource> = deleted.difference(&change).cloned().collect();
     only_deleted.insert((String::new(), "persistentvolumeclaims".to_owned()));
     changes.extend(rules(&only_deleted, &["delete"]));
@@ -156,6 +163,23 @@ mod tests {
         assert_eq!(seen, json!(["extensions", "extensionversions", "installplans", "repositories"]));
         assert_eq!(verbs, json!(["get", "list", "watch"]));
         assert_eq!(of(&roles[0], "batch").unwrap().0, json!(["jobs"]));
+    }
+
+    #[tokio::test]
+    async fn what_controllers_leave_may_be_removed() {
+        let dir = TempDir::new().unwrap();
+        std::fs::create_dir(dir.path().join("components")).unwrap();
+        let text = "enabled: spec.a\nsources: []\nremove: {traces: [{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, deletedWith: [a]}]}\n";
+        std::fs::write(dir.path().join("components/a.yaml"), text).unwrap();
+        let payload = Arc::new(build(dir.path(), "1", "v3.4.1").unwrap());
+        let (helm, kubernetes) = (PathBuf::new(), "v1.36.4".to_owned());
+        let roles = roles(&Renderer { payload, helm, kubernetes, nodes: Nodes::default() }).await.unwrap();
+        for (role, verbs) in roles.iter().zip([json!(["get", "list", "watch"]), json!(["patch", "delete"])]) {
+            let may = |rule: &Value| {
+                rule["verbs"] == verbs && rule["resources"].as_array().unwrap().contains(&json!("roles"))
+            };
+            assert!(role["rules"].as_array().unwrap().iter().any(may), "{role}");
+        }
     }
 
     #[test]

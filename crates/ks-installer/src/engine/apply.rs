@@ -6,14 +6,10 @@ use serde_json::Value;
 use super::inventory::{Entry, Inventory, Origin};
 use super::pass::Progress;
 use super::requirements::awaited;
-use super::{AT_ONCE, Engine, Failure, Reason, Rendered, workspaces};
+use super::{AT_ONCE, Engine, Failure, Reason, Rendered, adopted, workspaces};
 use crate::api::{Api, ApiError, Id, contains, differences, digest};
 use crate::payload::Component;
 use crate::render::{COMPONENT_LABEL, Class, class_of};
-
-/// Annotation of an object that was there before; the inventory that knows it may be lost, or forgotten with the component.
-const ORIGIN: &str = "installer.kubesphere.io/origin";
-const ADOPTED: &str = "adopted";
 
 /// Why objects are looked at that are wanted as before.
 #[derive(Clone, Copy)]
@@ -92,28 +88,59 @@ impl Engine {
         self.inventories.save(name, Inventory { hash, ready: true, due, ..inventory }).await
     }
 
-    /// Enters objects that are not in the inventory, before they are touched. Those of somebody else are refused.
+    /// Enters objects that are not in the inventory, before they are touched, and the former values of what is about to be
+    /// written into adopted ones. Objects of another owner are refused.
     async fn enter(
         &self,
         component: &Component,
         inventory: &mut Inventory,
         objects: &[Value],
     ) -> Result<(), Failure> {
-        let new: Vec<Id> = objects.iter().map(Id::of).filter(|id| inventory.find(id).is_none()).collect();
-        if new.is_empty() {
+        let unknown = objects.iter().filter_map(|object| match inventory.find(&Id::of(object)) {
+            None => Some((object, None)),
+            // Another field of it may be written than before.
+            Some(entry) if entry.origin == Origin::Adopted && entry.applied != sum_of(component, object) => {
+                Some((object, Some(entry.clone())))
+            }
+            Some(_) => None,
+        });
+        let unknown: Vec<(&Value, Option<Entry>)> = unknown.collect();
+        if unknown.is_empty() {
             return Ok(());
         }
-        let look = |id: Id| async move {
-            let live = self.api.get(&id).await.map_err(Failure::at(&id))?;
-            let origin = match &live {
-                None => Origin::Created,
-                Some(live) => origin(&id, live, &component.name)?,
-            };
-            let [uid, applied, of_live] = [const { String::new() }; 3];
-            Ok(Entry { id, origin, uid, applied, live: of_live })
+        let look = |(object, known): (&Value, Option<Entry>)| {
+            let (id, is_kept) = (Id::of(object), is_kept(component, object));
+            let object = object.clone();
+            async move {
+                let live = self.api.get(&id).await.map_err(Failure::at(&id))?;
+                let mut entry = match (known, &live) {
+                    (Some(known), _) => known,
+                    (None, None) => Entry::new(id, Origin::Created),
+                    (None, Some(live)) => {
+                        let origin = origin(&id, live, &component.name)?;
+                        Entry::new(id, origin)
+                    }
+                };
+                if let (Origin::Adopted, Some(live), false) = (entry.origin, &live, is_kept) {
+                    entry.record(live, &object)?;
+                }
+                Ok::<Entry, Failure>(entry)
+            }
         };
-        let entries: Vec<Entry> = stream::iter(new).map(look).buffered(AT_ONCE).try_collect().await?;
-        inventory.objects.extend(entries);
+        let entries: Vec<Entry> = stream::iter(unknown).map(look).buffered(AT_ONCE).try_collect().await?;
+        let mut is_changed = false;
+        for entry in entries {
+            if let Some(known) = inventory.find_mut(&entry.id) {
+                is_changed |= *known != entry;
+                *known = entry;
+            } else {
+                is_changed = true;
+                inventory.objects.push(entry);
+            }
+        }
+        if !is_changed {
+            return Ok(());
+        }
         inventory.ready = false;
         self.inventories.save(&component.name, inventory.clone()).await
     }
@@ -175,6 +202,13 @@ impl Engine {
         {
             // It may have come after it was entered.
             entry.origin = origin(&id, live, &component.name)?;
+            if entry.origin == Origin::Adopted && !kept {
+                entry.record(live, object)?;
+            }
+        }
+        if look && live.is_none() {
+            // Whatever was there before is gone: this one is made here.
+            entry = Entry { origin: Origin::Created, before: String::new(), ..entry };
         }
         if let Some(live) = &live
             && (kept || is_as_wanted(&self.api, &entry, live, object).await?)
@@ -182,9 +216,14 @@ impl Engine {
             entry = Entry { applied: wanted, live: digest(live), uid: uid(live), ..entry };
             return Ok((entry, false));
         }
-        let object = &marked(object, entry.origin);
-        let live = match self.api.apply(object, false).await {
-            Err(error) if may_be_replaced(&id, &error) => self.replace(component, &id, object).await,
+        let live = match self.api.apply(&marked(object, entry.origin), false).await {
+            Err(error) if may_be_replaced(&id, &error) => {
+                if id.kind == "Job" {
+                    // What the former one did is done.
+                    entry = Entry { origin: Origin::Created, before: String::new(), ..entry };
+                }
+                self.replace(component, &id, &marked(object, entry.origin), error).await
+            }
             other => other.map_err(Failure::at(&id)),
         }?;
         entry = Entry { applied: wanted, live: digest(&live), uid: uid(&live), ..entry };
@@ -192,38 +231,64 @@ impl Engine {
     }
 
     /// Deletes an object and makes it again, because what changes in it cannot be changed.
-    async fn replace(&self, component: &Component, id: &Id, object: &Value) -> Result<Value, Failure> {
+    async fn replace(
+        &self,
+        component: &Component,
+        id: &Id,
+        object: &Value,
+        error: ApiError,
+    ) -> Result<Value, Failure> {
         // Perhaps somebody has made it again.
         if let Some(live) = self.api.get(id).await.map_err(Failure::at(id))? {
             origin(id, &live, &component.name)?;
-            let uid = uid(&live);
-            self.api.delete(id, &uid).await.map_err(Failure::at(id))?;
-            self.wait_gone(&[(id.clone(), uid)], std::time::Duration::from_mins(1)).await?;
+            if adopted::is_of_kubernetes(&live) {
+                return Err(Failure::at(id)(error));
+            }
+            self.delete_at_once(id, &live).await?;
         }
         self.api.apply(object, false).await.map_err(Failure::at(id))
+    }
+
+    /// Deletes an object of which another one takes the place, and waits until it is gone.
+    pub(super) async fn delete_at_once(&self, id: &Id, live: &Value) -> Result<(), Failure> {
+        let uid = uid(live);
+        self.api.delete(id, &uid).await.map_err(Failure::at(id))?;
+        self.wait_gone(&[(id.clone(), uid)], std::time::Duration::from_mins(1)).await
     }
 }
 
 /// What is to be done about an object, if anything.
 fn step<'a>(component: &Component, inventory: &Inventory, object: &'a Value, look: Look) -> Option<Step<'a>> {
     let entry = inventory.find(&Id::of(object))?.clone();
-    let kept = component.keep.iter().any(|kept| kept.kind == entry.id.kind && kept.name == entry.id.name);
-    let wanted = if kept { "kept".to_owned() } else { digest(object) };
+    let kept = is_kept(component, object);
+    let wanted = sum_of(component, object);
     let changed = entry.applied != wanted;
     if !changed && !look.suspect && !look.interrupted {
         return None;
     }
     // What was applied and is wanted otherwise now needs no look. What was adopted is not written without need.
-    let adopted = look.interrupted && entry.origin == Origin::Adopted;
-    let look = look.suspect || adopted || entry.applied.is_empty() || kept;
+    let look = look.suspect || entry.origin == Origin::Adopted || entry.applied.is_empty() || kept;
     Some(Step { object, entry, wanted, look, kept })
+}
+
+/// Whether an object is made once and then left alone.
+fn is_kept(component: &Component, object: &Value) -> bool {
+    component
+        .keep
+        .iter()
+        .any(|kept| object["kind"] == kept.kind.as_str() && object["metadata"]["name"] == kept.name.as_str())
+}
+
+/// Sum of what is wanted of an object.
+fn sum_of(component: &Component, object: &Value) -> String {
+    if is_kept(component, object) { "kept".to_owned() } else { digest(object) }
 }
 
 /// The object as it is written.
 fn marked(object: &Value, origin: Origin) -> Value {
     let mut object = object.clone();
     if origin == Origin::Adopted {
-        object["metadata"]["annotations"][ORIGIN] = ADOPTED.into();
+        object["metadata"]["annotations"][adopted::ORIGIN] = adopted::ADOPTED.into();
     }
     object
 }
@@ -237,8 +302,7 @@ fn origin(id: &Id, live: &Value, component: &str) -> Result<Origin, Failure> {
     };
     match metadata["labels"][COMPONENT_LABEL].as_str() {
         Some(label) if label == component => {
-            let adopted = metadata["annotations"][ORIGIN] == ADOPTED;
-            return Ok(if adopted { Origin::Adopted } else { Origin::Created });
+            return Ok(if adopted::is_marked(live) { Origin::Adopted } else { Origin::Created });
         }
         Some(other) => return Err(foreign(format!("the component {other}"))),
         None => {}
@@ -282,7 +346,7 @@ fn is_webhook(id: &Id) -> bool {
 }
 
 /// Kinds that hold nothing that a new one would not have.
-fn may_be_replaced(id: &Id, error: &ApiError) -> bool {
+pub(super) fn may_be_replaced(id: &Id, error: &ApiError) -> bool {
     matches!(id.kind.as_str(), "Job" | "RoleBinding" | "ClusterRoleBinding")
         && matches!(error, ApiError::Refused { code: 422, .. })
 }

@@ -60,6 +60,17 @@ pub struct Entry {
     pub applied: String,
     /// Sum of the object as the API server has it.
     pub live: String,
+    /// For an adopted object, the former values of the fields that are written, packed; see `engine/adopted.rs`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub before: String,
+}
+
+impl Entry {
+    /// An object that nothing is known of yet.
+    pub(super) fn new(id: Id, origin: Origin) -> Self {
+        let [uid, applied, live, before] = [const { String::new() }; 4];
+        Self { id, origin, uid, applied, live, before }
+    }
 }
 
 /// Who made an object.

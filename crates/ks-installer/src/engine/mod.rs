@@ -3,6 +3,7 @@
 //! [`Engine`] owns what is known of the cluster between passes: the inventories, the objects as rendered, and how often
 //! something failed. All of that can be made again from the cluster, so a pass may be dropped or killed anywhere.
 
+mod adopted;
 mod apply;
 mod backoff;
 mod desired;
@@ -11,6 +12,7 @@ mod failure;
 mod federation;
 mod generated;
 mod inventory;
+mod packed;
 mod pass;
 mod plan;
 mod prune;
@@ -19,6 +21,7 @@ mod removal_order;
 mod remove;
 mod repair;
 mod requirements;
+mod traces;
 mod uninstall;
 mod wait;
 mod workspaces;

@@ -5,6 +5,7 @@ use std::fmt;
 use serde_json::Value;
 
 use super::desired::desired;
+use super::inventory::{Entry, Origin};
 use super::{Engine, Failure};
 use crate::api::{ApiError, Id, contains, differences};
 use crate::payload::Component;
@@ -18,6 +19,8 @@ pub enum Change {
     Change(Id, Vec<String>),
     /// An object is deleted.
     Delete(Id),
+    /// An object that was there before stays, without what was written into it.
+    GiveBack(Id),
     /// It cannot be said.
     Unknown(String),
 }
@@ -28,6 +31,7 @@ impl fmt::Display for Change {
             Self::Create(id) => write!(formatter, "+ {id}"),
             Self::Change(id, paths) => write!(formatter, "~ {id}: {}", paths.join(", ")),
             Self::Delete(id) => write!(formatter, "- {id}"),
+            Self::GiveBack(id) => write!(formatter, "= {id}: it stays as it was before"),
             Self::Unknown(why) => write!(formatter, "? {why}"),
         }
     }
@@ -51,7 +55,7 @@ impl Engine {
         }
         for name in self.inventories.names().into_iter().filter(|name| !desired.wanted.contains(name)) {
             let inventory = self.inventories.get(&name).unwrap_or_default();
-            plan.push((name, inventory.objects.into_iter().map(|entry| Change::Delete(entry.id)).collect()));
+            plan.push((name, inventory.objects.into_iter().map(end_of).collect()));
         }
         plan.retain(|(_, changes)| !changes.is_empty());
         plan
@@ -71,7 +75,7 @@ impl Engine {
             .objects
             .into_iter()
             .filter(|entry| !wanted.iter().any(|id| id.is_same_object(&entry.id)));
-        changes.extend(outdated.map(|entry| Change::Delete(entry.id)));
+        changes.extend(outdated.map(end_of));
         Ok(changes)
     }
 
@@ -92,5 +96,13 @@ impl Engine {
             Err(error @ ApiError::Refused { .. }) => Ok(Some(Change::Unknown(format!("{id}: {error}")))),
             Err(error) => Err(Failure::at(&id)(error)),
         }
+    }
+}
+
+/// What becomes of an object that is not wanted any more.
+fn end_of(entry: Entry) -> Change {
+    match entry.origin {
+        Origin::Created => Change::Delete(entry.id),
+        Origin::Adopted => Change::GiveBack(entry.id),
     }
 }

@@ -3,12 +3,13 @@
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::Value;
 
-use super::inventory::{Entry, Inventory, Origin};
+use super::adopted::Fate;
+use super::inventory::{Entry, Inventory};
 use super::removal_order::Step;
 use super::{AT_ONCE, Engine, Failure};
 use crate::api::Id;
 use crate::payload::Component;
-use crate::render::{COMPONENT_LABEL, Class, class_of_kind};
+use crate::render::{Class, class_of_kind};
 
 impl Engine {
     /// Removes what the component had and does not want any more. Volumes and definitions are data of users: those go with
@@ -32,7 +33,7 @@ impl Engine {
                 .filter(|entry| Step::of(&entry.id) == step && !holds_data(&entry.id))
                 .cloned()
                 .collect();
-            self.delete_all(&component.name, &these, component.time_to_go()).await?;
+            self.delete_all(&component.name, inventory, &these, component.time_to_go()).await?;
             inventory.objects.retain(|entry| !these.contains(entry));
         }
         for entry in inventory.objects.iter_mut().filter(|entry| !wanted.contains(&entry.id)) {
@@ -41,19 +42,28 @@ impl Engine {
         Ok(())
     }
 
-    /// Deletes objects and waits until they are gone.
+    /// Deletes objects of an inventory and waits until they are gone. Those that were there before stay, as they were.
     pub(super) async fn delete_all(
         &self,
         component: &str,
+        inventory: &Inventory,
         entries: &[Entry],
         time: std::time::Duration,
     ) -> Result<(), Failure> {
         let delete = |entry: Entry| async move {
             let id = &entry.id;
             let Some(live) = self.api.get(id).await.map_err(Failure::at(id))? else { return Ok(None) };
-            if !is_ours(&entry, &live, component) {
-                tracing::warn!(component, "{id} belongs to somebody else by now, it stays");
-                return Ok(None);
+            match entry.fate(&live, component, &inventory.releases) {
+                Fate::Delete => {}
+                Fate::GiveBack => {
+                    tracing::info!(component, "{id} was there before, it stays");
+                    self.give_back(&entry, &live).await?;
+                    return Ok(None);
+                }
+                Fate::Leave => {
+                    tracing::warn!(component, "{id} belongs to another owner by now, it stays");
+                    return Ok(None);
+                }
             }
             let uid = live["metadata"]["uid"].as_str().unwrap_or_default();
             let is_gone = self.delete_here(id, uid).await?;
@@ -62,20 +72,6 @@ impl Engine {
         let results = stream::iter(entries.to_vec()).map(delete).buffered(AT_ONCE);
         let deleted: Vec<_> = results.try_filter_map(|left| async { Ok(left) }).try_collect().await?;
         self.wait_gone(&deleted, time).await
-    }
-}
-
-/// Whether an object may be deleted: it was made here, or was adopted and can be made again by whoever made it.
-pub(super) fn is_ours(entry: &Entry, live: &Value, component: &str) -> bool {
-    let label = live["metadata"]["labels"][COMPONENT_LABEL].as_str();
-    match entry.origin {
-        Origin::Created => label == Some(component),
-        Origin::Adopted => {
-            let class = class_of_kind(&entry.id.api_version, &entry.id.kind);
-            label.is_none_or(|label| label == component)
-                && !matches!(class, Class::Namespace | Class::Definition)
-                && !holds_data(&entry.id)
-        }
     }
 }
 

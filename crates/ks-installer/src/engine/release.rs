@@ -3,18 +3,14 @@
 //! A revision is a Secret (`pkg/storage/driver/secrets.go` of helm): labels say its name, number and status, `release` is JSON,
 //! compressed and in base64. helm decides by these records what an upgrade has to change and whether somebody is at work.
 
-use std::io::{Read, Write};
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use flate2::Compression;
-use flate2::read::GzDecoder;
-use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::inventory::{Inventory, ReleaseName};
+use super::packed::{pack, unpack};
 use super::{Engine, Failure, Reason};
 use crate::api::Id;
 use crate::payload::Component;
@@ -22,8 +18,6 @@ use crate::render::{Release, canonical};
 
 /// Revisions that are kept, as many as helm keeps.
 const HISTORY: usize = 10;
-/// Bytes of a record that is unpacked: its Secret has at most 1 MiB, and who can write one must not fill the memory.
-const LARGEST: u64 = 64 * 1024 * 1024;
 /// Annotation of the revisions that are written here: sum of what they record. A revision of helm's own has none.
 const SUM: &str = "installer.kubesphere.io/sum";
 
@@ -214,20 +208,10 @@ fn broken(id: &Id, why: &str) -> Failure {
 
 /// As it stands in `data` of the Secret, where everything is in base64 once more.
 fn encode(content: &Value) -> Result<String, Failure> {
-    let mut packed = GzEncoder::new(Vec::new(), Compression::best());
-    let packed = packed.write_all(content.to_string().as_bytes()).and_then(|()| packed.finish());
-    let packed = packed.map_err(|error| Failure::new(Reason::RenderFailed, error.to_string()))?;
-    Ok(STANDARD.encode(STANDARD.encode(packed)))
+    Ok(STANDARD.encode(pack(content)?))
 }
 
 fn decode(revision: &Value) -> Result<Value, String> {
     let text = revision["data"]["release"].as_str().ok_or("it has no release")?;
-    let packed = STANDARD.decode(text).map_err(|error| error.to_string())?;
-    let packed = STANDARD.decode(packed).map_err(|error| error.to_string())?;
-    let mut json = String::new();
-    GzDecoder::new(packed.as_slice())
-        .take(LARGEST)
-        .read_to_string(&mut json)
-        .map_err(|error| error.to_string())?;
-    serde_json::from_str(&json).map_err(|error| error.to_string())
+    unpack(&STANDARD.decode(text).map_err(|error| error.to_string())?)
 }

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::adopted::Fate;
 use super::inventory::{Entry, Inventory, Origin};
 use super::pass::Progress;
-use super::prune::{is_ours, is_volume_or_secret};
+use super::prune::is_volume_or_secret;
 use super::removal_order::{Step, rank_of_instances};
 use super::{Engine, Failure};
 use crate::api::Id;
@@ -38,6 +39,7 @@ impl Engine {
         }
         let time = definition.map_or(GONE_WITHIN, Component::time_to_go);
         let policy = policy(definition, spec);
+        let traces = definition.map_or(&[][..], |component| &component.remove.traces);
         let has = |step: Step| inventory.objects.iter().any(|entry| Step::of(&entry.id) == step);
         for step in Step::ALL {
             if has(step) || step == Step::CustomResources && has(Step::Definitions) {
@@ -49,14 +51,23 @@ impl Engine {
             let mut these: Vec<Entry> =
                 inventory.objects.iter().filter(|entry| Step::of(&entry.id) == step).cloned().collect();
             if policy == DataPolicy::Retain {
-                these.retain(|entry| !is_volume_or_secret(&entry.id));
+                these.retain(|entry| entry.origin == Origin::Adopted || !is_volume_or_secret(&entry.id));
                 self.keep_namespaces_with_data(&mut these, &inventory).await?;
             }
             if step == Step::Workloads && policy == DataPolicy::Delete {
                 // Before the sets whose templates say which ones: they go when the pods have gone.
-                self.delete_claims_of(name, &these).await?;
+                self.delete_claims_of(name, &inventory, &these).await?;
             }
-            self.delete_all(name, &these, time).await?;
+            let leaves_traces = step == Step::Workloads && (has(Step::Definitions) || !traces.is_empty());
+            let pods = if leaves_traces { self.pods_of(&these).await? } else { Vec::new() };
+            self.delete_all(name, &inventory, &these, time).await?;
+            if leaves_traces {
+                self.wait_ended(&pods).await?;
+                if self.is_unattended(&inventory).await? {
+                    self.delete_instances(name, &inventory, time).await?;
+                    self.remove_traces(traces).await?;
+                }
+            }
         }
         if policy == DataPolicy::Delete {
             let id = self.generated_id(name);
@@ -66,7 +77,8 @@ impl Engine {
         self.inventories.forget(name).await
     }
 
-    /// Deletes all objects of the kinds that the component made known, those of users too: their kind goes with it.
+    /// Deletes all objects of the kinds that the component made known, those of users too: their kind goes with it. When nobody works
+    /// on them any more, they do not wait for their finalizers.
     async fn delete_instances(
         &self,
         component: &str,
@@ -77,7 +89,7 @@ impl Engine {
         let mut kinds = Vec::new();
         for entry in definitions.filter(|entry| entry.origin == Origin::Created) {
             let Some(live) = self.api.get(&entry.id).await.map_err(Failure::at(&entry.id))? else { continue };
-            if is_ours(entry, &live, component) {
+            if entry.fate(&live, component, &inventory.releases) == Fate::Delete {
                 kinds.extend(kind_of(&live));
             }
         }
@@ -93,6 +105,11 @@ impl Engine {
                     deleted.push((id, uid));
                 }
             }
+            if !deleted.is_empty() && self.is_unattended(inventory).await? {
+                for (id, uid) in &deleted {
+                    self.release(id, uid).await?;
+                }
+            }
             self.wait_gone(&deleted, time).await?;
         }
         Ok(())
@@ -105,7 +122,8 @@ impl Engine {
         inventory: &Inventory,
     ) -> Result<(), Failure> {
         let mut kept = Vec::new();
-        for entry in these.iter().filter(|entry| Step::of(&entry.id) == Step::Namespaces) {
+        let made = these.iter().filter(|entry| entry.origin == Origin::Created);
+        for entry in made.filter(|entry| Step::of(&entry.id) == Step::Namespaces) {
             let claims = Id::new("v1", "PersistentVolumeClaim", &entry.id.name, "");
             let mut has_data =
                 !self.api.list(&claims, "limit=1").await.map_err(Failure::at(&claims))?.is_empty();
@@ -122,12 +140,17 @@ impl Engine {
     }
 
     /// Deletes the claims that a `StatefulSet` made from their templates: Kubernetes leaves them.
-    async fn delete_claims_of(&self, component: &str, entries: &[Entry]) -> Result<(), Failure> {
+    async fn delete_claims_of(
+        &self,
+        component: &str,
+        inventory: &Inventory,
+        entries: &[Entry],
+    ) -> Result<(), Failure> {
         let made = entries.iter().filter(|entry| entry.origin == Origin::Created);
         for entry in made.filter(|entry| entry.id.kind == "StatefulSet") {
             let id = &entry.id;
             let Some(set) = self.api.get(id).await.map_err(Failure::at(id))? else { continue };
-            if !is_ours(entry, &set, component) {
+            if entry.fate(&set, component, &inventory.releases) != Fate::Delete {
                 continue;
             }
             let templates = set["spec"]["volumeClaimTemplates"].as_array();
@@ -150,7 +173,7 @@ impl Engine {
 }
 
 /// The kind that a definition makes known, in the version that is stored.
-fn kind_of(definition: &Value) -> Option<Id> {
+pub(super) fn kind_of(definition: &Value) -> Option<Id> {
     let spec = &definition["spec"];
     let versions = spec["versions"].as_array()?;
     let version = versions.iter().find(|version| version["served"] == true)?["name"].as_str()?;

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::pass::Progress;
+use super::remove::kind_of;
 use super::{Engine, Failure, Reason, uninstall};
 use crate::api::{self, Id, Readiness, install_plan, readiness};
 use crate::payload::Component;
@@ -185,13 +186,35 @@ impl Engine {
                     return Err(Failure::new(Reason::NotReady, text));
                 }
                 if Instant::now() >= until {
-                    return Err(stuck(id, &live));
+                    return Err(self.stuck(id, &live).await);
                 }
                 pause.sleep().await;
             }
             self.retries.forget(id);
         }
         Ok(())
+    }
+
+    /// What an object waits for that does not go. A kind and a namespace wait for what is in them.
+    async fn stuck(&self, id: &Id, live: &Value) -> Failure {
+        let mut left = Vec::new();
+        if let Some(kind) = kind_of(live).filter(|_| id.kind == "CustomResourceDefinition") {
+            // Who cannot see them names the kind only.
+            left = self.api.list(&kind, "limit=1").await.unwrap_or_default();
+        }
+        if let Some(instance) = left.first() {
+            let inner = stuck(&Id::of(instance), instance);
+            return Failure { message: format!("{id} waits for its objects: {}", inner.message), ..inner };
+        }
+        let conditions = live["status"]["conditions"].as_array().into_iter().flatten();
+        let remain = |one: &&Value| {
+            one["status"] == "True" && one["type"].as_str().is_some_and(|kind| kind.ends_with("Remaining"))
+        };
+        let what = conditions.filter(remain).filter_map(|one| one["message"].as_str()).last();
+        match what.filter(|_| id.kind == "Namespace" && live["metadata"]["finalizers"].is_null()) {
+            Some(what) => Failure::new(Reason::FinalizerStuck, format!("{id}: {what}")),
+            None => stuck(id, live),
+        }
     }
 }
 

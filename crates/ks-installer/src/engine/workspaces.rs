@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Engine, Failure, Inventory};
+use super::{Engine, Failure, Inventory, Origin};
 use crate::api::Id;
 
 /// API group and kind of workspaces.
@@ -15,12 +15,13 @@ const LABEL: &str = "kubesphere.io/workspace";
 
 impl Engine {
     /// Takes namespaces out of workspaces that are about to go: otherwise Kubernetes deletes them with their owner, and what users have
-    /// in them. All go with their kind, else those that the component has made or taken over.
+    /// in them. All go with their kind, else those that the component has made.
     pub(super) async fn leave_projects(&self, kinds: &[Id], inventory: &Inventory) -> Result<(), Failure> {
         let all = kinds.iter().any(|kind| is_workspace(&kind.api_version, &kind.kind));
         let goes =
             |id: &&Id| id.api_version.starts_with(GROUP) && [KIND, TEMPLATE].contains(&id.kind.as_str());
-        let ids = inventory.objects.iter().map(|entry| &entry.id);
+        let made = inventory.objects.iter().filter(|entry| entry.origin == Origin::Created);
+        let ids = made.map(|entry| &entry.id);
         let going: Vec<&str> = ids.filter(goes).map(|id| id.name.as_str()).collect();
         if !all && going.is_empty() {
             return Ok(());

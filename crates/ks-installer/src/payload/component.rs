@@ -241,6 +241,24 @@ pub struct Awaited {
 pub struct Remove {
     /// Seconds that one group of objects has to go.
     within_seconds: Option<u64>,
+    /// What its controllers leave in objects of others. It is removed when none of the controllers is left.
+    #[serde(default)]
+    pub traces: Vec<Trace>,
+}
+
+/// What controllers leave in objects of a kind.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Trace {
+    /// Its API version.
+    pub api_version: String,
+    /// The kind.
+    pub kind: String,
+    /// Finalizers, labels and annotations of this domain, and of those below it, are taken away.
+    pub domain: Option<String>,
+    /// Objects with one of these labels or annotations are the controllers' own, and are deleted.
+    #[serde(default)]
+    pub deleted_with: Vec<String>,
 }
 
 impl Component {
@@ -257,6 +275,11 @@ impl Component {
         let read: Vec<String> = component.extensions().flat_map(extension::inputs).collect();
         component.inputs.extend(read);
         Ok(component)
+    }
+
+    /// All components that it waits for in any way.
+    pub(super) fn all_before(&self) -> impl Iterator<Item = &String> {
+        self.depends_on.iter().chain(&self.after).chain(&self.kinds_of)
     }
 
     /// Names of the extensions that it consists of.
@@ -277,11 +300,6 @@ impl Component {
         let sources = self.sources.iter().flat_map(|source| [source.directory(), source.values_from()]);
         sources.flatten().chain(self.variables.iter().map(String::as_str)).collect()
     }
-    /// All components that it waits for in any way.
-    pub(super) fn all_before(&self) -> impl Iterator<Item = &String> {
-        self.depends_on.iter().chain(&self.after).chain(&self.kinds_of)
-    }
-
 
     /// Whether helm's records are written for one of its charts.
     pub fn is_recorded(&self) -> bool {

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 pub use component::{
     Awaited, Component, GONE_WITHIN, Generated, Kept, Overlay, ReadyRule, Refusal, Remove, Requirement,
-    Source,
+    Source, Trace,
 };
 pub use expression::{Expression, WHEN_NEEDED};
 pub use index::{Index, build};

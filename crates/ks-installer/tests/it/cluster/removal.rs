@@ -168,13 +168,17 @@ async fn namespaces_leave_a_workspace_that_was_taken_over_before_it_goes() {
     pass(&engine, &json!({"on": true}), &[]).await;
     let told = pass(&engine, &json!({"on": false}), &[]).await;
     assert_eq!(told.last("tenant"), Some(Phase::Removed));
-    assert!(!lab.has("workspace/adopted-projects-system"));
+    assert!(lab.has("workspace/adopted-projects-system"), "it was there before");
     let metadata = |name: &str| {
         lab.kubectl(&format!(
             "get ns adopted-projects-{name} -o jsonpath='{{.metadata.labels}} {{.metadata.ownerReferences}}'"
         ))
     };
-    assert!(!metadata("own").contains("orkspace"), "{}", metadata("own"));
+    assert!(
+        metadata("own").contains("adopted-projects-system"),
+        "it is in it as before: {}",
+        metadata("own")
+    );
     assert!(metadata("other").contains("elsewhere"), "that one stays: {}", metadata("other"));
 }
 
@@ -289,4 +293,113 @@ async fn claims_of_a_stateful_set_follow_the_data_policy() {
         assert_eq!(lab.has("pvc/data-db-0"), is_left, "{policy}");
         assert!(lab.has("pvc/data-db-x") && lab.has("pvc/other-db-0"), "of others");
     }
+}
+
+/// A controller that is gone: its Deployment, and the kind that it works for.
+const CONTROLLED: &str = "\
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, finalizers: [example.com/hold]}, spec: {replicas: 0, selector: {matchLabels: {a: b}}, \
+ template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}
+";
+const CONTROLLER: &str = "\
+enabled: spec.on
+namespace: NS
+remove:
+  withinSeconds: 20
+  traces:
+  - {apiVersion: v1, kind: Namespace, domain: NS.example.com}
+  - {apiVersion: rbac.authorization.k8s.io/v1, kind: Role, deletedWith: [NS.example.com/template, NS.example.com/sum]}
+sources: [{manifests: manifests/things.yaml}]
+";
+
+/// A lab in which such a component is ready.
+async fn controlled(name: &str) -> Lab {
+    let manifests = format!("{}---\n{CONTROLLED}", definition("NS.example.com", "Thing", "Namespaced"));
+    let lab =
+        Lab::new(name, &[("components/things.yaml", CONTROLLER), ("manifests/things.yaml", &manifests)]);
+    let (on, told) = (json!({"on": true}), Told::default());
+    let waits = |told: &Told| matches!(told.last("things"), Some(Phase::Progressing(_)));
+    pass_until(&lab.engine().await, &on, &told, "a wait for the Deployment", waits).await;
+    let status = "{\"status\":{\"observedGeneration\":9,\"replicas\":0}}";
+    lab.kubectl(&format!("patch deployment d --subresource=status --type=merge -p '{status}'"));
+    assert_eq!(pass(&lab.engine().await, &on, &[]).await.last("things"), Some(Phase::Ready));
+    lab
+}
+
+const THING: &str = "{apiVersion: NS.example.com/v1beta1, kind: Thing, metadata: {name: again, namespace: NS, finalizers: [example.com/busy]}}";
+
+#[tokio::test]
+async fn what_controllers_leave_goes_with_them() {
+    let lab = controlled("traces").await;
+    let role = "apiVersion: rbac.authorization.k8s.io/v1, kind: Role";
+    lab.apply("{apiVersion: v1, kind: Namespace, metadata: {name: NS-project, labels: {a: b}}}");
+    let (off, told, is_held) = (json!({"on": false}), Told::default(), std::cell::Cell::new(true));
+    let engine = lab.engine().await;
+    pass_until(&engine, &off, &told, "the end of the component", |told| {
+        let is_going = is_held.get()
+            && !lab.kubectl("get deployment d -o jsonpath='{.metadata.deletionTimestamp}'").is_empty();
+        if is_going {
+            // As one does that makes again what it needs, and is ended then.
+            lab.apply(THING);
+            lab.kubectl(
+                "patch ns traces-project --type=merge -p '{\"metadata\":{\"finalizers\":[\"finalizers.traces.example.com/x\",\"example.com/y\"],\
+                 \"labels\":{\"traces.example.com/of\":\"w\"},\"annotations\":{\"a.traces.example.com/b\":\"c\"}}}'",
+            );
+            for metadata in [
+                "name: one, labels: {NS.example.com/template: 'true'}",
+                "name: two, annotations: {NS.example.com/sum: '[]'}",
+                "name: theirs, labels: {a: b}",
+            ] {
+                lab.apply(&format!("{{{role}, metadata: {{namespace: NS-project, {metadata}}}, rules: []}}"));
+            }
+            lab.kubectl("patch deployment d --type=merge -p '{\"metadata\":{\"finalizers\":null}}'");
+            is_held.set(false);
+        }
+        told.last("things") == Some(Phase::Removed)
+    })
+    .await;
+    assert!(!lab.has("crd/things.traces.example.com"));
+    let project = lab.kubectl("get ns traces-project -o jsonpath='{.metadata.finalizers} {.metadata.labels} {.metadata.annotations}'");
+    assert!(project.starts_with(r#"["example.com/y"]"#) && project.contains(r#""a":"b""#), "{project}");
+    assert!(!project.contains("traces.example.com"), "{project}");
+    assert_eq!(lab.kubectl("-n traces-project get roles -o name"), "role.rbac.authorization.k8s.io/theirs");
+    lab.kubectl("patch ns traces-project --type=merge -p '{\"metadata\":{\"finalizers\":null}}'");
+}
+
+/// As after a removal by a program that did not know better, or when somebody has deleted the controller.
+#[tokio::test]
+async fn finalizers_of_a_controller_that_is_gone_are_not_waited_for() {
+    let lab = controlled("unattended").await;
+    lab.apply(THING);
+    lab.kubectl("patch deployment d --type=merge -p '{\"metadata\":{\"finalizers\":null}}'");
+    lab.kubectl("delete deployment d");
+    let told = pass(&lab.engine().await, &json!({"on": false}), &[]).await;
+    assert_eq!(told.last("things"), Some(Phase::Removed));
+    assert!(!lab.has("crd/things.unattended.example.com"));
+}
+
+#[tokio::test]
+async fn a_kind_that_does_not_go_names_what_is_left_of_it() {
+    let manifests = format!(
+        "{}---\n{{apiVersion: v1, kind: ConfigMap, metadata: {{name: held, finalizers: [example.com/hold]}}}}",
+        definition("NS.example.com", "Thing", "Namespaced")
+    );
+    let component = "enabled: spec.on\nnamespace: NS\nremove: {withinSeconds: 10}\nsources: [{manifests: manifests/a.yaml}]\n";
+    let lab = Lab::new("left", &[("components/a.yaml", component), ("manifests/a.yaml", &manifests)]);
+    let engine = lab.engine().await;
+    pass(&engine, &json!({"on": true}), &[]).await;
+    let (told, is_held) = (Told::default(), std::cell::Cell::new(true));
+    pass_until(&engine, &json!({"on": false}), &told, "the name of what is left", |told| {
+        if is_held.get() && !lab.kubectl("get cm held -o jsonpath='{.metadata.deletionTimestamp}'").is_empty() {
+            lab.apply(THING);
+            lab.kubectl("patch cm held --type=merge -p '{\"metadata\":{\"finalizers\":null}}'");
+            is_held.set(false);
+        }
+        told.failure("a").is_some_and(|text| {
+            let expected = "FinalizerStuck: CustomResourceDefinition things.left.example.com waits for its objects: Thing left/again waits for \
+                its finalizer example.com/busy";
+            text.starts_with(expected)
+        })
+    })
+    .await;
+    lab.kubectl("patch things.left.example.com again --type=merge -p '{\"metadata\":{\"finalizers\":null}}'");
 }

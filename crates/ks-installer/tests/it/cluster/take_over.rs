@@ -1,7 +1,7 @@
 //! Objects that are there before.
 
 use ks_installer::engine::Phase;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cluster::audit;
 use crate::cluster::lab::{Lab, Told, entries, pass, pass_until};
@@ -40,7 +40,119 @@ async fn objects_that_are_there_are_adopted_and_equal_ones_are_not_touched() {
     pass(&lab.engine().await, &json!({"on": true}), &["a"]).await;
     assert_eq!(version("cm/equal"), equal);
     pass(&engine, &json!({"on": false}), &[]).await;
-    assert!(!lab.has("cm/equal") && !lab.has("cm/other"), "they were part of what is switched off");
+    assert_eq!(version("cm/equal"), equal);
+    assert_eq!(
+        lab.kubectl(
+            "get cm other -o jsonpath='{.data} {.metadata.labels}{.metadata.annotations.installer*}'"
+        ),
+        r#"{"k":"w"}"#
+    );
+}
+
+/// What a payload may have of what is there before, with another setting each.
+const THEIRS: &str = "\
+{apiVersion: v1, kind: Namespace, metadata: {name: NS-theirs, labels: {a: theirs}}}
+---
+{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: parts.NS.example.com}, spec: {group: NS.example.com, \
+ scope: Namespaced, names: {kind: Part, plural: parts, singular: part}, versions: [{name: v1, served: true, storage: true, \
+ schema: {openAPIV3Schema: {type: object, properties: {theirs: {type: string}}}}}]}}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: NS}, rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: NS, labels: {a: theirs}}, \
+ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: theirs}}
+---
+{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: NS}, provisioner: example.com/p}
+---
+{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: NS}, value: 7, description: theirs}
+---
+{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: NS}, webhooks: [{name: a.example.com, \
+ sideEffects: None, admissionReviewVersions: [v1], failurePolicy: Ignore, clientConfig: {url: 'https://theirs.example.com'}, \
+ rules: [{apiGroups: [none.example.com], apiVersions: [v1], resources: [nothing], operations: [CREATE]}]}]}
+---
+{apiVersion: v1, kind: ServiceAccount, metadata: {name: theirs, namespace: NS}, automountServiceAccountToken: false}
+---
+{apiVersion: v1, kind: Secret, metadata: {name: theirs, namespace: NS}, stringData: {k: theirs}}
+---
+{apiVersion: v1, kind: Service, metadata: {name: theirs, namespace: NS}, spec: {clusterIP: None, selector: {a: theirs}, ports: [{port: 80}]}}
+";
+
+/// All that is left of an object when who wrote what, and when, is left out.
+fn still(lab: &Lab, what: &str) -> Value {
+    let mut object: Value = serde_json::from_str(&lab.kubectl(&format!("get {what} -o json"))).unwrap();
+    let metadata = object["metadata"].as_object_mut().unwrap();
+    for key in ["managedFields", "resourceVersion", "generation", "creationTimestamp", "uid"] {
+        metadata.remove(key);
+    }
+    // What `kubectl apply` compares with, and what a controller says.
+    if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+        annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+        if annotations.is_empty() {
+            metadata.remove("annotations");
+        }
+    }
+    object["status"] = Value::Null;
+    object
+}
+
+#[tokio::test]
+async fn what_was_there_is_as_before_when_its_component_goes() {
+    let role = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: cluster-admin, annotations: {a: ours}}, \
+        rules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}, {nonResourceURLs: ['*'], verbs: ['*']}]}\n---\n";
+    let ours = THEIRS
+        .replace("theirs}", "ours, more: ours}")
+        .replace("theirs", "ours")
+        .replace("ours, namespace", "theirs, namespace");
+    let ours =
+        ours.replace("NS-ours", "NS-theirs").replace("description: ours, more: ours", "description: ours");
+    let ours =
+        ours.replace("name: ours, more: ours}}", "name: ours}}").replace("verbs: [get]", "verbs: [list]");
+    let ours =
+        ours.replace("provisioner:", "allowVolumeExpansion: true, provisioner:").replace("false}", "true}");
+    let lab = Lab::new(
+        "before",
+        &[("components/a.yaml", COMPONENT), ("manifests/a.yaml", &(role.to_owned() + &ours))],
+    );
+    lab.apply(THEIRS);
+    let objects = [
+        "clusterrole/cluster-admin",
+        "ns/before-theirs",
+        "crd/parts.before.example.com",
+        "clusterrole/before",
+        "clusterrolebinding/before",
+        "storageclass/before",
+        "priorityclass/before",
+        "validatingwebhookconfiguration/before",
+        "serviceaccount/theirs",
+        "secret/theirs",
+        "service/theirs",
+    ];
+    let all = || objects.map(|what| (what, still(&lab, what)));
+    let before = all();
+    for policy in ["Retain", "Delete"] {
+        let told = pass(&lab.engine().await, &json!({"on": true}), &[]).await;
+        assert_eq!(told.last("a"), Some(Phase::Ready));
+        for ((what, before), (_, now)) in before.iter().zip(all()) {
+            assert_ne!(before, &now, "{what} was not changed, so that nothing is shown by it");
+        }
+        let told = pass(&lab.engine().await, &json!({"on": false, "dataPolicy": policy}), &[]).await;
+        assert_eq!(told.last("a"), Some(Phase::Removed));
+        for ((what, before), (_, now)) in before.iter().zip(all()) {
+            assert_eq!(before, &now, "{what}");
+        }
+    }
+}
+
+/// As a role of Kubernetes that somebody has deleted: the payload has it, too.
+#[tokio::test]
+async fn what_kubernetes_makes_itself_is_never_deleted() {
+    let role = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: NS, \
+        labels: {kubernetes.io/bootstrapping: rbac-defaults}}, rules: []}";
+    let lab = Lab::new("bootstrapping", &[("components/a.yaml", COMPONENT), ("manifests/a.yaml", role)]);
+    pass(&lab.engine().await, &json!({"on": true}), &[]).await;
+    pass(&lab.engine().await, &json!({"on": false}), &[]).await;
+    let labels = lab.kubectl("get clusterrole bootstrapping -o jsonpath='{.metadata.labels}'");
+    assert_eq!(labels, r#"{"kubernetes.io/bootstrapping":"rbac-defaults"}"#);
 }
 
 #[tokio::test]

@@ -1,0 +1,282 @@
+//! Objects that were there before their component: what the operator writes into them is taken back, and they stay.
+//!
+//! The inventory holds the former values of all fields that are written, as a JSON merge patch. It is saved before the first
+//! write, so that a program killed in between still knows them.
+
+use serde_json::{Map, Value, json};
+
+use super::apply::may_be_replaced;
+use super::inventory::{Entry, Origin, ReleaseName};
+use super::packed::{pack, unpack};
+use super::prune::holds_data;
+use super::{Engine, Failure};
+use crate::api::ApiError;
+use crate::render::COMPONENT_LABEL;
+
+/// Annotation of an adopted object that was written; the inventory that knows it may be lost, or forgotten with the component.
+pub(super) const ORIGIN: &str = "installer.kubesphere.io/origin";
+pub(super) const ADOPTED: &str = "adopted";
+/// Label of the objects that kube-apiserver makes when it starts. Nobody has any rights without some of them.
+const OF_KUBERNETES: &str = "kubernetes.io/bootstrapping";
+/// Maps to which others add keys: each key is somebody's, not the map.
+const SHARED_MAPS: [&str; 4] = ["labels", "annotations", "data", "binaryData"];
+/// Fields of the metadata that the API server writes.
+const OF_THE_SERVER: [&str; 7] = [
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "uid",
+];
+
+/// What a removal does to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It was made here.
+    Delete,
+    /// It was there before, or belongs to Kubernetes.
+    GiveBack,
+    /// It was made here, and is another one by now.
+    Leave,
+}
+
+impl Entry {
+    /// What the removal of its component does to an object. `releases` are those that helm knows, too: what it installed as part of
+    /// them goes as with helm.
+    pub(super) fn fate(&self, live: &Value, component: &str, releases: &[ReleaseName]) -> Fate {
+        let label = live["metadata"]["labels"][COMPONENT_LABEL].as_str();
+        match self.origin {
+            _ if label.is_some_and(|label| label != component) => Fate::Leave,
+            _ if is_of_kubernetes(live) => Fate::GiveBack,
+            Origin::Created if label.is_none() => Fate::Leave,
+            Origin::Created => Fate::Delete,
+            Origin::Adopted if is_of_release(live, releases) && !holds_data(&self.id) => Fate::Delete,
+            Origin::Adopted => Fate::GiveBack,
+        }
+    }
+
+    /// Notes the former values of what `wanted` changes in `live`. Those that are noted already are older.
+    pub(super) fn record(&mut self, live: &Value, wanted: &Value) -> Result<(), Failure> {
+        let known = self.former()?;
+        let former = former(&known, live, wanted);
+        if former != known {
+            self.before = pack(&former)?;
+        }
+        Ok(())
+    }
+
+    fn former(&self) -> Result<Value, Failure> {
+        if self.before.is_empty() {
+            return Ok(json!({}));
+        }
+        let broken = |why| {
+            let hint =
+                "delete the key `before` of this object in the inventory: it keeps what was written into it";
+            Failure::new(
+                super::Reason::Refused,
+                format!("the inventory has no former values of {}: {why}\nhint: {hint}", self.id),
+            )
+        };
+        unpack(self.before.as_bytes()).map_err(broken)
+    }
+
+    /// The merge patch after which an object is as it was before.
+    fn change_back(&self, live: &Value) -> Result<Value, Failure> {
+        // One that was never written has nothing to be taken back, whatever has become of it since.
+        let mut change = if is_marked(live) { self.former()? } else { json!({}) };
+        for (map, key) in [("labels", COMPONENT_LABEL), ("annotations", ORIGIN)] {
+            if !live["metadata"][map][key].is_null() && change["metadata"][map][key].is_null() {
+                change["metadata"][map][key] = Value::Null;
+            }
+        }
+        Ok(change)
+    }
+}
+
+impl Engine {
+    /// Takes back what was written into an object.
+    pub(super) async fn give_back(&self, entry: &Entry, live: &Value) -> Result<(), Failure> {
+        let (id, change) = (&entry.id, entry.change_back(live)?);
+        if change.as_object().is_none_or(Map::is_empty) {
+            return Ok(());
+        }
+        match self.api.merge(id, "", &change).await {
+            Err(ApiError::NoKind(_)) => Ok(()),
+            Err(error) if error.is_not_found() => Ok(()),
+            // A binding's role cannot be changed.
+            Err(error) if may_be_replaced(id, &error) => {
+                self.delete_at_once(id, live).await?;
+                let mut former = live.clone();
+                merge(&mut former, &change);
+                if let Some(metadata) = former["metadata"].as_object_mut() {
+                    metadata.retain(|key, _| !OF_THE_SERVER.contains(&key.as_str()));
+                }
+                self.api.create(&former).await.map(drop).map_err(Failure::at(id))
+            }
+            other => other.map(drop).map_err(Failure::at(id)),
+        }
+    }
+}
+
+/// Whether an object says itself that it was adopted.
+pub(super) fn is_marked(live: &Value) -> bool {
+    live["metadata"]["annotations"][ORIGIN] == ADOPTED
+}
+
+/// Whether kube-apiserver makes it: without it, rights are lost until it starts again.
+pub(super) fn is_of_kubernetes(live: &Value) -> bool {
+    !live["metadata"]["labels"][OF_KUBERNETES].is_null()
+}
+
+/// Whether helm installed it as part of one of these releases.
+fn is_of_release(live: &Value, releases: &[ReleaseName]) -> bool {
+    let annotation = |key: &str| &live["metadata"]["annotations"][key];
+    releases.iter().any(|release| {
+        *annotation("meta.helm.sh/release-name") == release.name.as_str()
+            && *annotation("meta.helm.sh/release-namespace") == release.namespace.as_str()
+    })
+}
+
+/// The values that `live` has where `wanted` says something else, null where it has none; and what is `known` from earlier.
+fn former(known: &Value, live: &Value, wanted: &Value) -> Value {
+    let mut all = known.as_object().cloned().unwrap_or_default();
+    for (key, wanted) in wanted.as_object().into_iter().flatten() {
+        match key.as_str() {
+            "apiVersion" | "kind" | "status" => {}
+            "metadata" => {
+                let mut metadata = all.get(key).and_then(Value::as_object).cloned().unwrap_or_default();
+                for map in ["labels", "annotations"] {
+                    note(&mut metadata, map, &live[key][map], &wanted[map]);
+                }
+                if !metadata.is_empty() {
+                    all.insert(key.clone(), metadata.into());
+                }
+            }
+            _ => note(&mut all, key, &live[key], wanted),
+        }
+    }
+    all.into()
+}
+
+/// Notes in `former` what the field `key` was, unless that is noted.
+fn note(former: &mut Map<String, Value>, key: &str, live: &Value, wanted: &Value) {
+    let inner = match former.get(key) {
+        None => None,
+        Some(Value::Object(inner)) => Some(inner.clone()),
+        Some(_) => return,
+    };
+    let descends = live.is_object() || live.is_null() && SHARED_MAPS.contains(&key) || inner.is_some();
+    match wanted {
+        _ if live == wanted => {}
+        // Nothing is written.
+        Value::Null => {}
+        Value::Object(map) if map.is_empty() => {}
+        Value::Object(map) if descends => {
+            let mut inner = inner.unwrap_or_default();
+            for (key, wanted) in map {
+                note(&mut inner, key, &live[key], wanted);
+            }
+            if !inner.is_empty() {
+                former.insert(key.to_owned(), inner.into());
+            }
+        }
+        _ if inner.is_some() => {}
+        _ => drop(former.insert(key.to_owned(), live.clone())),
+    }
+}
+
+/// A JSON merge patch (RFC 7386).
+fn merge(value: &mut Value, change: &Value) {
+    let Value::Object(change) = change else { return value.clone_from(change) };
+    if !value.is_object() {
+        *value = json!({});
+    }
+    let Some(map) = value.as_object_mut() else { return };
+    for (key, change) in change {
+        if change.is_null() {
+            map.shift_remove(key);
+        } else {
+            merge(map.entry(key.clone()).or_insert(Value::Null), change);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::Id;
+
+    /// Takes away maps without keys: the API server does not keep them.
+    fn without_empty(value: &mut Value) {
+        if let Some(map) = value.as_object_mut() {
+            map.values_mut().for_each(without_empty);
+            map.retain(|_, value| value.as_object().is_none_or(|inner| !inner.is_empty()));
+        }
+    }
+
+    #[test]
+    fn what_is_written_can_be_taken_back() {
+        for (case, live, wanted) in [
+            ("equal", json!({"data": {"a": "1"}}), json!({"data": {"a": "1"}})),
+            ("other", json!({"data": {"a": "1", "b": "2"}}), json!({"data": {"a": "3"}})),
+            ("added_to_a_map", json!({"spec": {"a": {"x": 1}}}), json!({"spec": {"a": {"y": 2}}})),
+            ("added", json!({"spec": {"a": 1}}), json!({"spec": {"b": {"c": {"d": 2}}}})),
+            ("no_map", json!({"metadata": {"name": "n"}}), json!({"metadata": {"labels": {"a": "b"}}})),
+            ("list", json!({"rules": [{"verbs": ["get"]}, {}]}), json!({"rules": [{"verbs": ["list"]}]})),
+            ("map_for_a_text", json!({"spec": {"a": "b"}}), json!({"spec": {"a": {"b": 1}}})),
+            ("text_for_a_map", json!({"spec": {"a": {"b": 1}}}), json!({"spec": {"a": "b"}})),
+            ("nothing_said", json!({"spec": {"a": {"b": 1}}}), json!({"spec": {"a": {}}})),
+        ] {
+            let former = former(&json!({}), &live, &wanted);
+            let mut object = live.clone();
+            merge(&mut object, &wanted);
+            merge(&mut object, &former);
+            without_empty(&mut object);
+            assert_eq!(object, live, "{case}: {former}");
+        }
+    }
+
+    #[test]
+    fn keys_that_others_add_stay_when_ours_go() {
+        for map in ["labels", "annotations"] {
+            let former = former(&json!({}), &json!({}), &json!({"metadata": {map: {"ours": "1"}}}));
+            let mut live = json!({"metadata": {map: {"ours": "1", "theirs": "2"}}});
+            merge(&mut live, &former);
+            assert_eq!(live, json!({"metadata": {map: {"theirs": "2"}}}));
+        }
+    }
+
+    #[test]
+    fn what_was_there_first_is_not_forgotten_for_what_was_written_since() {
+        let live = json!({"data": {"a": "first", "b": "first"}});
+        let first = former(&json!({}), &live, &json!({"data": {"a": "1"}}));
+        let then = json!({"data": {"a": "1", "b": "first"}});
+        let second = former(&first, &then, &json!({"data": {"a": "2", "b": "2"}}));
+        assert_eq!(second, live);
+    }
+
+    #[test]
+    fn only_what_was_made_here_is_deleted() {
+        let label = |value: &str| json!({"metadata": {"labels": {COMPONENT_LABEL: value}}});
+        let of_kubernetes =
+            json!({"metadata": {"labels": {COMPONENT_LABEL: "c", OF_KUBERNETES: "rbac-defaults"}}});
+        let of_helm = json!({"metadata": {"annotations": {"meta.helm.sh/release-name": "r", "meta.helm.sh/release-namespace": "n"}}});
+        let releases = [ReleaseName { namespace: "n".to_owned(), name: "r".to_owned() }];
+        for (case, kind, origin, live, expected) in [
+            ("made", "ConfigMap", Origin::Created, label("c"), Fate::Delete),
+            ("made_again", "ConfigMap", Origin::Created, json!({}), Fate::Leave),
+            ("of_another", "ConfigMap", Origin::Created, label("d"), Fate::Leave),
+            ("made_as_kubernetes_does", "ClusterRole", Origin::Created, of_kubernetes, Fate::GiveBack),
+            ("was_there", "ConfigMap", Origin::Adopted, label("c"), Fate::GiveBack),
+            ("was_equal", "Deployment", Origin::Adopted, json!({}), Fate::GiveBack),
+            ("adopted_by_another", "ConfigMap", Origin::Adopted, label("d"), Fate::Leave),
+            ("of_a_release", "ConfigMap", Origin::Adopted, of_helm.clone(), Fate::Delete),
+            ("secret_of_a_release", "Secret", Origin::Adopted, of_helm, Fate::GiveBack),
+        ] {
+            let entry = Entry::new(Id::new("v1", kind, "n", "x"), origin);
+            assert_eq!(entry.fate(&live, "c", &releases), expected, "{case}");
+        }
+    }
+}
