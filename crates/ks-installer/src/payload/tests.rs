@@ -106,3 +106,81 @@ fn what_is_not_there_counts_as_no() {
 }
 
 use minijinja::Value;
+
+/// The definitions of this program for a release, by name.
+fn definitions(release: &str) -> BTreeMap<String, Component> {
+    let directory =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("definitions").join(release).join("components");
+    let read = |entry: fs::DirEntry| {
+        let name = entry.file_name().into_string().unwrap().replace(".yaml", "");
+        let component = Component::parse(&name, &fs::read_to_string(entry.path()).unwrap());
+        (name.clone(), component.unwrap_or_else(|why| panic!("{name}: {why}")))
+    };
+    fs::read_dir(directory).unwrap().map(|entry| read(entry.unwrap())).collect()
+}
+
+/// Prometheus' operator, fluent-bit's and their like report nothing in custom resources that says whether pods run.
+#[test]
+fn a_component_waits_for_what_its_controllers_make() {
+    let expected = [
+        ("alerting", vec!["StatefulSet thanos-ruler-kubesphere"]),
+        ("auditing", vec!["DaemonSet fluent-bit", "Deployment kube-auditing-webhook-deploy"]),
+        (
+            "events",
+            vec!["DaemonSet fluent-bit", "Deployment ks-events-exporter", "Deployment ks-events-ruler"],
+        ),
+        ("logging", vec!["DaemonSet fluent-bit"]),
+        ("monitoring", vec!["StatefulSet prometheus-k8s", "StatefulSet alertmanager-main"]),
+        ("notification", vec!["Deployment notification-manager-deployment"]),
+    ];
+    // All their workloads are objects of their charts and manifests.
+    let others = [
+        "argocd",
+        "core",
+        "devops",
+        "edgeruntime",
+        "elasticsearch",
+        "fluentbit-operator",
+        "gatekeeper",
+        "logging-system",
+        "metrics-server",
+        "minio",
+        "multicluster",
+        "namespaces",
+        "openldap",
+        "openpitrix",
+        "opensearch",
+        "prometheus-operator",
+        "redis",
+        "servicemesh",
+        "topology",
+    ];
+    let expected: BTreeMap<&str, Vec<&str>> =
+        expected.into_iter().chain(others.into_iter().map(|name| (name, Vec::new()))).collect();
+    let definitions = definitions("v3.4.1");
+    let found: BTreeMap<&str, Vec<String>> = definitions
+        .iter()
+        .map(|(name, component)| {
+            let waits = component.waits_for.iter().map(|one| format!("{} {}", one.kind, one.name));
+            (name.as_str(), waits.collect())
+        })
+        .collect();
+    let expected: BTreeMap<&str, Vec<String>> = expected
+        .into_iter()
+        .map(|(name, waits)| (name, waits.into_iter().map(str::to_owned).collect()))
+        .collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_core_takes_along_what_its_controllers_leave() {
+    for release in ["v3.4.1", "v4.1.3"] {
+        let definitions = definitions(release);
+        let traces = &definitions["core"].remove.traces;
+        let of = |kind: &str| traces.iter().find(|trace| trace.kind == kind).unwrap();
+        assert_eq!(of("Namespace").domain.as_deref(), Some("kubesphere.io"));
+        for kind in ["Role", "RoleBinding"] {
+            assert!(!of(kind).deleted_with.is_empty() && of(kind).domain.is_none());
+        }
+    }
+}
