@@ -638,12 +638,23 @@ pub(crate) const GROUPS: &[Group] = &[
                 Scenario::new(
                     "kubesphere-toggle",
                     "a component is switched off and on again; nothing of it is left, and nothing else is touched",
-                    200,
-                    15,
+                    330,
+                    20,
                     kubesphere::toggle::run,
                 )
                 .needs(HELM)
                 .covers(&[capability!("kubesphere"), "crates/ks-installer/"]),
+            ],
+            &[
+                Scenario::new(
+                    "kubesphere-remove",
+                    "KubeSphere's stand-ins come into a cluster and go again: the whole API is as before",
+                    240,
+                    20,
+                    kubesphere::remove::run,
+                )
+                .needs(HELM)
+                .covers(&[capability!("kubesphere"), "crates/ks-installer/", "tests/lab/ks-payload/"]),
             ],
             &[
                 Scenario::new(
@@ -723,7 +734,7 @@ pub(crate) const GROUPS: &[Group] = &[
             &[
                 Scenario::new(
                     "kubesphere-real",
-                    "KubeSphere 3.4.1 itself, from images and a release that are given: log in, make a workspace, again",
+                    "KubeSphere 3.4.1 itself, from images and a release that are given: log in, make a workspace, again, remove",
                     900,
                     60,
                     kubesphere::real::run,

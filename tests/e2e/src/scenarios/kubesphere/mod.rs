@@ -6,6 +6,7 @@ pub(crate) mod figures;
 pub(crate) mod full;
 mod image;
 pub(super) mod real;
+pub(super) mod remove;
 pub(super) mod toggle;
 pub(super) mod upgrade;
 

@@ -29,10 +29,13 @@ pub(in super::super) fn run(ctx: &Context<'_>) -> Result<()> {
     let images = given("KS_IMAGES", "a directory with archives of KubeSphere's images")?;
     let release = given("KS_ASSETS", "the unpacked source of ks-installer v3.4.1")?;
     let archive = image::of_release(ctx, &release)?;
-    let _registry = Registry::empty(ctx)?;
     let bare = Site::fresh(ctx, &ctx.dir.join("site"), 2, None)?;
+    // It is run as the lab runs its own, so the lab must be up.
+    let _registry = Registry::empty(ctx)?;
     let site = bare.variant("registry", pulls_from_registry)?;
-    ctx.kk_ok(&site, "create", &[])?;
+    let lab = Lab { ctx, site };
+    let before = lab.before_kubesphere()?;
+    let site = lab.site;
     push(ctx, &site, &images)?;
 
     let installer = json!({"image": archive, "version": VERSION, "registry": Registry::address()});
@@ -46,7 +49,7 @@ pub(in super::super) fn run(ctx: &Context<'_>) -> Result<()> {
     let text = fs::read_to_string(&site.file)?;
     fs::write(&site.file, format!("{text}\n---\n{document}\n"))?;
     let lab = Lab { ctx, site };
-    lab.is_real().inspect_err(|_| lab.keep_log())
+    lab.is_real().and_then(|()| lab.removes(&before)).inspect_err(|_| lab.keep_log())
 }
 
 /// What a variable names, absolute. Errors: it is not set, and the scenario cannot run; or it names no directory.
@@ -84,7 +87,8 @@ fn push(ctx: &Context<'_>, site: &Site, images: &Path) -> Result<()> {
 }
 
 impl Lab<'_> {
-    /// From a cluster without KubeSphere to one that answers as KubeSphere does; a second create changes nothing.
+    /// From a cluster without KubeSphere to one that answers as KubeSphere does. Once its controllers have marked what is there, a second create changes
+    /// nothing.
     fn is_real(&self) -> Result<()> {
         let (ctx, site) = (self.ctx, &self.site);
         ctx.kk_slow(site, "create", &[], LIMIT)?;
@@ -112,6 +116,7 @@ impl Lab<'_> {
             "ks-apiserver does not know itself among {known:?}: {health}"
         );
         self.makes_a_workspace()?;
+        self.marks_all_namespaces()?;
         self.nothing_to_do(site)
     }
 

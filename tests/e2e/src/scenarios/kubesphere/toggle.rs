@@ -1,18 +1,21 @@
 //! A component is switched off and on again: nothing of it is left, nothing else is touched, and it comes back. `kk` and the
-//! operator's pod are killed while it goes and while it comes.
+//! operator's pod are killed while it goes and while it comes. At the end KubeSphere goes, and all is as before it came.
 
 use anyhow::{Result, ensure};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::{Lab, NAMESPACE, with_installer};
+use super::{Lab, NAMESPACE, PATIENCE, with_installer};
 use crate::checks;
 use crate::context::Context;
 use crate::kk::KkRun;
 
 pub(in super::super) fn run(ctx: &Context<'_>) -> Result<()> {
     with_installer(ctx, |lab| {
+        let before_all = lab.before_kubesphere()?;
         ctx.kk_ok(&lab.switched(true)?, "create", &[])?;
+        ctx.kk_ok(&lab.controlled(true)?, "create", &[])?;
+        lab.marks_all_namespaces()?;
         let core = uids(lab, "core-stand-in")?;
         for killed in [None, Some(Victim::Operator), Some(Victim::Kk)] {
             let before = uids(lab, "stand-in-metrics-server")?;
@@ -21,6 +24,7 @@ pub(in super::super) fn run(ctx: &Context<'_>) -> Result<()> {
             ensure!(status["metricsServer"].is_null(), "its entry stays: {status}");
             ensure!(uids(lab, "stand-in-metrics-server")?.is_empty(), "something of it is left");
             lab.switch(true, killed)?;
+            lab.sees_its_kinds()?;
             let after = uids(lab, "stand-in-metrics-server")?;
             ensure!(after.len() == before.len(), "it has other parts: {before:?} -> {after:?}");
             ensure!(
@@ -29,7 +33,8 @@ pub(in super::super) fn run(ctx: &Context<'_>) -> Result<()> {
             );
             ensure!(uids(lab, "core-stand-in")? == core, "another component was made again");
         }
-        lab.nothing_to_do(&lab.switched(true)?)
+        lab.nothing_to_do(&lab.controlled(true)?)?;
+        lab.removes(&before_all)
     })
 }
 
@@ -42,7 +47,7 @@ enum Victim {
 
 impl Lab<'_> {
     fn switch(&self, on: bool, killed: Option<Victim>) -> Result<()> {
-        let (ctx, site) = (self.ctx, self.switched(on)?);
+        let (ctx, site) = (self.ctx, self.controlled(on)?);
         let Some(victim) = killed else { return ctx.kk_ok(&site, "create", &[]).map(drop) };
         let mut kk = ctx.kk_start(&site, "create", &[])?;
         ctx.await_task(&mut kk, "kubesphere/wait_until_ready")?;
@@ -60,6 +65,14 @@ impl Lab<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The program that reads the kinds once, when it starts, was started after they came.
+    fn sees_its_kinds(&self) -> Result<()> {
+        self.ctx.until("the controller sees the kinds of what was switched on", PATIENCE, || {
+            let seen = "-n ks-stand-in get configmap seen -o jsonpath={.data}";
+            Ok(self.ctx.kubectl(&self.site, seen)?.contains("gauges.stand-in.example.com").then_some(()))
+        })
     }
 
     /// The site with metrics-server on or off.

@@ -1,0 +1,238 @@
+//! KubeSphere comes into a cluster of somebody and goes again: what was there before is there as before, and nothing else.
+//!
+//! The stand-in of its controller does what hurts of the real one: `tests/lab/ks-payload/README.md`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+
+use super::{Lab, NAMESPACE, PATIENCE, with_installer};
+use crate::checks;
+use crate::context::Context;
+
+/// Kinds that move while nobody does anything: what controllers of Kubernetes make, and what says that something is alive.
+const MOVING: [&str; 13] = [
+    "componentstatuses",
+    "controllerrevisions.apps",
+    "csistoragecapacities.storage.k8s.io",
+    "endpoints",
+    "endpointslices.discovery.k8s.io",
+    "events",
+    "events.events.k8s.io",
+    "ipaddresses.networking.k8s.io",
+    "leases.coordination.k8s.io",
+    "nodes.metrics.k8s.io",
+    "pods",
+    "pods.metrics.k8s.io",
+    "replicasets.apps",
+];
+
+/// What may differ after a removal: the beginning of an object, and why.
+const EXCEPTIONS: [(&str, &str); 15] = [
+    ("Namespace /kubesphere-system", "kk deploys the operator there, and it stays"),
+    ("ConfigMap kubesphere-system/kube-root-ca.crt", "Kubernetes makes it in each namespace"),
+    ("ServiceAccount kubesphere-system/", "that of the operator, and Kubernetes' own"),
+    ("Deployment kubesphere-system/ks-installer", "the operator"),
+    ("Service kubesphere-system/ks-installer", "the operator"),
+    ("Role kubesphere-system/ks-installer", "the operator's rights"),
+    ("RoleBinding kubesphere-system/ks-installer", "the operator's rights"),
+    ("ClusterRole /ks-installer", "the operator's rights"),
+    ("ClusterRoleBinding /ks-installer", "the operator's rights"),
+    ("CustomResourceDefinition /clusterconfigurations.installer.kubesphere.io", "the operator's kind"),
+    ("Secret kubesphere-system/", "passwords and certificates stay, unless dataPolicy says otherwise"),
+    ("Namespace /kubesphere-monitoring-system", "kk puts the certificate for etcd there"),
+    ("ConfigMap kubesphere-monitoring-system/kube-root-ca.crt", "Kubernetes makes it in each namespace"),
+    ("ServiceAccount kubesphere-monitoring-system/default", "Kubernetes makes it in each namespace"),
+    ("Secret kubesphere-monitoring-system/kube-etcd-client-certs", "kk puts the certificate for etcd there"),
+];
+
+/// The namespace of a user.
+const PROJECT: &str = "project";
+/// Of a whole KubeSphere.
+const REMOVED_WITHIN: Duration = Duration::from_mins(8);
+
+/// All objects of a cluster by kind, namespace and name, without what moves by itself.
+pub(super) type Dump = BTreeMap<String, Value>;
+
+pub(in super::super) fn run(ctx: &Context<'_>) -> Result<()> {
+    with_installer(ctx, |lab| {
+        let site = &lab.site;
+        let before = lab.before_kubesphere()?;
+        ctx.kk_ok(&lab.switched(true)?, "create", &[])?;
+        let controlled = lab.controlled(true)?;
+        ctx.kk_ok(&controlled, "create", &[])?;
+        lab.marks_all_namespaces()?;
+        ctx.kubectl(site, &format!("label namespace {PROJECT} kubesphere.io/workspace=of-a-user"))?;
+        ctx.until("the role of the project is made", PATIENCE, || {
+            let roles = ctx.kubectl(site, &format!("-n {PROJECT} get roles -o name"))?;
+            Ok(roles.contains("role-template-view-basic").then_some(()))
+        })?;
+        lab.nothing_to_do(&controlled)?;
+        lab.removes(&before)?;
+
+        // With KubeSphere in it, the whole cluster goes.
+        ctx.kk_ok(&controlled, "create", &[])?;
+        let run = ctx.kk_ok(&controlled, "delete", &[])?;
+        let said = &run.finished.stdout;
+        ensure!(said.contains("removed before the hosts"), "KubeSphere was not removed first:\n{said}");
+        Ok(())
+    })
+}
+
+impl Lab<'_> {
+    /// A cluster without KubeSphere, with something of a user in it.
+    pub(super) fn before_kubesphere(&self) -> Result<Dump> {
+        let bare = self.site.variant("bare", |file| {
+            if let Some(spec) = file["spec"].as_object_mut() {
+                spec.remove("kubesphere");
+            }
+        })?;
+        self.ctx.kk_ok(&bare, "create", &[])?;
+        for object in [
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": PROJECT, "labels": {"kept": "theirs"}}}),
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "theirs", "namespace": PROJECT}, "data": {"a": "b"}}),
+        ] {
+            self.ctx.apply(&bare, &object.to_string())?;
+        }
+        self.dump()
+    }
+
+    /// The object is deleted and goes, all is as before it came, and namespaces and administrators do what they did.
+    pub(super) fn removes(&self, before: &Dump) -> Result<()> {
+        let (ctx, site) = (self.ctx, &self.site);
+        ctx.kubectl(site, &format!("-n {NAMESPACE} delete cc ks-installer --wait=false"))?;
+        ctx.until("everything is removed", REMOVED_WITHIN, || {
+            Ok(ctx.kubectl(site, "get cc -A --ignore-not-found -o name")?.trim().is_empty().then_some(()))
+        })?;
+        self.is_as_before(before)?;
+        // Nobody works on finalizers of namespaces any more.
+        ctx.kubectl(site, &format!("delete namespace {PROJECT} --wait=false"))?;
+        ctx.until("a namespace of a user can be deleted", PATIENCE, || {
+            let left = ctx.kubectl(site, &format!("get namespace {PROJECT} --ignore-not-found -o name"))?;
+            Ok(left.trim().is_empty().then_some(()))
+        })?;
+        let may = ctx.kubectl(site, "auth can-i '*' '*'")?;
+        ensure!(may.trim() == "yes", "administrators have lost their rights: {may}");
+        Ok(())
+    }
+
+    /// The site with metrics-server on or off, and with the stand-in of KubeSphere's controller; the operator is there.
+    pub(super) fn controlled(&self, metrics: bool) -> Result<crate::site::Site> {
+        let image = format!(
+            "-n {NAMESPACE} get deployment ks-installer -o jsonpath={{.spec.template.spec.containers[0].image}}"
+        );
+        let image = self.ctx.kubectl(&self.site, &image)?;
+        let coredns = self.ctx.kubectl(&self.site, super::COREDNS)?;
+        let stand_in = json!({"core": true, "image": coredns, "controller": image.trim()});
+        self.with(&json!({"metrics_server": {"enabled": metrics}, "stand_in": stand_in}))
+    }
+
+    /// As the real one, the controller puts its finalizer on namespaces that are none of its own.
+    pub(super) fn marks_all_namespaces(&self) -> Result<()> {
+        self.ctx.until("all namespaces have the finalizer", PATIENCE, || {
+            let list = self.ctx.kubectl_json(&self.site, "get namespaces")?;
+            let is_marked = |one: &Value| one["metadata"]["finalizers"].is_array();
+            Ok(checks::items(&list).all(is_marked).then_some(()))
+        })
+    }
+
+    /// Everything in the API.
+    pub(super) fn dump(&self) -> Result<Dump> {
+        let kinds = self.ctx.kubectl(&self.site, "api-resources --verbs=list,get -o name")?;
+        let kinds: Vec<&str> = kinds.split_whitespace().filter(|kind| !MOVING.contains(kind)).collect();
+        let list = self.ctx.kubectl_json(&self.site, &format!("get {} -A", kinds.join(",")))?;
+        Ok(checks::items(&list).map(|object| (name(object), still(object))).collect())
+    }
+
+    /// Compares with what there was, but for what is explained.
+    pub(super) fn is_as_before(&self, before: &Dump) -> Result<()> {
+        // Controllers of Kubernetes remove what belonged to others.
+        let mut differ = Vec::new();
+        let seen = self.ctx.until("the API is as before", PATIENCE, || {
+            let after = self.dump()?;
+            differ = differences(before, &after);
+            Ok(differ.is_empty().then_some(()))
+        });
+        ensure!(seen.is_ok(), "after the removal there are differences: {}", differ.join("\n"));
+        Ok(())
+    }
+}
+
+fn name(object: &Value) -> String {
+    let text = |value: &Value| checks::text(value);
+    let metadata = &object["metadata"];
+    format!("{} {}/{}", text(&object["kind"]), text(&metadata["namespace"]), text(&metadata["name"]))
+}
+
+/// An object without its status, and without who wrote it when.
+fn still(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(map) = object.as_object_mut() {
+        map.remove("status");
+    }
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        for key in ["managedFields", "resourceVersion", "generation"] {
+            metadata.remove(key);
+        }
+        // `kubectl` and controllers leave empty ones.
+        metadata.retain(|_, value| !value.as_object().is_some_and(serde_json::Map::is_empty));
+    }
+    if object["kind"] == "Node" {
+        // How much of each image a node has, and when it was seen, is written there.
+        object["metadata"]["annotations"].take();
+    }
+    object
+}
+
+fn is_explained(object: &str) -> bool {
+    EXCEPTIONS.iter().any(|(beginning, _)| object.starts_with(beginning))
+}
+
+fn differences(before: &Dump, after: &Dump) -> Vec<String> {
+    let added = after.keys().filter(|name| !before.contains_key(*name));
+    let all = before.keys().chain(added).filter(|name| !is_explained(name));
+    all.filter_map(|name| match (before.get(name), after.get(name)) {
+        (Some(before), Some(after)) if before == after => None,
+        (Some(before), Some(after)) => Some(format!("{name} was\n  {before}\nand is\n  {after}")),
+        (Some(_), None) => Some(format!("{name} is gone")),
+        (None, _) => Some(format!("{name} is left")),
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_explained_may_differ() {
+        let dump = |names: &[&str], value: i32| -> Dump {
+            names.iter().map(|name| ((*name).to_owned(), json!({"data": value}))).collect()
+        };
+        let role = "ClusterRole /cluster-admin";
+        let before = dump(&[role, "Namespace /default"], 1);
+        assert!(differences(&before, &before).is_empty());
+        let mut after = dump(&["Namespace /default", "Role default/role-template-view-basic"], 1);
+        after.extend(dump(&["Deployment kubesphere-system/ks-installer"], 1));
+        let found = differences(&before, &after);
+        assert_eq!(
+            found,
+            [format!("{role} is gone"), "Role default/role-template-view-basic is left".to_owned()]
+        );
+        assert_eq!(differences(&before, &dump(&[role, "Namespace /default"], 2)).len(), 2);
+    }
+
+    #[test]
+    fn what_moves_by_itself_is_no_difference() {
+        let object = |version: &str, labels: Value| {
+            still(
+                &json!({"kind": "Namespace", "metadata": {"name": "a", "uid": "u", "resourceVersion": version, "labels": labels},
+                "status": {"phase": version}}),
+            )
+        };
+        assert_eq!(object("1", json!({})), object("2", Value::Object(serde_json::Map::new())));
+        assert_ne!(object("1", json!({"a": "b"})), object("1", json!({})));
+    }
+}
