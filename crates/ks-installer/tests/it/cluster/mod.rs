@@ -19,5 +19,6 @@ mod operator;
 mod ownership;
 mod removal;
 mod take_over;
+mod whole;
 
 use crate::programs;
