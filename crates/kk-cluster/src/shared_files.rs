@@ -69,10 +69,10 @@ fn check(name: &str, content: &[u8]) -> Result<(), &'static str> {
     if content.len() > LARGEST {
         return Err("is too large");
     }
+    let kind = name.rsplit_once('.').map_or("", |(_, kind)| kind);
     let mut found = 0;
     for block in Pem::iter_from_buffer(content) {
         let block = block.map_err(|_| "is not PEM")?;
-        let kind = name.rsplit_once('.').map_or("", |(_, kind)| kind);
         found += match (kind, block.label.as_str()) {
             ("crt", "CERTIFICATE") => {
                 block.parse_x509().map_err(|_| "holds a certificate that cannot be read")?;
@@ -85,9 +85,9 @@ fn check(name: &str, content: &[u8]) -> Result<(), &'static str> {
             _ => return Err("holds something else than its name says"),
         };
     }
-    match (found, name.ends_with(".crt")) {
+    match (found, kind) {
         (0, _) => Err("holds no certificate and no key"),
-        (1, _) | (_, true) => Ok(()),
+        (1, _) | (_, "crt") => Ok(()),
         _ => Err("holds more than one key"),
     }
 }
