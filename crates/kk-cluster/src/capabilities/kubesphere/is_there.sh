@@ -7,6 +7,9 @@ elif said=$(ask get --raw /apis/installer.kubesphere.io/v1alpha1/namespaces/kube
 else
     case $said in
     *NotFound*) echo no ;;
-    *) printf '%s\n' "$said" ;;
+    *)
+        printf '%s\n' "$said" >&2
+        exit 1
+        ;;
     esac
 fi

@@ -36,15 +36,16 @@ pub(crate) fn asks(host: &Host, probe: &mut ProbeSpec) {
 pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
     let answers: Vec<Answer<bool>> =
         inputs.control_planes().iter().map(|(_, facts)| facts.answer(&IS_THERE)).collect();
-    let is_unknown = answers.iter().any(|answer| answer.unanswered().is_some())
-        && !answers.iter().any(|answer| matches!(answer, Answer::Answered(_)));
-    if inputs.spec.kubesphere.is_some() && is_unknown {
-        found.warning(
-            None,
-            format!("the API does not answer, so KubeSphere is not removed before the hosts: {LEFT}"),
-            "to have it removed, bring the API back first",
-        );
+    if inputs.spec.kubesphere.is_none() || answers.iter().any(|answer| matches!(answer, Answer::Answered(_)))
+    {
+        return;
     }
+    let Some(why) = answers.iter().find_map(Answer::unanswered) else { return };
+    found.warning(
+        None,
+        format!("KubeSphere is not removed before the hosts, because the API does not say whether it is there ({why}): {LEFT}"),
+        "to have it removed, bring the API back first; kk create cluster restores the rights of administrators",
+    );
 }
 
 /// Before anything else goes, by the first control plane whose API has it. What lies on the hosts goes with them anyway.

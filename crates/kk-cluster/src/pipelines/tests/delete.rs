@@ -1,6 +1,6 @@
 //! What a delete removes, and whose hosts it refuses.
 
-use kk_engine::Plan;
+use kk_engine::{Plan, question::Reply};
 
 use super::recorded;
 use crate::{Options, Probed, capabilities::kubesphere::remove_kubesphere, pipelines, slots, testing};
@@ -301,4 +301,15 @@ fn a_kubesphere_of_which_nothing_is_known_is_named_and_goes_with_the_hosts() {
         assert!(!delete.plan.is_empty());
         assert!(!delete.plan.changes().iter().any(|task| task.task == "remove_kubesphere"));
     }
+}
+
+#[test]
+fn what_the_api_says_instead_of_kubesphere_is_told() {
+    let (spec, mut probed) = with_kubesphere([None, None, None]);
+    let refusal = "Error from server (Forbidden): User \"kubernetes-admin\" cannot get path";
+    let reply = Reply { code: 1, stderr: refusal.to_owned(), ..Reply::default() };
+    probed.facts.values_mut().next().unwrap().replies.insert("kubesphere_is_there".to_owned(), reply);
+    let directory = tempfile::tempdir().unwrap();
+    let findings = testing::session(spec, directory.path()).plan_delete(&probed).unwrap().findings;
+    assert!(findings.iter().any(|finding| finding.message.contains(refusal)), "{findings:?}");
 }
