@@ -156,6 +156,14 @@ impl Told {
         }
     }
 
+    /// Whether a component failed with these words, also when something else was told since.
+    pub(crate) fn failed_with(&self, component: &str, words: &str) -> bool {
+        let told = self.0.lock().unwrap();
+        told.iter().any(|(of, phase)| {
+            of == component && matches!(phase, Phase::Failed(failure) if failure.message.contains(words))
+        })
+    }
+
     /// Components by when they became ready or were removed.
     pub(crate) fn ended(&self) -> Vec<String> {
         let told = self.0.lock().unwrap();

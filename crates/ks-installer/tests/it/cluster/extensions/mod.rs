@@ -402,9 +402,7 @@ async fn a_removal_that_failed_is_tried_again_and_one_without_a_controller_is_na
     pass(&engine, &there, &[]).await;
     controller.fate().failures.insert("ext-stays-base".to_owned(), 1);
     let told = Told::default();
-    let failed = |told: &Told| {
-        told.failure("base").is_some_and(|text| text.contains("UninstallFailed: a hook failed"))
-    };
+    let failed = |told: &Told| told.failed_with("base", "UninstallFailed: a hook failed");
     pass_until(&engine, &off, &told, "the failure", failed).await;
     let told = tokio::time::timeout(LIMIT, pass(&engine, &off, &[])).await.unwrap();
     assert_eq!(told.last("base"), Some(Phase::Removed));
