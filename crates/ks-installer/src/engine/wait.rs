@@ -210,7 +210,7 @@ impl Engine {
         let remain = |one: &&Value| {
             one["status"] == "True" && one["type"].as_str().is_some_and(|kind| kind.ends_with("Remaining"))
         };
-        let what = conditions.filter(remain).filter_map(|one| one["message"].as_str()).last();
+        let what = conditions.filter(remain).filter_map(|one| one["message"].as_str()).next_back();
         match what.filter(|_| id.kind == "Namespace" && live["metadata"]["finalizers"].is_null()) {
             Some(what) => Failure::new(Reason::FinalizerStuck, format!("{id}: {what}")),
             None => stuck(id, live),
