@@ -30,7 +30,7 @@ const MOVING: [&str; 13] = [
 ];
 
 /// What may differ after a removal: the beginning of an object, and why.
-const EXCEPTIONS: [(&str, &str); 15] = [
+const EXCEPTIONS: [(&str, &str); 11] = [
     ("Namespace /kubesphere-system", "kk deploys the operator there, and it stays"),
     ("ConfigMap kubesphere-system/kube-root-ca.crt", "Kubernetes makes it in each namespace"),
     ("ServiceAccount kubesphere-system/", "that of the operator, and Kubernetes' own"),
@@ -42,10 +42,6 @@ const EXCEPTIONS: [(&str, &str); 15] = [
     ("ClusterRoleBinding /ks-installer", "the operator's rights"),
     ("CustomResourceDefinition /clusterconfigurations.installer.kubesphere.io", "the operator's kind"),
     ("Secret kubesphere-system/", "passwords and certificates stay, unless dataPolicy says otherwise"),
-    ("Namespace /kubesphere-monitoring-system", "kk puts the certificate for etcd there"),
-    ("ConfigMap kubesphere-monitoring-system/kube-root-ca.crt", "Kubernetes makes it in each namespace"),
-    ("ServiceAccount kubesphere-monitoring-system/default", "Kubernetes makes it in each namespace"),
-    ("Secret kubesphere-monitoring-system/kube-etcd-client-certs", "kk puts the certificate for etcd there"),
 ];
 
 /// The namespace of a user.
