@@ -144,8 +144,14 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn array(&mut self, node: &Node, schema: &'a Json, path: &str) -> Json {
-        let Value::List(items) = &node.value else {
-            return self.wrong_type(node, "a list", path);
+        let items = match &node.value {
+            Value::List(items) => items,
+            Value::Map(entries) if entries.iter().any(|(key, _)| key.text.starts_with('-')) => {
+                let hint = "write `- key: value`, with a blank between";
+                self.findings.structure_error(node.span, "a blank is missing after `-`", hint);
+                return Json::Null;
+            }
+            _ => return self.wrong_type(node, "a list", path),
         };
         let mut array = Vec::new();
         for (i, item) in items.iter().enumerate() {
@@ -244,6 +250,10 @@ impl<'a> Reader<'a, '_> {
             let message = format!("a blank is missing after `{key}:`");
             let hint = format!("write a blank between `{key}:` and its value");
             return self.findings.unknown_key(*span, value, message, hint);
+        }
+        if key.starts_with('-') {
+            let hint = "write `- key: value`, with a blank between";
+            return self.findings.unknown_key(*span, value, "a blank is missing after `-`", hint);
         }
         let known = || properties.into_iter().flat_map(Map::keys).map(String::as_str);
         let hint = || {

@@ -38,8 +38,8 @@ const LOOK_ALIKE: [(&str, &str, char); 9] = [
     ("。", "ideographic full stop", '.'),
 ];
 
-/// The first character of a text that is not what it looks like, and what it is.
-pub(crate) fn look_alike(text: &str) -> Option<(usize, String)> {
+/// The first character of a text that is not what it looks like: its place, in characters from 0, and what it is.
+pub fn look_alike(text: &str) -> Option<(usize, String)> {
     text.chars().enumerate().find_map(|(i, c)| Some((i, describe(c)?)))
 }
 
@@ -228,8 +228,8 @@ pub(crate) fn check(node: &Node, keys: &BTreeSet<&str>, out: &mut Findings<'_>) 
 fn check_text(text: &str, span: Span, keys: &BTreeSet<&str>, out: &mut Findings<'_>) {
     // A plain value that goes on in the next line has usually swallowed a key or an item.
     for number in span.line + 1..=span.end_line {
-        let line = out.line(number).to_owned();
-        if let Some(Mistake { start, end, message, hint }) = mistake(&line, keys) {
+        let syntax = syntax_of(out.line(number));
+        if let Some(Mistake { start, end, message, hint }) = missing_blank(&syntax, keys) {
             let at = Span { line: number, column: start + 1, end_line: number, end_column: end + 1 };
             out.typing_error(at, message, hint);
             return out.covered(span);

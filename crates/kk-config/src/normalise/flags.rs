@@ -92,6 +92,17 @@ const OWN: [Own; 52] = [
     own(KUBELET, "pod-max-pids", "set spec.kubernetes.podPidsLimit"),
 ];
 
+/// Values that kk or kubeadm give, too: such a flag changes nothing.
+const SAME: [(&str, &str, &str); 7] = [
+    (APISERVER, "enable-bootstrap-token-auth", "true"),
+    (APISERVER, "secure-port", "6443"),
+    (CONTROLLER_MANAGER, "secure-port", "10257"),
+    (SCHEDULER, "secure-port", "10259"),
+    (KUBELET, "cgroup-driver", "systemd"),
+    (KUBELET, "register-node", "true"),
+    (KUBELET, "port", "10250"),
+];
+
 /// Checks one flag. `is_removed`: another finding says already that the version has it no more.
 pub(super) fn check(
     (field, name, value): (&str, &str, &str),
@@ -102,7 +113,8 @@ pub(super) fn check(
 ) {
     // Components read `_` in a name as `-`.
     let name = name.replace('_', "-");
-    if let Some(own) = OWN.iter().find(|own| (own.field, own.name) == (field, name.as_str())) {
+    let own = OWN.iter().find(|own| (own.field, own.name) == (field, name.as_str()));
+    if let Some(own) = own.filter(|_| !SAME.contains(&(field, &name, value))) {
         return out.error(at, format!("`--{name}` of {} belongs to kk", component(field)), own.instead);
     }
     if !is_removed {
@@ -232,8 +244,17 @@ const MOUNTED: [&str; 7] = [
 
 /// Components of the control plane run in pods, which see few files of their host.
 fn check_file(field: &str, name: &str, value: &str, at: At<'_>, out: &mut Findings<'_>) {
-    const ENDS: [&str; 8] =
-        ["file", "-config", "kubeconfig", "-certificate", "-key", "-cert", "-log-path", "-dir"];
+    const ENDS: [&str; 9] = [
+        "file",
+        "-config",
+        "kubeconfig",
+        "-certificate",
+        "-key",
+        "-cert",
+        "-authority",
+        "-manifest",
+        "-log-path",
+    ];
     let names_file = name == "config" || ENDS.iter().any(|end| name.ends_with(end));
     if field == KUBELET || !names_file || !value.contains('/') {
         return;
