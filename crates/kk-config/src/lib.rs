@@ -10,6 +10,7 @@ mod foreign;
 mod host_range;
 mod load;
 mod load_manifest;
+mod local_files;
 mod mask;
 mod normalise;
 mod reader;
@@ -24,8 +25,9 @@ mod yaml;
 
 pub use component::{Component, ComponentKind, Components};
 pub use diagnostic::{ConfigErrors, Diagnostic, Place, Severity};
-pub use load::{Loaded, Overrides, load};
+pub use load::{Loaded, Overrides, is_manifest, load};
 pub use load_manifest::load_manifest;
+pub use local_files::LocalFile;
 pub use mask::names_secret;
 pub use sample::{SampleStyle, sample};
 pub use schema::schema;

@@ -3,9 +3,9 @@
 use crate::findings::{At, Findings};
 use crate::normalise::{normalise, warn_of_fields_without_effect};
 use crate::v1alpha2::{self, Cluster};
-use crate::yaml::{self, Document, Span};
+use crate::yaml::{self, Document, Node, Span};
 use crate::{
-    Components, ConfigErrors, Diagnostic, KubeVersion, Role, Spec, foreign, reader,
+    Components, ConfigErrors, Diagnostic, KubeVersion, LocalFile, Role, Spec, foreign, local_files, reader,
     schema, typing,
 };
 use std::net::Ipv4Addr;
@@ -31,6 +31,8 @@ pub struct Loaded {
     pub spec: Spec,
     /// What the user should know, in the order of the file.
     pub warnings: Vec<Diagnostic>,
+    /// Files of the control machine that the file names, in its order.
+    pub files: Vec<LocalFile>,
 }
 
 /// Reads a Cluster file. `file_name` is how the user named it and only appears in messages.
@@ -63,7 +65,8 @@ pub fn load(file_name: &str, text: &str, overrides: &Overrides) -> Result<Loaded
     let second = documents.kubesphere.map(|document| &document.root);
     let spec = normalise(document, second, overrides, at, &mut out);
     warn_of_fields_without_effect(&cluster.root, &mut out);
-    Ok(Loaded { spec, warnings: out.finish()? })
+    let files = local_files::of(&cluster.root, &out);
+    Ok(Loaded { spec, warnings: out.finish()?, files })
 }
 
 /// A file of another tool is one mistake, however many of its fields are unknown.
@@ -74,6 +77,14 @@ fn foreign_file(file_name: &str, text: &str, documents: &[Document]) -> Option<C
     let mut out = Findings::new(file_name, text);
     out.error(Span { end_line: place.line, ..place }, message, hint);
     out.finish().err()
+}
+
+/// Whether a text is the file of a Manifest, not of a Cluster.
+pub fn is_manifest(text: &str) -> bool {
+    let documents = yaml::parse(text).documents;
+    let kind =
+        |kind: &str| documents.iter().any(|one| one.root.get("kind").and_then(Node::text) == Some(kind));
+    kind("Manifest") && !kind("Cluster")
 }
 
 struct Documents<'a> {

@@ -1,22 +1,54 @@
-//! `kk config validate`: everything that is wrong with a file, at once.
+//! `kk config validate`: everything that is wrong with a file, at once. Files that it names have to be on this machine, from which
+//! the hosts get them.
+
+use std::{fs::File, path::PathBuf};
+
+use kk_config::{ConfigErrors, Diagnostic, Loaded, LocalFile, Overrides, Severity};
 
 use crate::args::ConfigValidate;
 use crate::error::{self, Error};
 use crate::printer::{Printer, text};
 
-use super::load;
+use super::load::{self, Text};
 
 pub(super) fn run(args: &ConfigValidate, printer: &Printer) -> Result<(), Error> {
-    let loaded = load::file(&args.filename, None)?;
-    for warning in &loaded.warnings {
+    let file = Text::read(&args.filename)?;
+    let (kind, warnings) = if file.is_manifest() {
+        let (manifest, warnings) = file.manifest()?;
+        let arches = manifest.arches.iter().map(|arch| arch.as_str()).collect::<Vec<_>>().join(" and ");
+        (format!("a Manifest for hosts of {arches}"), warnings)
+    } else {
+        let loaded = file.cluster(&Overrides::default())?;
+        let Loaded { spec, warnings, files } = loaded;
+        let errors: Vec<Diagnostic> = files.iter().filter_map(missing).collect();
+        if !errors.is_empty() {
+            return Err(Error::Config(ConfigErrors { errors, warnings }));
+        }
+        let hosts = text::count(spec.hosts.len(), "host");
+        (format!("cluster {}, Kubernetes {}, {hosts}", spec.name, spec.kubernetes.version), warnings)
+    };
+    for warning in &warnings {
         printer.warning(error::warning(warning));
     }
-    let warnings = match loaded.warnings.len() {
+    let warnings = match warnings.len() {
         0 => String::new(),
         number => format!(", {}", text::count(number, "warning")),
     };
-    let (file, hosts) = (load::name(&args.filename), text::count(loaded.spec.hosts.len(), "host"));
-    let (name, version) = (&loaded.spec.name, loaded.spec.kubernetes.version);
-    printer.message(&format!("{file} is valid: cluster {name}, Kubernetes {version}, {hosts}{warnings}"));
+    printer.message(&format!("{} is valid: {kind}{warnings}", load::name(&args.filename)));
     Ok(())
+}
+
+/// The error for a file that this machine does not have, or must not read.
+fn missing(file: &LocalFile) -> Option<Diagnostic> {
+    let path = match (file.path.strip_prefix("~/"), std::env::home_dir()) {
+        (Some(rest), Some(home)) if file.expands_home => home.join(rest),
+        _ => PathBuf::from(&file.path),
+    };
+    let error = File::open(&path).err()?;
+    Some(Diagnostic {
+        severity: Severity::Error,
+        message: format!("cannot read `{}`: {error}", file.path),
+        hint: Some("the file has to be on the machine that runs kk; name it with its path there".to_owned()),
+        place: Some(file.place.clone()),
+    })
 }

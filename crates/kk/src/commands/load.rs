@@ -34,7 +34,7 @@ pub(super) fn input_with(file: Option<&Path>, overrides: &Overrides) -> Result<I
         let spec = all_in_one(overrides.kubernetes_version.as_deref())?;
         return Ok(Input { spec, warnings: Vec::new() });
     };
-    let Loaded { spec, warnings } = load(file, overrides)?;
+    let Loaded { spec, warnings, .. } = load(file, overrides)?;
     Ok(Input { spec, warnings })
 }
 
@@ -48,10 +48,35 @@ pub(super) fn file(path: &Path, kubernetes: Option<&str>) -> Result<Loaded, Erro
 }
 
 fn load(path: &Path, overrides: &Overrides) -> Result<Loaded, Error> {
-    let name = name(path);
-    let opened = open(path).map_err(|error| unreadable(&name, &error))?;
-    let text = text(&name, opened)?;
-    kk_config::load(&name, &text, overrides).map_err(Error::Config)
+    Text::read(path)?.cluster(overrides)
+}
+
+/// A file that was read and not checked yet.
+pub(super) struct Text {
+    name: String,
+    text: String,
+}
+
+impl Text {
+    /// Reads a file, or standard input for `-`.
+    pub(super) fn read(path: &Path) -> Result<Self, Error> {
+        let name = name(path);
+        let opened = open(path).map_err(|error| unreadable(&name, &error))?;
+        let text = text(&name, opened)?;
+        Ok(Self { name, text })
+    }
+
+    pub(super) fn is_manifest(&self) -> bool {
+        kk_config::is_manifest(&self.text)
+    }
+
+    pub(super) fn cluster(&self, overrides: &Overrides) -> Result<Loaded, Error> {
+        kk_config::load(&self.name, &self.text, overrides).map_err(Error::Config)
+    }
+
+    pub(super) fn manifest(&self) -> Result<(Manifest, Vec<Diagnostic>), Error> {
+        kk_config::load_manifest(&self.name, &self.text).map_err(Error::Config)
+    }
 }
 
 /// Reads a Manifest, or standard input for `-`, and checks it.
@@ -61,8 +86,7 @@ pub(super) fn manifest(path: &Path, warn: impl Fn(&Diagnostic)) -> Result<Manife
         let hint = "name a file with -m; `kk create manifest` writes one".to_owned();
         Error::config(format!("cannot read {name}: {error}"), Some(hint))
     })?;
-    let text = text(&name, opened)?;
-    let (manifest, warnings) = kk_config::load_manifest(&name, &text).map_err(Error::Config)?;
+    let (manifest, warnings) = Text { text: text(&name, opened)?, name }.manifest()?;
     warnings.iter().for_each(warn);
     Ok(manifest)
 }

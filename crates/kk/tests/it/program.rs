@@ -15,7 +15,9 @@ fn kk(directory: &Path, arguments: &[&str]) -> Output {
         .args(arguments)
         .current_dir(directory)
         .stdin(Stdio::null())
+        .env("HOME", directory)
         .env_remove("CI")
+        .env_remove("KKZONE")
         .output()
         .expect("the program was built for this test")
 }
@@ -38,6 +40,14 @@ fn stdout(arguments: &[&str]) -> String {
 fn with_file(name: &str, text: &str) -> TempDir {
     let directory = tempdir().expect("there is a directory for temporary files");
     fs::write(directory.path().join(name), text).expect("the directory is writable");
+    directory
+}
+
+/// A directory that is the home directory of a user with the key that samples name.
+fn with_key() -> TempDir {
+    let directory = tempdir().expect("there is a directory for temporary files");
+    fs::create_dir(directory.path().join(".ssh")).expect("the directory is writable");
+    fs::write(directory.path().join(".ssh/id_ed25519"), "").expect("the directory is writable");
     directory
 }
 
@@ -102,7 +112,7 @@ fn what_is_no_yaml_is_a_configuration_error() {
 fn a_sample_is_written_once_for_its_owner_only_and_is_valid() {
     use std::os::unix::fs::PermissionsExt;
 
-    let directory = tempdir().unwrap();
+    let directory = with_key();
     let shown =
         all(directory.path(), &["create", "config", "--name", "prod", "--with-kubernetes", "v1.35.1"]);
     assert_snapshot!(shown);
@@ -124,7 +134,10 @@ fn a_sample_is_written_once_for_its_owner_only_and_is_valid() {
 fn every_style_of_sample_can_be_had_on_standard_output() {
     for style in ["all-in-one", "three-nodes", "ha", "offline"] {
         let text = stdout(&["create", "config", "--style", style, "-f", "-"]);
-        let directory = with_file("cluster.yaml", &text);
+        let directory = with_key();
+        fs::write(directory.path().join("cluster.yaml"), &text).unwrap();
+        fs::write(directory.path().join("files-ca.pem"), "").unwrap();
+        fs::create_dir(directory.path().join("registry-certs")).unwrap();
         let output = kk(directory.path(), &["config", "validate", "-f", "cluster.yaml"]);
         assert_eq!(output.status.code(), Some(0), "{style}: {}", String::from_utf8_lossy(&output.stderr));
     }
@@ -229,7 +242,9 @@ fn a_file_can_come_from_standard_input() {
         let directory = with_file("cluster.yaml", text);
         let file = fs::File::open(directory.path().join("cluster.yaml")).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_kk"));
-        let output = command.args(["config", "validate", "-f", "-"]).stdin(file).output().unwrap();
+        let home = with_key();
+        let command = command.args(["config", "validate", "-f", "-"]).env("HOME", home.path());
+        let output = command.stdin(file).output().unwrap();
         String::from_utf8(output.stderr).unwrap()
     };
     let shown = validate(&stdout(&["create", "config", "-f", "-"]));
@@ -300,6 +315,52 @@ fn what_only_kubekey_has_is_named_as_such() {
     }
     let shown = all(Path::new("."), &["delete", "cluster", "-a"]);
     assert!(shown.contains("unexpected argument '-a'"), "{shown}");
+}
+
+#[test]
+fn all_files_that_are_missing_are_named_at_once() {
+    let text = "kind: Cluster\nmetadata: {name: a}\nspec:\n  hosts: [{name: n1, address: 10.0.0.1, privateKeyPath: ~/none}]\n  \
+                roleGroups: {etcd: [n1], control-plane: [n1]}\n  network: {plugin: flannel}\n  \
+                registry: {auths: {hub.example.com: {certsPath: ./none/certs}}}\n  \
+                download: {caFile: none/ca.pem, catalogue: none/catalogue.yaml}\n  \
+                bastion: {address: 10.0.0.9, privateKeyPath: /none/jump}\n  \
+                kubesphere: {image: ./none.tar}\n  \
+                addons:\n  - name: one\n    sources: {yaml: {path: [none/a.yaml, 'https://files.example.com/b.yaml', here.yaml]}}\n  \
+                - name: two\n    sources: {chart: {path: ./none/chart, valuesFile: none/values.yaml}}\n";
+    let directory = with_file("cluster.yaml", text);
+    fs::write(directory.path().join("here.yaml"), "").unwrap();
+    let shown = all(directory.path(), &["config", "validate", "-f", "cluster.yaml"]);
+    for path in [
+        "~/none",
+        "./none/certs",
+        "none/ca.pem",
+        "none/catalogue.yaml",
+        "/none/jump",
+        "./none.tar",
+        "none/a.yaml",
+        "./none/chart",
+        "none/values.yaml",
+    ] {
+        assert!(shown.contains(&format!("cannot read `{path}`: No such file")), "{path}: {shown}");
+    }
+    assert!(shown.starts_with("exit 3\n") && shown.contains("9 errors"), "{shown}");
+}
+
+#[test]
+fn a_manifest_is_validated_too() {
+    let directory = tempdir().unwrap();
+    kk(directory.path(), &["create", "manifest", "--with-kubernetes", "v1.36.4"]);
+    let validate = || all(directory.path(), &["config", "validate", "-f", "manifest.yaml"]);
+    let shown = validate();
+    assert!(
+        shown.starts_with("exit 0\n") && shown.contains("is valid: a Manifest for hosts of amd64"),
+        "{shown}"
+    );
+    let path = directory.path().join("manifest.yaml");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("arches:", "archs:")).unwrap();
+    let shown = validate();
+    assert!(shown.starts_with("exit 3\n") && shown.contains("did you mean `arches`?"), "{shown}");
 }
 
 #[test]
