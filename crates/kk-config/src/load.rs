@@ -79,6 +79,16 @@ fn foreign_file(file_name: &str, text: &str, documents: &[Document]) -> Option<C
     out.finish().err()
 }
 
+/// Hints speak of fields: without a file there are none to change.
+fn for_no_file(mut errors: ConfigErrors) -> ConfigErrors {
+    for hint in errors.errors.iter_mut().filter_map(|found| found.hint.as_mut()) {
+        if !hint.contains("create config") && !hint.starts_with("give a version") {
+            hint.push_str("; for that write a file (`kk create config`) and give it with -f");
+        }
+    }
+    errors
+}
+
 /// Whether a text is the file of a Manifest, not of a Cluster.
 pub fn is_manifest(text: &str) -> bool {
     let documents = yaml::parse(text).documents;
@@ -162,7 +172,7 @@ impl Spec {
         let overrides = Overrides { kubernetes_version: Some(version.to_string()), ..Overrides::default() };
         let mut out = Findings::new("", "");
         let mut spec = normalise(cluster, None, &overrides, At::nowhere(), &mut out);
-        out.finish()?;
+        out.finish().map_err(for_no_file)?;
         for host in &mut spec.hosts {
             host.local = true;
         }

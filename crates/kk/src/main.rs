@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use kk::{
-    args::{Cli, kubekey},
+    args::{Cli, kubekey, typing},
     error::Error,
     exit::ExitStatus,
     printer::Printer,
@@ -12,9 +12,14 @@ use kk::{
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 fn main() -> ExitCode {
+    let line: Vec<String> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into()).collect();
+    if let Some(error) = typing::refused(&line) {
+        Printer::plain().error(&error);
+        return error.status().into();
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(refused) => return refuse(&refused),
+        Err(refused) => return refuse(&refused, &line),
     };
     raise_descriptor_limit();
     let runtime = match tokio::runtime::Runtime::new() {
@@ -38,9 +43,8 @@ fn raise_descriptor_limit() {
 }
 
 /// Help and version end here, too.
-fn refuse(refused: &clap::Error) -> ExitCode {
-    let line: Vec<String> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into()).collect();
-    if let Some(error) = kubekey::only_there(refused, &line) {
+fn refuse(refused: &clap::Error, line: &[String]) -> ExitCode {
+    if let Some(error) = kubekey::only_there(refused, line) {
         Printer::plain().error(&error);
         return error.status().into();
     }

@@ -97,12 +97,18 @@ const CONTROL: &str = "control";
 const LOCALHOST: &str = "localhost";
 /// kubelet labels its node with the host's name (`kubernetes.io/hostname`), and labels are no longer.
 const LONGEST_NAME: usize = 63;
+/// A host that comes from no file is this machine, and has the name of it.
+const OR_FILE: &str = "or describe it with another one in a file (`kk create config`) for -f";
 
 fn check_name(name: &str, at: At<'_>, out: &mut Findings<'_>) {
     let lower = name.to_lowercase();
     let hint = if name.is_empty() {
         out.missing(at, "a host has no name", "add `name: …`");
         return;
+    } else if !at.is_somewhere() && (lower.split('.').next() == Some(LOCALHOST) || lower == CONTROL) {
+        format!("give this machine another name (`hostnamectl set-hostname NAME`), {OR_FILE}")
+    } else if !at.is_somewhere() && lower != name && syntax::is_dns_name(&lower) {
+        format!("give this machine another name (`hostnamectl set-hostname {lower}`), {OR_FILE}")
     } else if lower == CONTROL || lower.split('.').next() == Some(LOCALHOST) {
         "the name has another meaning; choose a different one".to_owned()
     } else if name.len() > LONGEST_NAME {
@@ -111,8 +117,10 @@ fn check_name(name: &str, at: At<'_>, out: &mut Findings<'_>) {
         return;
     } else if syntax::is_dns_name(&lower) {
         format!("write `{lower}`")
-    } else {
+    } else if at.is_somewhere() {
         syntax::DNS_NAME.to_owned()
+    } else {
+        format!("give this machine another name (`hostnamectl set-hostname NAME`), {OR_FILE}")
     };
     out.error(at.key("name"), format!("`{name}` cannot name a host"), hint);
 }

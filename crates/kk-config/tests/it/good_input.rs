@@ -119,7 +119,10 @@ fn an_all_in_one_needs_no_file() {
     let host = spec.first_control_plane();
     assert!(host.local && host.roles.len() == 3 && spec.kubernetes.version == version);
     let error = Spec::all_in_one("Box", Ipv4Addr::new(10, 233, 0, 1), version).unwrap_err().to_string();
-    assert!(error.contains("write `box`") && error.contains("contains the address 10.233.0.1"), "{error}");
+    assert!(
+        error.contains("hostnamectl set-hostname box") && error.contains("contains the address 10.233.0.1"),
+        "{error}"
+    );
 }
 
 #[test]

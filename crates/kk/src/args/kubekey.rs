@@ -7,8 +7,8 @@ use crate::error::Error;
 /// What is typed, and what to do instead.
 type Row = (&'static str, &'static str);
 
-/// Commands.
-const COMMANDS: [Row; 7] = [
+/// Commands, with those of KubeKey 4.
+const COMMANDS: [Row; 11] = [
     ("init os", "`kk create cluster` does it; with `-a FILE --with-packages` it installs packages, too"),
     ("alpha", "`kk create cluster` and `kk upgrade` do only what is missing, so they need no phases"),
     ("create phase", "`kk create cluster` does only what is missing, so it needs no phases"),
@@ -16,7 +16,18 @@ const COMMANDS: [Row; 7] = [
     ("cri", "new clusters run containerd, and the runtime of a cluster is not replaced"),
     ("cluster-info", "use `kubectl cluster-info dump`"),
     ("plugin", "start a program by its own name: kk runs no others"),
+    ("precheck", "`kk create cluster -f FILE --dry-run` checks all hosts, and changes nothing"),
+    ("run", "kk runs no playbooks: its commands bring a cluster to what the Cluster file says"),
+    ("create inventory", "`kk create config` writes a Cluster file, which names the hosts, too"),
+    ("upgrade cluster", "it is `kk upgrade -f FILE`"),
 ];
+
+const HOSTS: &str = "name the hosts in spec.hosts of the Cluster file, and give it with -f";
+const SETTINGS: &str = "write the settings into the Cluster file, and give it with -f";
+
+/// Options of nearly every command of KubeKey 4.
+const KUBEKEY_4: [Row; 5] =
+    [("-i", HOSTS), ("--inventory", HOSTS), ("-c", SETTINGS), ("--config", SETTINGS), ("--set", SETTINGS)];
 
 const DOWNLOAD_CMD: Row = ("--download-cmd", "leave it out; spec.download.mirror names a mirror");
 const IN_CLUSTER: Row =
@@ -129,6 +140,10 @@ const COMMON: [Row; 5] = [
     ("--namespace", "leave it out: kk stores nothing in the cluster"),
 ];
 
+fn is_of_4(word: &str) -> bool {
+    KUBEKEY_4.iter().any(|(name, _)| *name == word)
+}
+
 /// Commands of KubeKey that change no host.
 const CHANGES_NO_HOST: [&str; 6] = [
     "create config",
@@ -156,15 +171,31 @@ pub fn only_there(refused: &clap::Error, line: &[String]) -> Option<Error> {
     let option = |name: &str| {
         let own = OPTIONS.iter().filter(|(command, _)| is_typed(command)).flat_map(|(_, rows)| rows.iter());
         let common = CHANGES_NO_HOST.into_iter().filter(|command| is_typed(command)).flat_map(|_| &COMMON);
-        let (name, hint) = own.chain(common).find(|(known, _)| *known == name)?;
+        let (name, hint) = own.chain(common).chain(&KUBEKEY_4).find(|(known, _)| *known == name)?;
         Some(("an option", format!("`{name}`"), *hint))
     };
     let command = || {
         let (name, hint) = COMMANDS.into_iter().find(|(command, _)| is_typed(command))?;
         Some(("a command", format!("`kk {name}`"), hint))
     };
+    let argument = word(ContextKind::InvalidArg).unwrap_or_default();
+    if refused.kind() == ErrorKind::UnknownArgument && is_typed("add nodes") && !argument.starts_with('-') {
+        return Some(Error::Usage {
+            message: "`kk add nodes` takes no names".to_owned(),
+            hint:
+                "it adds the hosts of the file that are not in the cluster yet: name them in spec.hosts and \
+                   spec.roleGroups of the file, and give it with -f"
+                    .to_owned(),
+        });
+    }
     let (kind, name, hint) = match refused.kind() {
         ErrorKind::InvalidSubcommand => command(),
+        // Options stand before what is missing: the file, for one who knows another way to give it.
+        ErrorKind::MissingRequiredArgument => line
+            .iter()
+            .map(|word| word.split('=').next().unwrap_or(word))
+            .filter(|word| is_of_4(word))
+            .find_map(option),
         // Below a command without subcommands a word is an argument.
         ErrorKind::UnknownArgument => word(ContextKind::InvalidArg).and_then(option).or_else(command),
         // An option of both, with a value that only KubeKey knows, or without the one that kk needs.

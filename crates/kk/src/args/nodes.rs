@@ -1,10 +1,11 @@
 //! Options of the commands about single nodes.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
 
 use super::cluster::{RunOptions, SourceOptions};
+use super::duration;
 
 const ADD_EXAMPLES: &str = "\
 Examples:
@@ -73,8 +74,8 @@ pub struct DeleteNode {
     pub gone: bool,
 
     /// How long the eviction of a node's pods may take
-    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    pub drain_timeout: u64,
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = duration::limit)]
+    pub drain_timeout: Duration,
 
     #[command(flatten)]
     #[expect(missing_docs, reason = "documented at the type")]

@@ -1,6 +1,6 @@
 //! Options of `kk upgrade`.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, builder::PossibleValuesParser};
 use kk_artifact::Component;
@@ -8,6 +8,7 @@ use kk_config::Components;
 use kk_engine::Most;
 
 use super::cluster::{RunOptions, SourceOptions};
+use super::duration;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -52,8 +53,8 @@ pub struct Upgrade {
     pub force: bool,
 
     /// How long the eviction of a node's pods may take
-    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    pub drain_timeout: u64,
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = duration::limit)]
+    pub drain_timeout: Duration,
 
     #[command(flatten)]
     #[expect(missing_docs, reason = "documented at the type")]

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use kk_config::SampleStyle;
+use kk_config::{ConfigErrors, SampleStyle};
 use kk_connector::quote;
 
 use crate::args::{CreateConfig, Style};
@@ -13,10 +13,10 @@ use crate::printer::Printer;
 use super::{load, new_file};
 
 pub(super) fn run(args: &CreateConfig, printer: &Printer) -> Result<(), Error> {
-    let version = load::version(args.with_kubernetes.as_deref())?;
+    let version = load::version(args.with_kubernetes.as_deref(), load::WITH_KUBERNETES)?;
     let path = args.filename.clone().unwrap_or_else(|| PathBuf::from(format!("config-{}.yaml", args.name)));
     let text = kk_config::sample(&args.name, version, style(args.style), &quote(&path.to_string_lossy()))
-        .map_err(Error::Config)?;
+        .map_err(|errors| Error::Config(without_places(errors)))?;
     if path.as_os_str() == "-" {
         return printer.print_stdout(&text);
     }
@@ -26,6 +26,12 @@ pub(super) fn run(args: &CreateConfig, printer: &Printer) -> Result<(), Error> {
         "wrote {file}\nfill in your hosts, then run: kk create cluster -f {file} --dry-run"
     ));
     Ok(())
+}
+
+/// The sample is no file of the user's: what is wrong is on the command line.
+fn without_places(mut errors: ConfigErrors) -> ConfigErrors {
+    errors.errors.iter_mut().chain(&mut errors.warnings).for_each(|found| found.place = None);
+    errors
 }
 
 fn style(style: Style) -> SampleStyle {

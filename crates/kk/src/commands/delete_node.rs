@@ -1,6 +1,6 @@
 //! `kk delete node`: nodes leave a cluster that goes on without them.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use kk_cluster::{Drain, Leaving, Options, Probed, Session, Settings};
 use kk_engine::{Failure, Summary};
@@ -25,7 +25,7 @@ pub(super) async fn run(args: &DeleteNode, printer: &Printer) -> Result<ExitStat
     let (session, mut run) = Run::start("delete node", input, settings, &args.run, printer)?;
     let leaving = Leaving {
         names: args.names.iter().cloned().collect(),
-        drain: Drain { force: args.force, timeout: Duration::from_secs(args.drain_timeout) },
+        drain: Drain { force: args.force, timeout: args.drain_timeout },
         gone: args.gone,
     };
     run.expect_rounds();

@@ -14,6 +14,9 @@ use crate::error::Error;
 /// An address of the documentation range (RFC 5737): nothing is sent there.
 const ELSEWHERE: (Ipv4Addr, u16) = (Ipv4Addr::new(192, 0, 2, 1), 9);
 
+/// The option that names a version.
+pub(super) const WITH_KUBERNETES: &str = "--with-kubernetes";
+
 /// Bytes that are read of a file: far more than any cluster needs, far less than a device or an image has.
 const LARGEST: u64 = 16 << 20;
 
@@ -124,13 +127,13 @@ fn unreadable(name: &str, error: &io::Error) -> Error {
     Error::config(format!("cannot read {name}: {error}"), hint)
 }
 
-/// A version from the command line, or the default.
-pub(super) fn version(text: Option<&str>) -> Result<KubeVersion, Error> {
+/// A version from the command line, or the default. `command` is what the version is written behind.
+pub(super) fn version(text: Option<&str>, command: &str) -> Result<KubeVersion, Error> {
     let default = KubeVersion::default();
     let Some(text) = text else { return Ok(default) };
     text.parse().map_err(|error: kk_config::InvalidVersion| Error::Usage {
         message: error.to_string(),
-        hint: format!("write --with-kubernetes {default}"),
+        hint: format!("write {command} {default}"),
     })
 }
 
@@ -143,7 +146,7 @@ fn all_in_one(kubernetes: Option<&str>) -> Result<Spec, Error> {
         cause: "it has no IPv4 address towards other machines".into(),
         hint: Some("write a file with the address (`kk create config`) and use -f".into()),
     })?;
-    Spec::all_in_one(hostname.trim(), address, version(kubernetes)?).map_err(Error::Config)
+    Spec::all_in_one(hostname.trim(), address, version(kubernetes, WITH_KUBERNETES)?).map_err(Error::Config)
 }
 
 /// The address that the control machine uses towards others: the kernel's choice of source for its default route.

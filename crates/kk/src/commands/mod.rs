@@ -27,7 +27,9 @@ mod upgrade;
 mod version;
 mod versions;
 
-use crate::args::{Add, Certs, Cli, Command, Config, Create, Delete, Etcd, Init, OutputOptions};
+use kk_engine::Warning;
+
+use crate::args::{Add, Artifact, Certs, Cli, Command, Config, Create, Delete, Etcd, Init, OutputOptions};
 use crate::error::Error;
 use crate::exit::ExitStatus;
 use crate::printer::Printer;
@@ -35,10 +37,37 @@ use crate::printer::Printer;
 /// Does what the command line asks for and says how it ended.
 pub async fn run(cli: Cli) -> ExitStatus {
     let printer = printer(&cli.command);
+    if let Some(warning) = zone(&cli.command) {
+        printer.warning(warning);
+    }
     // One future for all commands: as large as the largest.
     Box::pin(dispatch(cli.command, &printer)).await.unwrap_or_else(|error| {
         printer.error(&error);
         error.status()
+    })
+}
+
+/// KubeKey 3 chooses mirrors by this variable, and users set it from habit.
+const ZONE: &str = "KKZONE";
+
+/// The warning for commands that download, or check what is downloaded from where.
+fn zone(command: &Command) -> Option<Warning> {
+    let downloads = matches!(
+        command,
+        Command::Create(Create::Cluster(_) | Create::Manifest(_))
+            | Command::Init(_)
+            | Command::Add(_)
+            | Command::Upgrade(_)
+            | Command::Artifact(Artifact::Export(_))
+            | Command::Config(Config::Validate(_))
+    );
+    let value = std::env::var_os(ZONE).filter(|value| downloads && !value.is_empty())?;
+    let hint = "name mirrors in the file: spec.download.mirror for programs, spec.registry.registryMirrors or \
+                privateRegistry for images";
+    Some(Warning {
+        message: format!("{ZONE}={} has no effect: only KubeKey reads it", value.to_string_lossy()),
+        hint: Some(hint.to_owned()),
+        place: None,
     })
 }
 

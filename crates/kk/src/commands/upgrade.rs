@@ -1,6 +1,6 @@
 //! `kk upgrade`: a cluster that runs gets another version of Kubernetes, one turn of hosts after the other.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::collections::BTreeSet;
 
 use kk_artifact::Component;
 use kk_cluster::{Drain, Hops, Options, Probed, Session, Settings};
@@ -55,7 +55,7 @@ fn refuse_held_and_named(args: &Upgrade) -> Result<(), Error> {
 }
 
 async fn upgrade(args: &Upgrade, session: &Session, run: &mut Run<'_>) -> Result<Option<Summary>, Error> {
-    let how = Drain { force: args.force, timeout: Duration::from_secs(args.drain_timeout) };
+    let how = Drain { force: args.force, timeout: args.drain_timeout };
     bundle::take(session, run).await?;
     let probed = probe(session, run).await?;
     let file = session;

@@ -78,7 +78,7 @@ fn by_version(catalogue: &Catalogue, component: Component) -> Vec<(String, Strin
 
 fn show(args: &ShowVersions, printer: &Printer) -> Result<(), Error> {
     let catalogue = catalogue(&args.from)?;
-    let kubernetes = load::version(args.kubernetes.as_deref())?;
+    let kubernetes = load::version(args.kubernetes.as_deref(), "kk versions show")?;
     let versions = Versions::for_kubernetes(kubernetes, &Components::default()).ok_or_else(|| {
         let hint = "see kk version for the oldest and the newest".to_owned();
         Error::Usage { message: format!("Kubernetes {kubernetes} is not supported"), hint }

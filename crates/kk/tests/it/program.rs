@@ -306,6 +306,15 @@ fn what_only_kubekey_has_is_named_as_such() {
         ("create cluster --with-local-storage", "`--with-local-storage`"),
         ("create config --from-cluster", "`--from-cluster`"),
         ("delete cluster --with-kubernetes v1.36.4", "`--with-kubernetes`"),
+        ("create cluster -i inventory.yaml", "name the hosts in spec.hosts"),
+        ("create cluster -c config.yaml", "write the settings into the Cluster file"),
+        ("add nodes --set a=b", "write the settings into the Cluster file"),
+        ("delete node node1 -i inventory.yaml", "name the hosts in spec.hosts"),
+        ("upgrade cluster -f c.yaml", "it is `kk upgrade -f FILE`"),
+        ("precheck -i inventory.yaml", "--dry-run"),
+        ("run playbook.yaml", "kk runs no playbooks"),
+        ("create inventory", "`kk create config`"),
+        ("add nodes node2,node3 -f", "takes no names"),
     ];
     for (line, answer) in cases {
         let words: Vec<&str> = line.split(' ').collect();
@@ -361,6 +370,50 @@ fn a_manifest_is_validated_too() {
     fs::write(&path, text.replace("arches:", "archs:")).unwrap();
     let shown = validate();
     assert!(shown.starts_with("exit 3\n") && shown.contains("did you mean `arches`?"), "{shown}");
+}
+
+/// Each line with its exit code and texts of the answer.
+#[test]
+fn answers_fit_the_command() {
+    for (line, code, texts) in [
+        ("upgrade –with-kubernetes v1.36.4", 2, ["an en dash `–` (U+2013)", "write `--with-kubernetes`"]),
+        (
+            "create config --with-kubernetes v1.23.17 -f -",
+            3,
+            ["Kubernetes v1.23.17 is not supported", "1.28 to 1.37"],
+        ),
+        ("create config --name Prod -f -", 3, ["`Prod` cannot name a cluster", "small letters"]),
+        ("versions show v1.36", 2, ["`v1.36` is not a Kubernetes version", "write kk versions show v1."]),
+        (
+            "create manifest --with-kubernetes v1.30.7,v1.32.1 -o m1.yaml",
+            0,
+            ["lacks Kubernetes 1.31", "add a version of each"],
+        ),
+        ("delete node n1 -f c.yaml --yes --drain-timeout 20", 3, ["cannot read c.yaml", "No such file"]),
+        ("delete node n1 -f c.yaml --yes --drain-timeout 20s", 3, ["cannot read c.yaml", "No such file"]),
+        ("upgrade -f c.yaml --yes --drain-timeout 1h30m", 3, ["cannot read c.yaml", "No such file"]),
+        ("upgrade -f c.yaml --yes --drain-timeout never", 2, ["'never'", "20s, 5m or 1h30m"]),
+    ] {
+        let directory = tempdir().unwrap();
+        let shown = all(directory.path(), &line.split(' ').collect::<Vec<_>>());
+        let is_right = texts.iter().all(|text| shown.contains(text));
+        assert!(shown.starts_with(&format!("exit {code}\n")) && is_right, "{line}: {shown}");
+        assert!(!shown.contains("sample:"), "{line}: {shown}");
+    }
+}
+
+#[test]
+fn the_zone_of_kubekey_has_no_effect_and_that_is_said() {
+    let directory = with_file("cluster.yaml", "kind: Cluster\n");
+    let with_zone = |zone: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kk"));
+        let command = command.args(["config", "validate", "-f", "cluster.yaml"]).env("KKZONE", zone);
+        let output = command.current_dir(directory.path()).stdin(Stdio::null()).output().unwrap();
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let shown = with_zone("cn");
+    assert!(shown.contains("KKZONE=cn has no effect") && shown.contains("spec.download.mirror"), "{shown}");
+    assert!(!with_zone("").contains("KKZONE"));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::{collections::BTreeSet, net::Ipv4Addr, path::PathBuf};
 use kk_cluster::{Options, Session, Settings};
 use kk_config::{Arch, KubeVersion, Manifest, Spec};
 use kk_connector::HostKeyPolicy;
+use kk_engine::Warning;
 
 use crate::args::{ArchName, CreateManifest};
 use crate::error::{self, Error};
@@ -37,7 +38,11 @@ pub(super) async fn run(args: &CreateManifest, printer: &Printer) -> Result<(), 
         versions.extend(live.kubernetes.iter().map(ToString::to_string));
     }
     let mut manifest: Option<Manifest> = None;
-    for spec in specs(args, &versions, printer)? {
+    let specs = specs(args, &versions, printer)?;
+    if let Some(warning) = left_out(specs.iter().map(|spec| spec.kubernetes.version)) {
+        printer.warning(warning);
+    }
+    for spec in specs {
         let more = session(spec)?.manifest(&arches).await?;
         match &mut manifest {
             Some(manifest) => manifest.add(more),
@@ -64,6 +69,24 @@ pub(super) async fn run(args: &CreateManifest, printer: &Printer) -> Result<(), 
     Ok(())
 }
 
+/// A warning when an upgrade cannot use the bundle: it leaves no minor version out.
+fn left_out(versions: impl Iterator<Item = KubeVersion>) -> Option<Warning> {
+    let minors: BTreeSet<u32> = versions.map(|version| version.minor).collect();
+    let all = *minors.first()?..=*minors.last()?;
+    let missing: Vec<String> =
+        all.filter(|minor| !minors.contains(minor)).map(|minor| format!("1.{minor}")).collect();
+    (!missing.is_empty()).then(|| Warning {
+        message: format!(
+            "an upgrade with this bundle is not possible: it lacks Kubernetes {}",
+            missing.join(" and ")
+        ),
+        hint: Some(
+            "an upgrade leaves no minor version out: add a version of each to --with-kubernetes".to_owned(),
+        ),
+        place: None,
+    })
+}
+
 /// One cluster for each version of Kubernetes.
 fn specs(args: &CreateManifest, versions: &[String], printer: &Printer) -> Result<Vec<Spec>, Error> {
     let Some(file) = &args.filename else {
@@ -76,7 +99,7 @@ fn specs(args: &CreateManifest, versions: &[String], printer: &Printer) -> Resul
     let mut specs = vec![loaded.spec];
     for version in args.with_kubernetes.iter().skip(1) {
         let mut spec = specs[0].clone();
-        spec.kubernetes.version = load::version(Some(version))?;
+        spec.kubernetes.version = load::version(Some(version), load::WITH_KUBERNETES)?;
         specs.push(spec);
     }
     Ok(specs)
@@ -97,7 +120,7 @@ fn add_live(manifest: &mut Manifest, live: LiveCluster, more: &[String]) {
 
 /// A cluster with every default. Its one host stands for any.
 fn any_cluster(version: &str) -> Result<Spec, Error> {
-    let version: KubeVersion = load::version(Some(version))?;
+    let version: KubeVersion = load::version(Some(version), load::WITH_KUBERNETES)?;
     let mut spec = Spec::all_in_one("node1", Ipv4Addr::new(192, 0, 2, 1), version).map_err(Error::Config)?;
     spec.name = "offline".into();
     Ok(spec)

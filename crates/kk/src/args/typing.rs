@@ -1,0 +1,50 @@
+//! Dashes and quotes on the command line that a web page or an editor has replaced by typographic ones.
+
+use crate::error::Error;
+
+/// The error for a word that begins with a character that looks like a dash or a quote. The program would take it for a name.
+pub fn refused(line: &[String]) -> Option<Error> {
+    let mistaken = |word: &&String| {
+        let (place, what) = kk_config::look_alike(word)?;
+        let dashes_before = word.chars().take(place).all(|c| c == '-');
+        let (is_dash, is_quote) = (what.ends_with("not `-`"), what.contains("quote"));
+        (dashes_before && place < 2 && (is_dash || is_quote)).then_some((what, is_dash))
+    };
+    let (word, (what, is_dash)) = line.iter().find_map(|word| Some((word, mistaken(&word)?)))?;
+    let hint = if is_dash {
+        let name = word.trim_start_matches(|c: char| c == '-' || !c.is_ascii());
+        let dashes = if name.chars().count() > 1 { "--" } else { "-" };
+        format!("write `{dashes}{name}`")
+    } else {
+        "type the quotes again: the text was probably copied from a web page or a document".to_owned()
+    };
+    Some(Error::Usage { message: format!("`{word}` begins with {what}"), hint })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn typographic_dashes_are_named_with_what_to_write() {
+        for (word, answer) in [
+            ("–with-kubernetes", Some("write `--with-kubernetes`")),
+            ("—yes", Some("write `--yes`")),
+            ("-–yes", Some("write `--yes`")),
+            ("–f", Some("write `-f`")),
+            ("−y", Some("write `-y`")),
+            ("“cluster.yaml”", Some("type the quotes again")),
+            ("--yes", None),
+            ("cluster–new.yaml", None),
+            ("（新）.yaml", None),
+            ("-", None),
+        ] {
+            let said = refused(&[word.to_owned()]).map(|error| match error {
+                Error::Usage { message, hint } => format!("{message}: {hint}"),
+                other => panic!("{other:?}"),
+            });
+            assert_eq!(said.is_some(), answer.is_some(), "{word}: {said:?}");
+            assert!(said.unwrap_or_default().contains(answer.unwrap_or_default()), "{word}");
+        }
+    }
+}
