@@ -80,7 +80,7 @@ fn owner(root: &Node) -> Option<String> {
     let is_object = |group: &&str| {
         version == group.trim_end_matches('/') || group.ends_with('/') && version.starts_with(*group)
     };
-    if OBJECTS.iter().any(|group| is_object(&group)) {
+    if OBJECTS.iter().any(is_object) {
         // The older form of the second document, and KubeKey 4's, have messages of their own.
         return match kind {
             Some("Config") if root.get("clusters").is_some() => Some("kubectl (a kubeconfig)".to_owned()),

@@ -205,7 +205,7 @@ fn missing_blank(syntax: &str, keys: &BTreeSet<&str>) -> Option<Mistake> {
 }
 
 /// The key before the colon of `key:value`, if it is known here.
-pub(crate) fn key_without_blank<'a>(text: &'a str, is_known: impl Fn(&str) -> bool) -> Option<&'a str> {
+pub(crate) fn key_without_blank(text: &str, is_known: impl Fn(&str) -> bool) -> Option<&str> {
     let (key, value) = text.split_once(':')?;
     (!value.is_empty() && is_known(key)).then_some(key)
 }

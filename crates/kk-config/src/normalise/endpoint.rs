@@ -60,7 +60,8 @@ fn check_domain(
     if let Ok(named) = domain.parse::<IpAddr>() {
         let is_the_address = address.is_some_and(|address| named == address);
         // Without an address of its own the API is where the domain says.
-        if !is_the_address && !(doc.external_dns && address.is_none()) {
+        let needs_none = doc.external_dns && address.is_none();
+        if !is_the_address && !needs_none {
             let message = match address {
                 Some(address) => format!("the domain `{domain}` is an address, but the API is at {address}"),
                 None => format!("the domain `{domain}` is an address"),

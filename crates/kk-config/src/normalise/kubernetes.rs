@@ -81,7 +81,7 @@ fn contradictions(
     let max_pods = own.get("maxPods").or_else(|| at.has("maxPods").then_some(&Value::Null));
     if let (Some(given), Some(flag)) = (max_pods, kubelet_args.get("max-pods")) {
         let given = if given.is_null() { json!(doc.max_pods) } else { given.clone() };
-        if given.to_string() != *flag {
+        if flag.parse().ok().as_ref() != Some(&given) {
             let message = format!("`max-pods={flag}` of kubeletArgs contradicts `maxPods: {given}`");
             let is_it =
                 |text: &String| text.trim_start_matches('-').replace('_', "-").starts_with("max-pods=");
