@@ -112,7 +112,8 @@ pub(crate) mod tests {
 
     /// What a control plane that has these files prints.
     pub(crate) fn printed(names: &[&str]) -> String {
-        names.iter().map(|name| format!("{name} {}\n", base64(pem(name).as_bytes()))).collect()
+        let line = |name: &&str| format!("{name} {}", base64(pem(name).as_bytes()));
+        names.iter().map(line).collect::<Vec<_>>().join("\n") + "\n"
     }
 
     #[test]

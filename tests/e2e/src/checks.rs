@@ -77,6 +77,10 @@ pub(crate) fn cluster_is_complete(ctx: &Context<'_>, site: &Site) -> Result<()> 
     }
     let pods = ctx.kubectl_json(site, "get pods -A")?;
     for pod in items(&pods) {
+        // One that was deleted with its Deployment, and has just ended.
+        if !pod["metadata"]["deletionTimestamp"].is_null() {
+            continue;
+        }
         let name = text(&pod["metadata"]["name"]);
         ensure!(pod["status"]["phase"] == "Running", "pod {name} is {}", pod["status"]["phase"]);
     }

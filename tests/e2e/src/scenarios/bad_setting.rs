@@ -62,7 +62,9 @@ const CASES: &[Setting] = &[
     },
     Setting {
         name: "scheduler-flag",
-        change: File(|cluster| cluster["spec"]["kubernetes"]["schedulerArgs"] = json!(["kube-api-qps=never"])),
+        change: File(|cluster| {
+            cluster["spec"]["kubernetes"]["schedulerArgs"] = json!(["kube-api-qps=never"]);
+        }),
         says: &["scheduler", "kube-api-qps"],
     },
     Setting {

@@ -9,22 +9,24 @@ use crate::{
 };
 
 /// What a node says about the Services of the API and of DNS: why each does not answer, where it does not.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Services {
+    /// Whether the host is a node. Another one says nothing of Services.
+    is_node: bool,
     api: Option<String>,
     dns: Option<String>,
 }
 
-pub(crate) const SERVICES: Question<Option<Services>> = Question::new("services", "", parse);
+/// Asked on every node.
+pub(crate) const SERVICES: Question<Services> = Question::new("services", "", parse);
 
-pub(super) fn question(spec: &Spec) -> Question<Option<Services>> {
+pub(super) fn question(spec: &Spec) -> Question<Services> {
     SERVICES.with_snippet(text(spec))
 }
 
 fn text(spec: &Spec) -> String {
-    let variables = [("api", api(spec)), ("dns", dns(spec))];
-    let variables = [("api", variables[0].1.as_str()), ("dns", variables[1].1.as_str())];
-    script(&variables, &format!("{ASK_URL}{}", include_str!("services.sh")))
+    let [api, dns] = [api(spec), dns(spec)];
+    script(&[("api", &api), ("dns", &dns)], &format!("{ASK_URL}{}", include_str!("services.sh")))
 }
 
 /// A URL of the API by its Service.
@@ -38,15 +40,15 @@ pub(crate) fn dns(spec: &Spec) -> String {
 }
 
 /// Nothing is printed on a host that is no node.
-fn parse(printed: &str) -> Option<Option<Services>> {
+fn parse(printed: &str) -> Option<Services> {
     if printed.is_empty() {
-        return Some(None);
+        return Some(Services::default());
     }
     let refused = |name: &str| {
         let said = printed.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('\t'))?;
         Some((said != "ok").then(|| said.to_owned()))
     };
-    Some(Some(Services { api: refused("api")?, dns: refused("dns")? }))
+    Some(Services { is_node: true, api: refused("api")?, dns: refused("dns")? })
 }
 
 /// Why kube-proxy has to start again on a node: the API answers to kk, and not by its Service there.
@@ -65,13 +67,13 @@ fn said(inputs: &Inputs, host: &Host, facts: &Facts, workload: &str) -> Option<S
     let state = &inputs.state;
     let is_there = state.answered && state.workloads.contains_key(workload);
     let is_node = is_there && inputs.has_joined(host) && inputs.is_ready(host);
-    if is_node { facts.answer(&SERVICES).answered()? } else { None }
+    if is_node { facts.answer(&SERVICES).answered() } else { None }
 }
 
 /// Whether a node has said that both answer. No answer is not "yes".
 pub(crate) fn work(inputs: &Inputs, facts: &Facts) -> bool {
-    let both = Services { api: None, dns: None };
-    inputs.spec.kubernetes.disable_kube_proxy || facts.answer(&SERVICES).answered() == Some(Some(both))
+    let both = Services { is_node: true, api: None, dns: None };
+    inputs.spec.kubernetes.disable_kube_proxy || facts.answer(&SERVICES).answered() == Some(both)
 }
 
 #[cfg(test)]
@@ -82,7 +84,7 @@ mod tests {
     use crate::testing;
 
     /// What a node says whose `curl` is these words.
-    fn said(is_node: bool, curl: &str) -> Option<Services> {
+    fn said(is_node: bool, curl: &str) -> Services {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name).display().to_string();
         if is_node {
@@ -102,12 +104,14 @@ mod tests {
 
     #[test]
     fn a_node_says_which_service_does_not_answer_and_why() {
-        let refused = |api: Option<&str>, dns: Option<&str>| {
-            Some(Services { api: api.map(str::to_owned), dns: dns.map(str::to_owned) })
+        let refused = |api: Option<&str>, dns: Option<&str>| Services {
+            is_node: true,
+            api: api.map(str::to_owned),
+            dns: dns.map(str::to_owned),
         };
         let api_is_dead = "case $url in https:*) echo 'no route' >&2; exit 7 ;; esac";
         let dns_is_late = "case $url in http:*) [ -e late ] || { : >late; exit 28; } ;; esac";
-        assert_eq!(said(false, "exit 7"), None);
+        assert_eq!(said(false, "exit 7"), Services::default());
         assert_eq!(said(true, "exit 0"), refused(None, None));
         assert_eq!(said(true, api_is_dead), refused(Some("no route"), None));
         assert_eq!(said(true, dns_is_late), refused(None, None));

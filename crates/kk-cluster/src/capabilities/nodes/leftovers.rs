@@ -61,11 +61,11 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
         }
         let (chains, tables) = (names("chains"), names("table"));
         if !chains.is_empty() {
-            let patterns: String = chains.iter().map(|chain| format!(" -e {chain}")).collect();
+            let patterns = chains.join(" -e ");
             found.warning(
                 host,
                 format!("packet filter rules of another cluster are there: chains {}", chains.join(", ")),
-                format!("they may drop packets of pods; on the host: iptables-save | grep -v{patterns} | iptables-restore"),
+                format!("they may drop packets of pods; on the host: iptables-save | grep -v -e {patterns} | iptables-restore"),
             );
         }
         if !tables.is_empty() {

@@ -41,9 +41,15 @@ pub(super) fn task(inputs: &Inputs, rollout: &Rollout) -> Result<Task, BuildErro
             }
         }
         if is_needed(inputs, host, facts) {
+            // A note that is right is not written again.
+            let forget = if note(inputs).check(facts).is_needed() {
+                format!("rm -f {}\n", path())
+            } else {
+                String::new()
+            };
             actions.push(Box::new(Command::new(
                 "fetch the kubelet's settings from the cluster",
-                format!("rm -f {}\nkk_do kubeadm upgrade node phase kubelet-config\n{DROP_COPIES}", path()),
+                format!("{forget}{}\n{DROP_COPIES}", include_str!("fetch_kubelet_settings.sh")),
             )));
             work = work.needs(slots::settings_published_slot());
         }
@@ -66,4 +72,56 @@ fn path() -> String {
 
 fn note(inputs: &Inputs) -> File {
     File::text(path(), kubeadm::kubelet_document(inputs))
+}
+
+#[cfg(test)]
+mod tests {
+    use kk_engine::{Apply, FileFact};
+
+    use super::*;
+    use crate::{capabilities::nodes::rollout::of_kubelets, testing};
+
+    /// What is planned on the first node, which has joined, where its settings have this content. Its note is that of the file.
+    async fn planned(settings: Option<&str>) -> String {
+        let spec = testing::sample("all-in-one.yaml");
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec.clone(), directory.path());
+        let mut probed = testing::fresh(&spec);
+        let text = kubeadm::kubelet_document(&session.create_inputs(&probed).await.unwrap());
+        let facts = probed.facts.values_mut().next().unwrap();
+        let file = |text: &str| FileFact {
+            sha256: kk_util::sha256(text),
+            mode: "644".into(),
+            owner: "root:root".into(),
+            kind: "file".into(),
+            ..FileFact::default()
+        };
+        for path in ["/etc/kubernetes/kubelet.conf", "/etc/kubernetes/pki/ca.crt"] {
+            facts.files.insert(path.into(), file("same"));
+        }
+        facts.files.insert(path(), file(&text));
+        if let Some(settings) = settings {
+            facts.files.insert("/var/lib/kubelet/config.yaml".into(), file(settings));
+        }
+        let inputs = session.create_inputs(&probed).await.unwrap();
+        let task = task(&inputs, &of_kubelets(&inputs).unwrap()).unwrap();
+        let (host, facts) = inputs.nodes()[0];
+        let needed = task.hosts[&host.name].actions.iter().filter(|action| action.check(facts).is_needed());
+        let scripts = needed.map(|action| match action.apply(facts) {
+            Apply::Script(script) => script.text,
+            _ => panic!("no script"),
+        });
+        scripts.collect()
+    }
+
+    #[tokio::test]
+    async fn settings_that_are_gone_or_empty_are_fetched_again_and_the_note_stays() {
+        for (settings, fetched) in
+            [(None, true), (Some(""), true), (Some("kind: KubeletConfiguration\n"), false)]
+        {
+            let text = planned(settings).await;
+            assert_eq!(text.contains("upgrade node phase kubelet-config"), fetched, "{settings:?}: {text}");
+            assert!(!text.contains("rm -f"), "{text}");
+        }
+    }
 }

@@ -111,17 +111,17 @@ async fn directories_of_other_users_in_tmp_are_not_read() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let mut innocent = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-    let make = format!(
+    let text = format!(
         "mkdir -p tmp/kk.fifo tmp/elsewhere; mkfifo tmp/kk.fifo/pid; echo {0} >tmp/elsewhere/pid; echo 'pid {0}' >>run/kubekey.lock
          ln -s elsewhere tmp/kk.link
          mkdir tmp/kk.other && echo {0} >tmp/kk.other/pid && {{ chown 65534 tmp/kk.other 2>/dev/null || rm -r tmp/kk.other; }}
          mkdir -p run/kk.1 && echo {id} >run/kk.1/pid",
         innocent.id()
     );
-    let made =
-        std::process::Command::new("sh").args(["-c", &make]).current_dir(host.root.path()).status().unwrap();
-    assert!(made.success());
-    let ran = tokio::time::timeout(Duration::from_secs(60), run_as("one", &host, "true")).await;
+    let status =
+        std::process::Command::new("sh").args(["-c", &text]).current_dir(host.root.path()).status().unwrap();
+    assert!(status.success());
+    let ran = tokio::time::timeout(Duration::from_mins(1), run_as("one", &host, "true")).await;
     let alive = innocent.try_wait().unwrap().is_none();
     innocent.kill().unwrap();
     innocent.wait().unwrap();
