@@ -170,20 +170,17 @@ impl Lab<'_> {
         Ok(())
     }
 
-    /// With the certificate from the Secret that kk has made. Switched off, nothing of it is mounted any more.
+    /// Switched off, nothing of it is left.
     fn etcd_is_watched_on_request(&self) -> Result<()> {
         self.targets_are("etcd", 1)?;
-        self.has_certificate(true)?;
         let servers = self.servers()?;
         self.create(&Wanted { etcd: false, ..Wanted::ALL })?;
         self.targets_are("etcd", 0)?;
-        self.has_certificate(false)?;
         let left =
             self.ctx.kubectl(&self.site, "-n kube-system get service,endpoints -l app=etcd -o name")?;
         ensure!(left.trim().is_empty(), "something of it is left: {left}");
         self.create(&Wanted::ALL)?;
         self.targets_are("etcd", 1)?;
-        self.has_certificate(true)?;
         ensure!(self.servers()? == servers, "redis and slapd were made again");
         Ok(())
     }
@@ -253,19 +250,6 @@ impl Lab<'_> {
         let ask =
             format!("curl -fsS --max-time 5 http://{}:9090/api/v1/targets?state=active", address.trim());
         serde_json::from_str(&ctx.host(site.control_plane(), &ask)?).context("Prometheus answers no JSON")
-    }
-
-    /// The Secret for etcd is mounted into the pod that runs, or is not any more.
-    fn has_certificate(&self, expected: bool) -> Result<()> {
-        let words = format!("-n {MONITORING} get pod prometheus-k8s-0");
-        self.ctx.until(&format!("etcd's certificate in Prometheus' pod: {expected}"), PATIENCE, || {
-            // Between two of them there is no pod.
-            let Ok(pod) = self.ctx.kubectl_json(&self.site, &words) else { return Ok(None) };
-            let mut volumes = pod["spec"]["volumes"].as_array().into_iter().flatten();
-            let has = volumes.any(|volume| volume["secret"]["secretName"] == "kube-etcd-client-certs");
-            let is_running = pod["metadata"]["deletionTimestamp"].is_null();
-            Ok((has == expected && is_running).then_some(()))
-        })
     }
 
     /// Identities of pods that nothing here is to touch.
