@@ -96,7 +96,6 @@ mod tests {
             ("", "no", false),
             ("port: 379", "yes", false),
             ("peerPort: 380", "yes", false),
-            ("extraArgs: [ETCD_WAL_DIR=/fast/wal]", "yes", false),
         ] {
             let (unit, found) = unit(settings, reaches, false).await;
             assert_eq!(unit.contains("\nUser=etcd\n"), has_own_user, "{settings} {reaches}\n{unit}");

@@ -111,7 +111,8 @@ async fn a_host_that_lies_is_an_error_about_that_host_and_others_go_on() {
         let command = actions::Command::new("print", "true").output(Arc::new(|_, _| Ok(())));
         let first = Task::new("first", "").timeout(Duration::from_millis(500));
         let tasks = vec![
-            first.on("a", HostWork::new(vec![Box::new(command)])).on("b", log("first")),
+            first.on("a", HostWork::new(vec![Box::new(command)])),
+            Task::new("honest", "").on("b", log("first")),
             Task::new("second", "").on("a", log("never")).on("b", log("second")),
         ];
         let hosts: [(&str, Arc<dyn Connection>); 2] = [("a", liar.clone()), ("b", honest.clone())];

@@ -232,8 +232,16 @@ async fn a_failing_component_is_named_in_the_status_beside_those_that_work() {
     )]);
     configure(&lab, "{maps: {enabled: true, name: Wrong_Name}}");
     let running = Running::start(&lab, false);
-    eventually("the failure", &running, || object(&lab)["status"]["phase"] == "Failed").await;
-    let status = object(&lab)["status"].clone();
+    // The next try begins seconds later.
+    let seen = std::sync::Mutex::new(serde_json::Value::Null);
+    eventually("the failure", &running, || {
+        let status = object(&lab)["status"].clone();
+        let has_failed = status["phase"] == "Failed";
+        *seen.lock().unwrap() = status;
+        has_failed
+    })
+    .await;
+    let status = seen.into_inner().unwrap();
     let maps = &status["components"]["maps"];
     assert!(
         maps["reason"] == "Refused" && maps["message"].as_str().unwrap().contains("Wrong_Name"),

@@ -92,7 +92,7 @@ else
     say subnet "$subnet"
     [ -z "$vxlan" ] || agent_links
     bridge
-    ip -4 route show root "$(value FLANNEL_NETWORK)" | grep ' via ' >links.routes
+    ip -4 route show root "$(value FLANNEL_NETWORK)" | awk '/ via /' >links.routes
     say routes "$(wc -l <links.routes)"
     [ -z "$vxlan" ] || peer
 fi
