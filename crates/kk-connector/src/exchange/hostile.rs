@@ -73,13 +73,13 @@ fn talk(mut call: Call, begin: &str, again: &str) -> (String, usize, Duration) {
     let text = |text: &str| text.replace('@', &format!("kk-{}", opening.nonce)).into_bytes();
     let said = Rc::default();
     let mut pipe = Liar { begin: text(begin), again: text(again), said: Rc::clone(&said) };
-    let began = Instant::now();
+    let clock = Instant::now();
     let error = match drive(&mut pipe, &mut call, opening, &peer()) {
         Err(Failure::Final(error)) => error.to_string(),
         Err(Failure::NotBegun(reason)) => reason,
         Ok(reply) => panic!("{reply:?}"),
     };
-    (error, said.get(), began.elapsed())
+    (error, said.get(), clock.elapsed())
 }
 
 fn body(files: usize) -> (tempfile::NamedTempFile, Side) {

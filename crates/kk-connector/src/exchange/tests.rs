@@ -181,7 +181,7 @@ fn a_script_gets_no_variable_of_the_login() {
         "CONTAINER_RUNTIME_ENDPOINT",
         "ENV",
     ];
-    let exports: String = login.iter().map(|name| format!("export {name}=/nonexistent; ")).collect();
+    let exports = login.map(|name| format!("export {name}=/nonexistent; ")).concat();
     fs::write(stub.path().join("nopasswd"), "").unwrap();
     for root in [Root::Already, Root::Sudo { password: None, pty: false }] {
         let mut call = call("env; echo ~");
