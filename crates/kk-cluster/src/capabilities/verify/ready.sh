@@ -172,9 +172,16 @@ rolled_out() { # NAMESPACE KIND/NAME AT-LEAST
     [ ! -e held ] || kk_note "$2 still has pods of before: Kubernetes does not replace them while other nodes are not Ready"
 }
 
+# Prints where a pod is, and what was said of it last. The message of an event may have several lines.
+trouble() { # NAMESPACE POD
+    kubectl -n "$1" get pod "$2" -o go-template=' on {{.spec.nodeName}}' || :
+    kubectl -n "$1" get events --field-selector "involvedObject.name=$2,type=Warning" \
+        -o go-template='{{range .items}}{{printf "%q" .message}}{{"\n"}}{{end}}' | tail -n 1 | sed 's/^"\(.*\)"$/: \1/' | tr -d '\n'
+}
+
 pods_are_ready() { # NAMESPACE KIND/NAME AT-LEAST
     rolled_out "$@" && return 0
-    cat wait.err >&2
+    grep -v 'timed out waiting for the condition' wait.err >&2 || :
     of=$(selector "$1" "$2") || return
     kubectl -n "$1" get pods -l "$of" -o wide >&2
     # NAME READY STATUS …, where READY is "ready/wanted".
@@ -184,7 +191,11 @@ pods_are_ready() { # NAMESPACE KIND/NAME AT-LEAST
         kubectl -n "$1" get events --field-selector "involvedObject.name=$pod" --no-headers | tail -n 5 >&2 || :
         kubectl -n "$1" logs --all-containers --prefix --tail 5 "$pod" >&2 || :
     done <unready
-    kk_fail "not all pods of $2 are ready, and none became so for $patience s:$(awk '{ printf " %s", $1 }' unready)"
+    why=
+    read -r first <unready && why=": $first$(trouble "$1" "$first")"
+    others=$(($(wc -l <unready) - 1))
+    [ "$others" -le 0 ] || why="$why (and $others more)"
+    kk_fail "not all pods of $2 are ready, and none became so for $patience s$why"
 }
 
 # Prints the addresses at which the pods of a workload answer: what answers, a tab, and a URL.

@@ -143,6 +143,31 @@ mod tests {
         (output.status.success(), String::from_utf8(output.stdout).unwrap())
     }
 
+    /// The headline of an error is its last line.
+    #[test]
+    fn the_error_names_a_pod_that_is_not_ready_its_node_and_what_was_said_of_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let kubectl = r#"case " $*" in
+            *'rollout status'*) echo 'error: timed out waiting for the condition' >&2; exit 1 ;;
+            *matchLabels*) printf 'k=v,' ;;
+            *--no-headers*events*|*events*--no-headers*) echo '1m Warning Unhealthy pod/p2 long' ;;
+            *events*) printf '"pulled"\n"Readiness probe failed: dial tcp 10.1.0.2:8181: connect: no route to host"\n' ;;
+            *' pods '*--no-headers*) printf 'p1 1/1 Running 0 1m\np2 0/1 Running 0 1m\np3 0/1 Pending 0 1m\n' ;;
+            *' pod p2 '*) printf ' on node3' ;;
+        esac"#;
+        testing::program(directory.path(), "kubectl", kubectl);
+        let text = script(&[("absent", ""), ("own", "a b")], READY);
+        let line = format!("{CLOCK}\n{text}\npods_are_ready n deployment/d 2");
+        let output = testing::run_script(directory.path(), &line);
+        assert!(!output.status.success());
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(
+            said.lines().last().unwrap(),
+            "not all pods of deployment/d are ready, and none became so for 300 s: p2 on node3: Readiness probe failed: dial tcp 10.1.0.2:8181: connect: no route to host (and 1 more)"
+        );
+        assert!(!said.contains("timed out waiting for the condition"), "{said}");
+    }
+
     #[test]
     fn pods_on_nodes_that_did_not_answer_do_not_count() {
         let one = "a p1 True 10.1.0.2\\nb p2 True 10.2.0.2\\n";
