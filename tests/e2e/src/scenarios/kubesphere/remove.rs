@@ -30,7 +30,7 @@ const MOVING: [&str; 13] = [
 ];
 
 /// What may differ after a removal: the beginning of an object, and why.
-const EXCEPTIONS: [(&str, &str); 11] = [
+const EXCEPTIONS: [(&str, &str); 12] = [
     ("Namespace /kubesphere-system", "kk deploys the operator there, and it stays"),
     ("ConfigMap kubesphere-system/kube-root-ca.crt", "Kubernetes makes it in each namespace"),
     ("ServiceAccount kubesphere-system/", "that of the operator, and Kubernetes' own"),
@@ -41,6 +41,7 @@ const EXCEPTIONS: [(&str, &str); 11] = [
     ("ClusterRole /ks-installer", "the operator's rights"),
     ("ClusterRoleBinding /ks-installer", "the operator's rights"),
     ("CustomResourceDefinition /clusterconfigurations.installer.kubesphere.io", "the operator's kind"),
+    ("APIService /v1alpha1.installer.kubesphere.io", "the API server shows the group of that kind"),
     ("Secret kubesphere-system/", "passwords and certificates stay, unless dataPolicy says otherwise"),
 ];
 
