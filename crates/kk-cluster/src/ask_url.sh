@@ -1,5 +1,5 @@
-# ask URL: whether something answers there within 2 s. Whatever it says is an answer: without an account the API says "Unauthorized".
-# Nothing secret is sent, so no certificate is looked at.
+# ask URL: whether something answers there within 2 s. Whatever it says is an answer, also "Unauthorized" and "Not Found". Nothing secret
+# is sent, so no certificate is checked.
 ask() {
     if command -v curl >/dev/null; then
         curl -gksS --noproxy '*' -m 2 -o /dev/null "$1"
@@ -9,8 +9,12 @@ ask() {
         https:*) ;;
         *)
             if command -v wget >/dev/null; then
-                env -u http_proxy wget -q -T 2 -O /dev/null "$1"
-                return
+                ask_said=$(env -u http_proxy wget -q -T 2 -O /dev/null "$1" 2>&1) && return
+                # GNU wget ends with 8 when the server has answered with an error; that of busybox says so.
+                [ $? != 8 ] || return 0
+                echo "$ask_said" >&2
+                case $ask_said in *'server returned error'*) return 0 ;; esac
+                return 1
             fi
             ;;
     esac
@@ -19,6 +23,6 @@ ask() {
     ask_said=$(env -u http_proxy -u https_proxy -u HTTPS_PROXY KUBECACHEDIR="$PWD/cache" kubectl --kubeconfig /dev/null \
         --server "$ask_server" --insecure-skip-tls-verify --request-timeout 2s get --raw "${1#"$ask_server"}" 2>&1 >/dev/null) && return
     echo "$ask_said" >&2
-    case $ask_said in *Unauthorized* | *Forbidden*) return 0 ;; esac
+    case $ask_said in *Unauthorized* | *Forbidden* | *NotFound* | *'could not find the requested resource'*) return 0 ;; esac
     return 1
 }

@@ -26,8 +26,49 @@ pub(crate) fn script(variables: &[(&str, &str)], text: &str) -> String {
 mod tests {
     use std::{fs, process::Command};
 
-    use super::{EMPTY, REMOVE_CHAINS};
+    use super::{ASK_URL, EMPTY, REMOVE_CHAINS};
     use crate::testing;
+
+    /// Whether something answers, on a host with these of the programs, which end in this way.
+    fn answers(programs: &str, url: &str, wget: &str, kubectl: &str) -> bool {
+        let directory = tempfile::tempdir().unwrap();
+        testing::program(directory.path(), "wget", wget);
+        testing::program(directory.path(), "kubectl", kubectl);
+        let there = format!("command() {{ case ' {programs} ' in *\" $2 \"*) ;; *) return 1 ;; esac; }}\n");
+        let output = testing::run_script(directory.path(), &format!("{there}{ASK_URL}\nask {url}"));
+        output.status.success()
+    }
+
+    #[test]
+    fn an_error_of_a_server_is_an_answer_and_silence_is_none_whatever_program_asks() {
+        let (page, api) = ("http://192.0.2.1:9153/", "https://192.0.2.1:443/livez");
+        for (programs, url, said, code, answered) in [
+            ("wget", page, "", 0, true),
+            ("wget", page, "", 8, true),
+            ("wget", page, "wget: server returned error: HTTP/1.1 404 Not Found", 1, true),
+            ("wget", page, "wget: download timed out", 1, false),
+            ("wget", page, "", 4, false),
+            (
+                "",
+                page,
+                "Error from server (NotFound): the server could not find the requested resource",
+                1,
+                true,
+            ),
+            ("", page, "connection refused", 1, false),
+            // wget of busybox may know no TLS.
+            ("wget", api, "error: You must be logged in to the server (Unauthorized)", 1, true),
+            ("wget", api, "dial tcp: i/o timeout", 1, false),
+        ] {
+            let ends = format!("echo '{said}' >&2; exit {code}");
+            let (wget, kubectl) = if programs == "wget" && url == page {
+                (ends.as_str(), "exit 70")
+            } else {
+                ("exit 0", ends.as_str())
+            };
+            assert_eq!(answers(programs, url, wget, kubectl), answered, "{programs} {url} {said} {code}");
+        }
+    }
 
     #[test]
     fn rules_of_others_stay_whatever_their_names() {

@@ -29,6 +29,7 @@ pub use load::{Loaded, Overrides, is_manifest, load};
 pub use load_manifest::load_manifest;
 pub use local_files::LocalFile;
 pub use mask::names_secret;
+pub use normalise::go_duration;
 pub use sample::{SampleStyle, sample};
 pub use schema::schema;
 pub use secret::Secret;

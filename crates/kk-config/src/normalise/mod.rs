@@ -25,6 +25,8 @@ mod syntax;
 mod system;
 mod typed;
 
+pub use syntax::go_duration;
+
 pub(crate) use manifest::manifest;
 pub(crate) use no_effect::warn_of_fields_without_effect;
 

@@ -134,8 +134,8 @@ pub(super) fn is_go_duration(text: &str) -> bool {
     parts > 0
 }
 
-/// Seconds of a duration as Go writes it, in hours, minutes and seconds: `8760h`, `1h30m`.
-pub(super) fn go_duration(text: &str) -> Option<u64> {
+/// Seconds of a duration as Go writes it, in hours, minutes and seconds: `8760h`, `1h30m`. `None` for another form, and for 0.
+pub fn go_duration(text: &str) -> Option<u64> {
     let (mut seconds, mut rest) = (0_u64, text);
     while !rest.is_empty() {
         let end = rest.find(|c: char| !c.is_ascii_digit())?;

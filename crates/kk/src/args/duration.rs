@@ -7,30 +7,15 @@ const LONGEST: u64 = 86_400;
 
 /// Reads a time limit of at least a second and at most a day.
 pub(super) fn limit(text: &str) -> Result<Duration, String> {
-    let seconds =
-        if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { units(text) };
+    let seconds = if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        text.parse().ok()
+    } else {
+        kk_config::go_duration(text)
+    };
     seconds
         .filter(|seconds| (1..=LONGEST).contains(seconds))
         .map(Duration::from_secs)
         .ok_or_else(|| "write a time such as 20s, 5m or 1h30m, at most 24h".to_owned())
-}
-
-/// Numbers, each with its unit.
-fn units(text: &str) -> Option<u64> {
-    let (mut seconds, mut rest) = (0_u64, text);
-    while !rest.is_empty() {
-        let end = rest.find(|c: char| !c.is_ascii_digit())?;
-        let number: u64 = rest[..end].parse().ok()?;
-        let unit = match rest[end..].chars().next()? {
-            'h' => 3600,
-            'm' => 60,
-            's' => 1,
-            _ => return None,
-        };
-        seconds = seconds.checked_add(number.checked_mul(unit)?)?;
-        rest = &rest[end + 1..];
-    }
-    Some(seconds)
 }
 
 #[cfg(test)]

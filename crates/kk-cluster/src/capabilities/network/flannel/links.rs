@@ -99,9 +99,10 @@ fn of_node(inputs: &Inputs, host: &Host, links: &Links) -> Broken {
     let nodes = &inputs.state.nodes;
     let given = nodes.get(&host.name).and_then(|node| node.pods.first());
     let subnet = links.subnet.as_deref();
+    // Pods are deleted where they differ, so both must be known.
     let other_range = || {
         let (given, subnet) = (given?, subnet?);
-        (network_of(subnet) != network_of(given))
+        (network_of(subnet)? != network_of(given)?)
             .then(|| format!("flannel works with the range {subnet}, and the node has {given}"))
     };
     let others = nodes
