@@ -96,12 +96,14 @@ const CLUSTER_INFO: &str = "kube-public/cluster-info";
 /// - Of workloads that is the template of their pods: the number of replicas may be an autoscaler's, and their status changes all
 ///   the time.
 /// - The generation of a definition and of a `ClusterConfiguration` does not change with their status either.
+/// - Of a `ConfigMap` it is the data: kubeadm, run by hand, writes other values into the same fields.
 /// - Of all others it is the list of fields that kk (or kubeadm, which kk runs) owns: a client that changes one of them becomes its
 ///   owner. Labels, annotations and finalizers that controllers add are theirs.
 pub(crate) const VERSION: &str = concat!(
     r#"{{.apiVersion}} {{.kind}} {{with .metadata.namespace}}{{.}}{{end}}/{{.metadata.name}}{{"\t"}}{{.metadata.uid}} "#,
     r#"{{if or (eq .kind "Deployment") (eq .kind "DaemonSet")}}{{printf "%q" .spec.template}}"#,
     r#"{{else if or (eq .kind "ClusterConfiguration") (eq .kind "CustomResourceDefinition")}}{{.metadata.generation}}"#,
+    r#"{{else if eq .kind "ConfigMap"}}{{printf "%q" .data}}"#,
     r#"{{else}}{{$own := ""}}{{range .metadata.managedFields}}"#,
     r#"{{if or (eq .manager "kk") (eq .manager "kubeadm")}}{{$own = printf "%s%v" $own .fieldsV1}}{{end}}{{end}}"#,
     r#"{{with $own}}{{.}}{{else}}{{.metadata.resourceVersion}}{{end}}{{end}}"#
@@ -357,10 +359,15 @@ mod tests {
 
     /// What the template says of an object of kk, by kubectl itself.
     fn version(metadata: &str) -> String {
+        version_with("Namespace", metadata, "")
+    }
+
+    /// The same for this kind, with these fields after the metadata.
+    fn version_with(kind: &str, metadata: &str, fields: &str) -> String {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("object.json");
         let object = format!(
-            "{{\"apiVersion\": \"v1\", \"kind\": \"Namespace\", \"metadata\": {{\"name\": \"n\", \"uid\": \"u\", {metadata}}}}}"
+            "{{\"apiVersion\": \"v1\", \"kind\": \"{kind}\", \"metadata\": {{\"name\": \"n\", \"uid\": \"u\", {metadata}}}{fields}}}"
         );
         fs::write(&file, object).unwrap();
         let words = ["label", "--local", "-o", &format!("go-template={VERSION}"), "-f"];
@@ -396,6 +403,18 @@ mod tests {
         // One that neither kk nor kubeadm has made.
         let others = |version| of(&[("helm", "\"f:a\": {}")], version);
         assert_ne!(others(1), others(2));
+    }
+
+    /// Its values are in fields that kubeadm has owned before.
+    #[test]
+    fn a_config_map_that_kubeadm_has_written_anew_is_another() {
+        let with = |mode: &str| {
+            let fields = format!(", \"data\": {{\"config.conf\": \"mode: {mode}\"}}");
+            let managed = "\"managedFields\": [{\"manager\": \"kubeadm\", \"fieldsType\": \"FieldsV1\", \"fieldsV1\": {\"f:data\": {\"f:config.conf\": {}}}}]";
+            version_with("ConfigMap", managed, &fields)
+        };
+        assert_eq!(with("iptables"), with("iptables"));
+        assert_ne!(with("iptables"), with("ipvs"));
     }
 
     fn version_of(managers: &str, resource_version: u32) -> String {

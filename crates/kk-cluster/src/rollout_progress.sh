@@ -1,17 +1,18 @@
-# Prints how many pods of a workload are of what was applied last; nothing while its controller has not seen that.
-updated() { # NAMESPACE KIND/NAME
-    kubectl -n "$1" get "$2" -o go-template='{{if eq .metadata.generation .status.observedGeneration}}{{or .status.updatedNumberScheduled .status.updatedReplicas 0}}{{end}}'
+# Prints how many pods of a workload are of what was applied last, and how many are available; nothing while its controller has not
+# seen that. Pods of a new DaemonSet are all there at once, and become available one after the other.
+progress() { # NAMESPACE KIND/NAME
+    kubectl -n "$1" get "$2" -o go-template='{{if eq .metadata.generation .status.observedGeneration}}{{or .status.updatedNumberScheduled .status.updatedReplicas 0}} {{or .status.numberAvailable .status.availableReplicas 0}}{{end}}'
 }
 
-# Runs a command until it succeeds, or no further pod of the workload was updated for $1 seconds. A rollout takes the longer the more
+# Runs a command until it succeeds, or no further pod of the workload was updated or became available for $1 seconds. A rollout takes the longer the more
 # nodes a cluster has. What the command says at last is in wait.err.
 while_it_progresses() { # SECONDS NAMESPACE KIND/NAME COMMAND...
     longest=$1 in_namespace=$2 workload=$3 most=0
     shift 3
     until=$(($(kk_uptime) + longest))
     until "$@" >/dev/null 2>wait.err </dev/null; do
-        count=$(updated "$in_namespace" "$workload" 2>/dev/null </dev/null) || count=0
-        case $count in '' | *[!0-9]*) count=0 ;; esac
+        count=$(progress "$in_namespace" "$workload" 2>/dev/null </dev/null | awk '{ print $1 + $2 }')
+        count=${count:-0}
         now=$(kk_uptime)
         if [ "$count" -gt "$most" ]; then
             most=$count until=$((now + longest))

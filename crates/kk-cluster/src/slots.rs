@@ -230,9 +230,9 @@ pub(crate) fn plugin_restarted_slot() -> SlotKey {
     cluster("plugin_restarted")
 }
 
-/// kube-proxy starts again on nodes where Services do not answer.
-pub(crate) fn kube_proxy_restarted_slot() -> SlotKey {
-    cluster("kube_proxy_restarted")
+/// kube-proxy starts again on a node where Services do not answer.
+pub(crate) fn kube_proxy_restarted_slot(name: &str) -> SlotKey {
+    host("kube_proxy_restarted", name)
 }
 
 /// Services answer again on a node.

@@ -9,7 +9,11 @@ use serde::Serialize;
 use time::OffsetDateTime;
 
 use crate::{
-    capabilities::{control_plane::parts, etcd, kubesphere, verify::is_connected},
+    capabilities::{
+        control_plane::parts,
+        etcd, kubesphere,
+        verify::{is_connected, is_silent},
+    },
     certificates::{self, Age, Validity},
     inputs::Inputs,
     pki::{ETCD_CLIENT, ETCD_MEMBER},
@@ -63,7 +67,7 @@ pub enum NodeState {
     NotReady,
     /// It is not in the cluster.
     Missing,
-    /// The API did not answer.
+    /// The API did not answer, or the node did not say whether its pods reach others.
     Unknown,
     /// The host did not answer.
     Silent,
@@ -153,6 +157,7 @@ fn node(inputs: &Inputs, host: &Host) -> NodeStatus {
         Some(_) if inputs.is_ready(host) && has_all_parts(inputs, host) && is_connected(inputs, host) => {
             NodeState::Ready
         }
+        Some(_) if is_silent(inputs, host).is_some() => NodeState::Unknown,
         Some(_) => NodeState::NotReady,
     };
     NodeStatus {
@@ -274,6 +279,8 @@ mod tests {
         let cut_off =
             status_with(Some(&all), &pem, false, |facts| facts.reply(&SERVICES, "dns\tno\napi\tok\n")).await;
         assert_eq!(states(&cut_off)[0], NodeState::NotReady);
+        let mute = status_with(Some(&all), &pem, false, |facts| facts.time_out(&SERVICES)).await;
+        assert_eq!(states(&mute)[0], NodeState::Unknown, "no answer is not no");
         let silent = status(Some(&all), &pem, true).await;
         assert_eq!(states(&silent)[2], NodeState::Silent);
         let down = status(None, &pem, false).await;

@@ -44,7 +44,7 @@ pub(crate) fn findings(inputs: &Inputs, force: bool, found: &mut Findings) {
             ),
             None => unreachable(
                 host,
-                "it does not answer: where its etcd still runs, it goes on with the data from before the restore",
+                "it does not answer: where its etcd still runs, it keeps the data from before the restore",
                 "kk create cluster joins it again, with the data of the others",
                 found,
             ),

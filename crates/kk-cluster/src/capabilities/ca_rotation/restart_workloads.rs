@@ -56,11 +56,11 @@ mod tests {
     use super::RESTART;
     use crate::{shell::script, testing};
 
-    /// A cluster with a `DaemonSet`, of which this is said of updated pods at each look, and a paused Deployment. Each look takes 100 s,
+    /// A cluster with a `DaemonSet`, of which this is said of updated and available pods at each look, and a paused Deployment. Each look takes 100 s,
     /// and the rollout ends at the tenth.
-    fn restart(updated: &[u32]) -> (bool, String, String) {
+    fn restart(progress: &[&str]) -> (bool, String, String) {
         let directory = tempfile::tempdir().unwrap();
-        let list = updated.iter().map(|count| format!("{count}\n")).collect::<Vec<_>>().concat();
+        let list = progress.join("\n") + "\n";
         fs::write(directory.path().join("updated"), list).unwrap();
         let listed = "DaemonSet n d - RollingUpdate - 100 100 -\nDeployment n held - - - 2 2 paused\n";
         fs::write(directory.path().join("listed"), listed).unwrap();
@@ -77,15 +77,21 @@ mod tests {
 
     #[test]
     fn a_rollout_that_progresses_is_waited_for_and_one_that_stands_still_is_an_error() {
-        let (ok, said, _) = restart(&[10, 20, 30, 40, 50, 60, 70, 80, 90]);
+        let (ok, said, _) =
+            restart(&["10 0", "20 0", "30 0", "40 0", "50 0", "60 0", "70 0", "80 0", "90 0"]);
         assert!(ok, "{said}");
-        let (ok, said, _) = restart(&[10, 10, 10, 10, 10, 10]);
+        // All pods of a new one are there at once.
+        let (ok, said, _) =
+            restart(&["100 1", "100 2", "100 3", "100 4", "100 5", "100 6", "100 7", "100 8", "100 9"]);
+        assert!(ok, "{said}");
+        let (ok, said, _) = restart(&["10 5"; 6]);
         assert!(!ok && said.contains("n/d does not become available"), "{said}");
     }
 
     #[test]
     fn a_paused_deployment_is_named_and_left() {
-        let (ok, said, patched) = restart(&[10, 20, 30, 40, 50, 60, 70, 80, 90]);
+        let (ok, said, patched) =
+            restart(&["10 0", "20 0", "30 0", "40 0", "50 0", "60 0", "70 0", "80 0", "90 0"]);
         assert!(ok && said.contains("n/held is paused"), "{said}");
         assert_eq!(patched.lines().count(), 1, "{patched}");
         assert!(patched.contains("patch DaemonSet d "), "{patched}");

@@ -281,7 +281,7 @@ mod tests {
         }
     }
 
-    /// Whoever has scaled it, another version or another setting must not take DNS away.
+    /// An administrator has scaled it: another version or another setting must not take DNS away.
     #[tokio::test]
     async fn more_replicas_of_coredns_are_kept_and_are_no_reason_to_apply_it() {
         let spec = testing::sample("three-nodes.yaml");

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{inputs::Inputs, shell::script};
 
-/// A member answers nobody meanwhile: one after the other, in this order. The last one to get space back disarms the alarm of a
+/// A member answers no request meanwhile: one after the other, in this order. The last one to get space back disarms the alarm of a
 /// full database.
 pub(crate) fn task(inputs: &Inputs, order: &[String]) -> Task {
     let turn = Turn::one_by_one("etcd").order(order.iter().cloned());

@@ -15,7 +15,7 @@ disarm() {
     sizes=$(ctl endpoint status -w json) || return
     largest=$(printf '%s' "$sizes" | grep -o '"dbSize":[0-9]*' | cut -d : -f 2 | sort -n | tail -n 1)
     if [ "$largest" -ge "$quota" ]; then
-        kk_note "the database of a member of etcd still has $largest bytes, and its quota is $quota: it goes on refusing writes"
+        kk_note "the database of a member of etcd still has $largest bytes, and its quota is $quota: it still refuses writes"
         return 0
     fi
     ctl alarm disarm >/dev/null

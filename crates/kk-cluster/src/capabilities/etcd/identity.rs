@@ -1,5 +1,5 @@
 //! To which member of which cluster of etcd the data on a host belongs. Data of a member that was removed, or of a cluster that
-//! the others have left by a restore, never works again: the member has to join anew.
+//! the others have left by a restore, never works again: the member has to join again.
 
 use std::collections::BTreeSet;
 
@@ -67,7 +67,7 @@ fn parse_members(printed: &str) -> Option<Members> {
 }
 
 /// Reads the head of a log (etcd, `server/storage/wal`): records behind their length, of which the first that is no checksum holds
-/// the ids. What has another form names nobody.
+/// the ids. A log of another form gives no ids.
 fn parse_log(printed: &str) -> Option<Identity> {
     let bytes: Result<Vec<u8>, _> =
         printed.split_ascii_whitespace().map(|byte| u8::from_str_radix(byte, 16)).collect();
@@ -181,7 +181,7 @@ fn clusters<'a>(inputs: &Inputs<'a>) -> Vec<(&'a Host, Members)> {
     healthy(inputs).into_iter().filter_map(list).collect()
 }
 
-/// Which of two clusters is the right one nobody but a person can say.
+/// Only a person can say which of two clusters is the right one.
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     let known = clusters(inputs);
     let Some((_, first)) = known.first() else { return };

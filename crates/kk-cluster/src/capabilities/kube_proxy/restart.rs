@@ -18,37 +18,85 @@ pub(super) fn broken<'a>(inputs: &Inputs<'a>) -> Vec<(&'a Host, String)> {
     inputs.nodes().into_iter().filter_map(why).collect()
 }
 
-/// At the API, by deleting pods; then on those nodes, until the Service answers.
+/// On the first node, and when the Service answers there, on the others.
 pub(super) fn tasks(inputs: &Inputs) -> Vec<Task> {
-    let broken = broken(inputs);
-    let mut restart = Task::new("restart_kube_proxy", "Restart kube-proxy where Services do not answer");
-    let mut wait = Task::new("wait_for_services", "Wait until Services answer");
-    if broken.is_empty() {
-        return vec![restart, wait];
-    }
-    let names: Vec<&str> = broken.iter().map(|(host, _)| host.name.as_str()).collect();
-    let script: String = std::iter::once(KUBECTL.to_owned())
-        .chain(names.iter().map(|node| {
-            let node = quote(&format!("spec.nodeName={node}")).into_owned();
-            format!("kubectl -n kube-system delete pods -l k8s-app=kube-proxy --field-selector {node} --timeout=90s >/dev/null\n")
-        }))
-        .collect();
-    let delete = Command::new(format!("restart kube-proxy on {}", names.join(", ")), script);
-    let work = HostWork::new(vec![Box::new(delete)])
+    let hosts: Vec<&Host> = broken(inputs).into_iter().map(|(host, _)| host).collect();
+    let (first, others) = hosts.split_at(hosts.len().min(1));
+    let mut tasks = round(inputs, ["restart_kube_proxy", "wait_for_services"], first, None);
+    tasks.extend(round(
+        inputs,
+        ["restart_other_kube_proxies", "wait_for_other_services"],
+        others,
+        first.first().copied(),
+    ));
+    tasks
+}
+
+/// At the API, by deleting pods; then on those nodes, until the Service answers.
+fn round(inputs: &Inputs, names: [&'static str; 2], hosts: &[&Host], after: Option<&Host>) -> Vec<Task> {
+    let mut restart = Task::new(names[0], "Restart kube-proxy where Services do not answer");
+    let mut wait = Task::new(names[1], "Wait until Services answer");
+    let [first, ..] = hosts else { return vec![restart, wait] };
+    let delete = |host: &&Host| {
+        let node = quote(&format!("spec.nodeName={}", host.name)).into_owned();
+        format!(
+            "kubectl -n kube-system delete pods -l k8s-app=kube-proxy --field-selector {node} --wait=false >/dev/null\n"
+        )
+    };
+    let script = KUBECTL.to_owned() + &hosts.iter().map(delete).collect::<Vec<_>>().concat();
+    let more = if hosts.len() > 1 { format!(" and {} more nodes", hosts.len() - 1) } else { String::new() };
+    let delete = Command::new(format!("restart kube-proxy on {}{more}", first.name), script);
+    let mut work = HostWork::new(vec![Box::new(delete)])
         .needs(slots::initialised_slot())
         .needs(slots::nodes_registered_slot())
-        .needs(slots::node_tools_slot(&inputs.api_host.name))
-        .provides(slots::kube_proxy_restarted_slot());
+        .needs(slots::node_tools_slot(&inputs.api_host.name));
+    if let Some(host) = after {
+        work = work.needs(slots::services_back_slot(&host.name));
+    }
+    for host in hosts {
+        work = work.provides(slots::kube_proxy_restarted_slot(&host.name));
+    }
     restart = restart.on(&inputs.api_host.name, work);
-    for (host, _) in broken {
-        let url = services::api(inputs.spec);
+    let url = services::api(inputs.spec);
+    for host in hosts {
         let answers =
             WaitUntil::new("the Service of the API answers", format!("{ASK_URL}ask {}", quote(&url)))
                 .hint("", "see \"kubectl -n kube-system logs -l k8s-app=kube-proxy\"");
         let work = HostWork::new(vec![Box::new(answers)])
-            .needs(slots::kube_proxy_restarted_slot())
+            .needs(slots::kube_proxy_restarted_slot(&host.name))
             .provides(slots::services_back_slot(&host.name));
         wait = wait.on(&host.name, work);
     }
     vec![restart, wait]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        capabilities::kube_proxy::services::SERVICES,
+        pipelines::add_nodes::tests::{ANSWERED, joined, probed, spec},
+        testing,
+    };
+
+    #[tokio::test]
+    async fn one_node_shows_that_a_restart_helps_before_the_others_get_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec(), directory.path());
+        let names = ["n1", "n2", "n4"];
+        let nodes = names.map(|name| format!("Node\t{name}\tTrue\tv1.36.4\t\t\t\n")).concat();
+        let proxy = "DaemonSet\tkube-system/kube-proxy\t3\t3\n";
+        let mut probed = probed(&session, Some(&(nodes + proxy + ANSWERED))).await;
+        for name in names {
+            let facts = probed.facts.get_mut(name).unwrap();
+            joined(facts);
+            facts.reply(&SERVICES, "dns\tok\napi\trefused\n");
+        }
+        let inputs = session.create_inputs(&probed).await.unwrap();
+        let tasks = tasks(&inputs);
+        let hosts = |at: usize| tasks[at].hosts.keys().map(String::as_str).collect::<Vec<_>>();
+        assert_eq!((hosts(1), hosts(3)), (vec!["n1"], vec!["n2", "n4"]));
+        let others = &tasks[2].hosts["n1"];
+        assert!(others.needs.contains(&slots::services_back_slot("n1")));
+    }
 }

@@ -71,6 +71,12 @@ fn said(inputs: &Inputs, host: &Host, facts: &Facts, workload: &str) -> Option<S
     if is_node { facts.answer(&SERVICES).answered() } else { None }
 }
 
+/// Whether a node has said that one of them does not answer.
+pub(crate) fn fail(facts: &Facts) -> bool {
+    let said = facts.answer(&SERVICES).answered();
+    said.is_some_and(|said| said.api.is_some() || said.dns.is_some())
+}
+
 /// Whether a node has said that both answer. No answer is not "yes".
 pub(crate) fn work(inputs: &Inputs, facts: &Facts) -> bool {
     let both = Services { is_node: true, api: None, dns: None };

@@ -5,10 +5,10 @@ use kk_config::{KubeSphere as Wanted, KubeVersion};
 use super::{
     NAMESPACE,
     image::Installer,
-    manifest::{DEPLOYED_BY, KK},
+    manifest::{DEPLOYED_BY, KK, watches_members},
     state,
 };
-use crate::{findings::Findings, inputs::Inputs};
+use crate::{capabilities::etcd::METRICS_PORT, findings::Findings, inputs::Inputs};
 
 /// The minor versions of Kubernetes for which a release of KubeSphere was made: by the beginning of its version, the
 /// oldest and the newest (KubeKey 3, `cmd/kk/pkg/version/kubesphere`).
@@ -38,6 +38,17 @@ pub(super) fn findings(inputs: &Inputs, wanted: &Wanted, found: &mut Findings) {
             None,
             "KubeSphere is there, and kk has not installed it: its settings would become those of the file, and what the file does not switch on would be removed",
             format!("to have it so: kubectl -n {NAMESPACE} annotate clusterconfiguration ks-installer {DEPLOYED_BY}={KK}; else spec.kubesphere.enabled: false leaves it alone"),
+        );
+    }
+    let name = "ETCD_LISTEN_METRICS_URLS=";
+    let line = inputs.spec.etcd.extra_args.iter().rev().find(|line| line.starts_with(name));
+    let elsewhere =
+        line.filter(|line| !line.contains(&format!(":{METRICS_PORT}")) || line.contains("//127."));
+    if let Some(line) = elsewhere.filter(|_| watches_members(inputs.spec, wanted)) {
+        found.warning(
+            None,
+            format!("spec.etcd.extraArgs has {line}, and Prometheus reads the metrics of etcd at port {METRICS_PORT}"),
+            "remove the line, or add a URL with this port that the nodes reach",
         );
     }
     if let Some(version) = &wanted.version {

@@ -1,5 +1,5 @@
 # Applies ks-installer with the rights that its payload needs, then what it shall install.
-# shellcheck disable=SC2154 # image, wanted, monitoring and ca stand before this script
+# shellcheck disable=SC2154 # image, wanted, own_etcd and ca stand before this script
 apply() {
     kubectl apply --server-side --force-conflicts --validate=false --field-manager=kk -f "$1" >/dev/null
 }
@@ -23,8 +23,8 @@ fi
 installer payload rights >rights.yaml
 apply rights.yaml
 apply installer.yaml
-if [ -n "$monitoring" ]; then
-    # A key with which Prometheus read etcd: whoever had it could change all of etcd. Pods that still mount the Secret need it there.
+if [ -n "$own_etcd" ]; then
+    # A key with which Prometheus read etcd. It allowed to change all of etcd. Pods that still mount the Secret need it there.
     key=$(kubectl -n kubesphere-monitoring-system get secret kube-etcd-client-certs --ignore-not-found \
         -o jsonpath='{.data.etcd-client\.key}')
     if [ -n "$key" ]; then

@@ -61,11 +61,11 @@ fn is_needed(inputs: &Inputs, manifest: &Manifest, facts: &Facts) -> bool {
 }
 
 fn text(inputs: &Inputs, wanted: &Wanted, image: &str) -> String {
-    let monitoring = if manifest::watches_members(inputs.spec, wanted) { "yes" } else { "" };
+    let own_etcd = if manifest::names_members(inputs.spec, wanted) { "yes" } else { "" };
     let variables = [
         ("image", image),
         ("wanted", wanted.version.as_deref().unwrap_or_default()),
-        ("monitoring", monitoring),
+        ("own_etcd", own_etcd),
         ("ca", ETCD_CA),
     ];
     KUBECTL.to_owned() + &script(&variables, include_str!("deploy.sh"))

@@ -87,19 +87,24 @@ pub(super) fn configuration(inputs: &Inputs, wanted: &Wanted) -> Value {
     })
 }
 
-/// Whether Prometheus shall watch the members of this cluster, and not another etcd. Then it reads their metrics from a port that
-/// has nothing else: etcd lets every client whose certificate it accepts change all objects.
+/// Whether Prometheus shall watch the members of this cluster. It reads their metrics from a port that has nothing else: etcd lets
+/// every client whose certificate it accepts change all objects.
 pub(crate) fn watches_members(spec: &Spec, wanted: &Wanted) -> bool {
-    let Some(etcd) = wanted.configuration.get("etcd") else { return false };
+    let monitoring = wanted.configuration.get("etcd").and_then(|etcd| etcd.get("monitoring"));
+    names_members(spec, wanted) && monitoring == Some(&Value::Bool(true))
+}
+
+/// Whether the document names members of this cluster only, and no other etcd. A file may name some of them.
+pub(super) fn names_members(spec: &Spec, wanted: &Wanted) -> bool {
     let members: BTreeSet<String> =
         spec.etcd_hosts().into_iter().map(|host| host.internal_address.to_string()).collect();
-    let is_own = match etcd.get("endpointIps").and_then(Value::as_str) {
-        None | Some("" | "localhost") => true,
+    match wanted.configuration.get("etcd").and_then(|etcd| etcd.get("endpointIps")).and_then(Value::as_str) {
+        None | Some("localhost") => true,
         Some(said) => {
-            said.split(',').map(|address| address.trim().to_owned()).collect::<BTreeSet<_>>() == members
+            let mut addresses = said.split(',').map(str::trim).filter(|address| !address.is_empty());
+            addresses.all(|address| members.contains(address))
         }
-    };
-    is_own && etcd.get("monitoring") == Some(&Value::Bool(true))
+    }
 }
 
 fn set_missing(into: &mut Value, key: &str, value: Option<Value>) {

@@ -41,13 +41,9 @@ pub(super) fn asks(inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
     let Some((wanted, image)) = super::wanted(inputs).zip(inputs.installer.name()) else { return };
     let Ok(manifest) = manifest::manifest(inputs, wanted, &image) else { return };
     let (objects, server) = (object_list(&manifest.objects), server(host));
-    let monitoring = if manifest::watches_members(inputs.spec, wanted) { "yes" } else { "" };
-    let variables = [
-        ("objects", objects.as_str()),
-        ("version", VERSION),
-        ("server", &server),
-        ("monitoring", monitoring),
-    ];
+    let own_etcd = if manifest::names_members(inputs.spec, wanted) { "yes" } else { "" };
+    let variables =
+        [("objects", objects.as_str()), ("version", VERSION), ("server", &server), ("own_etcd", own_etcd)];
     let text = concat!(include_str!("ask.sh"), include_str!("state.sh"));
     probe.ask(&STATE.with_snippet(script(&variables, text)));
 }

@@ -1,5 +1,5 @@
 # What is there. `end` follows only when all was answered.
-# shellcheck disable=SC2154 # objects, version and monitoring stand before this script, and ask.sh
+# shellcheck disable=SC2154 # objects, version and own_etcd stand before this script, and ask.sh
 set -e
 found=
 if [ -e /etc/kubernetes/admin.conf ]; then
@@ -9,7 +9,7 @@ if [ -n "$found" ]; then
     configuration
     printf %s "$objects" | ask get --ignore-not-found -f - -o go-template='{{range .items}}Object{{"\t"}}'"$version"'{{"\n"}}{{end}}'
 fi
-if [ -n "$found" ] && [ -n "$monitoring" ]; then
+if [ -n "$found" ] && [ -n "$own_etcd" ]; then
     key=$(ask -n kubesphere-monitoring-system get secret kube-etcd-client-certs --ignore-not-found -o jsonpath='{.data.etcd-client\.key}')
     [ -z "$key" ] || echo "etcd-key	there"
 fi

@@ -59,6 +59,8 @@ async fn the_operator_gets_what_only_kk_knows() {
         (localhost, "/etcd", json!({"endpointIps": "192.0.2.1", "port": 2479, "tlsEnable": true})),
         (sample, "/etcd", metrics("192.0.2.1")),
         ("{etcd: {monitoring: true, endpointIps: 192.0.2.1}}", "/etcd", metrics("192.0.2.1")),
+        ("{etcd: {monitoring: true, endpointIps: '192.0.2.1, '}}", "/etcd/port", json!(2381)),
+        ("{etcd: {monitoring: true, endpointIps: '192.0.2.1,198.51.100.1'}}", "/etcd/port", json!(2379)),
         (other, "/etcd/port", json!(2379)),
         ("{etcd: {endpointIps: 192.0.2.7}}", "/etcd/endpointIps", json!("192.0.2.7")),
     ] {
@@ -70,10 +72,10 @@ async fn the_operator_gets_what_only_kk_knows() {
     }
 }
 
-/// Prometheus once read etcd with a certificate that may change all of etcd.
+/// Prometheus once read etcd with a certificate that may change all of etcd. One for another etcd is the user's.
 #[test]
 fn a_key_to_etcd_does_not_stay_in_the_cluster() {
-    for (monitoring, key, replaced) in [("yes", "a2V5", true), ("yes", "", false), ("", "a2V5", false)] {
+    for (own_etcd, key, replaced) in [("yes", "a2V5", true), ("yes", "", false), ("", "a2V5", false)] {
         let directory = tempfile::tempdir().unwrap();
         let program = |name: &str, text: &str| testing::program(directory.path(), name, text);
         program("crictl", "exit 0");
@@ -87,12 +89,12 @@ fn a_key_to_etcd_does_not_stay_in_the_cluster() {
                 "case \"$*\" in *'get secret'*) printf '{key}' ;; *'create secret'*) echo \"$*\" ;; replace*) cp secret.yaml replaced ;; esac"
             ),
         );
-        let variables = [("image", "i"), ("wanted", ""), ("monitoring", monitoring), ("ca", "/ca.pem")];
+        let variables = [("image", "i"), ("wanted", ""), ("own_etcd", own_etcd), ("ca", "/ca.pem")];
         let text = crate::shell::script(&variables, include_str!("deploy.sh"));
         let output = testing::run_script(directory.path(), &format!("kk_fail() {{ return 1; }}\n{text}"));
         assert!(output.status.success(), "{output:?}");
         let secret = std::fs::read_to_string(directory.path().join("replaced")).ok();
-        assert_eq!(secret.is_some(), replaced, "{monitoring} {key}");
+        assert_eq!(secret.is_some(), replaced, "{own_etcd} {key}");
         assert!(
             secret.is_none_or(|text| text.contains("etcd-client-ca.crt=/ca.pem") && !text.contains(".key"))
         );
@@ -251,4 +253,22 @@ async fn only_what_differs_is_applied_and_waited_for() {
     assert!(
         killed.contains(&"wait_until_ready".to_owned()) && !killed.contains(&"deploy_installer".to_owned())
     );
+}
+
+#[tokio::test]
+async fn metrics_of_etcd_at_another_port_are_warned_of_where_prometheus_shall_read_them() {
+    let directory = tempfile::tempdir().unwrap();
+    for (line, monitoring, warned) in [
+        ("ETCD_LISTEN_METRICS_URLS=http://127.0.0.1:2381", true, true),
+        ("ETCD_LISTEN_METRICS_URLS=http://192.0.2.1:2382", true, true),
+        ("ETCD_LISTEN_METRICS_URLS=http://192.0.2.1:2381", true, false),
+        ("ETCD_LISTEN_METRICS_URLS=http://127.0.0.1:2381", false, false),
+    ] {
+        let mut spec = spec(IMAGE, &format!("{{etcd: {{monitoring: {monitoring}}}}}"));
+        spec.etcd.extra_args = vec![line.to_owned()];
+        let session = testing::session(spec.clone(), directory.path());
+        let findings = session.plan_create(&testing::fresh(&spec)).await.unwrap().findings;
+        let said = findings.iter().any(|finding| finding.message.contains("ETCD_LISTEN_METRICS_URLS"));
+        assert_eq!(said, warned, "{line} {monitoring}: {findings:?}");
+    }
 }

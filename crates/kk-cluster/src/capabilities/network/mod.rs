@@ -38,6 +38,16 @@ pub(crate) fn works(inputs: &Inputs, host: &Host, facts: &Facts) -> bool {
     }
 }
 
+/// Why a node has not said whether its network works, although it was asked.
+pub(crate) fn silence(inputs: &Inputs, facts: &Facts) -> Option<String> {
+    match inputs.spec.network.plugin {
+        NetworkPlugin::Flannel(_) => {
+            facts.answer(&flannel::links::LINKS).unanswered().map(ToString::to_string)
+        }
+        NetworkPlugin::None => None,
+    }
+}
+
 /// How pods of the host network reach the API before Services work: an address where there is one, else the name.
 fn api_address(inputs: &Inputs) -> String {
     let endpoint = &inputs.spec.control_plane_endpoint;

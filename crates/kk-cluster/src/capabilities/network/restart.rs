@@ -66,10 +66,9 @@ impl Agent {
 
     /// What is found, and done about it.
     pub(super) fn findings(&self, inputs: &Inputs, found: &mut Findings) {
-        for (name, Broken { agent, bridge, range }) in (self.broken)(inputs) {
-            let Some((host, _)) = inputs.nodes().into_iter().find(|(host, _)| host.name == name) else {
-                continue;
-            };
+        let mut broken = (self.broken)(inputs);
+        for (host, _) in inputs.nodes() {
+            let Some(Broken { agent, bridge, range }) = broken.remove(&host.name) else { continue };
             let restarts = format!("{} starts again on this node", self.plugin);
             for (why, done) in [
                 (agent, restarts.as_str()),

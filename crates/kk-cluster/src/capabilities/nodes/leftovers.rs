@@ -35,7 +35,10 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
             found.error(
                 host,
                 format!("links of another network of pods are there: {}", links.join(", ")),
-                format!("if nobody needs them, remove them on the host: {}", each("ip link delete", &links)),
+                format!(
+                    "if they are not needed, remove them on the host: {}",
+                    each("ip link delete", &links)
+                ),
             );
         }
         if !mounts.is_empty() {
@@ -47,7 +50,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
                     first(&mounts)
                 ),
                 format!(
-                    "if nobody needs them, unmount them on the host: {}",
+                    "if they are not needed, unmount them on the host: {}",
                     first_commands("umount", &mounts)
                 ),
             );
@@ -56,16 +59,17 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
             found.error(
                 host,
                 format!("static pods of another cluster are there: {}", manifests.join(", ")),
-                format!("the kubelet would start them; if nobody needs them: {}", each("rm", &manifests)),
+                format!("the kubelet would start them; if they are not needed: {}", each("rm", &manifests)),
             );
         }
         let (chains, tables) = (names("chains"), names("table"));
         if !chains.is_empty() {
-            let patterns = chains.join(" -e ");
+            // Only these chains, and rules that lead there.
+            let names = chains.join("|");
             found.warning(
                 host,
                 format!("packet filter rules of another cluster are there: chains {}", chains.join(", ")),
-                format!("they may drop packets of pods; on the host: iptables-save | grep -v -e {patterns} | iptables-restore"),
+                format!("they may drop packets of pods; on the host: iptables-save | grep -vE '^:({names})|-[Ajg] ({names})' | iptables-restore"),
             );
         }
         if !tables.is_empty() {
@@ -129,7 +133,7 @@ mod tests {
         testing::program(
             directory.path(),
             "iptables-save",
-            "printf ':INPUT ACCEPT [0:0]\\n:KUBE-SERVICES - [0:0]\\n:KUBE-SVC-1 - [0:0]\\n:cali-INPUT - [0:0]\\n'",
+            "printf ':INPUT ACCEPT [0:0]\\n:CNI-FORWARD - [0:0]\\n:OLD_CILIUM_INPUT - [0:0]\\n:KUBE-SERVICES - [0:0]\\n:KUBE-SVC-1 - [0:0]\\n:cali-INPUT - [0:0]\\n'",
         );
         testing::program(directory.path(), "nft", "printf 'table ip filter\\ntable ip kube-proxy\\n'");
         let text = ["/sys/class/net", "/etc/kubernetes", "/etc/kubekey"]
@@ -148,7 +152,7 @@ mod tests {
         assert_eq!(
             printed(&[]),
             "link\tcali12ab\nlink\tcni0\nmount\t/var/lib/kubelet/pods/1/volumes/a/b\nmount\t/var/lib/kubelet/pods/1/volumes/a\n\
-             manifest\t/etc/kubernetes/manifests/etcd.yaml\nchains\tKUBE\nchains\tcali\ntable\tip kube-proxy\n"
+             manifest\t/etc/kubernetes/manifests/etcd.yaml\nchains\tKUBE-\nchains\tOLD_CILIUM_\nchains\tcali-\ntable\tip kube-proxy\n"
         );
         for own in ["etc/kubernetes/kubelet.conf", "etc/kubekey/owned"] {
             assert_eq!(printed(&[own]), "", "{own}");
@@ -162,7 +166,7 @@ mod tests {
         let session = testing::session(spec.clone(), directory.path());
         let mut fresh = testing::fresh(&spec);
         let facts = fresh.facts.values_mut().next().unwrap();
-        facts.reply(&LEFTOVERS, "link\tcni0\nlink\tflannel.1\nmount\t/var/lib/kubelet/a\nmanifest\t/m.yaml\nchains\tKUBE\ntable\tip kube-proxy\n");
+        facts.reply(&LEFTOVERS, "link\tcni0\nlink\tflannel.1\nmount\t/var/lib/kubelet/a\nmanifest\t/m.yaml\nchains\tKUBE-\nchains\tcali-\ntable\tip kube-proxy\n");
         let inputs = session.create_inputs(&fresh).await.unwrap();
         let found = precheck(&capabilities(&spec), &inputs);
         for (severity, what, command) in [
@@ -173,7 +177,11 @@ mod tests {
                 "umount /var/lib/kubelet/a",
             ),
             (Severity::Error, "static pods of another cluster are there: /m.yaml", "rm /m.yaml"),
-            (Severity::Warning, "chains KUBE", "iptables-save | grep -v -e KUBE | iptables-restore"),
+            (
+                Severity::Warning,
+                "chains KUBE-, cali-",
+                "iptables-save | grep -vE '^:(KUBE-|cali-)|-[Ajg] (KUBE-|cali-)' | iptables-restore",
+            ),
             (Severity::Warning, "ip kube-proxy", "nft delete table ip kube-proxy"),
         ] {
             let named = found.iter().any(|finding| {

@@ -17,7 +17,10 @@ if [ ! -e /etc/kubernetes/kubelet.conf ] && [ ! -e /etc/kubekey/owned ]; then
         ! command -v iptables-save >/dev/null || iptables-save 2>/dev/null
         ! command -v nft >/dev/null || nft list tables 2>/dev/null
     } | awk '
-        /^:(KUBE|CNI|FLANNEL|CILIUM|OLD_CILIUM)[-_]/ || /^:cali[-:]/ { split(substr($1, 2), of, /[-_:]/); chains[of[1]] }
+        # Other programs have chains of CNI, too: these are those of the plugin for ports of hosts.
+        match($1, /^:(KUBE-|FLANNEL-|CNI-DN-|CNI-HOSTPORT-|CILIUM_|OLD_CILIUM_|cali-|cali:)/) {
+            chains[substr($1, 2, RLENGTH - 1)]
+        }
         $1 == "table" && $3 ~ /^(kube-proxy|flannel-ipv[46])$/ { print "table\t" $2 " " $3 }
         END { for (chain in chains) print "chains\t" chain }' | sort
 fi

@@ -13,7 +13,7 @@ pub(super) const SERVER: Question<String> = Question::new(
 );
 
 /// In an upgrade, lets the kubelet of a control plane ask the API server next to it, which has the new version. The endpoint may
-/// lead to an API server that is older than the kubelet, which Kubernetes does not support: a kubelet of 1.31 starts no pod with an
+/// resolve to an API server that is older than the kubelet, which Kubernetes does not support: a kubelet of 1.31 starts no pod with an
 /// API server of 1.30. It stays so, as where kubeadm 1.33 or newer joins a control plane (`ControlPlaneKubeletLocalMode`).
 pub(super) fn ask_next_to_it(inputs: &Inputs, host: &Host) -> Option<Command> {
     if inputs.changes != Some(VERSION) || !host.has_role(&Role::ControlPlane) {

@@ -1,4 +1,4 @@
-//! Units that somebody has masked: systemd takes no file of theirs, and starts them for nobody.
+//! Masked units: systemd reads no file of theirs, and never starts them.
 
 use kk_engine::Facts;
 
@@ -7,7 +7,7 @@ use crate::{findings::Findings, inputs::Inputs};
 /// Units that kk writes, and without which nothing works.
 const UNITS: [&str; 3] = ["etcd", "containerd", "kubelet"];
 
-/// Whether the file of a unit of kk leads to /dev/null. What replaces it unmasks the unit.
+/// Whether the file of a unit of kk is a link to /dev/null. What replaces it unmasks the unit.
 pub(crate) fn is_masked(facts: &Facts, unit: &str) -> bool {
     facts
         .files

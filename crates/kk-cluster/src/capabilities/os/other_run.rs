@@ -42,7 +42,7 @@ pub(crate) fn asks(probe: &mut ProbeSpec) {
 }
 
 pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
-    // A command that changes some hosts works on control planes, too, and must not begin beside a run on the others.
+    // A command that changes some hosts works on control planes, too, and must not begin during a run on the others.
     for (host, facts) in inputs.answered() {
         if inputs.scope.contains(host) {
             found.unanswered(host, &facts.answer(&LOCK), "whether another kk works on it");
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
     use crate::{pipelines::add_nodes, testing};
 
-    /// A run on control planes that adds a worker begins nothing beside another one there.
+    /// A run on control planes that adds a worker begins nothing during another one there.
     #[tokio::test]
     async fn another_run_on_a_host_outside_of_the_command_is_refused_too() {
         let spec = add_nodes::tests::spec();

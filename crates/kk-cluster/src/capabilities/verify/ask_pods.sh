@@ -6,7 +6,7 @@ until=$(($(kk_uptime) + patience))
 while IFS=$(printf '\t') read -r name url; do
     until ask "$url" 2>ask.err </dev/null; do
         if [ "$(kk_uptime)" -ge $until ]; then
-            cat ask.err >&2
+            tail -n 1 ask.err >&2
             echo "$name at $url" >>unreached
             break
         fi

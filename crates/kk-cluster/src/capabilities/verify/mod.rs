@@ -34,6 +34,13 @@ impl Capability for Verify {
     /// Where nothing can be repaired on the node itself, the tasks say what does not answer.
     fn findings(&self, inputs: &Inputs, found: &mut Findings) {
         for (host, facts) in inputs.nodes() {
+            if let Some(why) = is_silent(inputs, host) {
+                found.warning(
+                    host,
+                    format!("the host did not say whether its pods reach others: {why}"),
+                    "the run verifies it; if it stays so, look at the load of the host",
+                );
+            }
             if let Some(why) = services::dns_broken(inputs, host, facts) {
                 found.warning(
                     host,
@@ -63,6 +70,13 @@ pub(crate) fn is_connected(inputs: &Inputs, host: &Host) -> bool {
     inputs
         .facts(host)
         .is_some_and(|facts| services::work(inputs, facts) && network::works(inputs, host, facts))
+}
+
+/// Why a node that is Ready has not said whether they do.
+pub(crate) fn is_silent(inputs: &Inputs, host: &Host) -> Option<String> {
+    let facts = inputs.facts(host).filter(|_| inputs.is_ready(host))?;
+    let services = facts.answer(&services::SERVICES).unanswered().map(ToString::to_string);
+    services.or_else(|| network::silence(inputs, facts))
 }
 
 /// What the API and the nodes say, at the time of the probe.

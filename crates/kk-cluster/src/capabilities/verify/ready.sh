@@ -41,7 +41,7 @@ static_pods_are_ready() { # POD...
     kk_fail "after 300 s not all of these pods are ready: $*"
 }
 
-# How long a workload has for its next pod, in seconds.
+# How long a workload has for its next pod that is updated or available, in seconds.
 patience=300
 
 list_nodes() {
@@ -174,7 +174,7 @@ rolled_out() { # NAMESPACE KIND/NAME AT-LEAST
 
 # Prints where a pod is, and what was said of it last. The message of an event may have several lines.
 trouble() { # NAMESPACE POD
-    kubectl -n "$1" get pod "$2" -o go-template=' on {{.spec.nodeName}}' || :
+    kubectl -n "$1" get pod "$2" -o go-template='{{with .spec.nodeName}} on {{.}}{{end}}' || :
     kubectl -n "$1" get events --field-selector "involvedObject.name=$2,type=Warning" \
         -o go-template='{{range .items}}{{printf "%q" .message}}{{"\n"}}{{end}}' | tail -n 1 | sed 's/^"\(.*\)"$/: \1/' | tr -d '\n'
 }

@@ -117,7 +117,9 @@ impl Lab<'_> {
             let status = &object["status"];
             last = format!("{status:#}");
             let is_seen = status["observedGeneration"] == object["metadata"]["generation"];
-            Ok((is_seen && status["core"]["version"] == VERSION).then_some(()))
+            // The version stays while a component comes.
+            let is_ready = status["phase"] == "Ready" && status["core"]["version"] == VERSION;
+            Ok((is_seen && is_ready).then_some(()))
         });
         found.with_context(|| format!("its status was last: {last}"))
     }

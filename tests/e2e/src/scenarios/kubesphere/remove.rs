@@ -1,4 +1,4 @@
-//! KubeSphere comes into a cluster of somebody and goes again: what was there before is there as before, and nothing else.
+//! KubeSphere is installed into a cluster with workloads and removed again: the whole API is as before.
 //!
 //! The stand-in of its controller does what hurts of the real one: `tests/lab/ks-payload/README.md`.
 
@@ -12,7 +12,7 @@ use super::{Lab, NAMESPACE, PATIENCE, with_installer};
 use crate::checks;
 use crate::context::Context;
 
-/// Kinds that move while nobody does anything: what controllers of Kubernetes make, and what says that something is alive.
+/// Kinds that change by themselves: what controllers of Kubernetes make, and what says that something is alive.
 const MOVING: [&str; 13] = [
     "componentstatuses",
     "controllerrevisions.apps",
@@ -104,7 +104,7 @@ impl Lab<'_> {
             Ok(ctx.kubectl(site, "get cc -A --ignore-not-found -o name")?.trim().is_empty().then_some(()))
         })?;
         self.is_as_before(before)?;
-        // Nobody works on finalizers of namespaces any more.
+        // No controller handles finalizers of namespaces any more.
         ctx.kubectl(site, &format!("delete namespace {PROJECT} --wait=false"))?;
         ctx.until("a namespace of a user can be deleted", PATIENCE, || {
             let left = ctx.kubectl(site, &format!("get namespace {PROJECT} --ignore-not-found -o name"))?;
@@ -143,7 +143,7 @@ impl Lab<'_> {
         Ok(checks::items(&list).map(|object| (name(object), still(object))).collect())
     }
 
-    /// Compares with what there was, but for what is explained.
+    /// Compares with the first dump; explained differences are allowed.
     pub(super) fn is_as_before(&self, before: &Dump) -> Result<()> {
         // Controllers of Kubernetes remove what belonged to others.
         let mut differ = Vec::new();

@@ -8,6 +8,7 @@ use kk_engine::{Facts, Question};
 use super::backend;
 use crate::{
     capabilities::{kube_proxy::services, network::restart::Broken},
+    cluster_state::Node,
     findings::Findings,
     inputs::Inputs,
     shell::{ASK_URL, script},
@@ -56,7 +57,7 @@ fn parse(printed: &str) -> Option<Links> {
             _ => return None,
         }
     }
-    // The count of routes comes last but for the peer: without it the answer was cut off.
+    // Only the peer follows the count of routes: without the count the answer was cut off.
     (links.subnet.is_some() == links.routes.is_some()).then_some(links)
 }
 
@@ -80,7 +81,7 @@ pub(super) fn broken(inputs: &Inputs) -> BTreeMap<String, Broken> {
     for (host, facts, links) in &said {
         let Some((other, address, why)) = silent_peer(inputs, links) else { continue };
         let others = inputs.facts(other);
-        if services::work(inputs, facts) && others.is_some_and(|facts| services::work(inputs, facts)) {
+        if !services::fail(facts) && !others.is_some_and(services::fail) {
             continue;
         }
         let text = format!("the link of {} at {address} does not answer to {}: {why}", other.name, host.name);
@@ -94,7 +95,7 @@ pub(super) fn broken(inputs: &Inputs) -> BTreeMap<String, Broken> {
     all
 }
 
-/// What a node says of itself, beside what the API says.
+/// What a node says of itself, compared with what the API says.
 fn of_node(inputs: &Inputs, host: &Host, links: &Links) -> Broken {
     let nodes = &inputs.state.nodes;
     let given = nodes.get(&host.name).and_then(|node| node.pods.first());
@@ -105,10 +106,9 @@ fn of_node(inputs: &Inputs, host: &Host, links: &Links) -> Broken {
         (network_of(subnet)? != network_of(given)?)
             .then(|| format!("flannel works with the range {subnet}, and the node has {given}"))
     };
-    let others = nodes
-        .iter()
-        .filter(|(name, node)| **name != host.name && node.ready && !node.pods.is_empty())
-        .count();
+    let has_pods = |node: &Node| node.ready && !node.pods.is_empty();
+    let own = nodes.get(&host.name).is_some_and(has_pods);
+    let others = nodes.values().filter(|node| has_pods(node)).count() - usize::from(own);
     let lacks_routes = || {
         let routes = links.routes.filter(|routes| *routes < others)?;
         Some(format!("the node has routes to the pods of {routes} of {others} other nodes"))
@@ -173,7 +173,7 @@ mod tests {
     use crate::testing;
 
     /// A node with flannel's links as they should be, two pods, and routes to two other nodes.
-    struct Node {
+    struct Fake {
         directory: tempfile::TempDir,
         addresses: &'static str,
         routes: &'static str,
@@ -184,7 +184,7 @@ mod tests {
     const ROUTES: &str =
         "10.9.1.0/24 via 10.9.1.0 dev flannel.1 onlink\n10.9.10.0/24 via 10.9.10.0 dev flannel.1 onlink\n";
 
-    impl Node {
+    impl Fake {
         fn new() -> Self {
             let directory = tempfile::tempdir().unwrap();
             let node = Self { directory, addresses: ADDRESSES, routes: ROUTES, curl: "exit 0" };
@@ -254,24 +254,24 @@ mod tests {
         }
     }
 
-    fn asked_peer(node: &Node) -> String {
+    fn asked_peer(node: &Fake) -> String {
         fs::read_to_string(node.path("asked")).unwrap()
     }
 
     #[test]
     fn a_node_whose_links_are_well_says_so_and_asks_the_next_one() {
-        let node = Node::new();
+        let node = Fake::new();
         let well = Links { subnet: Some("10.9.2.1/24".into()), routes: Some(2), ..Links::default() };
         assert_eq!(node.said(), well);
         assert_eq!(asked_peer(&node), "http://10.9.10.0:10256/healthz\n");
-        let last = Node { routes: "10.9.1.0/24 via 10.9.1.0 dev flannel.1 onlink\n", ..Node::new() };
+        let last = Fake { routes: "10.9.1.0/24 via 10.9.1.0 dev flannel.1 onlink\n", ..Fake::new() };
         last.said();
         assert_eq!(asked_peer(&last), "http://10.9.1.0:10256/healthz\n", "after the last comes the first");
     }
 
     #[test]
     fn a_node_without_routes_asks_nobody() {
-        let node = Node { routes: "", ..Node::new() };
+        let node = Fake { routes: "", ..Fake::new() };
         let alone = Links { subnet: Some("10.9.2.1/24".into()), routes: Some(0), ..Links::default() };
         assert_eq!(node.said(), alone);
         assert!(!node.path("asked").exists());
@@ -279,10 +279,10 @@ mod tests {
 
     #[test]
     fn nothing_is_said_of_a_host_that_is_no_node_or_has_just_started() {
-        let node = Node::new();
+        let node = Fake::new();
         node.remove("kubelet.conf");
         assert_eq!(node.said(), Links::default());
-        let node = Node::new();
+        let node = Fake::new();
         node.remove("flannel");
         node.write("uptime", "100.5 7\n");
         assert_eq!(node.said(), Links::default());
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn what_is_broken_is_named() {
-        type Break = fn(&mut Node);
+        type Break = fn(&mut Fake);
         let cases: [(&str, Break, &str); 12] = [
             ("agent", |node| node.remove("flannel"), "flannel has not written the range"),
             ("agent", |node| node.remove("net/flannel.1"), "the link flannel.1 is not there"),
@@ -323,10 +323,15 @@ mod tests {
                 "",
             ),
             ("peer", |node| node.curl = "echo 'timed out' >&2; exit 28", "timed out"),
-            ("", |node| node.curl = "echo 'connection refused' >&2; exit 7", ""),
+            // The words of curl -v.
+            (
+                "",
+                |node| node.curl = "printf '* connect to 10.9.10.0 port 10256 failed: Connection refused\\ncurl: (7) Failed to connect\\n' >&2; exit 7",
+                "",
+            ),
         ];
         for (part, breaks, words) in cases {
-            let mut node = Node::new();
+            let mut node = Fake::new();
             breaks(&mut node);
             let links = node.said();
             let peer = links.silent_peer.map(|(address, why)| {
@@ -348,7 +353,7 @@ mod tests {
 
     #[test]
     fn pods_are_connected_to_a_bridge_with_the_addresses_of_before() {
-        let node = Node { addresses: "", ..Node::new() };
+        let node = Fake { addresses: "", ..Fake::new() };
         node.remove("net/cni0");
         node.remove("net/vethb2/master");
         node.write("net/vethb2/brport/hairpin_mode", "0");

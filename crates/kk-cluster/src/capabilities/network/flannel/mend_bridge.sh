@@ -1,5 +1,5 @@
 # Makes the bridge of pods again, with the address that flannel has given to this node, and connects the pods to it that run. It gets
-# the hardware address of before: pods know their gateway by it.
+# the previous hardware address: pods know their gateway by it.
 value() { sed -n "s/^$1=//p" /run/flannel/subnet.env | tail -n 1; }
 results() { cat /var/lib/cni/results/cbr0-* 2>/dev/null; }
 if [ ! -e /sys/class/net/cni0 ]; then
