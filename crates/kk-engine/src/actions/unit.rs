@@ -61,7 +61,8 @@ impl Unit {
         self
     }
 
-    /// Restarts a running unit: for when this plan changes one of its files. See [`super::any_needed`].
+    /// Restarts a running unit: for when this plan changes one of its files. See [`super::any_needed`]. One that does not run at
+    /// the probe is restarted too, because another task may start it before the files change.
     #[must_use]
     pub fn force_restart(mut self, force: bool) -> Self {
         self.force_restart = force;
@@ -137,7 +138,11 @@ impl Action for Unit {
             Some(_) => "no",
             None => "keep",
         };
-        let verb = self.verb(&unit, facts).unwrap_or("keep");
+        let verb = match self.verb(&unit, facts) {
+            // `kubeadm init` starts the kubelet, for example.
+            Some("start") if self.force_restart => "restart",
+            verb => verb.unwrap_or("keep"),
+        };
         let block = if self.no_block { " --no-block" } else { "" };
         Apply::Script(Script::new(format!("kk_unit {} {enabled} {verb}{block}\n", quote(&self.name))))
     }
