@@ -116,14 +116,17 @@ pub(crate) fn service_answers_on_slow_hosts(ctx: &Context<'_>, site: &Site, time
     })?;
     for (host, own) in &pods {
         for target in pods.values().filter(|address| *address != own) {
-            let answer = ask_from_pod(ctx, host, target)?;
+            let answer = ask_from_pod(ctx, host, target, 10)?;
             ensure!(answer == "OK", "from the pod on {host}, {target} answers `{answer}`");
         }
-        // kube-proxy on each node hears of new endpoints a moment after the pods are ready. From then on every try counts.
+        // kube-proxy on each node hears of new endpoints a moment after the pods are ready. A connection that was begun before has no
+        // end: the kernel keeps its first route. From then on every try counts.
         let known = "the Service answers on each worker";
-        ctx.until(known, Duration::from_secs(10) * times, || Ok(ask_from_pod(ctx, host, SERVICE).ok()))?;
+        ctx.until(known, Duration::from_secs(30) * times, || {
+            Ok(ask_from_pod(ctx, host, SERVICE, times * 2).ok())
+        })?;
         for _ in 0..10 {
-            let answer = ask_from_pod(ctx, host, SERVICE)?;
+            let answer = ask_from_pod(ctx, host, SERVICE, 10)?;
             ensure!(answer == "OK", "from the pod on {host}, the Service answers `{answer}`");
         }
     }
@@ -157,8 +160,9 @@ fn web_pods(ctx: &Context<'_>, site: &Site) -> Result<BTreeMap<String, String>> 
     Ok(ready.map(|pod| (text(&pod["spec"]["nodeName"]), text(&pod["status"]["podIP"]))).collect())
 }
 
-fn ask_from_pod(ctx: &Context<'_>, host: &str, target: &str) -> Result<String> {
-    let job = ctx.lab_job(&["exec", host, "--", "sh", "-s", "web", target]).stdin(ASK_FROM_POD);
+fn ask_from_pod(ctx: &Context<'_>, host: &str, target: &str, seconds: u32) -> Result<String> {
+    let seconds = seconds.to_string();
+    let job = ctx.lab_job(&["exec", host, "--", "sh", "-s", "web", target, &seconds]).stdin(ASK_FROM_POD);
     ctx.run("ask-from-pod", job)?.ok().with_context(|| format!("asking {target} from the pod on {host}"))
 }
 
