@@ -47,9 +47,3 @@ pub(crate) fn silence(inputs: &Inputs, facts: &Facts) -> Option<String> {
         NetworkPlugin::None => None,
     }
 }
-
-/// How pods of the host network reach the API before Services work: an address where there is one, else the name.
-fn api_address(inputs: &Inputs) -> String {
-    let endpoint = &inputs.spec.control_plane_endpoint;
-    endpoint.address.map_or_else(|| endpoint.domain.clone(), |address| address.to_string())
-}

@@ -5,12 +5,7 @@ use kk_config::ProxyMode;
 use serde_json::json;
 
 use super::backend;
-use crate::{
-    BuildError,
-    capabilities::{manifests::from_template, network::api_address},
-    inputs::Inputs,
-    requirements::Manifest,
-};
+use crate::{BuildError, capabilities::manifests::from_template, inputs::Inputs, requirements::Manifest};
 
 pub(super) fn manifest(inputs: &Inputs) -> Result<Manifest, BuildError> {
     let network = &inputs.spec.network;
@@ -24,7 +19,8 @@ pub(super) fn manifest(inputs: &Inputs) -> Result<Manifest, BuildError> {
         "pods_v6": network.pods_v6,
         "nftables": nftables,
         "backend": backend,
-        "api_address": api_address(inputs),
+        // Not an address: the name resolves to another one while a host is down. Services do not work before the network.
+        "api_name": inputs.spec.control_plane_endpoint.domain,
         "api_port": inputs.spec.control_plane_endpoint.port,
         "config_sum": format!("{} {:?} {backend} {nftables}", network.pods, network.pods_v6),
     });
@@ -47,11 +43,18 @@ mod tests {
     #[tokio::test]
     async fn flannel_travels_on_the_network_of_the_internal_addresses() {
         let text = text(ProxyMode::Iptables).await;
-        assert!(text.contains("--iface=$(NODE_IP)"), "{text}");
+        assert!(text.contains("--iface=\"$NODE_IP\""), "{text}");
         assert!(
             text.contains("{name: NODE_IP, valueFrom: {fieldRef: {fieldPath: status.hostIP}}}"),
             "{text}"
         );
+    }
+
+    /// While the first control plane is down, its address does not answer, and the name resolves to another one.
+    #[tokio::test]
+    async fn flannel_asks_the_api_by_its_name() {
+        let text = text(ProxyMode::Iptables).await;
+        assert!(text.contains("{name: KUBERNETES_SERVICE_HOST, value: \"lb.kubesphere.local\"}"), "{text}");
     }
 
     #[tokio::test]
@@ -64,7 +67,7 @@ mod tests {
         let documents: Vec<serde_json::Value> = serde_saphyr::from_multiple(&text).unwrap();
         let set = documents.iter().find(|document| document["kind"] == "DaemonSet").unwrap();
         let container = &set["spec"]["template"]["spec"]["containers"][0];
-        let command = container["args"][0].as_str().unwrap();
+        let command = container["args"][0].as_str().unwrap().trim_end();
         assert!(command.ends_with("--iface=\"$NODE_IP\" --public-ipv6=\"${NODE_IPS##*,}\""), "{command}");
         assert!(container["env"].to_string().contains("status.hostIPs"), "{container}");
     }
