@@ -22,7 +22,7 @@ use shell_operator::metrics::OperatorMetrics;
 
 pub use compare::{contains, differences, digest};
 pub use id::Id;
-pub use pods::{keeps_ending, pods_query, stuck};
+pub use pods::{has_ended, keeps_ending, pods_query, stuck};
 pub use ready::{Readiness, readiness};
 
 /// Owner of the fields that are applied.

@@ -40,6 +40,11 @@ pub fn keeps_ending(pod: &Value) -> Option<String> {
     })
 }
 
+/// Whether no container of a pod runs, or will run again.
+pub fn has_ended(pod: &Value) -> bool {
+    pod["status"]["phase"] == "Succeeded" || pod["status"]["phase"] == "Failed"
+}
+
 /// Why a container of a pod cannot start.
 pub fn stuck(pod: &Value) -> Option<String> {
     let name = pod["metadata"]["name"].as_str().unwrap_or_default();

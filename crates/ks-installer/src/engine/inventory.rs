@@ -32,6 +32,9 @@ pub struct Inventory {
     /// Releases that are recorded as helm does it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub releases: Vec<ReleaseName>,
+    /// The pods of workloads that a removal deletes. They can run longer than their workloads exist.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pods: Vec<PodSelector>,
     /// Its objects.
     pub objects: Vec<Entry>,
 }
@@ -43,6 +46,15 @@ pub struct ReleaseName {
     pub namespace: String,
     /// Its name.
     pub name: String,
+}
+
+/// Selects the pods of a workload.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PodSelector {
+    /// Their namespace.
+    pub namespace: String,
+    /// The query that lists them.
+    pub query: String,
 }
 
 /// An object of an inventory.

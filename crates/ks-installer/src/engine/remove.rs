@@ -31,7 +31,14 @@ impl Engine {
     ) -> Result<(), Failure> {
         let Some(mut inventory) = self.inventories.get(name) else { return Ok(()) };
         progress.removes();
-        if inventory.ready || !inventory.hash.is_empty() {
+        let has = |inventory: &Inventory, step: Step| {
+            inventory.objects.iter().any(|entry| Step::of(&entry.id) == step)
+        };
+        let traces = definition.map_or(&[][..], |component| &component.remove.traces);
+        let leaves_traces = has(&inventory, Step::Definitions) || !traces.is_empty();
+        // Those of an earlier attempt stay noted: its workloads are gone, but their pods may run.
+        let is_changed = leaves_traces && self.note_pods(name, &mut inventory).await?;
+        if is_changed || inventory.ready || !inventory.hash.is_empty() {
             // Switched on again in the middle of it, everything has to be looked at.
             inventory = Inventory { hash: String::new(), ready: false, ..inventory };
             inventory.objects.iter_mut().for_each(|entry| entry.applied.clear());
@@ -39,14 +46,12 @@ impl Engine {
         }
         let time = definition.map_or(GONE_WITHIN, Component::time_to_go);
         let policy = policy(definition, spec);
-        let traces = definition.map_or(&[][..], |component| &component.remove.traces);
-        let has = |step: Step| inventory.objects.iter().any(|entry| Step::of(&entry.id) == step);
         for step in Step::ALL {
-            if has(step) || step == Step::CustomResources && has(Step::Definitions) {
+            if has(&inventory, step) || step == Step::CustomResources && has(&inventory, Step::Definitions) {
                 progress.waits(&format!("removing: {step:?}"));
             }
             if step == Step::CustomResources {
-                self.delete_instances(name, &inventory, time).await?;
+                self.delete_instances(name, &inventory, time, progress).await?;
             }
             let mut these: Vec<Entry> =
                 inventory.objects.iter().filter(|entry| Step::of(&entry.id) == step).cloned().collect();
@@ -58,15 +63,10 @@ impl Engine {
                 // Before the sets whose templates say which ones: they go when the pods have gone.
                 self.delete_claims_of(name, &inventory, &these).await?;
             }
-            let leaves_traces = step == Step::Workloads && (has(Step::Definitions) || !traces.is_empty());
-            let pods = if leaves_traces { self.pods_of(&these).await? } else { Vec::new() };
             self.delete_all(name, &inventory, &these, time).await?;
-            if leaves_traces {
-                self.wait_ended(&pods).await?;
-                if self.is_unattended(&inventory).await? {
-                    self.delete_instances(name, &inventory, time).await?;
-                    self.remove_traces(traces).await?;
-                }
+            if step == Step::Workloads && leaves_traces && self.is_unattended(&inventory, progress).await? {
+                self.delete_instances(name, &inventory, time, progress).await?;
+                self.remove_traces(traces).await?;
             }
         }
         if policy == DataPolicy::Delete {
@@ -84,6 +84,7 @@ impl Engine {
         component: &str,
         inventory: &Inventory,
         time: Duration,
+        progress: &Progress<'_>,
     ) -> Result<(), Failure> {
         let definitions = inventory.objects.iter().filter(|entry| Step::of(&entry.id) == Step::Definitions);
         let mut kinds = Vec::new();
@@ -105,7 +106,7 @@ impl Engine {
                     deleted.push((id, uid));
                 }
             }
-            if !deleted.is_empty() && self.is_unattended(inventory).await? {
+            if !deleted.is_empty() && self.is_unattended(inventory, progress).await? {
                 for (id, uid) in &deleted {
                     self.release(id, uid).await?;
                 }

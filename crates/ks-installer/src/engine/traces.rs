@@ -1,63 +1,54 @@
 //! What controllers of a component leave when they are gone: finalizers that nobody works on any more, marks in objects of
 //! others, and objects that they made in namespaces of users.
 
-use std::time::{Duration, Instant};
-
 use serde_json::{Map, Value, json};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
-use super::inventory::{Entry, Inventory, Origin};
+use super::adopted::Fate;
+use super::inventory::{Inventory, PodSelector};
+use super::pass::Progress;
 use super::wait::Pause;
-use super::{Engine, Failure};
+use super::{Engine, Failure, Reason};
 use crate::api::{self, ApiError, Id, install_plan};
 use crate::payload::Trace;
 
-/// How long pods may take to end: longer than the time that Kubernetes gives them. Those of a node that is down never end.
-const ENDED: Duration = Duration::from_mins(1);
 /// Finalizers that Kubernetes itself works on.
 const OF_KUBERNETES: [&str; 2] = ["foregroundDeletion", "orphan"];
 /// Marks of this program go with the objects that have them.
 const OWN_DOMAIN: &str = "installer.kubesphere.io";
 
-/// Namespace and labels of the pods of a workload.
-pub(super) struct Pods(Id, String);
-
 impl Engine {
-    /// The pods of workloads that are about to be deleted.
-    pub(super) async fn pods_of(&self, entries: &[Entry]) -> Result<Vec<Pods>, Failure> {
-        let mut all = Vec::new();
-        for entry in entries.iter().filter(|entry| entry.origin == Origin::Created && runs(&entry.id)) {
+    /// Notes the pods of the workloads that a removal deletes. Returns whether the inventory has changed.
+    pub(super) async fn note_pods(
+        &self,
+        component: &str,
+        inventory: &mut Inventory,
+    ) -> Result<bool, Failure> {
+        let mut is_changed = false;
+        for entry in inventory.objects.iter().filter(|entry| runs(&entry.id)) {
             let id = &entry.id;
-            let live = self.api.get(id).await.map_err(Failure::at(id))?;
-            if let Some(query) = live.as_ref().and_then(api::pods_query) {
-                all.push(Pods(Id::new("v1", "Pod", &id.namespace, ""), query));
+            let Some(live) = self.api.get(id).await.map_err(Failure::at(id))? else { continue };
+            if entry.fate(&live, component, &inventory.releases) != Fate::Delete {
+                continue;
+            }
+            let Some(query) = api::pods_query(&live) else { continue };
+            let pods = PodSelector { namespace: id.namespace.clone(), query };
+            if !inventory.pods.contains(&pods) {
+                inventory.pods.push(pods);
+                is_changed = true;
             }
         }
-        Ok(all)
+        Ok(is_changed)
     }
 
-    /// Waits until pods have ended: until then they make again what is taken away.
-    pub(super) async fn wait_ended(&self, pods: &[Pods]) -> Result<(), Failure> {
-        let until = Instant::now() + ENDED;
-        for Pods(kind, query) in pods {
-            let mut pause = Pause::begin();
-            loop {
-                let left = self.api.list(kind, query).await.map_err(Failure::at(kind))?;
-                let runs = |pod: &&Value| {
-                    pod["status"]["phase"] != "Succeeded" && pod["status"]["phase"] != "Failed"
-                };
-                let Some(pod) = left.iter().find(runs) else { break };
-                if Instant::now() >= until {
-                    tracing::warn!("{} does not end: it is not waited for any more", Id::of(pod));
-                    break;
-                }
-                pause.sleep().await;
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether a component had controllers, and none of them is left.
-    pub(super) async fn is_unattended(&self, inventory: &Inventory) -> Result<bool, Failure> {
+    /// Whether a component had controllers, and no workload and no pod of them is left. If only pods are left, it waits until they
+    /// have ended. It fails if one does not end, because that pod may add removed finalizers again.
+    pub(super) async fn is_unattended(
+        &self,
+        inventory: &Inventory,
+        progress: &Progress<'_>,
+    ) -> Result<bool, Failure> {
         let mut had = false;
         for entry in inventory.objects.iter().filter(|entry| runs(&entry.id)) {
             had = true;
@@ -65,7 +56,31 @@ impl Engine {
                 return Ok(false);
             }
         }
+        if had {
+            self.wait_ended(&inventory.pods, progress).await?;
+        }
         Ok(had)
+    }
+
+    async fn wait_ended(&self, selectors: &[PodSelector], progress: &Progress<'_>) -> Result<(), Failure> {
+        let begun = OffsetDateTime::now_utc();
+        for PodSelector { namespace, query } in selectors {
+            let kind = Id::new("v1", "Pod", namespace, "");
+            let mut pause = Pause::begin();
+            loop {
+                let mut left = self.api.list(&kind, query).await.map_err(Failure::at(&kind))?;
+                left.retain(|pod| !api::has_ended(pod));
+                let Some(pod) = left.first() else { break };
+                let is_late =
+                    |pod: &&Value| OffsetDateTime::now_utc() >= time_to_end(pod, begun) + self.patience;
+                if let Some(late) = left.iter().find(is_late) {
+                    return Err(does_not_end(late));
+                }
+                progress.waits(&format!("{} has not ended", Id::of(pod)));
+                pause.sleep().await;
+            }
+        }
+        Ok(())
     }
 
     /// Takes the finalizers from an object that is deleted and whose controller is gone.
@@ -116,6 +131,24 @@ impl Engine {
     }
 }
 
+/// When a pod has to have ended: `deletionTimestamp` includes its grace period. It is missing until the garbage collector deletes the pod.
+fn time_to_end(pod: &Value, begun: OffsetDateTime) -> OffsetDateTime {
+    let deleted = pod["metadata"]["deletionTimestamp"].as_str().unwrap_or_default();
+    OffsetDateTime::parse(deleted, &Rfc3339).map_or(begun, |deleted| deleted.max(begun))
+}
+
+fn does_not_end(pod: &Value) -> Failure {
+    let id = Id::of(pod);
+    let node =
+        pod["spec"]["nodeName"].as_str().map_or_else(String::new, |node| format!(" on the node {node}"));
+    let message = format!(
+        "{id}{node} has not ended, although its workload was deleted: finalizers stay, because the pod may add them again\n\
+         hint: see why with `kubectl -n {} describe pod {}`; if its node is lost for good, delete the pod with `--force --grace-period=0`",
+        id.namespace, id.name
+    );
+    Failure::new(Reason::FinalizerStuck, message)
+}
+
 /// Whether pods of it are controllers.
 fn runs(id: &Id) -> bool {
     id.api_version == "apps/v1" && ["Deployment", "StatefulSet", "DaemonSet"].contains(&id.kind.as_str())
@@ -156,6 +189,21 @@ fn is_of(name: &str, domain: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pod_may_run_until_its_grace_period_ends() {
+        let time = |text: &str| OffsetDateTime::parse(text, &Rfc3339).unwrap();
+        let begun = time("2026-01-01T12:00:00Z");
+        for (case, deleted, expected) in [
+            ("not_yet_deleted", Value::Null, begun),
+            ("long_grace_period", json!("2026-01-01T13:00:00Z"), time("2026-01-01T13:00:00Z")),
+            ("overdue", json!("2026-01-01T11:00:00Z"), begun),
+            ("no_time", json!("soon"), begun),
+        ] {
+            let pod = json!({"metadata": {"deletionTimestamp": deleted}});
+            assert_eq!(time_to_end(&pod, begun), expected, "{case}");
+        }
+    }
 
     #[test]
     fn only_marks_of_the_domain_are_taken() {

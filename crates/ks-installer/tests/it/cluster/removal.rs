@@ -1,5 +1,7 @@
 //! Removing what has definitions, finalizers and data.
 
+use std::time::Duration;
+
 use ks_installer::engine::Phase;
 use serde_json::json;
 
@@ -375,6 +377,56 @@ async fn finalizers_of_a_controller_that_is_gone_are_not_waited_for() {
     let told = pass(&lab.engine().await, &json!({"on": false}), &[]).await;
     assert_eq!(told.last("things"), Some(Phase::Removed));
     assert!(!lab.has("crd/things.unattended.example.com"));
+}
+
+/// A pod can outlive its Deployment, and its controller works until the pod ends.
+#[tokio::test]
+async fn finalizers_stay_until_the_pods_of_a_controller_have_ended() {
+    // With custom resources left, the removal waits for the pod at its first step, otherwise after the workloads.
+    for (name, objects) in [("outlived-objects", THING), ("outlived-marks", "")] {
+        let lab = controlled(name).await;
+        lab.apply("{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: NS}}");
+        lab.apply(
+            "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: NS, labels: {a: b}, finalizers: [example.com/works]}, \
+             spec: {automountServiceAccountToken: false, containers: [{name: c, image: i}]}}",
+        );
+        lab.apply("{apiVersion: v1, kind: Namespace, metadata: {name: NS-project}}");
+        let off = json!({"on": false});
+        let is_going = |_: &Told| {
+            !lab.kubectl("get deployment d -o jsonpath='{.metadata.deletionTimestamp}'").is_empty()
+        };
+        // This attempt is interrupted before the Deployment is gone.
+        pass_until(&lab.engine().await, &off, &Told::default(), "the deletion of the Deployment", is_going)
+            .await;
+        if !objects.is_empty() {
+            lab.apply(objects);
+        }
+        let mark = format!("{{\"metadata\":{{\"finalizers\":[\"finalizers.{name}.example.com/x\"]}}}}");
+        lab.kubectl(&format!("patch ns {name}-project --type=merge -p '{mark}'"));
+        lab.kubectl("patch deployment d --type=merge -p '{\"metadata\":{\"finalizers\":null}}'");
+        lab.kubectl("delete pod p --wait=false");
+        assert!(!lab.has("deployment/d") && lab.has("pod/p"));
+
+        let (engine, told) = (lab.engine().await.with_patience(Duration::from_secs(1)), Told::default());
+        let named = format!("Pod {name}/p has not ended");
+        pass_until(&engine, &off, &told, "the name of the pod", |told| {
+            told.failure("things").is_some_and(|text| text.contains(&named))
+        })
+        .await;
+        let finalizers =
+            |what: &str| lab.kubectl(&format!("get {what} -o jsonpath='{{.metadata.finalizers}}'"));
+        assert!(finalizers(&format!("ns/{name}-project")).contains("example.com/x"));
+        if !objects.is_empty() {
+            assert_eq!(finalizers(&format!("things.{name}.example.com/again")), r#"["example.com/busy"]"#);
+        }
+        assert!(lab.has("secret/ks-installer-inventory-things"));
+
+        lab.kubectl("patch pod p --type=merge -p '{\"metadata\":{\"finalizers\":null}}'");
+        let told = pass(&lab.engine().await, &off, &[]).await;
+        assert_eq!(told.last("things"), Some(Phase::Removed));
+        assert!(!lab.has(&format!("crd/things.{name}.example.com")));
+        assert_eq!(finalizers(&format!("ns/{name}-project")), "");
+    }
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ks_installer::api::Api;
 use ks_installer::engine::{Backoff, Engine, Goal, Phase, Suspects};
@@ -34,11 +34,15 @@ const KINDS: &str = "namespaces,configmaps,secrets,serviceaccounts,roles,rolebin
 const POD: &str = "{apiVersion: v1, kind: Pod, metadata: {name: controller, namespace: ks-stand-in, labels: {app: stand-in-controller}}, \
     spec: {serviceAccountName: controller, automountServiceAccountToken: false, containers: [{name: c, image: i}]}}";
 
-/// The pod of the stand-in, which no node starts: it runs while its Deployment is there.
+/// How long the pod of the stand-in still runs when its Deployment is gone.
+const OUTLIVES: Duration = Duration::from_secs(3);
+
+/// The pod of the stand-in, which no node starts: it runs while its Deployment exists, and `OUTLIVES` longer.
 struct Pod<'a> {
     plane: &'a ControlPlane,
     dir: TempDir,
     process: Option<Child>,
+    gone_since: Option<Instant>,
 }
 
 impl Pod<'_> {
@@ -47,6 +51,9 @@ impl Pod<'_> {
         let deployment = "-n ks-stand-in get deployment stand-in-controller --ignore-not-found -o name";
         let is_there = !self.plane.kubectl(deployment).is_empty();
         if !is_there && self.process.is_some() {
+            if self.gone_since.get_or_insert_with(Instant::now).elapsed() < OUTLIVES {
+                return;
+            }
             self.end();
             self.plane.kubectl("-n ks-stand-in delete pod controller --force --grace-period=0 2>/dev/null");
         } else if is_there && self.process.is_none() {
@@ -150,19 +157,19 @@ async fn all_is_as_before_when_controllers_have_come_and_gone() {
     plane.kubectl("label namespace project kept=theirs");
     plane.kubectl("wait --for=create serviceaccount/default -n project --timeout=1s || :");
     let before = dump(&plane);
-    let mut pod = Pod { plane: &plane, dir: TempDir::new().unwrap(), process: None };
+    let mut pod = Pod { plane: &plane, dir: TempDir::new().unwrap(), process: None, gone_since: None };
 
     let spec = json!({"stand_in": {"controller": "any"}, "metrics_server": {"enabled": true}});
     let told = pass(&engine, Goal::Have(&spec), &mut pod).await;
     assert_eq!(told.last("controller"), Some(Phase::Ready));
     plane.kubectl("label namespace project kubesphere.io/workspace=of-a-user");
-    let until = std::time::Instant::now() + LIMIT;
+    let until = Instant::now() + LIMIT;
     // Marks and roles come within seconds.
     while plane.kubectl("get namespaces,roles -A -o yaml").matches("role-template: \"true\"").count() < 2
         || plane.kubectl("get namespaces -o jsonpath='{.items[*].metadata.finalizers}'").matches('[').count()
             < 6
     {
-        assert!(std::time::Instant::now() < until, "the controller does not work");
+        assert!(Instant::now() < until, "the controller does not work");
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
     assert!(
