@@ -1,7 +1,8 @@
 //! Objects that were there before their component: what the operator writes into them is taken back, and they stay.
 //!
 //! The inventory holds the former values of all fields that are written, as a JSON merge patch. It is saved before the first
-//! write, so that a program killed in between still knows them.
+//! write, so that a program killed in between still knows them. An object that is deleted because it cannot be changed is saved
+//! there as a whole until its replacement exists.
 
 use serde_json::{Map, Value, json};
 
@@ -59,15 +60,18 @@ impl Entry {
 
     /// Notes the former values of what `wanted` changes in `live`. Those that are noted already are older.
     pub(super) fn record(&mut self, live: &Value, wanted: &Value) -> Result<(), Failure> {
-        let known = self.former()?;
-        let former = former(&known, live, wanted);
+        let known = self.values_before()?;
+        let mut former = former(&known, live, wanted);
+        if has_other_role(live, wanted) {
+            note_the_rest(&mut former, live, wanted);
+        }
         if former != known {
             self.before = pack(&former)?;
         }
         Ok(())
     }
 
-    fn former(&self) -> Result<Value, Failure> {
+    fn values_before(&self) -> Result<Value, Failure> {
         if self.before.is_empty() {
             return Ok(json!({}));
         }
@@ -85,7 +89,7 @@ impl Entry {
     /// The merge patch after which an object is as it was before.
     fn change_back(&self, live: &Value) -> Result<Value, Failure> {
         // One that was never written has nothing to be taken back, whatever has become of it since.
-        let mut change = if is_marked(live) { self.former()? } else { json!({}) };
+        let mut change = if is_marked(live) { self.values_before()? } else { json!({}) };
         for (map, key) in [("labels", COMPONENT_LABEL), ("annotations", ORIGIN)] {
             if !live["metadata"][map][key].is_null() && change["metadata"][map][key].is_null() {
                 change["metadata"][map][key] = Value::Null;
@@ -93,11 +97,69 @@ impl Entry {
         }
         Ok(change)
     }
+
+    /// Keeps the whole object as it was before, because it is about to be deleted.
+    fn keep_former(&mut self, live: &Value) -> Result<(), Failure> {
+        let mut former = live.clone();
+        merge(&mut former, &self.change_back(live)?);
+        if let Some(metadata) = former["metadata"].as_object_mut() {
+            metadata.retain(|key, _| !OF_THE_SERVER.contains(&key.as_str()));
+        }
+        self.former = pack(&former)?;
+        Ok(())
+    }
+
+    /// The whole former object, if it was deleted and its replacement is not known to exist.
+    pub(super) fn former(&self) -> Result<Option<Value>, Failure> {
+        if self.former.is_empty() {
+            return Ok(None);
+        }
+        let broken = |why| {
+            let hint = "create the object by hand, and delete its key `former` in the inventory";
+            let message = format!("the inventory has no former object of {}: {why}\nhint: {hint}", self.id);
+            Failure::new(super::Reason::Refused, message)
+        };
+        unpack(self.former.as_bytes()).map(Some).map_err(broken)
+    }
 }
 
 impl Engine {
+    /// Deletes an object that is about to be replaced. An adopted one is saved before.
+    pub(super) async fn delete_for_another(
+        &self,
+        component: &str,
+        entry: &mut Entry,
+        live: &Value,
+    ) -> Result<(), Failure> {
+        if entry.origin == Origin::Adopted {
+            entry.keep_former(live)?;
+            self.inventories.save_entry(component, entry).await?;
+        }
+        self.delete_at_once(&entry.id, live).await
+    }
+
+    /// Creates an adopted object again that was deleted here. Afterwards its end is the user's decision, so it is not saved any more.
+    pub(super) async fn restore(
+        &self,
+        component: &str,
+        entry: &Entry,
+        former: &Value,
+    ) -> Result<(), Failure> {
+        match self.api.create(former).await {
+            // Its namespace is gone.
+            Err(error) if error.is_not_found() => {}
+            other => drop(other.map_err(Failure::at(&entry.id))?),
+        }
+        self.inventories.save_entry(component, &Entry { former: String::new(), ..entry.clone() }).await
+    }
+
     /// Takes back what was written into an object.
-    pub(super) async fn give_back(&self, entry: &Entry, live: &Value) -> Result<(), Failure> {
+    pub(super) async fn give_back(
+        &self,
+        component: &str,
+        entry: &Entry,
+        live: &Value,
+    ) -> Result<(), Failure> {
         let (id, change) = (&entry.id, entry.change_back(live)?);
         if change.as_object().is_none_or(Map::is_empty) {
             return Ok(());
@@ -107,13 +169,12 @@ impl Engine {
             Err(error) if error.is_not_found() => Ok(()),
             // A binding's role cannot be changed.
             Err(error) if may_be_replaced(id, &error) => {
-                self.delete_at_once(id, live).await?;
-                let mut former = live.clone();
-                merge(&mut former, &change);
-                if let Some(metadata) = former["metadata"].as_object_mut() {
-                    metadata.retain(|key, _| !OF_THE_SERVER.contains(&key.as_str()));
+                let mut entry = entry.clone();
+                self.delete_for_another(component, &mut entry, live).await?;
+                match entry.former()? {
+                    Some(former) => self.restore(component, &entry, &former).await,
+                    None => Ok(()),
                 }
-                self.api.create(&former).await.map(drop).map_err(Failure::at(id))
             }
             other => other.map(drop).map_err(Failure::at(id)),
         }
@@ -158,6 +219,27 @@ fn former(known: &Value, live: &Value, wanted: &Value) -> Value {
         }
     }
     all.into()
+}
+
+/// Whether a binding gets another role. The API server refuses that change, so the binding is deleted and replaced.
+fn has_other_role(live: &Value, wanted: &Value) -> bool {
+    !live["roleRef"].is_null() && live["roleRef"] != wanted["roleRef"]
+}
+
+/// Notes the subjects, labels and annotations that `wanted` does not set: the replacement of a binding does not have them.
+fn note_the_rest(former: &mut Value, live: &Value, wanted: &Value) {
+    let subjects = &live["subjects"];
+    if wanted["subjects"].is_null() && !subjects.is_null() && former.get("subjects").is_none() {
+        former["subjects"] = subjects.clone();
+    }
+    for map in ["labels", "annotations"] {
+        for (key, value) in live["metadata"][map].as_object().into_iter().flatten() {
+            let is_ours = [COMPONENT_LABEL, ORIGIN].contains(&key.as_str());
+            if !is_ours && former["metadata"][map].get(key).is_none() {
+                former["metadata"][map][key] = value.clone();
+            }
+        }
+    }
 }
 
 /// Notes in `former` what the field `key` was, unless that is noted.

@@ -1,6 +1,6 @@
 //! Bringing one component to what it should be.
 
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use serde_json::Value;
 
 use super::inventory::{Entry, Inventory, Origin};
@@ -163,10 +163,14 @@ impl Engine {
                 self.wait_ready(component, &objects[..before], &[], progress).await?;
             }
             before += of_class.len();
-            let mut results =
-                stream::iter(steps).map(|step| self.write_one(component, step)).buffer_unordered(AT_ONCE);
+            let mut results = stream::iter(steps)
+                .map(|step| {
+                    let id = step.entry.id.clone();
+                    self.write_one(component, step).map(|result| (id, result))
+                })
+                .buffer_unordered(AT_ONCE);
             let mut failure = None;
-            while let Some(result) = results.next().await {
+            while let Some((id, result)) = results.next().await {
                 match result {
                     Ok((entry, wrote)) => {
                         written |= wrote;
@@ -175,7 +179,10 @@ impl Engine {
                         }
                     }
                     // The others of the class are done first: what they are is noted.
-                    Err(error) => failure = failure.or(Some(error)),
+                    Err(error) => {
+                        failure = failure.or(Some(error));
+                        self.keep_saved_former(&component.name, inventory, &id);
+                    }
                 }
             }
             drop(results);
@@ -193,6 +200,15 @@ impl Engine {
         Ok(written)
     }
 
+    /// Keeps the saved former object in memory, too, if its replacement could not be created.
+    fn keep_saved_former(&self, component: &str, inventory: &mut Inventory, id: &Id) {
+        let saved = self.inventories.get(component);
+        let saved = saved.as_ref().and_then(|saved| saved.find(id)).filter(|saved| !saved.former.is_empty());
+        if let (Some(saved), Some(entry)) = (saved, inventory.find_mut(id)) {
+            entry.clone_from(saved);
+        }
+    }
+
     async fn write_one(&self, component: &Component, step: Step<'_>) -> Result<(Entry, bool), Failure> {
         let Step { object, mut entry, wanted, look, kept } = step;
         let id = entry.id.clone();
@@ -206,15 +222,17 @@ impl Engine {
                 entry.record(live, object)?;
             }
         }
-        if look && live.is_none() {
+        let is_replaced = !entry.former.is_empty();
+        if look && live.is_none() && !is_replaced {
             // Whatever was there before is gone: this one is made here.
             entry = Entry { origin: Origin::Created, before: String::new(), ..entry };
         }
         if let Some(live) = &live
             && (kept || is_as_wanted(&self.api, &entry, live, object).await?)
         {
-            entry = Entry { applied: wanted, live: digest(live), uid: uid(live), ..entry };
-            return Ok((entry, false));
+            let former = String::new();
+            entry = Entry { applied: wanted, live: digest(live), uid: uid(live), former, ..entry };
+            return Ok((entry, is_replaced));
         }
         let live = match self.api.apply(&marked(object, entry.origin), false).await {
             Err(error) if may_be_replaced(&id, &error) => {
@@ -222,11 +240,13 @@ impl Engine {
                     // What the former one did is done.
                     entry = Entry { origin: Origin::Created, before: String::new(), ..entry };
                 }
-                self.replace(component, &id, &marked(object, entry.origin), error).await
+                let object = marked(object, entry.origin);
+                self.replace(component, &mut entry, &object, error).await
             }
             other => other.map_err(Failure::at(&id)),
         }?;
-        entry = Entry { applied: wanted, live: digest(&live), uid: uid(&live), ..entry };
+        let former = String::new();
+        entry = Entry { applied: wanted, live: digest(&live), uid: uid(&live), former, ..entry };
         Ok((entry, true))
     }
 
@@ -234,17 +254,18 @@ impl Engine {
     async fn replace(
         &self,
         component: &Component,
-        id: &Id,
+        entry: &mut Entry,
         object: &Value,
         error: ApiError,
     ) -> Result<Value, Failure> {
+        let id = &entry.id.clone();
         // Perhaps somebody has made it again.
         if let Some(live) = self.api.get(id).await.map_err(Failure::at(id))? {
             origin(id, &live, &component.name)?;
             if adopted::is_of_kubernetes(&live) {
                 return Err(Failure::at(id)(error));
             }
-            self.delete_at_once(id, &live).await?;
+            self.delete_for_another(&component.name, entry, &live).await?;
         }
         self.api.apply(object, false).await.map_err(Failure::at(id))
     }

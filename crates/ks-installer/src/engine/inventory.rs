@@ -75,13 +75,17 @@ pub struct Entry {
     /// For an adopted object, the former values of the fields that are written, packed; see `engine/adopted.rs`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub before: String,
+    /// The whole former object, packed, of an adopted object that is deleted to be replaced. It is empty when the replacement is
+    /// known to exist: a missing object was deleted by others then.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub former: String,
 }
 
 impl Entry {
     /// An object that nothing is known of yet.
     pub(super) fn new(id: Id, origin: Origin) -> Self {
-        let [uid, applied, live, before] = [const { String::new() }; 4];
-        Self { id, origin, uid, applied, live, before }
+        let [uid, applied, live, before, former] = [const { String::new() }; 5];
+        Self { id, origin, uid, applied, live, before, former }
     }
 }
 
@@ -117,6 +121,8 @@ pub struct Inventories {
     namespace: String,
     /// As they are known, and whether the cluster has them so.
     known: Mutex<BTreeMap<String, Inventory>>,
+    /// Held while a single entry is saved: objects of one component are written at the same time.
+    saving: tokio::sync::Mutex<()>,
 }
 
 impl Inventories {
@@ -134,7 +140,12 @@ impl Inventories {
             let component = secret["metadata"]["labels"][LABEL].as_str().unwrap_or_default().to_owned();
             known.insert(component, inventory);
         }
-        Ok(Self { api, namespace: namespace.to_owned(), known: Mutex::new(known) })
+        Ok(Self {
+            api,
+            namespace: namespace.to_owned(),
+            known: Mutex::new(known),
+            saving: tokio::sync::Mutex::default(),
+        })
     }
 
     /// The namespace of everything that the engine keeps for itself.
@@ -183,6 +194,16 @@ impl Inventories {
         self.api.apply(&secret, false).await.map_err(Failure::at(&id))?;
         self.note(component, inventory);
         Ok(())
+    }
+
+    /// Writes one entry of an inventory, for a change that the cluster does not show.
+    pub(super) async fn save_entry(&self, component: &str, entry: &Entry) -> Result<(), Failure> {
+        let _saving = self.saving.lock().await;
+        let Some(mut inventory) = self.get(component) else { return Ok(()) };
+        if let Some(known) = inventory.find_mut(&entry.id) {
+            known.clone_from(entry);
+        }
+        self.save(component, inventory).await
     }
 
     /// Forgets a component of which nothing is left.

@@ -52,12 +52,20 @@ impl Engine {
     ) -> Result<(), Failure> {
         let delete = |entry: Entry| async move {
             let id = &entry.id;
-            let Some(live) = self.api.get(id).await.map_err(Failure::at(id))? else { return Ok(None) };
+            let Some(live) = self.api.get(id).await.map_err(Failure::at(id))? else {
+                let former = entry.former()?;
+                let stays =
+                    |former: &&Value| entry.fate(former, component, &inventory.releases) == Fate::GiveBack;
+                if let Some(former) = former.as_ref().filter(stays) {
+                    self.restore(component, &entry, former).await?;
+                }
+                return Ok(None);
+            };
             match entry.fate(&live, component, &inventory.releases) {
                 Fate::Delete => {}
                 Fate::GiveBack => {
                     tracing::info!(component, "{id} was there before, it stays");
-                    self.give_back(&entry, &live).await?;
+                    self.give_back(component, &entry, &live).await?;
                     return Ok(None);
                 }
                 Fate::Leave => {

@@ -1,10 +1,12 @@
 //! Objects that are there before.
 
+use std::time::Instant;
+
 use ks_installer::engine::Phase;
 use serde_json::{Value, json};
 
 use crate::cluster::audit;
-use crate::cluster::lab::{Lab, Told, entries, pass, pass_until};
+use crate::cluster::lab::{LIMIT, Lab, Told, entries, pass, pass_until};
 
 const COMPONENT: &str = "enabled: spec.on\nnamespace: NS\ninputs: [size]\nreadyWithinSeconds: 60\nsources: [{manifests: manifests/a.yaml}]\n";
 const OBJECTS: &str = "\
@@ -140,6 +142,107 @@ async fn what_was_there_is_as_before_when_its_component_goes() {
         for ((what, before), (_, now)) in before.iter().zip(all()) {
             assert_eq!(before, &now, "{what}");
         }
+    }
+}
+
+const THEIR_BINDING: &str = "\
+{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: b, namespace: NS, labels: {a: theirs, more: theirs}}, \
+ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: theirs}, subjects: [{kind: ServiceAccount, name: theirs, namespace: NS}]}
+";
+/// A definition, which is removed after the rights.
+const KIND: &str = "\
+{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: kept.NS.example.com}, \
+ spec: {group: NS.example.com, scope: Namespaced, names: {kind: Kept, plural: kept, singular: kept}, \
+ versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}}
+";
+const OUR_BINDING: &str = "\
+{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: b, labels: {a: ours}}, \
+ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: ours}}
+";
+/// No controller counts objects here, so the test sets the status.
+const NO_BINDINGS: &str = "{\"status\":{\"hard\":{\"count/rolebindings.rbac.authorization.k8s.io\":\"0\"},\"used\":{\"count/rolebindings.rbac.authorization.k8s.io\":\"0\"}}}";
+
+/// Has the API server refuse each new binding in the namespace.
+fn refuse_bindings(lab: &Lab) {
+    lab.apply(
+        "{apiVersion: v1, kind: ResourceQuota, metadata: {name: none, namespace: NS}, \
+         spec: {hard: {count/rolebindings.rbac.authorization.k8s.io: '0'}}}",
+    );
+    lab.kubectl(&format!("patch quota none --subresource=status --type=merge -p '{NO_BINDINGS}'"));
+    let until = Instant::now() + LIMIT;
+    while !lab.kubectl("create rolebinding probe --role=probe 2>&1 || :").contains("exceeded quota") {
+        assert!(Instant::now() < until, "the quota is not observed");
+        lab.kubectl("delete rolebinding probe --ignore-not-found");
+    }
+}
+
+/// The role of a binding cannot be changed, so the binding is deleted and replaced.
+#[tokio::test]
+async fn a_binding_is_as_before_though_its_replacement_was_interrupted() {
+    let (on, off) = (json!({"on": true}), json!({"on": false}));
+    // An interruption is between the deletion and the creation.
+    for (name, when_written, is_written, when_given_back) in [
+        ("b-whole", false, true, false),
+        ("b-written", true, true, false),
+        ("b-half-written", true, false, false),
+        ("b-back", false, true, true),
+    ] {
+        let lab = Lab::new(name, &[("components/a.yaml", COMPONENT), ("manifests/a.yaml", OUR_BINDING)]);
+        lab.apply(THEIR_BINDING);
+        let before = still(&lab, "rolebinding/b");
+        let interrupt = async |spec: &Value| {
+            refuse_bindings(&lab);
+            let told = Told::default();
+            pass_until(&lab.engine().await, spec, &told, "a refusal", |told| {
+                told.failure("a").is_some_and(|text| text.contains("exceeded quota"))
+            })
+            .await;
+            assert!(!lab.has("rolebinding/b"), "{name}");
+            lab.kubectl("delete quota none");
+        };
+        if when_written {
+            interrupt(&on).await;
+        }
+        if is_written {
+            assert_eq!(pass(&lab.engine().await, &on, &[]).await.last("a"), Some(Phase::Ready));
+            assert_eq!(lab.kubectl("get rolebinding b -o jsonpath='{.roleRef.name}'"), "ours", "{name}");
+        }
+        if when_given_back {
+            interrupt(&off).await;
+        }
+        let told = pass(&lab.engine().await, &off, &[]).await;
+        assert_eq!(told.last("a"), Some(Phase::Removed), "{name}");
+        assert_eq!(still(&lab, "rolebinding/b"), before, "{name}");
+    }
+}
+
+/// A binding gives rights: one that a user deletes is not created again.
+#[tokio::test]
+async fn a_binding_that_a_user_deletes_is_not_restored() {
+    let (on, off) = (json!({"on": true}), json!({"on": false}));
+    for (name, when_given_back) in [("b-deleted", false), ("b-deleted-later", true)] {
+        let component = format!("{COMPONENT}remove: {{withinSeconds: 2}}\n");
+        let manifests = format!("{OUR_BINDING}---\n{KIND}");
+        let lab = Lab::new(name, &[("components/a.yaml", &component), ("manifests/a.yaml", &manifests)]);
+        lab.apply(THEIR_BINDING);
+        pass(&lab.engine().await, &on, &[]).await;
+        if when_given_back {
+            // The removal fails after the binding is restored.
+            let kind = format!("crd/kept.{name}.example.com");
+            lab.kubectl(&format!(
+                "patch {kind} --type=merge -p '{{\"metadata\":{{\"finalizers\":[\"example.com/busy\"]}}}}'"
+            ));
+            let told = Told::default();
+            pass_until(&lab.engine().await, &off, &told, "the finalizer", |told| {
+                told.failure("a").is_some_and(|text| text.contains("example.com/busy"))
+            })
+            .await;
+            assert_eq!(lab.kubectl("get rolebinding b -o jsonpath='{.roleRef.name}'"), "theirs");
+            lab.kubectl(&format!("patch {kind} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'"));
+        }
+        lab.kubectl("delete rolebinding b");
+        assert_eq!(pass(&lab.engine().await, &off, &[]).await.last("a"), Some(Phase::Removed), "{name}");
+        assert!(!lab.has("rolebinding/b"), "{name}");
     }
 }
 
