@@ -268,27 +268,37 @@ async fn a_component_waits_for_kinds_and_not_for_who_works_for_them() {
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {selector: {matchLabels: {a: b}}, \
  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}
 ";
+    let gate = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: gate}, spec: {replicas: 0, selector: {matchLabels: {c: d}}, \
+        template: {metadata: {labels: {c: d}}, spec: {containers: [{name: c, image: i}]}}}}";
     let broken = "{apiVersion: v1, kind: ConfigMap, metadata: {name: 'No Name'}}";
     let component = |file: &str, more: &str| {
         format!(
-            "enabled: spec.{file}\nnamespace: NS\nreadyWithinSeconds: 60\n{more}sources: [{{manifests: manifests/{file}.yaml}}]\n"
+            "enabled: spec.{file}\nnamespace: NS\n{more}sources: [{{manifests: manifests/{file}.yaml}}]\n"
         )
     };
     let lab = Lab::new(
         "kinds",
         &[
             ("components/core.yaml", &component("core", "kindsOf: [later, broken, off]\n")),
-            ("components/later.yaml", &component("later", "")),
+            ("components/later.yaml", &component("later", "dependsOn: [gate]\nreadyWithinSeconds: 60\n")),
+            ("components/gate.yaml", &component("gate", "readyWithinSeconds: 2\n")),
             ("components/broken.yaml", &component("broken", "")),
             ("components/off.yaml", &component("off", "")),
             ("manifests/core.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: reader}}"),
             ("manifests/later.yaml", kinds),
+            ("manifests/gate.yaml", gate),
             ("manifests/broken.yaml", broken),
             ("manifests/off.yaml", broken),
         ],
     );
     let (engine, told) = (lab.engine().await, Told::default());
-    let spec = json!({"core": true, "later": true, "broken": true});
+    let spec = json!({"core": true, "later": true, "gate": true, "broken": true});
+    // `later` waits for the gate, so its kinds are not known. A reader that does not wait for them would be applied by now.
+    pass_until(&engine, &spec, &told, "a failure of the gate", |told| told.failure("gate").is_some()).await;
+    assert_eq!(told.last("core"), Some(Phase::Waiting("later comes first".to_owned())));
+    assert!(!lab.has("cm/reader") && !lab.has("crd/things.kinds.example.com"));
+    let status = "{\"status\":{\"observedGeneration\":9,\"replicas\":0}}";
+    lab.kubectl(&format!("patch deployment gate --subresource=status --type=merge -p '{status}'"));
     pass_until(&engine, &spec, &told, "the core", |told| told.last("core") == Some(Phase::Ready)).await;
     assert!(
         matches!(told.last("later"), Some(Phase::Installing | Phase::Progressing(_))),
