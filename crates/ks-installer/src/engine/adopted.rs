@@ -17,9 +17,9 @@ use crate::render::COMPONENT_LABEL;
 /// Annotation of an adopted object that was written; the inventory that knows it may be lost, or forgotten with the component.
 pub(super) const ORIGIN: &str = "installer.kubesphere.io/origin";
 pub(super) const ADOPTED: &str = "adopted";
-/// Label of the objects that kube-apiserver makes when it starts. Nobody has any rights without some of them.
+/// Label of the objects that kube-apiserver makes when it starts. Without some of them, no account has any rights.
 const OF_KUBERNETES: &str = "kubernetes.io/bootstrapping";
-/// Maps to which others add keys: each key is somebody's, not the map.
+/// Maps to which others add keys: an owner has keys, not the whole map.
 const SHARED_MAPS: [&str; 4] = ["labels", "annotations", "data", "binaryData"];
 /// Fields of the metadata that the API server writes.
 const OF_THE_SERVER: [&str; 7] = [

@@ -259,7 +259,7 @@ impl Engine {
         error: ApiError,
     ) -> Result<Value, Failure> {
         let id = &entry.id.clone();
-        // Perhaps somebody has made it again.
+        // Another program may have created it again.
         if let Some(live) = self.api.get(id).await.map_err(Failure::at(id))? {
             origin(id, &live, &component.name)?;
             if adopted::is_of_kubernetes(&live) {

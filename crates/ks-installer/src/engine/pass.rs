@@ -86,7 +86,7 @@ impl Progress<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Open,
-    /// Its kinds are known, or it has failed: who needs no more goes on.
+    /// Its kinds are known, or it has failed: a component that needs only the kinds can start.
     KindsKnown,
     Ready,
     Removed,

@@ -77,8 +77,8 @@ impl Engine {
         self.inventories.forget(name).await
     }
 
-    /// Deletes all objects of the kinds that the component made known, those of users too: their kind goes with it. When nobody works
-    /// on them any more, they do not wait for their finalizers.
+    /// Deletes all objects of the kinds that the component made known, those of users too: their kind is removed with it. When no
+    /// controller handles them any more, they do not wait for their finalizers.
     async fn delete_instances(
         &self,
         component: &str,

@@ -1,4 +1,4 @@
-//! What controllers of a component leave when they are gone: finalizers that nobody works on any more, marks in objects of
+//! What controllers of a component leave when they are gone: finalizers that no controller handles, marks in objects of
 //! others, and objects that they made in namespaces of users.
 
 use serde_json::{Map, Value, json};
@@ -160,7 +160,7 @@ fn without_finalizers(object: &Value, goes: impl Fn(&str) -> bool) -> Option<Val
     let all: Vec<&Value> = metadata["finalizers"].as_array().into_iter().flatten().collect();
     let stays = |name: &&&Value| !name.as_str().is_some_and(&goes);
     let left: Vec<&Value> = all.iter().filter(stays).copied().collect();
-    // Somebody may have added another one.
+    // Another controller may have added one meanwhile.
     let version = &metadata["resourceVersion"];
     (left.len() < all.len())
         .then(|| json!({ "metadata": { "resourceVersion": version, "finalizers": left } }))

@@ -367,7 +367,7 @@ async fn what_controllers_leave_goes_with_them() {
     lab.kubectl("patch ns traces-project --type=merge -p '{\"metadata\":{\"finalizers\":null}}'");
 }
 
-/// As after a removal by a program that did not know better, or when somebody has deleted the controller.
+/// As after a removal by a program that did not know better, or when a user has deleted the controller.
 #[tokio::test]
 async fn finalizers_of_a_controller_that_is_gone_are_not_waited_for() {
     let lab = controlled("unattended").await;

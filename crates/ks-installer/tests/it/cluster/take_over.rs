@@ -246,7 +246,7 @@ async fn a_binding_that_a_user_deletes_is_not_restored() {
     }
 }
 
-/// As a role of Kubernetes that somebody has deleted: the payload has it, too.
+/// As a role of Kubernetes that a user has deleted: the payload has it, too.
 #[tokio::test]
 async fn what_kubernetes_makes_itself_is_never_deleted() {
     let role = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: NS, \

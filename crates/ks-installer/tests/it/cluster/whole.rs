@@ -118,7 +118,7 @@ fn dump(plane: &ControlPlane) -> Vec<String> {
     all
 }
 
-/// Goes on with a pass until it ends, and with the pod meanwhile.
+/// Runs a pass until it ends, and the pod meanwhile.
 async fn pass(engine: &Engine, goal: Goal<'_>, pod: &mut Pod<'_>) -> Told {
     let (told, suspects, mut more) = (Told::default(), Suspects::new(), no_more());
     let look = async {
