@@ -15,10 +15,25 @@ use crate::{
     requirements::{ImageStage, Manifest, Port, ProgramStage, Ready, Recorded, Requirements},
 };
 
+/// When the tasks of a capability may run in an upgrade. In a create the list of capabilities is the order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// On hosts, in the turn of each.
+    Hosts,
+    /// In the cluster, through its API. No part of it may be newer than an API server, so it follows all control planes (Kubernetes,
+    /// "Version Skew Policy").
+    AddOns,
+    /// At the end, when nothing is changed any more.
+    Verification,
+}
+
 /// One subject: etcd, the runtime, a network plugin. Every method has a default, so a capability says only what it has.
 pub(crate) trait Capability: Sync {
     /// The name of its directory and of its module in plan and log.
     fn name(&self) -> &'static str;
+
+    /// When its tasks may run in an upgrade.
+    fn stage(&self) -> Stage;
 
     /// Why this run leaves it out, when a setting does so: all that it needs, finds and does ([`taking_part`]). It asks all the
     /// same, because what is there may decide, and a delete removes what an earlier run has made.

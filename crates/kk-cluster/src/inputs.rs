@@ -22,6 +22,7 @@ use crate::{
         nodes::PODS_KNOWN,
     },
     cluster_state::{ClusterState, INITIALISED},
+    command::Command,
     host_layout::{CLUSTER_CA, KUBELET_CONF},
     images::Images,
     kubeadm::Token,
@@ -142,12 +143,8 @@ pub(crate) struct Inputs<'a> {
     pub templates: Templates,
     /// Choices of this run.
     pub options: Options,
-    /// The field of the file that only this command can change in a running cluster.
-    pub changes: Option<&'static str>,
-    /// Hosts whose turn in an upgrade has failed get back the versions of before.
-    pub puts_back: bool,
-    /// Certificates that are renewed although nothing is wrong with them, by name.
-    pub renew: BTreeSet<String>,
+    /// What kk was asked to do.
+    pub command: Command,
     /// Addons of the file.
     pub addons: Vec<Wanted>,
     /// Where ks-installer comes from.
@@ -225,19 +222,6 @@ impl<'a> Inputs<'a> {
     pub(crate) fn arch(&self, host: &Host) -> Arch {
         let probed = || self.facts(host).and_then(|facts| Arch::from_name(&facts.arch));
         host.arch.or_else(probed).unwrap_or(Arch::Amd64)
-    }
-
-    /// Whether the command is about the cluster as a whole. Others, which add nodes or certificates, and the turns of an upgrade
-    /// install nothing in it and wait for nothing of it: what ails there would keep them from their end. An upgrade ends with
-    /// a create.
-    pub(crate) fn is_create(&self) -> bool {
-        matches!(self.scope, Scope::All) && self.changes.is_none()
-    }
-
-    /// Whether this command may give members of etcd and control planes another address: a create may. One that does something
-    /// else to them expects them where they were.
-    pub(crate) fn may_move(&self) -> bool {
-        self.changes.is_none() && self.renew.is_empty()
     }
 
     /// Whether any node that answered is so.

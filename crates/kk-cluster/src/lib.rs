@@ -10,6 +10,7 @@ mod capabilities;
 mod capability;
 mod certificates;
 mod cluster_state;
+mod command;
 mod encoding;
 mod error;
 mod findings;

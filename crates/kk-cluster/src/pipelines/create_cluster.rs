@@ -11,7 +11,7 @@ use crate::{
         kubelet::Kubelet, kubesphere::KubeSphere, manifests::Manifests, network, nodes::Nodes, os::Os,
         programs::Programs, runtime, verify::Verify, versions::Versions,
     },
-    capability::Capabilities,
+    capability::{Capabilities, Stage},
     inputs::{Inputs, Presence},
 };
 
@@ -47,18 +47,30 @@ pub(crate) fn capabilities(spec: &Spec) -> Capabilities {
 }
 
 pub(crate) fn pipeline(inputs: &Inputs) -> Result<Pipeline, BuildError> {
+    let modules = modules(inputs)?.into_iter().map(|staged| staged.module).collect();
+    Ok(Pipeline::new(modules).outside(inputs.outside().map(|host| host.name.clone())))
+}
+
+/// The module of a capability, and when it may run in an upgrade.
+pub(super) struct Staged {
+    pub stage: Stage,
+    pub module: Module,
+}
+
+pub(super) fn modules(inputs: &Inputs) -> Result<Vec<Staged>, BuildError> {
     let (mut modules, mut changes) = (Vec::new(), false);
     for capability in capabilities(inputs.spec) {
+        let stage = capability.stage();
         if let Some(why) = capability.skipped(inputs) {
-            modules.push(Module::skipped(capability.name(), why));
+            modules.push(Staged { stage, module: Module::skipped(capability.name(), why) });
             continue;
         }
         let mut tasks = capability.install(inputs)?;
         changes = changes || tasks.iter().any(|task| has_changes(inputs, task));
         tasks.extend(capability.verify(inputs, changes));
-        modules.push(Module::new(capability.name(), tasks));
+        modules.push(Staged { stage, module: Module::new(capability.name(), tasks) });
     }
-    Ok(Pipeline::new(modules).outside(inputs.outside().map(|host| host.name.clone())))
+    Ok(modules)
 }
 
 /// Whether a task has something to do on a host. What the control machine does for itself changes no cluster.

@@ -4,27 +4,17 @@ use std::collections::BTreeSet;
 
 use kk_artifact::Component;
 use kk_config::{Host, KubeVersion, Role};
-use kk_engine::{CONTROL, Facts, Module, Pipeline, Plan, Task};
+use kk_engine::{CONTROL, Facts, Module, Pipeline, Task};
 
-use super::create_cluster;
+use super::create_cluster::{self, Staged};
 use crate::{
     BuildError,
-    capabilities::{
-        control_plane, etcd,
-        images::Images,
-        nodes::{drain, turn},
-        programs,
-        versions::of_any_version,
-    },
-    capability::Capability,
+    capabilities::{control_plane, etcd, images::Images, nodes::turn, programs, versions::of_any_version},
+    capability::{Capability, Stage},
     findings::Findings,
     inputs::{Drain, Inputs},
     slots,
 };
-
-/// What runs in the cluster and not on its hosts: no part of it may be newer than an API server, so it comes after all control
-/// planes (Kubernetes, "Version Skew Policy").
-const ADD_ONS: [&str; 5] = ["kube-proxy", "network", "dns", "manifests", "kubesphere"];
 
 /// The versions through which a cluster goes, the last one included: no minor version may be left out (Kubernetes, "Version
 /// Skew Policy"). `known`: patches to choose from for those in between.
@@ -131,12 +121,6 @@ pub(crate) fn other_components(inputs: &Inputs) -> Vec<String> {
     Component::versioned().filter(is_used).filter_map(step).collect()
 }
 
-/// The nodes that the turns of a plan drain.
-pub(crate) fn drained(plan: &Plan) -> impl Iterator<Item = String> {
-    let tasks = plan.changes().into_iter();
-    tasks.filter_map(|task| task.task.strip_prefix(drain::TASK).map(str::to_owned))
-}
-
 /// What must be so before a cluster is upgraded, beyond what a create asks for.
 pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
     let first = "run kk create cluster with the version that the cluster has first: it repairs it";
@@ -177,25 +161,68 @@ pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
 
 /// What is done on the hosts of one turn, while the others go on: all of a create but for add-ons. A node on which something
 /// changes is drained before and takes pods again after it.
-pub(crate) fn turn(inputs: &Inputs, names: &BTreeSet<String>, how: &Drain) -> Result<Pipeline, BuildError> {
-    let mut pipeline = create_cluster::pipeline(inputs)?;
-    pipeline.modules.retain(|module| !ADD_ONS.contains(&module.name));
+pub(crate) fn turn(inputs: &Inputs, names: &BTreeSet<String>, how: &Drain) -> Result<Turn, BuildError> {
+    let mut modules = TurnModules::of(inputs)?;
     let drained: Vec<_> = inputs
         .nodes()
         .into_iter()
         .filter(|(host, facts)| {
-            let waits = turn::is_begun(facts) || changes(&pipeline, host, facts);
+            let waits = turn::is_begun(facts) || modules.change(host, facts);
             names.contains(&host.name) && waits && turn::drains(inputs, host, facts)
         })
         .map(|(host, _)| host)
         .collect();
-    for task in pipeline.modules.iter_mut().flat_map(|module| &mut module.tasks) {
+    let all = modules.on_hosts.iter_mut().chain(&mut modules.verification);
+    for task in all.flat_map(|module| &mut module.tasks) {
         after_drain(task, &drained);
     }
     let begin = drained.iter().flat_map(|host| turn::begin(inputs, host, how)).collect();
-    end_turns(&mut pipeline, inputs, &drained);
+    let mut pipeline = modules.pipeline(inputs, &drained);
     pipeline.modules.insert(0, Module::new("drain", begin));
-    Ok(pipeline)
+    Ok(Turn { pipeline, drained: drained.into_iter().map(|host| host.name.clone()).collect() })
+}
+
+/// The turn of some hosts.
+pub(crate) struct Turn {
+    pub pipeline: Pipeline,
+    /// The nodes whose pods are moved first, by name.
+    pub drained: BTreeSet<String>,
+}
+
+/// What a create does, without the add-ons.
+struct TurnModules {
+    on_hosts: Vec<Module>,
+    verification: Vec<Module>,
+}
+
+impl TurnModules {
+    fn of(inputs: &Inputs) -> Result<Self, BuildError> {
+        let (mut on_hosts, mut verification) = (Vec::new(), Vec::new());
+        for Staged { stage, module } in create_cluster::modules(inputs)? {
+            match stage {
+                Stage::Hosts => on_hosts.push(module),
+                Stage::AddOns => {}
+                Stage::Verification => verification.push(module),
+            }
+        }
+        Ok(Self { on_hosts, verification })
+    }
+
+    /// Whether something is to be done on a host, except verification.
+    fn change(&self, host: &Host, facts: &Facts) -> bool {
+        let tasks = self.on_hosts.iter().flat_map(|module| &module.tasks);
+        let actions = tasks.filter_map(|task| task.hosts.get(&host.name)).flat_map(|work| &work.actions);
+        actions.into_iter().any(|action| action.check(facts).is_needed())
+    }
+
+    /// The turns of these hosts end before all is verified.
+    fn pipeline(self, inputs: &Inputs, in_turn: &[&Host]) -> Pipeline {
+        let end = in_turn.iter().flat_map(|host| turn::end(inputs, host)).collect();
+        let mut modules = self.on_hosts;
+        modules.push(Module::new("turn", end));
+        modules.extend(self.verification);
+        Pipeline::new(modules).outside(inputs.outside().map(|host| host.name.clone()))
+    }
 }
 
 /// The programs of this version, fetched to the control machine, and its images, brought to the nodes: an add-on of a new version starts
@@ -216,12 +243,9 @@ pub(crate) fn fetch(inputs: &Inputs) -> Result<Pipeline, BuildError> {
 /// What brings hosts whose turn has failed back to the version of these inputs. Their pods have moved already, or could not.
 /// The other hosts have their turns behind them or before them: what they hold for the cluster stays.
 pub(crate) fn put_back(inputs: &Inputs) -> Result<Pipeline, BuildError> {
-    let mut pipeline = create_cluster::pipeline(inputs)?;
-    pipeline.modules.retain(|module| !ADD_ONS.contains(&module.name));
+    let mut modules = TurnModules::of(inputs)?;
     let hosts: Vec<_> = inputs.hosts().into_iter().map(|(host, _)| host.name.as_str()).collect();
-    for task in
-        pipeline.modules.iter_mut().filter(|module| module.name != "verify").flat_map(|one| &mut one.tasks)
-    {
+    for task in modules.on_hosts.iter_mut().flat_map(|module| &mut module.tasks) {
         // Another control plane is only read there.
         if task.name == control_plane::RESTORE_SHARED_FILES {
             continue;
@@ -232,23 +256,7 @@ pub(crate) fn put_back(inputs: &Inputs) -> Result<Pipeline, BuildError> {
     }
     let begun = inputs.nodes().into_iter().filter(|(_, facts)| turn::is_begun(facts));
     let begun: Vec<_> = begun.map(|(host, _)| host).collect();
-    end_turns(&mut pipeline, inputs, &begun);
-    Ok(pipeline)
-}
-
-/// Before all is verified.
-fn end_turns(pipeline: &mut Pipeline, inputs: &Inputs, hosts: &[&Host]) {
-    let end = hosts.iter().flat_map(|host| turn::end(inputs, host)).collect();
-    let verify = pipeline.modules.iter().position(|module| module.name == "verify");
-    pipeline.modules.insert(verify.unwrap_or(pipeline.modules.len()), Module::new("turn", end));
-}
-
-/// Whether something is to be done on a host, beyond looks at the cluster.
-fn changes(pipeline: &Pipeline, host: &Host, facts: &Facts) -> bool {
-    let modules = pipeline.modules.iter().filter(|module| module.name != "verify");
-    let tasks = modules.flat_map(|module| &module.tasks);
-    let actions = tasks.filter_map(|task| task.hosts.get(&host.name)).flat_map(|work| &work.actions);
-    actions.into_iter().any(|action| action.check(facts).is_needed())
+    Ok(modules.pipeline(inputs, &begun))
 }
 
 /// kubeadm and kubectl travel while pods move: nothing that runs uses them. Programs that run are replaced after the drain.

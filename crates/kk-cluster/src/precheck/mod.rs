@@ -34,7 +34,7 @@ pub(crate) fn precheck(capabilities: &Capabilities, inputs: &Inputs) -> Vec<Find
     clocks::check(inputs, &mut found);
     for capability in &capabilities {
         let settings = capability.immutable(inputs).into_iter();
-        let stay = settings.filter(|setting| Some(setting.field) != inputs.changes);
+        let stay = settings.filter(|setting| Some(setting.field) != inputs.command.changes());
         found.0.extend(stay.filter_map(Setting::finding));
     }
     let position = |finding: &Finding| {

@@ -18,6 +18,7 @@ use crate::{
         os::{identity, other_run},
     },
     certificates::{self, Validity},
+    command::Command,
     findings::Findings,
     inputs::{Inputs, Leaving, Scope, api_host},
     offline,
@@ -44,6 +45,8 @@ pub struct Create {
     pub joining: Vec<Host>,
     /// Warnings about the addons of which something cannot be had, and which the plan leaves as they are.
     pub left_out: Vec<Finding>,
+    /// The nodes whose pods are moved first in the turn of an upgrade, by name.
+    pub drained: BTreeSet<String>,
 }
 
 /// How long the certificates of the control planes are valid.
@@ -102,7 +105,8 @@ impl Session {
     /// # Errors
     /// The plan cannot be built.
     pub async fn plan_add(&self, probed: &Probed) -> Result<Create, BuildError> {
-        let (inputs, mut found) = (self.create_inputs(probed).await?, Findings::default());
+        let (mut inputs, mut found) = (self.create_inputs(probed).await?, Findings::default());
+        inputs.command = Command::AddNodes;
         add_nodes::settings_of_others(&inputs, &mut found);
         self.plan_within(inputs, found, probed, add_nodes::scope).await
     }
@@ -113,7 +117,7 @@ impl Session {
     /// # Errors
     /// The plan cannot be built.
     pub async fn plan_renew(&self, probed: &Probed, names: BTreeSet<String>) -> Result<Create, BuildError> {
-        let inputs = self.inputs_to_renew(probed, names).await?;
+        let inputs = self.inputs_for(Command::Renew(names), probed).await?;
         self.plan_within(inputs, Findings::default(), probed, renew_certificates::scope).await
     }
 
@@ -163,8 +167,8 @@ impl Session {
         let (needed, certificates) = (precheck::needed(&inputs), Certificates { kept });
         let new = |host: &&Host| record_joins::is_unfinished(&inputs, host);
         let joining = inputs.nodes().into_iter().map(|(host, _)| host).filter(new).cloned().collect();
-        let left_out = Vec::new();
-        Ok(Create { findings, plan, notes, needed, certificates, joining, left_out })
+        let (left_out, drained) = Default::default();
+        Ok(Create { findings, plan, notes, needed, certificates, joining, left_out, drained })
     }
 
     /// What the cluster looks like, and what a create would do about it. Only the hosts are asked, not where downloads come
@@ -247,6 +251,7 @@ impl Session {
                 found.0.push(finding);
             }
         }
+        inputs.command = Command::Leave;
         // Nothing is done on a host that is gone for good, also when it answers.
         inputs.scope = Scope::Hosts(if leaving.gone { BTreeSet::new() } else { leaving.names.clone() });
         inputs.scope = delete_cluster::scope(&inputs);
@@ -290,7 +295,7 @@ impl Session {
     pub async fn plan_forget(&self, probed: &Probed) -> Result<Create, BuildError> {
         let mut inputs = self.create_inputs(probed).await?;
         // Their members have left, too.
-        inputs.changes = Some(control_plane::ETCD_MEMBERS);
+        inputs.command = Command::Forget;
         self.plan_within(inputs, Findings::default(), probed, |_| Scope::Hosts(BTreeSet::new())).await
     }
 }

@@ -1,9 +1,6 @@
 //! What the hosts say, and what a command is built from.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use futures::future::join_all;
 use kk_artifact::Versions;
@@ -18,6 +15,7 @@ use crate::{
     ca_copy,
     capabilities::{addons::Wanted, kubesphere::Installer, runtime, versions::of_cluster},
     capability::{Capabilities, requirements},
+    command::Command,
     images::Images,
     inputs::{Inputs, Presence, Scope, api_host},
     offline,
@@ -88,13 +86,14 @@ impl Session {
     }
 
     pub(crate) async fn create_inputs<'a>(&'a self, probed: &'a Probed) -> Result<Inputs<'a>, BuildError> {
-        self.inputs_to_renew(probed, BTreeSet::new()).await
+        self.inputs_for(Command::Create, probed).await
     }
 
-    pub(crate) async fn inputs_to_renew<'a>(
+    /// For [`Command::Create`] and [`Command::Renew`].
+    pub(crate) async fn inputs_for<'a>(
         &'a self,
+        command: Command,
         probed: &'a Probed,
-        renew: BTreeSet<String>,
     ) -> Result<Inputs<'a>, BuildError> {
         let (spec, capabilities) = (&self.spec, create_cluster::capabilities(&self.spec));
         let directory = self.directory().join("pki/etcd");
@@ -103,9 +102,9 @@ impl Session {
         } else {
             ca_copy::read(spec, probed, &self.connections).await?
         };
-        let pki = Pki::open(&directory, &spec.etcd_hosts(), &spec.control_planes(), copy, &renew)?;
-        let mut inputs = self.inputs(probed, pki, Scope::All, &capabilities)?;
-        inputs.renew = renew;
+        let pki =
+            Pki::open(&directory, &spec.etcd_hosts(), &spec.control_planes(), copy, &command.renewed())?;
+        let mut inputs = self.inputs(probed, pki, command, &capabilities)?;
         inputs.installer = Installer::of(spec);
         inputs.addons = Wanted::all(spec, inputs.options.bundle.as_deref(), &self.artifacts.store);
         let programs = self.artifacts.programs(&inputs.versions, inputs.wanted_programs()).await;
@@ -115,7 +114,7 @@ impl Session {
 
     pub(crate) fn delete_inputs<'a>(&'a self, probed: &'a Probed) -> Result<Inputs<'a>, BuildError> {
         let mut inputs =
-            self.inputs(probed, self.no_pki()?, Scope::All, &delete_cluster::capabilities(&self.spec))?;
+            self.inputs(probed, self.no_pki()?, Command::Delete, &delete_cluster::capabilities(&self.spec))?;
         inputs.scope = delete_cluster::scope(&inputs);
         Ok(inputs)
     }
@@ -129,7 +128,7 @@ impl Session {
         &'a self,
         probed: &'a Probed,
         pki: Pki,
-        scope: Scope,
+        command: Command,
         capabilities: &Capabilities,
     ) -> Result<Inputs<'a>, BuildError> {
         let presence = presence(probed);
@@ -138,7 +137,7 @@ impl Session {
         let mut inputs = Inputs {
             spec: &self.spec,
             presence,
-            scope,
+            scope: Scope::All,
             api_host,
             state,
             images: Images::new(&self.spec, &versions),
@@ -149,9 +148,7 @@ impl Session {
             pki: Arc::new(pki),
             templates: Templates::new(self.settings.templates.as_deref())?,
             options: self.settings.options.clone(),
-            changes: None,
-            puts_back: false,
-            renew: BTreeSet::new(),
+            command,
             addons: Vec::new(),
             installer: Installer::default(),
             token: self.token.clone(),

@@ -11,6 +11,7 @@ use crate::{
     BuildError, Probed,
     artifacts::Programs,
     capabilities::registry,
+    command::Command,
     findings::Findings,
     inputs::{Inputs, Scope},
     offline,
@@ -128,8 +129,9 @@ impl Session {
         own: &OwnRegistry<'_>,
         with_programs: bool,
     ) -> Result<Inputs<'a>, BuildError> {
-        let scope = Scope::Hosts(registry::hosts(own));
-        let mut inputs = self.inputs(probed, self.no_pki()?, scope, &init_registry::capabilities())?;
+        let mut inputs =
+            self.inputs(probed, self.no_pki()?, Command::Registry, &init_registry::capabilities())?;
+        inputs.scope = Scope::Hosts(registry::hosts(own));
         inputs.programs = Programs::new();
         if with_programs {
             let wanted = inputs.wanted_programs();

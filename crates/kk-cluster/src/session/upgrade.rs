@@ -11,12 +11,12 @@ use super::{Create, Session, probe::presence};
 use crate::{
     BuildError, Probed,
     capabilities::{
-        control_plane,
         kubesphere::KubeSphere,
         nodes::turn,
         versions::{is_older_minor, of_any_version, of_version, oldest},
     },
     capability::Capability,
+    command::Command,
     findings::Findings,
     inputs::{Drain, Inputs, Scope, api_host},
     offline,
@@ -133,8 +133,8 @@ impl Session {
         Ok(before)
     }
 
-    /// What the cluster itself says against an upgrade, in a round of its own: nothing where nothing is to be done. `turns` are
-    /// the plans of the first version.
+    /// What the cluster itself says against an upgrade, in a round of its own: nothing where nothing is to be done. `drained`: the
+    /// nodes that the turns of the first version drain.
     ///
     /// # Errors
     /// As [`Session::plan_create`].
@@ -142,7 +142,7 @@ impl Session {
         &self,
         probed: &Probed,
         way: &Hops,
-        turns: &[Plan],
+        drained: BTreeSet<String>,
         how: &Drain,
         cancel: &CancellationToken,
     ) -> Result<Vec<Finding>, BuildError> {
@@ -152,7 +152,7 @@ impl Session {
         KubeSphere.findings(&inputs, &mut found);
         // Why it cannot be asked is said with the first turn.
         let drained: BTreeSet<String> = match way.hops.len() {
-            0 | 1 => turns.iter().flat_map(upgrade::drained).collect(),
+            0 | 1 => drained,
             // What the first version leaves as it is, a later one changes.
             _ => {
                 let drains =
@@ -223,8 +223,9 @@ impl Session {
         how: &Drain,
     ) -> Result<Create, BuildError> {
         let inputs = self.upgrade_inputs(probed, names.clone()).await?;
-        let pipeline = upgrade::turn(&inputs, &names, how)?;
-        self.plan_upgrade(inputs, probed, pipeline).await
+        let turn = upgrade::turn(&inputs, &names, how)?;
+        let drained = turn.drained;
+        Ok(Create { drained, ..self.plan_upgrade(inputs, probed, turn.pipeline).await? })
     }
 
     /// The plan by which hosts whose turn has failed get this version again, and take pods.
@@ -237,7 +238,7 @@ impl Session {
         names: BTreeSet<String>,
     ) -> Result<Create, BuildError> {
         let mut inputs = self.upgrade_inputs(probed, names).await?;
-        inputs.puts_back = true;
+        inputs.command = Command::RollBack;
         let pipeline = upgrade::put_back(&inputs)?;
         self.plan_of(inputs, Findings::default(), probed, pipeline).await
     }
@@ -258,7 +259,7 @@ impl Session {
         names: BTreeSet<String>,
     ) -> Result<Inputs<'a>, BuildError> {
         let mut inputs = self.create_inputs(probed).await?;
-        inputs.changes = Some(control_plane::VERSION);
+        inputs.command = Command::Upgrade;
         inputs.scope = Scope::Hosts(names);
         let wanted = inputs.wanted_programs();
         inputs.programs.retain(|program, _| wanted.contains(program));

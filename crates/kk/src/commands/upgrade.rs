@@ -171,6 +171,7 @@ async fn look_ahead(
     run: &Run<'_>,
 ) -> Result<Ahead, Error> {
     let (mut found, mut fetches, mut plans) = (Vec::new(), Vec::new(), Vec::new());
+    let mut drained = BTreeSet::new();
     for hop in &way.hops {
         let at = session.at_version(*hop)?;
         let fetch = run.unless_stopped(at.plan_fetch(probed)).await?;
@@ -182,8 +183,9 @@ async fn look_ahead(
         refuse_without(&turn.needed)?;
         found.push(turn.findings);
         plans.push(turn.plan);
+        drained.extend(turn.drained);
     }
-    let asking = session.upgrade_findings(probed, way, &plans, how, run.stop_token());
+    let asking = session.upgrade_findings(probed, way, drained, how, run.stop_token());
     found.insert(0, run.unless_stopped(asking).await?);
     let mut findings: Vec<Finding> = Vec::new();
     for finding in found.into_iter().flatten() {

@@ -16,7 +16,11 @@ use kk_config::{Host, Role, Spec};
 use kk_engine::{ProbeSpec, Task};
 
 use crate::{
-    BuildError, capability::Capability, findings::Findings, inputs::Inputs, requirements::ProgramStage,
+    BuildError,
+    capability::{Capability, Stage},
+    findings::Findings,
+    inputs::Inputs,
+    requirements::ProgramStage,
 };
 
 pub(crate) use secrets::secret_values;
@@ -28,6 +32,10 @@ pub(crate) struct Addons;
 impl Capability for Addons {
     fn name(&self) -> &'static str {
         "addons"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::AddOns
     }
 
     /// On all control planes: which of them does the work is known only when they have answered.
@@ -47,14 +55,14 @@ impl Capability for Addons {
     }
 
     fn findings(&self, inputs: &Inputs, found: &mut Findings) {
-        if inputs.is_create() {
+        if inputs.command.is_create() {
             check::findings(inputs, found);
         }
     }
 
     /// One after the other, in the order of the file.
     fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
-        if !inputs.is_create() {
+        if !inputs.command.is_create() {
             return Ok(Vec::new());
         }
         Ok(inputs.addons.iter().map(|addon| install_addon::task(inputs, addon)).collect())
@@ -65,6 +73,7 @@ impl Capability for Addons {
 pub(crate) fn needed<'a>(inputs: &'a Inputs) -> impl Iterator<Item = &'a Wanted> {
     let facts = inputs.facts(inputs.api_host);
     inputs.addons.iter().filter(move |addon| {
-        facts.is_some_and(|facts| install_addon::is_needed(inputs, addon, facts)) && inputs.is_create()
+        facts.is_some_and(|facts| install_addon::is_needed(inputs, addon, facts))
+            && inputs.command.is_create()
     })
 }

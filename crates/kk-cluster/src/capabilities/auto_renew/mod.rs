@@ -11,7 +11,12 @@ mod stop_renewals;
 use kk_config::{Host, Role};
 use kk_engine::{Facts, ProbeSpec, Task};
 
-use crate::{BuildError, capability::Capability, findings::Findings, inputs::Inputs};
+use crate::{
+    BuildError,
+    capability::{Capability, Stage},
+    findings::Findings,
+    inputs::Inputs,
+};
 
 /// The timer and what it starts; the names are KubeKey's.
 const PROGRAM: &str = "/usr/local/bin/kube-scripts/k8s-certs-renew.sh";
@@ -24,6 +29,10 @@ pub(crate) struct AutoRenew;
 impl Capability for AutoRenew {
     fn name(&self) -> &'static str {
         "auto-renew"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Hosts
     }
 
     fn skipped(&self, inputs: &Inputs) -> Option<&'static str> {

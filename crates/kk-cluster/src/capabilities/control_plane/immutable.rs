@@ -8,17 +8,18 @@ use kk_config::{Host, Role};
 use kk_engine::{Facts, Question};
 
 use super::{moves, newest};
-use crate::{findings::Setting, host_layout::KUBELET_CONF, inputs::Inputs, kubeadm};
+use crate::{
+    command::{ETCD_MEMBERS, VERSION},
+    findings::Setting,
+    host_layout::KUBELET_CONF,
+    inputs::Inputs,
+    kubeadm,
+};
 
 /// Settings by name: flags of the control plane as kubeadm has written them, the API's address in the administrator's
 /// kubeconfig, and the kubelet's domain. Nothing where no cluster is.
 pub(crate) const SETTINGS: Question<BTreeMap<String, String>> =
     Question::new("settings", include_str!("settings.sh"), parse);
-
-/// The field of the version.
-pub(crate) const VERSION: &str = "spec.kubernetes.version";
-/// The field of the members of etcd.
-pub(crate) const ETCD_MEMBERS: &str = "spec.etcd and spec.roleGroups.etcd (a member goes by kk delete node)";
 
 fn parse(text: &str) -> Option<BTreeMap<String, String>> {
     let line =

@@ -21,7 +21,7 @@ mod shared_files;
 
 #[cfg(test)]
 pub(crate) use immutable::SETTINGS;
-pub(crate) use immutable::{ETCD_MEMBERS, VERSION, etcd_servers};
+pub(crate) use immutable::etcd_servers;
 use kk_artifact::Component;
 use kk_config::{ControlPlaneEndpoint, Host, Role, Spec};
 use kk_engine::{Facts, HostWork, ProbeSpec, Task};
@@ -30,7 +30,7 @@ pub(crate) use newest::newest;
 use crate::{
     BuildError,
     capabilities::{etcd, manifests::from_template},
-    capability::Capability,
+    capability::{Capability, Stage},
     cluster_state,
     findings::{Findings, Setting},
     inputs::Inputs,
@@ -44,6 +44,10 @@ pub(crate) struct ControlPlane;
 impl Capability for ControlPlane {
     fn name(&self) -> &'static str {
         "control-plane"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Hosts
     }
 
     fn images(&self, inputs: &Inputs, host: &Host) -> Vec<(ImageStage, String)> {

@@ -63,7 +63,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     for (host, facts) in inputs.control_planes() {
         let Some(from) = from(inputs, host, facts) else { continue };
         let to = host.internal_address;
-        if inputs.may_move() {
+        if inputs.command.may_move() {
             let hint = "its parts start again, one control plane after the other";
             found.adapted(host, format!("the control plane moves from {from} to {to}"), hint);
         } else {

@@ -65,7 +65,7 @@ pub(crate) fn of(inputs: &Inputs, host: &Host, facts: &Facts) -> Vec<Renewed> {
         let why = why.or(moves);
         let begun =
             begun.iter().any(|begun| begun == name) && !(name == "apiserver" && is_changed(inputs, host));
-        let asked = inputs.renew.contains(name) && there.contains_key(name);
+        let asked = inputs.command.renewed().contains(name) && there.contains_key(name);
         let why =
             why.or_else(|| begun.then(unfinished)).or_else(|| asked.then(|| "was asked for".to_owned()));
         renewed.extend(why.map(|why| Renewed { name, why }));
@@ -316,7 +316,8 @@ mod tests {
                 let host = spec.first_control_plane();
                 probed.facts.get_mut(&host.name).unwrap().reply(&CERTIFICATES, text);
                 let session = testing::session(spec.clone(), directory.path());
-                let inputs = session.inputs_to_renew(&probed, [name].into()).await.unwrap();
+                let inputs =
+                    session.inputs_for(crate::command::Command::Renew([name].into()), &probed).await.unwrap();
                 of(&inputs, host, &probed.facts[&host.name])
                     .into_iter()
                     .map(|one| one.name)

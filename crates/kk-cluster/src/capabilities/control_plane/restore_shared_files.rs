@@ -150,7 +150,7 @@ mod tests {
         }
         let directory = tempfile::tempdir().unwrap();
         let session = testing::session(spec, directory.path());
-        let inputs = session.inputs_to_renew(&probed, renew).await.unwrap();
+        let inputs = session.inputs_for(crate::command::Command::Renew(renew), &probed).await.unwrap();
         let mut found = Findings::default();
         shared_files::findings(&inputs, &mut found);
         let plan = Plan::new(create_cluster::pipeline(&inputs).unwrap(), &probed.facts).unwrap();

@@ -111,8 +111,9 @@ fn ca_keys(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
     if keys.is_empty() {
         return;
     }
+    let renewed = inputs.command.renewed();
     let cannot = |name: &&String| LEAVES.contains(&name.as_str()) && !can_sign(facts, name);
-    let asked: Vec<&str> = inputs.renew.iter().filter(cannot).map(String::as_str).collect();
+    let asked: Vec<&str> = renewed.iter().filter(cannot).map(String::as_str).collect();
     let message = format!("missing or empty in {PKI}: {}", keys.join(", "));
     if asked.is_empty() {
         let lacks = if keys.contains(&"ca.key") {

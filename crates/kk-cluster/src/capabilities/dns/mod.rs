@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::{
     BuildError,
     capabilities::{manifests::from_template, network},
-    capability::Capability,
+    capability::{Capability, Stage},
     findings::Findings,
     inputs::Inputs,
     requirements::{ImageStage, Manifest, Ready, Workload},
@@ -31,6 +31,10 @@ pub(crate) struct Dns;
 impl Capability for Dns {
     fn name(&self) -> &'static str {
         "dns"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::AddOns
     }
 
     fn images(&self, inputs: &Inputs, host: &Host) -> Vec<(ImageStage, String)> {

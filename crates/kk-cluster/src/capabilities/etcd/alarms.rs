@@ -60,7 +60,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
         );
         let hint = "kk etcd defrag frees space; a larger spec.etcd.quotaBackendBytes is applied by kk create cluster";
         // A create may be what raises the quota, and a renewal writes little.
-        if inputs.is_create() || !inputs.renew.is_empty() {
+        if inputs.command.is_create() || !inputs.command.renewed().is_empty() {
             found.warning(None, message, hint);
         } else {
             found.error(None, message, hint);
@@ -126,7 +126,9 @@ mod tests {
         }
         let session = testing::session(spec, directory.path());
         let mut inputs = session.create_inputs(&probed).await.unwrap();
-        inputs.changes = upgrades.then_some("spec.kubernetes.version");
+        if upgrades {
+            inputs.command = crate::command::Command::Upgrade;
+        }
         let mut found = Findings::default();
         findings(&inputs, &mut found);
         // Such a database can be saved and defragmented.

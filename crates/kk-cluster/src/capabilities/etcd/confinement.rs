@@ -45,7 +45,7 @@ pub(crate) fn has_own_view(facts: &Facts, directory: &str) -> bool {
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     for (host, facts) in inputs.etcd_hosts() {
         found.unanswered(host, &facts.answer(&REACHES), "whether etcd's user can come to its files");
-        if let Some(why) = why_root(inputs, facts).filter(|_| inputs.is_create()) {
+        if let Some(why) = why_root(inputs, facts).filter(|_| inputs.command.is_create()) {
             found.adapted(host, format!("etcd runs as root: {why}"), "its own user would be safer");
         }
     }

@@ -40,7 +40,7 @@ pub(crate) use {check::DATA, health::HEALTHY};
 
 use crate::{
     BuildError,
-    capability::Capability,
+    capability::{Capability, Stage},
     findings::{Findings, Setting},
     inputs::{Inputs, Leaving},
     requirements::{Port, ProgramStage},
@@ -61,6 +61,10 @@ pub(crate) struct Etcd;
 impl Capability for Etcd {
     fn name(&self) -> &'static str {
         "etcd"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Hosts
     }
 
     fn programs(&self, _spec: &Spec, host: &Host) -> Vec<(ProgramStage, Component)> {

@@ -46,7 +46,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     for (host, from) in &moving {
         let from = from.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
         let to = host.internal_address;
-        if !inputs.may_move() {
+        if !inputs.command.may_move() {
             found.error(*host, format!("etcd is at {from}, the file says {to}"), FIRST);
         } else if !from.is_empty() {
             let hint = "the other members and the API servers learn of it";

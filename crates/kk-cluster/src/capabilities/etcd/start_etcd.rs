@@ -18,10 +18,8 @@ use super::{
 };
 use crate::{
     BuildError,
-    capabilities::{
-        control_plane::VERSION,
-        programs::{self, UPLOAD_TIMEOUT},
-    },
+    capabilities::programs::{self, UPLOAD_TIMEOUT},
+    command::Command,
     inputs::Inputs,
     slots,
 };
@@ -120,11 +118,14 @@ pub(super) fn turn(inputs: &Inputs) -> Option<Turn> {
 /// quorum can spare. In an upgrade all others count, because their turns are not those of this run. A host that is put back does
 /// not wait.
 fn others(inputs: &Inputs, host: &Host) -> Option<WaitUntil> {
-    let is_upgrade = inputs.changes == Some(VERSION);
-    if inputs.puts_back {
+    if inputs.command == Command::RollBack {
         return None;
     }
-    let mut others = if is_upgrade { inputs.spec.etcd_hosts() } else { membership::healthy(inputs) };
+    let mut others = if inputs.command == Command::Upgrade {
+        inputs.spec.etcd_hosts()
+    } else {
+        membership::healthy(inputs)
+    };
     // Until its own turn, a member that moves is not where the file says.
     let moves = |other: &Host| inputs.facts(other).and_then(|facts| moves::from(inputs, other, facts));
     others.retain(|other| other.name != host.name && moves(other).is_none());
@@ -191,9 +192,9 @@ mod tests {
         type Case = (fn(&mut Inputs), &'static [bool], bool);
         // The second is not healthy at the time of the probe: in a create its own turn comes first.
         let cases: [Case; 3] = [
-            (|inputs| inputs.changes = Some(VERSION), &[true, false, true], true),
+            (|inputs| inputs.command = Command::Upgrade, &[true, false, true], true),
             (|_| {}, &[true, false, true], false),
-            (|inputs| (inputs.changes, inputs.puts_back) = (Some(VERSION), true), &[false; 3], false),
+            (|inputs| inputs.command = Command::RollBack, &[false; 3], false),
         ];
         let spec = testing::sample("three-nodes.yaml");
         let address = |index: usize| format!("https://{}:2379", spec.etcd_hosts()[index].internal_address);

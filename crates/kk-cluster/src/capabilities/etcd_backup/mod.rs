@@ -23,7 +23,7 @@ use crate::{
         etcd::{HEALTHY_FUNCTION, etcdctl},
         etcd_restore,
     },
-    capability::Capability,
+    capability::{Capability, Stage},
     findings::Findings,
     host_layout::RESTORING,
     inputs::Inputs,
@@ -39,6 +39,10 @@ pub(crate) struct EtcdBackup;
 impl Capability for EtcdBackup {
     fn name(&self) -> &'static str {
         "etcd-backup"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Hosts
     }
 
     fn asks(&self, inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {

@@ -11,7 +11,13 @@ use kk_config::Host;
 use kk_engine::{Action, Task};
 
 use self::{import::Import, pull::Pull};
-use crate::{BuildError, capability::Capability, inputs::Inputs, offline, requirements::ImageStage};
+use crate::{
+    BuildError,
+    capability::{Capability, Stage},
+    inputs::Inputs,
+    offline,
+    requirements::ImageStage,
+};
 
 /// The images that the other capabilities need.
 pub(crate) struct Images;
@@ -19,6 +25,10 @@ pub(crate) struct Images;
 impl Capability for Images {
     fn name(&self) -> &'static str {
         "images"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Hosts
     }
 
     fn skipped(&self, inputs: &Inputs) -> Option<&'static str> {

@@ -13,7 +13,7 @@ use kk_engine::{ProbeSpec, Task};
 
 use crate::{
     BuildError,
-    capability::Capability,
+    capability::{Capability, Stage},
     findings::Findings,
     inputs::Inputs,
     kubeadm,
@@ -26,6 +26,10 @@ pub(crate) struct KubeProxy;
 impl Capability for KubeProxy {
     fn name(&self) -> &'static str {
         "kube-proxy"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::AddOns
     }
 
     fn skipped(&self, inputs: &Inputs) -> Option<&'static str> {

@@ -12,7 +12,12 @@ pub(crate) use {install_for_root::USABLE, install_for_user::USABLE as USABLE_BY_
 
 use kk_engine::{Action, Task};
 
-use crate::{BuildError, capability::Capability, inputs::Inputs, kubeconfig::authorities_of_pem};
+use crate::{
+    BuildError,
+    capability::{Capability, Stage},
+    inputs::Inputs,
+    kubeconfig::authorities_of_pem,
+};
 
 /// Whole or not at all, and 0600 from the first byte, everywhere.
 pub(crate) struct Kubeconfig;
@@ -35,6 +40,10 @@ fn source_sum(directory: &Path) -> PathBuf {
 impl Capability for Kubeconfig {
     fn name(&self) -> &'static str {
         "kubeconfig"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Hosts
     }
 
     fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {

@@ -16,7 +16,7 @@ use kk_engine::{Facts, ProbeSpec, Task};
 
 use crate::{
     BuildError,
-    capability::Capability,
+    capability::{Capability, Stage},
     certificates::CERTIFICATES,
     findings::Findings,
     inputs::Inputs,
@@ -44,6 +44,10 @@ pub(crate) struct Kubelet;
 impl Capability for Kubelet {
     fn name(&self) -> &'static str {
         "kubelet"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Hosts
     }
 
     fn programs(&self, _spec: &Spec, host: &Host) -> Vec<(ProgramStage, Component)> {

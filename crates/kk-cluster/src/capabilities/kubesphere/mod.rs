@@ -22,7 +22,11 @@ use kk_config::{Host, InstallerImage, KubeSphere as Wanted, Role};
 use kk_engine::{ProbeSpec, Task};
 
 use crate::{
-    BuildError, capability::Capability, findings::Findings, inputs::Inputs, requirements::ImageStage,
+    BuildError,
+    capability::{Capability, Stage},
+    findings::Findings,
+    inputs::Inputs,
+    requirements::ImageStage,
     status::KubeSphereStatus,
 };
 
@@ -38,6 +42,10 @@ pub(crate) struct KubeSphere;
 impl Capability for KubeSphere {
     fn name(&self) -> &'static str {
         "kubesphere"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::AddOns
     }
 
     fn images(&self, inputs: &Inputs, host: &Host) -> Vec<(ImageStage, String)> {
@@ -57,7 +65,7 @@ impl Capability for KubeSphere {
     }
 
     fn findings(&self, inputs: &Inputs, found: &mut Findings) {
-        if let Some(wanted) = wanted(inputs).filter(|_| inputs.is_create()) {
+        if let Some(wanted) = wanted(inputs).filter(|_| inputs.command.is_create()) {
             check::findings(inputs, wanted, found);
         }
     }
@@ -67,7 +75,7 @@ impl Capability for KubeSphere {
         let Some((wanted, image)) = wanted(inputs).zip(inputs.installer.name()) else {
             return Ok(Vec::new());
         };
-        if !inputs.is_create() {
+        if !inputs.command.is_create() {
             return Ok(vec![send_image::task(inputs)]);
         }
         let manifest = manifest::manifest(inputs, wanted, &image)?;
@@ -76,7 +84,7 @@ impl Capability for KubeSphere {
 
     /// Left out only when the probe saw all components ready, and nothing has changed since.
     fn verify(&self, inputs: &Inputs, changes: bool) -> Vec<Task> {
-        let wanted = wanted(inputs).filter(|_| inputs.is_create());
+        let wanted = wanted(inputs).filter(|_| inputs.command.is_create());
         let Some((wanted, image)) = wanted.zip(inputs.installer.name()) else { return Vec::new() };
         let revision = inputs.installer.revision();
         if !changes && state::of(inputs).is_some_and(|state| state.is_ready(&revision)) {

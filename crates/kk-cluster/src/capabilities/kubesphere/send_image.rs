@@ -34,7 +34,8 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         .background();
     let Installer::Archive(archive) = &inputs.installer else { return task };
     // Besides a create, only new hosts get it.
-    let gets = |(host, _): &(&Host, &Facts)| inputs.is_create() || record_joins::is_unfinished(inputs, host);
+    let gets =
+        |(host, _): &(&Host, &Facts)| inputs.command.is_create() || record_joins::is_unfinished(inputs, host);
     for (host, _) in inputs.control_planes().into_iter().filter(gets) {
         let send = Send { archive: archive.clone() };
         let work = HostWork::new(vec![Box::new(send)])

@@ -144,7 +144,8 @@ async fn an_upgrade_refuses_it_before_its_first_turn() {
             crate::Hops { from: version, hops: vec![version], turns: Vec::new(), components: Vec::new() };
         let how = crate::Drain { force: false, timeout: std::time::Duration::ZERO };
         let never = tokio_util::sync::CancellationToken::new();
-        let findings = session.upgrade_findings(&probed, &way, &[], &how, &never).await.unwrap();
+        let findings =
+            session.upgrade_findings(&probed, &way, Default::default(), &how, &never).await.unwrap();
         let errors: Vec<_> = findings.iter().filter(|one| one.severity == Severity::Error).collect();
         assert_eq!(errors.is_empty(), error.is_none(), "{field}: {errors:?}");
         let said = |error: &str| errors.iter().any(|one| one.message.contains(error));

@@ -9,7 +9,12 @@ mod record_objects;
 
 use kk_engine::{SlotKey, Task};
 
-use crate::{BuildError, capability::Capability, inputs::Inputs, slots};
+use crate::{
+    BuildError,
+    capability::{Capability, Stage},
+    inputs::Inputs,
+    slots,
+};
 
 pub(crate) use apply_manifests::note;
 pub(crate) use objects::from_template;
@@ -21,6 +26,10 @@ pub(crate) struct Manifests;
 impl Capability for Manifests {
     fn name(&self) -> &'static str {
         "manifests"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::AddOns
     }
 
     fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {

@@ -4,7 +4,12 @@ use kk_config::Host;
 use kk_engine::{ProbeSpec, Task};
 
 use super::check;
-use crate::{capability::Capability, findings::Findings, inputs::Inputs, requirements::Ready};
+use crate::{
+    capability::{Capability, Stage},
+    findings::Findings,
+    inputs::Inputs,
+    requirements::Ready,
+};
 
 /// Nothing is installed, so nothing can become ready.
 pub(super) struct NoPlugin;
@@ -12,6 +17,10 @@ pub(super) struct NoPlugin;
 impl Capability for NoPlugin {
     fn name(&self) -> &'static str {
         "network"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::AddOns
     }
 
     /// Those of the plugins that users often install.

@@ -6,7 +6,7 @@ use crate::{findings::Findings, inputs::Inputs};
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     not_named(inputs, found);
     // An upgrade goes on with them.
-    if inputs.changes.is_none() {
+    if inputs.command.changes().is_none() {
         in_turn(inputs, found);
     }
 }

@@ -12,9 +12,6 @@ use crate::{
     slots,
 };
 
-/// Before the name of the node, in the name of the task.
-pub(crate) const TASK: &str = "drain_";
-
 /// Where the API is asked, one node after the other. A node whose pods cannot move takes pods again.
 pub(super) fn task(inputs: &Inputs, host: &Host, drain: &Drain) -> Task {
     let seconds = drain.timeout.as_secs().to_string();
@@ -24,7 +21,7 @@ pub(super) fn task(inputs: &Inputs, host: &Host, drain: &Drain) -> Task {
     let moves = Command::new("move its pods to other nodes", text);
     let work =
         HostWork::new(vec![Box::new(moves)]).about(&host.name).provides(slots::drained_slot(&host.name));
-    Task::new(format!("{TASK}{}", host.name), format!("Drain {}", host.name))
+    Task::new(format!("drain_{}", host.name), format!("Drain {}", host.name))
         .timeout(drain.timeout + Duration::from_mins(3))
         .on(&inputs.api_host.name, work)
 }

@@ -106,7 +106,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     let moves: Vec<_> =
         nodes.into_iter().filter_map(|(host, facts)| Some((host, leads(inputs, facts)?))).collect();
     let Some((_, Leads { there, .. })) = moves.first() else { return pods_findings(inputs, found) };
-    if !inputs.may_move() {
+    if !inputs.command.may_move() {
         return found.error(None, format!("the API is at {there}, the file says {to}"), etcd::moves::FIRST);
     }
     // A control plane that moves answers there when it has moved.
@@ -134,7 +134,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
 
 fn pods_findings(inputs: &Inputs, found: &mut Findings) {
     for (host, facts) in inputs.nodes() {
-        if let Some(there) = pods_from(inputs, facts).filter(|_| inputs.may_move()) {
+        if let Some(there) = pods_from(inputs, facts).filter(|_| inputs.command.may_move()) {
             found.adapted(
                 host,
                 format!("kube-proxy still asks the API at {there}"),
@@ -295,7 +295,9 @@ mod tests {
             facts.reply(&LEADS, there);
         }
         let mut inputs = session.create_inputs(&probed).await.unwrap();
-        inputs.changes = changes.then_some(crate::capabilities::control_plane::VERSION);
+        if changes {
+            inputs.command = crate::command::Command::Upgrade;
+        }
         let found = precheck(&create_cluster::capabilities(&spec), &inputs);
         let is_about_it = |text: &str| text.starts_with("the API ") || text.contains("the name of the API");
         let found = found.into_iter().filter(|finding| is_about_it(&finding.message));

@@ -3,7 +3,7 @@
 use kk_config::{ControlPlaneEndpoint, Host, Role};
 use kk_engine::{Question, actions::Command, question};
 
-use crate::{capabilities::control_plane::VERSION, inputs::Inputs, shell::script};
+use crate::{inputs::Inputs, shell::script};
 
 /// The address of the API in the kubeconfig of the kubelet.
 pub(super) const SERVER: Question<String> = Question::new(
@@ -16,7 +16,7 @@ pub(super) const SERVER: Question<String> = Question::new(
 /// resolve to an API server that is older than the kubelet, which Kubernetes does not support: a kubelet of 1.31 starts no pod with an
 /// API server of 1.30. It stays so, as where kubeadm 1.33 or newer joins a control plane (`ControlPlaneKubeletLocalMode`).
 pub(super) fn ask_next_to_it(inputs: &Inputs, host: &Host) -> Option<Command> {
-    if inputs.changes != Some(VERSION) || !host.has_role(&Role::ControlPlane) {
+    if !inputs.command.is_upgrade() || !host.has_role(&Role::ControlPlane) {
         return None;
     }
     let own = format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT);

@@ -34,7 +34,7 @@ pub(crate) use start_kubelet::{is_ready_again, works as kubelet_works};
 
 use crate::{
     BuildError,
-    capability::Capability,
+    capability::{Capability, Stage},
     findings::Findings,
     host_layout::{JOINING, MOVING, UPGRADING},
     inputs::{Inputs, Leaving},
@@ -46,6 +46,10 @@ pub(crate) struct Nodes;
 impl Capability for Nodes {
     fn name(&self) -> &'static str {
         "nodes"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Hosts
     }
 
     fn asks(&self, inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
@@ -82,7 +86,7 @@ impl Capability for Nodes {
             set_labels::task(inputs),
             close_for_joins::task(inputs),
         ];
-        if inputs.is_create() {
+        if inputs.command.is_create() {
             tasks.extend(turn::end_left(inputs));
         }
         if inputs.requirements.never_ready().is_some() {

@@ -34,7 +34,7 @@ use kk_engine::{ProbeSpec, Task};
 use crate::{
     BuildError,
     capabilities::{ca_rotation, nodes},
-    capability::Capability,
+    capability::{Capability, Stage},
     findings::{Findings, Setting},
     inputs::Inputs,
 };
@@ -45,6 +45,10 @@ pub(crate) struct Os;
 impl Capability for Os {
     fn name(&self) -> &'static str {
         "os"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Hosts
     }
 
     fn asks(&self, inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {

@@ -13,7 +13,13 @@ use kk_artifact::Component;
 use kk_config::Host;
 use kk_engine::{Action, Facts, ProbeSpec, SlotKey, Task};
 
-use crate::{BuildError, capabilities::kubelet, capability::Capability, inputs::Inputs, slots};
+use crate::{
+    BuildError,
+    capabilities::kubelet,
+    capability::{Capability, Stage},
+    inputs::Inputs,
+    slots,
+};
 pub(crate) use upload_programs::UploadPrograms;
 
 /// How long an upload may take: links are slow, too.
@@ -25,6 +31,10 @@ pub(crate) struct Programs;
 impl Capability for Programs {
     fn name(&self) -> &'static str {
         "programs"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Hosts
     }
 
     fn asks(&self, _inputs: &Inputs, _host: &Host, probe: &mut ProbeSpec) {

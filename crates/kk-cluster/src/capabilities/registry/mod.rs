@@ -21,7 +21,7 @@ use kk_engine::{ProbeSpec, Task};
 
 use crate::{
     BuildError,
-    capability::Capability,
+    capability::{Capability, Stage},
     inputs::Inputs,
     pki::Pki,
     requirements::{Port, ProgramStage, Recorded},
@@ -45,6 +45,10 @@ pub(crate) struct Registry;
 impl Capability for Registry {
     fn name(&self) -> &'static str {
         "registry"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Hosts
     }
 
     fn programs(&self, _spec: &Spec, host: &Host) -> Vec<(ProgramStage, Component)> {

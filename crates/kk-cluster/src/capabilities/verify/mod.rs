@@ -12,7 +12,7 @@ use kk_engine::Task;
 
 use crate::{
     capabilities::{control_plane::parts, kube_proxy::services, network, nodes::record_joins},
-    capability::Capability,
+    capability::{Capability, Stage},
     findings::Findings,
     inputs::Inputs,
     requirements::Workload,
@@ -25,6 +25,10 @@ pub(crate) struct Verify;
 impl Capability for Verify {
     fn name(&self) -> &'static str {
         "verify"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Verification
     }
 
     fn skipped(&self, inputs: &Inputs) -> Option<&'static str> {

@@ -10,7 +10,13 @@ use kk_artifact::{Component, Versions as Chosen};
 use kk_config::{Host, Role};
 use kk_engine::{ProbeSpec, Task};
 
-use crate::{BuildError, capability::Capability, findings::Findings, inputs::Inputs};
+use crate::{
+    BuildError,
+    capability::{Capability, Stage},
+    command::Command,
+    findings::Findings,
+    inputs::Inputs,
+};
 
 pub(crate) use recorded::{
     RECORDED, Recorded, is_older_minor, of_any_version, of_cluster, of_version, oldest,
@@ -22,6 +28,10 @@ pub(crate) struct Versions;
 impl Capability for Versions {
     fn name(&self) -> &'static str {
         "versions"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Hosts
     }
 
     fn asks(&self, _inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
@@ -78,7 +88,7 @@ impl Capability for Versions {
 fn steps_back(inputs: &Inputs, recorded: Option<&Recorded>) -> BTreeSet<(&'static str, String)> {
     let (presence, api_host, spec) = (&inputs.presence, inputs.api_host, inputs.spec);
     let noted = recorded.cloned().or_else(|| recorded::before_upgrade(presence, api_host, spec));
-    let (of, ahead) = if inputs.puts_back {
+    let (of, ahead) = if inputs.command == Command::RollBack {
         (&[Component::Etcd][..], Vec::new())
     } else {
         (&[Component::Etcd, Component::Containerd][..], recorded::ahead(presence, api_host, spec))

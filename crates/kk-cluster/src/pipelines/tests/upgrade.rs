@@ -51,7 +51,7 @@ async fn turn(session: &Session, probed: &Probed, host: &str) -> (Vec<String>, V
     let names = BTreeSet::from([host.to_owned()]);
     let inputs = session.upgrade_inputs(probed, names.clone()).await.unwrap();
     let how = Drain { force: false, timeout: Duration::from_mins(1) };
-    let plan = Plan::new(upgrade::turn(&inputs, &names, &how).unwrap(), &probed.facts).unwrap();
+    let plan = Plan::new(upgrade::turn(&inputs, &names, &how).unwrap().pipeline, &probed.facts).unwrap();
     let found = precheck::precheck(&create_cluster::capabilities(session.spec()), &inputs);
     let errors = found.into_iter().filter(|finding| finding.severity == Severity::Error).collect();
     (plan.changes().into_iter().map(|task| format!("{} {}", task.host, task.task)).collect(), errors)

@@ -2,7 +2,7 @@
 
 use kk_artifact::Component;
 
-use crate::{pipelines, precheck, testing};
+use crate::{command::Command, pipelines, precheck, testing};
 
 /// A file without pins, on a cluster that another kk has made.
 #[tokio::test]
@@ -17,7 +17,9 @@ async fn a_cluster_keeps_its_versions_unless_the_file_names_others() {
         probed.facts.values_mut().for_each(|facts| facts.reply(&RECORDED, note.clone()));
         let session = testing::session(spec, directory.path());
         let mut inputs = session.create_inputs(&probed).await.unwrap();
-        inputs.puts_back = puts_back;
+        if puts_back {
+            inputs.command = Command::RollBack;
+        }
         let found = precheck::precheck(&pipelines::create_cluster::capabilities(inputs.spec), &inputs);
         let found = found.iter().map(|finding| finding.message.clone()).collect::<Vec<_>>().join("\n");
         (

@@ -5,7 +5,10 @@ mod remove_virtual_servers;
 
 use kk_engine::Task;
 
-use crate::{capability::Capability, inputs::Inputs};
+use crate::{
+    capability::{Capability, Stage},
+    inputs::Inputs,
+};
 
 /// The virtual servers of IPVS.
 pub(crate) struct Ipvs;
@@ -13,6 +16,10 @@ pub(crate) struct Ipvs;
 impl Capability for Ipvs {
     fn name(&self) -> &'static str {
         "ipvs"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Hosts
     }
 
     fn remove(&self, inputs: &Inputs) -> Vec<Task> {

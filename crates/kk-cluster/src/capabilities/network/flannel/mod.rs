@@ -11,7 +11,7 @@ use kk_engine::{ProbeSpec, Task};
 use super::{remove, restart::Agent};
 use crate::{
     BuildError,
-    capability::Capability,
+    capability::{Capability, Stage},
     findings::Findings,
     inputs::Inputs,
     requirements::{ImageStage, Manifest, Port, Ready, Workload},
@@ -40,6 +40,10 @@ fn backend(spec: &Spec) -> Option<FlannelBackend> {
 impl Capability for Flannel {
     fn name(&self) -> &'static str {
         "network"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::AddOns
     }
 
     fn images(&self, inputs: &Inputs, host: &Host) -> Vec<(ImageStage, String)> {

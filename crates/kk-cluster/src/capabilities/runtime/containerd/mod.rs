@@ -19,7 +19,7 @@ use kk_engine::{Facts, ProbeSpec, Task};
 
 use crate::{
     BuildError,
-    capability::Capability,
+    capability::{Capability, Stage},
     findings::{Findings, Setting},
     inputs::{Inputs, Runtime},
     requirements::{ImageStage, ProgramStage, Recorded},
@@ -43,6 +43,10 @@ pub(super) const RUNTIME: Runtime = Runtime { cri_socket: "unix:///run/container
 impl Capability for Containerd {
     fn name(&self) -> &'static str {
         "containerd"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Hosts
     }
 
     fn programs(&self, _spec: &Spec, host: &Host) -> Vec<(ProgramStage, Component)> {
