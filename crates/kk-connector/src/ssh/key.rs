@@ -33,18 +33,19 @@ pub(super) fn load(key: &PrivateKey, passphrase: Option<&Secret>) -> Result<Key,
     let (name, text, shared) = match key {
         PrivateKey::Inline(text) => ("inline".to_owned(), text.clone(), None),
         PrivateKey::Path(path) => {
-            let (text, shared) =
-                read(&expand(path)).map_err(|error| unusable(path, &Flaw::Other(error.to_string())))?;
-            (path.clone(), text, shared)
+            let file = expand(path);
+            let (text, mode) =
+                read(&file).map_err(|error| unusable(path, &Flaw::Other(error.to_string())))?;
+            (path.clone(), text, mode.map(|mode| (file, mode)))
         }
     };
     if let Some(flaw) = flaw(text.expose(), passphrase.is_some()) {
         return Err(unusable(&name, &flaw));
     }
-    if let Some(mode) = shared {
+    if let Some((file, mode)) = shared {
         let reason = format!(
             "other users of this machine can use it (mode {mode:04o}); run: chmod 600 {}",
-            quote(&name)
+            quote(&file.display().to_string())
         );
         return Err(unusable(&name, &Flaw::Other(reason)));
     }

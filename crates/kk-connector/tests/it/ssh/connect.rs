@@ -75,18 +75,29 @@ async fn a_key_that_cannot_be_used_is_named() {
     }
 }
 
+/// The path as one below the home directory.
+fn below_home(path: &Path) -> String {
+    let home = std::env::home_dir().unwrap().canonicalize().unwrap();
+    let up = "../".repeat(home.components().count() - 1);
+    format!("~/{up}{}", path.strip_prefix("/").unwrap().display())
+}
+
 #[tokio::test]
-async fn a_key_that_other_users_can_read_or_change_is_refused() {
+async fn a_key_that_other_users_can_read_or_change_is_refused_until_the_hint_is_followed() {
     let sshd = Sshd::start("");
     let path = sshd.path("id_ed25519");
-    for (mode, why) in [(0o600, None), (0o400, None), (0o640, Some("0640")), (0o604, Some("0604"))] {
-        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-        let result = try_it(sshd.config()).await;
-        assert_eq!(result.is_ok(), why.is_none(), "{mode:o}: {result:?}");
-        if let (Err(error), Some(why)) = (result, why) {
-            assert!(matches!(&error, Error::Key { .. }), "{error:?}");
-            let repair = format!("chmod 600 {}", path.display());
-            assert!(error.to_string().contains(why) && error.to_string().contains(&repair), "{error}");
+    for name in [path.display().to_string(), below_home(&path)] {
+        let config = || SshConfig { private_key: Some(PrivateKey::Path(name.clone())), ..sshd.config() };
+        for (mode, why) in [(0o600, None), (0o400, None), (0o640, Some("0640")), (0o604, Some("0604"))] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let result = try_it(config()).await;
+            assert_eq!(result.is_ok(), why.is_none(), "{name} {mode:o}: {result:?}");
+            let (Err(error), Some(why)) = (result, why) else { continue };
+            let Error::Key { reason, .. } = &error else { panic!("{error:?}") };
+            let (found, repair) = reason.split_once("; run: ").unwrap();
+            assert!(found.contains(why), "{reason}");
+            assert!(Command::new("sh").args(["-c", repair]).status().unwrap().success(), "{repair}");
+            assert_eq!(try_it(config()).await.unwrap(), "in\n", "{repair}");
         }
     }
 }
