@@ -10,7 +10,7 @@ use super::KEEP;
 /// Most of the text before the begin mark that is kept, for error messages.
 const PREAMBLE: usize = 64 << 10;
 /// A line longer than this is handed out in pieces. It is also the most that is kept of the whole output.
-const LONGEST_LINE: usize = KEEP;
+pub(super) const LONGEST_LINE: usize = KEEP;
 /// Most of what may follow the end mark on its line: an exit code.
 const LONGEST_CODE: usize = 64;
 

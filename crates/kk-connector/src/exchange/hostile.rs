@@ -9,7 +9,7 @@ use std::{
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::*;
+use super::{frame::LONGEST_LINE, *};
 
 /// The time of a call.
 const LIMIT: Duration = Duration::from_millis(300);
@@ -126,8 +126,6 @@ fn a_host_that_prints_without_end_ends_in_an_error_that_says_so() {
             256 << 20,
         ),
         ("lines without receiver", unheard, begun, "\n", "no end after 0.3 s", 1 << 20),
-        ("one line", Side::Quiet, begun, "x", "no end after 0.3 s", usize::MAX),
-        ("end mark", Side::Quiet, "@-begin\n@-end ", "1", "no end after 0.3 s", usize::MAX),
     ] {
         println!("case {case}");
         let (error, said, took) = talk(call(side), begin, again);
@@ -135,6 +133,23 @@ fn a_host_that_prints_without_end_ends_in_an_error_that_says_so() {
         assert!(took < Duration::from_secs(20), "{case}: {took:?}");
         assert!(said <= most, "{case}: {said}");
     }
+}
+
+#[test]
+fn a_line_without_end_arrives_in_pieces() {
+    let (sender, mut receiver) = mpsc::channel(8);
+    let mut call = call(Side::Lines(Lines::new(sender)));
+    call.timeout = Duration::from_secs(5);
+    let cancel = call.cancel.clone();
+    let receiving = std::thread::spawn(move || {
+        let lines = std::iter::from_fn(move || receiver.blocking_recv());
+        let pieces: Vec<usize> = lines.map(|line| line.len()).take(3).collect();
+        cancel.cancel();
+        pieces
+    });
+    talk(call, "@-begin\n", &"x".repeat(32 << 10));
+    let pieces = receiving.join().unwrap();
+    assert!(pieces.iter().all(|len| (LONGEST_LINE..LONGEST_LINE + (32 << 10)).contains(len)), "{pieces:?}");
 }
 
 #[test]
