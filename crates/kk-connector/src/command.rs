@@ -19,8 +19,8 @@ pub struct Command {
     pub timeout: Duration,
     /// Ends the remote process group when cancelled.
     pub cancel: CancellationToken,
-    /// Gets each line of standard output as it comes (without its newline), beside [`Output::stdout`]. While the channel is
-    /// full, no more output is read: the caller must receive while the script runs.
+    /// Gets each line of standard output as it comes (without its newline), beside [`Output::stdout`]. While the channel
+    /// is full, or has 8 MiB of lines, no more output is read: the caller must receive while the script runs.
     pub lines: Option<Sender<String>>,
     /// Bytes of standard output to keep; the end is kept.
     pub keep: usize,

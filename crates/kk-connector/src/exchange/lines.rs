@@ -4,16 +4,22 @@ use std::collections::VecDeque;
 
 use tokio::sync::mpsc::{Sender, error::TrySendError};
 
+/// Most bytes of lines in the channel: a host may send longer lines than an ordinary one, and there may be a thousand hosts.
+const IN_CHANNEL: usize = 8 << 20;
+
 /// Hands lines to a bounded channel. Lines for which it has no room wait here, and no output is read meanwhile: what waits is
-/// at most what was received at once.
+/// at most what was received at once. A line larger than [`IN_CHANNEL`] is in the channel alone.
 pub(crate) struct Lines {
     receiver: Sender<String>,
     waiting: VecDeque<String>,
+    /// The sizes of the lines in the channel, and their sum.
+    sent: VecDeque<usize>,
+    bytes: usize,
 }
 
 impl Lines {
     pub(crate) fn new(receiver: Sender<String>) -> Self {
-        Self { receiver, waiting: VecDeque::new() }
+        Self { receiver, waiting: VecDeque::new(), sent: VecDeque::new(), bytes: 0 }
     }
 
     pub(super) fn push(&mut self, line: &[u8]) {
@@ -23,9 +29,18 @@ impl Lines {
 
     /// Hands out what waits; true when nothing is left.
     pub(super) fn deliver(&mut self) -> bool {
+        self.forget_received();
         while let Some(line) = self.waiting.pop_front() {
+            let size = line.len();
+            if !self.sent.is_empty() && self.bytes + size > IN_CHANNEL && !self.receiver.is_closed() {
+                self.waiting.push_front(line);
+                return false;
+            }
             match self.receiver.try_send(line) {
-                Ok(()) => {}
+                Ok(()) => {
+                    self.sent.push_back(size);
+                    self.bytes += size;
+                }
                 Err(TrySendError::Full(line)) => {
                     self.waiting.push_front(line);
                     return false;
@@ -35,5 +50,45 @@ impl Lines {
             }
         }
         true
+    }
+
+    /// What is no longer in the channel was received.
+    fn forget_received(&mut self) {
+        let in_channel = self.receiver.max_capacity() - self.receiver.capacity();
+        for size in self.sent.drain(..self.sent.len().saturating_sub(in_channel)) {
+            self.bytes -= size;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn lines_that_wait_for_their_receiver_are_few_in_bytes_and_none_is_lost() {
+        let (sender, mut receiver) = mpsc::channel(1024);
+        let mut lines = Lines::new(sender);
+        let mib = vec![b'x'; 1 << 20];
+        (0..20).for_each(|_| lines.push(&mib));
+        let mut taken = 0;
+        while !lines.deliver() {
+            assert_eq!(receiver.len(), 8);
+            receiver.try_recv().unwrap();
+            taken += 1;
+        }
+        assert_eq!(taken + receiver.len(), 20);
+        while receiver.try_recv().is_ok() {}
+        // A line may be larger than all that may wait: bytes that are no UTF-8 become three.
+        lines.push(&vec![0xff; 4 << 20]);
+        lines.push(b"next");
+        assert!(!lines.deliver());
+        assert_eq!(receiver.try_recv().unwrap().len(), 12 << 20);
+        assert!(lines.deliver());
+        lines.push(&mib.repeat(9));
+        drop(receiver);
+        assert!(lines.deliver());
     }
 }
