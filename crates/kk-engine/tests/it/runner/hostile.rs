@@ -1,10 +1,7 @@
 //! A host that lies. Its task ends with an error about that host, within bounds of time and memory, and other hosts go on.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -17,10 +14,9 @@ use crate::runner::support::{ShellHost, log, run_on};
 /// Answers each script with `begin`, and then `again` without end where it says something. `@` stands for the mark that the driver
 /// of the script uses.
 struct Liar {
-    begin: &'static str,
+    begin: String,
     again: Option<&'static str>,
     code: i32,
-    said: AtomicUsize,
 }
 
 impl Liar {
@@ -28,7 +24,6 @@ impl Liar {
         let mark = command.script.split_once("printf '\\n@").map_or("", |(_, rest)| rest);
         let mark = format!("@{} ", mark.split(' ').next().unwrap_or_default());
         for line in text.replace("@ ", &mark).lines() {
-            self.said.fetch_add(line.len() + 1, Ordering::SeqCst);
             if let Some(lines) = &command.lines {
                 let _ = lines.send(line.to_owned()).await;
             }
@@ -44,7 +39,7 @@ impl Connection for Liar {
 
     async fn run(&self, command: Command) -> Result<Output, Error> {
         let saying = async {
-            self.say(&command, self.begin).await;
+            self.say(&command, &self.begin).await;
             while let Some(text) = self.again {
                 self.say(&command, text).await;
                 tokio::task::yield_now().await;
@@ -75,11 +70,13 @@ impl Connection for Liar {
 
 #[tokio::test]
 async fn a_host_that_lies_is_an_error_about_that_host_and_others_go_on() {
+    let too_much = format!("@ start 0\n@ out 0\n{}@ end 0 0", ("x".repeat(1 << 20) + "\n").repeat(5));
     for (case, begin, again, code, why) in [
         ("errors without end", "@ start 0", Some("noise"), 0, "no end after"),
         ("empty lines as output", "@ start 0\n@ out 0", Some("\n\n\n\n\n\n\n\n"), 0, "no end after"),
         ("endless notes", "@ start 0", Some("note: x\nkk-command: x"), 0, "no end after"),
-        ("too much output", "@ start 0\n@ out 0", None, 0, "the script ended too early"),
+        ("output without end", "@ start 0\n@ out 0", None, 0, "the script ended too early"),
+        ("too much output", &too_much, None, 0, "it printed more than 4 MiB"),
         (
             "wrong numbers",
             "@ start 18446744073709551616\n@ end 0\n@ end x 0\n@ end 7 0",
@@ -106,7 +103,7 @@ async fn a_host_that_lies_is_an_error_about_that_host_and_others_go_on() {
         ("long errors", "", None, 3, "the script ended too early"),
     ] {
         println!("case {case}");
-        let liar = Arc::new(Liar { begin, again, code, said: AtomicUsize::new(0) });
+        let liar = Arc::new(Liar { begin: begin.to_owned(), again, code });
         let honest = ShellHost::new("b");
         let command = actions::Command::new("print", "true").output(Arc::new(|_, _| Ok(())));
         let first = Task::new("first", "").timeout(Duration::from_millis(500));
