@@ -34,12 +34,16 @@ kk_do() {
     }
 }
 
-# kk_sync FILE: its content is on disk. Without that, a power cut after a rename may leave an empty file. Old programs take no file.
-kk_sync() { sync "$1" 2>/dev/null || sync; }
-
 kk_fail() {
     printf '%s\n' "$*" >&2
     return 1
+}
+
+# kk_sync FILE: writes the content of a file to disk. Without that, a power cut after a rename may leave an empty file. Old versions
+# of sync write everything, and their warning about the argument is not shown. A link has no content. Hosts without sync do without.
+kk_sync() {
+    [ -L "$1" ] || ! command -v sync >/dev/null 2>&1 || kk_said=$(sync "$1" 2>&1) ||
+        kk_fail "cannot write ${1#"$KK_ROOT"} to disk: $kk_said"
 }
 
 # Makes the state directory, and drops a last line that a power cut left half-written.
@@ -50,29 +54,29 @@ kk_state() {
     if [ ! -e "$KK_STATE/owned" ]; then
         (umask 077 && : >>"$KK_STATE/owned")
     elif [ -n "$(tail -c 1 "$KK_STATE/owned")" ]; then
-        (umask 077 && sed '$d' "$KK_STATE/owned" >"$KK_STATE/owned.new")
-        kk_sync "$KK_STATE/owned.new"
-        mv -f "$KK_STATE/owned.new" "$KK_STATE/owned"
+        (umask 077 && sed '$d' "$KK_STATE/owned" >"$KK_STATE/owned.new") &&
+            kk_sync "$KK_STATE/owned.new" &&
+            mv -f "$KK_STATE/owned.new" "$KK_STATE/owned" || return
     fi
     KK_STATE_READY=1
 }
 
 # kk_record LINE: writes a line down once. One short append is whole or not there, also beside another script.
 kk_record() {
-    kk_state
+    kk_state || return
     grep -qxF -e "$1" "$KK_STATE/owned" || { printf '%s\n' "$1" >>"$KK_STATE/owned" && kk_sync "$KK_STATE/owned"; }
 }
 
 # kk_recorded PREFIX: whether a line begins with PREFIX and a tab.
 kk_recorded() {
-    kk_state
+    kk_state || return
     KK_P="$1$KK_TAB" awk 'index($0, ENVIRON["KK_P"]) == 1 { found = 1; exit } END { exit !found }' "$KK_STATE/owned"
 }
 
 # kk_belong NAME CA: writes down which cluster the host belongs to, by its name and the SHA-256 of its CA. A host of
 # another cluster is refused.
 kk_belong() {
-    kk_state
+    kk_state || return
     kk_known=$(awk -F '\t' '$1 == "cluster" { print; exit }' "$KK_STATE/owned")
     case $kk_known in
     "cluster$KK_TAB$1$KK_TAB$2$KK_TAB"*) return 0 ;;
@@ -86,7 +90,7 @@ kk_belong() {
 
 # kk_belong_anew NAME CA: the same for a host of this cluster whose CA was replaced.
 kk_belong_anew() {
-    kk_state
+    kk_state || return
     kk_new=$KK_STATE/owned.new
     KK_N=$1 KK_C=$2 awk 'BEGIN { FS = OFS = "\t" } $1 == "cluster" && $2 == ENVIRON["KK_N"] { $3 = ENVIRON["KK_C"] } { print }' "$KK_STATE/owned" >"$kk_new" &&
         chmod 600 "$kk_new" && kk_sync "$kk_new" && mv -f "$kk_new" "$KK_STATE/owned" && kk_belong "$1" "$2"
@@ -108,7 +112,7 @@ kk_parents() {
 # PATH itself is not checked; with "follow", a link at PATH is followed, too. A directory that a group may write to is accepted:
 # some distributions give /usr/local to the group staff.
 kk_guard() {
-    kk_state
+    kk_state || return
     [ -n "$KK_SELF" ] || KK_SELF=$(stat -c %u "$KK_STATE")
     kk_way=$KK_ROOT kk_todo=$1 kk_links=0
     while :; do
@@ -161,7 +165,7 @@ kk_guard_one() {
 
 # kk_own PATH: before a path is touched for the first time, keeps what is there or writes down that nothing was.
 kk_own() {
-    kk_state
+    kk_state || return
     kk_guard "$1" || return
     [ ! -d "$KK_ROOT$1" ] || [ -L "$KK_ROOT$1" ] || kk_fail "$1 is a directory" || return
     kk_parents "$1" || return
@@ -175,7 +179,7 @@ kk_own() {
     (umask 077 && mkdir -p "${kk_copy%/*}") &&
         rm -rf "$kk_copy" "$kk_copy.part" &&
         cp -a "$KK_ROOT$1" "$kk_copy.part" &&
-        { [ -L "$kk_copy.part" ] || kk_sync "$kk_copy.part"; } &&
+        kk_sync "$kk_copy.part" &&
         mv "$kk_copy.part" "$kk_copy" &&
         kk_record "saved$KK_TAB$1"
 }
@@ -184,7 +188,8 @@ kk_own() {
 # written in place.
 kk_replace() {
     [ ! -d "$2" ] || [ -L "$2" ] || kk_fail "$2 is a directory" || return
-    kk_sync "$1" && mv -f "$1" "$2" 2>/dev/null && return 0
+    kk_sync "$1" || return
+    mv -f "$1" "$2" 2>/dev/null && return 0
     cat "$1" >"$2" && kk_sync "$2" && rm -f "$1"
 }
 
@@ -306,7 +311,7 @@ kk_content_as() {
 
 # kk_own_as USER PATH: kk_own for a file of USER.
 kk_own_as() {
-    kk_state
+    kk_state || return
     grep -qxF -e "made$KK_TAB$2$KK_TAB$1" -e "saved$KK_TAB$2$KK_TAB$1" "$KK_STATE/owned" && return 0
     kk_file_as "$1" look "$2" || return
     kk_copy=$KK_STATE/saved$2 kk_was=''
@@ -630,7 +635,7 @@ kk_note() {
 # line, for the next time.
 kk_disown_all() {
     [ -d "$KK_STATE" ] || return 0
-    kk_state
+    kk_state || return
     : >kk-owned.kept
     grep -v "^cluster$KK_TAB" "$KK_STATE/owned" >kk-owned.all || :
     grep "^cluster$KK_TAB" "$KK_STATE/owned" >kk-owned.head || :
@@ -649,7 +654,7 @@ kk_disown_all() {
 # head line.
 kk_disown_only() {
     [ -d "$KK_STATE" ] || return 0
-    kk_state
+    kk_state || return
     grep -E -e "$1" "$KK_STATE/owned" >kk-owned.all || :
     grep -vE -e "$1" "$KK_STATE/owned" >kk-owned.kept || :
     : >kk-owned.head
@@ -663,9 +668,9 @@ kk_keep_lines() {
         rm -rf "$KK_STATE"
         return
     fi
-    (umask 077 && kk_reversed kk-owned.left | cat kk-owned.head kk-owned.kept - >"$KK_STATE/owned.new")
-    kk_sync "$KK_STATE/owned.new"
-    mv -f "$KK_STATE/owned.new" "$KK_STATE/owned"
+    (umask 077 && kk_reversed kk-owned.left | cat kk-owned.head kk-owned.kept - >"$KK_STATE/owned.new") &&
+        kk_sync "$KK_STATE/owned.new" &&
+        mv -f "$KK_STATE/owned.new" "$KK_STATE/owned" || return
     [ ! -s kk-owned.left ] ||
         kk_fail "$(wc -l <kk-owned.left) thing(s) could not be taken back; /etc/kubekey/owned names them"
 }

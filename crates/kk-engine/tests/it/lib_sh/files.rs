@@ -58,24 +58,72 @@ fn a_file_is_not_put_over_a_directory_and_leaves_nothing_half_done() {
     }
 }
 
+/// Puts a program `sync` with this text before that of the machine. Another process writes it, as in [`Host::new`].
+fn sync(host: &Host, text: &str) {
+    let mut writer = std::process::Command::new("sh");
+    writer.args(["-ec", "printf '#!/bin/sh\\n%s' \"$1\" >bin/sync; chmod 755 bin/sync", "sh", text]);
+    assert!(writer.current_dir(host.directory.path()).status().unwrap().success());
+}
+
 #[test]
 fn a_file_is_on_disk_before_it_has_its_name() {
-    // Old programs write all to disk, and take no file.
-    for (takes_files, wanted) in [
-        (true, "owned absent\n.new.kk-new absent\n"),
-        (false, "owned absent\n absent\n.new.kk-new absent\n absent\n"),
-    ] {
+    // GNU coreutils before 8.24 report that they ignore the file, write everything to disk, and succeed.
+    for warning in ["", "sync: ignoring all arguments"] {
         let host = Host::new();
-        let sync = format!(
-            "#!/bin/sh\nat=absent\n[ ! -e \"$KK_ROOT/etc/new\" ] || at=there\n\
-             echo \"${{1##*/}} $at\" >>\"$KK_ROOT/../synced\"\n{takes_files} || [ $# -eq 0 ]\n"
-        );
-        let write = "printf %s \"$1\" >bin/sync && chmod 755 bin/sync";
-        let mut writer = std::process::Command::new("sh");
-        writer.args(["-c", write, "sh", &sync]).current_dir(host.directory.path());
-        assert!(writer.status().unwrap().success());
-        host.ok("echo text >s; kk_put s /etc/new 644 $ME");
+        let text = "at=absent\n[ ! -e \"$KK_ROOT/etc/new\" ] || at=there\n\
+             echo \"${1##*/} $at\" >>\"$KK_ROOT/../synced\"\n";
+        sync(&host, &format!("{text}printf '{warning}' >&2\n"));
+        assert_eq!(host.ok("echo text >s; kk_put s /etc/new 644 $ME"), "");
         assert_eq!(host.read("etc/new"), "text\n");
-        assert_eq!(fs::read_to_string(host.directory.path().join("synced")).unwrap(), wanted);
+        let synced = fs::read_to_string(host.directory.path().join("synced")).unwrap();
+        assert_eq!(synced, "owned absent\n.new.kk-new absent\n");
     }
+}
+
+#[test]
+fn a_file_that_cannot_be_written_to_disk_replaces_nothing() {
+    let failing = |name: &str| {
+        format!("case ${{1-}} in */{name}) echo 'sync: Input/output error' >&2; exit 1 ;; esac\n")
+    };
+    let host = Host::new();
+    host.write("etc/kept", "kept");
+    sync(&host, &failing(".kept.kk-new"));
+    for script in ["kk_put s /etc/kept 644 $ME", "kk_put s /etc/kept 644 $ME || exit 3"] {
+        let reported = host.fails(&format!("echo new >s; {script}"));
+        assert_eq!(reported, "cannot write /etc/.kept.kk-new to disk: sync: Input/output error\n");
+        assert_eq!(host.read("etc/kept"), "kept");
+        assert_eq!(names(&host.path("etc")), ["kept", "kubekey"]);
+    }
+    sync(&host, "");
+    host.ok("echo new >s; kk_put s /etc/one 644 $ME; kk_put s /etc/two 644 $ME");
+    let record = host.owned();
+    sync(&host, &failing("owned.new"));
+    host.fails("kk_disown_only '^made.*/one' || exit 3");
+    assert_eq!(host.owned(), record);
+    fs::write(host.path("etc/kubekey/owned"), "made\t/etc/one\nhalf a li").unwrap();
+    host.fails("kk_state || exit 3");
+    assert_eq!(host.owned(), ["made /etc/one", "half a li"]);
+}
+
+#[test]
+fn a_host_without_sync_gets_files_by_a_rename() {
+    let host = Host::new();
+    host.write("etc/file", "old");
+    fs::hard_link(host.path("etc/file"), host.path("etc/same")).unwrap();
+    let tools = "mkdir tools; for tool in awk cat chmod chown cp grep mkdir mv readlink rm sed stat tail; do \
+         ln -s \"$(command -v $tool)\" tools/$tool; done; PATH=$PWD/tools\n";
+    host.ok(&format!("{tools}echo new >s; kk_put s /etc/file 644 $ME"));
+    assert_eq!((host.read("etc/file").as_str(), host.read("etc/same").as_str()), ("new\n", "old"));
+}
+
+#[test]
+fn a_link_is_restored_and_what_it_points_to_is_not_touched() {
+    let host = Host::new();
+    symlink("missing", host.path("etc/link")).unwrap();
+    host.ok("echo new >s; kk_put s /etc/link 644 $ME");
+    sync(&host, "echo \"${1##*/}\" >>\"$KK_ROOT/../synced\"\n[ $# -eq 0 ] || [ -e \"$1\" ]\n");
+    host.ok("kk_disown_all");
+    assert_eq!(fs::read_link(host.path("etc/link")).unwrap().to_str(), Some("missing"));
+    let synced = fs::read_to_string(host.directory.path().join("synced")).unwrap_or_default();
+    assert!(!synced.contains("link"), "{synced}");
 }
