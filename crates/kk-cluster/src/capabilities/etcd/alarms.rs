@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use kk_config::Host;
+use kk_config::{Etcd, Host};
 use kk_engine::{Facts, actions::Command};
 
 use super::{
@@ -32,11 +32,13 @@ pub(super) fn is_full(inputs: &Inputs) -> bool {
     all(inputs).contains(NOSPACE)
 }
 
+/// The quota that the file sets. `extraArgs` cannot set one. etcd takes 0 as its own quota.
+pub(crate) fn set_quota(etcd: &Etcd) -> Option<u64> {
+    etcd.quota_backend_bytes.filter(|bytes| *bytes > 0)
+}
+
 fn quota(inputs: &Inputs) -> u64 {
-    let etcd = &inputs.spec.etcd;
-    let extra = etcd.extra_args.iter().rev();
-    let extra = extra.filter_map(|line| line.strip_prefix("ETCD_QUOTA_BACKEND_BYTES=")?.parse().ok());
-    extra.chain(etcd.quota_backend_bytes).find(|bytes| *bytes > 0).unwrap_or(DEFAULT_QUOTA)
+    set_quota(&inputs.spec.etcd).unwrap_or(DEFAULT_QUOTA)
 }
 
 /// Whether the alarm can go: each database that is known is smaller than the quota that the file sets.

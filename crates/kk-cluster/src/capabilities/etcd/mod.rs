@@ -23,7 +23,7 @@ pub(crate) mod remove_member;
 mod save_certificates;
 mod start_etcd;
 
-pub(crate) use alarms::all as alarms;
+pub(crate) use alarms::{all as alarms, set_quota};
 pub(crate) use check::UNIT;
 pub(crate) use confinement::has_own_view;
 pub(crate) use files::{JOINED, JOINED_TEXT, METRICS_PORT};

@@ -13,7 +13,7 @@ use kk_config::{Etcd, Host};
 use kk_engine::{Action, Apply, Change, Context, Facts, Failure, HostWork, Run, Task};
 use sha2::{Digest as _, Sha256};
 
-use crate::{inputs::Inputs, slots};
+use crate::{capabilities::etcd::set_quota, inputs::Inputs, slots};
 
 /// Bytes of one round trip.
 const PART: u64 = 16 << 20;
@@ -50,11 +50,7 @@ struct Fetch {
 
 /// The quota of etcd and a tenth: that much a database may exceed it.
 fn most(etcd: &Etcd) -> u64 {
-    let in_environment = etcd
-        .extra_args
-        .iter()
-        .filter_map(|line| line.strip_prefix("ETCD_QUOTA_BACKEND_BYTES=")?.parse().ok());
-    let quota = in_environment.chain(etcd.quota_backend_bytes).chain([QUOTA]).max().unwrap_or(QUOTA);
+    let quota = set_quota(etcd).unwrap_or(QUOTA).max(QUOTA);
     quota.saturating_add(quota / 10)
 }
 
@@ -63,7 +59,7 @@ fn objection(bytes: u64, most: u64, free: u64) -> Option<(String, &'static str)>
     let mib = |bytes: u64| format!("{} MiB", bytes >> 20);
     if bytes > most {
         return Some((
-            format!("it has {}, and etcd's quota allows {}", mib(bytes), mib(most)),
+            format!("it has {}, and kk fetches at most {}", mib(bytes), mib(most)),
             "set spec.etcd.quotaBackendBytes if the database is so large; otherwise check what the host claims",
         ));
     }
@@ -163,20 +159,17 @@ mod tests {
 
     #[test]
     fn a_host_cannot_fill_the_disk_by_what_it_says_of_a_snapshot() {
-        let etcd = |quota_backend_bytes, extra: &str| Etcd {
-            quota_backend_bytes,
-            extra_args: vec![extra.to_owned()],
-            ..Etcd::default()
-        };
+        let etcd = |quota_backend_bytes| Etcd { quota_backend_bytes, ..Etcd::default() };
         let (gib, all) = (1 << 30, u64::MAX);
         for (etcd, bytes, free, why) in [
-            (etcd(None, ""), 8 * gib, all, None),
-            (etcd(None, ""), 9 * gib, all, Some("quota")),
-            (etcd(None, ""), all, all, Some("quota")),
-            (etcd(Some(20 * gib), ""), 21 * gib, all, None),
-            (etcd(None, "ETCD_QUOTA_BACKEND_BYTES=21474836480"), 21 * gib, all, None),
-            (etcd(None, ""), gib, gib, Some("free disk")),
-            (etcd(None, ""), gib, 2 * gib, None),
+            (etcd(None), 8 * gib, all, None),
+            (etcd(None), 9 * gib, all, Some("kk fetches at most 9011 MiB")),
+            (etcd(None), all, all, Some("at most")),
+            (etcd(Some(0)), 9 * gib, all, Some("at most 9011 MiB")),
+            (etcd(Some(gib)), 8 * gib, all, None),
+            (etcd(Some(20 * gib)), 21 * gib, all, None),
+            (etcd(None), gib, gib, Some("free disk")),
+            (etcd(None), gib, 2 * gib, None),
         ] {
             let said = objection(bytes, most(&etcd), free).map(|(why, _)| why);
             assert_eq!(said.is_some(), why.is_some(), "{bytes} {said:?}");
