@@ -86,7 +86,17 @@ impl Action for Fetch {
     }
 }
 
-/// An empty file. What a run that was killed has left goes.
+/// The file that a snapshot is received into. If the fetch ends before the file has its name, the file is removed.
+struct Aside(PathBuf);
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        // The error of the fetch is reported. The next fetch removes the file if this fails.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// An empty file. What a run that was killed has left is removed.
 fn new_file(path: &Path) -> io::Result<fs::File> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -117,14 +127,15 @@ impl Run for Fetch {
             Failure::new(format!("cannot {what} the snapshot {}: {why}", target.display()))
         };
         kk_util::create_private_directory(&self.directory).map_err(|error| cannot("write", &error))?;
+        // First, so that what an earlier run has left takes no space from this one.
+        let aside = Aside(self.directory.join(".new.db"));
+        let mut file = new_file(&aside.0).map_err(|error| cannot("write", &error))?;
         let disk = rustix::fs::statvfs(&self.directory).map_err(|error| cannot("write", &error))?;
         if let Some((why, hint)) =
             objection(taken.bytes, self.most, disk.f_bavail.saturating_mul(disk.f_frsize))
         {
             return Err(cannot("fetch", &why).hint(hint));
         }
-        let aside = self.directory.join(".new.db");
-        let mut file = new_file(&aside).map_err(|error| cannot("write", &error))?;
         let mut done = 0;
         while done < taken.bytes {
             let part = context.connection.read_part(&taken.path, done, PART.min(taken.bytes - done)).await?;
@@ -135,12 +146,16 @@ impl Run for Fetch {
             done += part.len() as u64;
             (context.progress)(done, taken.bytes);
         }
-        file.sync_all().map_err(|error| cannot("write", &error))?;
-        let sum = sha256_of(&mut file).map_err(|error| cannot("read", &error))?;
+        // Gigabytes: the threads that serve other hosts do not wait for this disk.
+        let sum = tokio::task::spawn_blocking(move || {
+            file.sync_all()?;
+            sha256_of(&mut file)
+        });
+        let sum = sum.await.map_err(io::Error::other).flatten().map_err(|error| cannot("write", &error))?;
         if sum != taken.sha256 {
             return Err(cannot("fetch", &"what came is not what the host has; run again"));
         }
-        fs::rename(&aside, &target).map_err(|error| cannot("write", &error))?;
+        fs::rename(&aside.0, &target).map_err(|error| cannot("write", &error))?;
         fs::File::open(&self.directory)
             .and_then(|directory| directory.sync_all())
             .map_err(|error| cannot("write", &error))?;
@@ -155,7 +170,46 @@ impl Run for Fetch {
 
 #[cfg(test)]
 mod tests {
+    use kk_connector::FakeHost;
+    use kk_engine::Slots;
+    use tokio_util::sync::CancellationToken;
+
     use super::*;
+    use crate::capabilities::etcd_backup::Taken;
+
+    #[tokio::test]
+    async fn a_fetch_removes_what_an_earlier_one_has_left_and_leaves_nothing_when_it_fails() {
+        let (name, whole) = ("snapshot-20260801T020000Z.db", b"whole");
+        let (sum, path) = (kk_util::sha256(whole), format!("/var/backups/kube_etcd/{name}"));
+        for (case, file, bytes, sha256, is_fetched) in [
+            ("whole", &*path, 5, &*sum, true),
+            ("too large", &path, 2 << 20, &sum, false),
+            ("lost on the host", "/another", 5, &sum, false),
+            ("too short", &path, 6, &kk_util::sha256(b"whole!"), false),
+            ("another checksum", &path, 5, "0", false),
+        ] {
+            let directory = tempfile::tempdir().unwrap();
+            fs::write(directory.path().join(".new.db"), "half of another").unwrap();
+            let slots = Slots::default();
+            let taken = Taken { path: path.clone(), sha256: sha256.into(), bytes, revision: 1 };
+            slots.fill(&slots::snapshot_slot(), taken);
+            let context = Context {
+                host: "node1".into(),
+                connection: Arc::new(FakeHost::new("node1").with_file(file, whole, 0o600)),
+                slots,
+                cancel: CancellationToken::new(),
+                progress: Arc::new(|_, _| {}),
+                note: Arc::new(|_| {}),
+            };
+            let fetch = Fetch { directory: directory.path().to_owned(), most: 1 << 20 };
+            let result = fetch.run(context).await;
+            assert_eq!(result.is_ok(), is_fetched, "{case}: {result:?}");
+            let left: Vec<_> =
+                fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+            let wanted = is_fetched.then(|| target(directory.path(), "node1", name));
+            assert_eq!(left, Vec::from_iter(wanted), "{case}");
+        }
+    }
 
     #[test]
     fn a_host_cannot_fill_the_disk_by_what_it_says_of_a_snapshot() {
