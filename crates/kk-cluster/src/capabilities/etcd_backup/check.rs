@@ -3,6 +3,7 @@
 use kk_config::Host;
 use kk_engine::{Facts, Question, question};
 
+use super::take_snapshot::is_backup;
 use crate::{findings::Findings, inputs::Inputs, shell::script};
 
 /// How the last backup by the timer ended: systemd's words, one property a line.
@@ -18,10 +19,11 @@ pub(super) fn newest(inputs: &Inputs) -> Question<String> {
     NEWEST.with_snippet(script(&[("directory", directory)], include_str!("newest_backup.sh")))
 }
 
-/// The newest backup on the hosts that answer, by the time in its name.
+/// The newest backup on the hosts that answer, by the time in its name. An answer that is not such a name counts as none: it could
+/// name the file of another host on the control machine, or sort after all real ones.
 pub(crate) fn newest_backup<'a>(inputs: &Inputs<'a>) -> Option<(&'a Host, String)> {
     let of = |(host, facts): (&'a Host, &'a Facts)| {
-        let name = facts.answer(&NEWEST).answered().filter(|name| !name.is_empty())?;
+        let name = facts.answer(&NEWEST).answered().filter(|name| is_backup(name))?;
         Some((host, name))
     };
     inputs.etcd_hosts().into_iter().filter_map(of).max_by(|one, other| one.1.cmp(&other.1))
@@ -52,6 +54,27 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
 mod tests {
     use super::*;
     use crate::testing;
+
+    #[tokio::test]
+    async fn a_host_cannot_choose_the_name_of_its_newest_backup() {
+        let (first, second) = ("snapshot-20260801T020000Z.db", "snapshot-20260802T020000Z.db");
+        for (answers, newest) in [
+            ([first, second, ""], Some(second)),
+            ([first, "zzz", "west-snapshot-20260901T020000Z.db"], Some(first)),
+            (["zzz", "snapshot-../../20260901T.db", "snapshot-99999999T999999Z.db.db"], None),
+        ] {
+            let (spec, directory) = (testing::sample("three-nodes.yaml"), tempfile::tempdir().unwrap());
+            let mut probed = testing::fresh(&spec);
+            assert_eq!(spec.etcd_hosts().len(), answers.len());
+            for (host, answer) in spec.etcd_hosts().into_iter().zip(answers) {
+                probed.facts.get_mut(&host.name).unwrap().reply(&NEWEST, answer);
+            }
+            let session = testing::session(spec, directory.path());
+            let inputs = session.create_inputs(&probed).await.unwrap();
+            let found = newest_backup(&inputs).map(|(_, name)| name);
+            assert_eq!(found.as_deref(), newest, "{answers:?}");
+        }
+    }
 
     #[tokio::test]
     async fn a_backup_that_failed_is_a_warning() {

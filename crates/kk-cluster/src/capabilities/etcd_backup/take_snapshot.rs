@@ -31,7 +31,7 @@ pub(super) fn task(inputs: &Inputs, host: &Host) -> Task {
 }
 
 /// Whether a backup has the name that the program on the hosts gives: `snapshot-20260801T020000Z.db`.
-fn is_backup(name: &str) -> bool {
+pub(super) fn is_backup(name: &str) -> bool {
     let time = name.strip_prefix("snapshot-").and_then(|rest| rest.strip_suffix("Z.db"));
     let Some((day, second)) = time.and_then(|time| time.split_once('T')) else { return false };
     let are_digits = |text: &str, length| text.len() == length && text.bytes().all(|b| b.is_ascii_digit());
