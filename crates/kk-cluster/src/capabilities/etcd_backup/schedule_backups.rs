@@ -13,24 +13,27 @@ use crate::{BuildError, capabilities::etcd::has_own_view, inputs::Inputs};
 const SERVICE: &str = "/etc/systemd/system/backup-etcd.service";
 pub(super) const TIMER: &str = "/etc/systemd/system/backup-etcd.timer";
 
-/// The minutes between the first backups of two hosts.
+/// The minutes between the first backups of two hosts, at most.
 const APART: usize = 5;
 
-/// On every host of etcd, so that the loss of one loses no backup. Each has a minute of its own, by its place among the members.
+/// On every host of etcd, so that the loss of one loses no backup. Their first backups are minutes apart
+/// when the timers start together: each host has a minute by its place among the members, inside the period. A new member changes the
+/// timers of the members after it.
 pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     let mut task = Task::new("schedule_backups", "Schedule backups of etcd").background();
-    let period = inputs.spec.etcd.backup_period;
     let mut members: Vec<_> =
         inputs.spec.etcd_hosts().into_iter().map(|host| host.internal_address).collect();
     members.sort();
+    let period = inputs.spec.etcd.backup_period as usize;
+    let apart = APART.min(period / members.len().max(1));
     for (host, facts) in inputs.etcd_hosts() {
         let position = members.iter().filter(|address| **address < host.internal_address).count();
         let values = json!({
             "script": path(inputs),
             "period": period,
             "own_view": has_own_view(facts, &inputs.spec.etcd.backup_dir),
-            // Fifteen minutes after the start, when the cluster is there, one host after the other.
-            "first": (15 + APART * position).min(period as usize),
+            // Fifteen minutes after the start the cluster is there.
+            "first": period.min(15) + apart * position,
         });
         let files: Vec<Box<dyn Action>> = vec![
             Box::new(File::text(path(inputs), program(inputs, host)).mode(0o700)),
@@ -57,22 +60,28 @@ mod tests {
     use crate::testing;
 
     #[tokio::test]
-    async fn no_two_members_make_their_backups_at_the_same_minute() {
-        let directory = tempfile::tempdir().unwrap();
-        // One subnet for each zone, and the same number in each.
-        let spec = testing::spec(
-            "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {name: t}\nspec:\n  hosts:\n  \
-             - {name: a, address: 10.0.3.10}\n  - {name: b, address: 10.0.1.10}\n  - {name: c, address: 10.0.2.22}\n  \
-             roleGroups: {etcd: [a, b, c], control-plane: [a], worker: [a]}\n",
-        );
-        let (probed, session) = (testing::fresh(&spec), testing::session(spec, directory.path()));
-        let task = task(&session.create_inputs(&probed).await.unwrap()).unwrap();
-        let first = |work: &HostWork| {
-            let Apply::Script(script) = work.actions[2].apply(&Facts::default()) else { panic!("no timer") };
-            let timer = String::from_utf8_lossy(&script.files[0].content).into_owned();
-            timer.lines().find_map(|line| line.strip_prefix("OnActiveSec=").map(str::to_owned)).unwrap()
-        };
-        let minutes: BTreeSet<String> = task.hosts.values().map(first).collect();
-        assert_eq!(minutes, ["15min", "20min", "25min"].map(str::to_owned).into());
+    async fn no_two_members_make_their_first_backups_at_the_same_minute() {
+        for (period, wanted) in [(1440, [15, 20, 25]), (20, [15, 20, 25]), (10, [10, 13, 16]), (3, [3, 4, 5])]
+        {
+            let directory = tempfile::tempdir().unwrap();
+            // One subnet for each zone, and the same number in each.
+            let mut spec = testing::spec(
+                "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {name: t}\nspec:\n  hosts:\n  \
+                 - {name: a, address: 10.0.3.10}\n  - {name: b, address: 10.0.1.10}\n  - {name: c, address: 10.0.2.22}\n  \
+                 roleGroups: {etcd: [a, b, c], control-plane: [a], worker: [a]}\n",
+            );
+            spec.etcd.backup_period = period;
+            let (probed, session) = (testing::fresh(&spec), testing::session(spec, directory.path()));
+            let task = task(&session.create_inputs(&probed).await.unwrap()).unwrap();
+            let first = |work: &HostWork| {
+                let Apply::Script(script) = work.actions[2].apply(&Facts::default()) else {
+                    panic!("no timer")
+                };
+                let timer = String::from_utf8_lossy(&script.files[0].content).into_owned();
+                timer.lines().find_map(|line| line.strip_prefix("OnActiveSec=").map(str::to_owned)).unwrap()
+            };
+            let minutes: BTreeSet<String> = task.hosts.values().map(first).collect();
+            assert_eq!(minutes, wanted.map(|minute| format!("{minute}min")).into(), "{period}");
+        }
     }
 }
