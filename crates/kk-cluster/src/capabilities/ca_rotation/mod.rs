@@ -178,6 +178,7 @@ mod tests {
         fs,
         os::unix::fs::{MetadataExt as _, PermissionsExt as _},
         path::Path,
+        process::Output,
     };
 
     use super::{Round, text};
@@ -190,13 +191,17 @@ mod tests {
 
     /// The same where this user logs in.
     fn run_for(directory: &Path, user: &str, round: Round, parts: &[&str]) -> String {
+        let output = output(directory, user, round, parts);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn output(directory: &Path, user: &str, round: Round, parts: &[&str]) -> Output {
         let here = directory.display().to_string();
         let script = text(round, &[("user", user)], parts)
             .replace("/etc/", &format!("{here}/etc/"))
             .replace("/root", &format!("{here}/root"));
-        let output = testing::run_script(directory, &(testing::library(directory) + &script));
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
+        testing::run_script(directory, &(testing::library(directory) + &script))
     }
 
     fn host(files: &[(&str, &str)]) -> tempfile::TempDir {
@@ -222,6 +227,28 @@ mod tests {
             let host = host(&[("etc/kubekey/rotation/ca.old", kept), ("ca", "now\n")]);
             run(host.path(), Round::TrustBoth, &["keep ca ca.old\n"]);
             assert_eq!(fs::read_to_string(host.path().join("etc/kubekey/rotation/ca.old")).unwrap(), wanted);
+        }
+    }
+
+    #[test]
+    fn a_ca_that_cannot_be_written_to_disk_replaces_nothing() {
+        for part in ["keep ca ca.old\n", "place ca /etc/kubernetes/pki/ca.crt 644\n"] {
+            let host = host(&[("etc/kubernetes/pki/ca.crt", "before\n"), ("ca", "now\n")]);
+            fs::create_dir_all(host.path().join("etc/kubekey")).unwrap();
+            testing::program(
+                host.path(),
+                "sync",
+                "[ $# -eq 0 ] || { echo 'sync: Input/output error' >&2; exit 1; }",
+            );
+            let output = output(host.path(), "root", Round::TrustBoth, &[part]);
+            let reported = String::from_utf8_lossy(&output.stderr);
+            assert!(
+                !output.status.success() && reported.contains("to disk: sync: Input"),
+                "{part}{reported}"
+            );
+            let read = |path: &str| fs::read_to_string(host.path().join(path)).ok();
+            assert_eq!(read("etc/kubernetes/pki/ca.crt").as_deref(), Some("before\n"));
+            assert_eq!(read("etc/kubekey/rotation/ca.old"), None);
         }
     }
 

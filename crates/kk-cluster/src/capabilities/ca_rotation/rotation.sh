@@ -2,13 +2,11 @@
 # shellcheck disable=SC2034,SC2154 # round stands before this script, what uses pki after it
 state=/etc/kubekey/rotation pki=/etc/kubernetes/pki
 [ -d "$state" ] || mkdir -m 700 "$state"
-# on_disk FILE: its content is on disk. Without that, a power cut after a rename may leave an empty file. Old programs take no file.
-on_disk() { sync "$1" 2>/dev/null || sync; }
 # keep FILE NAME: the file as it was when the rotation began.
 keep() {
     # An empty file is what a power cut may have left.
     [ ! -s "$state/$2" ] || return 0
-    cp -p "$1" "$state/$2.part" && on_disk "$state/$2.part" && mv -f "$state/$2.part" "$state/$2"
+    cp -p "$1" "$state/$2.part" && kk_sync "$state/$2.part" && mv -f "$state/$2.part" "$state/$2"
 }
 # trusted NAME: prints the certificates that are trusted in this round. The first is that with whose key is signed: kubeadm
 # takes that one.
@@ -22,7 +20,7 @@ trusted() {
 # place SOURCE PATH MODE: whole or not at all. Not for kk's record: kubeadm made the file, and it goes with its directory.
 place() {
     aside=${2%/*}/.${2##*/}.kk-new
-    rm -f "$aside" && (umask 077 && cp "$1" "$aside") && chmod "$3" "$aside" && on_disk "$aside" && mv -f "$aside" "$2"
+    rm -f "$aside" && (umask 077 && cp "$1" "$aside") && chmod "$3" "$aside" && kk_sync "$aside" && mv -f "$aside" "$2"
 }
 # trust_in KUBECONFIG: its CA becomes ca.crt.
 trust_in() {
