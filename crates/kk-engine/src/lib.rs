@@ -8,6 +8,7 @@
 mod action;
 pub mod actions;
 mod error;
+mod escape;
 mod event;
 mod facts;
 mod journal;
@@ -27,6 +28,7 @@ mod turn;
 
 pub use action::{Action, Apply, Change, Context, LateFn, Load, OutputFn, Run, Script};
 pub use error::{Failure, PlanError};
+pub use escape::{escape_controls, escape_json_controls};
 pub use event::{
     Event, EventKind, FailedTask, Finding, Node, Outcome, Output, Place, Problem, Severity, Summary, Warning,
 };

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use crate::{
     EventKind, FailedTask, Failure, Finding, Node, Outcome, Output, Place, PlannedTask, Problem, Summary,
-    Warning,
+    Warning, escape_controls,
 };
 
 /// Shorter texts would take away parts of ordinary words.
@@ -50,7 +50,7 @@ impl Redactor {
     pub fn text(&self, text: &str) -> String {
         let redacted =
             self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret.as_str(), "***"));
-        match kk_util::escape_controls(&redacted) {
+        match escape_controls(&redacted) {
             Cow::Borrowed(_) => redacted,
             Cow::Owned(escaped) => escaped,
         }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use kk_cluster::{MemberDetail, Options, Probed, Session, Settings};
-use kk_util::{escape_controls, escape_json_controls};
+use kk_engine::{escape_controls, escape_json_controls};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
