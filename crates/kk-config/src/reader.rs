@@ -87,7 +87,7 @@ impl<'a> Reader<'a, '_> {
                 continue;
             };
             if self.is_secret(schema, value) {
-                self.check_secret(key, value);
+                self.check_secret(key, value, names_login_key(entries));
             }
             let json = self.value(value, schema, &inner);
             // In a struct an empty text means "not given", as in KubeKey; in a map of texts it is a value.
@@ -109,8 +109,8 @@ impl<'a> Reader<'a, '_> {
         self.choose(schema, node)["format"] == "password"
     }
 
-    /// A secret of which YAML reads nothing, or only a part.
-    fn check_secret(&mut self, key: &Key, value: &Node) {
+    /// A secret of which YAML reads nothing, or only a part. `has_login_key`: the login does not need it.
+    fn check_secret(&mut self, key: &Key, value: &Node, has_login_key: bool) {
         let line: Vec<char> = self.findings.line(key.span.line).chars().collect();
         let from = |column: usize| line.iter().skip(column - 1).collect::<String>();
         let written = from(key.span.end_column);
@@ -120,10 +120,13 @@ impl<'a> Reader<'a, '_> {
         let quotes = "put a secret with special characters into quotes";
         if let Some(comment) = written.strip_prefix('#').filter(|_| value.is_null()) {
             let message = format!("`{name}` is empty: what follows `#` is a comment");
-            if comment.starts_with(|c: char| !c.is_whitespace()) {
-                self.findings.error(key.span, message, quotes);
+            let hint = format!("{quotes}, or remove the line");
+            // A key logs in without a password, but sudo still asks for its own.
+            let is_needed = !has_login_key || name == "sudoPassword";
+            if is_needed && comment.starts_with(|c: char| !c.is_whitespace()) {
+                self.findings.error(key.span, message, hint);
             } else {
-                self.findings.warning(key.span, message, quotes);
+                self.findings.warning(key.span, message, hint);
             }
         } else if let Some(anchor) = written.strip_prefix('&') {
             let anchor: String = anchor.chars().take_while(|c| c.is_alphanumeric()).collect();
@@ -287,6 +290,14 @@ impl<'a> Reader<'a, '_> {
             self.collect_homes(key, inner, &format!("{}{suffix}", join(path, name)), homes);
         }
     }
+}
+
+/// Whether a map holds a private key for the login.
+fn names_login_key(entries: &[(Key, Node)]) -> bool {
+    let is_given = |value: &Node| !value.is_null() && value.text() != Some("");
+    entries
+        .iter()
+        .any(|(key, value)| matches!(key.text.as_str(), "privateKey" | "privateKeyPath") && is_given(value))
 }
 
 fn belongs(key: &str, home: &str) -> String {

@@ -18,8 +18,18 @@ const TAKEN: [(&str, &str); 7] = [
     ("CNI", "/var/lib/cni"),
 ];
 
-/// What is in these is lost with the next start of the host, or is no file at all.
-const LOST: [&str; 7] = ["/tmp", "/var/tmp", "/run", "/var/run", "/dev", "/proc", "/sys"];
+/// Directories that keep no data, and why.
+const LOST: [(&str, &str); 7] = [
+    ("/tmp", "systemd removes old files there, and a restart of the host can empty it"),
+    ("/var/tmp", "systemd removes old files there"),
+    ("/run", EMPTIED),
+    ("/var/run", EMPTIED),
+    ("/dev", EMPTIED),
+    ("/proc", OF_KERNEL),
+    ("/sys", OF_KERNEL),
+];
+const EMPTIED: &str = "a restart of the host empties it";
+const OF_KERNEL: &str = "only the kernel makes files there";
 
 struct Directory<'a> {
     what: &'static str,
@@ -69,9 +79,8 @@ pub(super) fn check(
                 format!("`{}` of {} lies in or above `{path}`, which belongs to {owner}", one.path, one.what);
             out.error(one.at, message, "give it a directory of its own");
         }
-        if let Some(lost) = LOST.iter().find(|lost| Path::new(one.path).starts_with(lost)) {
-            let message =
-                format!("`{}` of {} is below `{lost}`: a restart of the host empties it", one.path, one.what);
+        if let Some((lost, why)) = LOST.iter().find(|(lost, _)| Path::new(one.path).starts_with(lost)) {
+            let message = format!("`{}` of {} is below `{lost}`: {why}", one.path, one.what);
             out.error(one.at, message, "give a directory on a disk");
         }
     }

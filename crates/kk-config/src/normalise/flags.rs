@@ -5,6 +5,7 @@ use crate::findings::{At, Findings};
 use crate::reader::did_you_mean;
 use crate::version::KubeVersion;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Flags by field, with their sources.
 const FLAGS: &str = include_str!("../known/flags.txt");
@@ -15,6 +16,24 @@ const PLUGINS: &str = include_str!("../known/admission_plugins.txt");
 
 /// Gates that stand for many others (k8s.io/component-base, featuregate).
 const GROUPS_OF_GATES: [&str; 2] = ["AllAlpha", "AllBeta"];
+
+/// A flag as the file gives it, with or without the dashes before it.
+pub(super) struct Argument<'a> {
+    /// As components read it, with `-` in place of `_`.
+    pub(super) name: String,
+    pub(super) value: Option<&'a str>,
+}
+
+impl<'a> Argument<'a> {
+    pub(super) fn read(text: &'a str) -> Self {
+        let text = text.trim_start_matches('-');
+        let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+        Self { name: name.replace('_', "-"), value }
+    }
+}
+
+/// Where kubeadm puts the pods of the control plane.
+pub(super) const MANIFESTS: &str = "/etc/kubernetes/manifests";
 
 /// A flag that kk or kubeadm gives to the component.
 struct Own {
@@ -87,13 +106,13 @@ const OWN: [Own; 52] = [
     own(KUBELET, "pod-cidr", "remove it: kube-controller-manager gives each node its range"),
     own(KUBELET, "register-node", "remove it: kubeadm waits until the kubelet has registered its node"),
     own(KUBELET, "port", PROBES),
-    own(KUBELET, "healthz-port", PROBES),
-    own(KUBELET, "healthz-bind-address", PROBES),
+    own(KUBELET, "healthz-port", "set healthzPort in spec.kubernetes.kubeletConfiguration"),
+    own(KUBELET, "healthz-bind-address", "set healthzBindAddress in spec.kubernetes.kubeletConfiguration"),
     own(KUBELET, "pod-max-pids", "set spec.kubernetes.podPidsLimit"),
 ];
 
 /// Values that kk or kubeadm give, too: such a flag changes nothing.
-const SAME: [(&str, &str, &str); 7] = [
+const SAME: [(&str, &str, &str); 10] = [
     (APISERVER, "enable-bootstrap-token-auth", "true"),
     (APISERVER, "secure-port", "6443"),
     (CONTROLLER_MANAGER, "secure-port", "10257"),
@@ -101,7 +120,17 @@ const SAME: [(&str, &str, &str); 7] = [
     (KUBELET, "cgroup-driver", "systemd"),
     (KUBELET, "register-node", "true"),
     (KUBELET, "port", "10250"),
+    (KUBELET, "pod-manifest-path", MANIFESTS),
+    (KUBELET, "healthz-port", "10248"),
+    (KUBELET, "healthz-bind-address", "127.0.0.1"),
 ];
+
+fn is_same(field: &str, name: &str, value: &str) -> bool {
+    SAME.iter().any(|(of, flag, same)| {
+        let is_equal = value == *same || value.starts_with('/') && Path::new(value) == Path::new(same);
+        (*of, *flag) == (field, name) && is_equal
+    })
+}
 
 /// Checks one flag. `is_removed`: another finding says already that the version has it no more.
 pub(super) fn check(
@@ -111,16 +140,14 @@ pub(super) fn check(
     at: At<'_>,
     out: &mut Findings<'_>,
 ) {
-    // Components read `_` in a name as `-`.
-    let name = name.replace('_', "-");
-    let own = OWN.iter().find(|own| (own.field, own.name) == (field, name.as_str()));
-    if let Some(own) = own.filter(|_| !SAME.contains(&(field, &name, value))) {
+    let own = OWN.iter().find(|own| (own.field, own.name) == (field, name));
+    if let Some(own) = own.filter(|_| !is_same(field, name, value)) {
         return out.error(at, format!("`--{name}` of {} belongs to kk", component(field)), own.instead);
     }
     if !is_removed {
-        check_name(field, &name, version, at, out);
+        check_name(field, name, version, at, out);
     }
-    match name.as_str() {
+    match name {
         "feature-gates" => {
             let gates = value.split(',').filter_map(|gate| gate.split('=').next());
             gates.for_each(|gate| check_gate(gate.trim(), version, at, out));
@@ -130,7 +157,7 @@ pub(super) fn check(
         {
             value.split(',').for_each(|plugin| check_plugin(plugin.trim(), version, at, out));
         }
-        _ => check_file(field, &name, value, at, out),
+        _ => check_file(field, name, value, at, out),
     }
 }
 

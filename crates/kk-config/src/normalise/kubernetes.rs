@@ -1,5 +1,6 @@
 //! `spec.kubernetes`.
 
+use super::flags::{Argument, MANIFESTS};
 use super::{components, removed, syntax};
 use crate::Overrides;
 use crate::findings::{At, Findings};
@@ -9,6 +10,7 @@ use crate::version::{KubeVersion, NEWEST_MINOR, OLDEST_MINOR};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::path::Path;
 
 /// Seconds that kubeadm's certificates are valid by default: ten years for CAs, one for others.
 const CA_VALIDITY: u64 = 87_600 * 3600;
@@ -56,8 +58,6 @@ pub(super) fn kubernetes(
 /// Fields of the file that a key of `kubeletConfiguration` sets, too.
 const SET_TWICE: [(&str, &str); 3] =
     [("maxPods", "maxPods"), ("podPidsLimit", "podPidsLimit"), ("clusterDomain", "dnsDomain")];
-/// Where kubeadm puts the pods of the control plane.
-const MANIFESTS: &str = "/etc/kubernetes/manifests";
 
 /// Settings that say different things of the same.
 fn contradictions(
@@ -78,15 +78,20 @@ fn contradictions(
             out.error(place.key(key), message, "give one of them");
         }
     }
-    let max_pods = own.get("maxPods").or_else(|| at.has("maxPods").then_some(&Value::Null));
-    if let (Some(given), Some(flag)) = (max_pods, kubelet_args.get("max-pods")) {
-        let given = if given.is_null() { json!(doc.max_pods) } else { given.clone() };
-        if flag.parse().ok().as_ref() != Some(&given) {
-            let message = format!("`max-pods={flag}` of kubeletArgs contradicts `maxPods: {given}`");
-            let is_it =
-                |text: &String| text.trim_start_matches('-').replace('_', "-").starts_with("max-pods=");
-            let item = doc.kubelet_args.iter().position(is_it).unwrap_or_default();
-            out.error(at.key("kubeletArgs").item(item), message, "give one of them: the flag would win");
+    for (key, flag) in [
+        ("maxPods", "max-pods"),
+        ("healthzPort", "healthz-port"),
+        ("healthzBindAddress", "healthz-bind-address"),
+    ] {
+        let in_field = || (key == "maxPods" && at.has(key)).then(|| json!(doc.max_pods));
+        let given = own.get(key).filter(|value| !value.is_null()).cloned().or_else(in_field);
+        let (Some(given), Some(value)) = (given, kubelet_args.get(flag)) else { continue };
+        let given = given.as_str().map_or_else(|| given.to_string(), str::to_owned);
+        if *value != given {
+            let message = format!("`{flag}={value}` of kubeletArgs contradicts `{key}: {given}`");
+            let item = doc.kubelet_args.iter().position(|text| Argument::read(text).name == flag);
+            let at = at.key("kubeletArgs").item(item.unwrap_or_default());
+            out.error(at, message, "give one of them: the flag would win");
         }
     }
     if own.get("cgroupDriver").and_then(Value::as_str) == Some("cgroupfs") {
@@ -97,7 +102,8 @@ fn contradictions(
             "remove it: kk gives the kubelet and containerd the same one",
         );
     }
-    if let Some(path) = own.get("staticPodPath").and_then(Value::as_str).filter(|path| *path != MANIFESTS) {
+    let static_pods = own.get("staticPodPath").and_then(Value::as_str);
+    if let Some(path) = static_pods.filter(|path| Path::new(path) != Path::new(MANIFESTS)) {
         let message = format!("the pods of the control plane are in {MANIFESTS}, not in `{path}`");
         out.error(place.key("staticPodPath"), message, "remove it");
     }
@@ -118,7 +124,7 @@ fn contradictions(
     }
     let in_flags =
         [&doc.apiserver_args, &doc.controller_manager_args, &doc.scheduler_args, &doc.kubelet_args];
-    let names_gates = |text: &String| text.trim_start_matches('-').starts_with("feature-gates=");
+    let names_gates = |text: &String| Argument::read(text).name == "feature-gates";
     if !doc.feature_gates.is_empty() && in_flags.iter().any(|args| args.iter().any(names_gates)) {
         let message = "a flag `feature-gates` replaces all of `featureGates` for its component";
         out.warning(at.name("featureGates"), message, "write all gates into featureGates");
@@ -250,7 +256,7 @@ fn refuse_blanks(texts: &[String], at: At<'_>, out: &mut Findings<'_>) {
 fn arguments(texts: &[String], at: At<'_>, out: &mut Findings<'_>) -> BTreeMap<String, String> {
     let mut arguments = BTreeMap::new();
     for (i, text) in texts.iter().enumerate() {
-        let Some((name, value)) = text.trim_start_matches('-').split_once('=') else {
+        let Argument { name, value: Some(value) } = Argument::read(text) else {
             out.error(at.item(i), format!("`{text}` is not a flag with its value"), "write name=value");
             continue;
         };
@@ -262,7 +268,7 @@ fn arguments(texts: &[String], at: At<'_>, out: &mut Findings<'_>) -> BTreeMap<S
                 format!("`{text}` is not a flag with its value"),
                 "write name=value in one line",
             );
-        } else if arguments.insert(name.replace('_', "-"), value.to_owned()).is_some() {
+        } else if arguments.insert(name.clone(), value.to_owned()).is_some() {
             let hint = "give it once; several values usually go into one, with commas";
             out.error(at.item(i), format!("the flag `{name}` is given twice"), hint);
         }

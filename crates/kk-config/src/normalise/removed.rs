@@ -2,7 +2,7 @@
 //! that an upgrade would fail in the turn of its first host.
 
 use super::components::gates;
-use super::flags;
+use super::flags::{self, Argument};
 use crate::findings::{At, Findings};
 use crate::v1alpha2::Kubernetes;
 use crate::version::KubeVersion;
@@ -41,10 +41,10 @@ pub(super) const CONTROLLER_MANAGER: &str = "controllerManagerArgs";
 pub(super) const SCHEDULER: &str = "schedulerArgs";
 pub(super) const KUBELET: &str = "kubeletArgs";
 
-/// With the pull request of kubernetes/kubernetes that removed it; where none is named, by the sources of the kubelet (cmd/kubelet/app) of
+/// With the pull request of kubernetes/kubernetes that removed it; where none is named, by the sources of the component (cmd/*/app) of
 /// the version before and of this one, and for 1.37 by what the programs of 1.36.4 list and those of 1.37.1 refuse.
 #[rustfmt::skip]
-const FLAGS: [Flag; 33] = [
+const FLAGS: [Flag; 36] = [
     flag(APISERVER, "insecure-port", 24, "remove it: the API has one port, with TLS"),
     flag(APISERVER, "insecure-bind-address", 24, "remove it: the API has one port, with TLS"),
     flag(APISERVER, "port", 24, "remove it: the API has one port, with TLS"),
@@ -64,6 +64,9 @@ const FLAGS: [Flag; 33] = [
     flag(KUBELET, "allow-privileged", 15, "remove it: pods that ask for it are allowed"),
     flag(APISERVER, "cloud-provider-gce-lb-src-cidrs", 31, "give it to the cloud controller manager"),
     flag(APISERVER, "cloud-provider-gce-l7lb-src-cidrs", 31, "give it to the cloud controller manager"),
+    flag(CONTROLLER_MANAGER, "cloud-provider-gce-lb-src-cidrs", 31, "give it to the cloud controller manager"),
+    flag(CONTROLLER_MANAGER, "volume-host-cidr-denylist", 31, "remove it: it has no effect"),
+    flag(CONTROLLER_MANAGER, "volume-host-allow-local-loopback", 31, "remove it: it has no effect"),
     flag(CONTROLLER_MANAGER, "horizontal-pod-autoscaler-upscale-delay", 31, "remove it: it has no effect"),
     flag(CONTROLLER_MANAGER, "horizontal-pod-autoscaler-downscale-delay", 31,
         "write horizontal-pod-autoscaler-downscale-stabilization"),
@@ -180,8 +183,8 @@ pub(super) fn is_judged(name: &str, version: KubeVersion) -> bool {
 }
 
 fn check_flag(field: &str, text: &str, version: KubeVersion, at: At<'_>, out: &mut Findings<'_>) {
-    let (name, value) =
-        text.trim_start_matches('-').split_once('=').unwrap_or((text.trim_start_matches('-'), ""));
+    let Argument { name, value } = Argument::read(text);
+    let (name, value) = (name.as_str(), value.unwrap_or_default());
     let is_gone = |flag: &&Flag| {
         let is_named = flag.name == name || flag.name.is_empty() && CADVISOR_FLAGS.contains(&name);
         is_named && flag.field == field && version.at_least(1, flag.gone)

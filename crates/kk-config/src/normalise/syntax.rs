@@ -115,7 +115,8 @@ pub(super) fn is_quantity(text: &str) -> bool {
 
 /// A duration as Go's `time.ParseDuration` takes it: `1h30m`, `1.5s`, `300ms`, `0`.
 pub(super) fn is_go_duration(text: &str) -> bool {
-    const UNITS: [&str; 7] = ["h", "m", "s", "ms", "us", "µs", "ns"];
+    // Go takes the micro sign (U+00B5) and the Greek letter (U+03BC).
+    const UNITS: [&str; 8] = ["h", "m", "s", "ms", "us", "\u{b5}s", "\u{3bc}s", "ns"];
     let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
     if rest == "0" {
         return true;
@@ -235,7 +236,7 @@ mod tests {
 
     #[test]
     fn durations_of_go() {
-        for good in ["0", "0s", "10s", "1h30m", "1.5h", "300ms", "-1s", "1m0.5s"] {
+        for good in ["0", "0s", "10s", "1h30m", "1.5h", "300ms", "5\u{b5}s", "5\u{3bc}s", "-1s", "1m0.5s"] {
             assert!(is_go_duration(good), "{good}");
         }
         for bad in ["", "10", "s", "1d", "1 m", "10 s", "1h 2m", "-", "1.2.3s", "five"] {
