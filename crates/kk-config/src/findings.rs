@@ -1,7 +1,7 @@
 //! Collects what is wrong with one file, and makes sure that no finding shows a secret.
 
 use crate::mask::{MASK, shown_line, shown_message};
-use crate::typing;
+use crate::typing::{LookAlike, look_alike};
 use crate::yaml::{Node, Span, Value};
 use crate::{ConfigErrors, Diagnostic, Place, Severity};
 
@@ -157,8 +157,10 @@ impl<'a> Findings<'a> {
     /// The hint, after a word about characters that are not what they look like.
     fn hint(&self, finding: &Finding) -> String {
         let text = finding.span.map(|span| self.text(span)).unwrap_or_default();
-        match typing::look_alike(&text) {
-            Some((_, what)) if finding.severity == Severity::Error && !finding.message.contains(&what) => {
+        match look_alike(&text) {
+            Some(LookAlike { what, .. })
+                if finding.severity == Severity::Error && !finding.message.contains(&what) =>
+            {
                 format!("there is {what} in this text; {}", finding.hint)
             }
             _ => finding.hint.clone(),

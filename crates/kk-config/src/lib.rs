@@ -39,6 +39,6 @@ pub use spec::{
     ManifestFile, ManifestSource, Network, OperatingSystem, OwnRegistry, PrivateKey, ProxyMode, Registry,
     RegistryAuth, Role, Spec, System, Taint, TaintEffect, has_dnf,
 };
-pub use typing::look_alike;
+pub use typing::{LookAlike, look_alike};
 pub use v1alpha2::NetworkPlugin;
 pub use version::{DEFAULT_KUBERNETES_VERSION, InvalidVersion, KubeVersion, NEWEST_MINOR, OLDEST_MINOR};

@@ -38,15 +38,37 @@ const LOOK_ALIKE: [(&str, &str, char); 9] = [
     ("。", "ideographic full stop", '.'),
 ];
 
-/// The first character of a text that is not what it looks like: its place, in characters from 0, and what it is.
-pub fn look_alike(text: &str) -> Option<(usize, String)> {
-    text.chars().enumerate().find_map(|(i, c)| Some((i, describe(c)?)))
+/// A character that is not what it looks like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LookAlike {
+    /// Its place in the text, in characters from 0.
+    pub place: usize,
+    /// What it is, for a message.
+    pub what: String,
+    /// The character of ASCII that is meant. `None`: it is not seen, or looks like a blank.
+    pub meant: Option<char>,
 }
 
-fn describe(c: char) -> Option<String> {
+impl LookAlike {
+    /// Whether a quote is meant.
+    pub fn is_quote(&self) -> bool {
+        matches!(self.meant, Some('"' | '\''))
+    }
+}
+
+/// The first character of a text that is not what it looks like.
+pub fn look_alike(text: &str) -> Option<LookAlike> {
+    look_alikes(text).next()
+}
+
+fn look_alikes(text: &str) -> impl Iterator<Item = LookAlike> {
+    text.chars().enumerate().filter_map(|(place, c)| describe(place, c))
+}
+
+fn describe(place: usize, c: char) -> Option<LookAlike> {
     let code = u32::from(c);
     if let Some(name) = invisible(c) {
-        return Some(format!("a {name} (U+{code:04X})"));
+        return Some(LookAlike { place, what: format!("a {name} (U+{code:04X})"), meant: None });
     }
     let (name, meant) = LOOK_ALIKE
         .iter()
@@ -54,7 +76,8 @@ fn describe(c: char) -> Option<String> {
         .map(|(_, name, meant)| ((*name).to_owned(), *meant))
         .or_else(|| full_width(c))?;
     let article = if name.starts_with(['a', 'e', 'i']) { "an" } else { "a" };
-    Some(format!("{article} {name} `{c}` (U+{code:04X}), not `{meant}`"))
+    let what = format!("{article} {name} `{c}` (U+{code:04X}), not `{meant}`");
+    Some(LookAlike { place, what, meant: Some(meant) })
 }
 
 fn invisible(c: char) -> Option<&'static str> {
@@ -141,9 +164,10 @@ fn is_blank(line: &str) -> bool {
 
 fn mistake(line: &str, keys: &BTreeSet<&str>) -> Option<Mistake> {
     let syntax = syntax_of(line);
-    if let Some((start, what)) = look_alike(&syntax) {
+    if let Some(found) = look_alike(&syntax) {
         let hint = "type it again: the text was probably copied from a web page or a document".to_owned();
-        return Some(Mistake { start, end: start + 1, message: format!("this is {what}"), hint });
+        let message = format!("this is {}", found.what);
+        return Some(Mistake { start: found.place, end: found.place + 1, message, hint });
     }
     missing_blank(&syntax, keys)
 }
@@ -235,10 +259,10 @@ fn check_text(text: &str, span: Span, keys: &BTreeSet<&str>, out: &mut Findings<
             return out.covered(span);
         }
     }
-    let misleads = |c: char| describe(c).is_some_and(|what| what.contains("quote") || what.contains("-`"));
-    let found = text.chars().find(|c| invisible(*c).is_some());
-    let found = found.or_else(|| text.chars().next().filter(|c| misleads(*c)));
-    if let Some(what) = found.and_then(describe) {
+    let misleads = |found: &LookAlike| {
+        found.meant.is_none() || found.place == 0 && (found.is_quote() || found.meant == Some('-'))
+    };
+    if let Some(LookAlike { what, .. }) = look_alikes(text).find(misleads) {
         let hint = "type it again: the text was probably copied from a web page or a document";
         out.typing_error(span, format!("there is {what} in this text"), hint);
     }
@@ -251,16 +275,16 @@ mod tests {
     #[test]
     fn characters_are_named() {
         for (text, said) in [
-            ("spec：", Some((4, "a full-width colon `：` (U+FF1A), not `:`"))),
-            ("a\u{a0}b", Some((1, "a no-break space (U+00A0)"))),
-            ("\u{200b}", Some((0, "a zero-width space (U+200B)"))),
-            ("\u{3000}x", Some((0, "a full-width blank (U+3000)"))),
-            ("“x”", Some((0, "a typographic quote `“` (U+201C), not `\"`"))),
-            ("–x", Some((0, "an en dash `–` (U+2013), not `-`"))),
-            ("ａ", Some((0, "a full-width character `ａ` (U+FF41), not `a`"))),
+            ("spec：", Some((4, "a full-width colon `：` (U+FF1A), not `:`", Some(':')))),
+            ("a\u{a0}b", Some((1, "a no-break space (U+00A0)", None))),
+            ("\u{200b}", Some((0, "a zero-width space (U+200B)", None))),
+            ("\u{3000}x", Some((0, "a full-width blank (U+3000)", None))),
+            ("“x”", Some((0, "a typographic quote `“` (U+201C), not `\"`", Some('"')))),
+            ("–x", Some((0, "an en dash `–` (U+2013), not `-`", Some('-')))),
+            ("ａ", Some((0, "a full-width character `ａ` (U+FF41), not `a`", Some('a')))),
             ("größer 节点 é", None),
         ] {
-            let said = said.map(|(place, text)| (place, text.to_owned()));
+            let said = said.map(|(place, what, meant)| LookAlike { place, what: what.to_owned(), meant });
             assert_eq!(look_alike(text), said, "{text:?}");
         }
     }

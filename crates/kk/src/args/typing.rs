@@ -5,20 +5,20 @@ use crate::error::Error;
 /// The error for a word that begins with a character that looks like a dash or a quote. The program would take it for a name.
 pub fn refused(line: &[String]) -> Option<Error> {
     let mistaken = |word: &&String| {
-        let (place, what) = kk_config::look_alike(word)?;
-        let dashes_before = word.chars().take(place).all(|c| c == '-');
-        let (is_dash, is_quote) = (what.ends_with("not `-`"), what.contains("quote"));
-        (dashes_before && place < 2 && (is_dash || is_quote)).then_some((what, is_dash))
+        let found = kk_config::look_alike(word)?;
+        let dashes_before = word.chars().take(found.place).all(|c| c == '-');
+        let misleads = found.meant == Some('-') || found.is_quote();
+        (dashes_before && found.place < 2 && misleads).then_some(found)
     };
-    let (word, (what, is_dash)) = line.iter().find_map(|word| Some((word, mistaken(&word)?)))?;
-    let hint = if is_dash {
+    let (word, found) = line.iter().find_map(|word| Some((word, mistaken(&word)?)))?;
+    let hint = if found.meant == Some('-') {
         let name = word.trim_start_matches(|c: char| c == '-' || !c.is_ascii());
         let dashes = if name.chars().count() > 1 { "--" } else { "-" };
         format!("write `{dashes}{name}`")
     } else {
         "type the quotes again: the text was probably copied from a web page or a document".to_owned()
     };
-    Some(Error::Usage { message: format!("`{word}` begins with {what}"), hint })
+    Some(Error::Usage { message: format!("`{word}` begins with {}", found.what), hint })
 }
 
 #[cfg(test)]
