@@ -136,7 +136,7 @@ pub(crate) fn report(error: &YamlError, keys: &BTreeSet<&str>, out: &mut Finding
     let mut found = None;
     let lines = (1..=error.span.line).rev().filter(|number| !is_blank(out.line(*number)));
     for number in lines.take(LINES_BEFORE) {
-        match mistake(out.line(number), keys) {
+        match mistake(out.line(number), number == error.span.line, keys) {
             Some(mistake) => found = Some((number, mistake)),
             // The first of several lines with the same mistake is the one to name.
             None if found.is_some() => break,
@@ -162,14 +162,31 @@ fn is_blank(line: &str) -> bool {
     line.is_empty() || line.starts_with('#')
 }
 
-fn mistake(line: &str, keys: &BTreeSet<&str>) -> Option<Mistake> {
+/// The mistake in a line. `has_error`: YAML reports an error in this line, not in a later one.
+fn mistake(line: &str, has_error: bool, keys: &BTreeSet<&str>) -> Option<Mistake> {
     let syntax = syntax_of(line);
-    if let Some(found) = look_alike(&syntax) {
+    if let Some(found) = look_alikes(&syntax).find(|found| has_error || fails_later(found, &syntax)) {
         let hint = "type it again: the text was probably copied from a web page or a document".to_owned();
         let message = format!("this is {}", found.what);
         return Some(Mistake { start: found.place, end: found.place + 1, message, hint });
     }
     missing_blank(&syntax, keys)
+}
+
+/// Whether a character can be the reason for an error in a later line. In the text of a value it is not: punctuation of Chinese
+/// text is full-width.
+fn fails_later(found: &LookAlike, syntax: &str) -> bool {
+    let before: String = syntax.chars().take(found.place).collect();
+    let in_indent = before.chars().all(|c| c == ' ' || c == '-');
+    match found.meant {
+        None => true,
+        Some(':') => !before.contains(": "),
+        Some('-') => in_indent,
+        Some('"' | '\'') => in_indent || before.trim_end().ends_with(':'),
+        Some(']') => before.contains('['),
+        Some('}') => before.contains('{'),
+        Some(_) => false,
+    }
 }
 
 /// A line with blanks in place of what is quoted and of its comment.
@@ -286,6 +303,29 @@ mod tests {
         ] {
             let said = said.map(|(place, what, meant)| LookAlike { place, what: what.to_owned(), meant });
             assert_eq!(look_alike(text), said, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn in_a_line_before_an_error_only_what_fails_later_is_a_mistake() {
+        for (line, before, here) in [
+            ("spec：", Some(4), Some(4)),
+            ("- name：alder", Some(6), Some(6)),
+            ("　etcd: [alder]", Some(0), Some(0)),
+            ("– alder", Some(0), Some(0)),
+            ("- – alder", Some(2), Some(2)),
+            ("name: “alder", Some(6), Some(6)),
+            ("worker: [birch，cedar］", Some(20), Some(14)),
+            ("- {name: birch, arch: amd64｝", Some(27), Some(27)),
+            ("note: 第一，第二。", None, Some(8)),
+            ("note: 注意：第一", None, Some(8)),
+            ("note: 1–3, “one”, （two］", None, Some(7)),
+            ("note: \"“one”：\" # “one”：", None, None),
+        ] {
+            for (has_error, place) in [(false, before), (true, here)] {
+                let found = mistake(line, has_error, &BTreeSet::new()).map(|found| found.start);
+                assert_eq!(found, place, "{line} {has_error}");
+            }
         }
     }
 
