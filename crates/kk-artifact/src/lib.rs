@@ -15,9 +15,12 @@ mod client;
 mod error;
 mod hashing;
 mod image_archive;
+mod lock;
 mod oci;
 mod packages;
+mod stamp;
 mod store;
+mod version_list;
 mod versions;
 
 pub use address::Address;

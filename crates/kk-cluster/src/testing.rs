@@ -12,8 +12,10 @@ use kk_connector::HostKeyPolicy;
 use kk_engine::Facts;
 
 use crate::{
-    Options, Probed, Session, Settings,
+    base::probed::Probed,
     capabilities::{kube_proxy::services::SERVICES, network::flannel::links::LINKS, os::check::NODE_TOOLS},
+    commands::session::{Session, Settings},
+    model::inputs::Options,
 };
 
 /// A file of `config-samples/`.

@@ -1,7 +1,7 @@
 //! Collects what is wrong with one file, and makes sure that no finding shows a secret.
 
+use crate::look_alike::{LookAlike, look_alike};
 use crate::mask::{MASK, shown_line, shown_message};
-use crate::typing::{LookAlike, look_alike};
 use crate::yaml::{Node, Span, Value};
 use crate::{ConfigErrors, Diagnostic, Place, Severity};
 

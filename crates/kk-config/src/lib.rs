@@ -11,8 +11,10 @@ mod host_range;
 mod load;
 mod load_manifest;
 mod local_files;
+mod look_alike;
 mod mask;
 mod normalise;
+mod overrides;
 mod reader;
 mod sample;
 mod schema;
@@ -25,11 +27,13 @@ mod yaml;
 
 pub use component::{Component, ComponentKind, Components};
 pub use diagnostic::{ConfigErrors, Diagnostic, Place, Severity};
-pub use load::{Loaded, Overrides, is_manifest, load};
+pub use load::{Loaded, is_manifest, load};
 pub use load_manifest::load_manifest;
 pub use local_files::LocalFile;
+pub use look_alike::{LookAlike, look_alike};
 pub use mask::names_secret;
 pub use normalise::go_duration;
+pub use overrides::Overrides;
 pub use sample::{SampleStyle, sample};
 pub use schema::schema;
 pub use secret::Secret;
@@ -39,6 +43,5 @@ pub use spec::{
     ManifestFile, ManifestSource, Network, OperatingSystem, OwnRegistry, PrivateKey, ProxyMode, Registry,
     RegistryAuth, Role, Spec, System, Taint, TaintEffect, has_dnf,
 };
-pub use typing::{LookAlike, look_alike};
 pub use v1alpha2::NetworkPlugin;
 pub use version::{DEFAULT_KUBERNETES_VERSION, InvalidVersion, KubeVersion, NEWEST_MINOR, OLDEST_MINOR};

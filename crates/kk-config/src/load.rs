@@ -5,24 +5,13 @@ use crate::normalise::{normalise, warn_of_fields_without_effect};
 use crate::v1alpha2::{self, Cluster};
 use crate::yaml::{self, Document, Node, Span};
 use crate::{
-    Components, ConfigErrors, Diagnostic, KubeVersion, LocalFile, Role, Spec, foreign, local_files, reader,
+    ConfigErrors, Diagnostic, KubeVersion, LocalFile, Overrides, Role, Spec, foreign, local_files, reader,
     schema, typing,
 };
 use std::net::Ipv4Addr;
 
 /// Name of the cluster of [`Spec::all_in_one`].
 const ALL_IN_ONE: &str = "all-in-one";
-
-/// What the command line says in place of the file.
-#[derive(Debug, Clone, Default)]
-pub struct Overrides {
-    /// `--with-kubernetes`.
-    pub kubernetes_version: Option<String>,
-    /// `--with-kubesphere`, with an empty text where no version is given.
-    pub kubesphere_version: Option<String>,
-    /// `--with-etcd` and its like.
-    pub components: Components,
-}
 
 /// A configuration that can be used.
 #[derive(Debug, Clone, PartialEq)]

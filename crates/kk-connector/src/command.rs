@@ -5,7 +5,8 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use tokio::sync::mpsc::{Sender, UnboundedSender};
 use tokio_util::sync::CancellationToken;
 
-use crate::exchange::KEEP;
+/// How much of each stream is kept for [`Output`], in bytes.
+pub(crate) const KEEP: usize = 4 << 20;
 
 /// A POSIX `sh` script for a host. It travels on standard input, never as an argument, together with small files
 /// that it finds in its current directory (a private one, 0700, removed afterwards).

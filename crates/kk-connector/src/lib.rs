@@ -8,6 +8,7 @@ mod command;
 mod error;
 mod exchange;
 mod fake;
+mod learnt;
 mod local;
 mod nonce;
 mod poll;
@@ -18,10 +19,11 @@ mod stats;
 pub use command::{Command, Output, Payload, Stats, Upload, UploadFile, UploadHooks, UploadOutcome};
 pub use error::{Error, ErrorKind};
 pub use fake::{FakeFile, FakeHost};
+pub use learnt::{LearntKey, LearntKeys};
 pub use local::LocalConnection;
 pub use nonce::nonce;
 pub use quote::quote;
-pub use ssh::{HostKeyPolicy, LearntKey, LearntKeys, SshConfig, SshConnection};
+pub use ssh::{HostKeyPolicy, SshConfig, SshConnection};
 
 use async_trait::async_trait;
 

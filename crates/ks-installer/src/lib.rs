@@ -5,6 +5,7 @@
 //! difference. [`operator`] runs that on events and tells people by status, Events and the log.
 
 pub mod api;
+mod canonical;
 pub mod engine;
 pub mod operator;
 pub mod payload;

@@ -15,7 +15,6 @@ pub(crate) use archive::{Identity, identity};
 pub(crate) use fetch::{Chart, File};
 pub(crate) use find::{Wanted, find};
 pub use obtain::{Content, Obtained, is_local_chart, local_chart, local_manifest, obtain};
-pub(crate) use repository::it_has as newest;
 
 use crate::Error;
 

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use semver::Version;
 use serde::Deserialize;
 
 use super::archive::first_line;
-use crate::{Address, Sha256Sum};
-
-/// Versions that an error names.
-const NAMED: usize = 8;
+use crate::{
+    Address, Sha256Sum,
+    version_list::{NAMED, it_has},
+};
 
 /// `index.yaml`, as far as it is of use here (helm's documentation, "Chart Repository Guide").
 #[derive(Debug, Deserialize)]
@@ -73,22 +72,6 @@ impl Index {
         let more = if names.is_empty() { String::new() } else { format!("; it has {}", names.join(", ")) };
         format!("the repository does not have this chart{more}")
     }
-}
-
-/// The newest of these versions, in words.
-pub(crate) fn it_has(versions: &[&str]) -> String {
-    let mut known: Vec<(Option<Version>, &str)> = versions
-        .iter()
-        .map(|text| (Version::parse(text.trim_start_matches('v')).ok(), *text))
-        .filter(|(version, _)| version.is_some())
-        .collect();
-    known.sort();
-    known.dedup();
-    let newest: Vec<&str> = known.iter().rev().take(NAMED).map(|(_, text)| *text).collect();
-    if newest.is_empty() {
-        return String::new();
-    }
-    format!("; {} {}", if known.len() > NAMED { "the newest are" } else { "it has" }, newest.join(", "))
 }
 
 #[cfg(test)]

@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::document;
 use crate::hashing::Hashing;
-use crate::store::{Lock, Stamp};
 use crate::{Error, Sha256Sum};
+use crate::{lock::Lock, stamp::Stamp};
 
 /// The directory of the content of images.
 #[derive(Debug, Clone)]

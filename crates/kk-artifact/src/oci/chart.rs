@@ -62,5 +62,5 @@ async fn versions(source: &Source) -> String {
     let tags = source.client.list_tags(&source.reference, &source.auth, None, None).await;
     let tags = tags.map(|answer| answer.tags).unwrap_or_default();
     let versions: Vec<String> = tags.iter().map(|tag| tag.replace('_', "+")).collect();
-    crate::charts::newest(&versions.iter().map(String::as_str).collect::<Vec<_>>())
+    crate::version_list::it_has(&versions.iter().map(String::as_str).collect::<Vec<_>>())
 }

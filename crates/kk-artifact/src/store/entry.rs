@@ -9,13 +9,13 @@ use std::sync::Arc;
 use reqwest::Client;
 
 use super::download::Download;
-use super::lock::Lock;
 use super::published;
 use super::record::Record;
 use super::unpack::{self, PROGRAM_MODE};
 use super::{LocalFile, ProgressState, Retry};
 use crate::artifact::Content;
 use crate::hashing::Hashing;
+use crate::lock::Lock;
 use crate::{Artifact, Checksum, Error, Sha256Sum};
 
 #[derive(Debug, Clone)]

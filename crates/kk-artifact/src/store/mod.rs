@@ -13,11 +13,9 @@
 
 mod download;
 mod entry;
-mod lock;
 mod published;
 mod reach;
 mod record;
-mod stamp;
 mod unpack;
 mod web;
 
@@ -36,8 +34,6 @@ use crate::{Artifact, Component, Error, Layout, Sha256Sum, client};
 use entry::Entry;
 
 pub(crate) use entry::blocking;
-pub(crate) use lock::Lock;
-pub(crate) use stamp::Stamp;
 
 /// Where a store is and how it downloads.
 #[derive(Debug, Clone)]

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{LocalFile, Stamp};
+use super::LocalFile;
 use crate::artifact::Content;
+use crate::stamp::Stamp;
 use crate::{Error, Sha256Sum};
 
 /// Written after verification, beside the file.

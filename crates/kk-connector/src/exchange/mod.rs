@@ -30,11 +30,9 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Command, Connection, Error, LearntKey, Output, Payload, Stats, Upload, UploadOutcome, stats::Counters,
+    Command, Connection, Error, LearntKey, Output, Payload, Stats, Upload, UploadOutcome, command::KEEP,
+    stats::Counters,
 };
-
-/// How much of each stream is kept for [`crate::Output`].
-pub(crate) const KEEP: usize = 4 << 20;
 
 /// Which of a script's streams is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

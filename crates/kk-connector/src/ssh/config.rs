@@ -1,14 +1,10 @@
 //! What is needed to reach one host.
 
-use std::{
-    fmt,
-    path::PathBuf,
-    str::FromStr,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
 
 use kk_config::{Bastion, Host, PrivateKey, Secret};
+
+use crate::learnt::LearntKeys;
 
 /// How much a host's key is trusted (OpenSSH's `StrictHostKeyChecking`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,34 +82,6 @@ pub struct SshConfig {
     pub known_hosts: PathBuf,
     /// Gets each key that is learnt; the same for the host and its bastion.
     pub learnt: LearntKeys,
-}
-
-/// A host key that was seen for the first time and is trusted from now on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LearntKey {
-    /// The name of the host, or "bastion of" it.
-    pub host: String,
-    /// `address:port` as dialled.
-    pub address: String,
-    /// The type of the key, `ssh-ed25519`.
-    pub kind: String,
-    /// As OpenSSH prints it: `SHA256:…`.
-    pub fingerprint: String,
-}
-
-/// The keys that connections have learnt. Clones share them.
-#[derive(Clone, Debug, Default)]
-pub struct LearntKeys(Arc<Mutex<Vec<LearntKey>>>);
-
-impl LearntKeys {
-    pub(super) fn add(&self, key: LearntKey) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(key);
-    }
-
-    /// Those that were learnt since the last call.
-    pub fn take(&self) -> Vec<LearntKey> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
 }
 
 impl SshConfig {

@@ -16,8 +16,9 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
-use super::config::{HostKeyPolicy, LearntKey, SshConfig};
+use super::config::{HostKeyPolicy, SshConfig};
 use crate::Error;
+use crate::learnt::LearntKey;
 
 /// Key types in OpenSSH's order of preference, with the signature algorithms for each.
 const ALGORITHMS: [(&str, &str); 5] = [

@@ -23,7 +23,7 @@ mod session;
 mod silence;
 mod worker;
 
-pub use config::{HostKeyPolicy, LearntKey, LearntKeys, SshConfig};
+pub use config::{HostKeyPolicy, SshConfig};
 
 use std::{
     sync::{Arc, Mutex},
@@ -106,7 +106,7 @@ impl Caller for SshConnection {
         }
     }
 
-    fn learnt(&self) -> Vec<LearntKey> {
+    fn learnt(&self) -> Vec<crate::LearntKey> {
         self.core.config.learnt.take()
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::render::canonical;
+use crate::canonical::canonical;
 
 /// Fields of the metadata that change by themselves.
 const MOVING: [&str; 5] = ["managedFields", "resourceVersion", "generation", "creationTimestamp", "selfLink"];

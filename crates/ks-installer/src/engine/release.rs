@@ -13,8 +13,9 @@ use super::inventory::{Inventory, ReleaseName};
 use super::packed::{pack, unpack};
 use super::{Engine, Failure, Reason};
 use crate::api::Id;
+use crate::canonical::canonical;
 use crate::payload::Component;
-use crate::render::{Release, canonical};
+use crate::render::Release;
 
 /// Revisions that are kept, as many as helm keeps.
 const HISTORY: usize = 10;

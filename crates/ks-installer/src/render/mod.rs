@@ -27,6 +27,7 @@ pub use nodes::Nodes;
 pub use objects::{COMPONENT_LABEL, Class, class_of, class_of_kind};
 pub use release::Release;
 
+use crate::canonical::canonical;
 use crate::payload::{Component, Payload, PayloadError, Source};
 use slice::slice;
 
@@ -265,19 +266,6 @@ fn lay(below: &mut Value, above: Value) {
             }
         }
         (below, above) => *below = above,
-    }
-}
-
-/// The value with all keys in order: the same for every order in which they were written.
-pub fn canonical(value: &Value) -> Value {
-    match value {
-        Value::Object(map) => {
-            let mut keys: Vec<_> = map.iter().collect();
-            keys.sort_by_key(|(key, _)| *key);
-            keys.into_iter().map(|(key, value)| (key.clone(), canonical(value))).collect()
-        }
-        Value::Array(list) => list.iter().map(canonical).collect(),
-        other => other.clone(),
     }
 }
 

@@ -113,7 +113,7 @@ pub(crate) const GROUPS: &[Group] = &[
                     8,
                     certs::run,
                 )
-                .covers(&[capability!("kubeconfig"), "crates/kk-cluster/src/certificates/"]),
+                .covers(&[capability!("kubeconfig"), "crates/kk-cluster/src/base/certificates/"]),
                 Scenario::new(
                     "snapshot",
                     "objects that were deleted are back after a restore of the newest snapshot",
@@ -171,7 +171,7 @@ pub(crate) const GROUPS: &[Group] = &[
                     "--kubernetes", FROM, "--kubernetes", TO, "--with", "etcd=3.6.15", "--with",
                     "runc=1.4.2",
                 ])
-                .covers(&["crates/kk/src/commands/upgrade.rs", "crates/kk-cluster/src/rollout.rs"]),
+                .covers(&["crates/kk/src/commands/upgrade.rs", "crates/kk-cluster/src/base/rollout.rs"]),
             ],
             &[
                 Scenario::new(
@@ -233,7 +233,7 @@ pub(crate) const GROUPS: &[Group] = &[
                     20,
                     edits::run,
                 )
-                .covers(&["crates/kk-cluster/src/kubeadm/", "crates/kk-config/"]),
+                .covers(&["crates/kk-cluster/src/model/kubeadm/", "crates/kk-config/"]),
                 Scenario::new(
                     "status",
                     "kk status writes nothing, and its exit code and words tell drift and hosts that do not answer",
@@ -241,7 +241,7 @@ pub(crate) const GROUPS: &[Group] = &[
                     6,
                     status::run,
                 )
-                .covers(&["crates/kk-cluster/src/status.rs", "crates/kk/src/commands/look.rs"]),
+                .covers(&["crates/kk-cluster/src/commands/status.rs", "crates/kk/src/commands/look.rs"]),
                 Scenario::new(
                     "identity",
                     "a delete of another cluster's hosts changes nothing and says what it saw",
@@ -249,7 +249,7 @@ pub(crate) const GROUPS: &[Group] = &[
                     6,
                     identity::run,
                 )
-                .covers(&["crates/kk-cluster/src/owner.rs", "crates/kk-cluster/src/ca_copy.rs"]),
+                .covers(&["crates/kk-cluster/src/base/owner.rs", "crates/kk-cluster/src/base/ca_copy.rs"]),
             ],
             &[
                 Scenario::new(
@@ -260,7 +260,7 @@ pub(crate) const GROUPS: &[Group] = &[
                     bad_setting::run,
                 )
                 .covers(&[
-                    "crates/kk-cluster/src/kubeadm/", capability!("kubelet"), capability!("kube_proxy"),
+                    "crates/kk-cluster/src/model/kubeadm/", capability!("kubelet"), capability!("kube_proxy"),
                 ]),
                 Scenario::new(
                     "etcd-backup",
@@ -285,7 +285,7 @@ pub(crate) const GROUPS: &[Group] = &[
                     15,
                     api_sick::run,
                 )
-                .covers(&[capability!("verify"), "crates/kk-cluster/src/cluster_state.rs"]),
+                .covers(&[capability!("verify"), "crates/kk-cluster/src/base/cluster_state.rs"]),
             ],
             &[
                 Scenario::new(
@@ -295,7 +295,7 @@ pub(crate) const GROUPS: &[Group] = &[
                     8,
                     bad_input::run,
                 )
-                .covers(&["crates/kk-cluster/src/precheck/", "crates/kk/src/error.rs"]),
+                .covers(&["crates/kk-cluster/src/commands/precheck/", "crates/kk/src/error.rs"]),
             ],
             &[
                 Scenario::new(
@@ -510,7 +510,7 @@ pub(crate) const GROUPS: &[Group] = &[
                     upgrade::ha::run,
                 )
                 .needs(BOTH)
-                .covers(&["crates/kk/src/commands/upgrade.rs", "crates/kk-cluster/src/rollout.rs"]),
+                .covers(&["crates/kk/src/commands/upgrade.rs", "crates/kk-cluster/src/base/rollout.rs"]),
             ],
             &[
                 Scenario::new(
@@ -548,7 +548,7 @@ pub(crate) const GROUPS: &[Group] = &[
                     20,
                     rotate_ca::run,
                 )
-                .covers(&[capability!("ca_rotation"), "crates/kk-cluster/src/pki/"]),
+                .covers(&[capability!("ca_rotation"), "crates/kk-cluster/src/base/pki/"]),
             ],
             &[
                 Scenario::new(
@@ -558,7 +558,7 @@ pub(crate) const GROUPS: &[Group] = &[
                     12,
                     certificates::run,
                 )
-                .covers(&["crates/kk-cluster/src/certificates/"]),
+                .covers(&["crates/kk-cluster/src/base/certificates/"]),
             ],
             &[
                 Scenario::new(

@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{needed, state};
-use crate::{findings::Findings, host_layout::NOTES, inputs::Inputs};
+use crate::{
+    base::{findings::Findings, host_layout::NOTES},
+    model::inputs::Inputs,
+};
 
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     for addon in &inputs.addons {

@@ -7,12 +7,15 @@ use kk_engine::{
     actions::{Command, File},
 };
 
-use super::{state, wanted::Wanted};
+use super::state;
 use crate::{
-    host_layout::{KUBECTL, NOTES},
-    inputs::Inputs,
-    shell::script,
-    slots,
+    base::{
+        host_layout::{KUBECTL, NOTES},
+        shell::script,
+        slots,
+        supply::Wanted,
+    },
+    model::inputs::Inputs,
 };
 
 /// Helm waits five minutes for what a chart installs, and for each of its hooks.

@@ -9,22 +9,20 @@ mod secrets;
 mod state;
 #[cfg(test)]
 mod tests;
-mod wanted;
 
 use kk_artifact::Component;
 use kk_config::{Host, Role, Spec};
 use kk_engine::{ProbeSpec, Task};
 
 use crate::{
-    BuildError,
-    capability::{Capability, Stage},
-    findings::Findings,
-    inputs::Inputs,
-    requirements::ProgramStage,
+    base::{error::BuildError, findings::Findings, requirements::ProgramStage, supply::Wanted},
+    model::{
+        capability::{Capability, Stage},
+        inputs::Inputs,
+    },
 };
 
 pub(crate) use secrets::secret_values;
-pub(crate) use wanted::{Wanted, left_out, not_fetched, source_in_manifest};
 
 /// What the file asks for.
 pub(crate) struct Addons;

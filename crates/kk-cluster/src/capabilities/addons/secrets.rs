@@ -7,7 +7,7 @@ use serde_json::Value;
 /// without showing it.
 pub(crate) fn secret_values(text: &str) -> Vec<Secret> {
     let mut found = Vec::new();
-    if let Ok(values) = crate::yaml::parse(text) {
+    if let Ok(values) = crate::base::yaml::parse(text) {
         collect(&values, false, &mut found);
     }
     found

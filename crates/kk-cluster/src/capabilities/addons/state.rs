@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use kk_config::{Addon, ControlPlaneEndpoint, Host};
 use kk_engine::{ProbeSpec, Question};
 
-use crate::{host_layout::NOTES, inputs::Inputs, shell::script};
+use crate::{
+    base::{host_layout::NOTES, shell::script},
+    model::inputs::Inputs,
+};
 
 /// As one control plane shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

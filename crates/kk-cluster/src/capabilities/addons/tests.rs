@@ -20,8 +20,10 @@ use super::{
     state::{OBJECTS, STATE},
 };
 use crate::{
-    Options, Probed, Session, capability::Capability as _, cluster_state::INITIALISED, host_layout::NOTES,
-    pipelines::create_cluster, precheck::precheck, shell::script, testing,
+    base::{cluster_state::INITIALISED, host_layout::NOTES, probed::Probed, shell::script},
+    commands::{pipelines::create_cluster, precheck::precheck, session::Session},
+    model::{capability::Capability as _, inputs::Options},
+    testing,
 };
 
 /// A cluster of one host with these addons, where HERE is a directory with a chart and a manifest.

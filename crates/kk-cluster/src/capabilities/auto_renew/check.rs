@@ -2,7 +2,7 @@
 
 use kk_engine::{Question, question};
 
-use crate::{findings::Findings, inputs::Inputs};
+use crate::{base::findings::Findings, model::inputs::Inputs};
 
 /// How the last renewal ended, in systemd's word.
 pub(super) const LAST: Question<String> =

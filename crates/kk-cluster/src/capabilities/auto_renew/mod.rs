@@ -12,10 +12,11 @@ use kk_config::{Host, Role};
 use kk_engine::{Facts, ProbeSpec, Task};
 
 use crate::{
-    BuildError,
-    capability::{Capability, Stage},
-    findings::Findings,
-    inputs::Inputs,
+    base::{error::BuildError, findings::Findings},
+    model::{
+        capability::{Capability, Stage},
+        inputs::Inputs,
+    },
 };
 
 /// The timer and what it starts; the names are KubeKey's.
@@ -83,7 +84,7 @@ mod tests {
     use kk_engine::{Facts, FileFact, Plan};
 
     use super::*;
-    use crate::{pipelines::create_cluster, testing};
+    use crate::{commands::pipelines::create_cluster, testing};
 
     /// Tasks of a create and findings, on control planes that are so.
     async fn create(on: bool, spoil: impl Fn(&mut Facts)) -> (Vec<String>, usize) {

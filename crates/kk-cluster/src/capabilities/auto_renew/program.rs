@@ -4,11 +4,9 @@ use kk_config::{ControlPlaneEndpoint, Host};
 use kk_engine::{HOST_LOCK, LIB};
 
 use crate::{
+    base::{host_layout::KUBECTL, shell::script},
     capabilities::control_plane::{RENEW, RESTART},
-    host_layout::KUBECTL,
-    inputs::Inputs,
-    kubeadm,
-    shell::script,
+    model::{inputs::Inputs, kubeadm},
 };
 
 const DAY: u64 = 24 * 60 * 60;
@@ -26,7 +24,7 @@ cd \"$work\"
 KK_OWNER=k8s-certs-renew KK_RUN=$$-$(date +%s) KK_NAME='the timer k8s-certs-renew of this host' KK_IDLE=3600
 ";
 
-/// A certificate is renewed when it ends in less than these seconds: the rule of [`Age::Due`](crate::certificates::Age).
+/// A certificate is renewed when it ends in less than these seconds: the rule of [`Age::Due`](crate::base::certificates::Age).
 pub(super) fn seconds_left(inputs: &Inputs) -> u64 {
     (inputs.spec.kubernetes.certificate_seconds / 3).min(30 * DAY)
 }
@@ -53,7 +51,7 @@ pub(super) fn text(inputs: &Inputs, host: &Host) -> String {
 mod tests {
     use std::{fs, os::unix::fs::MetadataExt as _, path::Path, process::Command};
 
-    use crate::{shell::script, testing};
+    use crate::{base::shell::script, testing};
 
     /// The table of kubeadm on a host whose certificates end in these days, but for one.
     fn table(other: &str, days: &str) -> String {

@@ -7,7 +7,10 @@ use kk_engine::{
 use serde_json::json;
 
 use super::{PROGRAM, SERVICE, TIMER, program};
-use crate::{BuildError, inputs::Inputs, slots};
+use crate::{
+    base::{error::BuildError, slots},
+    model::inputs::Inputs,
+};
 
 /// Minutes between two control planes.
 const BETWEEN: usize = 20;

@@ -2,7 +2,7 @@
 
 use kk_engine::{Facts, HostWork, Task, actions::Command};
 
-use crate::inputs::Inputs;
+use crate::model::inputs::Inputs;
 
 /// Where it is switched off, and before a host is cleaned: a renewal would start again what is being stopped. The stamp is
 /// how systemd remembers a timer that makes up for what it missed (systemd.timer(5), Persistent=).

@@ -10,8 +10,8 @@ use std::{
 
 use kk_config::{Secret, Spec};
 
-use crate::{
-    BuildError,
+use crate::base::{
+    error::BuildError,
     pki::{Pair, Pki},
 };
 
@@ -90,7 +90,7 @@ impl Authorities {
     /// Whether a CA of etcd is one of this rotation, by its sum.
     pub(crate) fn knows(&self, sum: &str) -> bool {
         let cluster = self.directory.parent().unwrap_or(&self.directory);
-        self.etcd.ca_sum() == sum || super::etcd_cas(cluster).contains(sum)
+        self.etcd.ca_sum() == sum || crate::base::questions::ca_rotation::etcd_cas(cluster).contains(sum)
     }
 
     /// Whether the control machine holds all CAs of the rotation: what a host trusts already must not be made again.

@@ -9,7 +9,10 @@ use kk_engine::{
 };
 
 use super::{Authorities, Round, record_round::all_of};
-use crate::{actions::RemoveLocal, inputs::Inputs, slots};
+use crate::{
+    base::slots,
+    model::{actions::RemoveLocal, inputs::Inputs},
+};
 
 /// First the control machine takes the new CA of etcd for its own, then each host names it in its record and loses the mark, and last
 /// the old one goes from the control machine. A run that is killed in between goes on there.

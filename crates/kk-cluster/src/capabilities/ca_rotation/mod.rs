@@ -15,14 +15,21 @@ mod rotate_etcd;
 mod rotate_workers;
 mod save_authorities;
 
-use std::{collections::BTreeSet, path::Path, sync::Arc};
+use std::sync::Arc;
 
 use kk_config::Host;
-use kk_engine::{Facts, Module, ProbeSpec, Question};
+use kk_engine::Module;
 
 pub use authorities::Authorities;
 
-use crate::{findings::Findings, inputs::Inputs, shell::script};
+use crate::{
+    base::{
+        findings::Findings,
+        questions::ca_rotation::{STAGE, is_marked, stage},
+        shell::script,
+    },
+    model::inputs::Inputs,
+};
 
 /// A part of the rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,38 +63,6 @@ pub enum Restarts {
     All,
     /// Those that kk has made.
     Own,
-}
-
-/// The last round that has ended on all hosts; 0 when the first has begun. `None`: there is no mark.
-pub(crate) const STAGE: Question<Option<u8>> = Question::new(
-    "ca_rotation",
-    "[ ! -e /etc/kubekey/rotation ] && echo none || cat /etc/kubekey/rotation/stage 2>/dev/null || echo 0",
-    |text| match text.trim() {
-        "none" => Some(None),
-        number => number.parse().ok().map(Some),
-    },
-);
-
-/// The SHA-256 of the other CA of etcd, old or new, of a rotation that has begun on the control machine. `directory` is
-/// `kubekey/<cluster>`.
-pub(crate) fn etcd_cas(directory: &Path) -> BTreeSet<String> {
-    let rotation = directory.join("pki/rotation");
-    let read = |name| std::fs::read(rotation.join(name).join("ca.pem")).ok();
-    ["etcd", "etcd-before"].into_iter().filter_map(read).map(kk_util::sha256).collect()
-}
-
-/// What is asked of every host.
-pub(crate) fn asks(probe: &mut ProbeSpec) {
-    probe.ask(&STAGE);
-}
-
-fn stage(facts: &Facts) -> Option<u8> {
-    facts.answer(&STAGE).answered().flatten()
-}
-
-/// Whether a rotation has begun on the host and not ended.
-pub(crate) fn is_marked(facts: &Facts) -> bool {
-    stage(facts).is_some()
 }
 
 /// The last round that has ended; 0 when the first has begun. A round is marked on a host when it has ended on all.
@@ -270,7 +245,7 @@ mod tests {
             [include_str!("restart_with_cas.sh"), "staged=/etc/kubernetes/manifests\n", "edit_manifest\n"];
         run(host.path(), Round::Issue, &parts);
         let read = |path: &str| fs::read_to_string(host.path().join(path)).unwrap();
-        let both = crate::encoding::base64(b"new\nold\n");
+        let both = crate::base::encoding::base64(b"new\nold\n");
         assert_eq!(read("etc/kubernetes/admin.conf"), conf(&both, "after"));
         assert_eq!(read("root/.kube/config"), conf(&both, "after") + added);
         let manifest = "etc/kubernetes/manifests/kube-controller-manager.yaml";
@@ -301,7 +276,7 @@ mod tests {
         std::os::unix::fs::symlink(host.path().join("victim"), host.path().join("home/.kube/config.kk-new"))
             .unwrap();
         run_for(host.path(), &user, Round::TrustBoth, &[include_str!("restart_with_cas.sh")]);
-        let both = crate::encoding::base64(b"old\nnew\n");
+        let both = crate::base::encoding::base64(b"old\nnew\n");
         assert_eq!(fs::read_to_string(&copy).unwrap(), conf(&both) + "# added\n");
         let data = fs::symlink_metadata(&copy).unwrap();
         assert_eq!((data.uid(), data.mode() & 0o7777), (owner, 0o640));

@@ -5,7 +5,10 @@ use std::{sync::Arc, time::Duration};
 use kk_engine::{HostWork, Task, actions::Command};
 
 use super::{Authorities, Round, text};
-use crate::{host_layout::KUBECTL, inputs::Inputs, slots};
+use crate::{
+    base::{host_layout::KUBECTL, slots},
+    model::inputs::Inputs,
+};
 
 /// The controller manager does it, for each namespace; this waits for it.
 pub(super) fn task(inputs: &Inputs, authorities: &Arc<Authorities>, round: Round) -> Task {

@@ -3,7 +3,7 @@
 use kk_engine::{HostWork, SlotKey, Task, actions::Command};
 
 use super::{Round, is_worker, text};
-use crate::{inputs::Inputs, slots};
+use crate::{base::slots, model::inputs::Inputs};
 
 /// On every host, when it has ended on all.
 pub(super) fn task(inputs: &Inputs, round: Round) -> Task {

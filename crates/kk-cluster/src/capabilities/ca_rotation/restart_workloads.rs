@@ -5,10 +5,13 @@ use std::{sync::Arc, time::Duration};
 use kk_engine::{Failure, HostWork, Slots, Task, actions::Command};
 
 use super::{Authorities, Restarts};
-use crate::{host_layout::KUBECTL, inputs::Inputs, shell::script, slots};
+use crate::{
+    base::{host_layout::KUBECTL, shell::script, slots},
+    model::inputs::Inputs,
+};
 
 const RESTART: &str =
-    concat!(include_str!("../../rollout_progress.sh"), include_str!("restart_workloads.sh"));
+    concat!(include_str!("../../base/rollout_progress.sh"), include_str!("restart_workloads.sh"));
 
 /// Before any API server has a certificate of the new CA: programs read the CA at their start.
 pub(super) fn task(inputs: &Inputs, authorities: &Arc<Authorities>, restarts: Restarts) -> Task {
@@ -54,7 +57,7 @@ mod tests {
     use std::fs;
 
     use super::RESTART;
-    use crate::{shell::script, testing};
+    use crate::{base::shell::script, testing};
 
     /// A cluster with a `DaemonSet`, of which this is said of updated and available pods at each look, and a paused Deployment. Each look takes 100 s,
     /// and the rollout ends at the tenth.

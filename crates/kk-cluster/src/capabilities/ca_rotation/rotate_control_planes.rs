@@ -7,16 +7,13 @@ use kk_engine::{HostWork, Task, actions::Command};
 
 use super::{Authorities, Round, rotate_workers, text};
 use crate::{
+    base::{host_layout::KUBECTL, shell::script, slots},
     capabilities::{
         control_plane::{self, RESTART, renewal},
         kubeconfig,
         nodes::kubelet_works,
     },
-    host_layout::KUBECTL,
-    inputs::Inputs,
-    kubeadm,
-    shell::script,
-    slots,
+    model::{inputs::Inputs, kubeadm},
 };
 
 /// One at a time, each until its API server, controller manager, scheduler and kubelet work with the CAs of this round.

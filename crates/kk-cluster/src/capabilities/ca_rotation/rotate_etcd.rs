@@ -10,10 +10,12 @@ use kk_engine::{
 
 use super::{Authorities, Round, text};
 use crate::{
+    base::{
+        host_layout::{ETCD_CA, ETCD_CA_KEY},
+        slots,
+    },
     capabilities::etcd,
-    host_layout::{ETCD_CA, ETCD_CA_KEY},
-    inputs::Inputs,
-    slots,
+    model::inputs::Inputs,
 };
 
 /// One member at a time, each until it is healthy. It reads the CAs that it trusts at its start only, its own certificate

@@ -7,10 +7,12 @@ use kk_engine::{HostWork, Task, actions::Command};
 
 use super::{Authorities, Round, is_worker, text};
 use crate::{
+    base::{
+        rollout::{Candidate, Rollout},
+        slots,
+    },
     capabilities::nodes::kubelet_works,
-    inputs::Inputs,
-    rollout::{Candidate, Rollout},
-    slots,
+    model::inputs::Inputs,
 };
 
 /// In turns, the first one alone: pods run on while a kubelet restarts, but a CA that kubelets cannot use stops one of them only, and
@@ -63,7 +65,7 @@ pub(super) fn asks_etcd(host: &Host) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{pipelines::add_nodes::tests::spec, testing};
+    use crate::{commands::pipelines::add_nodes::tests::spec, testing};
 
     #[tokio::test]
     async fn one_worker_shows_that_the_cas_of_a_round_work_before_the_others_get_them() {

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use kk_engine::{Action, Apply, CONTROL, Change, Context, Facts, Failure, HostWork, Run, Task};
 
 use super::Authorities;
-use crate::slots;
+use crate::base::slots;
 
 /// Before any host knows them.
 pub(super) fn task(authorities: &Arc<Authorities>) -> Task {

@@ -9,7 +9,10 @@ use super::{
     manifests::{self, MANIFESTS, Manifests, RECORD, WRITE},
     note::{note, only_members_are_changed, path},
 };
-use crate::{host_layout::KUBECTL, inputs::Inputs, kubeadm, shell::script, slots};
+use crate::{
+    base::{host_layout::KUBECTL, shell::script, slots},
+    model::{inputs::Inputs, kubeadm},
+};
 
 /// The notes on each control plane of what was last applied there. A cluster without notes was made just now by the
 /// tasks before, with these very settings. Control planes that the command leaves as they are learn of other members of etcd.
@@ -96,7 +99,7 @@ mod tests {
     use std::fs;
 
     use super::{RESTART, WRITE};
-    use crate::{shell::script, testing};
+    use crate::{base::shell::script, testing};
 
     const OLD_IS_READY: &str = "echo 'true containerd://old'";
 

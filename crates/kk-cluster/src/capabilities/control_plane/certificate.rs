@@ -1,6 +1,6 @@
 //! Certificates and kubeconfigs of a control plane that are renewed.
 
-use crate::shell::script;
+use crate::base::shell::script;
 
 /// Makes again what `names` lists; with `keep` not empty, for the names for which the certificates are now.
 pub(crate) const RENEW: &str = include_str!("renew_certificates.sh");
@@ -18,7 +18,7 @@ mod tests {
     use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
     use super::{RENEWED, renew};
-    use crate::{encoding::base64, testing};
+    use crate::{base::encoding::base64, testing};
 
     /// Runs the script below a directory that stands for the host's, with a `kubeadm` that fails for one name.
     fn run(directory: &Path, names: &[&str], fails_at: &str) -> bool {

@@ -4,14 +4,16 @@ use kk_config::Host;
 use kk_engine::Facts;
 use time::OffsetDateTime;
 
-use super::{immutable::SETTINGS, renewal};
+use super::renewal;
 use crate::{
-    capabilities::os::identity::KUBELET_UNIT,
-    certificates::{self, Age},
-    cluster_state::{API, INITIALISED},
-    findings::Findings,
-    host_layout::{CLUSTER_CA, KUBELET_CONF},
-    inputs::Inputs,
+    base::{
+        certificates::{self, Age},
+        cluster_state::{API, INITIALISED},
+        findings::Findings,
+        host_layout::{CLUSTER_CA, KUBELET_CONF, KUBELET_UNIT},
+        questions::SETTINGS,
+    },
+    model::inputs::Inputs,
 };
 
 /// A host that belongs, or belonged, to a cluster other than the one whose API is asked.

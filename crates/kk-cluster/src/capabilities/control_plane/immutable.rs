@@ -2,36 +2,22 @@
 //! endpoint, data lies in etcd, and another version is an upgrade, never an accident. They are read from the files of the
 //! control plane, so that they are known also while its API is down.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use kk_config::{Host, Role};
-use kk_engine::{Facts, Question};
+use std::collections::BTreeSet;
 
 use super::{moves, newest};
 use crate::{
-    command::{ETCD_MEMBERS, VERSION},
-    findings::Setting,
-    host_layout::KUBELET_CONF,
-    inputs::Inputs,
-    kubeadm,
+    base::{
+        findings::Setting,
+        host_layout::KUBELET_CONF,
+        questions::{SETTINGS, etcd_servers},
+    },
+    model::{
+        command::{ETCD_MEMBERS, VERSION},
+        inputs::Inputs,
+        kubeadm,
+    },
 };
-
-/// Settings by name: flags of the control plane as kubeadm has written them, the API's address in the administrator's
-/// kubeconfig, and the kubelet's domain. Nothing where no cluster is.
-pub(crate) const SETTINGS: Question<BTreeMap<String, String>> =
-    Question::new("settings", include_str!("settings.sh"), parse);
-
-fn parse(text: &str) -> Option<BTreeMap<String, String>> {
-    let line =
-        |line: &str| line.split_once('\t').map(|(name, value)| (name.to_owned(), value.trim().to_owned()));
-    text.lines().map(line).collect()
-}
-
-/// Where the API server of a host finds etcd.
-pub(crate) fn etcd_servers(facts: &Facts) -> Option<BTreeSet<String>> {
-    let servers = facts.answer(&SETTINGS).answered()?.remove("etcd-servers")?;
-    Some(servers.split(',').map(|server| server.trim().to_owned()).collect())
-}
+use kk_config::{Host, Role};
 
 pub(super) fn settings(inputs: &Inputs) -> Vec<Setting> {
     let spec = inputs.spec;

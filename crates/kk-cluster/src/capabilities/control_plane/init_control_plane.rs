@@ -14,11 +14,12 @@ use super::{
     manifests, note,
 };
 use crate::{
-    host_layout::{DROP_COPIES, KUBECTL},
-    inputs::Inputs,
-    kubeadm,
-    shell::script,
-    slots,
+    base::{
+        host_layout::{DROP_COPIES, KUBECTL},
+        shell::script,
+        slots,
+    },
+    model::{inputs::Inputs, kubeadm},
 };
 
 const REPLACE: &str = include_str!("replace_manifests.sh");
@@ -119,7 +120,7 @@ mod tests {
     use std::fs;
 
     use super::{REPLACE, unless_it_answers};
-    use crate::{shell::script, testing};
+    use crate::{base::shell::script, testing};
 
     /// The probe of a large cluster asks for more, and has not got it in time.
     #[test]

@@ -5,7 +5,10 @@ use std::time::Duration;
 use kk_engine::{Failure, HostWork, Task};
 
 use super::apply_changed_settings;
-use crate::{actions::Join, inputs::Inputs, slots};
+use crate::{
+    base::slots,
+    model::{actions::Join, inputs::Inputs},
+};
 
 /// All at once: with etcd outside of kubeadm's hands no join changes its membership.
 pub(super) fn task(inputs: &Inputs) -> Task {

@@ -3,7 +3,7 @@
 use kk_config::Host;
 use kk_engine::{Question, question};
 
-use crate::inputs::Inputs;
+use crate::model::inputs::Inputs;
 
 /// The function of `restart_control_plane.sh` that writes them.
 pub(super) const WRITE: &str = "write_by_kubeadm";

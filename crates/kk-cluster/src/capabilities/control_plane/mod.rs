@@ -19,23 +19,25 @@ mod restore_shared_files;
 mod share_certificates;
 mod shared_files;
 
-#[cfg(test)]
-pub(crate) use immutable::SETTINGS;
-pub(crate) use immutable::etcd_servers;
 use kk_artifact::Component;
 use kk_config::{ControlPlaneEndpoint, Host, Role, Spec};
 use kk_engine::{Facts, HostWork, ProbeSpec, Task};
 pub(crate) use newest::newest;
 
 use crate::{
-    BuildError,
+    base::{
+        cluster_state,
+        error::BuildError,
+        findings::{Findings, Setting},
+        questions::SETTINGS,
+        requirements::{ImageStage, Manifest, Port, Ready},
+        slots,
+    },
     capabilities::{etcd, manifests::from_template},
-    capability::{Capability, Stage},
-    cluster_state,
-    findings::{Findings, Setting},
-    inputs::Inputs,
-    requirements::{ImageStage, Manifest, Port, Ready},
-    slots,
+    model::{
+        capability::{Capability, Stage},
+        inputs::Inputs,
+    },
 };
 
 /// API server, controller manager and scheduler.
@@ -76,7 +78,7 @@ impl Capability for ControlPlane {
         if host.has_role(&Role::ControlPlane) {
             probe.ask(&cluster_state::INITIALISED);
             probe.ask(&cluster_state::api_question(inputs.spec, host, &inputs.requirements));
-            probe.ask(&immutable::SETTINGS);
+            probe.ask(&SETTINGS);
             probe.ask(&renewal::BEGUN);
             probe.ask(&manifests::MANIFESTS);
         }

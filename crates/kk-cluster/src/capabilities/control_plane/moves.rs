@@ -3,13 +3,15 @@
 use kk_config::Host;
 use kk_engine::{Action, Facts, actions::Command};
 
-use super::immutable::{SETTINGS, etcd_servers};
 use crate::{
-    BuildError,
+    base::{
+        error::BuildError,
+        findings::Findings,
+        questions::{SETTINGS, etcd_servers},
+        shell::script,
+    },
     capabilities::{etcd, kubelet},
-    findings::Findings,
-    inputs::Inputs,
-    shell::script,
+    model::inputs::Inputs,
 };
 
 /// The flag of the API server with its address.

@@ -2,8 +2,7 @@
 
 use kk_config::{Host, KubeVersion};
 
-use super::immutable::SETTINGS;
-use crate::{capabilities::versions::RECORDED, inputs::Inputs};
+use crate::{base::questions::SETTINGS, capabilities::versions::RECORDED, model::inputs::Inputs};
 
 /// The newest version of a control plane, and which one it is: by its node, by the manifest of its API server, or by its note. Any of
 /// them may be behind when a run has ended early, and what the newest API server has written an older one may not understand.

@@ -3,8 +3,10 @@
 use kk_config::Host;
 use kk_engine::{Action as _, actions::File};
 
-use super::immutable::etcd_servers;
-use crate::{host_layout::NOTES, inputs::Inputs, kubeadm};
+use crate::{
+    base::{host_layout::NOTES, questions::etcd_servers},
+    model::{inputs::Inputs, kubeadm},
+};
 
 /// Where it lies.
 pub(super) fn path() -> String {

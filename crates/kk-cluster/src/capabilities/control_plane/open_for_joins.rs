@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use kk_engine::{HostWork, Task, actions::Command};
 
-use crate::{host_layout::KUBECTL, inputs::Inputs, kubeadm, slots};
+use crate::{
+    base::{host_layout::KUBECTL, slots, token::token_secret},
+    model::inputs::Inputs,
+};
 
 /// The day begins now and by the host's clock, not when and where the plan was made. It is for a run that is killed: the
 /// task after the last join removes the token.
@@ -21,7 +24,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     let read_ca = "cat /etc/kubernetes/pki/ca.crt\n";
     let command = if inputs.is_initialised() {
         Command::new("make a bootstrap token", format!("{KUBECTL}{MAKE_TOKEN}{read_ca}"))
-            .file("token.yaml", kubeadm::token_secret(&inputs.token, "EXPIRES").into_bytes())
+            .file("token.yaml", token_secret(&inputs.token, "EXPIRES").into_bytes())
     } else {
         Command::new("read the CA of the cluster", read_ca)
     };

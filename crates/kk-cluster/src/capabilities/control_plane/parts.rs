@@ -5,9 +5,11 @@ use kk_engine::Facts;
 
 use super::shared_files::takes_part;
 use crate::{
-    cluster_state::{API, ClusterState, static_pod},
-    findings::Findings,
-    inputs::Inputs,
+    base::{
+        cluster_state::{API, ClusterState, static_pod},
+        findings::Findings,
+    },
+    model::inputs::Inputs,
 };
 
 /// Parts of a control plane that are not ready, as the API of the cluster says, and an API server that does not answer itself.
@@ -47,11 +49,13 @@ mod tests {
 
     use super::*;
     use crate::{
+        base::cluster_state::INITIALISED,
         capabilities::verify::Verify,
-        capability::Capability as _,
-        cluster_state::INITIALISED,
-        pipelines::create_cluster,
-        status::{self, NodeState},
+        commands::{
+            pipelines::create_cluster,
+            status::{self, NodeState},
+        },
+        model::capability::Capability as _,
         testing,
     };
 

@@ -7,9 +7,11 @@ use kk_engine::{
 };
 
 use crate::{
-    host_layout::{KUBECTL, NOTES},
-    inputs::Inputs,
-    kubeadm, slots,
+    base::{
+        host_layout::{KUBECTL, NOTES},
+        slots,
+    },
+    model::{inputs::Inputs, kubeadm},
 };
 
 /// Before a node joins, where the API is asked. The notes say what was published last; `kubeadm init` publishes what it
@@ -76,7 +78,7 @@ pub(crate) fn are_changed(inputs: &Inputs) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{pipelines::add_nodes::tests::spec, testing};
+    use crate::{commands::pipelines::add_nodes::tests::spec, testing};
 
     /// The API is asked at another one when the first is away, or leaves.
     #[tokio::test]

@@ -13,7 +13,10 @@ use super::{
     moves,
     renewal::{self, Renewed, kubeconfig},
 };
-use crate::{BuildError, host_layout::KUBECTL, inputs::Inputs, kubeadm, shell::script};
+use crate::{
+    base::{error::BuildError, host_layout::KUBECTL, shell::script},
+    model::{inputs::Inputs, kubeadm},
+};
 
 /// One control plane at a time, each until what reads the new files is ready with them. Before anything asks the API: with
 /// an expired certificate it answers nobody.

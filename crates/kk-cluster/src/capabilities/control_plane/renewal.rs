@@ -6,11 +6,13 @@ use time::OffsetDateTime;
 
 use super::{moves, note::is_changed};
 use crate::{
-    capabilities::kubelet::CREDENTIALS,
-    certificates::{self, Age, CERTIFICATES, Certificate, Validity},
-    cluster_state::INITIALISED,
-    inputs::Inputs,
-    pki::{ETCD_CLIENT, ETCD_MEMBER},
+    base::{
+        certificates::{self, Age, CERTIFICATES, Certificate, Validity},
+        cluster_state::INITIALISED,
+        pki::{ETCD_CLIENT, ETCD_MEMBER},
+        questions::CREDENTIALS,
+    },
+    model::inputs::Inputs,
 };
 
 /// What kubeadm makes on a control plane besides CAs, by the names of its phases; kubeconfigs end in `.conf`.
@@ -144,10 +146,12 @@ mod tests {
 
     use super::*;
     use crate::{
+        base::{
+            encoding::base64,
+            host_layout::{ADMIN_CONF, CLUSTER_CA},
+        },
         capabilities::kubeconfig::{Kubeconfig, USABLE, USABLE_BY_USER},
-        capability::Capability as _,
-        encoding::base64,
-        host_layout::{ADMIN_CONF, CLUSTER_CA},
+        model::capability::Capability as _,
         testing::{self, certificate},
     };
 
@@ -184,7 +188,7 @@ mod tests {
     }
 
     /// The hosts of a cluster that runs.
-    fn running(spec: &kk_config::Spec) -> crate::Probed {
+    fn running(spec: &kk_config::Spec) -> crate::base::probed::Probed {
         let mut probed = testing::fresh(spec);
         let facts = probed.facts.get_mut(&spec.first_control_plane().name).unwrap();
         for path in [
@@ -288,7 +292,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_api_server_that_moves_or_cannot_reach_etcd_any_more_is_made_anew() {
-        use crate::capabilities::{control_plane::SETTINGS, etcd::ENVIRONMENT};
+        use crate::{base::questions::SETTINGS, capabilities::etcd::ENVIRONMENT};
         let first = testing::sample("three-nodes.yaml").first_control_plane().internal_address;
         let at = |address: &str, etcd: &str| {
             format!("advertise-address\t{address}\netcd-servers\thttps://{etcd}:2379\n")
@@ -316,8 +320,10 @@ mod tests {
                 let host = spec.first_control_plane();
                 probed.facts.get_mut(&host.name).unwrap().reply(&CERTIFICATES, text);
                 let session = testing::session(spec.clone(), directory.path());
-                let inputs =
-                    session.inputs_for(crate::command::Command::Renew([name].into()), &probed).await.unwrap();
+                let inputs = session
+                    .inputs_for(crate::model::command::Command::Renew([name].into()), &probed)
+                    .await
+                    .unwrap();
                 of(&inputs, host, &probed.facts[&host.name])
                     .into_iter()
                     .map(|one| one.name)

@@ -14,7 +14,10 @@ use super::{
     share_certificates::Read,
     shared_files::{SHARED, lost, source},
 };
-use crate::{host_layout::KUBECTL, inputs::Inputs, shared_files, shell::script, slots};
+use crate::{
+    base::{host_layout::KUBECTL, shared_files, shell::script, slots},
+    model::inputs::Inputs,
+};
 
 /// The name of the task.
 pub(crate) const NAME: &str = "restore_shared_files";
@@ -109,14 +112,16 @@ mod tests {
 
     use super::*;
     use crate::{
-        capabilities::control_plane::shared_files,
-        cluster_state::INITIALISED,
-        findings::Findings,
-        pipelines::create_cluster,
-        shared_files::{
-            SharedFiles,
-            tests::{pem, printed},
+        base::{
+            cluster_state::INITIALISED,
+            findings::Findings,
+            shared_files::{
+                SharedFiles,
+                tests::{pem, printed},
+            },
         },
+        capabilities::control_plane::shared_files,
+        commands::pipelines::create_cluster,
         testing,
     };
 
@@ -150,7 +155,7 @@ mod tests {
         }
         let directory = tempfile::tempdir().unwrap();
         let session = testing::session(spec, directory.path());
-        let inputs = session.inputs_for(crate::command::Command::Renew(renew), &probed).await.unwrap();
+        let inputs = session.inputs_for(crate::model::command::Command::Renew(renew), &probed).await.unwrap();
         let mut found = Findings::default();
         shared_files::findings(&inputs, &mut found);
         let plan = Plan::new(create_cluster::pipeline(&inputs).unwrap(), &probed.facts).unwrap();

@@ -9,9 +9,11 @@ use kk_engine::{Action, Apply, Change, Context, Facts, Failure, HostWork, Run, S
 
 use super::shared_files::{FOR_JOINS, source_for_joins};
 use crate::{
-    inputs::Inputs,
-    shared_files::{self, SharedFiles},
-    slots,
+    base::{
+        shared_files::{self, SharedFiles},
+        slots,
+    },
+    model::inputs::Inputs,
 };
 
 /// Only when a further control plane is to join.

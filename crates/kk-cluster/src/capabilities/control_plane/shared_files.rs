@@ -7,7 +7,10 @@ use kk_config::Host;
 use kk_engine::Facts;
 
 use super::renewal::{LEAVES, can_sign, sum};
-use crate::{cluster_state::INITIALISED, findings::Findings, inputs::Inputs};
+use crate::{
+    base::{cluster_state::INITIALISED, findings::Findings},
+    model::inputs::Inputs,
+};
 
 const PKI: &str = "/etc/kubernetes/pki";
 

@@ -6,12 +6,16 @@ use kk_engine::{Facts, ProbeSpec, Question, question};
 use serde_json::json;
 
 use crate::{
-    BuildError,
+    base::{
+        error::BuildError,
+        findings::Findings,
+        requirements::{ImageStage, Manifest, Ready, Workload},
+    },
     capabilities::{manifests::from_template, network},
-    capability::{Capability, Stage},
-    findings::Findings,
-    inputs::Inputs,
-    requirements::{ImageStage, Manifest, Ready, Workload},
+    model::{
+        capability::{Capability, Stage},
+        inputs::Inputs,
+    },
 };
 
 /// Where it is active, `/etc/resolv.conf` names its address on the host.
@@ -176,9 +180,11 @@ mod tests {
 
     use super::{Dns, FORWARDS};
     use crate::{
-        capability::Capability as _,
-        cluster_state::{API, INITIALISED},
-        findings::Findings,
+        base::{
+            cluster_state::{API, INITIALISED},
+            findings::Findings,
+        },
+        model::capability::Capability as _,
         testing,
     };
 

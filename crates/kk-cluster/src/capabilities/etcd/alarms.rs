@@ -10,7 +10,10 @@ use super::{
     member_status::STATUS,
     membership::healthy,
 };
-use crate::{findings::Findings, inputs::Inputs, shell::script};
+use crate::{
+    base::{findings::Findings, shell::script},
+    model::inputs::Inputs,
+};
 
 const NOSPACE: &str = "NOSPACE";
 
@@ -106,7 +109,7 @@ mod tests {
     use super::*;
     use crate::{
         capabilities::etcd::{defragment, health::HEALTHY, start_etcd},
-        pipelines::{defragment_etcd, snapshot_etcd},
+        commands::pipelines::{defragment_etcd, snapshot_etcd},
         testing,
     };
 
@@ -129,7 +132,7 @@ mod tests {
         let session = testing::session(spec, directory.path());
         let mut inputs = session.create_inputs(&probed).await.unwrap();
         if upgrades {
-            inputs.command = crate::command::Command::Upgrade;
+            inputs.command = crate::model::command::Command::Upgrade;
         }
         let mut found = Findings::default();
         findings(&inputs, &mut found);

@@ -9,11 +9,12 @@ use time::OffsetDateTime;
 
 use super::{files::MOUNT_NOTE, immutable::ENVIRONMENT, moves};
 use crate::{
-    capabilities::os::masked,
-    certificates::Age,
-    findings::Findings,
-    host_layout::{ETCD_CA, ETCD_ENVIRONMENT},
-    inputs::Inputs,
+    base::{
+        certificates::Age,
+        findings::Findings,
+        host_layout::{ETCD_CA, ETCD_ENVIRONMENT, is_masked},
+    },
+    model::inputs::Inputs,
 };
 
 /// The unit of etcd.
@@ -64,7 +65,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
 
 /// It would be stopped and replaced by the member, and nobody would start it again after a delete.
 fn other_etcd(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
-    if facts.units.contains_key("etcd.service") && !facts.owns(UNIT) && !masked::is_masked(facts, "etcd") {
+    if facts.units.contains_key("etcd.service") && !facts.owns(UNIT) && !is_masked(facts, "etcd") {
         found.error(
             host,
             "etcd is installed already, and not by kk",

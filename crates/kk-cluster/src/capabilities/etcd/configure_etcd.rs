@@ -6,7 +6,10 @@ use kk_engine::{
 };
 
 use super::{files::files, is_active, moves};
-use crate::{BuildError, inputs::Inputs, slots};
+use crate::{
+    base::{error::BuildError, slots},
+    model::inputs::Inputs,
+};
 
 /// All members are named in each file. A member that runs gets its changes in its turn.
 pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {

@@ -2,7 +2,10 @@
 
 use kk_engine::{Facts, Question, question};
 
-use crate::{findings::Findings, inputs::Inputs, shell::script};
+use crate::{
+    base::{findings::Findings, shell::script},
+    model::inputs::Inputs,
+};
 
 /// Whether the user of etcd can come to its files: a directory above them may be closed to others.
 pub(crate) const REACHES: Question<bool> = Question::new("etcd_reaches_data", "echo no", question::yes_or_no);

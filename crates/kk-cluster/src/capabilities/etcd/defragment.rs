@@ -9,7 +9,7 @@ use super::{
     etcdctl::{certificate, function, local_endpoint},
     start_etcd,
 };
-use crate::{inputs::Inputs, shell::script};
+use crate::{base::shell::script, model::inputs::Inputs};
 
 /// A member answers no request meanwhile: one after the other, in this order. The last one to get space back disarms the alarm of a
 /// full database.

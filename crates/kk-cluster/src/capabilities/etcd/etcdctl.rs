@@ -3,7 +3,7 @@
 use kk_config::{Host, Spec};
 use kk_connector::quote;
 
-use crate::host_layout::{ETCD_CA, ETCD_CERTS};
+use crate::base::host_layout::{ETCD_CA, ETCD_CERTS};
 
 /// Asks these members. All three are words of the shell; `certificate` is a path without its ending.
 fn etcdctl(endpoints: &str, ca: &str, certificate: &str) -> String {

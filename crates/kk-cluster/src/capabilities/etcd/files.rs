@@ -6,10 +6,11 @@ use kk_config::{Host, Spec};
 use kk_engine::{Action, Facts, Question, actions::File, question};
 use serde_json::json;
 
+use super::metrics::watches_members;
 use super::{confinement, membership};
 use crate::{
-    BuildError, capabilities::kubesphere::watches_members, host_layout::ETCD_ENVIRONMENT, inputs::Inputs,
-    shell::script,
+    base::{error::BuildError, host_layout::ETCD_ENVIRONMENT, shell::script},
+    model::inputs::Inputs,
 };
 
 /// How long systemd lets a member start: it reads its database and its log, and receives what it lacks from the others.

@@ -4,7 +4,7 @@ use kk_config::{Host, Spec};
 use kk_engine::{Facts, Question, question};
 
 use super::etcdctl::{ask_member_with, certificate, function, local_endpoint};
-use crate::shell::script;
+use crate::base::shell::script;
 
 /// The function `healthy` of a script, which asks by `ctl`.
 pub(crate) const FUNCTION: &str = include_str!("health.sh");

@@ -13,7 +13,10 @@ use super::{
     health::is_healthy,
     membership::healthy,
 };
-use crate::{findings::Findings, inputs::Inputs, shell::script};
+use crate::{
+    base::{findings::Findings, shell::script},
+    model::inputs::Inputs,
+};
 
 /// A member of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

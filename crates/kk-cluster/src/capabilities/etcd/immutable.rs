@@ -7,7 +7,7 @@ use kk_config::Host;
 use kk_engine::{Facts, Question};
 
 use super::moves;
-use crate::{findings::Setting, inputs::Inputs};
+use crate::{base::findings::Setting, model::inputs::Inputs};
 
 /// What the environment file of a member says, and `MEMBER` when that member has data. Nothing where it is not there.
 pub(crate) const ENVIRONMENT: Question<BTreeMap<String, String>> =

@@ -7,10 +7,12 @@ use kk_engine::{
 };
 
 use crate::{
-    host_layout::{ETCD_CA, ETCD_CA_KEY, ETCD_CERT, ETCD_CERTS, ETCD_KEY},
-    inputs::Inputs,
-    pki::{Pair, Pki},
-    slots,
+    base::{
+        host_layout::{ETCD_CA, ETCD_CA_KEY, ETCD_CERT, ETCD_CERTS, ETCD_KEY},
+        pki::{Pair, Pki},
+        slots,
+    },
+    model::inputs::Inputs,
 };
 
 /// Members get their pair, and the CA's key, so that the cluster outlives the machine that made it; control planes get the

@@ -20,12 +20,9 @@ use super::{
     start_etcd,
 };
 use crate::{
-    BuildError,
+    base::{error::BuildError, findings::Findings, shell::script, slots},
     capabilities::programs::{self, UPLOAD_TIMEOUT},
-    findings::Findings,
-    inputs::Inputs,
-    shell::script,
-    slots,
+    model::inputs::Inputs,
 };
 
 /// How long a member may take to copy the data.

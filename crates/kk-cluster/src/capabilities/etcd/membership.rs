@@ -9,7 +9,7 @@ use super::{
     health,
     identity::stranger,
 };
-use crate::inputs::Inputs;
+use crate::model::inputs::Inputs;
 
 /// Whether the member of a host has a vote. A learner has none: while it joins, the file says with which members it begins.
 /// etcd that another program has installed has no such file, and data.

@@ -14,6 +14,7 @@ mod install_certificates;
 mod join_member;
 pub(crate) mod member_status;
 pub(crate) mod membership;
+mod metrics;
 pub(crate) mod moves;
 mod quorum;
 mod remove_certificates;
@@ -34,16 +35,21 @@ pub(crate) use install_certificates::pairs;
 use kk_artifact::Component;
 use kk_config::{Host, Role, Spec};
 use kk_engine::{Facts, ProbeSpec, Task};
+pub(crate) use metrics::{names_members, watches_members};
 pub(crate) use start_etcd::{START_TASK, wait, wait_for_start};
 #[cfg(test)]
 pub(crate) use {check::DATA, health::HEALTHY};
 
 use crate::{
-    BuildError,
-    capability::{Capability, Stage},
-    findings::{Findings, Setting},
-    inputs::{Inputs, Leaving},
-    requirements::{Port, ProgramStage},
+    base::{
+        error::BuildError,
+        findings::{Findings, Setting},
+        requirements::{Port, ProgramStage},
+    },
+    model::{
+        capability::{Capability, Stage},
+        inputs::{Inputs, Leaving},
+    },
 };
 
 /// Whether the member of a host was healthy at the time of the probe. `None`: the host did not say.

@@ -6,7 +6,10 @@ use kk_config::Host;
 use kk_engine::{Facts, HostWork, Task, actions::Command};
 
 use super::{immutable::ENVIRONMENT, is_active, join_member::with_list};
-use crate::{findings::Findings, inputs::Inputs, slots};
+use crate::{
+    base::{findings::Findings, slots},
+    model::inputs::Inputs,
+};
 
 /// The addresses that the member had, a line each. It goes when all API servers know the new one: until then nothing else says
 /// where they look for it.
@@ -108,8 +111,8 @@ mod tests {
 
     use super::*;
     use crate::{
+        base::findings::Findings,
         capabilities::etcd::{check::DATA, health::HEALTHY, start_etcd},
-        findings::Findings,
         testing,
     };
 

@@ -1,7 +1,7 @@
 //! What would cost etcd its quorum.
 
 use super::start_etcd;
-use crate::{findings::Findings, inputs::Inputs};
+use crate::{base::findings::Findings, model::inputs::Inputs};
 
 /// While a member does not answer, the others may be just enough: none of them restarts then. One that answers and is not
 /// healthy is repaired before it is another's turn.

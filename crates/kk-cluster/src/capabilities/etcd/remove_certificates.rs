@@ -2,7 +2,10 @@
 
 use kk_engine::{CONTROL, HostWork, Task};
 
-use crate::{actions::RemoveLocal, inputs::Inputs, slots};
+use crate::{
+    base::slots,
+    model::{actions::RemoveLocal, inputs::Inputs},
+};
 
 /// Only when every host is done: a host that is left over needs them for the next attempt.
 pub(super) fn task(inputs: &Inputs) -> Task {

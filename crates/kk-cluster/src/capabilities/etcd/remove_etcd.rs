@@ -2,7 +2,10 @@
 
 use kk_engine::{HostWork, Task, actions::Command};
 
-use crate::{host_layout::ETCD_ENVIRONMENT, inputs::Inputs, shell};
+use crate::{
+    base::{host_layout::ETCD_ENVIRONMENT, shell},
+    model::inputs::Inputs,
+};
 
 /// Only what kk started: another etcd on the host stays. Where it is the record says, not the role that the file gives to a host.
 pub(super) fn task(inputs: &Inputs) -> Task {

@@ -3,7 +3,7 @@
 use kk_engine::{HostWork, Task, actions::Command};
 
 use super::join_member::{joining, with_members};
-use crate::{inputs::Inputs, slots};
+use crate::{base::slots, model::inputs::Inputs};
 
 /// All of them before the first joins again: etcd takes a new member only while it is connected to all that it has. The list of
 /// members says whether there is one, not the host: of a host that was installed anew the list has the member of before, and

@@ -5,11 +5,8 @@ use kk_engine::{HostWork, Task, actions::Command};
 
 use super::{join_member::with_members_at, membership};
 use crate::{
-    capabilities::control_plane::etcd_servers,
-    findings::Findings,
-    host_layout::ETCD_ENVIRONMENT,
-    inputs::{Inputs, Leaving},
-    slots,
+    base::{findings::Findings, host_layout::ETCD_ENVIRONMENT, questions::etcd_servers, slots},
+    model::inputs::{Inputs, Leaving},
 };
 
 /// Hosts that go on and whose members are healthy.

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use kk_engine::{Action, Apply, CONTROL, Change, Context, Facts, Failure, HostWork, Run, Task};
 
-use crate::{inputs::Inputs, pki::Pki, slots};
+use crate::{
+    base::{pki::Pki, slots},
+    model::inputs::Inputs,
+};
 
 /// Writes what was made in memory while the plan was built.
 pub(super) fn task(inputs: &Inputs) -> Task {

@@ -17,11 +17,9 @@ use super::{
     is_active, join_member, membership, moves,
 };
 use crate::{
-    BuildError,
+    base::{error::BuildError, slots},
     capabilities::programs::{self, UPLOAD_TIMEOUT},
-    command::Command,
-    inputs::Inputs,
-    slots,
+    model::{command::Command, inputs::Inputs},
 };
 
 /// How long a member that has started may take to be healthy.

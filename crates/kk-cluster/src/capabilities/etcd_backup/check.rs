@@ -4,7 +4,10 @@ use kk_config::Host;
 use kk_engine::{Facts, Question, question};
 
 use super::take_snapshot::is_backup;
-use crate::{findings::Findings, inputs::Inputs, shell::script};
+use crate::{
+    base::{findings::Findings, shell::script},
+    model::inputs::Inputs,
+};
 
 /// How the last backup by the timer ended: systemd's words, one property a line.
 pub(super) const LAST: Question<Vec<String>> =

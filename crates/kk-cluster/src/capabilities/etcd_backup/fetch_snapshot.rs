@@ -13,7 +13,7 @@ use kk_config::{Etcd, Host};
 use kk_engine::{Action, Apply, Change, Context, Facts, Failure, HostWork, Run, Task};
 use sha2::{Digest as _, Sha256};
 
-use crate::{capabilities::etcd::set_quota, inputs::Inputs, slots};
+use crate::{base::slots, capabilities::etcd::set_quota, model::inputs::Inputs};
 
 /// Bytes of one round trip.
 const PART: u64 = 16 << 20;
@@ -175,7 +175,7 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::capabilities::etcd_backup::Taken;
+    use crate::base::slots::Taken;
 
     #[tokio::test]
     async fn a_fetch_removes_what_an_earlier_one_has_left_and_leaves_nothing_when_it_fails() {

@@ -6,7 +6,10 @@ use kk_config::Host;
 use kk_engine::{HostWork, Task, actions::Command};
 
 use super::{VERIFY, take_snapshot::into_slot};
-use crate::{inputs::Inputs, shell::script, slots};
+use crate::{
+    base::{shell::script, slots},
+    model::inputs::Inputs,
+};
 
 /// One that the host has made.
 pub(super) fn task(inputs: &Inputs, host: &Host, name: &str) -> Task {

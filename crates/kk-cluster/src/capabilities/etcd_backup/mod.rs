@@ -12,22 +12,17 @@ mod take_snapshot;
 pub(crate) use check::NEWEST;
 pub(crate) use check::{newest_backup, unanswered};
 use std::path::PathBuf;
-pub(crate) use take_snapshot::Taken;
 
 use kk_config::{Host, Role};
 use kk_engine::{Module, ProbeSpec, Task};
 
 use crate::{
-    BuildError,
-    capabilities::{
-        etcd::{HEALTHY_FUNCTION, etcdctl},
-        etcd_restore,
+    base::{error::BuildError, findings::Findings, host_layout::RESTORING, shell::script},
+    capabilities::etcd::{HEALTHY_FUNCTION, etcdctl},
+    model::{
+        capability::{Capability, Stage},
+        inputs::Inputs,
     },
-    capability::{Capability, Stage},
-    findings::Findings,
-    host_layout::RESTORING,
-    inputs::Inputs,
-    shell::script,
 };
 
 /// Functions that verify a snapshot.
@@ -55,7 +50,6 @@ impl Capability for EtcdBackup {
 
     fn findings(&self, inputs: &Inputs, found: &mut Findings) {
         check::findings(inputs, found);
-        etcd_restore::findings(inputs, found);
     }
 
     fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {

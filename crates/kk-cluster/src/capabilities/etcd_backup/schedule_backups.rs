@@ -7,7 +7,7 @@ use kk_engine::{
 use serde_json::json;
 
 use super::{path, program};
-use crate::{BuildError, capabilities::etcd::has_own_view, inputs::Inputs};
+use crate::{base::error::BuildError, capabilities::etcd::has_own_view, model::inputs::Inputs};
 
 /// Where the timer's units are; the names are KubeKey's.
 const SERVICE: &str = "/etc/systemd/system/backup-etcd.service";

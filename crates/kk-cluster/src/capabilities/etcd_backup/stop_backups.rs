@@ -4,7 +4,7 @@ use kk_connector::quote;
 use kk_engine::{HostWork, Task, actions::Command};
 
 use super::schedule_backups::TIMER;
-use crate::inputs::Inputs;
+use crate::model::inputs::Inputs;
 
 /// One that is being made would write on while its host is cleaned; half of one is nothing to keep. The timer's units are in the
 /// record; the backups stay. A unit that has failed would be shown as such after its file is gone.

@@ -6,18 +6,10 @@ use kk_config::Host;
 use kk_engine::{Failure, HostWork, OutputFn, Slots, Task, actions::Command};
 
 use super::program;
-use crate::{inputs::Inputs, slots};
-
-/// A snapshot on a host of etcd.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Taken {
-    /// Absolute.
-    pub(crate) path: String,
-    pub(crate) sha256: String,
-    pub(crate) bytes: u64,
-    /// Of etcd's history.
-    pub(crate) revision: u64,
-}
+use crate::{
+    base::slots::{self, Taken},
+    model::inputs::Inputs,
+};
 
 /// By the program that makes backups, and as one of them. That of now, not the one on the host.
 pub(super) fn task(inputs: &Inputs, host: &Host) -> Task {
@@ -73,14 +65,14 @@ mod tests {
     use kk_engine::Slots;
 
     use super::{into_slot, is_backup};
-    use crate::{slots, testing};
+    use crate::{base::slots, testing};
 
     /// Runs the program with an etcd of these words in a directory. What it said, and the backups that are there.
     fn backup(directory: &Path, save: &str, status: &str) -> (bool, String, Vec<String>) {
         let here = directory.display().to_string();
         testing::program(directory, "etcdctl", save);
         testing::program(directory, "etcdutl", status);
-        let text = crate::shell::script(
+        let text = crate::base::shell::script(
             &[
                 ("directory", &format!("{here}/backups")),
                 ("keep", "2"),
@@ -206,7 +198,7 @@ mod tests {
         }
         let newest = || {
             let variables = [("directory", &*backups.display().to_string())];
-            let text = crate::shell::script(&variables, include_str!("newest_backup.sh"));
+            let text = crate::base::shell::script(&variables, include_str!("newest_backup.sh"));
             let output = Command::new("sh").args(["-c", &text]).output().unwrap();
             String::from_utf8(output.stdout).unwrap()
         };

@@ -5,7 +5,11 @@ use std::{sync::Arc, time::Duration};
 use kk_engine::{Failure, HostWork, Slots, Task, actions::Command};
 
 use super::Snapshot;
-use crate::{capabilities::etcd_backup::VERIFY, inputs::Inputs, shell::script, slots};
+use crate::{
+    base::{shell::script, slots},
+    capabilities::etcd_backup::VERIFY,
+    model::inputs::Inputs,
+};
 
 /// By etcd's own program, which compares the sum at its end, too.
 pub(super) fn task(inputs: &Inputs, snapshot: &Snapshot) -> Task {

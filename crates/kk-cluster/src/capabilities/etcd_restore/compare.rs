@@ -5,8 +5,9 @@ use kk_engine::{Question, question};
 
 use super::{Content, Snapshot, taken_at};
 use crate::{
-    capabilities::etcd_backup::newest_backup, findings::Findings, host_layout::CLUSTER_CA, inputs::Inputs,
-    shell::script,
+    base::{findings::Findings, host_layout::CLUSTER_CA, shell::script},
+    capabilities::etcd_backup::newest_backup,
+    model::inputs::Inputs,
 };
 
 /// The UID of the namespace kube-system.

@@ -4,7 +4,10 @@ use kk_connector::quote;
 use kk_engine::{HostWork, Task, actions::Command};
 
 use super::{Snapshot, after, of_members};
-use crate::{host_layout::RESTORING, inputs::Inputs, slots};
+use crate::{
+    base::{host_layout::RESTORING, slots},
+    model::inputs::Inputs,
+};
 
 /// When all members are healthy with the snapshot. The data of before stays beside it. An API server that does not come back
 /// is for the create that follows.

@@ -26,10 +26,12 @@ use kk_engine::{Facts, FileFact, HostWork, Module, SlotKey};
 use open_snapshot::taken_at;
 
 use crate::{
-    findings::Findings,
-    host_layout::{ETCD_ENVIRONMENT, KUBELET_CONF, RESTORING},
-    inputs::Inputs,
-    slots,
+    base::{
+        findings::Findings,
+        host_layout::{ETCD_ENVIRONMENT, KUBELET_CONF, RESTORING},
+        slots,
+    },
+    model::inputs::Inputs,
 };
 
 /// A snapshot on the control machine.

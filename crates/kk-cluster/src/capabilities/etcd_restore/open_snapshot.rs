@@ -10,7 +10,7 @@ use std::{
 use sha2::{Digest as _, Sha256};
 
 use super::{Snapshot, content};
-use crate::BuildError;
+use crate::base::error::BuildError;
 
 impl Snapshot {
     /// Reads a file of the control machine.

@@ -4,7 +4,7 @@ use kk_connector::quote;
 use kk_engine::{HostWork, Task, actions::Command};
 
 use super::Snapshot;
-use crate::inputs::Inputs;
+use crate::model::inputs::Inputs;
 
 /// One that was refused: it is large, and may hold the Secrets of a cluster.
 pub(super) fn task(inputs: &Inputs, snapshot: &Snapshot) -> Task {

@@ -7,7 +7,11 @@ use kk_connector::quote;
 use kk_engine::{HostWork, Task, actions::Command};
 
 use super::{Snapshot, after, of_members};
-use crate::{capabilities::etcd, inputs::Inputs, shell::script, slots};
+use crate::{
+    base::{shell::script, slots},
+    capabilities::etcd,
+    model::inputs::Inputs,
+};
 
 /// All of them are members of a new cluster of etcd. Its name differs from that of before, so that no member with the old
 /// history can be one.
@@ -64,7 +68,7 @@ mod tests {
             ("target", "1800000000000"),
             ("data", data.as_str()),
         ];
-        let text = crate::shell::script(&variables, include_str!("restore_member.sh"));
+        let text = crate::base::shell::script(&variables, include_str!("restore_member.sh"));
         let output = testing::run_script(directory, &text);
         output.status.success()
     }

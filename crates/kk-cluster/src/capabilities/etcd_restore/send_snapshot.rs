@@ -6,7 +6,7 @@ use kk_connector::UploadFile;
 use kk_engine::{HostWork, Task, actions::Upload};
 
 use super::Snapshot;
-use crate::{inputs::Inputs, slots};
+use crate::{base::slots, model::inputs::Inputs};
 
 /// It is recorded on the host, so that a delete removes what a run that was killed has left.
 pub(super) fn task(inputs: &Inputs, snapshot: &Snapshot) -> Task {

@@ -7,7 +7,10 @@ use kk_engine::{
 };
 
 use super::{after, of_members};
-use crate::{host_layout::KUBECTL, inputs::Inputs, slots};
+use crate::{
+    base::{host_layout::KUBECTL, slots},
+    model::inputs::Inputs,
+};
 
 /// By their kubelets.
 pub(super) fn task(inputs: &Inputs) -> Task {

@@ -4,7 +4,11 @@ use kk_connector::quote;
 use kk_engine::{HostWork, Task, actions::Command};
 
 use super::{STARTED, after, of_members};
-use crate::{capabilities::etcd, host_layout::RESTORING, inputs::Inputs, slots};
+use crate::{
+    base::{host_layout::RESTORING, slots},
+    capabilities::etcd,
+    model::inputs::Inputs,
+};
 
 /// At once: a member is ready only when most of the others are.
 pub(super) fn task(inputs: &Inputs) -> Task {

@@ -2,7 +2,7 @@
 
 use kk_engine::{HostWork, Task, actions::Command};
 
-use crate::{inputs::Inputs, slots};
+use crate::{base::slots, model::inputs::Inputs};
 
 /// And their kubelets, which would start them again. An API server that saw both histories would answer from the old one.
 pub(super) fn task(inputs: &Inputs) -> Task {

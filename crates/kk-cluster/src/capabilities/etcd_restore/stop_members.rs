@@ -4,7 +4,10 @@ use kk_connector::quote;
 use kk_engine::{HostWork, Task, actions::Command};
 
 use super::{after, api_servers_stopped};
-use crate::{host_layout::RESTORING, inputs::Inputs, slots};
+use crate::{
+    base::{host_layout::RESTORING, slots},
+    model::inputs::Inputs,
+};
 
 /// The mark comes first: from here on there may be members with different histories.
 pub(super) fn task(inputs: &Inputs) -> Task {

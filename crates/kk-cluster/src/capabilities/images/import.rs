@@ -12,10 +12,11 @@ use kk_connector::{UploadFile, quote};
 use kk_engine::{Action, Apply, Change, Context, Facts, Failure, Run, Script, actions::Upload};
 
 use crate::{
-    inputs::Inputs,
-    offline,
-    requirements::{IMAGES, ListedImage},
-    shell,
+    base::{
+        requirements::{IMAGES, ListedImage},
+        shell,
+    },
+    model::{inputs::Inputs, offline},
 };
 
 /// Where content lies on a host until its runtime has it.

@@ -12,11 +12,12 @@ use kk_engine::{Action, Task};
 
 use self::{import::Import, pull::Pull};
 use crate::{
-    BuildError,
-    capability::{Capability, Stage},
-    inputs::Inputs,
-    offline,
-    requirements::ImageStage,
+    base::{error::BuildError, requirements::ImageStage},
+    model::{
+        capability::{Capability, Stage},
+        inputs::Inputs,
+        offline,
+    },
 };
 
 /// The images that the other capabilities need.

@@ -3,7 +3,7 @@
 use kk_connector::quote;
 use kk_engine::{Action, Apply, Change, Facts, Load, Script};
 
-use crate::requirements::IMAGES;
+use crate::base::requirements::IMAGES;
 
 /// Images of one host.
 pub(super) struct Pull {

@@ -5,7 +5,10 @@ use std::time::Duration;
 use kk_engine::{HostWork, Retry, Task};
 
 use super::bring;
-use crate::{inputs::Inputs, requirements::ImageStage, slots};
+use crate::{
+    base::{requirements::ImageStage, slots},
+    model::inputs::Inputs,
+};
 
 /// What the static pods of a control plane run. kubeadm waits for these only.
 pub(super) fn task(inputs: &Inputs) -> Task {

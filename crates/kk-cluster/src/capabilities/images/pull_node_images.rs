@@ -6,7 +6,10 @@ use kk_config::Role;
 use kk_engine::{HostWork, Retry, Task};
 
 use super::bring;
-use crate::{inputs::Inputs, requirements::ImageStage, slots};
+use crate::{
+    base::{requirements::ImageStage, slots},
+    model::inputs::Inputs,
+};
 
 /// What every node runs: without these it does not become ready.
 pub(super) fn task(inputs: &Inputs) -> Task {

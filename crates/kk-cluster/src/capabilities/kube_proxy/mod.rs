@@ -12,12 +12,16 @@ use kk_config::{Host, ProxyMode, Spec};
 use kk_engine::{ProbeSpec, Task};
 
 use crate::{
-    BuildError,
-    capability::{Capability, Stage},
-    findings::Findings,
-    inputs::Inputs,
-    kubeadm,
-    requirements::{ImageStage, Manifest, Object, Port, Ready, Workload},
+    base::{
+        error::BuildError,
+        findings::Findings,
+        requirements::{ImageStage, Manifest, Object, Port, Ready, Workload},
+    },
+    model::{
+        capability::{Capability, Stage},
+        inputs::Inputs,
+        kubeadm,
+    },
 };
 
 /// kube-proxy, unless the file turns it off.
@@ -137,7 +141,10 @@ mod tests {
 
     use kk_config::ProxyMode;
 
-    use crate::{pipelines::create_cluster::capabilities, precheck::precheck, testing};
+    use crate::{
+        commands::{pipelines::create_cluster::capabilities, precheck::precheck},
+        testing,
+    };
 
     #[tokio::test]
     async fn switched_off_it_needs_nothing_and_finds_nothing() {

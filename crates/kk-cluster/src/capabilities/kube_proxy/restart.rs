@@ -10,7 +10,10 @@ use kk_engine::{
 };
 
 use super::services;
-use crate::{host_layout::KUBECTL, inputs::Inputs, shell::ASK_URL, slots};
+use crate::{
+    base::{host_layout::KUBECTL, shell::ASK_URL, slots},
+    model::inputs::Inputs,
+};
 
 /// The nodes on which it starts again, each with what its API's Service says.
 pub(super) fn broken<'a>(inputs: &Inputs<'a>) -> Vec<(&'a Host, String)> {
@@ -75,7 +78,7 @@ mod tests {
     use super::*;
     use crate::{
         capabilities::kube_proxy::services::SERVICES,
-        pipelines::add_nodes::tests::{ANSWERED, joined, probed, spec},
+        commands::pipelines::add_nodes::tests::{ANSWERED, joined, probed, spec},
         testing,
     };
 

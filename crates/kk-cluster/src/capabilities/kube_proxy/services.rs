@@ -4,8 +4,8 @@ use kk_config::{Host, Spec};
 use kk_engine::{Facts, Question};
 
 use crate::{
-    inputs::Inputs,
-    shell::{ASK_URL, script},
+    base::shell::{ASK_URL, script},
+    model::inputs::Inputs,
 };
 
 /// What a node says about the Services of the API and of DNS: why each does not answer, where it does not.

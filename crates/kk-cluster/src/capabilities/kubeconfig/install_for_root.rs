@@ -3,7 +3,11 @@
 use kk_engine::{Answer, HostWork, Question, Task, actions::Command, question};
 
 use super::ROOT;
-use crate::{capabilities::control_plane, host_layout::ADMIN_CONF, inputs::Inputs, slots};
+use crate::{
+    base::{host_layout::ADMIN_CONF, slots},
+    capabilities::control_plane,
+    model::inputs::Inputs,
+};
 
 /// Whether root's kubeconfig reaches the cluster.
 pub(crate) const USABLE: Question<bool> = Question::new("root_kubeconfig", SNIPPET, question::yes_or_no);
@@ -37,7 +41,7 @@ mod tests {
         params.not_before = time::OffsetDateTime::now_utc() - time::Duration::days(400);
         params.not_after = time::OffsetDateTime::now_utc() + time::Duration::days(days);
         let pem = params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap().pem();
-        let data = crate::encoding::base64(pem.as_bytes());
+        let data = crate::base::encoding::base64(pem.as_bytes());
         format!(
             "clusters:\n- cluster:\n    certificate-authority-data: {ca}\n  name: kubernetes\nusers:\n\
              - name: kubernetes-admin\n  user:\n    client-certificate-data: {data}\n"

@@ -3,7 +3,11 @@
 use kk_config::Host;
 use kk_engine::{Answer, HostWork, Question, Task, actions::Command, question};
 
-use crate::{capabilities::control_plane, inputs::Inputs, shell::script, slots};
+use crate::{
+    base::{shell::script, slots},
+    capabilities::control_plane,
+    model::inputs::Inputs,
+};
 
 /// Whether the user's kubeconfig reaches the cluster. A user without a home needs none.
 pub(crate) const USABLE: Question<bool> = Question::new("user_kubeconfig", "", question::yes_or_no);
@@ -40,7 +44,7 @@ mod tests {
     use kk_engine::Plan;
 
     use super::*;
-    use crate::{pipelines::create_cluster, testing};
+    use crate::{commands::pipelines::create_cluster, testing};
 
     #[tokio::test]
     async fn only_a_user_other_than_root_whose_kubeconfig_does_not_work_gets_one() {

@@ -13,10 +13,11 @@ pub(crate) use {install_for_root::USABLE, install_for_user::USABLE as USABLE_BY_
 use kk_engine::{Action, Task};
 
 use crate::{
-    BuildError,
-    capability::{Capability, Stage},
-    inputs::Inputs,
-    kubeconfig::authorities_of_pem,
+    base::{error::BuildError, kubeconfig::authorities_of_pem},
+    model::{
+        capability::{Capability, Stage},
+        inputs::Inputs,
+    },
 };
 
 /// Whole or not at all, and 0600 from the first byte, everywhere.

@@ -12,12 +12,14 @@ use kk_engine::{Action, Apply, Change, Context, Facts, Failure, HostWork, Run, T
 use kk_util::{sha256, write_private};
 
 use crate::{
+    base::{
+        certificates,
+        host_layout::ADMIN_CONF,
+        kubeconfig::{AdminKubeconfig, LIMIT, authorities_of_kubeconfig},
+        slots,
+    },
     capabilities::control_plane,
-    certificates,
-    host_layout::ADMIN_CONF,
-    inputs::Inputs,
-    kubeconfig::{AdminKubeconfig, LIMIT, authorities_of_kubeconfig},
-    slots,
+    model::inputs::Inputs,
 };
 
 /// `kubekey/<cluster>/kubeconfig`, with the API's address in place of the name that only the hosts know.
@@ -137,15 +139,17 @@ mod tests {
 
     use super::*;
     use crate::{
-        capabilities::kubelet::CREDENTIALS,
-        certificates::CERTIFICATES,
-        cluster_state::INITIALISED,
-        host_layout::{CLUSTER_CA, KUBELET_CONF},
-        kubeconfig::authorities_of_pem,
+        base::{
+            certificates::CERTIFICATES,
+            cluster_state::INITIALISED,
+            host_layout::{CLUSTER_CA, KUBELET_CONF},
+            kubeconfig::authorities_of_pem,
+            questions::CREDENTIALS,
+        },
         testing,
     };
 
-    const ADMIN: &str = include_str!("../../kubeconfig/fixtures/ec.conf");
+    const ADMIN: &str = include_str!("../../base/kubeconfig/fixtures/ec.conf");
 
     fn save_to(directory: &Path, known: &[&str]) -> Save {
         Save {
@@ -221,7 +225,7 @@ mod tests {
     async fn another_ca_than_before_is_told() {
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(run(save_to(directory.path(), &[]), ADMIN).await.1, [""; 0]);
-        let of_another = include_str!("../../kubeconfig/fixtures/rsa.conf");
+        let of_another = include_str!("../../base/kubeconfig/fixtures/rsa.conf");
         let (result, notes) = run(save_to(directory.path(), &[]), of_another).await;
         assert!(result.is_ok() && notes.len() == 1 && notes[0].contains("another one"), "{notes:?}");
         let save = Save { may_change: true, ..save_to(directory.path(), &[]) };

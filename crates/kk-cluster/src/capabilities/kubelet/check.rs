@@ -4,8 +4,11 @@ use kk_config::{Host, Spec};
 use kk_engine::Facts;
 use time::OffsetDateTime;
 
-use super::{CGROUP_DRIVER, sandbox_flag::SANDBOX_FLAG, server_certificate};
-use crate::{certificates, findings::Findings, inputs::Inputs};
+use super::{sandbox_flag::SANDBOX_FLAG, server_certificate};
+use crate::{
+    base::{certificates, findings::Findings, questions::CGROUP_DRIVER},
+    model::inputs::Inputs,
+};
 
 /// The kubelet's directory.
 pub(super) const DATA: &str = "/var/lib/kubelet";

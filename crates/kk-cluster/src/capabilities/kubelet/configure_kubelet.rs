@@ -3,7 +3,7 @@
 use kk_engine::{Action, HostWork, Task, actions::Unit};
 
 use super::{changes_in_turn, files::files};
-use crate::{BuildError, inputs::Inputs};
+use crate::{base::error::BuildError, model::inputs::Inputs};
 
 /// Enabled, not started: kubeadm starts it when its credentials are there. A kubelet that runs gets its changes in its turn.
 pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {

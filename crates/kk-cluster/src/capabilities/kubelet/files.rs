@@ -5,7 +5,7 @@ use kk_engine::{Action, Facts, actions::File};
 use serde_json::json;
 
 use super::sandbox_flag;
-use crate::{BuildError, inputs::Inputs};
+use crate::{base::error::BuildError, model::inputs::Inputs};
 
 const UNIT: &str = "/etc/systemd/system/kubelet.service";
 const FLAGS: &str = "/etc/systemd/system/kubelet.service.d/10-kubeadm.conf";

@@ -1,10 +1,7 @@
 //! The kubelet: its unit and its flags. Its configuration comes from the cluster, when a node joins.
 
-mod began;
-mod cgroup_driver;
 mod check;
 mod configure_kubelet;
-mod credentials;
 mod files;
 mod sandbox_flag;
 pub(crate) mod server_certificate;
@@ -15,17 +12,19 @@ use kk_config::{Host, Spec};
 use kk_engine::{Facts, ProbeSpec, Task};
 
 use crate::{
-    BuildError,
-    capability::{Capability, Stage},
-    certificates::CERTIFICATES,
-    findings::Findings,
-    inputs::Inputs,
-    requirements::{Port, ProgramStage},
+    base::{
+        certificates::CERTIFICATES,
+        error::BuildError,
+        findings::Findings,
+        questions::{BEGAN, CGROUP_DRIVER, CREDENTIALS},
+        requirements::{Port, ProgramStage},
+    },
+    model::{
+        capability::{Capability, Stage},
+        inputs::Inputs,
+    },
 };
 
-pub(crate) use began::{BEGAN, PRINT_BEGAN};
-pub(crate) use cgroup_driver::CGROUP_DRIVER;
-pub(crate) use credentials::CREDENTIALS;
 pub(crate) use files::{RESTARTS_AFTER, files, flags_file, lacks_settings};
 
 /// Whether the kubelet runs.

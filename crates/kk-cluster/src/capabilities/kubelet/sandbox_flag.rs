@@ -2,7 +2,10 @@
 
 use kk_engine::{Question, actions::Command};
 
-use crate::{host_layout::NOTES, inputs::Inputs, shell::script};
+use crate::{
+    base::{host_layout::NOTES, shell::script},
+    model::inputs::Inputs,
+};
 
 const FILE: &str = "/var/lib/kubelet/kubeadm-flags.env";
 
@@ -65,8 +68,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        Drain,
-        pipelines::add_nodes::tests::{ANSWERED, probed, spec},
+        commands::pipelines::add_nodes::tests::{ANSWERED, probed, spec},
+        model::inputs::Drain,
         testing,
     };
 
@@ -163,7 +166,7 @@ mod tests {
                 let nodes = format!("Node\tn1\tTrue\t{from}\t\t\t\nNode\tn2\tTrue\t{from}\t\t\t\n");
                 let mut probed = probed(&at(from), Some(&(nodes + ANSWERED))).await;
                 let n2 = probed.facts.get_mut("n2").unwrap();
-                n2.files.insert(crate::host_layout::UPGRADING.into(), FileFact::default());
+                n2.files.insert(crate::base::host_layout::UPGRADING.into(), FileFact::default());
                 n2.units.insert("kubelet.service".into(), UnitFact { active: runs, ..UnitFact::default() });
                 n2.reply(&SANDBOX_FLAG, flag);
                 let (session, names) = (at(to), BTreeSet::from(["n2".to_owned()]));

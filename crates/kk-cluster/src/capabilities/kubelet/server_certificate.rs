@@ -3,7 +3,7 @@
 use kk_engine::{Facts, actions::Command};
 use time::OffsetDateTime;
 
-use crate::certificates::{self, Age, Validity};
+use crate::base::certificates::{self, Age, Validity};
 
 /// Its validity, when it is to be made again.
 pub(crate) fn due(facts: &Facts) -> Option<Validity> {

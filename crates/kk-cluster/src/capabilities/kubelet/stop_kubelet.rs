@@ -2,7 +2,7 @@
 
 use kk_engine::{HostWork, Task, actions::Command};
 
-use crate::inputs::Inputs;
+use crate::model::inputs::Inputs;
 
 /// A host without a kubelet has nothing to stop.
 const SCRIPT: &str = "

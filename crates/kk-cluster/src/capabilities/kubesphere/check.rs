@@ -4,11 +4,14 @@ use kk_config::{KubeSphere as Wanted, KubeVersion};
 
 use super::{
     NAMESPACE,
-    image::Installer,
-    manifest::{DEPLOYED_BY, KK, watches_members},
+    manifest::{DEPLOYED_BY, KK},
     state,
 };
-use crate::{capabilities::etcd::METRICS_PORT, findings::Findings, inputs::Inputs};
+use crate::{
+    base::{findings::Findings, supply::Installer},
+    capabilities::etcd::{METRICS_PORT, watches_members},
+    model::inputs::Inputs,
+};
 
 /// The minor versions of Kubernetes for which a release of KubeSphere was made: by the beginning of its version, the
 /// oldest and the newest (KubeKey 3, `cmd/kk/pkg/version/kubesphere`).

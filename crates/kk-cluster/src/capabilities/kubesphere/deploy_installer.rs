@@ -5,14 +5,20 @@ use std::time::Duration;
 use kk_config::{KubeSphere as Wanted, Role};
 use kk_engine::{Action, Facts, HostWork, Retry, Task, actions::Command};
 
-use super::{image::Installer, manifest, state};
+use super::{manifest, state};
 use crate::{
-    capabilities::manifests::{is_recorded, note},
-    host_layout::{ETCD_CA, KUBECTL},
-    inputs::Inputs,
-    requirements::Manifest,
-    shell::script,
-    slots,
+    base::{
+        host_layout::{ETCD_CA, KUBECTL},
+        requirements::Manifest,
+        shell::script,
+        slots,
+        supply::Installer,
+    },
+    capabilities::{
+        etcd,
+        manifests::{is_recorded, note},
+    },
+    model::inputs::Inputs,
 };
 
 /// The operator, the rights that its payload needs, and what it shall install. What it removes is what the document has
@@ -61,7 +67,7 @@ fn is_needed(inputs: &Inputs, manifest: &Manifest, facts: &Facts) -> bool {
 }
 
 fn text(inputs: &Inputs, wanted: &Wanted, image: &str) -> String {
-    let own_etcd = if manifest::names_members(inputs.spec, wanted) { "yes" } else { "" };
+    let own_etcd = if etcd::names_members(inputs.spec, wanted) { "yes" } else { "" };
     let variables = [
         ("image", image),
         ("wanted", wanted.version.as_deref().unwrap_or_default()),

@@ -1,18 +1,20 @@
 //! What is applied for KubeSphere: the operator as `deploy/ks-installer` has it, with its image, and the
 //! `ClusterConfiguration` with what only kk knows.
 
-use std::{collections::BTreeSet, fmt::Write as _};
+use std::fmt::Write as _;
 
-use kk_config::{KubeSphere as Wanted, Spec};
+use kk_config::KubeSphere as Wanted;
 use serde_json::{Map, Value, json};
 
 use super::NAMESPACE;
 use crate::{
-    BuildError,
-    capabilities::etcd::METRICS_PORT,
-    inputs::Inputs,
-    requirements::{Manifest, Object},
-    yaml,
+    base::{
+        error::BuildError,
+        requirements::{Manifest, Object},
+        yaml,
+    },
+    capabilities::etcd::{METRICS_PORT, watches_members},
+    model::inputs::Inputs,
 };
 
 /// One source for those who install without kk, too.
@@ -85,26 +87,6 @@ pub(super) fn configuration(inputs: &Inputs, wanted: &Wanted) -> Value {
         "metadata": { "name": "ks-installer", "namespace": NAMESPACE, "annotations": { DEPLOYED_BY: KK } },
         "spec": spec,
     })
-}
-
-/// Whether Prometheus shall watch the members of this cluster. It reads their metrics from a port that has nothing else: etcd lets
-/// every client whose certificate it accepts change all objects.
-pub(crate) fn watches_members(spec: &Spec, wanted: &Wanted) -> bool {
-    let monitoring = wanted.configuration.get("etcd").and_then(|etcd| etcd.get("monitoring"));
-    names_members(spec, wanted) && monitoring == Some(&Value::Bool(true))
-}
-
-/// Whether the document names members of this cluster only, and no other etcd. A file may name some of them.
-pub(super) fn names_members(spec: &Spec, wanted: &Wanted) -> bool {
-    let members: BTreeSet<String> =
-        spec.etcd_hosts().into_iter().map(|host| host.internal_address.to_string()).collect();
-    match wanted.configuration.get("etcd").and_then(|etcd| etcd.get("endpointIps")).and_then(Value::as_str) {
-        None | Some("localhost") => true,
-        Some(said) => {
-            let mut addresses = said.split(',').map(str::trim).filter(|address| !address.is_empty());
-            addresses.all(|address| members.contains(address))
-        }
-    }
 }
 
 fn set_missing(into: &mut Value, key: &str, value: Option<Value>) {

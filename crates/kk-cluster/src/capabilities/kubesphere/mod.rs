@@ -5,7 +5,6 @@
 
 mod check;
 mod deploy_installer;
-mod image;
 mod look;
 mod manifest;
 mod progress;
@@ -14,6 +13,7 @@ mod removal;
 pub(crate) mod remove_kubesphere;
 mod send_image;
 mod state;
+mod status;
 #[cfg(test)]
 mod tests;
 mod wait_until_ready;
@@ -22,16 +22,14 @@ use kk_config::{Host, InstallerImage, KubeSphere as Wanted, Role};
 use kk_engine::{ProbeSpec, Task};
 
 use crate::{
-    BuildError,
-    capability::{Capability, Stage},
-    findings::Findings,
-    inputs::Inputs,
-    requirements::ImageStage,
-    status::KubeSphereStatus,
+    base::{error::BuildError, findings::Findings, requirements::ImageStage},
+    model::{
+        capability::{Capability, Stage},
+        inputs::Inputs,
+    },
 };
 
-pub(crate) use image::Installer;
-pub(crate) use manifest::watches_members;
+pub use status::{ComponentStatus, KubeSphereStatus};
 
 /// Its namespace.
 const NAMESPACE: &str = "kubesphere-system";

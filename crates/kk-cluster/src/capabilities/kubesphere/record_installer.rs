@@ -2,7 +2,11 @@
 
 use kk_engine::{HostWork, Task};
 
-use crate::{capabilities::manifests::record, inputs::Inputs, requirements::Manifest, slots};
+use crate::{
+    base::{requirements::Manifest, slots},
+    capabilities::manifests::record,
+    model::inputs::Inputs,
+};
 
 /// As the API holds it when all is ready: what somebody edits or deletes later is seen by the next probe.
 pub(super) fn task(inputs: &Inputs, manifest: &Manifest) -> Task {

@@ -14,7 +14,10 @@ use super::{
     removal::{LONGEST, Removal},
     state::{self, State},
 };
-use crate::{findings::Findings, inputs::Inputs, shell::script, slots};
+use crate::{
+    base::{findings::Findings, shell::script, slots},
+    model::inputs::Inputs,
+};
 
 /// What the delete leaves when the operator cannot remove it.
 const LEFT: &str =

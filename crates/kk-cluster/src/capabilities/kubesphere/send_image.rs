@@ -11,8 +11,14 @@ use kk_engine::{
     actions::Upload, question,
 };
 
-use super::image::{Installer, pinned};
-use crate::{capabilities::nodes::record_joins, inputs::Inputs, shell, slots};
+use crate::{
+    base::{
+        shell, slots,
+        supply::{Installer, pinned},
+    },
+    capabilities::nodes::record_joins,
+    model::inputs::Inputs,
+};
 
 /// What the name of the image means to the runtime of a host: a digest, or nothing.
 const DIGEST: Question<String> = Question::new("installer_image", ":", question::text);

@@ -7,11 +7,14 @@ use kk_engine::{ProbeSpec, Question};
 use serde_json::Value;
 
 use super::manifest;
+use super::status::ComponentStatus;
 use crate::{
-    cluster_state::{VERSION, object_list},
-    inputs::Inputs,
-    shell::script,
-    status::ComponentStatus,
+    base::{
+        cluster_state::{VERSION, object_list},
+        shell::script,
+    },
+    capabilities::etcd,
+    model::inputs::Inputs,
 };
 
 /// As one control plane shows it.
@@ -41,7 +44,7 @@ pub(super) fn asks(inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
     let Some((wanted, image)) = super::wanted(inputs).zip(inputs.installer.name()) else { return };
     let Ok(manifest) = manifest::manifest(inputs, wanted, &image) else { return };
     let (objects, server) = (object_list(&manifest.objects), server(host));
-    let own_etcd = if manifest::names_members(inputs.spec, wanted) { "yes" } else { "" };
+    let own_etcd = if etcd::names_members(inputs.spec, wanted) { "yes" } else { "" };
     let variables =
         [("objects", objects.as_str()), ("version", VERSION), ("server", &server), ("own_etcd", own_etcd)];
     let text = concat!(include_str!("ask.sh"), include_str!("state.sh"));

@@ -7,7 +7,9 @@ use serde_json::json;
 
 use super::{manifest, state};
 use crate::{
-    Probed, Session, cluster_state::INITIALISED, host_layout::NOTES, pipelines::create_cluster, testing,
+    base::{cluster_state::INITIALISED, host_layout::NOTES, probed::Probed},
+    commands::{pipelines::create_cluster, session::Session},
+    testing,
 };
 
 /// A cluster of one host with this in `spec.kubesphere`, and this as the spec of the second document.
@@ -90,7 +92,7 @@ fn a_key_to_etcd_does_not_stay_in_the_cluster() {
             ),
         );
         let variables = [("image", "i"), ("wanted", ""), ("own_etcd", own_etcd), ("ca", "/ca.pem")];
-        let text = crate::shell::script(&variables, include_str!("deploy.sh"));
+        let text = crate::base::shell::script(&variables, include_str!("deploy.sh"));
         let output = testing::run_script(directory.path(), &format!("kk_fail() {{ return 1; }}\n{text}"));
         assert!(output.status.success(), "{output:?}");
         let secret = std::fs::read_to_string(directory.path().join("replaced")).ok();
@@ -142,7 +144,7 @@ async fn an_upgrade_refuses_it_before_its_first_turn() {
         let version = spec.kubernetes.version;
         let way =
             crate::Hops { from: version, hops: vec![version], turns: Vec::new(), components: Vec::new() };
-        let how = crate::Drain { force: false, timeout: std::time::Duration::ZERO };
+        let how = crate::model::inputs::Drain { force: false, timeout: std::time::Duration::ZERO };
         let never = tokio_util::sync::CancellationToken::new();
         let findings =
             session.upgrade_findings(&probed, &way, Default::default(), &how, &never).await.unwrap();

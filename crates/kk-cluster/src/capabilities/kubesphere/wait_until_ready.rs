@@ -10,7 +10,10 @@ use super::{
     progress::Progress,
     state::{self, State},
 };
-use crate::{inputs::Inputs, shell::script, slots};
+use crate::{
+    base::{shell::script, slots},
+    model::inputs::Inputs,
+};
 
 /// Longer than any payload takes; components have limits of their own.
 const LIMIT: Duration = Duration::from_hours(2);

@@ -9,10 +9,12 @@ use kk_engine::{
 
 use super::record_objects::is_recorded;
 use crate::{
-    host_layout::{KUBECTL, NOTES},
-    inputs::Inputs,
-    requirements::Manifest,
-    slots,
+    base::{
+        host_layout::{KUBECTL, NOTES},
+        requirements::Manifest,
+        slots,
+    },
+    model::inputs::Inputs,
 };
 
 /// All at once. The notes say what was applied last.

@@ -10,10 +10,11 @@ mod record_objects;
 use kk_engine::{SlotKey, Task};
 
 use crate::{
-    BuildError,
-    capability::{Capability, Stage},
-    inputs::Inputs,
-    slots,
+    base::{error::BuildError, slots},
+    model::{
+        capability::{Capability, Stage},
+        inputs::Inputs,
+    },
 };
 
 pub(crate) use apply_manifests::note;

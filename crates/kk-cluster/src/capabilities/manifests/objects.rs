@@ -3,9 +3,11 @@
 use serde_json::Value;
 
 use crate::{
-    BuildError,
-    inputs::Inputs,
-    requirements::{Manifest, Object},
+    base::{
+        error::BuildError,
+        requirements::{Manifest, Object},
+    },
+    model::inputs::Inputs,
 };
 
 /// A manifest that is a template, as `kubectl apply` takes it.
@@ -39,7 +41,7 @@ fn objects_of(template: &str, text: &str) -> Result<Vec<Object>, BuildError> {
         if document.lines().all(|line| line.trim().is_empty() || line.starts_with(['#', '-'])) {
             continue;
         }
-        let value: Value = crate::yaml::parse(document).map_err(broken)?;
+        let value: Value = crate::base::yaml::parse(document).map_err(broken)?;
         let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
         let object = || {
             Some(Object {

@@ -8,11 +8,13 @@ use kk_util::sha256;
 
 use super::{applied_slot, apply_manifests};
 use crate::{
-    cluster_state::{VERSION, object_list},
-    host_layout::{KUBECTL, NOTES},
-    inputs::Inputs,
-    requirements::{Manifest, Object},
-    shell::script,
+    base::{
+        cluster_state::{VERSION, object_list},
+        host_layout::{KUBECTL, NOTES},
+        requirements::{Manifest, Object},
+        shell::script,
+    },
+    model::inputs::Inputs,
 };
 
 /// In the background: nothing waits for it. A run that is killed before it applies the same again next time.
@@ -77,8 +79,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        cluster_state::{API, INITIALISED},
-        pipelines::create_cluster,
+        base::cluster_state::{API, INITIALISED},
+        commands::pipelines::create_cluster,
         testing,
     };
 

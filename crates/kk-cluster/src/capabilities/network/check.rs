@@ -5,10 +5,11 @@ use kk_engine::ProbeSpec;
 
 use super::INSTALLED;
 use crate::{
-    capability::Capability,
-    findings::Findings,
-    host_layout::{KUBELET_CONF, NOTES},
-    inputs::Inputs,
+    base::{
+        findings::Findings,
+        host_layout::{KUBELET_CONF, NOTES},
+    },
+    model::{capability::Capability, inputs::Inputs},
 };
 
 /// Where the runtime looks for the networks of pods.

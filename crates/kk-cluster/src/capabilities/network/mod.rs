@@ -9,7 +9,7 @@ mod restart;
 use kk_config::{Host, NetworkPlugin, Spec};
 use kk_engine::Facts;
 
-use crate::{capability::Capability, inputs::Inputs};
+use crate::model::{capability::Capability, inputs::Inputs};
 
 /// The plugins that kk installs, by their names in the file. The manifest of each has the same name.
 const INSTALLED: [(&str, &dyn Capability); 1] = [("flannel", &flannel::Flannel)];

@@ -5,10 +5,11 @@ use kk_engine::{ProbeSpec, Task};
 
 use super::check;
 use crate::{
-    capability::{Capability, Stage},
-    findings::Findings,
-    inputs::Inputs,
-    requirements::Ready,
+    base::{findings::Findings, requirements::Ready},
+    model::{
+        capability::{Capability, Stage},
+        inputs::Inputs,
+    },
 };
 
 /// Nothing is installed, so nothing can become ready.

@@ -3,8 +3,8 @@
 use kk_engine::{HostWork, Task, actions::Command};
 
 use crate::{
-    inputs::Inputs,
-    shell::{EMPTY, REMOVE_CHAINS},
+    base::shell::{EMPTY, REMOVE_CHAINS},
+    model::inputs::Inputs,
 };
 
 /// On every node. `text` is the script of the plugin; `empty` and `remove_chains` stand before it. It knows nothing of the file, which

@@ -12,7 +12,11 @@ use kk_engine::{
     actions::{Command, Directory},
 };
 
-use crate::{capabilities::nodes, findings::Findings, host_layout::KUBECTL, inputs::Inputs, slots};
+use crate::{
+    base::{findings::Findings, host_layout::KUBECTL, slots},
+    capabilities::nodes,
+    model::inputs::Inputs,
+};
 
 /// The program of a plugin on each node.
 pub(super) struct Agent {
@@ -213,12 +217,12 @@ mod tests {
 
     use super::*;
     use crate::{
+        base::cluster_state::{API, INITIALISED},
         capabilities::{
             kube_proxy::services::SERVICES,
             network::flannel::{AGENT, links::LINKS},
         },
-        cluster_state::{API, INITIALISED},
-        pipelines::create_cluster,
+        commands::pipelines::create_cluster,
         testing,
     };
 

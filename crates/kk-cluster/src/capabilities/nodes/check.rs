@@ -1,7 +1,7 @@
 //! Nodes of the cluster that the file does not name, and those that an upgrade has left in their turn.
 
 use super::turn;
-use crate::{findings::Findings, inputs::Inputs};
+use crate::{base::findings::Findings, model::inputs::Inputs};
 
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     not_named(inputs, found);
@@ -48,7 +48,11 @@ fn not_named(inputs: &Inputs, found: &mut Findings) {
 
 #[cfg(test)]
 mod tests {
-    use crate::{cluster_state::API, pipelines::create_cluster, precheck::precheck, testing};
+    use crate::{
+        base::cluster_state::API,
+        commands::{pipelines::create_cluster, precheck::precheck},
+        testing,
+    };
 
     /// What is said about the nodes of a cluster besides the one of the file; a name and whether it is Ready each.
     async fn said(others: &[(&str, &str)]) -> Vec<String> {

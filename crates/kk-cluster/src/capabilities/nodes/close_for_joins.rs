@@ -2,7 +2,10 @@
 
 use kk_engine::{HostWork, Task, actions::Command};
 
-use crate::{encoding::base64, host_layout::KUBECTL, inputs::Inputs, kubeadm, shell::script, slots};
+use crate::{
+    base::{encoding::base64, host_layout::KUBECTL, shell::script, slots, token::DESCRIPTION},
+    model::inputs::Inputs,
+};
 
 /// When no node is left that needs one, and in the background: nothing waits for it. A control plane that is initialised in
 /// this run has made one, too.
@@ -11,7 +14,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     if inputs.is_initialised() && inputs.joining().is_empty() {
         return task;
     }
-    let description = base64(kubeadm::DESCRIPTION.as_bytes());
+    let description = base64(DESCRIPTION.as_bytes());
     let remove = Command::new(
         "remove the bootstrap token",
         format!("{KUBECTL}{}", script(&[("description", &description)], include_str!("close_for_joins.sh"))),

@@ -5,9 +5,8 @@ use kk_connector::quote;
 use kk_engine::{HostWork, Task, actions::Command};
 
 use crate::{
-    host_layout::KUBECTL,
-    inputs::{Inputs, Leaving},
-    slots,
+    base::{host_layout::KUBECTL, slots},
+    model::inputs::{Inputs, Leaving},
 };
 
 /// From then on the cluster does not count on it. Pods of a node that is gone for good are deleted with it.

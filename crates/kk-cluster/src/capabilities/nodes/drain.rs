@@ -6,10 +6,8 @@ use kk_config::Host;
 use kk_engine::{HostWork, Task, actions::Command};
 
 use crate::{
-    host_layout::KUBECTL,
-    inputs::{Drain, Inputs},
-    shell::script,
-    slots,
+    base::{host_layout::KUBECTL, shell::script, slots},
+    model::inputs::{Drain, Inputs},
 };
 
 /// Where the API is asked, one node after the other. A node whose pods cannot move takes pods again.
@@ -30,7 +28,7 @@ pub(super) fn task(inputs: &Inputs, host: &Host, drain: &Drain) -> Task {
 mod tests {
     use std::fs;
 
-    use crate::{shell::script, testing};
+    use crate::{base::shell::script, testing};
 
     /// Runs the script where `kubectl get` and `kubectl drain` do this: whether it succeeds, its last word, and the calls.
     fn drain(get: &str, drain: &str, force: &str) -> (bool, String, Vec<String>) {

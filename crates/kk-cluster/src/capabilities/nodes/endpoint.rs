@@ -4,10 +4,13 @@ use kk_config::Spec;
 use kk_engine::{Facts, Question};
 
 use crate::{
-    capabilities::{etcd, os::write_hosts_block},
-    findings::Findings,
-    inputs::Inputs,
-    shell::script,
+    base::{
+        findings::Findings,
+        host_layout::{HOSTS_BEGIN, HOSTS_END},
+        shell::script,
+    },
+    capabilities::etcd,
+    model::inputs::Inputs,
 };
 
 /// What a node says about it.
@@ -39,8 +42,8 @@ fn text(spec: &Spec) -> Option<String> {
     let can_stand_in = control_planes.len() > 1
         && control_planes.iter().any(|host| Some(host.internal_address) == endpoint.address);
     let variables = [
-        ("begin", write_hosts_block::BEGIN),
-        ("end", write_hosts_block::END),
+        ("begin", HOSTS_BEGIN),
+        ("end", HOSTS_END),
         ("domain", &endpoint.domain),
         ("address", &address),
         ("port", &port),
@@ -152,11 +155,13 @@ mod tests {
 
     use super::*;
     use crate::{
-        pipelines::{
-            add_nodes::tests::{ANSWERED, joined, probed, spec},
-            create_cluster,
+        commands::{
+            pipelines::{
+                add_nodes::tests::{ANSWERED, joined, probed, spec},
+                create_cluster,
+            },
+            precheck::precheck,
         },
-        precheck::precheck,
         testing,
     };
 
@@ -165,9 +170,7 @@ mod tests {
         let spec = testing::sample("three-nodes.yaml");
         let endpoint = &spec.control_plane_endpoint;
         let (address, domain) = (endpoint.address.unwrap().to_string(), &endpoint.domain);
-        let block = |line: &str| {
-            format!("{}\n192.0.2.1  n1.x n1\n{line}\n{}\n", write_hosts_block::BEGIN, write_hosts_block::END)
-        };
+        let block = |line: &str| format!("{}\n192.0.2.1  n1.x n1\n{line}\n{}\n", HOSTS_BEGIN, HOSTS_END);
         let line = |address: &str| block(&format!("{address}  {domain}"));
         for (is_node, hosts, answers, wanted) in [
             (false, line("192.0.2.9"), true, String::new()),
@@ -201,8 +204,7 @@ mod tests {
         let (address, domain) = (endpoint.address.unwrap().to_string(), &endpoint.domain);
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name).display().to_string();
-        let hosts =
-            format!("{}\n{address}  {domain}\n{}\n", write_hosts_block::BEGIN, write_hosts_block::END);
+        let hosts = format!("{}\n{address}  {domain}\n{}\n", HOSTS_BEGIN, HOSTS_END);
         fs::write(path("hosts"), hosts).unwrap();
         fs::write(path("kubelet.conf"), "").unwrap();
         let volumes = directory.path().join("pods/a-b/volumes/kubernetes.io~configmap/kube-proxy");
@@ -261,7 +263,7 @@ mod tests {
             );
             let other = probed.facts.get_mut("n3").unwrap();
             joined(other);
-            other.reply(&crate::cluster_state::API, ANSWERED);
+            other.reply(&crate::base::cluster_state::API, ANSWERED);
             if let Some(silent) = silent {
                 probed.facts.remove(silent);
                 probed.failures.insert(silent.to_owned(), kk_engine::Failure::new("no route to host"));
@@ -296,7 +298,7 @@ mod tests {
         }
         let mut inputs = session.create_inputs(&probed).await.unwrap();
         if changes {
-            inputs.command = crate::command::Command::Upgrade;
+            inputs.command = crate::model::command::Command::Upgrade;
         }
         let found = precheck(&create_cluster::capabilities(&spec), &inputs);
         let is_about_it = |text: &str| text.starts_with("the API ") || text.contains("the name of the API");

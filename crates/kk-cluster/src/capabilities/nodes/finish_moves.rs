@@ -7,13 +7,16 @@ use kk_engine::{HostWork, Task, actions::Command};
 
 use super::moves::{self, Moved};
 use crate::{
-    capabilities::{control_plane, kubelet},
-    host_layout::MOVING,
-    inputs::Inputs,
-    requirements::Workload,
-    rollout::{Candidate, Rollout},
-    shell::script,
-    slots,
+    base::{
+        host_layout::MOVING,
+        questions::PRINT_BEGAN,
+        requirements::Workload,
+        rollout::{Candidate, Rollout},
+        shell::script,
+        slots,
+    },
+    capabilities::control_plane,
+    model::inputs::Inputs,
 };
 
 /// Their kubelets run with the new address. The mark is removed last. Nodes that stay where they are take turns.
@@ -56,7 +59,7 @@ fn own_daemon_sets(inputs: &Inputs) -> String {
 
 pub(super) fn restart(host: &Host, only: &str) -> String {
     let address = host.internal_address.to_string();
-    let began = format!("began() {{\n{}\n}}\n", kubelet::PRINT_BEGAN);
+    let began = format!("began() {{\n{}\n}}\n", PRINT_BEGAN);
     let variables = [("node", host.name.as_str()), ("address", &address), ("mark", MOVING), ("only", only)];
     began + &script(&variables, include_str!("restart_pods.sh"))
 }

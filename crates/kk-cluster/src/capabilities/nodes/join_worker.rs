@@ -5,7 +5,11 @@ use std::time::Duration;
 use kk_config::Role;
 use kk_engine::{HostWork, Retry, Task};
 
-use crate::{actions::Join, capabilities::control_plane, inputs::Inputs, slots};
+use crate::{
+    base::slots,
+    capabilities::control_plane,
+    model::{actions::Join, inputs::Inputs},
+};
 
 /// A worker joins when its own images and programs are there and the cluster is open; all at once.
 pub(super) fn task(inputs: &Inputs) -> Task {

@@ -2,7 +2,7 @@
 
 use kk_engine::Question;
 
-use crate::{findings::Findings, inputs::Inputs};
+use crate::{base::findings::Findings, model::inputs::Inputs};
 
 /// Kinds and names, as `leftovers.sh` prints them.
 type Leftovers = Vec<(String, String)>;
@@ -106,7 +106,10 @@ mod tests {
     use kk_engine::Severity;
 
     use super::*;
-    use crate::{pipelines::create_cluster::capabilities, precheck::precheck, testing};
+    use crate::{
+        commands::{pipelines::create_cluster::capabilities, precheck::precheck},
+        testing,
+    };
 
     /// What the script prints on a host where these files are.
     fn printed(files: &[&str]) -> String {

@@ -3,7 +3,7 @@
 use kk_config::{ControlPlaneEndpoint, Host, Role};
 use kk_engine::{Question, actions::Command, question};
 
-use crate::{inputs::Inputs, shell::script};
+use crate::{base::shell::script, model::inputs::Inputs};
 
 /// The address of the API in the kubeconfig of the kubelet.
 pub(super) const SERVER: Question<String> = Question::new(
@@ -32,10 +32,9 @@ mod tests {
 
     use super::*;
     use crate::{
-        Drain,
         capabilities::nodes::Nodes,
-        capability::Capability as _,
-        pipelines::add_nodes::tests::{ANSWERED, probed, spec},
+        commands::pipelines::add_nodes::tests::{ANSWERED, probed, spec},
+        model::{capability::Capability as _, inputs::Drain},
         testing,
     };
 

@@ -3,7 +3,7 @@
 use kk_engine::{HostWork, Task, actions::File};
 
 use super::moves;
-use crate::{host_layout::MOVING, inputs::Inputs};
+use crate::{base::host_layout::MOVING, model::inputs::Inputs};
 
 /// When the kubelet has reported the new address, nothing else shows that pods still have the old one.
 pub(crate) fn task(inputs: &Inputs) -> Task {

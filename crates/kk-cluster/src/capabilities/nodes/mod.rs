@@ -29,15 +29,18 @@ pub(crate) use endpoint::{LEADS, asked_at};
 use kk_config::{Host, Role};
 use kk_engine::{ProbeSpec, Task};
 pub(crate) use moves::moving;
-pub(crate) use pods_known::PODS_KNOWN;
 pub(crate) use start_kubelet::{is_ready_again, works as kubelet_works};
 
 use crate::{
-    BuildError,
-    capability::{Capability, Stage},
-    findings::Findings,
-    host_layout::{JOINING, MOVING, UPGRADING},
-    inputs::{Inputs, Leaving},
+    base::{
+        error::BuildError,
+        findings::Findings,
+        host_layout::{JOINING, MOVING, UPGRADING},
+    },
+    model::{
+        capability::{Capability, Stage},
+        inputs::{Inputs, Leaving},
+    },
 };
 
 /// Every node.

@@ -5,10 +5,9 @@ use kk_engine::Action as _;
 
 use super::endpoint;
 use crate::{
+    base::{findings::Findings, host_layout::MOVING},
     capabilities::{control_plane, etcd, kubelet},
-    findings::Findings,
-    host_layout::MOVING,
-    inputs::Inputs,
+    model::inputs::Inputs,
 };
 
 /// The address that the cluster knows, where the file names another and the kubelet does not have it yet. A cloud may show
@@ -107,15 +106,15 @@ mod tests {
     use kk_engine::{FileFact, Finding};
 
     use crate::{
-        capabilities::kubelet::PRINT_BEGAN,
-        cluster_state::API,
-        host_layout::MOVING,
-        pipelines::{
-            add_nodes::tests::{ANSWERED, probed, spec},
-            create_cluster,
+        base::{cluster_state::API, host_layout::MOVING, questions::PRINT_BEGAN, slots},
+        commands::{
+            pipelines::{
+                add_nodes::tests::{ANSWERED, probed, spec},
+                create_cluster,
+            },
+            precheck::precheck,
         },
-        precheck::precheck,
-        slots, testing,
+        testing,
     };
 
     /// What is said about moves, and the tasks of a create, where the cluster knows these addresses of n1 and n2.

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use kk_engine::{Action, Apply, CONTROL, Change, Context, Facts, Failure, HostWork, Run, Task};
 
 use super::wait_for_nodes;
-use crate::{inputs::Inputs, slots};
+use crate::{base::slots, model::inputs::Inputs};
 
 /// How long a kubelet takes for it after it has registered its node, generously.
 const TIME: Duration = Duration::from_secs(1);

@@ -1,12 +1,9 @@
 //! Whether what the API says about the pods of a node is true of the containers that run on it.
 
 use kk_config::Host;
-use kk_engine::{Question, actions::WaitUntil, question};
+use kk_engine::{Question, actions::WaitUntil};
 
-use crate::shell::script;
-
-/// "No" after a boot, as long as the API speaks of the containers of before. "Yes" for a kubelet that runs longer than that.
-pub(crate) const PODS_KNOWN: Question<bool> = Question::new("pods_known", "echo yes", question::yes_or_no);
+use crate::base::{questions::PODS_KNOWN, shell::script};
 
 /// The question for this node.
 pub(super) fn question(host: &Host) -> Question<bool> {

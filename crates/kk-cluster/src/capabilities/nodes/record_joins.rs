@@ -3,7 +3,10 @@
 use kk_config::Host;
 use kk_engine::{Facts, HostWork, Task, actions::Command};
 
-use crate::{host_layout::JOINING, inputs::Inputs, slots};
+use crate::{
+    base::{host_layout::JOINING, slots},
+    model::inputs::Inputs,
+};
 
 /// Holds the token of the join. kubeadm removes it when the kubelet has a certificate; a join that was killed before that does not.
 const TOKEN_FILE: &str = "/etc/kubernetes/bootstrap-kubelet.conf";

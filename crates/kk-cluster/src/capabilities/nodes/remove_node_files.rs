@@ -3,8 +3,8 @@
 use kk_engine::{HostWork, Kind, Task, actions::Command};
 
 use crate::{
-    inputs::Inputs,
-    shell::{EMPTY, script},
+    base::shell::{EMPTY, script},
+    model::inputs::Inputs,
 };
 
 /// Never across a file system: a volume that is still mounted keeps its data.
@@ -27,7 +27,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
 mod tests {
     use std::{fs, os::unix::fs::MetadataExt as _};
 
-    use crate::{shell::script, testing};
+    use crate::{base::shell::script, testing};
 
     /// Cleans a node with these flags of its kubelet and this kubeconfig of root: what it says, and what is kept beside that.
     fn clean(flags: &str, kubeconfig: &str) -> (String, Option<String>) {

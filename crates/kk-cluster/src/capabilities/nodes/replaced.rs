@@ -4,7 +4,10 @@
 use kk_config::Host;
 use kk_engine::Facts;
 
-use crate::{cluster_state::Node, findings::Findings, inputs::Inputs, precheck::MACHINE_ID};
+use crate::{
+    base::{cluster_state::Node, findings::Findings, questions::MACHINE_ID},
+    model::inputs::Inputs,
+};
 
 /// Digits of an id that are shown.
 const SHOWN: usize = 8;
@@ -87,12 +90,14 @@ mod tests {
     use kk_engine::{Finding, Severity};
 
     use crate::{
-        cluster_state::API,
-        pipelines::{
-            add_nodes::tests::{ANSWERED, probed, spec},
-            create_cluster,
+        base::{cluster_state::API, questions::MACHINE_ID},
+        commands::{
+            pipelines::{
+                add_nodes::tests::{ANSWERED, probed, spec},
+                create_cluster,
+            },
+            precheck::precheck,
         },
-        precheck::{MACHINE_ID, precheck},
         testing,
     };
 

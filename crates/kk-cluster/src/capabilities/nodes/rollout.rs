@@ -6,10 +6,12 @@ use kk_engine::{Facts, actions::any_needed};
 
 use super::update_kubelet_settings;
 use crate::{
-    BuildError,
+    base::{
+        error::BuildError,
+        rollout::{Candidate, Rollout},
+    },
     capabilities::{kubelet, programs},
-    inputs::Inputs,
-    rollout::{Candidate, Rollout},
+    model::inputs::Inputs,
 };
 
 /// All nodes. Those whose kubelet is down are first: they have nothing to lose. Those that join now are last.
@@ -40,7 +42,12 @@ mod tests {
     use kk_engine::{FileFact, UnitFact};
 
     use super::*;
-    use crate::{Probed, capabilities::nodes::start_kubelet, capability::Capability as _, slots, testing};
+    use crate::{
+        base::{probed::Probed, slots},
+        capabilities::nodes::start_kubelet,
+        model::capability::Capability as _,
+        testing,
+    };
 
     /// Hosts that have all joined and run their kubelets, without notes: the settings of all are to change.
     fn joined(spec: &kk_config::Spec) -> Probed {

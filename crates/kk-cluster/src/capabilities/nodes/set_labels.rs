@@ -6,7 +6,10 @@ use kk_config::{Host, Role};
 use kk_connector::quote;
 use kk_engine::{HostWork, Task, actions::Command};
 
-use crate::{actions::ForJoined, cluster_state::Node, host_layout::KUBECTL, inputs::Inputs, slots};
+use crate::{
+    base::{cluster_state::Node, host_layout::KUBECTL, slots},
+    model::{actions::ForJoined, inputs::Inputs},
+};
 
 /// The label by which people see workers in `kubectl get nodes`.
 const WORKER: &str = "node-role.kubernetes.io/worker";
@@ -114,7 +117,7 @@ mod tests {
     use kk_engine::{Apply, FileFact, Slots};
 
     use super::*;
-    use crate::{capabilities::nodes::wait_for_nodes, cluster_state::API, testing};
+    use crate::{base::cluster_state::API, capabilities::nodes::wait_for_nodes, testing};
 
     /// The scripts of a task on the first host, when all nodes but `dropped` have joined.
     fn scripts(inputs: &Inputs, mut task: Task, dropped: &str) -> String {

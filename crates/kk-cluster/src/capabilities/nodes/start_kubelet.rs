@@ -10,12 +10,9 @@ use kk_engine::{
 
 use super::{pods_known, rollout, static_pods};
 use crate::{
-    BuildError,
+    base::{error::BuildError, rollout::Rollout, shell::script, slots},
     capabilities::{control_plane, kubelet, runtime},
-    inputs::Inputs,
-    rollout::Rollout,
-    shell::script,
-    slots,
+    model::inputs::Inputs,
 };
 
 /// On nodes that have joined: starts a stopped kubelet, restarts one whose settings, unit or program change in this run, or
@@ -105,7 +102,10 @@ fn healthz(inputs: &Inputs) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{capabilities::kubelet, cluster_state::API, shell::script, testing};
+    use crate::{
+        base::{cluster_state::API, shell::script},
+        testing,
+    };
 
     /// Runs the script against a kubelet that answers and began 1000 s ago, and an API with this report on its node.
     fn works(ready: &str, status: &str, seconds_ago: u32) -> bool {
@@ -156,7 +156,7 @@ mod tests {
         ] {
             let mut probed = testing::fresh(&spec);
             let facts = probed.facts.get_mut(&first.name).unwrap();
-            facts.reply(&kubelet::BEGAN, began);
+            facts.reply(&crate::base::questions::BEGAN, began);
             facts
                 .reply(&API, format!("Node\t{}\tTrue\tv1.36.4\t\t\t2026-01-02T03:04:05Z\nend\n", first.name));
             let inputs = session.create_inputs(&probed).await.unwrap();

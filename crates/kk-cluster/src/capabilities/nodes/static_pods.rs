@@ -5,7 +5,7 @@ use std::time::Duration;
 use kk_config::Host;
 use kk_engine::actions::WaitUntil;
 
-use crate::{host_layout::KUBECTL, shell::script};
+use crate::base::{host_layout::KUBECTL, shell::script};
 
 /// How long the parts of a control plane may take to start again, all of them.
 pub(super) const PATIENCE: Duration = Duration::from_mins(5);

@@ -9,9 +9,11 @@ use kk_engine::{
 
 use super::drain;
 use crate::{
-    host_layout::{KUBECTL, UPGRADING},
-    inputs::{Drain, Inputs},
-    slots,
+    base::{
+        host_layout::{KUBECTL, UPGRADING},
+        slots,
+    },
+    model::inputs::{Drain, Inputs},
 };
 
 /// The taint of a node that takes no pods.

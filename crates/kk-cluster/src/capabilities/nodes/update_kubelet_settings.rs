@@ -9,13 +9,14 @@ use kk_engine::{
 
 use super::{local_api, rollout};
 use crate::{
-    BuildError,
+    base::{
+        error::BuildError,
+        host_layout::{DROP_COPIES, NOTES},
+        rollout::Rollout,
+        slots,
+    },
     capabilities::{kubelet, programs},
-    host_layout::{DROP_COPIES, NOTES},
-    inputs::Inputs,
-    kubeadm,
-    rollout::Rollout,
-    slots,
+    model::{inputs::Inputs, kubeadm},
 };
 
 /// A new node reads its settings from the cluster when it joins, and only writes the note. One that has joined before

@@ -6,7 +6,10 @@ use kk_config::Host;
 use kk_connector::quote;
 use kk_engine::{HostWork, Task, actions::WaitUntil};
 
-use crate::{actions::ForJoined, host_layout::KUBECTL, inputs::Inputs, slots};
+use crate::{
+    base::{host_layout::KUBECTL, slots},
+    model::{actions::ForJoined, inputs::Inputs},
+};
 
 /// Whether a node was not registered at the time of the probe.
 pub(super) fn is_needed(inputs: &Inputs) -> bool {

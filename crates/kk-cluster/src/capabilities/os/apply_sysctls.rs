@@ -2,7 +2,7 @@
 
 use kk_engine::{HostWork, Task, actions::Sysctls};
 
-use crate::inputs::Inputs;
+use crate::model::inputs::Inputs;
 
 /// One drop-in file; live values that differ are set and remembered.
 pub(super) fn task(inputs: &Inputs) -> Task {

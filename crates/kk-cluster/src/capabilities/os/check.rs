@@ -4,7 +4,10 @@ use kk_config::{Arch, Host, ProxyMode, Role, Spec};
 use kk_engine::{Facts, ProbeSpec};
 
 use super::{NODE_NAME, disable_swap, firewall, packages, write_hosts_block};
-use crate::{findings::Findings, host_layout::ETCD_ENVIRONMENT, inputs::Inputs};
+use crate::{
+    base::{findings::Findings, host_layout::ETCD_ENVIRONMENT},
+    model::inputs::Inputs,
+};
 
 /// Least memory of a control plane in KiB: kubeadm's own minimum of 1700 MB.
 const CONTROL_PLANE_MEMORY_KIB: u64 = 1_700_000;

@@ -5,7 +5,7 @@ use kk_engine::{
     actions::{File, Unit, any_needed},
 };
 
-use crate::inputs::Inputs;
+use crate::model::inputs::Inputs;
 
 /// The drop-in.
 const PATH: &str = "/etc/NetworkManager/conf.d/99-kubekey.conf";

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use kk_connector::quote;
 use kk_engine::{HostWork, Task, actions::Command};
 
-use crate::inputs::Inputs;
+use crate::model::inputs::Inputs;
 
 /// On every node, those that the capabilities name. Their programs may change the modes later: only a missing directory is
 /// a difference.

@@ -2,7 +2,7 @@
 
 use kk_engine::{HostWork, Task, actions::User};
 
-use crate::inputs::Inputs;
+use crate::model::inputs::Inputs;
 
 /// A system user without a login on the hosts of etcd. Kubernetes' own programs need root.
 pub(super) fn task(inputs: &Inputs) -> Task {

@@ -2,7 +2,7 @@
 
 use kk_engine::{Action, HostWork, Task, actions::Unit};
 
-use crate::inputs::Inputs;
+use crate::model::inputs::Inputs;
 
 /// Units of firewalls.
 pub(super) const UNITS: [&str; 2] = ["firewalld.service", "ufw.service"];

@@ -5,7 +5,7 @@ use kk_engine::{
     Action, Facts, HostWork, ProbeSpec, Question, Task, actions::Command, actions::SwapOff, question,
 };
 
-use crate::inputs::Inputs;
+use crate::model::inputs::Inputs;
 
 /// Active swap units that come back at boot without /etc/fstab: of a zram generator, of a partition table, or a unit file.
 /// A unit that only mirrors what is in use has no file.

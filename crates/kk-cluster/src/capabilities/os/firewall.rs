@@ -4,10 +4,12 @@ use kk_config::Host;
 use kk_engine::{Facts, ProbeSpec, Question};
 
 use crate::{
-    findings::Findings,
-    host_layout::KUBELET_CONF,
-    inputs::Inputs,
-    requirements::{Port, Protocol},
+    base::{
+        findings::Findings,
+        host_layout::KUBELET_CONF,
+        requirements::{Port, Protocol},
+    },
+    model::inputs::Inputs,
 };
 
 /// Lines `firewall NAME`, `open PORT[-PORT]/PROTOCOL` and `trusts SOURCE`, for each that is active.

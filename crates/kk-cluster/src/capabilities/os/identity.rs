@@ -6,15 +6,14 @@ use kk_config::Host;
 use kk_engine::{Facts, ProbeSpec, Question, question};
 
 use crate::{
-    BuildError,
-    capabilities::ca_rotation,
-    findings::Findings,
-    host_layout::{CLUSTER_CA, ETCD_CA, ETCD_ENVIRONMENT, KUBELET_CONF},
-    inputs::Inputs,
+    base::{
+        error::BuildError,
+        findings::Findings,
+        host_layout::{CLUSTER_CA, ETCD_CA, ETCD_ENVIRONMENT, KUBELET_CONF, KUBELET_UNIT},
+        questions::ca_rotation,
+    },
+    model::inputs::Inputs,
 };
-
-/// The unit by which a record shows that the cluster of a host is kk's.
-pub(crate) const KUBELET_UNIT: &str = "/etc/systemd/system/kubelet.service";
 
 /// The name of the cluster in etcd's own settings; empty where there is none.
 pub(crate) const TOKEN: Question<String> = Question::new(
@@ -33,7 +32,7 @@ struct Belongs {
 /// What [`of`] and the refusals read.
 pub(crate) fn asks(probe: &mut ProbeSpec) {
     probe.ask(&TOKEN);
-    ca_rotation::asks(probe);
+    probe.ask(&ca_rotation::STAGE);
     probe.files.extend([KUBELET_CONF, CLUSTER_CA, ETCD_CA].map(str::to_owned));
     probe.units.insert("kubelet.service".to_owned());
 }

@@ -2,7 +2,10 @@
 
 use kk_engine::{Question, question};
 
-use crate::{findings::Setting, host_layout::KUBELET_CONF, inputs::Inputs};
+use crate::{
+    base::{findings::Setting, host_layout::KUBELET_CONF},
+    model::inputs::Inputs,
+};
 
 /// The name that the kubelet is started with; empty where it has none.
 pub(crate) const NODE_NAME: Question<String> = Question::new(

@@ -15,7 +15,7 @@ use kk_engine::{
 
 use super::packages::{self, Chosen};
 use super::transaction::{Manager, Transaction};
-use crate::{inputs::Inputs, shell};
+use crate::{base::shell, model::inputs::Inputs};
 
 /// Where the packages lie on a host until they are installed.
 const REPOSITORY: &str = "/var/lib/kubekey/packages";

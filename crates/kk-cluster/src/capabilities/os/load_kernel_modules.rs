@@ -2,7 +2,7 @@
 
 use kk_engine::{HostWork, Task, actions::KernelModules};
 
-use crate::inputs::Inputs;
+use crate::model::inputs::Inputs;
 
 /// Modules that are built in are loaded already.
 pub(super) fn task(inputs: &Inputs) -> Task {

@@ -32,11 +32,15 @@ use kk_config::{Host, ProxyMode, Spec};
 use kk_engine::{ProbeSpec, Task};
 
 use crate::{
-    BuildError,
-    capabilities::{ca_rotation, nodes},
-    capability::{Capability, Stage},
-    findings::{Findings, Setting},
-    inputs::Inputs,
+    base::{
+        error::BuildError,
+        findings::{Findings, Setting},
+    },
+    capabilities::nodes,
+    model::{
+        capability::{Capability, Stage},
+        inputs::Inputs,
+    },
 };
 
 /// The operating system of every host.
@@ -72,7 +76,6 @@ impl Capability for Os {
     fn findings(&self, inputs: &Inputs, found: &mut Findings) {
         identity::findings(inputs, found);
         other_run::findings(inputs, found);
-        ca_rotation::findings(inputs, found);
         check::findings(inputs, found);
         masked::findings(inputs, found);
     }

@@ -3,7 +3,10 @@
 use kk_config::Host;
 use kk_engine::{Answer, Facts, Owner, ProbeSpec, Question};
 
-use crate::{BuildError, findings::Findings, inputs::Inputs};
+use crate::{
+    base::{error::BuildError, findings::Findings},
+    model::inputs::Inputs,
+};
 
 /// The lock on the host.
 pub(crate) const LOCK: Question<Option<Lock>> =
@@ -75,7 +78,7 @@ fn other(inputs: &Inputs, facts: &Facts) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{pipelines::add_nodes, testing};
+    use crate::{commands::pipelines::add_nodes, testing};
 
     /// A run on control planes that adds a worker begins nothing during another one there.
     #[tokio::test]

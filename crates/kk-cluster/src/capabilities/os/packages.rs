@@ -7,7 +7,7 @@ use kk_config::{Host, OperatingSystem};
 use kk_engine::Facts;
 
 use super::{check, install_packages::UNFINISHED};
-use crate::inputs::Inputs;
+use crate::model::inputs::Inputs;
 
 /// Program, and its package with dpkg, with rpm of the Red Hat family (or what such a package provides), and with zypper.
 const PACKAGES: [(&str, [&str; 3]); 11] = [
@@ -94,7 +94,7 @@ mod tests {
     use kk_engine::Severity;
 
     use super::*;
-    use crate::{Options, capabilities::os::check::NODE_TOOLS, testing};
+    use crate::{capabilities::os::check::NODE_TOOLS, model::inputs::Options, testing};
 
     /// A bundle with these packages for Debian 12 on amd64.
     fn bundle(names: &[&str]) -> Arc<Bundle> {

@@ -3,7 +3,7 @@
 use kk_engine::{HostWork, Task, actions::File};
 use serde_json::json;
 
-use crate::{BuildError, inputs::Inputs};
+use crate::{base::error::BuildError, model::inputs::Inputs};
 
 /// A drop-in of `limits.d`; services have their limits in their units.
 pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {

@@ -2,7 +2,7 @@
 
 use kk_engine::{HostWork, Task, actions::ClusterIdentity};
 
-use crate::{inputs::Inputs, slots};
+use crate::{base::slots, model::inputs::Inputs};
 
 /// Before anything else is changed there, so that a delete with another cluster's file is refused. The CA must be on
 /// the control machine's disk first: a host that names a lost one could not be used again.

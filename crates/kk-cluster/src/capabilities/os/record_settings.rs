@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use kk_engine::{HostWork, Kind, Task, actions::Command};
 
-use crate::inputs::Inputs;
+use crate::model::inputs::Inputs;
 
 /// What kube-proxy sets (Kubernetes, `pkg/proxy/iptables/proxier.go` and `cmd/kube-proxy/app/conntrack.go`).
 const SETTINGS: &[&str] = &[

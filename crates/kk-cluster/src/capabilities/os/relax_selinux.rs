@@ -2,7 +2,7 @@
 
 use kk_engine::{HostWork, Task, actions::Command};
 
-use crate::inputs::Inputs;
+use crate::model::inputs::Inputs;
 
 /// Only where `SELinux` is enforcing.
 pub(super) fn task(inputs: &Inputs) -> Task {

@@ -2,7 +2,10 @@
 
 use kk_engine::{HostWork, Kind, Task, actions::Command};
 
-use crate::{inputs::Inputs, requirements::Recorded, shell::script, slots};
+use crate::{
+    base::{requirements::Recorded, shell::script, slots},
+    model::inputs::Inputs,
+};
 
 /// The last task on each host. What belongs to the runtime stays unless it is to be removed, too; what is not the
 /// cluster's stays in any case.

@@ -3,7 +3,7 @@
 use kk_connector::quote;
 use kk_engine::{HostWork, Task, actions::Command};
 
-use crate::inputs::Inputs;
+use crate::model::inputs::Inputs;
 
 /// Names each machine as the file names it. `/etc/hostname` is written and the kernel told directly: `hostnamectl` needs a
 /// running service that containers lack, and small systems have no program `hostname`.

@@ -211,7 +211,7 @@ mod tests {
         let repository = host.text("packages");
         host.sh("mkdir packages; cp \"$1\"/*-[lt]*-*.rpm packages", &[REPOSITORY], "");
         let variables = [("repository", repository.as_str()), ("wanted", wanted)];
-        host.run(&crate::shell::script(&variables, &DNF.script(&transaction.added, DNF.install)));
+        host.run(&crate::base::shell::script(&variables, &DNF.script(&transaction.added, DNF.install)));
         let installed = host.sh("rpm -qa --queryformat '%{NAME}\\n' | sort", &[], "");
         assert_eq!(installed, "kk-test-library\nkk-test-tool\n");
         let owned = fs::read_to_string(host.path("owned")).unwrap();

@@ -3,12 +3,10 @@
 use kk_config::OwnRegistry;
 use kk_engine::{Action, Facts, HostWork, ProbeSpec, Question, Task, actions::Block, question};
 
-use crate::inputs::Inputs;
-
-/// First line of the block; KubeKey's own, so that a cluster made by it is taken over cleanly.
-pub(crate) const BEGIN: &str = "# kubekey hosts BEGIN";
-/// Last line of the block.
-pub(crate) const END: &str = "# kubekey hosts END";
+use crate::{
+    base::host_layout::{HOSTS_BEGIN, HOSTS_END},
+    model::inputs::Inputs,
+};
 
 /// Whether cloud-init rewrites /etc/hosts at each boot. Its own header says so, whoever has configured it.
 pub(crate) const REWRITTEN: Question<bool> = Question::new(
@@ -30,7 +28,7 @@ pub(super) fn asks(probe: &mut ProbeSpec) {
     probe.ask(&REWRITTEN);
     for path in CLOUD_TEMPLATES {
         probe.files.insert(path.to_owned());
-        Block::new(path, BEGIN, END, "").asks(probe);
+        Block::new(path, HOSTS_BEGIN, HOSTS_END, "").asks(probe);
     }
 }
 
@@ -46,7 +44,7 @@ pub(super) fn templates(facts: &Facts) -> Vec<&'static str> {
 /// file: the template holds also where user data has turned that on, which wins over any file of the host. Hosts that a
 /// command leaves as they are learn the names of new ones, too.
 pub(super) fn task(inputs: &Inputs) -> Task {
-    let block = Block::new("/etc/hosts", BEGIN, END, block(inputs));
+    let block = Block::new("/etc/hosts", HOSTS_BEGIN, HOSTS_END, block(inputs));
     let mut task = Task::new("write_hosts_block", "Write /etc/hosts");
     for (host, facts) in inputs.answered() {
         let files = ["/etc/hosts"].into_iter().chain(templates(facts));

@@ -8,7 +8,10 @@ use kk_config::Arch;
 use kk_engine::{Action, Apply, CONTROL, Change, Context, Facts, Failure, HostWork, Run, SlotKey, Task};
 
 use super::fetch::fetch;
-use crate::{inputs::Inputs, requirements::ProgramStage, slots};
+use crate::{
+    base::{requirements::ProgramStage, slots},
+    model::inputs::Inputs,
+};
 
 /// One task a component and architecture, side by side within a group; what starts first comes first. What an earlier
 /// run fetched is used as it is.

@@ -14,11 +14,12 @@ use kk_config::Host;
 use kk_engine::{Action, Facts, ProbeSpec, SlotKey, Task};
 
 use crate::{
-    BuildError,
+    base::{error::BuildError, slots},
     capabilities::kubelet,
-    capability::{Capability, Stage},
-    inputs::Inputs,
-    slots,
+    model::{
+        capability::{Capability, Stage},
+        inputs::Inputs,
+    },
 };
 pub(crate) use upload_programs::UploadPrograms;
 

@@ -3,7 +3,10 @@
 use kk_engine::{HostWork, Task};
 
 use super::{UPLOAD_TIMEOUT, UploadPrograms, waits_for_turn};
-use crate::{inputs::Inputs, requirements::ProgramStage, slots};
+use crate::{
+    base::{requirements::ProgramStage, slots},
+    model::inputs::Inputs,
+};
 
 /// In the background of the lane, after the runtime's programs: bytes travel in the order of need. Those of the first control plane go
 /// before the others', whose nodes join only after its `kubeadm init`.

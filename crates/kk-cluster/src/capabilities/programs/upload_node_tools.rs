@@ -3,7 +3,10 @@
 use kk_engine::{HostWork, Task};
 
 use super::{UPLOAD_TIMEOUT, UploadPrograms, waits_for_turn};
-use crate::{inputs::Inputs, requirements::ProgramStage, slots};
+use crate::{
+    base::{requirements::ProgramStage, slots},
+    model::inputs::Inputs,
+};
 
 /// In the background of the lane, after what makes the host a node.
 pub(super) fn task(inputs: &Inputs) -> Task {

@@ -8,7 +8,7 @@ use kk_config::Host;
 use kk_connector::UploadFile;
 use kk_engine::{Action, Apply, Change, Context, Facts, Failure, Run, Slot, actions::Upload};
 
-use crate::{inputs::Inputs, slots};
+use crate::{base::slots, model::inputs::Inputs};
 
 /// The programs of some components.
 pub(crate) struct UploadPrograms {

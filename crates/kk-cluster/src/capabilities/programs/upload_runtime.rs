@@ -4,7 +4,10 @@ use kk_config::Role;
 use kk_engine::{HostWork, Task};
 
 use super::{UPLOAD_TIMEOUT, UploadPrograms, waits_for_turn};
-use crate::{inputs::Inputs, requirements::ProgramStage, slots};
+use crate::{
+    base::{requirements::ProgramStage, slots},
+    model::inputs::Inputs,
+};
 
 /// In the background of the lane, which writes settings meanwhile. etcd and control planes come first: all other nodes wait
 /// for them.

@@ -11,7 +11,7 @@ use kk_config::{OwnRegistry, Registry, Spec};
 use kk_engine::{Action, Apply, CONTROL, Change, Context, Facts, Failure, HostWork, Load, Run, Task};
 
 use super::trust;
-use crate::slots;
+use crate::base::slots;
 
 /// With its CA and the user of the file: so that a certificate or a password which does not fit is seen now.
 ///

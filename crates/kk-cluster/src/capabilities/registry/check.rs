@@ -4,7 +4,11 @@ use kk_config::{OwnRegistry, RegistryAuth};
 use kk_engine::{Facts, ProbeSpec, Question, question};
 
 use super::{SETTINGS, UNIT, UNIT_FILE, trust};
-use crate::{capabilities::os::other_run, findings::Findings, inputs::Inputs, pki::Pki};
+use crate::{
+    base::{findings::Findings, pki::Pki},
+    capabilities::os::other_run,
+    model::inputs::Inputs,
+};
 
 /// bcrypt reads no more of a password.
 const LONGEST_PASSWORD: usize = 72;
@@ -140,7 +144,7 @@ mod tests {
     use kk_engine::{FileFact, Finding, Severity, UnitFact};
 
     use super::*;
-    use crate::{Probed, session::Session, testing};
+    use crate::{base::probed::Probed, commands::session::Session, testing};
 
     fn session(registry: &str, directory: &std::path::Path) -> Session {
         let spec = testing::spec(&format!(

@@ -11,7 +11,10 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use super::{SETTINGS, UNIT_FILE, USER};
-use crate::{BuildError, inputs::Inputs, pki::Pki, slots};
+use crate::{
+    base::{error::BuildError, pki::Pki, slots},
+    model::inputs::Inputs,
+};
 
 /// Work of bcrypt, as `htpasswd -B` has it: the registry verifies a password at each request.
 const COST: u32 = 5;

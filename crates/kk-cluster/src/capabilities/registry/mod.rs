@@ -20,11 +20,15 @@ use kk_config::{Host, OwnRegistry, Role, Spec};
 use kk_engine::{ProbeSpec, Task};
 
 use crate::{
-    BuildError,
-    capability::{Capability, Stage},
-    inputs::Inputs,
-    pki::Pki,
-    requirements::{Port, ProgramStage, Recorded},
+    base::{
+        error::BuildError,
+        pki::Pki,
+        requirements::{Port, ProgramStage, Recorded},
+    },
+    model::{
+        capability::{Capability, Stage},
+        inputs::Inputs,
+    },
 };
 
 pub(crate) use check::{asks, data, findings, findings_of_delete};

@@ -4,7 +4,10 @@ use kk_config::OwnRegistry;
 use kk_engine::{CONTROL, HostWork, Task, actions::Command};
 
 use super::{UNIT_FILE, certificates, recorded};
-use crate::{actions::RemoveLocal, inputs::Inputs, requirements::Recorded, shell::script, slots};
+use crate::{
+    base::{requirements::Recorded, shell::script, slots},
+    model::{actions::RemoveLocal, inputs::Inputs},
+};
 
 /// Only what kk has made. Its images stay unless they are to go, and with them their directory. Its CA goes from the control machine
 /// when the host is done: clients trust no other registry by it.
@@ -36,7 +39,7 @@ pub(crate) fn tasks(inputs: &Inputs, own: &OwnRegistry<'_>, with_data: bool) -> 
 
 #[cfg(test)]
 mod tests {
-    use crate::{shell::script, testing};
+    use crate::{base::shell::script, testing};
 
     const LIBRARY: &str = "kk_disown_only() { echo \"taken back $1\"; }; kk_fail() { return 1; }";
 

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use kk_engine::{Action, Apply, CONTROL, Change, Context, Facts, Failure, HostWork, Run, Task};
 
 use super::trust;
-use crate::{pki::Pki, slots};
+use crate::base::{pki::Pki, slots};
 
 /// Writes what was made in memory while the plan was built, and the CA once more where clients look for it.
 pub(super) fn task(pki: &Arc<Pki>) -> Task {

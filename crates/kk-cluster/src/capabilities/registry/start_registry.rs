@@ -10,7 +10,11 @@ use kk_engine::{
 };
 
 use super::{PROGRAM, SETTINGS, UNIT, UNIT_FILE, configure_registry::files};
-use crate::{BuildError, capabilities::programs, inputs::Inputs, pki::Pki, slots};
+use crate::{
+    base::{error::BuildError, pki::Pki, slots},
+    capabilities::programs,
+    model::inputs::Inputs,
+};
 
 /// Restarted for what changes in this run, for what an earlier one changed before it was killed, and when it runs without
 /// listening on its port.

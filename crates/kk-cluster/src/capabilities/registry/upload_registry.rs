@@ -6,7 +6,7 @@ use kk_artifact::Component;
 use kk_config::OwnRegistry;
 use kk_engine::{HostWork, Task};
 
-use crate::{capabilities::programs::UploadPrograms, inputs::Inputs, slots};
+use crate::{base::slots, capabilities::programs::UploadPrograms, model::inputs::Inputs};
 
 pub(super) fn task(inputs: &Inputs, own: &OwnRegistry<'_>) -> Task {
     let upload = UploadPrograms::new(inputs, own.host, &[Component::Registry]);

@@ -9,7 +9,10 @@ pub(crate) use containerd::{CONFIG, ROOT};
 use kk_config::{Credentials, Secret, Spec};
 use kk_engine::Facts;
 
-use crate::{BuildError, capability::Capability, inputs::Runtime};
+use crate::{
+    base::error::BuildError,
+    model::{capability::Capability, inputs::Runtime},
+};
 
 /// The runtime of the file.
 pub(crate) fn capability(_spec: &Spec) -> &'static dyn Capability {

@@ -10,11 +10,13 @@ use kk_engine::{
 };
 
 use crate::{
+    base::{
+        requirements::{Port, Protocol},
+        shell::{ASK_URL, script},
+        slots,
+    },
     capabilities::kube_proxy::services,
-    inputs::Inputs,
-    requirements::{Port, Protocol},
-    shell::{ASK_URL, script},
-    slots,
+    model::inputs::Inputs,
 };
 
 /// A node hears of new endpoints a moment after the pods are ready, but not while kube-proxy waits before it asks an API
@@ -121,7 +123,7 @@ mod tests {
     use kk_engine::Action as _;
 
     use super::Ask;
-    use crate::{shell::script, testing};
+    use crate::{base::shell::script, testing};
 
     /// Runs the script on a node whose `curl` is these words: whether it succeeds, and its last word.
     fn ask(curl: &str) -> (bool, String) {

@@ -5,17 +5,19 @@ mod new_service;
 mod remove_probe_service;
 mod wait_until_ready;
 
-pub(crate) use remove_probe_service::service as probe_service;
-
 use kk_config::Host;
 use kk_engine::Task;
 
 use crate::{
+    base::{
+        findings::Findings,
+        requirements::{Workload, probe_service},
+    },
     capabilities::{control_plane::parts, kube_proxy::services, network, nodes::record_joins},
-    capability::{Capability, Stage},
-    findings::Findings,
-    inputs::Inputs,
-    requirements::Workload,
+    model::{
+        capability::{Capability, Stage},
+        inputs::Inputs,
+    },
 };
 
 /// Nodes Ready, the workloads of all capabilities available, and every node reaches the pods and the Service of CoreDNS. After

@@ -1,6 +1,6 @@
 //! Whether everybody learns of new Services: part of the wait for nodes, where an API server or kube-proxy has started again.
 
-use crate::shell;
+use crate::base::shell;
 
 /// Behind `ready.sh`, whose functions it uses. `domain`: of the cluster's DNS. `routed`: kube-proxy routes Services.
 pub(super) fn script(domain: &str, routed: bool) -> String {
@@ -73,7 +73,7 @@ mod tests {
     }
 
     fn shell_functions() -> String {
-        crate::shell::script(&[("absent", "")], include_str!("ready.sh"))
+        crate::base::shell::script(&[("absent", "")], include_str!("ready.sh"))
     }
 
     #[test]

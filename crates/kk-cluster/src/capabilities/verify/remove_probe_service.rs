@@ -2,16 +2,18 @@
 
 use kk_engine::{HostWork, Task, actions::Command};
 
-use crate::{host_layout::KUBECTL, inputs::Inputs, requirements::Object, slots};
-
-/// The Service that `new_service.sh` makes. Only a killed run leaves it.
-pub(crate) fn service() -> Object {
-    Object::new("v1", "Service", "kube-system", "kk-verify")
-}
+use crate::{
+    base::{
+        host_layout::KUBECTL,
+        requirements::{Object, probe_service},
+        slots,
+    },
+    model::inputs::Inputs,
+};
 
 /// After all nodes have asked it, also when one got no answer.
 pub(super) fn task(inputs: &Inputs) -> Task {
-    let Object { namespace, name, .. } = service();
+    let Object { namespace, name, .. } = probe_service();
     // The Service is the last to go: the probe asks for it, and a run that finds it removes both. Nobody waits for a namespace.
     let remove = format!(
         "{KUBECTL}kubectl delete namespace {name} --ignore-not-found --wait=false >/dev/null\n\

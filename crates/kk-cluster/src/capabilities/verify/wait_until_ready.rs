@@ -8,15 +8,12 @@ use kk_engine::{HostWork, Task, actions::Command};
 
 use super::new_service;
 use crate::{
-    actions::ForJoined,
+    base::{host_layout::KUBECTL, requirements::Workload, shell, slots},
     capabilities::{kube_proxy, network, nodes},
-    host_layout::KUBECTL,
-    inputs::Inputs,
-    requirements::Workload,
-    shell, slots,
+    model::{actions::ForJoined, inputs::Inputs},
 };
 
-const READY: &str = concat!(include_str!("../../rollout_progress.sh"), include_str!("ready.sh"));
+const READY: &str = concat!(include_str!("../../base/rollout_progress.sh"), include_str!("ready.sh"));
 
 /// What the script is told.
 struct Wait {
@@ -116,7 +113,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
 #[cfg(test)]
 mod tests {
     use super::READY;
-    use crate::{shell::script, testing};
+    use crate::{base::shell::script, testing};
 
     /// A clock that goes on by 100 s at each look.
     const CLOCK: &str = "kk_uptime() { echo ...... >>ticks; echo $(($(wc -l <ticks) * 100)); }; kk_fail() { echo \"$*\" >&2; return 1; }; kk_note() { echo \"note: $*\"; }";

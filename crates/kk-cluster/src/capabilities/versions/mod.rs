@@ -11,11 +11,12 @@ use kk_config::{Host, Role};
 use kk_engine::{ProbeSpec, Task};
 
 use crate::{
-    BuildError,
-    capability::{Capability, Stage},
-    command::Command,
-    findings::Findings,
-    inputs::Inputs,
+    base::{error::BuildError, findings::Findings},
+    model::{
+        capability::{Capability, Stage},
+        command::Command,
+        inputs::Inputs,
+    },
 };
 
 pub(crate) use recorded::{

@@ -3,7 +3,7 @@
 use kk_engine::{HostWork, Task, actions::File};
 
 use super::{Recorded, recorded::PATH};
-use crate::inputs::Inputs;
+use crate::model::inputs::Inputs;
 
 /// Behind everything that is installed: it says what the cluster has, not what was tried.
 pub(super) fn task(inputs: &Inputs) -> Task {

@@ -5,7 +5,7 @@ mod remove_virtual_servers;
 
 use kk_engine::Task;
 
-use crate::{
+use crate::model::{
     capability::{Capability, Stage},
     inputs::Inputs,
 };

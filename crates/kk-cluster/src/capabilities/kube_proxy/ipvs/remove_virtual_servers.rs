@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kk_engine::{HostWork, Task, actions::Command};
 
-use crate::inputs::Inputs;
+use crate::model::inputs::Inputs;
 
 /// On every node, while its containers are still there. A node whose kernel has none has nothing to do.
 pub(super) fn task(inputs: &Inputs) -> Task {

@@ -1,6 +1,6 @@
 //! Other networks, and versions that cannot tell flannel the addresses of its node.
 
-use crate::{capabilities::network::check, findings::Findings, inputs::Inputs};
+use crate::{base::findings::Findings, capabilities::network::check, model::inputs::Inputs};
 
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     if inputs.spec.network.pods_v6.is_some() && !inputs.spec.kubernetes.version.at_least(1, 29) {

@@ -7,11 +7,13 @@ use kk_engine::{Facts, Question};
 
 use super::backend;
 use crate::{
+    base::{
+        cluster_state::Node,
+        findings::Findings,
+        shell::{ASK_URL, script},
+    },
     capabilities::{kube_proxy::services, network::restart::Broken},
-    cluster_state::Node,
-    findings::Findings,
-    inputs::Inputs,
-    shell::{ASK_URL, script},
+    model::inputs::Inputs,
 };
 
 /// What a node says. Empty where flannel has written down no range yet.

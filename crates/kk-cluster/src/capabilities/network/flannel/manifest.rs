@@ -5,7 +5,11 @@ use kk_config::ProxyMode;
 use serde_json::json;
 
 use super::backend;
-use crate::{BuildError, capabilities::manifests::from_template, inputs::Inputs, requirements::Manifest};
+use crate::{
+    base::{error::BuildError, requirements::Manifest},
+    capabilities::manifests::from_template,
+    model::inputs::Inputs,
+};
 
 pub(super) fn manifest(inputs: &Inputs) -> Result<Manifest, BuildError> {
     let network = &inputs.spec.network;

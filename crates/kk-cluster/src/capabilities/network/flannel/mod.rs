@@ -10,11 +10,15 @@ use kk_engine::{ProbeSpec, Task};
 
 use super::{remove, restart::Agent};
 use crate::{
-    BuildError,
-    capability::{Capability, Stage},
-    findings::Findings,
-    inputs::Inputs,
-    requirements::{ImageStage, Manifest, Port, Ready, Workload},
+    base::{
+        error::BuildError,
+        findings::Findings,
+        requirements::{ImageStage, Manifest, Port, Ready, Workload},
+    },
+    model::{
+        capability::{Capability, Stage},
+        inputs::Inputs,
+    },
 };
 
 /// flannel with the backend of the file.

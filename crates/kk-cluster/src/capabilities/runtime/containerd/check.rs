@@ -5,7 +5,10 @@ use kk_connector::quote;
 use kk_engine::{Facts, ProbeSpec, Question, question};
 
 use super::immutable::ROOT;
-use crate::{capabilities::os::masked, findings::Findings, inputs::Inputs, requirements::IMAGES};
+use crate::{
+    base::{findings::Findings, host_layout::is_masked, requirements::IMAGES},
+    model::inputs::Inputs,
+};
 
 /// The unit of containerd.
 pub(super) const UNIT: &str = "/etc/systemd/system/containerd.service";
@@ -72,7 +75,7 @@ fn other_runtimes(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findi
     }
     let ours = facts.owns(UNIT);
     let has_data = facts.answer(&DATA).answered() == Some(true);
-    if facts.units.contains_key("containerd.service") && !ours && !masked::is_masked(facts, "containerd") {
+    if facts.units.contains_key("containerd.service") && !ours && !is_masked(facts, "containerd") {
         found.error(
             host,
             "containerd is installed already, and not by kk",
@@ -89,7 +92,11 @@ fn other_runtimes(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findi
 
 #[cfg(test)]
 mod tests {
-    use crate::{Options, pipelines::create_cluster::capabilities, precheck::precheck, testing};
+    use crate::{
+        commands::{pipelines::create_cluster::capabilities, precheck::precheck},
+        model::inputs::Options,
+        testing,
+    };
 
     #[tokio::test]
     async fn a_registry_of_the_file_whose_ca_is_unknown_is_a_warning_also_when_kubelets_pull() {

@@ -4,7 +4,7 @@ use kk_engine::{Action, HostWork, Task, actions::File};
 use serde_json::json;
 
 use super::{files::files, is_active};
-use crate::{BuildError, inputs::Inputs};
+use crate::{base::error::BuildError, model::inputs::Inputs};
 
 /// Configuration, unit, and where crictl finds the runtime. A containerd that runs gets its changes in its turn.
 pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {

@@ -6,7 +6,7 @@ use kk_engine::{
 };
 
 use super::registries::registries;
-use crate::{BuildError, inputs::Inputs};
+use crate::{base::error::BuildError, model::inputs::Inputs};
 
 /// containerd reads these files at each pull: no restart is needed.
 pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {

@@ -5,7 +5,7 @@ use kk_engine::{Action, Facts, actions::File};
 use serde_json::json;
 
 use super::{immutable::CONFIG, registries::credentials};
-use crate::{BuildError, inputs::Inputs};
+use crate::{base::error::BuildError, model::inputs::Inputs};
 
 /// Both files of one node.
 pub(super) fn files(inputs: &Inputs, facts: &Facts) -> Result<Vec<Box<dyn Action>>, BuildError> {

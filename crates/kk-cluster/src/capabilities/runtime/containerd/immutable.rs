@@ -3,7 +3,10 @@
 use kk_config::Host;
 use kk_engine::{Facts, Question, question};
 
-use crate::{findings::Setting, host_layout::KUBELET_CONF, inputs::Inputs};
+use crate::{
+    base::{findings::Setting, host_layout::KUBELET_CONF},
+    model::inputs::Inputs,
+};
 
 /// What containerd is configured by.
 pub(crate) const CONFIG: &str = "/etc/containerd/config.toml";

@@ -18,11 +18,15 @@ use kk_config::{Host, Role, Spec};
 use kk_engine::{Facts, ProbeSpec, Task};
 
 use crate::{
-    BuildError,
-    capability::{Capability, Stage},
-    findings::{Findings, Setting},
-    inputs::{Inputs, Runtime},
-    requirements::{ImageStage, ProgramStage, Recorded},
+    base::{
+        error::BuildError,
+        findings::{Findings, Setting},
+        requirements::{ImageStage, ProgramStage, Recorded},
+    },
+    model::{
+        capability::{Capability, Stage},
+        inputs::{Inputs, Runtime},
+    },
 };
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::{
 use kk_config::{Credentials, RegistryAuth, Secret, Spec};
 use serde_json::{Value, json};
 
-use crate::BuildError;
+use crate::base::error::BuildError;
 
 /// One registry's directory below `certs.d`.
 pub(super) struct Registry {
@@ -128,7 +128,7 @@ fn endpoint(
 /// User name and password as a header of HTTP carries them (RFC 7617): as secret as the password.
 pub(crate) fn basic_auth(pair: Credentials<'_>) -> Secret {
     let text = format!("{}:{}", pair.username, pair.password.expose());
-    Secret::new(crate::encoding::base64(text.as_bytes()))
+    Secret::new(crate::base::encoding::base64(text.as_bytes()))
 }
 
 /// Texts of the PEM files of a `certsPath`.

@@ -3,7 +3,7 @@
 use kk_engine::{HostWork, Task, actions::Command};
 
 use super::{check::UNIT, immutable::data_of};
-use crate::{inputs::Inputs, shell};
+use crate::{base::shell, model::inputs::Inputs};
 
 /// Only what kk installed. What the record names goes with it.
 pub(super) fn task(inputs: &Inputs) -> Task {

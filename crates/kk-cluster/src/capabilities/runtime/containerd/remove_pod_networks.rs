@@ -2,7 +2,7 @@
 
 use kk_engine::{HostWork, Task, actions::Command};
 
-use crate::{inputs::Inputs, shell::REMOVE_CHAINS};
+use crate::{base::shell::REMOVE_CHAINS, model::inputs::Inputs};
 
 /// On every node, after its pods are gone.
 pub(super) fn task(inputs: &Inputs) -> Task {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kk_engine::{HostWork, Task, actions::Command};
 
-use crate::inputs::Inputs;
+use crate::model::inputs::Inputs;
 
 /// On every node, after the kubelet has stopped.
 pub(super) fn task(inputs: &Inputs) -> Task {

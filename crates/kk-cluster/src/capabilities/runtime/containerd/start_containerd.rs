@@ -9,11 +9,13 @@ use kk_engine::{
 
 use super::{files::files, is_active};
 use crate::{
-    BuildError,
+    base::{
+        error::BuildError,
+        rollout::{Candidate, Rollout},
+        slots,
+    },
     capabilities::programs,
-    inputs::Inputs,
-    rollout::{Candidate, Rollout},
-    slots,
+    model::inputs::Inputs,
 };
 
 /// Programs that are replaced in the turn of a containerd that runs.

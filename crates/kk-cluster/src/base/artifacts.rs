@@ -1,0 +1,193 @@
+//! The programs of a cluster: which versions, where they come from, and which of them are on the control machine already.
+
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    path::PathBuf,
+    sync::Arc,
+};
+
+use kk_artifact::{
+    Artifact, Catalogue, Checksum, Component, LocalFile, Store, StoreSettings, Versions, bundle::Bundle,
+};
+use kk_config::{Arch, Components, KubeVersion, Spec};
+
+use kk_engine::{Finding, Severity};
+
+use crate::base::error::BuildError;
+
+/// Programs by component and architecture. The files are known only when they were fetched by an earlier run.
+pub(crate) type Programs = BTreeMap<(Component, Arch), (Artifact, Option<Vec<LocalFile>>)>;
+
+/// Catalogue, versions and store of one command.
+pub(crate) struct Artifacts {
+    pub versions: Versions,
+    pub store: Arc<Store>,
+    /// What the built-in catalogue and the user's know.
+    known: Catalogue,
+    /// With the bundle's sums.
+    catalogue: Catalogue,
+    bundle: Option<Arc<Bundle>>,
+}
+
+impl Artifacts {
+    /// Reads the catalogue that the file names, and opens the store. No network.
+    pub(crate) fn open(
+        spec: &Spec,
+        workdir: &std::path::Path,
+        bundle: Option<Arc<Bundle>>,
+    ) -> Result<Self, BuildError> {
+        let mut store = StoreSettings::new(workdir);
+        store.ca_file = spec.download.ca_file.as_ref().map(PathBuf::from);
+        store.offline = bundle.is_some();
+        let known = catalogue(spec)?;
+        let versions = choose(spec, &spec.components, bundle.as_deref(), &known)?;
+        let catalogue = match &bundle {
+            Some(bundle) => bundle.catalogue(known.clone())?,
+            None => known.clone(),
+        };
+        Ok(Self { versions, known, catalogue, store: Arc::new(Store::new(store)?), bundle })
+    }
+
+    /// The versions of a cluster with these pins: the bundle's, if there is one, come behind them.
+    pub(crate) fn choose(&self, spec: &Spec, pinned: &Components) -> Result<Versions, BuildError> {
+        choose(spec, pinned, self.bundle.as_deref(), &self.known)
+    }
+
+    /// Takes what the bundle holds into the store; gives the number of bytes that were not there.
+    pub(crate) async fn import(&self) -> Result<u64, BuildError> {
+        match &self.bundle {
+            Some(bundle) => Ok(bundle.import(&self.catalogue, &self.store).await?),
+            None => Ok(0),
+        }
+    }
+
+    /// The artifacts of these components, with those files that are here already.
+    pub(crate) async fn programs(
+        &self,
+        versions: &Versions,
+        wanted: impl IntoIterator<Item = (Component, Arch)>,
+    ) -> Result<Programs, BuildError> {
+        let mut programs = Programs::new();
+        for (component, arch) in wanted {
+            if let Entry::Vacant(program) = programs.entry((component, arch)) {
+                let artifact = self.catalogue.resolve(component, &versions.of(component), arch)?;
+                let files = self.store.cached(&artifact).await;
+                program.insert((artifact, files));
+            }
+        }
+        Ok(programs)
+    }
+
+    /// The versions of Kubernetes whose programs can be had.
+    pub(crate) fn kubernetes_versions(&self) -> Vec<KubeVersion> {
+        let known =
+            || self.catalogue.versions(Component::Kubelet, Arch::Amd64).map(ToString::to_string).collect();
+        let versions: Vec<String> =
+            self.bundle.as_ref().map_or_else(known, |bundle| bundle.versions(Component::Kubelet));
+        versions.iter().filter_map(|version| version.parse().ok()).collect()
+    }
+
+    /// What cannot be downloaded is known before the first change.
+    pub(crate) async fn unreachable(&self, programs: &Programs) -> Vec<Finding> {
+        if self.bundle.is_some() {
+            return Vec::new();
+        }
+        let missing: Vec<Artifact> = programs
+            .values()
+            .filter(|(_, files)| files.is_none())
+            .map(|(artifact, _)| artifact.clone())
+            .collect();
+        let errors = self.store.check_reachable(&missing).await.err().unwrap_or_default();
+        let finding = |error: &kk_artifact::Error| Finding {
+            severity: Severity::Error,
+            host: None,
+            message: error.to_string(),
+            hint: error.hint().unwrap_or_default(),
+        };
+        errors.iter().map(finding).collect()
+    }
+
+    /// Programs that are verified by a sum that came with them, because no catalogue knows their version.
+    pub(crate) fn notes(&self, programs: &Programs) -> Vec<String> {
+        let note = |artifact: &Artifact| match &artifact.checksum {
+            Checksum::Published(address) => Some(format!(
+                "{artifact}: no catalogue knows its sum; the one published at {address} is used"
+            )),
+            Checksum::Known(_) if self.known.knows(artifact.component, &artifact.version, artifact.arch) => {
+                None
+            }
+            Checksum::Known(_) => {
+                Some(format!("{artifact}: no catalogue knows its sum; the one in the bundle is used"))
+            }
+        };
+        programs.values().filter_map(|(artifact, _)| note(artifact)).collect()
+    }
+}
+
+/// The versions of a cluster with these pins, from a bundle where there is one.
+pub(crate) fn choose(
+    spec: &Spec,
+    pinned: &Components,
+    bundle: Option<&Bundle>,
+    known: &Catalogue,
+) -> Result<Versions, BuildError> {
+    match bundle {
+        Some(bundle) => of_bundle(spec, pinned, bundle, known),
+        None => versions(spec, pinned),
+    }
+}
+
+/// The versions of a cluster with these pins, and the defaults.
+pub(crate) fn versions(spec: &Spec, pinned: &Components) -> Result<Versions, BuildError> {
+    Versions::for_kubernetes(spec.kubernetes.version, pinned).ok_or_else(|| {
+        BuildError::config(
+            format!("Kubernetes {} is not supported", spec.kubernetes.version),
+            "choose another version",
+        )
+    })
+}
+
+fn catalogue(spec: &Spec) -> Result<Catalogue, BuildError> {
+    let mut catalogue = Catalogue::builtin();
+    if let Some(path) = &spec.download.catalogue {
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            BuildError::config(
+                format!("cannot read the catalogue {path}: {error}"),
+                "correct spec.download.catalogue",
+            )
+        })?;
+        catalogue = catalogue.with_user(path, &text)?;
+    }
+    match &spec.download.mirror {
+        Some(mirror) => Ok(catalogue.with_mirror(mirror)?),
+        None => Ok(catalogue),
+    }
+}
+
+/// What to do when a bundle lacks something.
+pub(crate) const NOT_IN_BUNDLE: &str =
+    "make the bundle from this file (kk create manifest -f FILE, kk artifact export), or ask for what it has";
+
+/// The versions of a cluster with these pins. A component without one gets the default for its Kubernetes where the bundle
+/// has that, else the one version that the bundle has, if a catalogue knows its sums: a bundle alone cannot say that a program
+/// is what it is called.
+fn of_bundle(
+    spec: &Spec,
+    pinned: &Components,
+    bundle: &Bundle,
+    known: &Catalogue,
+) -> Result<Versions, BuildError> {
+    let wanted = versions(spec, pinned)?;
+    let mut chosen = pinned.clone();
+    for (key, pin) in chosen.iter_mut().filter(|(_, pin)| pin.is_none()) {
+        let component = Component::all().find(|component| component.version_key() == key);
+        let Some(component) = component else { continue };
+        let (default, there) = (wanted.of(component), bundle.versions(component));
+        *pin = match &there[..] {
+            all if all.contains(&default) => Some(default),
+            [only] if bundle.is_known(component, only, known) => Some(only.clone()),
+            _ => None,
+        };
+    }
+    versions(spec, &chosen)
+}

@@ -1,0 +1,70 @@
+//! What can go wrong before anything runs.
+
+use kk_engine::PlanError;
+
+use crate::base::templates::TemplateError;
+
+/// A plan cannot be built, and why.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// The Cluster file, or what it names, is not as it has to be. Known before any host is contacted.
+    #[error("{what}")]
+    Config {
+        /// What is wrong.
+        what: String,
+        /// What to do.
+        hint: Option<String>,
+    },
+    /// A file of the control machine cannot be used.
+    #[error("{what}")]
+    Local {
+        /// What is wrong.
+        what: String,
+        /// What to do.
+        hint: Option<String>,
+    },
+    /// Hosts hold a cluster that is not the one of the file.
+    #[error("{what}")]
+    Foreign {
+        /// What is there, and on which hosts.
+        what: String,
+        /// What to do.
+        hint: String,
+    },
+    /// The plan is not valid: a defect of this program.
+    #[error("internal error: invalid plan: {0}")]
+    Internal(#[from] PlanError),
+}
+
+impl BuildError {
+    /// A mistake in the Cluster file.
+    pub(crate) fn config(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Config { what: what.into(), hint: Some(hint.into()) }
+    }
+
+    /// A file of the control machine that cannot be used.
+    pub(crate) fn local(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Local { what: what.into(), hint: Some(hint.into()) }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Config { hint, .. } | Self::Local { hint, .. } => hint.clone(),
+            Self::Foreign { hint, .. } => Some(hint.clone()),
+            Self::Internal(_) => Some("please report it with your file".to_owned()),
+        }
+    }
+}
+
+impl From<TemplateError> for BuildError {
+    fn from(error: TemplateError) -> Self {
+        Self::Local { what: error.to_string(), hint: None }
+    }
+}
+
+impl From<kk_artifact::Error> for BuildError {
+    fn from(error: kk_artifact::Error) -> Self {
+        Self::Config { what: error.to_string(), hint: error.hint() }
+    }
+}

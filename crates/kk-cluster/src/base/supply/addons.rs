@@ -1,0 +1,219 @@
+//! What an addon of the file is: its parts, and the sum by which a change is seen.
+
+use std::{path::Path, sync::Arc};
+
+use kk_artifact::{Content, Store, bundle::Bundle, is_local_chart, local_chart, local_manifest};
+use kk_config::{Addon, AddonChart, ChartSource, ManifestSource, Secret, Spec};
+use kk_engine::{Finding, Severity};
+use kk_util::sha256;
+use serde_json::json;
+
+use crate::base::artifacts::NOT_IN_BUNDLE;
+
+/// An addon of the file.
+pub(crate) struct Wanted {
+    /// As the file has it.
+    pub addon: Addon,
+    /// Its chart.
+    pub chart: Option<Part<ChartSource>>,
+    /// The content of the file with values.
+    pub values: Option<Arc<[u8]>>,
+    /// Its manifests.
+    pub manifests: Vec<Part<ManifestSource>>,
+    /// What is wrong with what it names on the control machine or in the bundle.
+    pub problems: Vec<Finding>,
+}
+
+/// A chart or a file with objects.
+pub(crate) struct Part<S> {
+    /// Where it comes from.
+    pub source: S,
+    /// `None`: it has to be fetched, or comes with a bundle that is not unpacked yet.
+    pub content: Option<Content>,
+    /// Whether it comes from a server: it is fetched when it is needed.
+    pub is_remote: bool,
+    /// What changes when it changes.
+    identity: String,
+}
+
+impl Wanted {
+    /// All of the file. Only the control machine is asked: what a server has is known by its name and version.
+    pub(crate) fn all(spec: &Spec, bundle: Option<&Bundle>, store: &Store) -> Vec<Self> {
+        spec.addons.iter().map(|addon| Self::of(addon, bundle, store)).collect()
+    }
+
+    fn of(addon: &Addon, bundle: Option<&Bundle>, store: &Store) -> Self {
+        let mut problems = Vec::new();
+        let look = Look { bundle, store };
+        let mut values = None;
+        if let Some(path) = addon.chart.as_ref().and_then(|chart| chart.values_file.as_ref()) {
+            match std::fs::read(path) {
+                Ok(bytes) => values = Some(bytes.into()),
+                Err(error) => problems.push(problem(
+                    format!("the values of the addon {} cannot be read: {path}: {error}", addon.name),
+                    "correct sources.chart.valuesFile, which is taken from the directory in which kk runs",
+                )),
+            }
+        }
+        let chart = addon
+            .chart
+            .as_ref()
+            .and_then(|chart| look.chart(chart).map_err(|finding| problems.push(finding)).ok());
+        let manifests = addon
+            .manifests
+            .iter()
+            .filter_map(|source| look.manifest(source).map_err(|finding| problems.push(finding)).ok());
+        let manifests = manifests.collect();
+        Self { addon: addon.clone(), chart, values, manifests, problems }
+    }
+
+    /// What was installed last, as its note has it: a sum of all that makes it what it is. Who reads it learns no value.
+    pub(crate) fn note(&self) -> String {
+        let Addon { name, chart, .. } = &self.addon;
+        let namespace = self.addon.namespace();
+        let values = chart.as_ref().and_then(|chart| chart.values.as_ref()).map(Secret::expose);
+        let manifests: Vec<&str> = self.manifests.iter().map(|part| part.identity.as_str()).collect();
+        let all = json!([
+            name,
+            namespace,
+            self.chart.as_ref().map(|part| &part.identity),
+            self.values.as_deref().map(sha256),
+            values,
+            manifests,
+        ]);
+        format!("{namespace}/{name} {}\n", sha256(all.to_string()))
+    }
+
+    /// Whether all of its content is here.
+    pub(crate) fn is_here(&self) -> bool {
+        self.chart.iter().all(|part| part.content.is_some())
+            && self.manifests.iter().all(|part| part.content.is_some())
+    }
+}
+
+struct Look<'a> {
+    bundle: Option<&'a Bundle>,
+    store: &'a Store,
+}
+
+impl Look<'_> {
+    fn chart(&self, chart: &AddonChart) -> Result<Part<ChartSource>, Finding> {
+        let places = || std::iter::once(&chart.source).chain(&chart.below);
+        if let Some(bundle) = self.bundle {
+            let there = places().find_map(|source| Some((source, bundle.chart(source)?)));
+            if let Some((source, file)) = there {
+                let content = self.read(&file.digest);
+                return Ok(part(source.clone(), content, false, &file.sha256));
+            }
+        }
+        let source = source_in_manifest(chart);
+        match &source {
+            ChartSource::Path(path) => {
+                // A bundle need not have it when it lies here.
+                if self.bundle.is_some() && !Path::new(path).exists() {
+                    return Err(missing(&format!("chart {source}")));
+                }
+                let content = local_chart(&source, path).map_err(|error| of_error(&error))?;
+                let sum = sha256(&*content.0);
+                Ok(part(source, Some(content), false, &sum))
+            }
+            _ if self.bundle.is_some() => Err(missing(&format!("chart {source}"))),
+            _ => Ok(part(source, None, true, "")),
+        }
+    }
+
+    fn manifest(&self, source: &ManifestSource) -> Result<Part<ManifestSource>, Finding> {
+        if let Some(file) = self.bundle.and_then(|bundle| bundle.manifest(source)) {
+            let content = self.read(&file.digest);
+            return Ok(part(source.clone(), content, false, &file.sha256));
+        }
+        match source {
+            ManifestSource::Path(path) => {
+                if self.bundle.is_some() && !Path::new(path).exists() {
+                    return Err(missing(&format!("manifest {source}")));
+                }
+                let content = local_manifest(source, path).map_err(|error| of_error(&error))?;
+                let sum = sha256(&*content.0);
+                Ok(part(source.clone(), Some(content), false, &sum))
+            }
+            ManifestSource::Url { .. } if self.bundle.is_some() => {
+                Err(missing(&format!("manifest {source}")))
+            }
+            ManifestSource::Url { .. } => Ok(part(source.clone(), None, true, "")),
+        }
+    }
+
+    /// What the bundle was unpacked to. A dry run does not unpack it.
+    fn read(&self, digest: &str) -> Option<Content> {
+        let bytes = std::fs::read(self.store.blob(digest)).ok()?;
+        let is_it = digest.strip_prefix("sha256:") == Some(sha256(&bytes).as_str());
+        is_it.then(|| Content(bytes.into()))
+    }
+}
+
+/// What is of a server is known by its name: a version does not change. Anything else is known by its content.
+trait Origin {
+    fn by_name(&self) -> Option<String>;
+}
+
+impl Origin for ChartSource {
+    fn by_name(&self) -> Option<String> {
+        (!matches!(self, Self::Path(_))).then(|| self.to_string())
+    }
+}
+
+impl Origin for ManifestSource {
+    fn by_name(&self) -> Option<String> {
+        match self {
+            Self::Url { url, .. } => Some(url.clone()),
+            Self::Path(_) => None,
+        }
+    }
+}
+
+fn part<S: Origin>(source: S, content: Option<Content>, is_remote: bool, sum: &str) -> Part<S> {
+    let identity = source.by_name().unwrap_or_else(|| sum.to_owned());
+    Part { source, content, is_remote, identity }
+}
+
+/// Where a chart lies: KubeKey's path may be the directory around it.
+pub(crate) fn source_in_manifest(chart: &AddonChart) -> ChartSource {
+    match (&chart.source, &chart.below) {
+        (ChartSource::Path(path), Some(below))
+            if !is_local_chart(path) && path.strip_suffix(".tgz").is_none() =>
+        {
+            below.clone()
+        }
+        (source, _) => source.clone(),
+    }
+}
+
+fn missing(part: &str) -> Finding {
+    problem(format!("{part} is not in the bundle"), NOT_IN_BUNDLE)
+}
+
+fn of_error(error: &kk_artifact::Error) -> Finding {
+    problem(error.to_string(), error.hint().unwrap_or_default())
+}
+
+fn problem(message: String, hint: impl Into<String>) -> Finding {
+    Finding { severity: Severity::Error, host: None, message, hint: hint.into() }
+}
+
+/// What could not be fetched.
+pub(crate) fn not_fetched(errors: &[kk_artifact::Error]) -> Vec<Finding> {
+    errors.iter().map(of_error).collect()
+}
+
+/// Why an addon is left as it is by a command whose end does not need it.
+pub(crate) fn left_out<'a>(name: &'a str, problems: &'a [Finding]) -> impl Iterator<Item = Finding> + 'a {
+    problems.iter().map(move |problem| Finding {
+        severity: Severity::Warning,
+        host: None,
+        message: format!("the addon {name} is left as it is: {}", problem.message),
+        hint: match problem.hint.as_str() {
+            "" => "kk create cluster installs it later".to_owned(),
+            hint => format!("{hint}; then run kk create cluster"),
+        },
+    })
+}

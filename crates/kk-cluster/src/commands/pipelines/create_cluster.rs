@@ -1,0 +1,85 @@
+//! `kk create cluster`.
+
+use kk_config::Spec;
+use kk_engine::{HostWork, Module, Pipeline, Task};
+
+use crate::{
+    base::error::BuildError,
+    capabilities::{
+        addons::Addons, auto_renew::AutoRenew, control_plane::ControlPlane, dns::Dns, etcd::Etcd,
+        etcd_backup::EtcdBackup, images::Images, kube_proxy::KubeProxy, kubeconfig::Kubeconfig,
+        kubelet::Kubelet, kubesphere::KubeSphere, manifests::Manifests, network, nodes::Nodes, os::Os,
+        programs::Programs, runtime, verify::Verify, versions::Versions,
+    },
+    model::{
+        capability::{Capabilities, Stage},
+        inputs::{Inputs, Presence},
+    },
+};
+
+/// From bare hosts to a cluster that works; on a cluster that is there, whatever is missing or changed. For all hosts.
+///
+/// Settings are written while programs travel in the background; a lane first waits for them where it starts the runtime.
+pub(crate) fn capabilities(spec: &Spec) -> Capabilities {
+    let mut all: Capabilities = vec![
+        &Os,
+        &Programs,
+        &Etcd,
+        &EtcdBackup,
+        &Kubelet,
+        runtime::capability(spec),
+        &Images,
+        &ControlPlane,
+        &Nodes,
+        &KubeProxy,
+        network::capability(spec),
+        &Dns,
+        &Manifests,
+        &Versions,
+        &Kubeconfig,
+        &AutoRenew,
+        &Verify,
+    ];
+    if !spec.addons.is_empty() {
+        // On a cluster that works, and before KubeSphere, which may need a StorageClass of theirs.
+        all.push(&Addons);
+    }
+    all.push(&KubeSphere);
+    all
+}
+
+pub(crate) fn pipeline(inputs: &Inputs) -> Result<Pipeline, BuildError> {
+    let modules = modules(inputs)?.into_iter().map(|staged| staged.module).collect();
+    Ok(Pipeline::new(modules).outside(inputs.outside().map(|host| host.name.clone())))
+}
+
+/// The module of a capability, and when it may run in an upgrade.
+pub(super) struct Staged {
+    pub stage: Stage,
+    pub module: Module,
+}
+
+pub(super) fn modules(inputs: &Inputs) -> Result<Vec<Staged>, BuildError> {
+    let (mut modules, mut changes) = (Vec::new(), false);
+    for capability in capabilities(inputs.spec) {
+        let stage = capability.stage();
+        if let Some(why) = capability.skipped(inputs) {
+            modules.push(Staged { stage, module: Module::skipped(capability.name(), why) });
+            continue;
+        }
+        let mut tasks = capability.install(inputs)?;
+        changes = changes || tasks.iter().any(|task| has_changes(inputs, task));
+        tasks.extend(capability.verify(inputs, changes));
+        modules.push(Staged { stage, module: Module::new(capability.name(), tasks) });
+    }
+    Ok(modules)
+}
+
+/// Whether a task has something to do on a host. What the control machine does for itself changes no cluster.
+pub(super) fn has_changes(inputs: &Inputs, task: &Task) -> bool {
+    let of_host = |(name, work): (&String, &HostWork)| match inputs.presence.get(name.as_str()) {
+        Some(Presence::Probed(facts)) => work.actions.iter().any(|action| action.check(facts).is_needed()),
+        _ => false,
+    };
+    task.hosts.iter().any(of_host)
+}

@@ -1,0 +1,73 @@
+//! `kk delete cluster`.
+
+use kk_config::{Host, Spec};
+use kk_engine::{Entry, Facts, Module, Pipeline};
+
+use crate::{
+    base::slots,
+    capabilities::{
+        auto_renew::AutoRenew,
+        etcd::Etcd,
+        etcd_backup::EtcdBackup,
+        kube_proxy::{Ipvs, KubeProxy},
+        kubeconfig::Kubeconfig,
+        kubelet::Kubelet,
+        kubesphere::remove_kubesphere,
+        network,
+        nodes::Nodes,
+        os::Os,
+        runtime,
+    },
+    model::{
+        capability::Capabilities,
+        inputs::{Inputs, Scope},
+    },
+};
+
+/// From a cluster, or what is left of one, back to the hosts as they were. For the hosts that hold something of kk's.
+///
+/// All hosts at once: no step needs the API or a quorum of etcd, because all of it goes; only KubeSphere, where it is and the API
+/// answers, is removed before. User data (`/var/openebs`,
+/// `/var/lib/rook`, volumes elsewhere) and the host's own packet filter rules stay.
+pub(crate) fn capabilities(spec: &Spec) -> Capabilities {
+    vec![
+        &AutoRenew,
+        &Kubelet,
+        &Ipvs,
+        runtime::capability(spec),
+        &EtcdBackup,
+        &Etcd,
+        &KubeProxy,
+        network::capability(spec),
+        &Nodes,
+        &Os,
+        &Kubeconfig,
+    ]
+}
+
+pub(crate) fn pipeline(inputs: &Inputs) -> Pipeline {
+    let mut modules: Vec<Module> = capabilities(inputs.spec)
+        .iter()
+        .map(|capability| Module::new(capability.name(), capability.remove(inputs)))
+        .collect();
+    if let Some(first) = remove_kubesphere::task(inputs) {
+        let tasks = modules.iter_mut().flat_map(|module| &mut module.tasks);
+        for work in tasks.flat_map(|task| task.hosts.values_mut()) {
+            work.after.push(slots::kubesphere_removed_slot());
+        }
+        modules.insert(0, Module::new("kubesphere", vec![first]));
+    }
+    Pipeline::new(modules)
+}
+
+/// The hosts with something that kk made. It is recorded before it is made.
+pub(crate) fn scope(inputs: &Inputs) -> Scope {
+    let stays = |entry: &Entry| {
+        let stays = inputs.requirements.stays.iter().filter(|_| !inputs.options.remove_runtime);
+        stays.chain(&inputs.requirements.others).any(|stays| stays.matches(entry))
+    };
+    let holds = |(_, facts): &(&Host, &Facts)| {
+        facts.owned.identity().is_some() || facts.owned.entries().iter().any(|entry| !stays(entry))
+    };
+    Scope::Hosts(inputs.hosts().into_iter().filter(holds).map(|(host, _)| host.name.clone()).collect())
+}

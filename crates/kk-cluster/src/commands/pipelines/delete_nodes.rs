@@ -1,0 +1,417 @@
+//! `kk delete node`.
+
+use kk_config::{Host, Role};
+use kk_engine::{CONTROL, Facts, Module, Pipeline, Task};
+
+use super::delete_cluster;
+use crate::{
+    base::{findings::Findings, slots},
+    capabilities::{
+        etcd::remove_member,
+        nodes::{LEADS, asked_at},
+    },
+    model::{
+        capability::Capabilities,
+        inputs::{Inputs, Leaving},
+    },
+};
+
+/// The cluster lets the hosts go, then each of them is cleaned as a delete of the cluster would do it. Afterwards the others
+/// forget them: that is the pipeline of `kk add nodes` without them.
+pub(crate) fn pipeline(inputs: &Inputs, leaving: &Leaving) -> Pipeline {
+    let capabilities: Capabilities = delete_cluster::capabilities(inputs.spec);
+    let leave = capabilities.iter().flat_map(|capability| capability.leave(inputs, leaving)).collect();
+    let mut modules = vec![Module::new("leave", leave)];
+    for capability in capabilities {
+        let tasks = capability.remove(inputs).into_iter().map(|task| after_leaving(inputs, task, leaving));
+        modules.push(Module::new(capability.name(), tasks.collect()));
+    }
+    Pipeline::new(modules).outside(inputs.outside().map(|host| host.name.clone()))
+}
+
+/// Nothing is removed from a host before the cluster has let it go, and the control machine keeps what is the cluster's.
+fn after_leaving(inputs: &Inputs, mut task: Task, leaving: &Leaving) -> Task {
+    task.hosts.retain(|host, _| host != CONTROL);
+    let leaves = |host: &&Host| leaving.has(host) && (host.is_node() || host.has_role(&Role::Etcd));
+    for host in inputs.spec.hosts.iter().filter(leaves) {
+        if let Some(work) = task.hosts.get_mut(&host.name) {
+            work.needs.push(slots::left_slot(&host.name));
+        }
+    }
+    task
+}
+
+/// What speaks against letting these hosts go.
+pub(crate) fn findings(inputs: &Inputs, leaving: &Leaving, found: &mut Findings) {
+    for host in inputs.spec.hosts.iter().filter(|host| leaving.has(host)) {
+        let endpoint = &inputs.spec.control_plane_endpoint;
+        // Whatever its role is by now.
+        if endpoint.address == Some(host.internal_address) {
+            found.error(
+                host,
+                "the name of the API leads to it",
+                "set spec.controlPlaneEndpoint.address to another control plane's, and run kk create cluster first",
+            );
+        }
+    }
+    still_asked(inputs, leaving, found);
+    remove_member::findings(inputs, leaving, found);
+    for (role, what) in [(Role::ControlPlane, "control plane"), (Role::Worker, "worker")] {
+        let all: Vec<&Host> = inputs.spec.hosts.iter().filter(|host| host.has_role(&role)).collect();
+        if !all.is_empty() && all.iter().all(|host| leaving.has(host)) {
+            found.error(
+                None,
+                format!("the cluster would have no {what} any more"),
+                "add another one first, or delete the whole cluster (kk delete cluster)",
+            );
+        }
+    }
+}
+
+/// Nodes that stay and ask the API at a host that leaves, whatever the file says by now. One that does not say where may be such a node.
+/// A host that is gone has not answered them for a while.
+fn still_asked(inputs: &Inputs, leaving: &Leaving, found: &mut Findings) {
+    let leaves = |host: &&Host| leaving.has(host) && host.has_role(&Role::ControlPlane);
+    if inputs.spec.hosts.iter().any(|host| leaves(&host)) {
+        let is_silent = |node: &&Host| !leaving.gone && !leaving.has(node) && inputs.facts(node).is_none();
+        for node in inputs.spec.nodes().into_iter().filter(is_silent) {
+            found.error(
+                node,
+                "it did not answer, so it may ask the API at a control plane that leaves",
+                "bring it back first, or let it go first: kk delete node NAME --gone",
+            );
+        }
+        for (node, facts) in inputs.nodes().into_iter().filter(|(node, _)| !leaving.has(node)) {
+            found.unanswered(node, &facts.answer(&LEADS), "where it asks the API");
+        }
+    }
+    for host in inputs.spec.hosts.iter().filter(|host| leaving.has(host)) {
+        let address = host.internal_address.to_string();
+        let asks = |(node, facts): &(&Host, &Facts)| !leaving.has(node) && asked_at(facts).contains(&address);
+        let nodes: Vec<&str> =
+            inputs.nodes().into_iter().filter(asks).map(|(node, _)| node.name.as_str()).collect();
+        if !nodes.is_empty() {
+            found.error(
+                host,
+                format!("the API is asked at it by {}", nodes.join(", ")),
+                "run kk create cluster first: it leads them to the controlPlaneEndpoint of the file",
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use kk_engine::{FileFact, PlannedTask, Severity};
+
+    use super::*;
+    use crate::{
+        base::{host_layout::RESTORING, questions::SETTINGS},
+        capabilities::{
+            etcd::{DATA, HEALTHY},
+            os::other_run::LOCK,
+        },
+        commands::{
+            pipelines::add_nodes::tests::{ANSWERED, probed, spec, with_etcd_on},
+            session::Delete,
+        },
+        model::inputs::Drain,
+        testing,
+    };
+
+    /// What is planned when these leave a cluster of two control planes, the first with etcd, and two workers.
+    async fn planned(names: &[&str], gone: bool, absent: &[&str]) -> Delete {
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec(), directory.path());
+        let mut probed = probed(&session, Some(ANSWERED)).await;
+        for facts in probed.facts.values_mut() {
+            facts.owned = vec!["made\t/etc/systemd/system/kubelet.service"].into();
+        }
+        for name in absent {
+            probed.facts.remove(*name);
+            probed.failures.insert((*name).to_owned(), kk_engine::Failure::new("no route to host"));
+        }
+        session.plan_leave(&probed, &leaving(names, gone)).await.unwrap()
+    }
+
+    fn leaving(names: &[&str], gone: bool) -> Leaving {
+        Leaving {
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
+            drain: Drain { force: false, timeout: Duration::from_mins(1) },
+            gone,
+        }
+    }
+
+    fn tasks(tasks: &[PlannedTask], host: &str) -> Vec<String> {
+        tasks.iter().filter(|task| task.host == host).map(|task| task.task.clone()).collect()
+    }
+
+    #[tokio::test]
+    async fn only_the_node_that_leaves_changes() {
+        let delete = planned(&["n4"], false, &[]).await;
+        assert_eq!(delete.findings, []);
+        let changes = delete.plan.changes();
+        let of_node = tasks(&changes, "n4");
+        assert_eq!(of_node[..2], ["drain_n4", "delete_node_n4"]);
+        for task in ["stop_kubelet", "remove_virtual_servers", "restore_host"] {
+            assert!(of_node.contains(&task.to_owned()), "{task}");
+        }
+        assert!(changes.iter().all(|task| task.host == "n4"), "{changes:?}");
+    }
+
+    /// Three control planes with etcd, of which the last leaves.
+    #[tokio::test]
+    async fn a_member_of_etcd_leaves_when_the_others_go_on_without_it() {
+        let host = |n| format!("  - {{name: n{n}, address: 192.0.2.{n}}}\n");
+        let hosts = (1..5).map(host).collect::<Vec<_>>().concat();
+        let spec = testing::spec(&format!(
+            "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {{name: t}}\nspec:\n  hosts:\n{hosts}  \
+             roleGroups: {{etcd: [n1, n2, n3], control-plane: [n1, n2, n3], worker: [n4]}}\n"
+        ));
+        for (healthy, refused) in
+            [(&["n1", "n2", "n3"][..], false), (&["n1", "n2"], false), (&["n1", "n3"], true)]
+        {
+            let directory = tempfile::tempdir().unwrap();
+            let session = testing::session(spec.clone(), directory.path());
+            let mut probed = probed(&session, Some(ANSWERED)).await;
+            for (name, facts) in &mut probed.facts {
+                facts.owned = vec!["made\t/etc/systemd/system/kubelet.service"].into();
+                facts.reply(&DATA, "yes");
+                facts.reply(&HEALTHY, if healthy.contains(&name.as_str()) { "yes" } else { "no" });
+            }
+            let members = [1, 2, 3].map(|n| format!("https://192.0.2.{n}:2379")).join(",");
+            probed.facts.get_mut("n1").unwrap().reply(&SETTINGS, format!("etcd-servers\t{members}\n"));
+            let delete = session.plan_leave(&probed, &leaving(&["n3"], false)).await.unwrap();
+            let errors = delete.findings.iter().filter(|finding| finding.severity == Severity::Error);
+            assert_eq!(errors.count() > 0, refused, "{healthy:?}: {:?}", delete.findings);
+            let of_node = tasks(&delete.plan.changes(), "n3");
+            assert!(
+                of_node.contains(&"remove_member_n3".to_owned())
+                    && of_node.contains(&"remove_node_files".to_owned())
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn members_without_the_role_in_the_file_are_named_when_a_member_leaves() {
+        let host = |n| format!("  - {{name: n{n}, address: 192.0.2.{n}}}\n");
+        let hosts = (1..6).map(host).collect::<Vec<_>>().concat();
+        // The cluster was made with four members.
+        let spec = testing::spec(&format!(
+            "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {{name: t}}\nspec:\n  hosts:\n{hosts}  \
+             roleGroups: {{etcd: [n1, n2], control-plane: [n1], worker: [n3, n4, n5]}}\n"
+        ));
+        let said = "it is a member of etcd, and the file does not give it that role";
+        let members = [1, 2, 3, 4].map(|n| format!("https://192.0.2.{n}:2379")).join(",");
+        for (leaves, gone, api, record, named) in [
+            ("n3", false, true, true, &["n3", "n4"][..]),
+            ("n3", false, true, false, &["n3", "n4"]),
+            ("n3", false, false, true, &["n3", "n4"]),
+            ("n3", true, true, false, &["n3", "n4"]),
+            ("n2", false, true, true, &["n3", "n4"]),
+            // No member leaves.
+            ("n5", false, true, true, &[]),
+        ] {
+            let directory = tempfile::tempdir().unwrap();
+            let session = testing::session(spec.clone(), directory.path());
+            let mut probed = probed(&session, Some(ANSWERED)).await;
+            for (name, facts) in &mut probed.facts {
+                let etcd = if name != "n5" && record { "made\t/etc/etcd.env" } else { "" };
+                facts.owned = vec!["made\t/etc/systemd/system/kubelet.service", etcd].into();
+                if ["n1", "n2"].contains(&name.as_str()) {
+                    facts.reply(&DATA, "yes");
+                    facts.reply(&HEALTHY, "yes");
+                }
+            }
+            if api {
+                probed.facts.get_mut("n1").unwrap().reply(&SETTINGS, format!("etcd-servers\t{members}\n"));
+            }
+            if gone {
+                probed.facts.remove(leaves);
+                probed.failures.insert(leaves.to_owned(), kk_engine::Failure::new("no route to host"));
+            }
+            let delete = session.plan_leave(&probed, &leaving(&[leaves], gone)).await.unwrap();
+            let of_them = delete.findings.iter().filter(|finding| finding.message == said);
+            let of_them: Vec<&str> = of_them.filter_map(|finding| finding.host.as_deref()).collect();
+            assert_eq!(of_them, named, "{leaves} {gone} {api} {record}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_host_that_is_gone_is_not_asked_for_anything() {
+        for absent in [&["n4"][..], &[]] {
+            let delete = planned(&["n4"], true, absent).await;
+            assert_eq!(tasks(&delete.plan.changes(), "n4"), ["delete_node_n4"]);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_the_cluster_cannot_do_without_stays() {
+        for (names, said) in [
+            (&["n1"][..], "the cluster would have no member of etcd any more"),
+            (&["n1"], "the name of the API leads to it"),
+            (&["n1", "n3"], "the cluster would have no control plane any more"),
+            (&["n2", "n4"], "the cluster would have no worker any more"),
+        ] {
+            let delete = planned(names, false, &[]).await;
+            let found: Vec<_> = delete.findings.iter().map(|finding| finding.message.as_str()).collect();
+            assert!(found.contains(&said), "{names:?}: {found:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_control_plane_does_not_leave_while_a_node_is_silent() {
+        let said = "it did not answer, so it may ask the API at a control plane that leaves";
+        for (leaves, gone, refused) in [("n3", false, true), ("n3", true, false), ("n2", false, false)] {
+            let delete = planned(&[leaves], gone, &["n4"]).await;
+            let is_said = |finding: &kk_engine::Finding| finding.message == said;
+            assert_eq!(
+                delete.findings.iter().any(is_said),
+                refused,
+                "{leaves} {gone}: {:?}",
+                delete.findings
+            );
+        }
+    }
+
+    /// The file may say otherwise by now, and pods of the network of a node keep what they started with.
+    #[tokio::test]
+    async fn a_control_plane_that_others_ask_stays() {
+        for (said, refused) in [
+            ("192.0.2.1\nok\n192.0.2.1\n", false),
+            ("192.0.2.3\nok\n192.0.2.1\n", true),
+            ("192.0.2.1\nok\n192.0.2.3\n", true),
+            ("", false),
+        ] {
+            let directory = tempfile::tempdir().unwrap();
+            let session = testing::session(spec(), directory.path());
+            let mut probed = probed(&session, Some(ANSWERED)).await;
+            for facts in probed.facts.values_mut() {
+                facts.owned = vec!["made\t/etc/systemd/system/kubelet.service"].into();
+            }
+            probed.facts.get_mut("n2").unwrap().reply(&LEADS, said);
+            probed.facts.get_mut("n3").unwrap().reply(&LEADS, "192.0.2.3\nok\n192.0.2.3\n");
+            let delete = session.plan_leave(&probed, &leaving(&["n3"], false)).await.unwrap();
+            let asked = "the API is asked at it by n2";
+            assert_eq!(delete.findings.iter().any(|finding| finding.message == asked), refused, "{said}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_control_plane_stays_when_a_node_does_not_say_where_it_asks_the_api() {
+        for (leaves, refused) in [("n3", true), ("n4", false)] {
+            let directory = tempfile::tempdir().unwrap();
+            let session = testing::session(spec(), directory.path());
+            let mut probed = probed(&session, Some(ANSWERED)).await;
+            for facts in probed.facts.values_mut() {
+                facts.owned = vec!["made\t/etc/systemd/system/kubelet.service"].into();
+            }
+            probed.facts.get_mut("n1").unwrap().time_out(&LEADS);
+            let delete = session.plan_leave(&probed, &leaving(&[leaves], false)).await.unwrap();
+            let said = delete.findings.iter().filter(|one| one.message.contains("did not say where it asks"));
+            assert_eq!(said.count(), usize::from(refused), "{leaves}: {:?}", delete.findings);
+        }
+    }
+
+    /// Of what is under way on n1, which stays.
+    #[tokio::test]
+    async fn no_node_leaves_in_the_middle_of_something_else() {
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec(), directory.path());
+        let plan = async |begin: fn(&mut kk_engine::Facts)| {
+            let mut probed = probed(&session, Some(ANSWERED)).await;
+            for facts in probed.facts.values_mut() {
+                facts.owned = vec!["made\t/etc/systemd/system/kubelet.service"].into();
+            }
+            begin(probed.facts.get_mut("n1").unwrap());
+            match session.plan_leave(&probed, &leaving(&["n4"], false)).await {
+                Ok(delete) => {
+                    let errors = delete.findings.into_iter().filter(|one| one.severity == Severity::Error);
+                    errors.map(|one| one.message).collect::<Vec<_>>().join("; ")
+                }
+                Err(error) => error.to_string(),
+            }
+        };
+        assert_eq!(plan(|_| {}).await, "");
+        let rotates = plan(|facts| facts.reply(&crate::base::questions::ca_rotation::STAGE, "1")).await;
+        assert!(rotates.contains("replacement of the CAs has begun"), "{rotates}");
+        let restores = plan(|facts| drop(facts.files.insert(RESTORING.into(), FileFact::default()))).await;
+        assert!(restores.contains("restore of etcd has begun"), "{restores}");
+        let other = plan(|facts| facts.reply(&LOCK, "busy\n1\nother\nroot@b\n")).await;
+        assert!(other.contains("n1: another kk works on it"), "{other}");
+    }
+
+    /// The others forget it in a second round, and by then it is gone.
+    #[tokio::test]
+    async fn what_speaks_against_the_second_round_is_said_before_the_first() {
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec(), directory.path());
+        for (pods, refused) in [("10.9.0.0/16", true), ("10.233.64.0/18", false)] {
+            let mut probed = probed(&session, Some(ANSWERED)).await;
+            for facts in probed.facts.values_mut() {
+                facts.owned = vec!["made\t/etc/systemd/system/kubelet.service"].into();
+            }
+            let settings = format!("cluster-cidr\t{pods}\n");
+            probed.facts.get_mut("n1").unwrap().reply(&SETTINGS, settings);
+            let delete = session.plan_leave(&probed, &leaving(&["n4"], false)).await.unwrap();
+            let said = delete.findings.iter().filter(|one| one.message.contains("pods are in 10.9.0.0/16"));
+            assert_eq!(said.count(), usize::from(refused), "{pods}: {:?}", delete.findings);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_host_with_the_only_member_of_etcd_stays() {
+        let spec = testing::spec(
+            "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {name: t}\nspec:\n  hosts:\n  \
+             - {name: a, address: 192.0.2.1}\n  - {name: b, address: 192.0.2.2}\n  \
+             roleGroups: {etcd: [b], control-plane: [a], worker: [a]}\n",
+        );
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec.clone(), directory.path());
+        let mut probed = testing::fresh(&spec);
+        for facts in probed.facts.values_mut() {
+            facts.owned = vec!["made\t/etc/etcd.env"].into();
+        }
+        let delete = session.plan_leave(&probed, &leaving(&["b"], false)).await.unwrap();
+        assert!(delete.findings.iter().any(|finding| finding.message.contains("no member of etcd")));
+    }
+
+    /// The second round: what is silent then is not taken for a cluster that is not there.
+    #[tokio::test]
+    async fn the_others_forget_a_node_only_in_a_cluster_that_answers() {
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(with_etcd_on("n1, n3"), directory.path());
+        let rest = session.without(&leaving(&["n3", "n4"], false)).unwrap();
+        for (absent, refused) in [(&[][..], false), (&["n1"], true)] {
+            let mut probed = probed(&session, Some(ANSWERED)).await;
+            // Its API server still asks the member that has left.
+            let members = "etcd-servers\thttps://192.0.2.1:2379,https://192.0.2.3:2379\n";
+            probed.facts.get_mut("n1").unwrap().reply(&SETTINGS, members);
+            for name in ["n3", "n4"].iter().chain(absent) {
+                probed.facts.remove(*name);
+            }
+            for name in absent {
+                probed.failures.insert((*name).to_owned(), kk_engine::Failure::new("no route to host"));
+            }
+            let forget = rest.plan_forget(&probed).await.unwrap();
+            let is_error = |finding: &&kk_engine::Finding| finding.severity == kk_engine::Severity::Error;
+            let errors: Vec<_> = forget.findings.iter().filter(is_error).collect();
+            assert_eq!(!forget.needed.is_empty() && !errors.is_empty(), refused, "{errors:?}");
+            assert!(refused || errors.is_empty(), "{errors:?}");
+            let joins = forget.plan.changes().into_iter().any(|task| task.task.starts_with("join"));
+            assert!(!joins);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_that_the_file_does_not_have_is_refused_with_those_that_it_has() {
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec(), directory.path());
+        let error =
+            session.plan_leave(&testing::fresh(&spec()), &leaving(&["n9"], false)).await.err().unwrap();
+        assert_eq!(error.to_string(), "the file has no host n9");
+        assert!(error.hint().unwrap().contains("n1, n2, n3, n4"));
+    }
+}

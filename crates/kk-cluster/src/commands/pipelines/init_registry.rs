@@ -1,0 +1,40 @@
+//! `kk init registry`.
+
+use std::sync::Arc;
+
+use kk_config::OwnRegistry;
+use kk_engine::{Module, Pipeline};
+
+use super::create_cluster::has_changes;
+use crate::{
+    base::{error::BuildError, pki::Pki},
+    capabilities::{
+        programs::{self, Programs},
+        registry::{self, Registry},
+    },
+    model::{
+        capability::{Capabilities, Capability},
+        inputs::Inputs,
+    },
+};
+
+/// What the host of the registry needs.
+pub(crate) fn capabilities() -> Capabilities {
+    vec![&Programs, &Registry]
+}
+
+/// It is asked whenever something has changed.
+pub(crate) fn pipeline(
+    inputs: &Inputs,
+    own: &OwnRegistry<'_>,
+    pki: &Arc<Pki>,
+) -> Result<Pipeline, BuildError> {
+    let programs = programs::download(inputs);
+    let tasks = registry::install(inputs, own, pki)?;
+    let changes = programs.iter().chain(&tasks).any(|task| has_changes(inputs, task));
+    let mut modules = vec![Module::new(Programs.name(), programs), Module::new(Registry.name(), tasks)];
+    if changes {
+        modules.push(Module::new("verify", vec![registry::verify(inputs, own)]));
+    }
+    Ok(Pipeline::new(modules))
+}

@@ -1,0 +1,19 @@
+//! What the commands share that work on a cluster that runs: `kk add nodes`, `kk delete node`, `kk certs renew`.
+
+use crate::{base::findings::Findings, capabilities::control_plane, model::inputs::Inputs};
+
+/// What speaks against all that needs a cluster that runs as the file says, beyond what speaks against a create.
+pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
+    let first = "run kk create cluster first";
+    if !inputs.is_initialised() {
+        found.error(None, "there is no cluster that runs", first);
+    } else if !inputs.state.answered {
+        found.error(inputs.api_host, "its API does not answer", format!("{first}: it brings the API back"));
+    } else if control_plane::settings_are_changed(inputs) {
+        found.error(
+            None,
+            "the file also changes settings of the cluster",
+            format!("{first}: it applies them to the nodes that are there"),
+        );
+    }
+}

@@ -1,0 +1,34 @@
+//! The pipelines as people see them in a dry run, and the files that they put on hosts.
+
+mod create;
+mod delete;
+mod documents;
+mod joined;
+mod modules;
+mod upgrade;
+mod versions;
+
+use kk_engine::Plan;
+
+use crate::{base::probed::Probed, commands::pipelines, testing};
+
+/// The plan of a create on these hosts: a line a task and host, the changes behind it.
+async fn plan_of(spec: kk_config::Spec, spoil: impl Fn(&mut kk_engine::Facts)) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    let mut probed = testing::fresh(&spec);
+    probed.facts.values_mut().for_each(spoil);
+    let session = testing::session(spec, directory.path());
+    let inputs = session.create_inputs(&probed).await.unwrap();
+    let plan = Plan::new(pipelines::create_cluster::pipeline(&inputs).unwrap(), &probed.facts).unwrap();
+    let text = serde_json::to_string_pretty(&plan.changes()).unwrap();
+    text.replace(&directory.path().display().to_string(), "<workdir>")
+}
+
+/// Fresh hosts on which all have this record.
+fn recorded(spec: &kk_config::Spec, lines: &[&str]) -> Probed {
+    let mut probed = testing::fresh(spec);
+    for facts in probed.facts.values_mut() {
+        facts.owned = lines.to_vec().into();
+    }
+    probed
+}

@@ -1,0 +1,53 @@
+//! Checks that run before the first change: all hosts, all problems, in one list.
+//!
+//! A finding is an error (nothing is begun), a warning (the person decides), or something that kk adapts to and says so.
+//! What concerns one subject is found by its capability; here is the loop, and what is about all hosts together. Pure: the
+//! facts in, the findings out.
+
+mod absent;
+mod clocks;
+pub(crate) mod ports;
+mod same_machine;
+pub(crate) mod upgrade;
+
+use kk_engine::Finding;
+
+pub(crate) use absent::{left_by_delete, needed};
+
+use crate::{
+    base::findings::{Findings, Setting},
+    capabilities::{ca_rotation, etcd_restore},
+    model::{
+        capability::{Capabilities, taking_part},
+        inputs::Inputs,
+    },
+};
+
+/// Looks at every host and at the cluster as a whole. Errors come first, each severity in the order of the hosts.
+pub(crate) fn precheck(capabilities: &Capabilities, inputs: &Inputs) -> Vec<Finding> {
+    let capabilities = taking_part(capabilities, inputs);
+    let mut found = Findings::default();
+    absent::check(inputs, &mut found);
+    ports::check(inputs, &mut found);
+    ca_rotation::findings(inputs, &mut found);
+    etcd_restore::findings(inputs, &mut found);
+    for capability in &capabilities {
+        capability.findings(inputs, &mut found);
+    }
+    same_machine::check(inputs, &mut found);
+    clocks::check(inputs, &mut found);
+    for capability in &capabilities {
+        let settings = capability.immutable(inputs).into_iter();
+        let stay = settings.filter(|setting| Some(setting.field) != inputs.command.changes());
+        found.0.extend(stay.filter_map(Setting::finding));
+    }
+    let position = |finding: &Finding| {
+        inputs.spec.hosts.iter().position(|host| Some(&host.name) == finding.host.as_ref())
+    };
+    // What concerns the cluster comes after what concerns single hosts: it may follow from that.
+    found.0.sort_by_key(|finding| (finding.severity, position(finding).unwrap_or(usize::MAX)));
+    found.0
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! What the cluster itself says against an upgrade: asked of its API in one more round, because no other command needs it.
+
+mod answers;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kk_config::{Host, KubeVersion};
+use kk_engine::{Facts, ProbeSpec};
+
+use crate::{
+    base::{findings::Findings, probed::Probed},
+    model::inputs::{Drain, Inputs},
+};
+use answers::{Budget, DEPRECATED, OBJECTS, Objects, deprecated_question, objects_question};
+
+/// Every control plane is asked what it was asked for; one of them, what is in the cluster.
+pub(crate) fn specs<'a>(inputs: &Inputs<'a>) -> Vec<(&'a Host, ProbeSpec)> {
+    let spec = |(host, _): (&'a Host, &Facts)| {
+        let mut probe = ProbeSpec::default();
+        probe.ask(&deprecated_question(host));
+        if host.name == inputs.api_host.name {
+            probe.ask(&objects_question(host));
+        }
+        (host, probe)
+    };
+    inputs.control_planes().into_iter().map(spec).collect()
+}
+
+/// All at once, before the first change. `asked` is what they answered, `drained` the nodes whose pods move.
+pub(crate) fn findings(
+    inputs: &Inputs,
+    asked: &Probed,
+    target: KubeVersion,
+    drained: &BTreeSet<String>,
+    how: &Drain,
+    found: &mut Findings,
+) {
+    for (host, _) in inputs.control_planes() {
+        if let Some(failure) = asked.failures.get(&host.name) {
+            found.error(host, format!("it did not answer again: {failure}"), "run again");
+        }
+    }
+    deprecated(inputs, asked, target, found);
+    let Some(facts) = asked.facts.get(&inputs.api_host.name) else { return };
+    let answer = facts.answer(&OBJECTS);
+    found.unanswered(inputs.api_host, &answer, "what may keep nodes from being drained");
+    let Some(objects) = answer.answered() else { return };
+    webhooks(&objects, found);
+    if !drained.is_empty() {
+        budgets(&objects.budgets, how, found);
+        lonely(&objects, drained, how, found);
+    }
+}
+
+fn deprecated(inputs: &Inputs, asked: &Probed, target: KubeVersion, found: &mut Findings) {
+    let mut gone: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
+    for (host, _) in inputs.control_planes() {
+        let Some(facts) = asked.facts.get(&host.name) else { continue };
+        let Some(apis) = facts.answer(&DEPRECATED).answered() else {
+            // Its API server may be what an earlier run has left half-way.
+            found.warning(host, "it did not say which deprecated APIs are in use", "");
+            continue;
+        };
+        for api in apis {
+            gone.entry((api.removed, api.name)).or_default().extend(api.writers);
+        }
+    }
+    let is_gone = |version: (u32, u32)| version <= (target.major, target.minor);
+    for ((removed, api), writers) in gone.into_iter().filter(|((removed, _), _)| is_gone(*removed)) {
+        let (major, minor) = removed;
+        let writers = Vec::from_iter(writers).join(", ");
+        let written = if writers.is_empty() {
+            String::new()
+        } else {
+            format!("; objects were written by it by {writers}")
+        };
+        found.warning(
+            None,
+            format!("clients ask for {api}, which Kubernetes {major}.{minor} does not have any more{written}"),
+            "let the clients use a newer version of this API; the audit log marks their requests with k8s.io/deprecated",
+        );
+    }
+}
+
+/// Their pods are moved like others. Meanwhile, and where they cannot start again, requests that they cover are refused.
+fn webhooks(objects: &Objects, found: &mut Findings) {
+    for (name, service) in &objects.webhooks {
+        if objects.endpoints.get(service) == Some(&0) {
+            found.warning(
+                None,
+                format!("the webhook {name} refuses what it covers: its Service {service} has no ready endpoint"),
+                "start what serves it, or remove its configuration: pods that move may not be made again otherwise",
+            );
+        }
+    }
+}
+
+/// Never an error: what made the budget may take it away when a node is cordoned, or move the pod when it is to go. A drain that
+/// does not come to its end names the pod, and the node takes pods again.
+fn budgets(budgets: &[Budget], how: &Drain, found: &mut Findings) {
+    for Budget { name, healthy, wanted, pods, .. } in
+        budgets.iter().filter(|one| one.allowed == 0 && one.pods > 0)
+    {
+        if wanted < pods {
+            found.warning(
+                None,
+                format!("the PodDisruptionBudget {name} lets no pod go now: {healthy} of {pods} pods are healthy, it wants {wanted}"),
+                "a drain waits for its pods as long as --drain-timeout says",
+            );
+        } else if how.force {
+            found.warning(
+                None,
+                format!("the PodDisruptionBudget {name} lets no pod go: it wants all {pods}"),
+                "with --force its pods are deleted after --drain-timeout",
+            );
+        } else {
+            found.warning(
+                None,
+                format!("the PodDisruptionBudget {name} lets no pod go: it wants all {pods}"),
+                "where no controller of its own moves them, their nodes cannot be drained: let it want fewer pods or the workload have more",
+            );
+        }
+    }
+}
+
+fn lonely(objects: &Objects, drained: &BTreeSet<String>, how: &Drain, found: &mut Findings) {
+    for (pod, node) in objects.lonely.iter().filter(|(_, node)| drained.contains(node)) {
+        let message = format!("no controller starts the pod {pod} on {node} again");
+        if how.force {
+            found.warning(None, message, "with --force it is deleted when its node is drained");
+        } else {
+            found.error(
+                None,
+                message,
+                "delete it yourself, or give --force, which deletes it when its node is drained",
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! The content of addons: fetched when they are to be installed, before the first change.
+
+use std::collections::BTreeSet;
+
+use kk_artifact::{Error, Obtained, obtain};
+use kk_config::{ChartSource, ManifestSource};
+use kk_engine::Finding;
+
+use super::Session;
+use crate::{
+    base::{
+        error::BuildError,
+        probed::Probed,
+        supply::{self, Wanted, not_fetched},
+    },
+    capabilities::addons,
+    model::inputs::Inputs,
+};
+
+/// What has to be fetched.
+#[derive(Default)]
+struct Remote {
+    charts: BTreeSet<ChartSource>,
+    manifests: BTreeSet<ManifestSource>,
+}
+
+impl Remote {
+    fn add(&mut self, addon: &Wanted) {
+        self.charts.extend(addon.chart.iter().filter(|part| part.is_remote).map(|part| part.source.clone()));
+        let manifests = addon.manifests.iter().filter(|part| part.is_remote);
+        self.manifests.extend(manifests.map(|part| part.source.clone()));
+    }
+}
+
+impl Session {
+    /// Fetches the charts and manifests of addons that have something to do. What cannot be had is an error of the plan.
+    pub(super) async fn fetch_addons(&self, inputs: &mut Inputs<'_>) -> Vec<Finding> {
+        let mut wanted = Remote::default();
+        addons::needed(inputs).for_each(|addon| wanted.add(addon));
+        match self.obtain(&wanted).await {
+            Ok(obtained) => {
+                take(inputs, &obtained);
+                Vec::new()
+            }
+            Err(errors) => not_fetched(&errors),
+        }
+    }
+
+    /// The same for a plan that has to come to its end, because the cluster was changed already: an addon of which something cannot
+    /// be had is left out of it. Gives a warning for each.
+    pub(super) async fn fetch_or_leave_addons(&self, inputs: &mut Inputs<'_>) -> Vec<Finding> {
+        let mut left_out = Vec::new();
+        if !self.fetch_addons(inputs).await.is_empty() {
+            // Which of them lack something is seen one by one.
+            let needed: Vec<(String, Remote)> = addons::needed(inputs)
+                .map(|addon| {
+                    let mut wanted = Remote::default();
+                    wanted.add(addon);
+                    (addon.addon.name.clone(), wanted)
+                })
+                .collect();
+            for (name, wanted) in needed {
+                match self.obtain(&wanted).await {
+                    Ok(obtained) => take(inputs, &obtained),
+                    Err(errors) => left_out.push((name, not_fetched(&errors))),
+                }
+            }
+        }
+        let unread = inputs.addons.iter().filter(|addon| !addon.problems.is_empty());
+        left_out.extend(unread.map(|addon| (addon.addon.name.clone(), addon.problems.clone())));
+        inputs.addons.retain(|addon| left_out.iter().all(|(name, _)| *name != addon.addon.name));
+        left_out.iter().flat_map(|(name, problems)| supply::left_out(name, problems)).collect()
+    }
+
+    /// Warnings about the addons that a command which ends with [`Session::plan_rest`] would leave as they are, by what the hosts
+    /// have said.
+    ///
+    /// # Errors
+    /// As [`Session::plan_create`].
+    pub async fn addons_left_out(&self, probed: &Probed) -> Result<Vec<Finding>, BuildError> {
+        let mut inputs = self.create_inputs(probed).await?;
+        Ok(self.fetch_or_leave_addons(&mut inputs).await)
+    }
+
+    async fn obtain(&self, wanted: &Remote) -> Result<Obtained, Vec<Error>> {
+        obtain(&wanted.charts, &wanted.manifests, &self.spec.registry, &self.artifacts.store).await
+    }
+}
+
+/// Puts what was fetched where it belongs.
+fn take(inputs: &mut Inputs<'_>, obtained: &Obtained) {
+    for addon in &mut inputs.addons {
+        for part in addon.chart.iter_mut().filter(|part| part.is_remote) {
+            part.content = part.content.take().or_else(|| obtained.charts.get(&part.source).cloned());
+        }
+        for part in addon.manifests.iter_mut().filter(|part| part.is_remote) {
+            part.content = part.content.take().or_else(|| obtained.manifests.get(&part.source).cloned());
+        }
+    }
+}

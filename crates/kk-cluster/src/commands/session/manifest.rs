@@ -1,0 +1,139 @@
+//! What an offline bundle for a cluster has to hold.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kk_artifact::Component;
+use kk_config::{Addon, Arch, Components, Manifest, ManifestFile, ManifestSource};
+
+use super::Session;
+use crate::base::{error::BuildError, supply::source_in_manifest};
+
+impl Session {
+    /// What the hosts of the file need, and nothing else. No host is asked: one whose architecture the file does not say
+    /// is of one of `arches`.
+    ///
+    /// # Errors
+    /// A version that is not known.
+    pub async fn manifest(&self, arches: &BTreeSet<Arch>) -> Result<Manifest, BuildError> {
+        let nothing = self.nothing();
+        let inputs = self.create_inputs(&nothing).await?;
+        let mut all: BTreeSet<Arch> = self.spec.hosts.iter().filter_map(|host| host.arch).collect();
+        if self.spec.hosts.iter().any(|host| host.arch.is_none()) {
+            all.extend(arches);
+        }
+        let mut components: BTreeMap<&'static str, BTreeSet<String>> = BTreeMap::new();
+        for (_, program) in inputs.requirements.programs.values().flatten() {
+            let key = program.version_key();
+            if Components::KEYS.contains(&key) {
+                components.entry(key).or_default().insert(inputs.versions.of(*program));
+            }
+        }
+        if self.spec.own_registry().is_some() {
+            let registry = Component::Registry;
+            components.entry(registry.version_key()).or_default().insert(inputs.versions.of(registry));
+        }
+        let names = inputs.requirements.images.values().flatten().map(|(_, name)| name);
+        let images = names.filter_map(|name| inputs.images.upstream(name)).collect();
+        Ok(Manifest {
+            name: self.spec.name.clone(),
+            arches: all,
+            kubernetes: [self.spec.kubernetes.version].into(),
+            components,
+            images,
+            charts: self
+                .spec
+                .addons
+                .iter()
+                .filter_map(|addon| addon.chart.as_ref())
+                .map(source_in_manifest)
+                .collect(),
+            manifests: manifests(&self.spec.addons),
+            operating_systems: Vec::new(),
+            registry: self.spec.registry.clone(),
+            download: self.spec.download.clone(),
+        })
+    }
+}
+
+/// The files with objects of addons. Two with one name get a number.
+fn manifests(addons: &[Addon]) -> BTreeSet<ManifestFile> {
+    let sources: BTreeSet<&ManifestSource> = addons.iter().flat_map(|addon| &addon.manifests).collect();
+    let mut names = BTreeSet::new();
+    let mut file = |source: &ManifestSource| {
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.+".contains(c) { c } else { '-' };
+        let name: String = source.file_name().trim_start_matches('.').chars().map(plain).take(60).collect();
+        let name = if name.is_empty() { "objects.yaml".to_owned() } else { name };
+        let numbered = (2..).map(|number| format!("{number}-{name}"));
+        let name = std::iter::once(name.clone()).chain(numbered).find(|name| names.insert(name.clone()));
+        ManifestFile { name: name.expect("numbers do not end"), source: source.clone() }
+    };
+    sources.into_iter().map(&mut file).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use kk_config::Arch;
+
+    use crate::testing;
+
+    #[tokio::test]
+    async fn it_holds_what_the_cluster_needs_and_nothing_else() {
+        let mut spec = testing::sample("three-nodes.yaml");
+        (spec.hosts[0].arch, spec.registry.private_registry) = (Some(Arch::Arm64), Some("hub.local".into()));
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec, directory.path());
+        let manifest = session.manifest(&[Arch::Amd64].into()).await.unwrap();
+        assert_eq!(Vec::from_iter(&manifest.arches), [&Arch::Amd64, &Arch::Arm64]);
+        let programs: Vec<_> = manifest.components.keys().copied().collect();
+        assert_eq!(programs, ["cni", "containerd", "crictl", "etcd", "runc"]);
+        let images: Vec<_> = manifest.images.iter().map(kk_config::ImageName::repository).collect();
+        assert_eq!(
+            images,
+            [
+                "docker.io/flannel/flannel",
+                "docker.io/flannel/flannel-cni-plugin",
+                "registry.k8s.io/coredns/coredns",
+                "registry.k8s.io/kube-apiserver",
+                "registry.k8s.io/kube-controller-manager",
+                "registry.k8s.io/kube-proxy",
+                "registry.k8s.io/kube-scheduler",
+                "registry.k8s.io/pause",
+            ]
+        );
+        assert!(!directory.path().join("sample").exists(), "nothing is written for a question");
+    }
+
+    #[tokio::test]
+    async fn charts_manifests_and_helm_are_in_it_where_addons_ask_for_them() {
+        let mut spec = testing::sample("all-in-one.yaml");
+        spec.addons = testing::addons(
+            "[{name: a, sources: {chart: {name: app, repo: 'https://charts.example', version: 1.2.3}}}, \
+             {name: b, sources: {yaml: {path: ['https://files.example/x/all.yaml?a=b', 'dir/all.yaml']}}}]",
+        );
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec, directory.path());
+        let manifest = session.manifest(&[Arch::Amd64].into()).await.unwrap();
+        let charts: Vec<_> = manifest.charts.iter().map(ToString::to_string).collect();
+        assert_eq!(charts, ["app 1.2.3 of https://charts.example"]);
+        let files: Vec<_> =
+            manifest.manifests.iter().map(|file| (&*file.name, file.source.origin())).collect();
+        assert_eq!(files, [("2-all.yaml", "dir/all.yaml"), ("all.yaml", "https://files.example/x/all.yaml")]);
+        assert!(manifest.text().contains("https://files.example/x/all.yaml?a=b"), "what the export asks for");
+        assert!(manifest.components.contains_key("helm"));
+        assert_eq!(kk_config::load_manifest("written", &manifest.text()).unwrap().0.charts, manifest.charts);
+    }
+
+    #[tokio::test]
+    async fn what_a_setting_leaves_out_is_not_in_it() {
+        let mut spec = testing::sample("all-in-one.yaml");
+        spec.kubernetes.disable_kube_proxy = true;
+        spec.network.plugin = kk_config::NetworkPlugin::None;
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec, directory.path());
+        let manifest = session.manifest(&[Arch::Amd64].into()).await.unwrap();
+        let images: Vec<_> = manifest.images.iter().map(|image| image.path.as_str()).collect();
+        let left =
+            ["coredns/coredns", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "pause"];
+        assert_eq!(images, left);
+    }
+}

@@ -1,0 +1,190 @@
+//! What the hosts say, and what a command is built from.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use futures::future::join_all;
+use kk_artifact::Versions;
+use kk_config::Host;
+use kk_engine::{Facts, ProbeSpec};
+use tokio_util::sync::CancellationToken;
+
+use super::Session;
+use crate::{
+    base::{
+        artifacts::Programs,
+        ca_copy,
+        error::BuildError,
+        images::Images,
+        pki::Pki,
+        probed::Probed,
+        requirements::Requirements,
+        supply::{Installer, Wanted},
+        templates::Templates,
+    },
+    capabilities::{runtime, versions::of_cluster},
+    commands::{
+        pipelines::{create_cluster, delete_cluster},
+        probe,
+        session::requirements::requirements,
+    },
+    model::{
+        capability::Capabilities,
+        command::Command,
+        inputs::{Inputs, Presence, Scope, api_host},
+        offline,
+    },
+};
+
+impl Session {
+    /// Asks all hosts at once, one round trip each. `answered` gets the name of each host that did.
+    ///
+    /// # Errors
+    /// The questions cannot be written, for example because a template is broken.
+    pub async fn probe_for_create(
+        &self,
+        cancel: &CancellationToken,
+        answered: impl Fn(&str),
+    ) -> Result<Probed, BuildError> {
+        let nothing = self.nothing();
+        let capabilities = create_cluster::capabilities(&self.spec);
+        let inputs = self.create_inputs(&nothing).await?;
+        let pipeline = create_cluster::pipeline(&inputs)?;
+        let specs = probe::specs(&capabilities, &inputs, &pipeline);
+        // With a thousand hosts it takes much memory, and only the plan that comes after the probe needs one.
+        drop(pipeline);
+        Ok(self.probe(specs, cancel, answered).await)
+    }
+
+    /// Asks all hosts what a delete has to know.
+    pub async fn probe_for_delete(&self, cancel: &CancellationToken, answered: impl Fn(&str)) -> Probed {
+        let options = &self.settings.options;
+        let specs = self.spec.hosts.iter().map(|host| (host, probe::delete_spec(host, options))).collect();
+        self.probe(specs, cancel, answered).await
+    }
+
+    pub(super) async fn probe(
+        &self,
+        specs: Vec<(&Host, ProbeSpec)>,
+        cancel: &CancellationToken,
+        answered: impl Fn(&str),
+    ) -> Probed {
+        let answers = specs.into_iter().map(|(host, spec)| {
+            let (connection, answered) = (&self.connections[&host.name], &answered);
+            async move {
+                let facts = kk_engine::probe(&**connection, &spec, cancel).await;
+                if facts.is_ok() {
+                    answered(&host.name);
+                }
+                (host.name.clone(), facts)
+            }
+        });
+        let mut probed = Probed::default();
+        for (host, answer) in join_all(answers).await {
+            match answer {
+                Ok(facts) => drop(probed.facts.insert(host, facts)),
+                Err(failure) => drop(probed.failures.insert(host, failure)),
+            }
+        }
+        probed
+    }
+
+    /// Hosts of which nothing is known yet: what is built from them says what to ask.
+    pub(super) fn nothing(&self) -> Probed {
+        let facts = self.spec.hosts.iter().map(|host| (host.name.clone(), Facts::default())).collect();
+        Probed { facts, failures: BTreeMap::new() }
+    }
+
+    pub(crate) async fn create_inputs<'a>(&'a self, probed: &'a Probed) -> Result<Inputs<'a>, BuildError> {
+        self.inputs_for(Command::Create, probed).await
+    }
+
+    /// For [`Command::Create`] and [`Command::Renew`].
+    pub(crate) async fn inputs_for<'a>(
+        &'a self,
+        command: Command,
+        probed: &'a Probed,
+    ) -> Result<Inputs<'a>, BuildError> {
+        let (spec, capabilities) = (&self.spec, create_cluster::capabilities(&self.spec));
+        let directory = self.directory().join("pki/etcd");
+        let copy = if Pki::has_ca(&directory) {
+            None
+        } else {
+            ca_copy::read(spec, probed, &self.connections).await?
+        };
+        let pki =
+            Pki::open(&directory, &spec.etcd_hosts(), &spec.control_planes(), copy, &command.renewed())?;
+        let mut inputs = self.inputs(probed, pki, command, &capabilities)?;
+        inputs.installer = Installer::of(spec);
+        inputs.addons = Wanted::all(spec, inputs.options.bundle.as_deref(), &self.artifacts.store);
+        let programs = self.artifacts.programs(&inputs.versions, inputs.wanted_programs()).await;
+        inputs.programs = programs.map_err(|error| offline::name_all(&inputs, error))?;
+        Ok(inputs)
+    }
+
+    pub(crate) fn delete_inputs<'a>(&'a self, probed: &'a Probed) -> Result<Inputs<'a>, BuildError> {
+        let mut inputs =
+            self.inputs(probed, self.no_pki()?, Command::Delete, &delete_cluster::capabilities(&self.spec))?;
+        inputs.scope = delete_cluster::scope(&inputs);
+        Ok(inputs)
+    }
+
+    /// What the control machine has of etcd's CA, for commands that sign nothing by it.
+    pub(super) fn no_pki(&self) -> Result<Pki, BuildError> {
+        Pki::to_identify(&self.directory().join("pki/etcd"))
+    }
+
+    pub(super) fn inputs<'a>(
+        &'a self,
+        probed: &'a Probed,
+        pki: Pki,
+        command: Command,
+        capabilities: &Capabilities,
+    ) -> Result<Inputs<'a>, BuildError> {
+        let presence = presence(probed);
+        let (api_host, state) = api_host(self.spec.control_planes(), &presence);
+        let versions = self.versions(&presence, api_host)?;
+        let mut inputs = Inputs {
+            spec: &self.spec,
+            presence,
+            scope: Scope::All,
+            api_host,
+            state,
+            images: Images::new(&self.spec, &versions),
+            versions,
+            programs: Programs::new(),
+            requirements: Requirements::default(),
+            runtime: runtime::of(&self.spec),
+            pki: Arc::new(pki),
+            templates: Templates::new(self.settings.templates.as_deref())?,
+            options: self.settings.options.clone(),
+            command,
+            addons: Vec::new(),
+            installer: Installer::default(),
+            token: self.token.clone(),
+            owner: self.owner.id().to_owned(),
+            directory: self.directory(),
+            store: self.artifacts.store.clone(),
+        };
+        inputs.requirements = requirements(capabilities, &inputs)?;
+        Ok(inputs)
+    }
+
+    /// Pins win over the versions that the cluster has, and those over the defaults.
+    pub(super) fn versions<'a>(
+        &self,
+        presence: &BTreeMap<&'a str, Presence<'a>>,
+        api_host: &Host,
+    ) -> Result<Versions, BuildError> {
+        match of_cluster(presence, api_host, &self.spec) {
+            Some(recorded) => self.artifacts.choose(&self.spec, &recorded.behind(&self.spec.components)),
+            None => Ok(self.artifacts.versions.clone()),
+        }
+    }
+}
+
+/// Which hosts answered, and what.
+pub(super) fn presence(probed: &Probed) -> BTreeMap<&str, Presence<'_>> {
+    let present = probed.facts.iter().map(|(host, facts)| (host.as_str(), Presence::Probed(facts)));
+    let absent = probed.failures.iter().map(|(host, why)| (host.as_str(), Presence::Absent(why)));
+    present.chain(absent).collect()
+}

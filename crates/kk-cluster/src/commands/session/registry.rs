@@ -1,0 +1,144 @@
+//! Plans about the registry.
+
+use std::sync::Arc;
+
+use kk_config::OwnRegistry;
+use kk_engine::{Plan, ProbeSpec};
+use tokio_util::sync::CancellationToken;
+
+use super::{Delete, Session};
+use crate::{
+    base::{artifacts::Programs, error::BuildError, findings::Findings, pki::Pki, probed::Probed},
+    capabilities::registry,
+    commands::{
+        pipelines::{delete_registry, init_registry},
+        precheck::ports,
+        probe,
+    },
+    model::{
+        command::Command,
+        inputs::{Inputs, Scope},
+        offline,
+    },
+};
+
+impl Session {
+    /// The registry of the file.
+    ///
+    /// # Errors
+    /// The file has none that kk could set up.
+    pub fn own_registry(&self) -> Result<OwnRegistry<'_>, BuildError> {
+        if self.spec.registry.is_harbor() {
+            return Err(BuildError::config(
+                "spec.registry.type asks for a Harbor, which kk does not set up",
+                "leave the type away for a plain registry; or set Harbor up by its own installer, and name it in privateRegistry",
+            ));
+        }
+        self.spec.own_registry().ok_or_else(|| {
+            match self.spec.with_role(&kk_config::Role::Registry).first() {
+                None => BuildError::config(
+                    "the file has no host for a registry",
+                    "name one in spec.roleGroups.registry",
+                ),
+                Some(host) => BuildError::config(
+                    format!("spec.registry.privateRegistry is an address, and not one of {}", host.name),
+                    "give the address of that host, or a name",
+                ),
+            }
+        })
+    }
+
+    /// Asks the host of the registry what its commands have to know.
+    ///
+    /// # Errors
+    /// As [`Session::own_registry`], or the questions cannot be written.
+    pub async fn probe_for_registry(
+        &self,
+        cancel: &CancellationToken,
+        answered: impl Fn(&str),
+    ) -> Result<Probed, BuildError> {
+        let own = self.own_registry()?;
+        let (nothing, pki) = (self.nothing(), self.registry_pki(&own)?);
+        let inputs = self.registry_inputs(&nothing, &own, true).await?;
+        let pipeline = init_registry::pipeline(&inputs, &own, &pki)?;
+        let mut specs = probe::specs(&init_registry::capabilities(), &inputs, &pipeline);
+        specs.retain(|(host, _)| host.name == own.host.name);
+        Ok(self.probe(specs, cancel, answered).await)
+    }
+
+    /// Asks the host of the registry what a delete has to know.
+    ///
+    /// # Errors
+    /// As [`Session::own_registry`].
+    pub async fn probe_registry_to_delete(
+        &self,
+        cancel: &CancellationToken,
+        answered: impl Fn(&str),
+    ) -> Result<Probed, BuildError> {
+        let own = self.own_registry()?;
+        let mut spec = ProbeSpec::default();
+        registry::asks(&mut spec);
+        Ok(self.probe(vec![(own.host, spec)], cancel, answered).await)
+    }
+
+    /// The plan by which the registry is set up, and what speaks against it.
+    ///
+    /// # Errors
+    /// As [`Session::own_registry`], a version that is not known, or the plan cannot be built.
+    pub async fn plan_init_registry(&self, probed: &Probed) -> Result<Delete, BuildError> {
+        let own = self.own_registry()?;
+        let (inputs, pki) = (self.registry_inputs(probed, &own, true).await?, self.registry_pki(&own)?);
+        let mut found = Findings(self.artifacts.unreachable(&inputs.programs).await);
+        found.0.extend(offline::missing_programs(&inputs));
+        ports::check(&inputs, &mut found);
+        registry::findings(&inputs, &own, &pki, &mut found);
+        found.0.sort_by_key(|finding| finding.severity);
+        let plan = Plan::new(init_registry::pipeline(&inputs, &own, &pki)?, &probed.facts)?;
+        Ok(Delete { findings: found.0, plan })
+    }
+
+    /// The plan by which the registry goes, its images too when `with_data` says so.
+    ///
+    /// # Errors
+    /// As [`Session::own_registry`], or the plan cannot be built.
+    pub async fn plan_delete_registry(&self, probed: &Probed, with_data: bool) -> Result<Delete, BuildError> {
+        let session = self.as_installed(probed, |_| false)?;
+        let own = session.own_registry()?;
+        let inputs = session.registry_inputs(probed, &own, false).await?;
+        let pki = session.registry_pki(&own)?;
+        let mut found = Findings::default();
+        registry::findings_of_delete(&inputs, &own, &pki, &mut found);
+        let plan = Plan::new(delete_registry::pipeline(&inputs, &own, with_data), &probed.facts)?;
+        Ok(Delete { findings: found.0, plan })
+    }
+
+    /// Where the registry keeps its images, as its host is configured.
+    ///
+    /// # Errors
+    /// As [`Session::plan_delete_registry`].
+    pub fn registry_data(&self, probed: &Probed) -> Result<String, BuildError> {
+        Ok(self.as_installed(probed, |_| false)?.spec.registry.registry_data_dir)
+    }
+
+    fn registry_pki(&self, own: &OwnRegistry<'_>) -> Result<Arc<Pki>, BuildError> {
+        Ok(Arc::new(Pki::of_registry(&registry::certificates(&self.directory()), own)?))
+    }
+
+    async fn registry_inputs<'a>(
+        &'a self,
+        probed: &'a Probed,
+        own: &OwnRegistry<'_>,
+        with_programs: bool,
+    ) -> Result<Inputs<'a>, BuildError> {
+        let mut inputs =
+            self.inputs(probed, self.no_pki()?, Command::Registry, &init_registry::capabilities())?;
+        inputs.scope = Scope::Hosts(registry::hosts(own));
+        inputs.programs = Programs::new();
+        if with_programs {
+            let wanted = inputs.wanted_programs();
+            let programs = self.artifacts.programs(&inputs.versions, wanted).await;
+            inputs.programs = programs.map_err(|error| offline::name_all(&inputs, error))?;
+        }
+        Ok(inputs)
+    }
+}

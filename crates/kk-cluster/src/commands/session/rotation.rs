@@ -1,0 +1,79 @@
+//! Plans of a rotation of the CAs.
+
+use std::{path::Path, sync::Arc};
+
+use kk_engine::{Finding, Plan};
+
+use super::Session;
+use crate::{
+    base::{error::BuildError, findings::Findings, probed::Probed},
+    capabilities::{
+        ca_rotation::{self, Authorities, Restarts, Round},
+        os::other_run,
+    },
+    commands::pipelines::rotate_ca,
+};
+
+/// The way from one CA to another.
+pub struct Rotation {
+    /// A run before this one has begun it.
+    pub has_begun: bool,
+    /// The rounds that are left. Without one, only the control machine has to be cleaned up.
+    pub rounds: &'static [Round],
+    /// What speaks against it.
+    pub findings: Vec<Finding>,
+}
+
+impl Session {
+    /// The new CAs: those of a rotation that has begun, or the user's in `own`, else new ones. Nothing is written.
+    ///
+    /// # Errors
+    /// One that was given cannot be a CA, or a file cannot be read.
+    pub fn new_authorities(&self, own: Option<&Path>) -> Result<Arc<Authorities>, BuildError> {
+        Authorities::open(&self.directory().join("pki"), &self.spec, own).map(Arc::new)
+    }
+
+    /// What is left to do.
+    ///
+    /// # Errors
+    /// As [`Session::plan_create`], or another run works on the hosts.
+    pub async fn rotation(
+        &self,
+        probed: &Probed,
+        authorities: &Arc<Authorities>,
+    ) -> Result<Rotation, BuildError> {
+        let inputs = self.create_inputs(probed).await?;
+        other_run::refuse(&inputs)?;
+        let mut found = Findings::default();
+        rotate_ca::findings(&inputs, authorities, &mut found);
+        found.0.sort_by_key(|finding| finding.severity);
+        Ok(Rotation {
+            has_begun: ca_rotation::has_begun(&inputs, authorities),
+            rounds: ca_rotation::rounds(&inputs, authorities),
+            findings: found.0,
+        })
+    }
+
+    /// The plan of one round.
+    ///
+    /// # Errors
+    /// As [`Session::plan_create`].
+    pub async fn plan_rotation(
+        &self,
+        probed: &Probed,
+        authorities: &Arc<Authorities>,
+        round: Round,
+        restarts: Restarts,
+    ) -> Result<Plan, BuildError> {
+        let inputs = self.create_inputs(probed).await?;
+        Ok(Plan::new(rotate_ca::pipeline(&inputs, authorities, round, restarts), &probed.facts)?)
+    }
+
+    /// The plan by which the control machine forgets the CAs of before, when a run was killed at its very end.
+    ///
+    /// # Errors
+    /// The plan cannot be built.
+    pub fn plan_clean_up(&self, probed: &Probed, authorities: &Authorities) -> Result<Plan, BuildError> {
+        Ok(Plan::new(rotate_ca::clean_up(authorities), &probed.facts)?)
+    }
+}

@@ -1,0 +1,282 @@
+//! The plans of an upgrade: its way, its fetches, its turns, and whose versions they lead to.
+
+use std::collections::BTreeSet;
+
+use kk_artifact::Component;
+use kk_config::{Components, KubeVersion};
+use kk_engine::{Finding, Pipeline, Plan};
+use tokio_util::sync::CancellationToken;
+
+use super::{Create, Session, probe::presence};
+use crate::{
+    base::{error::BuildError, findings::Findings, probed::Probed},
+    capabilities::{
+        kubesphere::KubeSphere,
+        nodes::turn,
+        versions::{is_older_minor, of_any_version, of_version, oldest},
+    },
+    commands::{
+        pipelines::{create_cluster, upgrade},
+        precheck,
+    },
+    model::{
+        capability::Capability,
+        command::Command,
+        inputs::{Drain, Inputs, Scope, api_host},
+        offline,
+    },
+};
+
+/// What `kk upgrade` fetches for one version before the first turn.
+pub struct Fetch {
+    /// What cannot be fetched.
+    pub findings: Vec<Finding>,
+    /// What is to be done.
+    pub plan: Plan,
+}
+
+/// The way of a cluster to another version of Kubernetes.
+pub struct Hops {
+    /// The oldest version of its nodes.
+    pub from: KubeVersion,
+    /// One minor version after the other; the last is the file's.
+    pub hops: Vec<KubeVersion>,
+    /// Its hosts in the order of their turns.
+    pub turns: Vec<String>,
+    /// What else gets another version, as `etcd 3.6.12 -> 3.6.14`.
+    pub components: Vec<String>,
+}
+
+impl Session {
+    /// The versions through which the cluster goes to the file's.
+    ///
+    /// # Errors
+    /// A version on the way is older than the cluster's or a control plane's, or one in between is not known.
+    pub async fn hops(&self, probed: &Probed) -> Result<Hops, BuildError> {
+        let inputs = self.create_inputs(probed).await?;
+        let target = self.spec.kubernetes.version;
+        let from = upgrade::oldest(&inputs)?.unwrap_or(target);
+        let hops = upgrade::hops(from, target, &self.artifacts.kubernetes_versions())?;
+        upgrade::refuse_older(&inputs, &hops)?;
+        let turns = upgrade::order(&inputs).into_iter().map(|host| host.name.clone()).collect();
+        Ok(Hops { from, hops, turns, components: upgrade::other_components(&inputs) })
+    }
+
+    /// The same cluster with another version of Kubernetes.
+    ///
+    /// # Errors
+    /// As [`Session::open`].
+    pub fn at_version(&self, version: KubeVersion) -> Result<Self, BuildError> {
+        let mut spec = self.spec.clone();
+        spec.kubernetes.version = version;
+        self.with_spec(spec)
+    }
+
+    /// The same cluster, in which these components keep the versions that it has, whatever the file says.
+    ///
+    /// # Errors
+    /// The cluster does not say which versions it has.
+    pub fn hold(&self, probed: &Probed, held: &[Component]) -> Result<Self, BuildError> {
+        let presence = presence(probed);
+        let (api_host, state) = api_host(self.spec.control_planes(), &presence);
+        let recorded = of_any_version(&presence, api_host, &self.spec).unwrap_or_default();
+        let mut spec = self.spec.clone();
+        for component in held {
+            let pin = spec.components.iter_mut().find(|(key, _)| *key == component.version_key());
+            match (recorded.of_component(*component), pin) {
+                (Some(there), Some((_, pin))) => *pin = Some(there.to_owned()),
+                // That there is none is said with the first turn.
+                _ if !state.is_initialised() => {}
+                _ => {
+                    return Err(BuildError::config(
+                        format!(
+                            "{component} cannot be held: no control plane says which version the cluster has"
+                        ),
+                        "name the version in spec.components instead",
+                    ));
+                }
+            }
+        }
+        self.with_spec(spec)
+    }
+
+    /// The cluster as it is: what hosts get back whose turn on the way to `next` fails. `etcd`: the versions that its members run.
+    /// Only etcd does not go back to an older minor version, because its data cannot.
+    ///
+    /// # Errors
+    /// As [`Session::open`].
+    pub fn to_put_back(
+        &self,
+        probed: &Probed,
+        etcd: &[String],
+        from: KubeVersion,
+        next: &Self,
+    ) -> Result<Self, BuildError> {
+        let mut before = self.at_version(from)?;
+        let presence = presence(probed);
+        let (api_host, _) = api_host(self.spec.control_planes(), &presence);
+        let mut spec = before.spec.clone();
+        let recorded = of_version(&presence, api_host, &spec);
+        if let Some(recorded) = &recorded {
+            // Not the pins of the file or of the command line: they say where the way leads.
+            spec.components = recorded.behind(&Components::default());
+            before = before.with_spec(spec.clone())?;
+        }
+        // A note may be of after the turn of its host, and a member in the middle of its own.
+        let notes = [recorded, of_any_version(&presence, api_host, &spec)];
+        let versions = notes.iter().flatten().filter_map(|note| note.of_component(Component::Etcd));
+        let there = oldest(versions.chain(etcd.iter().map(String::as_str)));
+        let there = there.map_or_else(|| before.artifacts.versions.of(Component::Etcd), str::to_owned);
+        let wanted = next.versions(&presence, api_host)?.of(Component::Etcd);
+        let back = if is_older_minor(&there, &wanted) { wanted } else { there };
+        if before.artifacts.versions.of(Component::Etcd) != back {
+            spec.components.etcd = Some(back);
+            before = before.with_spec(spec)?;
+        }
+        Ok(before)
+    }
+
+    /// What the cluster itself says against an upgrade, in a round of its own: nothing where nothing is to be done. `drained`: the
+    /// nodes that the turns of the first version drain.
+    ///
+    /// # Errors
+    /// As [`Session::plan_create`].
+    pub async fn upgrade_findings(
+        &self,
+        probed: &Probed,
+        way: &Hops,
+        drained: BTreeSet<String>,
+        how: &Drain,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<Finding>, BuildError> {
+        let inputs = self.create_inputs(probed).await?;
+        let mut found = Findings::default();
+        // It is deployed after the last turn, which is too late to refuse it.
+        KubeSphere.findings(&inputs, &mut found);
+        // Why it cannot be asked is said with the first turn.
+        let drained: BTreeSet<String> = match way.hops.len() {
+            0 | 1 => drained,
+            // What the first version leaves as it is, a later one changes.
+            _ => {
+                let drains =
+                    inputs.nodes().into_iter().filter(|(host, facts)| turn::drains(&inputs, host, facts));
+                drains.map(|(host, _)| host.name.clone()).collect()
+            }
+        };
+        let is_nothing = way.hops == [way.from] && drained.is_empty();
+        if is_nothing || !inputs.state.answered {
+            return Ok(found.0);
+        }
+        let asked = self.probe(precheck::upgrade::specs(&inputs), cancel, |_| {}).await;
+        let target = self.spec.kubernetes.version;
+        precheck::upgrade::findings(&inputs, &asked, target, &drained, how, &mut found);
+        Ok(found.0)
+    }
+
+    /// The plan by which the programs of this version come to the control machine and its images to the nodes, and what cannot.
+    ///
+    /// # Errors
+    /// The plan cannot be built.
+    pub async fn plan_fetch(&self, probed: &Probed) -> Result<Fetch, BuildError> {
+        let names = self.spec.hosts.iter().map(|host| host.name.clone()).collect();
+        let inputs = self.upgrade_inputs(probed, names).await?;
+        let mut findings = self.artifacts.unreachable(&inputs.programs).await;
+        findings.extend(offline::missing(&inputs));
+        Ok(Fetch { findings, plan: Plan::new(upgrade::fetch(&inputs)?, &probed.facts)? })
+    }
+
+    /// What is missing of this version, from which an upgrade goes, when a turn that fails is to be put back. Only a bundle can lack
+    /// it: else it is downloaded.
+    pub async fn missing_to_put_back(&self, probed: &Probed) -> Option<Finding> {
+        let names = self.spec.hosts.iter().map(|host| host.name.clone()).collect();
+        match self.upgrade_inputs(probed, names).await {
+            Ok(inputs) => offline::missing_to_put_back(&inputs),
+            Err(error) => Some(offline::cannot_put_back(&error.to_string())),
+        }
+    }
+
+    /// Whether the turn of a host in an upgrade has begun and not ended.
+    pub fn is_in_turn(&self, probed: &Probed, name: &str) -> bool {
+        probed.facts.get(name).is_some_and(turn::is_begun)
+    }
+
+    /// The nodes that have the version of this session before their turn: they do not lose it when that turn fails.
+    ///
+    /// # Errors
+    /// What was found makes no sense.
+    pub async fn with_version(&self, probed: &Probed) -> Result<BTreeSet<String>, BuildError> {
+        let inputs = self.create_inputs(probed).await?;
+        let version = self.spec.kubernetes.version.to_string();
+        let nodes = inputs
+            .state
+            .nodes
+            .iter()
+            .filter(|(name, node)| node.version == version && !self.is_in_turn(probed, name));
+        Ok(nodes.map(|(name, _)| name.clone()).collect())
+    }
+
+    /// The plan of the turn of some hosts, with which they get the file's version.
+    ///
+    /// # Errors
+    /// The plan cannot be built.
+    pub async fn plan_turn(
+        &self,
+        probed: &Probed,
+        names: BTreeSet<String>,
+        how: &Drain,
+    ) -> Result<Create, BuildError> {
+        let inputs = self.upgrade_inputs(probed, names.clone()).await?;
+        let turn = upgrade::turn(&inputs, &names, how)?;
+        let drained = turn.drained;
+        Ok(Create { drained, ..self.plan_upgrade(inputs, probed, turn.pipeline).await? })
+    }
+
+    /// The plan by which hosts whose turn has failed get this version again, and take pods.
+    ///
+    /// # Errors
+    /// The plan cannot be built.
+    pub async fn plan_put_back(
+        &self,
+        probed: &Probed,
+        names: BTreeSet<String>,
+    ) -> Result<Create, BuildError> {
+        let mut inputs = self.upgrade_inputs(probed, names).await?;
+        inputs.command = Command::RollBack;
+        let pipeline = upgrade::put_back(&inputs)?;
+        self.plan_of(inputs, Findings::default(), probed, pipeline).await
+    }
+
+    /// The plan by which a cluster whose control planes all have the file's version gets its add-ons.
+    ///
+    /// # Errors
+    /// The plan cannot be built.
+    pub async fn plan_add_ons(&self, probed: &Probed) -> Result<Create, BuildError> {
+        let inputs = self.upgrade_inputs(probed, BTreeSet::new()).await?;
+        let pipeline = create_cluster::pipeline(&inputs)?;
+        self.plan_upgrade(inputs, probed, pipeline).await
+    }
+
+    pub(crate) async fn upgrade_inputs<'a>(
+        &'a self,
+        probed: &'a Probed,
+        names: BTreeSet<String>,
+    ) -> Result<Inputs<'a>, BuildError> {
+        let mut inputs = self.create_inputs(probed).await?;
+        inputs.command = Command::Upgrade;
+        inputs.scope = Scope::Hosts(names);
+        let wanted = inputs.wanted_programs();
+        inputs.programs.retain(|program, _| wanted.contains(program));
+        Ok(inputs)
+    }
+
+    async fn plan_upgrade(
+        &self,
+        inputs: Inputs<'_>,
+        probed: &Probed,
+        pipeline: Pipeline,
+    ) -> Result<Create, BuildError> {
+        let mut found = Findings::default();
+        upgrade::findings(&inputs, &mut found);
+        Box::pin(self.plan_of(inputs, found, probed, pipeline)).await
+    }
+}

@@ -1,0 +1,119 @@
+//! The configuration of the cluster: networks, endpoints, certificates, flags of the control plane.
+
+use std::collections::BTreeMap;
+
+use kk_config::{EncryptionAlgorithm, Host, Spec};
+use serde_json::{Value, json};
+
+use super::{api_version, is_v1beta4};
+use crate::{
+    base::host_layout::{ETCD_CA, ETCD_CERT, ETCD_KEY},
+    model::inputs::Inputs,
+};
+
+/// Where API servers find the members of etcd.
+pub(crate) fn etcd_endpoints(spec: &Spec) -> Vec<String> {
+    let endpoint = |host: &&Host| format!("https://{}:{}", host.internal_address, spec.etcd.port);
+    spec.etcd_hosts().iter().map(endpoint).collect()
+}
+
+/// With the names of these control planes in the certificates of API servers.
+pub(super) fn cluster_configuration(inputs: &Inputs, control_planes: &[&Host]) -> Value {
+    let (spec, kubernetes) = (inputs.spec, &inputs.spec.kubernetes);
+    let etcd = etcd_endpoints(spec);
+    let mut document = json!({
+        "apiVersion": api_version(inputs),
+        "kind": "ClusterConfiguration",
+        "clusterName": kubernetes.cluster_name,
+        "kubernetesVersion": kubernetes.version.to_string(),
+        "imageRepository": inputs.images.repository("registry.k8s.io"),
+        "certificatesDir": "/etc/kubernetes/pki",
+        "controlPlaneEndpoint": inputs.endpoint(),
+        "etcd": {"external": {"endpoints": etcd, "caFile": ETCD_CA, "certFile": ETCD_CERT, "keyFile": ETCD_KEY}},
+        "networking": {
+            "dnsDomain": kubernetes.dns_domain,
+            "podSubnet": spec.network.pod_subnet(),
+            "serviceSubnet": spec.network.service_subnet(),
+        },
+        "apiServer": {
+            "certSANs": cert_sans(inputs, control_planes),
+            "extraArgs": args(inputs, &with_gates(inputs, kubernetes.apiserver_args.clone())),
+        },
+        "controllerManager": {"extraArgs": args(inputs, &controller_manager_args(inputs))},
+        "scheduler": {"extraArgs": args(inputs, &with_gates(inputs, kubernetes.scheduler_args.clone()))},
+    });
+    if is_v1beta4(inputs) {
+        document["encryptionAlgorithm"] = json!(kubernetes.encryption_algorithm.as_str());
+        for (name, period) in [
+            ("certificateValidityPeriod", &kubernetes.certificate_validity_period),
+            ("caCertificateValidityPeriod", &kubernetes.ca_certificate_validity_period),
+        ] {
+            if let Some(period) = period {
+                document[name] = json!(period);
+            }
+        }
+        // CoreDNS comes from this program's own template; `kubeadm upgrade` must not put its own in its place.
+        document["dns"] = json!({"disabled": true});
+        document["proxy"] = json!({"disabled": kubernetes.disable_kube_proxy});
+    } else if kubernetes.encryption_algorithm == EncryptionAlgorithm::EcdsaP256 {
+        document["featureGates"] = json!({"PublicKeysECDSA": true});
+    }
+    document
+}
+
+/// Every name under which an API server may be called, each once, in a fixed order.
+fn cert_sans(inputs: &Inputs, control_planes: &[&Host]) -> Vec<String> {
+    let spec = inputs.spec;
+    let mut names =
+        vec![spec.control_plane_endpoint.domain.clone(), "localhost".to_owned(), "127.0.0.1".to_owned()];
+    names.extend(spec.control_plane_endpoint.address.map(|address| address.to_string()));
+    for host in control_planes {
+        names.extend([
+            host.name.clone(),
+            format!("{}.{}", host.name, spec.kubernetes.cluster_name),
+            host.address.clone(),
+            host.internal_address.to_string(),
+        ]);
+        names.extend(host.internal_address_v6.map(|address| address.to_string()));
+    }
+    names.extend(spec.kubernetes.apiserver_cert_extra_sans.iter().cloned());
+    let mut seen = std::collections::BTreeSet::new();
+    names.retain(|name| seen.insert(name.clone()));
+    names
+}
+
+fn controller_manager_args(inputs: &Inputs) -> BTreeMap<String, String> {
+    let (network, kubernetes) = (&inputs.spec.network, &inputs.spec.kubernetes);
+    let mut args = BTreeMap::new();
+    if network.pods_v6.is_some() {
+        args.insert("node-cidr-mask-size-ipv4".to_owned(), kubernetes.node_cidr_mask_size.to_string());
+        args.insert("node-cidr-mask-size-ipv6".to_owned(), kubernetes.node_cidr_mask_size_ipv6.to_string());
+    } else {
+        args.insert("node-cidr-mask-size".to_owned(), kubernetes.node_cidr_mask_size.to_string());
+    }
+    // Its own bound of 20 requests a second makes it wait 5 s at each start and change of leader, before the first
+    // node is let in. The kubelet's defaults since Kubernetes 1.27 are these.
+    args.insert("kube-api-qps".to_owned(), "50".to_owned());
+    args.insert("kube-api-burst".to_owned(), "100".to_owned());
+    args.extend(kubernetes.controller_manager_args.clone());
+    with_gates(inputs, args)
+}
+
+/// Adds the user's feature gates, unless the user's own flags name some.
+fn with_gates(inputs: &Inputs, mut args: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let gates = &inputs.spec.kubernetes.feature_gates;
+    if !gates.is_empty() {
+        let text = gates.iter().map(|(gate, on)| format!("{gate}={on}")).collect::<Vec<_>>().join(",");
+        args.entry("feature-gates".to_owned()).or_insert(text);
+    }
+    args
+}
+
+/// Flags as the API version takes them: a list of names and values from v1beta4 on, a map before.
+fn args(inputs: &Inputs, args: &BTreeMap<String, String>) -> Value {
+    if is_v1beta4(inputs) {
+        args.iter().map(|(name, value)| json!({"name": name, "value": value})).collect()
+    } else {
+        json!(args)
+    }
+}

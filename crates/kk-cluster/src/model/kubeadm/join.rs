@@ -1,0 +1,47 @@
+//! The documents of `kubeadm join`.
+
+use kk_config::Host;
+use serde_json::json;
+
+use super::{api_port, api_version, node_registration, probes, set_timeouts};
+use crate::{
+    base::{encoding::base64, token::Token, yaml::documents},
+    model::inputs::Inputs,
+};
+
+/// What `kubeadm join` gets. `discovery` is the path of a kubeconfig that holds the address and the CA, so that nothing
+/// has to be trusted on first sight.
+pub(crate) fn join_document(inputs: &Inputs, host: &Host, token: &Token, discovery: &str) -> String {
+    let mut join = json!({
+        "apiVersion": api_version(inputs),
+        "kind": "JoinConfiguration",
+        "discovery": {
+            "file": {"kubeConfigPath": discovery},
+            "tlsBootstrapToken": token.text().expose(),
+        },
+        "nodeRegistration": node_registration(inputs, host),
+    });
+    set_timeouts(inputs, &mut join);
+    if host.has_role(&kk_config::Role::ControlPlane) {
+        join["controlPlane"] = json!({
+            "localAPIEndpoint": {"advertiseAddress": host.internal_address, "bindPort": api_port()},
+        });
+        join["patches"] = probes::patches();
+    }
+    documents(&[join])
+}
+
+/// A kubeconfig with the address and the CA of the cluster, and the bootstrap token as its user.
+pub(crate) fn discovery_kubeconfig(endpoint: &str, ca: &str, token: &Token) -> String {
+    documents(&[json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "cluster", "cluster": {
+            "server": format!("https://{endpoint}"),
+            "certificate-authority-data": base64(ca.as_bytes()),
+        }}],
+        "users": [{"name": "bootstrap", "user": {"token": token.text().expose()}}],
+        "contexts": [{"name": "bootstrap", "context": {"cluster": "cluster", "user": "bootstrap"}}],
+        "current-context": "bootstrap",
+    })])
+}

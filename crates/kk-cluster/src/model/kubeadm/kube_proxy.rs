@@ -1,0 +1,28 @@
+//! The configuration of kube-proxy.
+
+use kk_config::ProxyMode;
+use serde_json::{Value, json};
+
+use super::replace_top_level;
+use crate::model::inputs::Inputs;
+
+pub(super) fn kube_proxy_configuration(inputs: &Inputs) -> Value {
+    let (network, kubernetes) = (&inputs.spec.network, &inputs.spec.kubernetes);
+    let mut document = json!({
+        "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
+        "kind": "KubeProxyConfiguration",
+        "clusterCIDR": network.pod_subnet(),
+        "mode": kubernetes.proxy_mode.as_str(),
+        // In ipvs mode kube-proxy reads this section, too; in nftables mode its own (Kubernetes,
+        // pkg/proxy/apis/config/v1alpha1/conversion.go).
+        "iptables": {"masqueradeAll": kubernetes.masquerade_all, "masqueradeBit": 14, "minSyncPeriod": "0s", "syncPeriod": "30s"},
+    });
+    if kubernetes.proxy_mode == ProxyMode::Nftables {
+        document["nftables"] = json!({"masqueradeAll": kubernetes.masquerade_all});
+    }
+    if !kubernetes.feature_gates.is_empty() {
+        document["featureGates"] = json!(kubernetes.feature_gates);
+    }
+    replace_top_level(&mut document, &kubernetes.kube_proxy_configuration);
+    document
+}

@@ -1,0 +1,72 @@
+//! The configuration of the kubelet, one for all nodes.
+
+use serde_json::{Value, json};
+
+use super::replace_top_level;
+use crate::model::inputs::Inputs;
+
+/// The kubelet's settings for all nodes.
+pub(super) fn kubelet_configuration(inputs: &Inputs) -> Value {
+    let kubernetes = &inputs.spec.kubernetes;
+    let mut document = json!({
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "clusterDNS": [inputs.spec.network.dns_service_address()],
+        "clusterDomain": kubernetes.dns_domain,
+        "maxPods": kubernetes.max_pods,
+        "podPidsLimit": kubernetes.pod_pids_limit,
+        "rotateCertificates": true,
+        "cgroupDriver": if inputs.systemd_cgroups() { "systemd" } else { "cgroupfs" },
+        "kubeReserved": {"cpu": "200m", "memory": "250Mi"},
+        "systemReserved": {"cpu": "200m", "memory": "250Mi"},
+        // One threshold of the file switches off the defaults of all others, so those of the disks are said here.
+        "evictionHard": {
+            "memory.available": "5%", "pid.available": "10%",
+            "nodefs.available": "10%", "nodefs.inodesFree": "5%",
+            "imagefs.available": "15%", "imagefs.inodesFree": "5%",
+        },
+        "evictionSoft": {"memory.available": "10%"},
+        "evictionSoftGracePeriod": {"memory.available": "2m"},
+        "evictionMaxPodGracePeriod": 120,
+        "evictionPressureTransitionPeriod": "30s",
+        "containerLogMaxSize": "5Mi",
+        "containerLogMaxFiles": 3,
+    });
+    if !kubernetes.feature_gates.is_empty() {
+        document["featureGates"] = json!(kubernetes.feature_gates);
+    }
+    // From 1.35 on the kubelet refuses to start on cgroup v1 unless told otherwise; never said on cgroup v2.
+    if kubernetes.version.at_least(1, 35) && inputs.any_node(|facts| !facts.cgroup_v2) {
+        document["failCgroupV1"] = json!(false);
+    }
+    if inputs.any_node(|facts| !facts.swaps.is_empty()) && inputs.spec.system.skip_configure_os {
+        document["failSwapOn"] = json!(false);
+    }
+    replace_top_level(&mut document, &kubernetes.kubelet_configuration);
+    document
+}
+
+#[cfg(test)]
+mod tests {
+    use super::kubelet_configuration;
+    use crate::testing;
+
+    /// The kubelet takes 0 for each threshold that a file with any threshold does not name.
+    #[tokio::test]
+    async fn every_threshold_of_eviction_is_set() {
+        let spec = testing::sample("all-in-one.yaml");
+        let directory = tempfile::tempdir().unwrap();
+        let (session, fresh) = (testing::session(spec.clone(), directory.path()), testing::fresh(&spec));
+        let document = kubelet_configuration(&session.create_inputs(&fresh).await.unwrap());
+        let set = document["evictionHard"].as_object().unwrap();
+        for signal in [
+            "memory.available",
+            "nodefs.available",
+            "nodefs.inodesFree",
+            "imagefs.available",
+            "imagefs.inodesFree",
+        ] {
+            assert!(set.contains_key(signal), "{signal}");
+        }
+    }
+}

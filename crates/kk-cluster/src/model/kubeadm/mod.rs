@@ -1,0 +1,125 @@
+//! Documents for kubeadm: `kubeadm.k8s.io/v1beta3` below Kubernetes 1.31 and `v1beta4` from there on, with the kubelet's
+//! and kube-proxy's own configuration with them.
+//!
+//! They are built as values and then written as YAML, so that nothing of the user's can break out of its place.
+
+mod cluster;
+mod join;
+mod kube_proxy;
+mod kubelet;
+mod notes;
+mod preflight;
+mod probes;
+
+use kk_config::Host;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    base::{
+        token::{self, Token},
+        yaml::documents,
+    },
+    model::inputs::Inputs,
+};
+use cluster::cluster_configuration;
+use kube_proxy::kube_proxy_configuration;
+use kubelet::kubelet_configuration;
+
+pub(crate) use cluster::etcd_endpoints;
+pub(crate) use join::{discovery_kubeconfig, join_document};
+pub(crate) use notes::{
+    cluster_document, control_plane_documents, control_plane_documents_with, kube_proxy_documents,
+    kubelet_document,
+};
+pub(crate) use preflight::ignored_checks;
+pub(crate) use probes::{join_patches, manifest_files, probe_patches};
+
+/// What `kubeadm init` gets on the first control plane.
+pub(crate) fn init_documents(inputs: &Inputs, host: &Host, token: &Token) -> String {
+    let mut init = init_configuration(inputs, host);
+    init["bootstrapTokens"] = json!([{
+        "token": token.text().expose(),
+        "description": token::DESCRIPTION,
+        "ttl": "24h0m0s",
+        "usages": ["signing", "authentication"],
+        "groups": ["system:bootstrappers:kubeadm:default-node-token"],
+    }]);
+    let [cluster, kubelet, proxy] = settings(inputs);
+    documents(&[init, cluster, kubelet, proxy])
+}
+
+/// What single phases of `kubeadm init` get on a control plane that runs. Without its own address in it, kubeadm would
+/// take the one of the default route.
+pub(crate) fn phase_documents(inputs: &Inputs, host: &Host) -> String {
+    let [cluster, kubelet, proxy] = settings(inputs);
+    documents(&[init_configuration(inputs, host), cluster, kubelet, proxy])
+}
+
+/// What a control plane needs beside its note of settings, so that kubeadm makes certificates for it later. No choices of
+/// one run are in it.
+pub(crate) fn node_document(inputs: &Inputs, host: &Host) -> String {
+    documents(&[json!({
+        "apiVersion": api_version(inputs),
+        "kind": "InitConfiguration",
+        "localAPIEndpoint": {"advertiseAddress": host.internal_address, "bindPort": api_port()},
+        "nodeRegistration": {"name": host.name, "criSocket": inputs.runtime.cri_socket},
+    })])
+}
+
+fn settings(inputs: &Inputs) -> [Value; 3] {
+    let cluster = cluster_configuration(inputs, &inputs.spec.control_planes());
+    [cluster, kubelet_configuration(inputs), kube_proxy_configuration(inputs)]
+}
+
+fn init_configuration(inputs: &Inputs, host: &Host) -> Value {
+    let mut document = json!({
+        "apiVersion": api_version(inputs),
+        "kind": "InitConfiguration",
+        "localAPIEndpoint": {"advertiseAddress": host.internal_address, "bindPort": api_port()},
+        "nodeRegistration": node_registration(inputs, host),
+        "patches": probes::patches(),
+    });
+    set_timeouts(inputs, &mut document);
+    document
+}
+
+/// Slow hosts need more than the minute that kubeadm waits for its first requests to the API. Older documents cannot say it.
+fn set_timeouts(inputs: &Inputs, document: &mut Value) {
+    if is_v1beta4(inputs) {
+        document["timeouts"] = json!({"kubernetesAPICall": "4m0s"});
+    }
+}
+
+fn api_port() -> u16 {
+    kk_config::ControlPlaneEndpoint::API_SERVER_PORT
+}
+
+fn is_v1beta4(inputs: &Inputs) -> bool {
+    inputs.spec.kubernetes.version.at_least(1, 31)
+}
+
+fn api_version(inputs: &Inputs) -> &'static str {
+    if is_v1beta4(inputs) { "kubeadm.k8s.io/v1beta4" } else { "kubeadm.k8s.io/v1beta3" }
+}
+
+fn node_registration(inputs: &Inputs, host: &Host) -> Value {
+    // Images are on the host before; kubeadm's own look would cost seconds. Where the user pulls none, it has to.
+    let policy = if inputs.options.skip_pull_images { "IfNotPresent" } else { "Never" };
+    let mut registration = json!({
+        "name": host.name,
+        "criSocket": inputs.runtime.cri_socket,
+        "imagePullPolicy": policy,
+    });
+    // A control plane that is a worker too takes pods: an empty list keeps kubeadm's own taint away.
+    if host.has_role(&kk_config::Role::ControlPlane) && host.has_role(&kk_config::Role::Worker) {
+        registration["taints"] = json!([]);
+    }
+    registration
+}
+
+/// The user's raw keys replace the generated ones whole, as KubeKey does it.
+fn replace_top_level(document: &mut Value, own: &Map<String, Value>) {
+    for (key, value) in own {
+        document[key] = value.clone();
+    }
+}

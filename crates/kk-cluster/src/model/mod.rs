@@ -1,0 +1,8 @@
+//! What tasks are built from: the command, its inputs, and the trait of capabilities.
+
+pub(crate) mod actions;
+pub(crate) mod capability;
+pub(crate) mod command;
+pub(crate) mod inputs;
+pub(crate) mod kubeadm;
+pub(crate) mod offline;
