@@ -1,13 +1,18 @@
 //! Schedule backups of etcd.
 
+use kk_config::{Host, Role};
 use kk_engine::{
-    Action, HostWork, Task,
+    Action, Facts, HostWork, Task,
     actions::{File, Unit, any_needed},
 };
 use serde_json::json;
 
 use super::{path, program};
-use crate::{base::error::BuildError, capabilities::etcd::has_own_view, model::inputs::Inputs};
+use crate::{
+    base::error::BuildError,
+    capabilities::etcd::has_own_view,
+    model::{command::Command, inputs::Inputs},
+};
 
 /// Where the timer's units are; the names are KubeKey's.
 const SERVICE: &str = "/etc/systemd/system/backup-etcd.service";
@@ -17,8 +22,8 @@ pub(super) const TIMER: &str = "/etc/systemd/system/backup-etcd.timer";
 const APART: usize = 5;
 
 /// On every host of etcd, so that the loss of one loses no backup. Their first backups are minutes apart
-/// when the timers start together: each host has a minute by its place among the members, inside the period. A new member changes the
-/// timers of the members after it.
+/// when the timers start together: each host has a minute by its place among the members, inside the period. A member that joins or
+/// leaves changes the timers of the members after it; when it has left, they get theirs while they forget it.
 pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     let mut task = Task::new("schedule_backups", "Schedule backups of etcd").background();
     let mut members: Vec<_> =
@@ -26,7 +31,12 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     members.sort();
     let period = inputs.spec.etcd.backup_period as usize;
     let apart = APART.min(period / members.len().max(1));
-    for (host, facts) in inputs.etcd_hosts() {
+    let in_scope = inputs.etcd_hosts().into_iter().map(|(host, facts)| (host, facts, false));
+    let forgets = |(host, facts): &(&Host, &Facts)| {
+        inputs.command == Command::Forget && host.has_role(&Role::Etcd) && facts.files.contains_key(TIMER)
+    };
+    let others = inputs.answered().into_iter().filter(forgets).map(|(host, facts)| (host, facts, true));
+    for (host, facts, only_timer) in in_scope.chain(others) {
         let position = members.iter().filter(|address| **address < host.internal_address).count();
         let values = json!({
             "script": path(inputs),
@@ -35,11 +45,13 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
             // Fifteen minutes after the start the cluster is there.
             "first": period.min(15) + apart * position,
         });
-        let files: Vec<Box<dyn Action>> = vec![
-            Box::new(File::text(path(inputs), program(inputs, host)).mode(0o700)),
-            Box::new(File::text(SERVICE, inputs.templates.render("etcd/backup-etcd.service", &values)?)),
-            Box::new(File::text(TIMER, inputs.templates.render("etcd/backup-etcd.timer", &values)?)),
-        ];
+        let mut files: Vec<Box<dyn Action>> = Vec::new();
+        if !only_timer {
+            files.push(Box::new(File::text(path(inputs), program(inputs, host)).mode(0o700)));
+            let service = inputs.templates.render("etcd/backup-etcd.service", &values)?;
+            files.push(Box::new(File::text(SERVICE, service)));
+        }
+        files.push(Box::new(File::text(TIMER, inputs.templates.render("etcd/backup-etcd.timer", &values)?)));
         let changes = any_needed(&files, facts);
         let timer =
             Unit::running("backup-etcd.timer").force_restart(changes).restart_after([TIMER.to_owned()]);
@@ -54,10 +66,35 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use kk_engine::{Apply, Facts};
+    use kk_engine::{Apply, FileFact};
 
     use super::*;
-    use crate::testing;
+    use crate::{model::inputs::Scope, testing};
+
+    #[tokio::test]
+    async fn members_that_stay_get_other_timers_when_they_forget_one_that_left() {
+        let spec = testing::sample("three-nodes.yaml");
+        let directory = tempfile::tempdir().unwrap();
+        let (mut probed, session) = (testing::fresh(&spec), testing::session(spec, directory.path()));
+        for facts in probed.facts.values_mut() {
+            facts.files.insert(TIMER.into(), FileFact::default());
+        }
+        let mut inputs = session.create_inputs(&probed).await.unwrap();
+        inputs.scope = Scope::Hosts(BTreeSet::new());
+        for (command, hosts) in [(Command::Forget, 3), (Command::Upgrade, 0)] {
+            inputs.command = command;
+            let task = task(&inputs).unwrap();
+            assert_eq!(task.hosts.len(), hosts, "{:?}", inputs.command);
+            for work in task.hosts.values() {
+                let changes: Vec<String> = work
+                    .actions
+                    .iter()
+                    .map(|action| format!("{:?}", action.check(&Facts::default())))
+                    .collect();
+                assert!(changes.len() == 2 && changes[0].contains(TIMER), "{changes:?}");
+            }
+        }
+    }
 
     #[tokio::test]
     async fn no_two_members_make_their_first_backups_at_the_same_minute() {
