@@ -2,7 +2,7 @@
 //! repaired, the host is named, and no advice is given to destroy what is healthy.
 
 use anyhow::{Context as _, Result, ensure};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::checks;
 use crate::context::Context;
@@ -50,10 +50,29 @@ fn without(ctx: &Context<'_>, site: &Site, lost: &str, broken: &str) -> Result<(
     let advice = run.finished.stderr.to_lowercase();
     ensure!(!advice.contains("delete cluster"), "it advises to delete a healthy cluster:\n{advice}");
     ctx.host(broken, "test -x /opt/cni/bin/bridge").with_context(|| format!("{broken} was not repaired"))?;
+    pods_of_others_are_ready(ctx, lost, broken)?;
     ctx.power(lost, "on")?;
     ctx.kk_ok(site, "create", &[]).context("create when it has power again")?;
     ctx.until("all nodes are Ready", std::time::Duration::from_mins(2), || {
         Ok(checks::nodes_are_ready(ctx, site).ok())
     })?;
     checks::cluster_is_complete(ctx, site)
+}
+
+/// What kk deploys is ready on the other nodes, when kk says so. `asked`: where the API is asked.
+fn pods_of_others_are_ready(ctx: &Context<'_>, lost: &str, asked: &str) -> Result<()> {
+    let pods = ctx.host(asked, "kubectl --kubeconfig /etc/kubernetes/admin.conf get pods -A -o json")?;
+    let pods: Value = serde_json::from_str(&pods).context("kubectl printed no JSON")?;
+    for pod in checks::items(&pods).filter(|pod| pod["spec"]["nodeName"] != lost) {
+        let (name, status) = (&pod["metadata"]["name"], &pod["status"]);
+        for container in status["containerStatuses"].as_array().into_iter().flatten() {
+            ensure!(
+                container["ready"] == true,
+                "{name} on {}: {}",
+                pod["spec"]["nodeName"],
+                container["state"]
+            );
+        }
+    }
+    Ok(())
 }
