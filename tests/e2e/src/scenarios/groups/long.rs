@@ -1,0 +1,80 @@
+//! The group `long`.
+
+use super::super::{kill_anywhere, kubesphere, offline, real_kernel, slow};
+use crate::selection::When;
+use crate::suite::{Group, Scenario};
+
+pub(super) const GROUP: Group = Group {
+    name: "long",
+    when: When::OnRequest,
+    chains: &[
+        &[
+            Scenario::new(
+                "kill-anywhere",
+                "kk killed at random moments inside init and join: the next create makes the same cluster",
+                1800,
+                90,
+                kill_anywhere::run,
+            ),
+        ],
+        &[
+            Scenario::new(
+                "offline-kills",
+                "exports and pushes that are killed at fifty random moments end as one that was not killed",
+                900,
+                30,
+                offline::kills::run,
+            ),
+        ],
+        &[
+            Scenario::new(
+                "kubesphere-full",
+                "real programs of KubeSphere's surroundings are installed, asked, switched off and on, and removed",
+                700,
+                40,
+                kubesphere::full::run,
+            )
+            .needs(&[
+                "--with", "alertmanager", "--with", "local-path-provisioner", "--with",
+                "metrics-server", "--with", "node-exporter", "--with", "prometheus", "--with",
+                "prometheus-operator", "--with", "snapshot-controller", "--with", "servers",
+            ]),
+        ],
+        &[
+            Scenario::new(
+                "kubesphere-real",
+                "KubeSphere 3.4.1 itself, from images and a release that are given: log in, make a workspace, again, remove",
+                900,
+                60,
+                kubesphere::real::run,
+            ),
+        ],
+        &[
+            Scenario::new(
+                "slow",
+                "create on hosts with a fifth of a processor and 100 ms of latency succeeds in one go",
+                900,
+                40,
+                slow::run,
+            ),
+        ],
+        &[
+            Scenario::new(
+                "real-kernel",
+                "a virtual machine with cgroup v2: create, again, reboot, ipvs, nftables, delete",
+                2700,
+                90,
+                real_kernel::run,
+            ),
+        ],
+        &[
+            Scenario::new(
+                "real-kernel-networks",
+                "a virtual machine with two networks beside two containers: pods reach each other and a Service",
+                1200,
+                45,
+                real_kernel::networks,
+            ),
+        ],
+    ],
+};

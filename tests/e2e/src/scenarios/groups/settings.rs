@@ -1,0 +1,59 @@
+//! The group `settings`.
+
+use super::super::{bad_setting, edits, etcd_backup, identity, status};
+use super::capability;
+use crate::selection::When;
+use crate::suite::{Group, Scenario};
+
+pub(super) const GROUP: Group = Group {
+    name: "settings",
+    when: When::InTurn,
+    chains: &[
+        &[
+            Scenario::new(
+                "edits",
+                "what a running cluster cannot take is refused before the first change; the rest is rolled out",
+                270,
+                20,
+                edits::run,
+            )
+            .covers(&["crates/kk-cluster/src/model/kubeadm/", "crates/kk-config/"]),
+            Scenario::new(
+                "status",
+                "kk status writes nothing, and its exit code and words tell drift and hosts that do not answer",
+                60,
+                6,
+                status::run,
+            )
+            .covers(&["crates/kk-cluster/src/commands/status.rs", "crates/kk/src/commands/look.rs"]),
+            Scenario::new(
+                "identity",
+                "a delete of another cluster's hosts changes nothing and says what it saw",
+                30,
+                6,
+                identity::run,
+            )
+            .covers(&["crates/kk-cluster/src/base/owner.rs", "crates/kk-cluster/src/base/ca_copy.rs"]),
+        ],
+        &[
+            Scenario::new(
+                "bad-setting",
+                "a setting that cannot work stops at the first host, and the file put right heals it",
+                290,
+                25,
+                bad_setting::run,
+            )
+            .covers(&[
+                "crates/kk-cluster/src/model/kubeadm/", capability!("kubelet"), capability!("kube_proxy"),
+            ]),
+            Scenario::new(
+                "etcd-backup",
+                "backups of etcd are whole or not there: killed, with a full disk, moved by an edit, rotated",
+                60,
+                8,
+                etcd_backup::run,
+            )
+            .covers(&[capability!("etcd_backup")]),
+        ],
+    ],
+};
