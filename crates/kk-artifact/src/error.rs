@@ -183,11 +183,17 @@ pub enum Error {
         /// Why.
         reason: String,
     },
-    /// A key for signatures cannot be used.
-    #[error("cannot use the key {}: {reason}", .path.display())]
-    Key {
-        /// The file.
+    /// No key is given to verify the signature of a bundle with.
+    #[error("cannot verify who made the bundle {}: no public key is given", .path.display())]
+    NoKey {
+        /// The bundle.
         path: PathBuf,
+    },
+    /// A key for signatures cannot be used.
+    #[error("cannot use the key {key}: {reason}")]
+    Key {
+        /// Its file, or the key itself.
+        key: String,
         /// Why.
         reason: String,
     },
@@ -293,6 +299,10 @@ impl Error {
             Self::Bundle { .. } => "copy the bundle again, or make it again with `kk artifact export`",
             Self::Signature { .. } => {
                 "get the bundle and its .minisig again from who made it, by a way that you trust"
+            }
+            Self::NoKey { .. } => {
+                "name the minisign public key of its maker with --public-key, or set spec.download.publicKey; \
+                 --allow-unsigned uses the bundle whoever made it"
             }
             Self::Key { .. } => "name the public key that `minisign -G` has written as minisign.pub",
             Self::Damaged { .. } => "it was removed; run again",

@@ -30,17 +30,14 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    /// Reads the index.
+    /// Reads the index. Nothing tells who made the bundle.
     pub fn open(path: &Path) -> Result<Self, Error> {
         Ok(Self { path: path.to_owned(), index: read::index(path)? })
     }
 
-    /// Reads the index; with a key, only of a bundle that its owner has signed.
-    pub fn open_signed(path: &Path, key: Option<&Path>) -> Result<Self, Error> {
-        match key {
-            Some(key) => Ok(Self::with_index(path, VerifyingKey::read(key)?.verify(path)?.index)),
-            None => Self::open(path),
-        }
+    /// Reads the index of a bundle that the owner of the key has signed.
+    pub fn open_signed(path: &Path, key: &VerifyingKey) -> Result<Self, Error> {
+        Ok(Self::with_index(path, key.verify(path)?.index))
     }
 
     /// A bundle with this index, which is not read.

@@ -34,7 +34,14 @@ impl VerifyingKey {
     pub fn read(path: &Path) -> Result<Self, Error> {
         let text = fs::read_to_string(path).map_err(Error::file("read", path))?;
         let key = PublicKey::decode(&text).or_else(|_| PublicKey::from_base64(text.trim()));
-        key.map(Self).map_err(|error| Error::Key { path: path.to_owned(), reason: error.to_string() })
+        key.map(Self)
+            .map_err(|error| Error::Key { key: path.display().to_string(), reason: error.to_string() })
+    }
+
+    /// Parses the line of `minisign.pub` that begins with `RW`.
+    pub fn parse(line: &str) -> Result<Self, Error> {
+        let key = PublicKey::from_base64(line);
+        key.map(Self).map_err(|error| Error::Key { key: line.to_owned(), reason: error.to_string() })
     }
 
     /// Reads a bundle once. Errors: there is no signature, or one that is not by this key, or not for these bytes; or they are no
@@ -129,6 +136,9 @@ mod tests {
         let key = dir.path().join("key");
         fs::write(&key, text("minisign.pub").lines().nth(1).unwrap()).unwrap();
         assert_eq!(comment(&VerifyingKey::read(&key).unwrap(), &given("signed")).unwrap(), COMMENT);
+        let line = text("minisign.pub").lines().nth(1).unwrap().to_owned();
+        assert_eq!(comment(&VerifyingKey::parse(&line).unwrap(), &given("signed")).unwrap(), COMMENT);
+        assert!(matches!(VerifyingKey::parse(&line[1..]), Err(Error::Key { .. })));
     }
 
     #[test]

@@ -59,6 +59,14 @@ pub(crate) fn manifest(doc: v1alpha2::Manifest, at: At<'_>, out: &mut Findings<'
         ..Registry::default()
     };
     registry::check(&registry, at.key("registry"), out);
+    let mut download = registry::download(spec.download, at.key("download"), out);
+    if download.public_key.take().is_some() {
+        out.warning(
+            at.key("download").key("publicKey"),
+            "publicKey has no effect in a Manifest",
+            "set it in the Cluster file of who uses the bundle; sign the bundle with minisign",
+        );
+    }
     Manifest {
         name: doc.metadata.name,
         arches,
@@ -69,7 +77,7 @@ pub(crate) fn manifest(doc: v1alpha2::Manifest, at: At<'_>, out: &mut Findings<'
         manifests,
         operating_systems,
         registry,
-        download: registry::download(spec.download, at.key("download"), out),
+        download,
     }
 }
 

@@ -125,7 +125,21 @@ pub(super) fn download(mut download: Download, at: At<'_>, out: &mut Findings<'_
         out.error(at.key("mirror"), "this is not the URL of a mirror", problem);
     }
     download.mirror = download.mirror.map(|url| url.trim_end_matches('/').to_owned());
+    if download.public_key.as_deref().is_some_and(|key| !is_minisign_key(key)) {
+        out.error(
+            at.key("publicKey"),
+            "this is not a public key of minisign",
+            "give the line of minisign.pub that begins with RW, not the name of a file",
+        );
+    }
     download
+}
+
+/// The 42 bytes of such a key begin with the name of the algorithm, `Ed`.
+fn is_minisign_key(text: &str) -> bool {
+    text.len() == 56
+        && text.starts_with("RW")
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/".contains(&byte))
 }
 
 /// The versions of the file; those of the command line win.

@@ -131,7 +131,7 @@ impl Manifest {
     }
 
     fn download_value(&self) -> Value {
-        let Download { mirror, ca_file, catalogue } = &self.download;
+        let Download { mirror, ca_file, catalogue, public_key: _ } = &self.download;
         let fields = [("mirror", mirror), ("caFile", ca_file), ("catalogue", catalogue)];
         let given =
             fields.into_iter().filter_map(|(key, value)| Some((key.to_owned(), json!(value.as_ref()?))));

@@ -39,8 +39,8 @@ Examples:
   kk artifact export -m manifest.yaml -o prod.tar.gz
   kk artifact export -m manifest.yaml --base old.tar.zst -o delta.tar.zst
 
-Run it again when it was interrupted: only what is missing is fetched. Who uses the bundle can ask
-for your signature (--public-key): `minisign -S -m kk-bundle.tar.zst` makes one.";
+Run it again when it was interrupted: only what is missing is fetched. Commands that use the bundle
+ask for your signature (--public-key): `minisign -S -m kk-bundle.tar.zst` makes one.";
 
 /// Options of `kk artifact export`.
 #[derive(Debug, Args)]
@@ -112,9 +112,9 @@ pub struct ArtifactVerify {
     #[arg(short, long, value_name = "FILE")]
     pub artifact: PathBuf,
 
-    #[command(flatten)]
-    #[expect(missing_docs, reason = "documented at the type")]
-    pub signature: SignatureOptions,
+    /// Refuse a bundle without a minisign signature (FILE.minisig beside it) by this public key
+    #[arg(long, value_name = "KEY-FILE")]
+    pub public_key: Option<PathBuf>,
 
     /// A line for people, or one JSON document
     #[arg(long, value_name = "FORMAT", default_value = "text")]
@@ -168,7 +168,7 @@ pub struct ArtifactMerge {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  kk artifact import -a kk-bundle.tar.zst
+  kk artifact import -a kk-bundle.tar.zst --public-key minisign.pub
 
 kk create cluster -a FILE does this by itself.")]
 pub struct ArtifactImport {
@@ -189,17 +189,21 @@ pub struct ArtifactImport {
     pub catalogue: Option<PathBuf>,
 }
 
-/// Who must have made a bundle.
+/// Who must have made a bundle whose content is used.
 #[derive(Debug, Args)]
 pub struct SignatureOptions {
-    /// Refuse a bundle without a minisign signature (FILE.minisig beside it) by this public key
-    #[arg(long, value_name = "KEY-FILE")]
+    /// Minisign public key of who made the bundle; the signature is FILE.minisig beside it
+    #[arg(long, value_name = "KEY-FILE", requires = "artifact")]
     pub public_key: Option<PathBuf>,
+
+    /// Use the bundle without verifying its signature: who made it becomes root on hosts
+    #[arg(long, requires = "artifact", conflicts_with = "public_key")]
+    pub allow_unsigned: bool,
 }
 
 const PUSH_EXAMPLES: &str = "\
 Examples:
-  kk artifact images push -f cluster.yaml -a kk-bundle.tar.zst
+  kk artifact images push -f cluster.yaml -a kk-bundle.tar.zst --public-key minisign.pub
   kk artifact images push -f cluster.yaml --images-dir ./images
 
 Run it again when it was interrupted: only what the registry lacks is sent.";

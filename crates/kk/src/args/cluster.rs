@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use kk_connector::HostKeyPolicy;
 
+use super::artifact::SignatureOptions;
+
 const CREATE_EXAMPLES: &str = "\
 Examples:
   kk create cluster -f cluster.yaml              create it, or bring it back to what the file says
   kk create cluster -f cluster.yaml --dry-run    only show what would be done, host by host
   kk create cluster --with-kubernetes v1.36.4    a cluster of this machine alone (as root)
-  kk create cluster -f cluster.yaml -a kk-bundle.tar.zst --with-packages
+  kk create cluster -f cluster.yaml -a kk-bundle.tar.zst --public-key minisign.pub --with-packages
   kk create cluster -f cluster.yaml --with-kubesphere v3.4.1
   kk create cluster -f cluster.yaml -y --output json > events.jsonl";
 
@@ -85,9 +87,9 @@ pub struct SourceOptions {
     #[arg(short, long, value_name = "FILE")]
     pub artifact: Option<PathBuf>,
 
-    /// Refuse a bundle without a minisign signature (FILE.minisig beside it) by this public key
-    #[arg(long, value_name = "KEY-FILE", requires = "artifact")]
-    pub public_key: Option<PathBuf>,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "documented at the type")]
+    pub signature: SignatureOptions,
 
     /// Directory with templates that replace the built-in ones of the same path
     #[arg(long, value_name = "DIR", value_parser = directory)]

@@ -11,7 +11,7 @@ const ADD_EXAMPLES: &str = "\
 Examples:
   kk add nodes -f cluster.yaml              the nodes of the file that are not in the cluster yet
   kk add nodes -f cluster.yaml --dry-run    only show what would be done, host by host
-  kk add nodes -f cluster.yaml -a kk-bundle.tar.zst
+  kk add nodes -f cluster.yaml -a kk-bundle.tar.zst --public-key minisign.pub
 
 The nodes that are in the cluster are left as they are; they only learn the names of the new ones.";
 

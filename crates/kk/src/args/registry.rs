@@ -9,8 +9,8 @@ use super::cluster::{RunOptions, SourceOptions};
 const INIT_EXAMPLES: &str = "\
 Examples:
   kk init registry -f cluster.yaml                       on the host of the role group registry
-  kk init registry -f cluster.yaml -a kk-bundle.tar.zst
-  kk artifact images push -f cluster.yaml -a kk-bundle.tar.zst
+  kk init registry -f cluster.yaml -a kk-bundle.tar.zst --public-key minisign.pub
+  kk artifact images push -f cluster.yaml -a kk-bundle.tar.zst --public-key minisign.pub
   kk create cluster -f cluster.yaml                      nodes trust it, and pull from it
 
 The name and port are those of spec.registry.privateRegistry, user and password those of

@@ -18,7 +18,7 @@ Examples:
   kk upgrade -f cluster.yaml --with-etcd 3.6.14           this version of etcd
   kk upgrade -f cluster.yaml --hold etcd,containerd       these keep their versions
   kk upgrade -f cluster.yaml --max-unavailable 3          three workers at once
-  kk upgrade -f cluster.yaml -a kk-bundle.tar.zst         programs and images from a bundle
+  kk upgrade -f cluster.yaml -a kk-bundle.tar.zst --public-key minisign.pub    from a bundle
 
 Control planes are upgraded one after the other, then workers. Each node is drained before, and
 takes pods again once it is Ready with its new version. An upgrade that ended early goes on when it

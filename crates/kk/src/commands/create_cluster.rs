@@ -22,7 +22,8 @@ pub(super) async fn run(args: &CreateCluster, printer: &Printer) -> Result<ExitS
         ..Overrides::default()
     };
     let input = load::input_with(args.filename.as_deref(), &overrides)?;
-    let (session, mut run) = Run::start("create cluster", input, settings_of(args)?, &args.run, printer)?;
+    let settings = settings_of(args, &input.spec)?;
+    let (session, mut run) = Run::start("create cluster", input, settings, &args.run, printer)?;
     let result = create(&session, &mut run).await;
     run.finish(result).await
 }
@@ -51,12 +52,12 @@ async fn create(session: &Session, run: &mut Run<'_>) -> Result<Option<Summary>,
     Ok(Some(summary(session, &create.certificates)))
 }
 
-fn settings_of(args: &CreateCluster) -> Result<Settings, Error> {
+fn settings_of(args: &CreateCluster, spec: &Spec) -> Result<Settings, Error> {
     Ok(Settings {
         templates: args.source.templates.clone(),
         options: Options {
             skip_pull_images: args.skip_pull_images,
-            bundle: bundle::open(&args.source)?,
+            bundle: bundle::open(&args.source, spec)?,
             with_packages: args.with_packages,
             ..Options::default()
         },

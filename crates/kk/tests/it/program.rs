@@ -462,22 +462,45 @@ fn a_push_says_what_it_lacks_before_it_asks_a_registry() {
         "digest": "sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a",
         "annotations": {"org.opencontainers.image.ref.name": "NAME"}}]}"#;
     for (words, name, code, said) in [
-        (["none.yaml", "--images-dir", "images"], "", 3, "spec.registry.privateRegistry is not set"),
-        (["cluster.yaml", "-a", "none.tar.zst"], "", 1, "cannot open none.tar.zst"),
-        (["cluster.yaml", "--images-dir", "none"], "", 1, "cannot read none/index.json"),
-        (["cluster.yaml", "--images-dir", "images"], "latest", 1, "gives an image the name `latest`"),
+        (&["none.yaml", "--images-dir", "images"][..], "", 3, "spec.registry.privateRegistry is not set"),
+        (&["cluster.yaml", "-a", "none.tar.zst", "--allow-unsigned"], "", 1, "cannot open none.tar.zst"),
+        (&["cluster.yaml", "-a", "none.tar.zst"], "", 1, "no public key is given"),
+        (&["cluster.yaml", "--images-dir", "none"], "", 1, "cannot read none/index.json"),
+        (&["cluster.yaml", "--images-dir", "images"], "latest", 1, "gives an image the name `latest`"),
         (
-            ["cluster.yaml", "--images-dir", "images"],
+            &["cluster.yaml", "--images-dir", "images"],
             "quay.io/a/b:1",
             1,
             "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a is missing",
         ),
     ] {
         fs::write(directory.path().join("images/index.json"), layout.replace("NAME", name)).unwrap();
-        let words = [&["artifact", "images", "push", "-f"], &words[..]].concat();
+        let words = [&["artifact", "images", "push", "-f"], words].concat();
         let output = kk(directory.path(), &words);
         let shown = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(shown.contains(said), "{words:?}: {shown}");
         assert_eq!(output.status.code(), Some(code), "{words:?}: {shown}");
+    }
+}
+
+#[test]
+fn a_bundle_without_a_verified_signature_is_refused_before_a_host_is_asked() {
+    let directory = tempdir().unwrap();
+    let given = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kk-artifact/testdata/minisign");
+    let key = |name: &str| fs::read_to_string(given.join(name)).unwrap().lines().last().unwrap().to_owned();
+    let file = "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {name: t}\nspec:\n  \
+        hosts: [{name: a, address: 10.0.0.1, user: root, password: x}]\n  \
+        roleGroups: {etcd: [a], control-plane: [a], worker: [a]}\n  network: {plugin: flannel}\n";
+    let other = format!("{file}  download: {{publicKey: {}}}\n", key("other.pub"));
+    let bundle = given.join("signed.tar.zst").display().to_string();
+    for (file, said) in [(file, "no public key is given"), (&other, "the signature of")] {
+        fs::write(directory.path().join("cluster.yaml"), file).unwrap();
+        for command in [&["create", "cluster"][..], &["add", "nodes"], &["upgrade"], &["init", "registry"]] {
+            let words = [command, &["-f", "cluster.yaml", "--dry-run", "-a", &bundle]].concat();
+            let output = kk(directory.path(), &words);
+            let shown = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(3), "{words:?}: {shown}");
+            assert!(shown.contains(said) && shown.contains("hint: "), "{words:?}: {shown}");
+        }
     }
 }

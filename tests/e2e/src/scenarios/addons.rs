@@ -130,7 +130,7 @@ fn refused(addons: &Addons<'_>, lab: &Site) -> Result<()> {
             {"name": "b", "sources": {"yaml": {"path": ["https://files.example/b.yaml"]}}},
         ]);
     })?;
-    let run = addons.ctx.kk(&other, "create", &["-a", addons.bundle])?;
+    let run = addons.ctx.kk(&other, "create", &["-a", addons.bundle, "--allow-unsigned"])?;
     let parts =
         ["chart nowhere is not in the bundle", "manifest https://files.example/b.yaml is not in the bundle"];
     run.expect_code(5)?.expect_said(&parts)?;
@@ -140,7 +140,7 @@ fn refused(addons: &Addons<'_>, lab: &Site) -> Result<()> {
 
 impl Addons<'_> {
     fn create(&self) -> Result<KkRun> {
-        let run = self.ctx.kk_ok(self.site, "create", &["-a", self.bundle])?;
+        let run = self.ctx.kk_ok(self.site, "create", &["-a", self.bundle, "--allow-unsigned"])?;
         let said = format!("{}{}", run.finished.stdout, run.finished.stderr);
         ensure!(!said.contains(PASSWORD), "kk shows the password");
         Ok(run)
@@ -204,7 +204,8 @@ impl Addons<'_> {
         for (number, into) in [100, 400, 1000].into_iter().enumerate() {
             let greeting = format!("after kill {number}");
             greet(&self.site.dir, &format!("greeting: {greeting}\n"))?;
-            let mut running = self.ctx.kk_start(self.site, "create", &["-a", self.bundle])?;
+            let mut running =
+                self.ctx.kk_start(self.site, "create", &["-a", self.bundle, "--allow-unsigned"])?;
             self.ctx.await_task(&mut running, "addons/install_addon_web")?;
             sleep(Duration::from_millis(into));
             if !running.has_ended()? {
@@ -221,7 +222,7 @@ impl Addons<'_> {
     /// The words of the chart reach the person; the file put right heals it.
     fn failing(&self, lab: &Site) -> Result<()> {
         greet(&lab.dir, "other: value\n")?;
-        let run = self.ctx.kk(self.site, "create", &["-a", self.bundle])?;
+        let run = self.ctx.kk(self.site, "create", &["-a", self.bundle, "--allow-unsigned"])?;
         run.expect_code(1)?.expect_said(&["a greeting is needed"])?;
         ensure!(!run.said().contains(PASSWORD), "kk shows the password");
         greet(&lab.dir, "greeting: healed\n")?;
@@ -236,7 +237,7 @@ impl Addons<'_> {
                 addons.truncate(1);
             }
         })?;
-        let run = self.ctx.kk_ok(&without, "create", &["-a", self.bundle])?;
+        let run = self.ctx.kk_ok(&without, "create", &["-a", self.bundle, "--allow-unsigned"])?;
         ensure!(run.events.changes().is_empty(), "an addon that the file does not name any more was changed");
         let warned = run.events.found("warning");
         let words = "the addon maps is not in the file any more";

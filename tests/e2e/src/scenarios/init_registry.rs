@@ -40,19 +40,19 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     kk(ctx, &lab, &["artifact", "export", "-m", &manifest, "-o", &bundle, "--workdir", "stock"])?.ok()?;
 
     let push = |site: &Site| -> Result<KkRun> {
-        let words =
-            ["artifact", "images", "push", "-f", &text(&site.file), "-a", &bundle, "--format", "json"];
+        let (file, from) = (text(&site.file), ["-a", &bundle, "--allow-unsigned", "--format", "json"]);
+        let words = [&["artifact", "images", "push", "-f", &file], &from[..]].concat();
         KkRun::of(ctx.start("push", job(ctx, site, &words))?).context("cannot push")
     };
     push(&site)?.expect_code(1)?;
     ctx.kk_nodes(&lab, &["init", "registry"])?.expect_code(3)?.expect_said(&["spec.roleGroups.registry"])?;
     // Killed when the program is there and the unit is not: the next run goes on.
-    let words = ["init", "registry", "-a", &bundle, "-y", "--output", "json"];
+    let words = ["init", "registry", "-a", &bundle, "--allow-unsigned", "-y", "--output", "json"];
     let mut killed = ctx.start("kk-killed", ctx.kk_job(&site, &words))?;
     ctx.await_task(&mut killed, "registry/configure_registry")?;
     killed.signal(Signal::KILL)?;
     ensure!(killed.wait()?.code.is_none(), "kk had ended before it could be killed");
-    let init = |site: &Site| ctx.kk_nodes(site, &["init", "registry", "-a", &bundle]);
+    let init = |site: &Site| ctx.kk_nodes(site, &["init", "registry", "-a", &bundle, "--allow-unsigned"]);
     init(&site)?.expect_code(0)?;
     ensure!(init(&site)?.expect_code(0)?.events.changes().is_empty(), "the second init changed something");
     least_rights(ctx, &host)?;

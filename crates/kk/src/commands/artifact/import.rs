@@ -1,12 +1,12 @@
 //! `kk artifact import`: takes what a bundle holds into the directory for downloads.
 
-use kk_artifact::bundle::Bundle;
 use kk_artifact::{Store, StoreSettings};
 
 use crate::args::ArtifactImport;
 use crate::error::Error;
 use crate::printer::{Printer, text};
 
+use super::super::bundle;
 use super::{catalogue, failed};
 
 pub(super) async fn run(args: &ArtifactImport, printer: &Printer) -> Result<(), Error> {
@@ -15,7 +15,7 @@ pub(super) async fn run(args: &ArtifactImport, printer: &Printer) -> Result<(), 
     let mut settings = StoreSettings::new(&args.workdir);
     settings.offline = true;
     let import = async {
-        let bundle = Bundle::open_signed(&args.artifact, args.signature.public_key.as_deref())?;
+        let bundle = bundle::open_verified(&args.artifact, &args.signature, None)?;
         let catalogue = bundle.catalogue(catalogue)?;
         let store = Store::new(settings)?;
         let bytes = bundle.import(&catalogue, &store).await?;

@@ -43,7 +43,7 @@ pub(super) fn diff(args: &ArtifactDiff, printer: &Printer) -> Result<(), Error> 
 
 pub(super) fn verify(args: &ArtifactVerify, printer: &Printer) -> Result<(), Error> {
     let look = || {
-        let key = args.signature.public_key.as_deref().map(VerifyingKey::read).transpose()?;
+        let key = args.public_key.as_deref().map(VerifyingKey::read).transpose()?;
         let signed = key.map(|key| key.verify(&args.artifact)).transpose()?;
         let verified = bundle::verify(&args.artifact)?;
         match signed {

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use kk_artifact::bundle::Bundle;
 use kk_artifact::{Layout, LayoutImage, PushImage, PushNews, Pushed, Store, StoreSettings};
 use kk_config::{Registry, Spec};
 use kk_engine::{Output, Summary};
@@ -14,7 +13,7 @@ use crate::error::{self, Error};
 use crate::exit::ExitStatus;
 use crate::printer::{Printer, text};
 
-use super::super::load;
+use super::super::{bundle, load};
 use super::local_run::{LocalRun, Step};
 use super::{catalogue, failed};
 
@@ -37,10 +36,7 @@ pub(super) async fn run(args: &ArtifactImagesPush, printer: &Printer) -> Result<
 async fn push(args: &ArtifactImagesPush, spec: &Spec, run: &LocalRun<'_>) -> Result<Pushed, Error> {
     let step = run.begin("read", "Read the images");
     let (layout, images) = match (&args.artifact, &args.images_dir) {
-        (Some(bundle), _) => {
-            let key = args.signature.public_key.as_deref();
-            unpacked(bundle, key, &args.workdir, spec).await?
-        }
+        (Some(bundle), _) => unpacked(bundle, args, spec).await?,
         (None, dir) => {
             let layout = Layout::open(dir.as_deref().unwrap_or(Path::new(".")));
             let images = layout.images().map_err(|error| failed(&[error]))?;
@@ -72,14 +68,13 @@ fn reached_from_here(spec: &Spec) -> Registry {
 /// The images of a bundle, in the directory for downloads.
 async fn unpacked(
     bundle: &Path,
-    key: Option<&Path>,
-    workdir: &Path,
+    args: &ArtifactImagesPush,
     spec: &Spec,
 ) -> Result<(Layout, Vec<LayoutImage>), Error> {
     let known = catalogue(spec.download.catalogue.as_deref(), None)?;
-    let settings = StoreSettings { offline: true, ..StoreSettings::new(workdir) };
+    let settings = StoreSettings { offline: true, ..StoreSettings::new(&args.workdir) };
     let unpack = async {
-        let bundle = Bundle::open_signed(bundle, key)?;
+        let bundle = bundle::open_verified(bundle, &args.signature, spec.download.public_key.as_deref())?;
         let store = Store::new(settings)?;
         bundle.import(&bundle.catalogue(known)?, &store).await?;
         Ok((store.images(), bundle.images()))

@@ -42,7 +42,8 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     damaged(ctx, &site, &bundle)?;
     let key = signed(ctx, &site, &bundle)?;
     let walls = Walls::up(ctx, &site)?;
-    let words = ["-a", &text(&bundle), "--public-key", &text(&key)];
+    let site = site.variant("signed", |cluster| cluster["spec"]["download"]["publicKey"] = key.into())?;
+    let words = ["-a", &text(&bundle)];
     let create = || ctx.kk(&site, "create", &words);
     other_version(ctx, &site, &bundle)?;
     create()?.expect_code(0)?;
@@ -188,7 +189,7 @@ fn damaged(ctx: &Context<'_>, site: &Site, bundle: &Path) -> Result<()> {
         fs::write(&bad, bytes)?;
         let look = kk(ctx, site, &["artifact", "verify", "-a", &text(&bad)])?;
         ensure!(look.code == Some(1), "{name}: verify ended with {:?}", look.code);
-        let create = ctx.kk(site, "create", &["-a", &text(&bad)])?;
+        let create = ctx.kk(site, "create", &["-a", &text(&bad), "--allow-unsigned"])?;
         create.expect_code(3)?.expect_said(&["cannot use the bundle"])?;
         ensure!(create.events.changes().is_empty(), "{name}: the create changed something");
     }
@@ -196,8 +197,9 @@ fn damaged(ctx: &Context<'_>, site: &Site, bundle: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Signs the bundle as its maker would; gives the key that verifies it. A bundle by somebody else is refused.
-fn signed(ctx: &Context<'_>, site: &Site, bundle: &Path) -> Result<PathBuf> {
+/// Signs the bundle as its maker would; gives the key that verifies it. A bundle by somebody else is refused, and so is one for
+/// which no key is given.
+fn signed(ctx: &Context<'_>, site: &Site, bundle: &Path) -> Result<String> {
     let place = |name: &str| site.dir.join(name);
     let verify = |key: &str| {
         let words = ["artifact", "verify", "-a", &text(bundle), "--public-key", &text(&place(key))];
@@ -213,11 +215,17 @@ fn signed(ctx: &Context<'_>, site: &Site, bundle: &Path) -> Result<PathBuf> {
     let said = verify("right.pub")?.ok()?;
     ensure!(said.contains("for the lab"), "the comment of the signature is not shown: {said}");
     ensure!(verify("wrong.pub")?.code == Some(1), "a signature by somebody else is taken for right");
-    let wrong = ["-a", &text(bundle), "--public-key", &text(&place("wrong.pub"))];
-    let create = ctx.kk(site, "create", &wrong)?;
-    create.expect_code(3)?.expect_said(&["the signature of"])?;
-    ensure!(create.events.changes().is_empty(), "the create changed something");
-    Ok(place("right.pub"))
+    let (bundle, wrong) = (text(bundle), text(&place("wrong.pub")));
+    for (words, said) in [
+        (&["-a", &bundle, "--public-key", &wrong][..], "the signature of"),
+        (&["-a", &bundle], "--allow-unsigned"),
+    ] {
+        let create = ctx.kk(site, "create", words)?;
+        create.expect_code(3)?.expect_said(&[said])?;
+        ensure!(create.events.changes().is_empty(), "the create changed something");
+    }
+    let key = fs::read_to_string(place("right.pub"))?;
+    Ok(key.lines().last().context("minisign has written no key")?.to_owned())
 }
 
 /// A file that asks for something else is refused by the names of what is missing.

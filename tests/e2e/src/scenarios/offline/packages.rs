@@ -31,10 +31,10 @@ pub(crate) fn run(ctx: &Context<'_>) -> Result<()> {
     let before = host_state::of_all(ctx, &site.hosts)?;
     let bundle = text(&bundle(ctx, &site)?);
     let walls = Walls::up(ctx, &site)?;
-    let without = ctx.kk(&site, "create", &["-a", &bundle])?;
+    let without = ctx.kk(&site, "create", &["-a", &bundle, "--allow-unsigned"])?;
     without.expect_code(5)?.expect_said(&["missing: conntrack, socat", "apt-get install conntrack socat"])?;
 
-    let words = ["-a", &bundle, "--with-packages"];
+    let words = ["-a", &bundle, "--allow-unsigned", "--with-packages"];
     let mut killed = ctx.start(
         "kk-killed",
         ctx.kk_job(&site, &[&["create", "cluster", "-y", "--output", "json"], &words[..]].concat()),
