@@ -1,8 +1,8 @@
 //! The directory for temporary files: what an operator that was killed left there is removed at the next start.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 
 use crate::hook::COPIES;
@@ -14,8 +14,9 @@ pub(super) struct InUse(#[expect(dead_code, reason = "the lock ends with the fil
 /// Makes the directory if it is missing, and removes what was left in it, unless another operator uses it or files are
 /// to be kept.
 pub(super) fn prepare(dir: &Path, keep: bool) -> io::Result<InUse> {
-    fs::create_dir_all(dir)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     let user = tempfile::tempfile_in(dir)?.metadata()?.uid();
+    refuse_of_another(dir, user)?;
     let lock = File::open(dir)?;
     match lock.try_lock() {
         Ok(()) => {
@@ -34,6 +35,17 @@ pub(super) fn prepare(dir: &Path, keep: bool) -> io::Result<InUse> {
     // Another operator that starts at this moment removes what is left; this one has made nothing yet.
     lock.lock_shared()?;
     Ok(InUse(Some(lock)))
+}
+
+/// Another user who made the directory, or the link to it, could replace copies of hooks, which this user runs.
+fn refuse_of_another(dir: &Path, user: u32) -> io::Result<()> {
+    let owners = [fs::symlink_metadata(dir)?.uid(), fs::metadata(dir)?.uid()];
+    match owners.into_iter().find(|owner| ![0, user].contains(owner)) {
+        None => Ok(()),
+        Some(owner) => Err(io::Error::other(format!(
+            "it belongs to another user (uid {owner}): remove it, or name another one with --tmp-dir"
+        ))),
+    }
 }
 
 /// Removes files of runs and copies of hooks that belong to the user; how many there were.
@@ -67,6 +79,8 @@ fn is_of_a_run(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{chown, lchown, symlink};
+
     use super::*;
     use crate::hook::RunFiles;
 
@@ -92,6 +106,28 @@ mod tests {
         assert_eq!(names(dir.path()).len(), others.len() + 6, "they are to be kept");
         let _in_use = prepare(dir.path(), false).unwrap();
         assert_eq!(names(dir.path()), others);
+    }
+
+    #[test]
+    fn a_directory_or_a_link_of_another_user_is_refused() {
+        let parent = tempfile::tempdir().unwrap();
+        let (dir, link) = (parent.path().join("made/below"), parent.path().join("link"));
+        drop(prepare(&dir, false).unwrap());
+        let data = fs::metadata(&dir).unwrap();
+        assert_eq!(data.mode() & 0o7777, 0o700);
+        symlink(&dir, &link).unwrap();
+        drop(prepare(&link, false).unwrap());
+        // Of root's directories everybody may use those that root has opened.
+        let user = data.uid();
+        let (theirs, of_link) = (refuse_of_another(&dir, user + 1), refuse_of_another(&link, user + 1));
+        assert_eq!((theirs.is_ok(), of_link.is_ok()), (user == 0, user == 0));
+        if user == 0 {
+            lchown(&link, Some(1), None).unwrap();
+            assert!(refuse_of_another(&dir, user).is_ok());
+            assert!(prepare(&link, false).is_err_and(|error| error.to_string().contains("(uid 1)")));
+            chown(&dir, Some(1), None).unwrap();
+            assert!(prepare(&dir, false).is_err());
+        }
     }
 
     #[test]
