@@ -9,15 +9,19 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// Whether the user's kubeconfig reaches the cluster. A user without a home needs none.
+/// Defines `may_become_root`.
+const MAY_BECOME_ROOT: &str = include_str!("may_become_root.sh");
+
+/// Whether the user's kubeconfig reaches the cluster. A user who gets none needs none.
 pub(crate) const USABLE: Question<bool> = Question::new("user_kubeconfig", "", question::yes_or_no);
 
-/// Like root's. The user may become root on the host, so the administrator's rights are nothing new for them.
+/// Like root's, for a user who becomes root without a password: the administrator's rights are nothing new for them. A kubeconfig needs
+/// no password either, so it would give more than sudo to a process of a user whom sudo asks for one.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("install_for_user", "Install kubeconfig for the user");
     for (host, facts) in inputs.control_planes().into_iter().filter(|(host, _)| host.user != "root") {
         let renewed = control_plane::renews(inputs, host, facts, "admin.conf");
-        let text = script(&[("user", &host.user)], include_str!("install_for_user.sh"));
+        let text = script(&[("user", &host.user)], &install_for_user());
         let question = question(host);
         let copy = Command::new(format!("write the kubeconfig of {}", host.user), text)
             .when(move |facts| {
@@ -29,12 +33,18 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     task
 }
 
+fn install_for_user() -> String {
+    [MAY_BECOME_ROOT, include_str!("install_for_user.sh")].concat()
+}
+
 fn question(host: &Host) -> Question<bool> {
-    let of_user = concat!(
-        "home=$(getent passwd \"$user\" | cut -d : -f 6)\n[ -d \"$home\" ] || { echo yes; exit; }\ntheirs=$home/.kube/config\n",
-        include_str!("usable.sh")
-    );
-    USABLE.with_snippet(script(&[("user", &host.user)], of_user))
+    USABLE.with_snippet(script(&[("user", &host.user)], &is_usable()))
+}
+
+fn is_usable() -> String {
+    let home = "home=$(getent passwd \"$user\" | cut -d : -f 6)\n";
+    let gets_none = "[ -d \"$home\" ] && may_become_root || { echo yes; exit; }\n";
+    [MAY_BECOME_ROOT, home, gets_none, "theirs=$home/.kube/config\n", include_str!("usable.sh")].concat()
 }
 
 #[cfg(test)]
@@ -76,7 +86,8 @@ mod tests {
         let (user, owner) = testing::other_user(here, "home");
         fs::create_dir_all(here.join("etc/kubernetes")).unwrap();
         fs::write(here.join("etc/kubernetes/admin.conf"), "admin").unwrap();
-        let text = script(&[("user", &user)], include_str!("install_for_user.sh"))
+        testing::program(here, "sudo", "echo '    (ALL : ALL) NOPASSWD: ALL'");
+        let text = script(&[("user", &user)], &install_for_user())
             .replace("/etc/kubernetes", &format!("{}/etc/kubernetes", here.display()));
         let run = |text: &str| {
             let output = testing::run_script(here, &(testing::library(here) + text));
@@ -95,5 +106,41 @@ mod tests {
         let said = run(&text);
         assert!(said.contains(&format!("the user {user} has no home directory")), "{said}");
         assert!(!here.join("home").exists());
+    }
+
+    #[test]
+    fn a_user_whom_sudo_asks_for_a_password_gets_no_kubeconfig() {
+        for (rules, expected) in [
+            ("(ALL : ALL) NOPASSWD: ALL", true),
+            ("(ALL) SETENV: NOPASSWD: ALL", true),
+            ("(root) NOPASSWD: SETENV: ALL", true),
+            ("(ALL : ALL) ALL\n    (ALL) NOPASSWD: ALL", true),
+            ("(ALL) NOPASSWD: ALL\n    (ALL : ALL) ALL", false),
+            ("(ALL : ALL) ALL", false),
+            ("(ALL) NOPASSWD: /usr/bin/systemctl restart nginx", false),
+            ("(ALL) NOPASSWD: /usr/bin/true, PASSWD: ALL", false),
+            ("(postgres) NOPASSWD: ALL", false),
+            ("User ops is not allowed to run sudo on node1.", false),
+        ] {
+            let directory = tempfile::tempdir().unwrap();
+            let here = directory.path();
+            std::fs::write(
+                here.join("rules"),
+                format!("User ops may run the following commands:\n    {rules}\n"),
+            )
+            .unwrap();
+            testing::program(here, "sudo", "[ \"$*\" = '-n -l -U ops' ] && cat rules");
+            testing::program(here, "getent", &format!("echo 'ops:x:1:1::{}:/bin/sh'", here.display()));
+            let library = "kk_note() { echo \"$1\"; }\nkk_put_as() { echo \"$1 $3\"; }\n";
+            let said = |text: &str| {
+                let output = testing::run_script(here, text);
+                assert!(output.status.success(), "{rules}: {output:?}");
+                String::from_utf8(output.stdout).unwrap()
+            };
+            let installed = said(&(library.to_owned() + &script(&[("user", "ops")], &install_for_user())));
+            assert_eq!(installed.starts_with("ops /"), expected, "{rules}: {installed}");
+            let answer = said(&script(&[("user", "ops")], &is_usable()));
+            assert_eq!(answer.trim(), if expected { "no" } else { "yes" }, "{rules}");
+        }
     }
 }
