@@ -24,7 +24,7 @@ pub use capabilities::{
     etcd_restore::Snapshot,
     kubesphere::{ComponentStatus, KubeSphereStatus},
     os::packages::host_packages,
-    registry::trust_own_registry,
+    registry::{registry_for_pushes, trust_own_registry},
 };
 pub use commands::session::{
     Backup, Certificates, Comparison, Create, Delete, Fetch, Hops, Rotation, Session, Settings,

@@ -35,6 +35,9 @@ pub(super) fn check(doc: &Registry, at: At<'_>, out: &mut Findings<'_>) {
         at.key("registryDataDir"),
         out,
     );
+    if doc.registry_push_port == 0 {
+        out.error(at.key("registryPushPort"), "0 is not a port", "give a number from 1 to 65535");
+    }
     check_auths(&doc.auths, at.key("auths"), out);
     check_remote_mirrors(&doc.remote_mirrors, at.key("remoteMirrors"), out);
 }

@@ -15,8 +15,10 @@ pub struct OwnRegistry<'a> {
     pub host: &'a Host,
     /// Its name or address in names of images, without the port.
     pub name: &'a str,
-    /// Its port.
+    /// Its port, from which images are pulled.
     pub port: u16,
+    /// The port to which the control machine pushes images.
+    pub push_port: u16,
     /// `host[:port]`, as names of images begin.
     pub address: String,
 }
@@ -37,7 +39,8 @@ impl<'a> OwnRegistry<'a> {
                 if registry.auths.get(address).is_some_and(|auth| auth.plain_http) { 80 } else { 443 },
             ),
         };
-        let own = Self { host, name, port, address: address.to_owned() };
+        let push_port = registry.registry_push_port;
+        let own = Self { host, name, port, push_port, address: address.to_owned() };
         let is_elsewhere = |ip: IpAddr| !own.addresses().contains(&ip);
         let ip = name.trim_matches(['[', ']']).parse::<IpAddr>();
         if ip.is_ok_and(is_elsewhere) { None } else { Some(own) }
@@ -66,9 +69,18 @@ impl<'a> OwnRegistry<'a> {
 
     /// `host:port` at which the control machine reaches it, whatever names it knows.
     pub fn reached_at(&self) -> String {
+        self.at(self.port)
+    }
+
+    /// `host:port` at which the control machine pushes images.
+    pub fn pushed_at(&self) -> String {
+        self.at(self.push_port)
+    }
+
+    fn at(&self, port: u16) -> String {
         match self.host.address.parse::<IpAddr>() {
-            Ok(IpAddr::V6(address)) => format!("[{address}]:{}", self.port),
-            _ => format!("{}:{}", self.host.address, self.port),
+            Ok(IpAddr::V6(address)) => format!("[{address}]:{port}"),
+            _ => format!("{}:{port}", self.host.address),
         }
     }
 }
@@ -159,6 +171,7 @@ mod tests {
             assert_eq!((own.name, own.port, own.address.as_str()), (name, port, address), "{registry}");
             assert_eq!(own.has_name(), !name.starts_with('1'), "{registry}");
             assert_eq!(own.reached_at(), format!("192.0.2.1:{port}"));
+            assert_eq!(own.pushed_at(), "192.0.2.1:5443");
         }
     }
 

@@ -28,6 +28,8 @@ pub struct Registry {
     pub docker_data_dir: Option<String>,
     /// Directory in which the registry of the group `registry` keeps its images.
     pub registry_data_dir: String,
+    /// Port on which the registry of the group `registry` takes pushes. Its other port, that of its name, can only be read.
+    pub registry_push_port: u16,
     /// Address of docker's bridge.
     #[serde(rename = "bridgeIP")]
     pub bridge_ip: Option<String>,
@@ -50,6 +52,7 @@ impl Default for Registry {
             containerd_data_dir: "/var/lib/containerd".to_owned(),
             docker_data_dir: None,
             registry_data_dir: "/mnt/registry".to_owned(),
+            registry_push_port: 5443,
             bridge_ip: None,
             auths: BTreeMap::new(),
             namespace_rewrite: NamespaceRewrite::default(),

@@ -118,6 +118,7 @@ const CASES: &[(&str, Outcome, &[&str])] = &[
     ("public-key", Valid, &[]),
     ("public-key-as-file", Error(1), &["this is not a public key of minisign", "begins with RW"]),
     ("public-key-cut", Error(1), &["this is not a public key of minisign"]),
+    ("push-port-zero", Error(1), &["0 is not a port"]),
     ("role-twice", Valid, &[]),
     ("secret-alias", Error(1), &["unknown anchor", "put secrets into quotes"]),
     ("secret-anchor", Error(1), &["`sudoPassword` is empty: what follows `&`", "quotes"]),

@@ -48,6 +48,7 @@ async fn init(session: &Session, run: &mut Run<'_>) -> Result<Option<Summary>, E
         message: format!("the registry {} runs on {}", own.address, own.host.name),
         outputs: vec![
             output("reached at", own.reached_at()),
+            output("pushes at", own.pushed_at()),
             output("certificates", directory.display().to_string()),
         ],
         next: Some("kk artifact images push -f FILE -a BUNDLE".to_owned()),

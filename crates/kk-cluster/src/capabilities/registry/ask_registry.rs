@@ -10,17 +10,19 @@ use async_trait::async_trait;
 use kk_config::{OwnRegistry, Registry, Spec};
 use kk_engine::{Action, Apply, CONTROL, Change, Context, Facts, Failure, HostWork, Load, Run, Task};
 
-use super::trust;
-use crate::base::slots;
+use super::{pushes, trust};
+use crate::base::{pki::Pki, slots};
 
-/// With its CA and the user of the file: so that a certificate or a password which does not fit is seen now.
+/// With its CA and the accounts for pulls and pushes: so that a certificate or a password which does not fit is seen now.
 ///
 /// `cluster`: the directory of the cluster on the control machine. The plan may have been made before there was a CA.
-pub(super) fn task(spec: &Spec, own: &OwnRegistry<'_>, cluster: &Path) -> Task {
-    let settings = Registry { auths: own.auths(&spec.registry), ..spec.registry.clone() };
-    let ask =
-        Ask { settings, trust: trust::directory(&super::certificates(cluster)), address: own.reached_at() };
-    let work = HostWork::new(vec![Box::new(ask)]).needs(slots::registry_started_slot());
+pub(super) fn task(spec: &Spec, own: &OwnRegistry<'_>, pki: &Pki, cluster: &Path) -> Task {
+    let mut settings = Registry { auths: own.auths(&spec.registry), ..spec.registry.clone() };
+    settings.auths.insert(own.pushed_at(), pushes::access(own, &spec.registry, pki));
+    let trust = trust::directory(&super::certificates(cluster));
+    let ask = |address| Ask { settings: settings.clone(), trust: trust.clone(), address };
+    let asks = [own.reached_at(), own.pushed_at()].map(|address| Box::new(ask(address)) as Box<dyn Action>);
+    let work = HostWork::new(asks.into()).needs(slots::registry_started_slot());
     Task::new("ask_registry", "Ask the registry").on(CONTROL, work).timeout(Duration::from_mins(3))
 }
 
@@ -53,7 +55,7 @@ impl Run for Ask {
         auth.certs_path.get_or_insert_with(|| self.trust.display().to_string());
         kk_artifact::ask_registry(&settings, &self.address).await.map_err(|error| {
             Failure::new(error.to_string()).hint(
-                "see \"journalctl -u registry\" on its host, and whether a firewall keeps the control machine away",
+                "see \"journalctl -u registry -u registry-push\" on its host, and whether a firewall keeps the control machine away",
             )
         })
     }

@@ -3,7 +3,7 @@
 use kk_config::{OwnRegistry, RegistryAuth};
 use kk_engine::{Facts, ProbeSpec, Question, question};
 
-use super::{SETTINGS, UNIT, UNIT_FILE, trust};
+use super::{PUSH_UNIT, PUSH_UNIT_FILE, SETTINGS, UNIT, UNIT_FILE, trust};
 use crate::{
     base::{findings::Findings, pki::Pki},
     capabilities::os::other_run,
@@ -32,7 +32,7 @@ pub(crate) fn data(facts: &Facts) -> Option<String> {
 pub(crate) fn asks(probe: &mut ProbeSpec) {
     probe.ask(&CLUSTER);
     probe.ask(&DATA);
-    probe.units.insert(UNIT.to_owned());
+    probe.units.extend([UNIT, PUSH_UNIT].map(str::to_owned));
     probe.files.insert(format!("{SETTINGS}/ca.crt"));
     other_run::asks(probe);
 }
@@ -41,11 +41,20 @@ pub(crate) fn asks(probe: &mut ProbeSpec) {
 pub(crate) fn findings(inputs: &Inputs, own: &OwnRegistry<'_>, pki: &Pki, found: &mut Findings) {
     let Some(facts) = inputs.facts(own.host) else { return };
     of_others(inputs, own, facts, pki, found);
-    if facts.units.contains_key(UNIT) && !facts.owns(UNIT_FILE) {
+    for (unit, file) in [(UNIT, UNIT_FILE), (PUSH_UNIT, PUSH_UNIT_FILE)] {
+        if facts.units.contains_key(unit) && !facts.owns(file) {
+            found.error(
+                own.host,
+                format!("{unit} is installed already, and not by kk"),
+                "remove it first, or take a host without it",
+            );
+        }
+    }
+    if own.port == own.push_port {
         found.error(
             own.host,
-            format!("{UNIT} is installed already, and not by kk"),
-            "remove it first, or take a host without it",
+            format!("the registry cannot use port {} for pulls and for pushes", own.port),
+            "set spec.registry.registryPushPort to another port",
         );
     }
     found.unanswered(own.host, &facts.answer(&DATA), "where its registry keeps its images");
@@ -81,7 +90,7 @@ pub(crate) fn findings(inputs: &Inputs, own: &OwnRegistry<'_>, pki: &Pki, found:
     match auth.and_then(RegistryAuth::credentials) {
         None => found.warning(
             own.host,
-            "everybody who reaches the registry may read it and write into it",
+            "everybody who reaches the registry may read it",
             format!("give it a user: spec.registry.auths.\"{}\" with username and password", own.address),
         ),
         Some(pair) if pair.password.expose().len() > LONGEST_PASSWORD => found.error(
@@ -227,10 +236,18 @@ mod tests {
         let port = |facts: &mut Facts| {
             facts.ports.insert(443, "nginx".into());
         };
+        let push_unit = |facts: &mut Facts| {
+            facts.units.insert(PUSH_UNIT.into(), UnitFact::default());
+        };
+        let push_port = |facts: &mut Facts| {
+            facts.ports.insert(5443, "nginx".into());
+        };
+        let same_port =
+            "{privateRegistry: 'hub.local:5443', auths: {'hub.local:5443': {username: u, password: p}}}";
         let certs =
             "{privateRegistry: hub.local, auths: {hub.local: {username: u, password: p, certsPath: /usr}}}";
         let moved = |facts: &mut Facts| facts.reply(&DATA, "/srv/images\n");
-        let cases: [Case<'_>; 10] = [
+        let cases: [Case<'_>; 13] = [
             (
                 GOOD,
                 &moved,
@@ -240,7 +257,10 @@ mod tests {
             (certs, &plain, Severity::Error, "names another CA"),
             (&long, &plain, Severity::Error, "longer than 72 bytes"),
             (colon, &plain, Severity::Error, "has a colon"),
-            ("{privateRegistry: hub.local}", &plain, Severity::Warning, "write into it"),
+            ("{privateRegistry: hub.local}", &plain, Severity::Warning, "may read it"),
+            (same_port, &plain, Severity::Error, "port 5443 for pulls and for pushes"),
+            (GOOD, &push_port, Severity::Error, "port 5443 is taken by nginx"),
+            (GOOD, &push_unit, Severity::Error, "registry-push.service is installed already"),
             (
                 "{auths: {dockerhub.kubekey.local: {username: u, password: p}}}",
                 &plain,

@@ -10,7 +10,7 @@ use kk_engine::{
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use super::{SETTINGS, UNIT_FILE, USER};
+use super::{PUSH_UNIT_FILE, SETTINGS, UNIT_FILE, USER, pushes};
 use crate::{
     base::{error::BuildError, pki::Pki, slots},
     model::inputs::Inputs,
@@ -41,32 +41,39 @@ pub(super) fn files(
     let auth = inputs.spec.registry.auths.get(&own.address);
     let credentials = auth.and_then(RegistryAuth::credentials);
     let plain = auth.is_some_and(|auth| auth.plain_http);
-    let values = json!({
-        "data_dir": json!(inputs.spec.registry.registry_data_dir).to_string(),
-        "port": own.port,
-        "tls": !plain,
-        "auth": credentials.is_some(),
-    });
-    let settings = inputs.templates.render("registry/config.yml", &values)?;
-    let unit = inputs.templates.render(
-        "registry/registry.service",
-        &json!({"data_dir": inputs.spec.registry.registry_data_dir, "low_port": own.port < 1024}),
-    )?;
+    let data = &inputs.spec.registry.registry_data_dir;
+    let settings = |template: &str, port: u16| {
+        let values = json!({
+            "data_dir": json!(data).to_string(),
+            "port": port,
+            "tls": !plain,
+            "auth": credentials.is_some(),
+        });
+        inputs.templates.render(template, &values)
+    };
+    let unit = |template: &str, port: u16| {
+        inputs.templates.render(template, &json!({"data_dir": data, "low_port": port < 1024}))
+    };
     let mut files: Vec<Box<dyn Action>> = vec![
         Box::new(Directory::new(SETTINGS)),
         Box::new(File::text(place("cluster"), format!("{}\n", inputs.spec.name))),
         Box::new(File::text(place("ca.crt"), pki.ca_cert())),
-        Box::new(File::text(place("config.yml"), settings)),
-        Box::new(File::text(UNIT_FILE, unit)),
+        Box::new(File::text(place("config.yml"), settings("registry/config.yml", own.port)?)),
+        Box::new(File::text(UNIT_FILE, unit("registry/registry.service", own.port)?)),
+        Box::new(File::text(place("push.yml"), settings("registry/push.yml", own.push_port)?)),
+        Box::new(File::text(PUSH_UNIT_FILE, unit("registry/registry-push.service", own.push_port)?)),
     ];
     if !plain {
         let server = pki.server();
         files.push(Box::new(File::text(place("tls.crt"), server.cert.clone())));
         files.push(Box::new(File::text(place("tls.key"), server.key.expose()).mode(0o600).owner(&owner)));
     }
-    if let Some(pair) = credentials {
+    let password = pushes::password(pki);
+    let pushing = Credentials { username: pushes::ACCOUNT, password: &password };
+    let accounts = credentials.map(|pair| ("htpasswd", pair)).into_iter().chain([("htpasswd-push", pushing)]);
+    for (file, pair) in accounts {
         let line = passwords(pair, pki.ca_key().expose());
-        files.push(Box::new(File::text(place("htpasswd"), line).mode(0o600).owner(&owner)));
+        files.push(Box::new(File::text(place(file), line).mode(0o600).owner(&owner)));
     }
     Ok(files)
 }

@@ -7,6 +7,7 @@
 mod ask_registry;
 mod check;
 mod configure_registry;
+mod pushes;
 mod remove_registry;
 mod save_certificates;
 mod start_registry;
@@ -32,13 +33,18 @@ use crate::{
 };
 
 pub(crate) use check::{asks, data, findings, findings_of_delete};
+pub use pushes::registry_for_pushes;
 pub(crate) use remove_registry::tasks as remove;
 pub use trust::trust_own_registry;
 
 /// The directory of its settings on its host.
 const SETTINGS: &str = "/etc/registry";
+/// The unit from which hosts pull images.
 const UNIT: &str = "registry.service";
 pub(crate) const UNIT_FILE: &str = "/etc/systemd/system/registry.service";
+/// The unit that takes pushes.
+const PUSH_UNIT: &str = "registry-push.service";
+const PUSH_UNIT_FILE: &str = "/etc/systemd/system/registry-push.service";
 const PROGRAM: &str = "/usr/local/bin/registry";
 /// The user that it runs as.
 const USER: &str = "registry";
@@ -65,7 +71,11 @@ impl Capability for Registry {
 
     fn ports(&self, spec: &Spec, host: &Host) -> Vec<Port> {
         let own = spec.own_registry().filter(|own| own.host.name == host.name);
-        own.map(|own| Port::tcp(own.port, "registry")).into_iter().collect()
+        own.map(|own| [own.port, own.push_port])
+            .into_iter()
+            .flatten()
+            .map(|port| Port::tcp(port, "registry"))
+            .collect()
     }
 
     fn asks(&self, _inputs: &Inputs, _host: &Host, probe: &mut ProbeSpec) {
@@ -93,13 +103,13 @@ pub(crate) fn install(
 }
 
 /// What says that it works.
-pub(crate) fn verify(inputs: &Inputs, own: &OwnRegistry<'_>) -> Task {
-    ask_registry::task(inputs.spec, own, &inputs.directory)
+pub(crate) fn verify(inputs: &Inputs, own: &OwnRegistry<'_>, pki: &Pki) -> Task {
+    ask_registry::task(inputs.spec, own, pki, &inputs.directory)
 }
 
 /// The lines of a host's record that are the registry's.
 pub(crate) fn recorded(spec: &Spec) -> Vec<Recorded> {
-    let exact = [PROGRAM, UNIT_FILE, UNIT, USER, &spec.registry.registry_data_dir];
+    let exact = [PROGRAM, UNIT_FILE, UNIT, PUSH_UNIT_FILE, PUSH_UNIT, USER, &spec.registry.registry_data_dir];
     let exact = exact.into_iter().map(|name| Recorded::Exact(name.to_owned()));
     exact.chain([Recorded::Prefix(SETTINGS)]).collect()
 }

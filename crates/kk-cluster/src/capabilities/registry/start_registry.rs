@@ -9,7 +9,7 @@ use kk_engine::{
     actions::{Unit, any_needed},
 };
 
-use super::{PROGRAM, SETTINGS, UNIT, UNIT_FILE, configure_registry::files};
+use super::{PROGRAM, PUSH_UNIT, PUSH_UNIT_FILE, SETTINGS, UNIT, UNIT_FILE, configure_registry::files};
 use crate::{
     base::{error::BuildError, pki::Pki, slots},
     capabilities::programs,
@@ -23,12 +23,19 @@ pub(super) fn task(inputs: &Inputs, own: &OwnRegistry<'_>, pki: &Arc<Pki>) -> Re
     let files = files(inputs, own, pki)?;
     let changes = facts.is_some_and(|facts| any_needed(&files, facts))
         || programs::changes(inputs, own.host, Component::Registry);
-    let listens = facts.is_some_and(|facts| facts.ports.contains_key(&own.port));
-    let read = ["tls.crt", "tls.key", "htpasswd", "config.yml"].map(|name| format!("{SETTINGS}/{name}"));
-    let unit = Unit::running(UNIT)
-        .force_restart(changes || !listens)
-        .restart_after(read.into_iter().chain([UNIT_FILE, PROGRAM].map(str::to_owned)))
-        .hint("", "see \"journalctl -u registry\" on the host");
-    let work = HostWork::new(vec![Box::new(unit)]).provides(slots::registry_started_slot());
+    let unit = |unit: &str, file: &str, port: u16, settings: [&str; 2]| {
+        let listens = facts.is_some_and(|facts| facts.ports.contains_key(&port));
+        let read =
+            ["tls.crt", "tls.key"].into_iter().chain(settings).map(|name| format!("{SETTINGS}/{name}"));
+        Unit::running(unit)
+            .force_restart(changes || !listens)
+            .restart_after(read.chain([file, PROGRAM].map(str::to_owned)))
+            .hint("", "see \"journalctl -u registry -u registry-push\" on the host")
+    };
+    let work = HostWork::new(vec![
+        Box::new(unit(UNIT, UNIT_FILE, own.port, ["htpasswd", "config.yml"])),
+        Box::new(unit(PUSH_UNIT, PUSH_UNIT_FILE, own.push_port, ["htpasswd-push", "push.yml"])),
+    ])
+    .provides(slots::registry_started_slot());
     Ok(Task::new("start_registry", "Start the registry").on(&own.host.name, work))
 }

@@ -34,7 +34,7 @@ pub(crate) fn pipeline(
     let changes = programs.iter().chain(&tasks).any(|task| has_changes(inputs, task));
     let mut modules = vec![Module::new(Programs.name(), programs), Module::new(Registry.name(), tasks)];
     if changes {
-        modules.push(Module::new("verify", vec![registry::verify(inputs, own)]));
+        modules.push(Module::new("verify", vec![registry::verify(inputs, own, pki)]));
     }
     Ok(Pipeline::new(modules))
 }

@@ -44,7 +44,8 @@ async fn push(args: &ArtifactImagesPush, spec: &Spec, run: &LocalRun<'_>) -> Res
         }
     };
     run.end_unchanged(step);
-    let settings = reached_from_here(spec);
+    let cluster = args.workdir.join(&spec.name);
+    let settings = kk_cluster::registry_for_pushes(spec, &cluster)?;
     let images: Vec<PushImage> =
         images.into_iter().filter_map(|image| with_target(image, &settings)).collect();
     let shown = Shown::new(run);
@@ -53,16 +54,6 @@ async fn push(args: &ArtifactImagesPush, spec: &Spec, run: &LocalRun<'_>) -> Res
     let pushed = pushed.map_err(|errors| failed(&errors))?;
     shown.end(&pushed);
     Ok(pushed)
-}
-
-/// A registry of kk's own is reached by the address of its host: the control machine need not know its name.
-fn reached_from_here(spec: &Spec) -> Registry {
-    let mut settings = spec.registry.clone();
-    let Some(own) = spec.own_registry() else { return settings };
-    let path = settings.private_registry.as_deref().and_then(|name| name.strip_prefix(&own.address));
-    settings.private_registry = path.map(|path| own.reached_at() + path);
-    settings.auths = own.auths(&spec.registry);
-    settings
 }
 
 /// The images of a bundle, in the directory for downloads.
