@@ -13,7 +13,7 @@ pub(super) const GROUP: Group = Group {
             Scenario::new(
                 "rotate-ca",
                 "three control planes get other CAs by runs that are killed in each round; the API refuses no client that knows it",
-                630,
+                640,
                 20,
                 rotate_ca::run,
             )
@@ -33,7 +33,7 @@ pub(super) const GROUP: Group = Group {
             Scenario::new(
                 "auto-renew",
                 "timers on three control planes renew certificates that end, one after the other",
-                260,
+                270,
                 12,
                 auto_renew::run,
             )

@@ -39,7 +39,7 @@ pub(super) const GROUP: Group = Group {
             Scenario::new(
                 "some-damage",
                 "four of the damages of the scenario damage, repaired in the same way",
-                150,
+                160,
                 12,
                 damage::run_some,
             )
@@ -50,7 +50,7 @@ pub(super) const GROUP: Group = Group {
             Scenario::new(
                 "certs",
                 "kk certs shows all certificates and renews one or all, also when it is killed",
-                110,
+                120,
                 8,
                 certs::run,
             )
@@ -66,7 +66,7 @@ pub(super) const GROUP: Group = Group {
             Scenario::new(
                 "shell-operator",
                 "one kubectl apply starts the image with seven hooks, and each does its work",
-                80,
+                110,
                 12,
                 shell_operator::run,
             )
@@ -118,7 +118,7 @@ pub(super) const GROUP: Group = Group {
             Scenario::new(
                 "kubesphere",
                 "one create brings up KubeSphere's stand-ins; killed, changed, healed, and removed",
-                110,
+                145,
                 12,
                 kubesphere::run,
             )

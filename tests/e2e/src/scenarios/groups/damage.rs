@@ -12,7 +12,7 @@ pub(super) const GROUP: Group = Group {
         &[Scenario::new(
             "damage/1",
             "the first half of a long list of damages: one create repairs each, and nothing else is touched",
-            470,
+            560,
             25,
             damage::run_first,
         )
@@ -23,7 +23,7 @@ pub(super) const GROUP: Group = Group {
             capability!("runtime"),
             capability!("programs"),
         ])],
-        &[Scenario::new("damage/2", "the second half of these damages", 470, 25, damage::run_second).covers(
+        &[Scenario::new("damage/2", "the second half of these damages", 520, 25, damage::run_second).covers(
             &[
                 capability!("dns"),
                 capability!("kube_proxy"),

@@ -23,7 +23,7 @@ pub(super) const GROUP: Group = Group {
             Scenario::new(
                 "address-ha",
                 "two of three control planes that are members of etcd get other addresses, one after the other",
-                480,
+                330,
                 15,
                 address::run_ha,
             )
@@ -33,7 +33,7 @@ pub(super) const GROUP: Group = Group {
             Scenario::new(
                 "endpoint",
                 "the API moves from a control plane to a load balancer, also when kk is killed, and back when that is lost",
-                105,
+                150,
                 15,
                 endpoint::run,
             )

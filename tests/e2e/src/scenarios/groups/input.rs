@@ -20,8 +20,8 @@ pub(super) const GROUP: Group = Group {
         &[Scenario::new(
             "bad-input",
             "each wrong input is named before the first change where it can be known, with its exit code",
-            170,
-            8,
+            230,
+            10,
             bad_input::run,
         )
         .covers(&["crates/kk-cluster/src/commands/precheck/", "crates/kk/src/error.rs"])],

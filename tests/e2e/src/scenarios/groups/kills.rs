@@ -12,7 +12,7 @@ pub(super) const GROUP: Group = Group {
         &[Scenario::new(
             "kill",
             "kk killed in the middle of etcd, init and join: the next create makes the same cluster",
-            230,
+            330,
             12,
             kill::run,
         )
@@ -20,7 +20,7 @@ pub(super) const GROUP: Group = Group {
         &[Scenario::new(
             "kill-anywhere/some",
             "kk killed at four random moments inside init and join: the next create makes the same cluster",
-            300,
+            340,
             15,
             kill_anywhere::run_some,
         )
@@ -28,8 +28,8 @@ pub(super) const GROUP: Group = Group {
         &[Scenario::new(
             "restore",
             "etcd that has lost all its data comes back from a snapshot, also when the restore is killed",
-            290,
-            8,
+            320,
+            15,
             restore::run,
         )
         .covers(&[capability!("etcd_restore")])],

@@ -13,7 +13,7 @@ pub(super) const GROUP: Group = Group {
             Scenario::new(
                 "kubesphere-toggle",
                 "a component is switched off and on again; nothing of it is left, and nothing else is touched",
-                330,
+                210,
                 20,
                 kubesphere::toggle::run,
             )
@@ -24,7 +24,7 @@ pub(super) const GROUP: Group = Group {
             Scenario::new(
                 "kubesphere-remove",
                 "KubeSphere's stand-ins come into a cluster and go again: the whole API is as before",
-                240,
+                195,
                 20,
                 kubesphere::remove::run,
             )

@@ -13,8 +13,8 @@ pub(super) const GROUP: Group = Group {
             Scenario::new(
                 "add-nodes",
                 "a worker and a control plane join a cluster that runs, and nothing that was there is disturbed",
-                170,
-                8,
+                190,
+                10,
                 add_nodes::run,
             )
             .covers(&[capability!("nodes"), "crates/kk/src/commands/add_nodes.rs"]),
@@ -23,8 +23,8 @@ pub(super) const GROUP: Group = Group {
             Scenario::new(
                 "delete-nodes",
                 "a worker and a control plane leave a cluster that goes on, and their hosts are as before",
-                180,
-                10,
+                190,
+                12,
                 delete_nodes::run,
             )
             .covers(&[capability!("nodes"), "crates/kk/src/commands/delete_node.rs"]),
@@ -33,7 +33,7 @@ pub(super) const GROUP: Group = Group {
             Scenario::new(
                 "first-leaves",
                 "a control plane on a new machine is another member of etcd, and the first one leaves when no node asks it any more",
-                200,
+                280,
                 15,
                 first_leaves::run,
             )
@@ -43,7 +43,7 @@ pub(super) const GROUP: Group = Group {
             Scenario::new(
                 "address",
                 "a worker, and a control plane with the only member of etcd, get other addresses; also when kk is killed",
-                150,
+                230,
                 15,
                 address::run,
             )
@@ -53,7 +53,7 @@ pub(super) const GROUP: Group = Group {
             Scenario::new(
                 "etcd-members",
                 "etcd grows from one member to three and loses one; data, API servers and other nodes go on",
-                150,
+                310,
                 12,
                 etcd_members::run,
             )

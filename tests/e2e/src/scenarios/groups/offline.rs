@@ -23,7 +23,7 @@ pub(super) const GROUP: Group = Group {
             Scenario::new(
                 "packages",
                 "a host without socat and conntrack gets them from a bundle, and nothing else; a delete takes them back",
-                120,
+                140,
                 15,
                 offline::packages::run,
             )
@@ -33,7 +33,7 @@ pub(super) const GROUP: Group = Group {
             Scenario::new(
                 "registry",
                 "pushes that were killed bring the images of a bundle into a registry, and a cluster pulls them from there",
-                150,
+                90,
                 15,
                 registry::run,
             )
@@ -43,7 +43,7 @@ pub(super) const GROUP: Group = Group {
             Scenario::new(
                 "init-registry",
                 "a registry on a node serves a cluster that pulls from nowhere else, outlives it, and goes without a trace",
-                150,
+                120,
                 15,
                 init_registry::run,
             )
@@ -54,7 +54,7 @@ pub(super) const GROUP: Group = Group {
             Scenario::new(
                 "addons",
                 "a chart and a manifest of a bundle are installed once, healed, changed, and taken up after a kill",
-                200,
+                140,
                 20,
                 addons::run,
             )

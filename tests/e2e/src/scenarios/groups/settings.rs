@@ -29,7 +29,7 @@ pub(super) const GROUP: Group = Group {
             Scenario::new(
                 "identity",
                 "a delete of another cluster's hosts changes nothing and says what it saw",
-                30,
+                10,
                 6,
                 identity::run,
             )
@@ -39,7 +39,7 @@ pub(super) const GROUP: Group = Group {
             Scenario::new(
                 "bad-setting",
                 "a setting that cannot work stops at the first host, and the file put right heals it",
-                290,
+                340,
                 25,
                 bad_setting::run,
             )
@@ -49,7 +49,7 @@ pub(super) const GROUP: Group = Group {
             Scenario::new(
                 "etcd-backup",
                 "backups of etcd are whole or not there: killed, with a full disk, moved by an edit, rotated",
-                60,
+                35,
                 8,
                 etcd_backup::run,
             )

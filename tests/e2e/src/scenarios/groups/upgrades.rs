@@ -24,7 +24,7 @@ pub(super) const GROUP: Group = Group {
             Scenario::new(
                 "upgrade-fails",
                 "a node whose kubelet does not start at the new version is put back, and no other is begun",
-                300,
+                320,
                 35,
                 upgrade::fails::run,
             )

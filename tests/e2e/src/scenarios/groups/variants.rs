@@ -12,7 +12,7 @@ pub(super) const GROUP: Group = Group {
         &[Scenario::new(
             "variants/1",
             "other Debian releases and settings of hosts: create, again and delete",
-            350,
+            170,
             25,
             variants::run_first,
         )
@@ -20,7 +20,7 @@ pub(super) const GROUP: Group = Group {
         &[Scenario::new(
             "variants/2",
             "other networks and kinds of cluster: create, again and delete",
-            350,
+            280,
             25,
             variants::run_second,
         )
