@@ -145,8 +145,8 @@ fn imports(name: &str) -> BTreeMap<Module, BTreeSet<Module>> {
     let root = crates().join(name).join("src");
     let (mut files, mut directories) = (Vec::new(), vec![root.clone()]);
     while let Some(directory) = directories.pop() {
-        for entry in fs::read_dir(&directory).unwrap() {
-            let path = entry.unwrap().path();
+        for entry in fs::read_dir(&directory).expect("a directory of sources") {
+            let path = entry.expect("a file of sources").path();
             if path.is_dir() {
                 directories.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
@@ -156,12 +156,12 @@ fn imports(name: &str) -> BTreeMap<Module, BTreeSet<Module>> {
     }
     let (mut found, mut only_tests) = (BTreeMap::new(), BTreeSet::new());
     for file in files {
-        let relative = file.strip_prefix(&root).unwrap().with_extension("");
-        let mut module: Module = relative.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
+        let relative = file.strip_prefix(&root).expect("a file below the root").with_extension("");
+        let mut module: Module = relative.iter().map(|part| part.to_string_lossy().into_owned()).collect();
         if module.last().is_some_and(|last| last == "mod" || module.len() == 1 && last == "lib") {
             module.pop();
         }
-        let text = fs::read_to_string(&file).unwrap();
+        let text = fs::read_to_string(&file).expect("a readable file");
         let parsed = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let mut reader = Reader { at: module.clone(), ..Reader::default() };
         reader.visit_file(&parsed);

@@ -59,7 +59,7 @@ fn own_daemon_sets(inputs: &Inputs) -> String {
 
 pub(super) fn restart(host: &Host, only: &str) -> String {
     let address = host.internal_address.to_string();
-    let began = format!("began() {{\n{}\n}}\n", PRINT_BEGAN);
+    let began = format!("began() {{\n{PRINT_BEGAN}\n}}\n");
     let variables = [("node", host.name.as_str()), ("address", &address), ("mark", MOVING), ("only", only)];
     began + &script(&variables, include_str!("restart_pods.sh"))
 }
