@@ -1,5 +1,7 @@
 //! What a create does about KubeSphere, by what the probe has seen.
 
+use std::collections::BTreeSet;
+
 use kk_config::{Overrides, Spec};
 use kk_engine::{FileFact, Plan, Severity};
 use kk_util::sha256;
@@ -147,7 +149,7 @@ async fn an_upgrade_refuses_it_before_its_first_turn() {
         let how = crate::model::inputs::Drain { force: false, timeout: std::time::Duration::ZERO };
         let never = tokio_util::sync::CancellationToken::new();
         let findings =
-            session.upgrade_findings(&probed, &way, Default::default(), &how, &never).await.unwrap();
+            session.upgrade_findings(&probed, &way, BTreeSet::default(), &how, &never).await.unwrap();
         let errors: Vec<_> = findings.iter().filter(|one| one.severity == Severity::Error).collect();
         assert_eq!(errors.is_empty(), error.is_none(), "{field}: {errors:?}");
         let said = |error: &str| errors.iter().any(|one| one.message.contains(error));

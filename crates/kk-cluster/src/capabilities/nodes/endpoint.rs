@@ -170,7 +170,7 @@ mod tests {
         let spec = testing::sample("three-nodes.yaml");
         let endpoint = &spec.control_plane_endpoint;
         let (address, domain) = (endpoint.address.unwrap().to_string(), &endpoint.domain);
-        let block = |line: &str| format!("{}\n192.0.2.1  n1.x n1\n{line}\n{}\n", HOSTS_BEGIN, HOSTS_END);
+        let block = |line: &str| format!("{HOSTS_BEGIN}\n192.0.2.1  n1.x n1\n{line}\n{HOSTS_END}\n");
         let line = |address: &str| block(&format!("{address}  {domain}"));
         for (is_node, hosts, answers, wanted) in [
             (false, line("192.0.2.9"), true, String::new()),
@@ -204,7 +204,7 @@ mod tests {
         let (address, domain) = (endpoint.address.unwrap().to_string(), &endpoint.domain);
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name).display().to_string();
-        let hosts = format!("{}\n{address}  {domain}\n{}\n", HOSTS_BEGIN, HOSTS_END);
+        let hosts = format!("{HOSTS_BEGIN}\n{address}  {domain}\n{HOSTS_END}\n");
         fs::write(path("hosts"), hosts).unwrap();
         fs::write(path("kubelet.conf"), "").unwrap();
         let volumes = directory.path().join("pods/a-b/volumes/kubernetes.io~configmap/kube-proxy");
