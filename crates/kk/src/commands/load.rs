@@ -4,10 +4,11 @@ use std::{
     fs::File,
     io::{self, Read},
     net::{IpAddr, Ipv4Addr, UdpSocket},
+    os::unix::fs::MetadataExt,
     path::Path,
 };
 
-use kk_config::{Diagnostic, KubeVersion, Loaded, Manifest, Overrides, Spec};
+use kk_config::{Diagnostic, KubeVersion, Loaded, Manifest, Overrides, Severity, Spec};
 
 use crate::error::Error;
 
@@ -51,7 +52,23 @@ pub(super) fn file(path: &Path, kubernetes: Option<&str>) -> Result<Loaded, Erro
 }
 
 fn load(path: &Path, overrides: &Overrides) -> Result<Loaded, Error> {
-    Text::read(path)?.cluster(overrides)
+    let mut loaded = Text::read(path)?.cluster(overrides)?;
+    loaded.warnings.extend(open_to_all(path));
+    Ok(loaded)
+}
+
+/// The file says what runs as root on the hosts.
+fn open_to_all(path: &Path) -> Option<Diagnostic> {
+    let is_open = !is_input(path) && std::fs::metadata(path).is_ok_and(|data| data.mode() & 0o002 != 0);
+    let name = name(path);
+    is_open.then(|| Diagnostic {
+        severity: Severity::Warning,
+        message: format!(
+            "every user of this machine can change {name}, and so what runs as root on the hosts"
+        ),
+        hint: Some(format!("chmod o-w {name}")),
+        place: None,
+    })
 }
 
 /// A file that was read and not checked yet.

@@ -484,6 +484,30 @@ fn a_push_says_what_it_lacks_before_it_asks_a_registry() {
 }
 
 #[test]
+fn a_file_that_every_user_can_change_is_warned_of() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("cluster.yaml");
+    let file = "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {name: t}\nspec:\n  \
+        hosts: [{name: a, address: 10.0.0.1, user: root, password: x}]\n  \
+        roleGroups: {etcd: [a], control-plane: [a], worker: [a]}\n  network: {plugin: flannel}\n";
+    fs::write(&path, file).unwrap();
+    for (mode, is_open) in [(0o666, true), (0o602, true), (0o664, false), (0o600, false)] {
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        let words = ["artifact", "images", "push", "-f", "cluster.yaml", "--images-dir", "none"];
+        let output = kk(directory.path(), &words);
+        let shown = String::from_utf8_lossy(&output.stderr).into_owned();
+        let words = "every user of this machine can change cluster.yaml";
+        assert_eq!(
+            shown.contains(words) && shown.contains("chmod o-w cluster.yaml"),
+            is_open,
+            "{mode:o}: {shown}"
+        );
+    }
+}
+
+#[test]
 fn a_bundle_without_a_verified_signature_is_refused_before_a_host_is_asked() {
     let directory = tempdir().unwrap();
     let given = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kk-artifact/testdata/minisign");
