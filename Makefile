@@ -101,11 +101,12 @@ demo-down: ## end the demo and remove all it left, but the caches
 	rm -rf target/demo
 
 .PHONY: lint
-lint: packages ## check formatting, lints and shell scripts, as CI does
+lint: packages ## check formatting, lints, shell scripts and prose, as CI does
 	@{ cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1 || rustup component add rustfmt clippy
 	cargo fmt --all --check
 	cargo clippy --locked $(profile) --all-targets -- -D warnings
 	bash tests/shellcheck.sh
+	bash tests/prose.sh
 
 .PHONY: lint-all
 lint-all: lint ## check kk-fleet, too, which CI does not build
