@@ -35,14 +35,14 @@ pub enum EventKind {
     },
     /// The configuration can be used, but the user should know this.
     Warning(Warning),
-    /// A message that belongs to no task: a download is tried again, a version has no known checksum.
+    /// A message outside of tasks, such as a retried download or a version without a known checksum.
     Note {
         /// Host name, when it is about one.
         host: Option<String>,
         /// One line.
         message: String,
     },
-    /// The key of a host was seen for the first time, and is trusted from now on.
+    /// The key of a new host was stored. It is trusted from now on.
     HostKeyLearnt {
         /// Host name, or "bastion of" it.
         host: String,
@@ -58,16 +58,16 @@ pub enum EventKind {
         /// Host name.
         host: String,
     },
-    /// Something about the hosts that the user should know before the first change.
+    /// A result of the checks that the user should know before the first change.
     Finding(Finding),
-    /// The plan is made: number of tasks that have something to do, by module in order.
+    /// The plan is complete: number of tasks with changes, by module in order.
     Planned {
         /// `(module, tasks × hosts to do)`.
         modules: Vec<(String, usize)>,
     },
-    /// A task of the plan that has something to do on a host.
+    /// A task of the plan with changes on a host.
     PlannedTask(PlannedTask),
-    /// A task begins on a host.
+    /// A task has begun on a host.
     TaskStarted {
         /// Host name.
         host: String,
@@ -80,7 +80,7 @@ pub enum EventKind {
         /// 1 for the first attempt.
         attempt: u32,
     },
-    /// Bytes of a transfer.
+    /// Progress of a transfer, in bytes.
     Progress {
         /// Host name.
         host: String,
@@ -109,21 +109,21 @@ pub enum EventKind {
         /// Time from its start, in milliseconds.
         took_ms: u64,
     },
-    /// All tasks of a module that had something to do are done on all hosts.
+    /// All tasks of a module that had changes have ended on all hosts.
     ModuleFinished {
         /// Module name.
         module: String,
         /// Time from its first start, in milliseconds.
         took_ms: u64,
     },
-    /// The user asked to stop.
+    /// The user requested a stop.
     Stopping {
         /// False: running actions come to their end. True: they are ended.
         at_once: bool,
     },
-    /// Why the command failed: one event for each problem.
+    /// A problem that made the command fail; there is one event per problem.
     Error(Problem),
-    /// What the command achieved.
+    /// The result of the command.
     Summary(Summary),
     /// The run has ended; always the last event of a run.
     RunFinished {
@@ -184,7 +184,7 @@ pub enum Severity {
     Adapted,
 }
 
-/// Something about the hosts that the user should know before the first change.
+/// A result of the checks that the user should know before the first change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Finding {
     /// How much it matters.

@@ -6,11 +6,11 @@ use std::process::ExitCode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ExitStatus {
-    /// All is as wanted.
+    /// The command succeeded.
     Ok = 0,
     /// Something failed that has no code of its own, most often a task on a host.
     Failed = 1,
-    /// The command line is wrong, or needs an answer that nobody can give. The number is clap's.
+    /// The command line is wrong, or kk needs a confirmation and has no terminal to ask for it. clap uses the same number.
     Usage = 2,
     /// The configuration cannot be used.
     Config = 3,
@@ -18,7 +18,7 @@ pub enum ExitStatus {
     Connection = 4,
     /// A host does not meet a requirement. Nothing was changed.
     Precheck = 5,
-    /// Hosts did not answer. What could be done without them is done.
+    /// Hosts did not answer. All work on the other hosts succeeded.
     Partly = 6,
     /// Ctrl-C, SIGTERM or SIGHUP. The number is the shell's (128 + SIGINT).
     Cancelled = 130,
@@ -45,15 +45,15 @@ impl ExitStatus {
     /// What the number means, in a few words.
     pub fn meaning(self) -> &'static str {
         match self {
-            Self::Ok => "all is as wanted",
+            Self::Ok => "success",
             Self::Failed => "a task failed",
             Self::Usage => "the command line is wrong",
             Self::Config => "the configuration is wrong",
             Self::Connection => {
-                "a needed host cannot be reached or gives no root rights; nothing was changed"
+                "a required host is unreachable or does not grant root rights; nothing was changed"
             }
             Self::Precheck => "a host does not meet a requirement; nothing was changed",
-            Self::Partly => "a host did not answer and was left as it is; the others are as wanted",
+            Self::Partly => "a host did not answer and was not changed; all other hosts succeeded",
             Self::Cancelled => "cancelled by Ctrl-C, SIGTERM or a closed terminal",
         }
     }

@@ -9,19 +9,19 @@ use super::{OutputFormat, OutputOptions};
 /// `kk artifact …`
 #[derive(Debug, Subcommand)]
 pub enum Artifact {
-    /// Make an offline bundle of what a manifest lists
+    /// Export an offline bundle with everything that a manifest lists
     Export(ArtifactExport),
-    /// Show what a bundle holds
+    /// Show the contents of a bundle
     Inspect(ArtifactInspect),
-    /// Read every byte of a bundle, and compare it with its index
+    /// Read the whole bundle and compare it with its index
     Verify(ArtifactVerify),
-    /// Show what one bundle has and another has not
+    /// Show the differences between two bundles
     Diff(ArtifactDiff),
-    /// Make a bundle of an older one and the delta that leads to it
+    /// Merge a bundle and a delta into a new bundle
     Merge(ArtifactMerge),
-    /// Take what a bundle holds into the directory for downloads
+    /// Unpack a bundle into the download directory
     Import(ArtifactImport),
-    /// Push the images of a bundle into a registry
+    /// Push the images of a bundle to a registry
     #[command(subcommand, aliases = ["image", "i"])]
     Images(ArtifactImages),
 }
@@ -29,7 +29,7 @@ pub enum Artifact {
 /// `kk artifact images …`
 #[derive(Debug, Subcommand)]
 pub enum ArtifactImages {
-    /// Push images into the private registry of a cluster's file
+    /// Push images to the private registry of a cluster
     Push(ArtifactImagesPush),
 }
 
@@ -39,22 +39,22 @@ Examples:
   kk artifact export -m manifest.yaml -o prod.tar.gz
   kk artifact export -m manifest.yaml --base old.tar.zst -o delta.tar.zst
 
-Run it again when it was interrupted: only what is missing is fetched. Commands that use the bundle
-ask for your signature (--public-key): `minisign -S -m kk-bundle.tar.zst` makes one.";
+An interrupted export can be run again: it fetches only the missing files. Commands that use the
+bundle require your signature (--public-key): `minisign -S -m kk-bundle.tar.zst` signs it.";
 
 /// Options of `kk artifact export`.
 #[derive(Debug, Args)]
 #[command(after_help = EXPORT_EXAMPLES)]
 pub struct ArtifactExport {
-    /// What the bundle has to hold; kk create manifest writes one
+    /// Manifest that lists the contents of the bundle; `kk create manifest` writes one
     #[arg(short, long, value_name = "FILE")]
     pub manifest: PathBuf,
 
-    /// File to write; .gz at its end makes it a gzip, else it is zstd
+    /// File to write: gzip if its name ends in .gz, otherwise zstd
     #[arg(short, long, value_name = "FILE", default_value = "kk-bundle.tar.zst")]
     pub output: PathBuf,
 
-    /// Write only what this older bundle does not have: a delta; kk artifact merge makes a bundle of both
+    /// Write a delta with only the files that this older bundle lacks; `kk artifact merge` combines both
     #[arg(long, value_name = "FILE")]
     pub base: Option<PathBuf>,
 
@@ -70,11 +70,11 @@ pub struct ArtifactExport {
 /// How progress is shown.
 #[derive(Debug, Args)]
 pub struct ProgressOptions {
-    /// Print plain lines instead of a live view (as without a terminal, or with CI set)
+    /// Print plain lines instead of a live view (the default without a terminal or if CI is set)
     #[arg(long)]
     pub no_progress: bool,
 
-    /// Progress for people on stderr, or events on stdout, one JSON object a line
+    /// Output: progress as text on stderr, or events on stdout as one JSON object per line
     #[arg(long = "format", value_name = "FORMAT", default_value = "text")]
     pub format: OutputFormat,
 }
@@ -96,7 +96,7 @@ pub struct ArtifactInspect {
     #[arg(short, long, value_name = "FILE")]
     pub artifact: PathBuf,
 
-    /// Tables for people, or one JSON document
+    /// Output: tables as text, or one JSON document
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub output: OutputFormat,
 }
@@ -112,11 +112,11 @@ pub struct ArtifactVerify {
     #[arg(short, long, value_name = "FILE")]
     pub artifact: PathBuf,
 
-    /// Refuse a bundle without a minisign signature (FILE.minisig beside it) by this public key
+    /// Refuse a bundle without a valid minisign signature for this public key; it is read from FILE.minisig
     #[arg(long, value_name = "KEY-FILE")]
     pub public_key: Option<PathBuf>,
 
-    /// A line for people, or one JSON document
+    /// Output: one line of text, or one JSON document
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub output: OutputFormat,
 }
@@ -136,7 +136,7 @@ pub struct ArtifactDiff {
     #[arg(short, long, value_name = "FILE")]
     pub artifact: PathBuf,
 
-    /// A table for people, or one JSON document
+    /// Output: a table as text, or one JSON document
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub output: OutputFormat,
 }
@@ -151,11 +151,11 @@ pub struct ArtifactMerge {
     #[arg(long, value_name = "FILE")]
     pub base: PathBuf,
 
-    /// The delta: kk artifact export --base wrote it
+    /// The delta, written by `kk artifact export --base`
     #[arg(long, value_name = "FILE")]
     pub delta: PathBuf,
 
-    /// Bundle to write; .gz at its end makes it a gzip, else it is zstd
+    /// Bundle to write: gzip if its name ends in .gz, otherwise zstd
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
 
@@ -170,7 +170,7 @@ pub struct ArtifactMerge {
 Examples:
   kk artifact import -a kk-bundle.tar.zst --public-key minisign.pub
 
-kk create cluster -a FILE does this by itself.")]
+`kk create cluster -a FILE` does this itself.")]
 pub struct ArtifactImport {
     /// The bundle
     #[arg(short, long, value_name = "FILE")]
@@ -184,19 +184,19 @@ pub struct ArtifactImport {
     #[arg(long, value_name = "DIR", default_value = "./kubekey")]
     pub workdir: PathBuf,
 
-    /// A catalogue of your own, where the bundle was made with one (as spec.download.catalogue)
+    /// Your own catalogue, if the bundle was made with one (as spec.download.catalogue)
     #[arg(long, value_name = "FILE")]
     pub catalogue: Option<PathBuf>,
 }
 
-/// Who must have made a bundle whose content is used.
+/// The signature that a bundle must have before its content is used.
 #[derive(Debug, Args)]
 pub struct SignatureOptions {
-    /// Minisign public key of who made the bundle; the signature is FILE.minisig beside it
+    /// Minisign public key of the author of the bundle; the signature is read from FILE.minisig
     #[arg(long, value_name = "KEY-FILE", requires = "artifact")]
     pub public_key: Option<PathBuf>,
 
-    /// Use the bundle without verifying its signature: who made it becomes root on hosts
+    /// Use the bundle without verifying its signature: its author becomes root on the hosts
     #[arg(long, requires = "artifact", conflicts_with = "public_key")]
     pub allow_unsigned: bool,
 }
@@ -206,7 +206,7 @@ Examples:
   kk artifact images push -f cluster.yaml -a kk-bundle.tar.zst --public-key minisign.pub
   kk artifact images push -f cluster.yaml --images-dir ./images
 
-Run it again when it was interrupted: only what the registry lacks is sent.";
+An interrupted push can be run again: it sends only the missing images.";
 
 /// Options of `kk artifact images push`.
 #[derive(Debug, Args)]
@@ -220,7 +220,7 @@ pub struct ArtifactImagesPush {
     #[arg(short, long, value_name = "FILE")]
     pub artifact: Option<PathBuf>,
 
-    /// A directory with the images instead: an OCI image layout, such as an unpacked bundle
+    /// Directory with the images instead of a bundle: an OCI image layout, such as an unpacked bundle
     #[arg(long, value_name = "DIR", conflicts_with = "public_key")]
     pub images_dir: Option<PathBuf>,
 

@@ -9,18 +9,18 @@ use super::cluster::RunOptions;
 
 const EXAMPLES: &str = "\
 Examples:
-  kk certs renew -f cluster.yaml               all of them
-  kk certs renew apiserver -f cluster.yaml     that of the API servers only
+  kk certs renew -f cluster.yaml               all certificates
+  kk certs renew apiserver -f cluster.yaml     only the certificate of each API server
   kk certs renew -f cluster.yaml --dry-run     only show what would be done, host by host
 
-Control planes and members of etcd take theirs one after the other. A certificate that ends soon
-needs no renewal by hand: kk create cluster renews it in its last 30 days.";
+Control planes and etcd members are renewed one after the other. `kk create cluster` also renews
+each certificate that expires within 30 days.";
 
 /// Options of `kk certs renew`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct RenewCerts {
-    /// What to renew, by its name in `kk certs check-expiration` [default: all]
+    /// Certificates to renew, by their names in `kk certs check-expiration` [default: all]
     #[arg(value_name = "NAME", value_parser = PossibleValuesParser::new(kk_cluster::RENEWABLE))]
     pub names: Vec<String>,
 
@@ -35,14 +35,14 @@ pub struct RenewCerts {
 
 const ROTATE_EXAMPLES: &str = "\
 Examples:
-  kk certs rotate-ca -f cluster.yaml                    to CAs that kk makes
-  kk certs rotate-ca -f cluster.yaml --ca-dir my-cas    to your own
+  kk certs rotate-ca -f cluster.yaml                    to new CAs that kk creates
+  kk certs rotate-ca -f cluster.yaml --ca-dir my-cas    to your own CAs
   kk certs rotate-ca -f cluster.yaml --dry-run          only show what would be done, host by host
 
-Three rounds: everything trusts the old and the new CAs; everything is issued again; the new ones
-alone are trusted. A run that ends early is run again, and goes on. Workloads restart once, before
-the second round, because programs read the CA at their start. Pods without a workload, and of
-Jobs, are named: start those again yourself. Service accounts keep their keys.";
+The rotation has three rounds: trust the old and the new CAs; issue all certificates again; trust
+only the new CAs. If a run is interrupted, run the command again to resume it. Workloads restart
+once, before the second round, because most programs read the CA only when they start. kk lists
+pods of Jobs and pods without a workload: restart those yourself. Service account keys do not change.";
 
 /// Options of `kk certs rotate-ca`.
 #[derive(Debug, Args)]
@@ -52,11 +52,11 @@ pub struct RotateCa {
     #[arg(short, long, value_name = "FILE")]
     pub filename: PathBuf,
 
-    /// Directory with CAs of your own: ca.crt, front-proxy-ca.crt, etcd/ca.crt, each with its .key [default: kk makes them]
+    /// Directory with your own CAs: ca.crt, front-proxy-ca.crt, etcd/ca.crt, each with its .key [default: kk creates them]
     #[arg(long, value_name = "DIR")]
     pub ca_dir: Option<PathBuf>,
 
-    /// Restart none of your workloads: for programs that read the CA again when its file changes
+    /// Do not restart workloads, because their programs reload the CA when its file changes
     #[arg(long)]
     pub keep_workloads: bool,
 

@@ -9,9 +9,9 @@ use super::artifact::SignatureOptions;
 
 const CREATE_EXAMPLES: &str = "\
 Examples:
-  kk create cluster -f cluster.yaml              create it, or bring it back to what the file says
+  kk create cluster -f cluster.yaml              create the cluster, or repair it
   kk create cluster -f cluster.yaml --dry-run    only show what would be done, host by host
-  kk create cluster --with-kubernetes v1.36.4    a cluster of this machine alone (as root)
+  kk create cluster --with-kubernetes v1.36.4    a cluster with only the local host (as root)
   kk create cluster -f cluster.yaml -a kk-bundle.tar.zst --public-key minisign.pub --with-packages
   kk create cluster -f cluster.yaml --with-kubesphere v3.4.1
   kk create cluster -f cluster.yaml -y --output json > events.jsonl";
@@ -19,14 +19,14 @@ Examples:
 const DELETE_EXAMPLES: &str = "\
 Examples:
   kk delete cluster -f cluster.yaml              remove the cluster, keep the container runtime
-  kk delete cluster -f cluster.yaml --all        remove the container runtime and its images, too
+  kk delete cluster -f cluster.yaml --all        also remove the container runtime and its images
   kk delete cluster -f cluster.yaml --dry-run    only show what would be removed";
 
 /// Options of `kk create cluster`.
 #[derive(Debug, Args)]
 #[command(after_help = CREATE_EXAMPLES)]
 pub struct CreateCluster {
-    /// Configuration file, or - for stdin; without it the cluster consists of this machine alone
+    /// Configuration file, or - for stdin; without it the local host is the only node of the cluster
     #[arg(short, long, value_name = "FILE")]
     pub filename: Option<PathBuf>,
 
@@ -34,7 +34,7 @@ pub struct CreateCluster {
     #[arg(long, value_name = "VERSION")]
     pub with_kubernetes: Option<String>,
 
-    /// Install KubeSphere, too; a version must be the one of the payload in spec.kubesphere.image
+    /// Also install KubeSphere; a VERSION must match the payload in spec.kubesphere.image
     #[arg(long, value_name = "VERSION", num_args = 0..=1, default_missing_value = "", requires = "filename")]
     pub with_kubesphere: Option<String>,
 
@@ -42,11 +42,11 @@ pub struct CreateCluster {
     #[expect(missing_docs, reason = "documented at the type")]
     pub source: SourceOptions,
 
-    /// Also install, from the bundle, packages of the system with programs that hosts lack
+    /// Also install missing system packages from the bundle
     #[arg(long, requires = "artifact")]
     pub with_packages: bool,
 
-    /// Leave it to the kubelet to pull images when a pod needs them
+    /// Do not pull images in advance: the kubelet pulls an image when a pod needs it
     #[arg(long, conflicts_with = "artifact")]
     pub skip_pull_images: bool,
 
@@ -63,15 +63,15 @@ pub struct CreateCluster {
 #[derive(Debug, Args)]
 #[command(after_help = DELETE_EXAMPLES)]
 pub struct DeleteCluster {
-    /// Configuration file, or - for stdin; without it the cluster consists of this machine alone
+    /// Configuration file, or - for stdin; without it the local host is the only node of the cluster
     #[arg(short, long, value_name = "FILE")]
     pub filename: Option<PathBuf>,
 
-    /// Remove the container runtime with its images and data, too
+    /// Also remove the container runtime with its images and data
     #[arg(short = 'A', long)]
     pub all: bool,
 
-    /// Let KubeSphere go with the hosts, instead of having it removed before them
+    /// Do not uninstall KubeSphere before the hosts are cleaned
     #[arg(long)]
     pub skip_kubesphere: bool,
 
@@ -80,10 +80,10 @@ pub struct DeleteCluster {
     pub run: RunOptions,
 }
 
-/// Where what is brought to hosts comes from.
+/// The source of binaries, images and templates.
 #[derive(Debug, Args)]
 pub struct SourceOptions {
-    /// Offline bundle: programs and images come from it, and nothing is downloaded
+    /// Offline bundle: take binaries and images from it and download nothing
     #[arg(short, long, value_name = "FILE")]
     pub artifact: Option<PathBuf>,
 
@@ -91,7 +91,7 @@ pub struct SourceOptions {
     #[expect(missing_docs, reason = "documented at the type")]
     pub signature: SignatureOptions,
 
-    /// Directory with templates that replace the built-in ones of the same path
+    /// Directory with templates that replace built-in templates with the same path
     #[arg(long, value_name = "DIR", value_parser = directory)]
     pub templates: Option<PathBuf>,
 }
@@ -99,35 +99,35 @@ pub struct SourceOptions {
 /// Options of every command that works on hosts.
 #[derive(Debug, Args)]
 pub struct RunOptions {
-    /// Do not ask before the first change
+    /// Do not ask for confirmation before the first change
     #[arg(short, long)]
     pub yes: bool,
 
-    /// Look at the hosts, show what would be done, and change nothing
+    /// Check the hosts and show what would be done, but change nothing
     #[arg(long)]
     pub dry_run: bool,
 
-    /// Write every script, its exit code and its errors to debug.log in the directory of the run
+    /// Write every script with its exit code and stderr to debug.log in the log directory of the run
     #[arg(long)]
     pub debug: bool,
 
-    /// Drop a host that fails and go on with the others; the run still ends with an error
+    /// If a host fails, continue with the other hosts; the run still ends with an error
     #[arg(long)]
     pub ignore_err: bool,
 
-    /// Accepted for KubeKey's scripts; has no effect, because nothing is stored in the cluster
+    /// Accepted for compatibility with KubeKey, without effect: kk stores nothing in the cluster
     #[arg(long, value_name = "NAME", default_value = "kubekey-system", hide_default_value = true)]
     pub namespace: String,
 
-    /// How many hosts work at once [default: all, up to 300]
+    /// Maximum number of hosts that work at once [default: all, up to 300]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub forks: Option<usize>,
 
-    /// How many hosts receive large files at once [default: 10]
+    /// Maximum number of hosts that receive large files at once [default: 10]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub upload_forks: Option<usize>,
 
-    /// What to do with SSH host keys
+    /// How to check SSH host keys
     #[arg(long, value_name = "HOW", default_value = "accept-new")]
     pub host_key_checking: HostKeyChecking,
 
@@ -143,11 +143,11 @@ pub struct RunOptions {
 /// How progress is shown.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct OutputOptions {
-    /// Print plain lines instead of a live view (as without a terminal, or with CI set)
+    /// Print plain lines instead of a live view (the default without a terminal or if CI is set)
     #[arg(long)]
     pub no_progress: bool,
 
-    /// Progress for people on stderr, or events on stdout, one JSON object a line
+    /// Output: progress as text on stderr, or events on stdout as one JSON object per line
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub output: OutputFormat,
 }
@@ -155,20 +155,20 @@ pub struct OutputOptions {
 /// How progress and results are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OutputFormat {
-    /// For people
+    /// Text for people
     Text,
-    /// For programs
+    /// JSON for other programs
     Json,
 }
 
-/// What to do with the key that a host shows.
+/// How to check the key of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum HostKeyChecking {
     /// Refuse hosts that are not in `known_hosts`
     Strict,
-    /// Remember a host at first sight, refuse a changed key
+    /// Store the key of a new host, refuse a changed key
     AcceptNew,
-    /// Accept any key (whoever answers gets the password)
+    /// Accept any key (an attacker in between would get the password)
     Off,
 }
 
@@ -185,19 +185,19 @@ impl From<HostKeyChecking> for HostKeyPolicy {
 /// Container runtimes that can be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ContainerManager {
-    /// The only one so far
+    /// The only supported runtime
     Containerd,
 }
 
 /// A misspelt directory would mean the built-in templates.
 pub(super) fn directory(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
-    if path.is_dir() { Ok(path) } else { Err("there is no such directory".into()) }
+    if path.is_dir() { Ok(path) } else { Err("the directory does not exist".into()) }
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(0) => Err("at least one host has to work".into()),
+        Ok(0) => Err("must be at least 1".into()),
         Ok(number) => Ok(number),
         Err(_) => Err("not a number".into()),
     }

@@ -14,7 +14,7 @@ pub struct Completion {
     #[arg(value_name = "SHELL", ignore_case = true, required_unless_present = "shell_type")]
     pub shell: Option<ShellName>,
 
-    /// The shell, as KubeKey takes it
+    /// The shell, in the form that KubeKey accepts
     #[arg(short = 't', long = "type", value_name = "SHELL", ignore_case = true, conflicts_with = "shell")]
     pub shell_type: Option<ShellName>,
 }

@@ -18,7 +18,7 @@ pub struct ConfigValidate {
     #[arg(short, long, value_name = "FILE")]
     pub filename: PathBuf,
 
-    /// Findings for people on stderr, or events on stdout, one JSON object a line
+    /// Output: findings as text on stderr, or events on stdout as one JSON object per line
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub output: OutputFormat,
 }

@@ -15,7 +15,7 @@ pub struct CreateConfig {
     #[arg(long, default_value = "sample")]
     pub name: String,
 
-    /// Kubernetes version [default: the one that kk version names]
+    /// Kubernetes version [default: shown by `kk version`]
     #[arg(long, value_name = "VERSION")]
     pub with_kubernetes: Option<String>,
 
@@ -23,7 +23,7 @@ pub struct CreateConfig {
     #[arg(short, long, value_name = "FILE")]
     pub filename: Option<PathBuf>,
 
-    /// What kind of cluster
+    /// Kind of cluster
     #[arg(long, value_name = "KIND", default_value = "three-nodes")]
     pub style: Style,
 

@@ -6,11 +6,11 @@ use clap::Args;
 
 const EXAMPLES: &str = "\
 Examples:
-  kk create manifest -f cluster.yaml                    what this cluster needs and nothing else
+  kk create manifest -f cluster.yaml                    only the files that this cluster needs
   kk create manifest --with-kubernetes v1.35.4,v1.36.4 --arch amd64,arm64
-  kk create manifest --kubeconfig ~/.kube/config        what a cluster that runs is made of
+  kk create manifest --kubeconfig ~/.kube/config        the versions and images of a running cluster
 
-kk artifact export makes the bundle of it.";
+`kk artifact export` makes a bundle from the manifest.";
 
 /// Options of `kk create manifest`.
 #[derive(Debug, Args)]
@@ -20,7 +20,7 @@ pub struct CreateManifest {
     #[arg(short, long, value_name = "FILE", required_unless_present_any = ["with_kubernetes", "kubeconfig"])]
     pub filename: Option<PathBuf>,
 
-    /// Ask the cluster of this kubeconfig instead (by kubectl): versions, images that run, operating systems
+    /// Instead of a file, query a running cluster by kubectl: versions, running images, operating systems
     #[arg(long, value_name = "FILE", conflicts_with_all = ["filename", "arch"])]
     pub kubeconfig: Option<PathBuf>,
 
@@ -28,7 +28,7 @@ pub struct CreateManifest {
     #[arg(long, value_name = "VERSION", value_delimiter = ',')]
     pub with_kubernetes: Vec<String>,
 
-    /// Architectures of the hosts whose entry in the file says none
+    /// Architectures of hosts that do not set `arch` in the file
     #[arg(long, value_name = "ARCH", value_delimiter = ',', default_value = "amd64")]
     pub arch: Vec<ArchName>,
 

@@ -11,11 +11,11 @@ use super::{
 
 const SNAPSHOT_EXAMPLES: &str = "\
 Examples:
-  kk etcd snapshot -f cluster.yaml                  to kubekey/<cluster>/backups
-  kk etcd snapshot -f cluster.yaml --output json    its path is in the summary
+  kk etcd snapshot -f cluster.yaml                  write it to kubekey/<cluster>/backups
+  kk etcd snapshot -f cluster.yaml --output json    the summary contains its path
 
-It is one of the backups of its host, too, and holds all objects of the cluster, also its Secrets:
-keep it safe.";
+The host keeps the snapshot as one of its backups, too. A snapshot contains all objects of the
+cluster, including its Secrets: keep it safe.";
 
 /// Options of `kk etcd snapshot`.
 #[derive(Debug, Args)]
@@ -33,11 +33,12 @@ pub struct EtcdSnapshot {
 const RESTORE_EXAMPLES: &str = "\
 Examples:
   kk etcd restore -f cluster.yaml --snapshot kubekey/prod/backups/node1-snapshot-20260801T020000Z.db
-  kk etcd restore -f cluster.yaml                   the newest backup on the hosts
-  kk etcd restore -f cluster.yaml --dry-run         what would be done, host by host
+  kk etcd restore -f cluster.yaml                   from the newest backup on the hosts
+  kk etcd restore -f cluster.yaml --dry-run         only show what would be done, host by host
 
-The API is away meanwhile; pods go on. What etcd had before stays in its data directory, as
-member-before-TIME. A restore that ends early is run again with the same snapshot.";
+The API is unavailable during the restore; running pods are not affected. The previous data stays
+in the data directory of etcd, as member-before-TIME. If a restore is interrupted, run it again with
+the same snapshot.";
 
 /// Options of `kk etcd restore`.
 #[derive(Debug, Args)]
@@ -51,11 +52,11 @@ pub struct EtcdRestore {
     #[arg(long, value_name = "FILE")]
     pub snapshot: Option<PathBuf>,
 
-    /// Restore it even if it is a snapshot of another cluster, or if hosts do not answer
+    /// Restore even if the snapshot is from another cluster or if hosts do not answer
     #[arg(long)]
     pub force: bool,
 
-    /// Directory with templates that replace the built-in ones of the same path
+    /// Directory with templates that replace built-in templates with the same path
     #[arg(long, value_name = "DIR", value_parser = directory)]
     pub templates: Option<PathBuf>,
 
@@ -69,8 +70,8 @@ Examples:
   kk etcd status -f cluster.yaml                  leader, version, size and alarms of each member
   kk etcd status -f cluster.yaml --output json
 
-The exit code is 0 when all members answer, are of one cluster and have no alarm, else 1; 4 when no
-host answers.";
+The exit code is 0 if all members answer, belong to one cluster and have no alarm, otherwise 1. It
+is 4 if no host answers.";
 
 /// Options of `kk etcd status`.
 #[derive(Debug, Args)]
@@ -83,9 +84,9 @@ pub struct EtcdStatus {
 
 const DEFRAG_EXAMPLES: &str = "\
 Examples:
-  kk etcd defrag -f cluster.yaml -y    give back what deleted objects have left
+  kk etcd defrag -f cluster.yaml -y    release the space of deleted objects
 
-One member after the other, the leader last. A member answers no request while it is defragmented.";
+Members are defragmented one after the other, the leader last. A member answers no requests meanwhile.";
 
 /// Options of `kk etcd defrag`.
 #[derive(Debug, Args)]

@@ -1,4 +1,4 @@
-//! Options of the commands that only look.
+//! Options of the commands that only read the state of hosts.
 
 use std::path::PathBuf;
 
@@ -8,14 +8,14 @@ use super::{HostKeyChecking, OutputFormat};
 
 const STATUS_EXAMPLES: &str = "\
 Examples:
-  kk status -f cluster.yaml                  nodes, etcd, certificates, and what differs
+  kk status -f cluster.yaml                  nodes, etcd, certificates, differences from the file
   kk status -f cluster.yaml --output json    the same as one JSON document
 
-The exit code is 0 when all is as the file says, else 1; 4 when no host answers.";
+The exit code is 0 if the cluster matches the file, otherwise 1. It is 4 if no host answers.";
 
 const EXPIRATION_EXAMPLES: &str = "\
 Examples:
-  kk certs check-expiration -f cluster.yaml                  what ends first is first
+  kk certs check-expiration -f cluster.yaml                  sorted by expiry date
   kk certs check-expiration -f cluster.yaml --output json";
 
 /// Options of `kk status`.
@@ -36,14 +36,14 @@ pub struct CheckExpiration {
     pub look: LookOptions,
 }
 
-/// Options of every command that only looks.
+/// Options of every command that only reads the state of hosts.
 #[derive(Debug, Args)]
 pub struct LookOptions {
     /// Configuration file, or - for stdin
     #[arg(short, long, value_name = "FILE")]
     pub filename: PathBuf,
 
-    /// What to do with SSH host keys
+    /// How to check SSH host keys
     #[arg(long, value_name = "HOW", default_value = "accept-new")]
     pub host_key_checking: HostKeyChecking,
 
@@ -51,7 +51,7 @@ pub struct LookOptions {
     #[arg(long, value_name = "DIR", default_value = "./kubekey")]
     pub workdir: PathBuf,
 
-    /// Tables for people, or one JSON document
+    /// Output: tables as text, or one JSON document
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub output: OutputFormat,
 }

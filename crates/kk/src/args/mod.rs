@@ -43,7 +43,7 @@ use clap::{Parser, Subcommand};
 
 use crate::exit::ExitStatus;
 
-/// Installs and removes Kubernetes clusters over SSH from one file
+/// Installs, upgrades and removes Kubernetes clusters over SSH, as one file describes them
 #[derive(Debug, Parser)]
 #[command(name = "kk", version, after_help = examples_and_exit_codes(), max_term_width = 100, propagate_version = false)]
 pub struct Cli {
@@ -55,10 +55,10 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Create a cluster, or a file that describes one
+    /// Create a cluster, or a configuration file or manifest for one
     #[command(subcommand, disable_help_subcommand = true)]
     Create(Create),
-    /// Set up a registry of images for clusters
+    /// Set up an image registry for clusters
     #[command(subcommand, disable_help_subcommand = true)]
     Init(Init),
     /// Add nodes to a cluster
@@ -66,18 +66,18 @@ pub enum Command {
     Add(Add),
     /// Upgrade a cluster to a newer version of Kubernetes
     Upgrade(Upgrade),
-    /// Remove a cluster, nodes of it, or its registry
+    /// Remove a cluster, some of its nodes, or its registry
     #[command(subcommand, disable_help_subcommand = true)]
     Delete(Delete),
-    /// Show the state of a cluster, and change nothing
+    /// Show the state of a cluster without changing anything
     Status(Status),
     /// Show and renew certificates, and replace CAs
     #[command(subcommand, disable_help_subcommand = true)]
     Certs(Certs),
-    /// Make, look at and use bundles for hosts without Internet
+    /// Make, inspect and use bundles for hosts without Internet access
     #[command(subcommand, disable_help_subcommand = true)]
     Artifact(Artifact),
-    /// Look at, save and restore etcd, which holds the state of the cluster
+    /// Inspect, back up and restore etcd, which stores the state of the cluster
     #[command(subcommand, disable_help_subcommand = true)]
     Etcd(Etcd),
     /// Check configuration files, and print their schema
@@ -85,47 +85,47 @@ pub enum Command {
     Config(Config),
     /// Print a completion script for a shell
     Completion(Completion),
-    /// Look at the versions that can be installed, and add some
+    /// Show the versions that can be installed, and add versions
     #[command(subcommand, disable_help_subcommand = true)]
     Versions(Versions),
-    /// Print the version of this program and of the Kubernetes that it installs
+    /// Print the version of kk and the Kubernetes version that it installs by default
     Version(Version),
 }
 
 /// `kk create …`
 #[derive(Debug, Subcommand)]
 pub enum Create {
-    /// Create the cluster that a file describes, or repair it where it differs
+    /// Create the cluster that a file describes, or repair the differences
     Cluster(CreateCluster),
     /// Write a commented configuration file to start from
     Config(CreateConfig),
-    /// Write the list of what an offline bundle has to hold
+    /// Write a manifest, which lists the contents of an offline bundle
     Manifest(CreateManifest),
 }
 
 /// `kk add …`
 #[derive(Debug, Subcommand)]
 pub enum Add {
-    /// Add the nodes of a file that are not in its cluster yet
+    /// Add the nodes that are in the file but not in the cluster
     Nodes(AddNodes),
 }
 
 /// `kk delete …`
 #[derive(Debug, Subcommand)]
 pub enum Delete {
-    /// Remove a cluster from its hosts and give back what was replaced
+    /// Remove a cluster from its hosts and restore the files and settings that kk replaced
     Cluster(DeleteCluster),
-    /// Remove nodes from a cluster that goes on without them
+    /// Remove nodes from a cluster
     #[command(alias = "nodes")]
     Node(DeleteNode),
-    /// Remove the registry that kk has set up; its images stay without --with-data
+    /// Remove the registry that kk set up; its images are kept unless --with-data is set
     Registry(DeleteRegistry),
 }
 
 /// `kk init …`
 #[derive(Debug, Subcommand)]
 pub enum Init {
-    /// Set up a registry of images on the host of the role group registry
+    /// Set up an image registry on the host in the role group `registry`
     Registry(InitRegistry),
 }
 
@@ -143,40 +143,40 @@ pub enum Certs {
 /// `kk etcd …`
 #[derive(Debug, Subcommand)]
 pub enum Etcd {
-    /// Show the state of the members of etcd, and change nothing
+    /// Show the state of the etcd members without changing anything
     Status(EtcdStatus),
-    /// Take a snapshot of etcd, and fetch it to the control machine
+    /// Take a snapshot of etcd and copy it to the control machine
     Snapshot(EtcdSnapshot),
-    /// Take the cluster back to a snapshot of etcd
+    /// Restore the cluster from a snapshot of etcd
     Restore(EtcdRestore),
-    /// Defragment etcd: give back the space that deleted objects have left
+    /// Defragment etcd to release the space of deleted objects
     Defrag(EtcdDefrag),
 }
 
 /// `kk config …`
 #[derive(Debug, Subcommand)]
 pub enum Config {
-    /// Check a configuration file without touching any host
+    /// Check a configuration file without connecting to any host
     Validate(ConfigValidate),
-    /// Print the JSON Schema of the configuration, for editors
+    /// Print the JSON Schema of the configuration file, for editors
     #[command(after_help = SCHEMA_EXAMPLES)]
     Schema,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  kk create config --name prod                       write config-prod.yaml, to fill in your hosts
-  kk config validate -f config-prod.yaml             look for mistakes
+  kk create config --name prod                       write config-prod.yaml; then fill in your hosts
+  kk config validate -f config-prod.yaml             check the file for mistakes
   kk create cluster -f config-prod.yaml --dry-run    only show what would be done
   kk create cluster -f config-prod.yaml              create the cluster, or repair it
-  kk add nodes -f config-prod.yaml                   add nodes that are new in the file
-  kk delete cluster -f config-prod.yaml              remove it";
+  kk add nodes -f config-prod.yaml                   add the new nodes of the file
+  kk delete cluster -f config-prod.yaml              remove the cluster";
 
 const SCHEMA_EXAMPLES: &str = "\
 Examples:
   kk config schema > kk.schema.json
 
-Editors with the YAML language server use it for a file whose first line is:
+Editors with the YAML language server check a file against the schema if its first line is:
   # yaml-language-server: $schema=kk.schema.json";
 
 fn examples_and_exit_codes() -> String {

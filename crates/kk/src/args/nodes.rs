@@ -9,17 +9,17 @@ use super::duration;
 
 const ADD_EXAMPLES: &str = "\
 Examples:
-  kk add nodes -f cluster.yaml              the nodes of the file that are not in the cluster yet
+  kk add nodes -f cluster.yaml              add the new nodes of the file
   kk add nodes -f cluster.yaml --dry-run    only show what would be done, host by host
   kk add nodes -f cluster.yaml -a kk-bundle.tar.zst --public-key minisign.pub
 
-The nodes that are in the cluster are left as they are; they only learn the names of the new ones.";
+Existing nodes stay unchanged, except that the names of the new nodes are added to their /etc/hosts.";
 
 /// Options of `kk add nodes`.
 #[derive(Debug, Args)]
 #[command(after_help = ADD_EXAMPLES)]
 pub struct AddNodes {
-    /// Configuration file that names the new nodes, too; or - for stdin
+    /// Configuration file with the existing and the new nodes, or - for stdin
     #[arg(short, long, value_name = "FILE")]
     pub filename: PathBuf,
 
@@ -27,11 +27,11 @@ pub struct AddNodes {
     #[expect(missing_docs, reason = "documented at the type")]
     pub source: SourceOptions,
 
-    /// Also install, from the bundle, packages of the system with programs that hosts lack
+    /// Also install missing system packages from the bundle
     #[arg(long, requires = "artifact")]
     pub with_packages: bool,
 
-    /// Leave it to the kubelet to pull images when a pod needs them
+    /// Do not pull images in advance: the kubelet pulls an image when a pod needs it
     #[arg(long, conflicts_with = "artifact")]
     pub skip_pull_images: bool,
 
@@ -42,12 +42,12 @@ pub struct AddNodes {
 
 const DELETE_EXAMPLES: &str = "\
 Examples:
-  kk delete node node3 -f cluster.yaml             move its pods away, remove it, clean the host
+  kk delete node node3 -f cluster.yaml             drain the node, remove it, clean the host
   kk delete node node3 node4 -f cluster.yaml       one after the other
-  kk delete node node3 -f cluster.yaml --force     also pods that cannot move
-  kk delete node node3 -f cluster.yaml --gone      its host is lost: only the cluster forgets it
+  kk delete node node3 -f cluster.yaml --force     delete pods that cannot be evicted, too
+  kk delete node node3 -f cluster.yaml --gone      the host is lost: only remove it from the cluster
 
-Take the node out of the file afterwards: the next create would add it again.";
+Remove the node from the file afterwards. Otherwise the next `kk create cluster` adds it again.";
 
 /// Options of `kk delete node`.
 #[derive(Debug, Args)]
@@ -57,23 +57,23 @@ pub struct DeleteNode {
     #[arg(required = true, value_name = "NAME")]
     pub names: Vec<String>,
 
-    /// Configuration file that still names the nodes, or - for stdin
+    /// Configuration file that still contains the nodes, or - for stdin
     #[arg(short, long, value_name = "FILE")]
     pub filename: PathBuf,
 
-    /// Remove the container runtime with its images and data from the hosts, too
+    /// Also remove the container runtime with its images and data from the hosts
     #[arg(short = 'A', long)]
     pub all: bool,
 
-    /// Delete pods without a controller, and after the drain timeout those that a disruption budget keeps
+    /// Delete pods without a controller, and after the drain timeout pods that a PodDisruptionBudget protects
     #[arg(long)]
     pub force: bool,
 
-    /// The hosts are gone for good: do not drain and do not clean them
+    /// The hosts are permanently lost: do not drain and clean them
     #[arg(long)]
     pub gone: bool,
 
-    /// How long the eviction of a node's pods may take
+    /// Maximum time to evict the pods of a node
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = duration::limit)]
     pub drain_timeout: Duration,
 

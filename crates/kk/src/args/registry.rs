@@ -8,14 +8,13 @@ use super::cluster::{RunOptions, SourceOptions};
 
 const INIT_EXAMPLES: &str = "\
 Examples:
-  kk init registry -f cluster.yaml                       on the host of the role group registry
+  kk init registry -f cluster.yaml                       on the host in the role group `registry`
   kk init registry -f cluster.yaml -a kk-bundle.tar.zst --public-key minisign.pub
   kk artifact images push -f cluster.yaml -a kk-bundle.tar.zst --public-key minisign.pub
-  kk create cluster -f cluster.yaml                      nodes trust it, and pull from it
+  kk create cluster -f cluster.yaml                      nodes trust the registry and pull from it
 
-The name and port are those of spec.registry.privateRegistry, user and password those of
-spec.registry.auths. Its CA and certificate are made by kk, in the directory registry of the cluster
-below --workdir.";
+spec.registry.privateRegistry sets the name and port, spec.registry.auths the user and password.
+kk creates a CA and a certificate for the registry, in <workdir>/<cluster>/registry.";
 
 /// Options of `kk init registry`.
 #[derive(Debug, Args)]
@@ -37,9 +36,9 @@ pub struct InitRegistry {
 const DELETE_EXAMPLES: &str = "\
 Examples:
   kk delete registry -f cluster.yaml                remove the registry, keep its images
-  kk delete registry -f cluster.yaml --with-data    remove its images, too
+  kk delete registry -f cluster.yaml --with-data    remove the registry and its images
 
-Nodes that pull from it cannot do so afterwards.";
+Afterwards nodes can no longer pull images from it.";
 
 /// Options of `kk delete registry`.
 #[derive(Debug, Args)]
@@ -49,7 +48,7 @@ pub struct DeleteRegistry {
     #[arg(short, long, value_name = "FILE")]
     pub filename: PathBuf,
 
-    /// Remove its images, too
+    /// Also remove its images
     #[arg(long)]
     pub with_data: bool,
 

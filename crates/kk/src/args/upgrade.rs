@@ -12,17 +12,17 @@ use super::duration;
 
 const EXAMPLES: &str = "\
 Examples:
-  kk upgrade -f cluster.yaml                              to the version of the file
-  kk upgrade -f cluster.yaml --with-kubernetes v1.37.1    to this version; then put it into the file
-  kk upgrade -f cluster.yaml --dry-run                    the way there, and what changes
-  kk upgrade -f cluster.yaml --with-etcd 3.6.14           this version of etcd
-  kk upgrade -f cluster.yaml --hold etcd,containerd       these keep their versions
-  kk upgrade -f cluster.yaml --max-unavailable 3          three workers at once
+  kk upgrade -f cluster.yaml                              to the version in the file
+  kk upgrade -f cluster.yaml --with-kubernetes v1.37.1    to this version; then update the file
+  kk upgrade -f cluster.yaml --dry-run                    show intermediate versions and changes
+  kk upgrade -f cluster.yaml --with-etcd 3.6.14           with this version of etcd
+  kk upgrade -f cluster.yaml --hold etcd,containerd       keep the versions of etcd and containerd
+  kk upgrade -f cluster.yaml --max-unavailable 3          upgrade three workers at once
   kk upgrade -f cluster.yaml -a kk-bundle.tar.zst --public-key minisign.pub    from a bundle
 
-Control planes are upgraded one after the other, then workers. Each node is drained before, and
-takes pods again once it is Ready with its new version. An upgrade that ended early goes on when it
-is run again.";
+Control planes are upgraded one after the other, then the workers. Each node is drained first. It
+accepts pods again when it is Ready with the new version. To resume an interrupted upgrade, run it
+again.";
 
 /// Options of `kk upgrade`.
 #[derive(Debug, Args)]
@@ -32,11 +32,11 @@ pub struct Upgrade {
     #[arg(short, long, value_name = "FILE")]
     pub filename: PathBuf,
 
-    /// Kubernetes version, instead of the one in the file
+    /// Kubernetes version, instead of the version in the file
     #[arg(long, value_name = "VERSION")]
     pub with_kubernetes: Option<String>,
 
-    /// Install or change KubeSphere, too; a version must be the one of the payload in spec.kubesphere.image
+    /// Also install or update KubeSphere; a VERSION must match the payload in spec.kubesphere.image
     #[arg(long, value_name = "VERSION", num_args = 0..=1, default_missing_value = "")]
     pub with_kubesphere: Option<String>,
 
@@ -44,15 +44,15 @@ pub struct Upgrade {
     #[expect(missing_docs, reason = "documented at the type")]
     pub components: ComponentOptions,
 
-    /// How many workers are drained at once: a number, or a share of all workers like 25%
+    /// Maximum number of workers to drain at once, or their share of all workers, such as 25%
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = most)]
     pub max_unavailable: Most,
 
-    /// Delete pods without a controller, and after the drain timeout those that a disruption budget keeps
+    /// Delete pods without a controller, and after the drain timeout pods that a PodDisruptionBudget protects
     #[arg(long)]
     pub force: bool,
 
-    /// How long the eviction of a node's pods may take
+    /// Maximum time to evict the pods of a node
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = duration::limit)]
     pub drain_timeout: Duration,
 
@@ -65,40 +65,40 @@ pub struct Upgrade {
     pub run: RunOptions,
 }
 
-/// Versions of what has one of its own.
+/// Versions of components other than Kubernetes.
 #[derive(Debug, Args)]
 pub struct ComponentOptions {
-    /// Version of etcd, instead of the one in the file or the one that goes with Kubernetes
+    /// Version of etcd, instead of the version in the file or the default for the Kubernetes version
     #[arg(long, value_name = "VERSION")]
     with_etcd: Option<String>,
 
-    /// The same for containerd
+    /// Version of containerd
     #[arg(long, value_name = "VERSION")]
     with_containerd: Option<String>,
 
-    /// The same for runc
+    /// Version of runc
     #[arg(long, value_name = "VERSION")]
     with_runc: Option<String>,
 
-    /// The same for the CNI plugins
+    /// Version of the CNI plugins
     #[arg(long, value_name = "VERSION")]
     with_cni_plugins: Option<String>,
 
-    /// The same for crictl
+    /// Version of crictl
     #[arg(long, value_name = "VERSION")]
     with_crictl: Option<String>,
 
-    /// The same for CoreDNS
+    /// Version of CoreDNS
     #[arg(long, value_name = "VERSION")]
     with_coredns: Option<String>,
 
-    /// Keep the version that the cluster has of these, whatever the file says
+    /// Keep the current versions of these components, even if the file sets others
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = held_names(), hide_possible_values = true)]
     hold: Vec<String>,
 }
 
 impl ComponentOptions {
-    /// The versions that are given.
+    /// The versions from the command line.
     pub fn given(&self) -> Components {
         Components {
             etcd: self.with_etcd.clone(),
@@ -111,7 +111,7 @@ impl ComponentOptions {
         }
     }
 
-    /// What keeps its version.
+    /// Components that keep their versions.
     pub fn held(&self) -> Vec<Component> {
         let named = |component: &Component| self.hold.iter().any(|name| name == component.name());
         Component::versioned().filter(named).collect()

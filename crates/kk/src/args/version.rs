@@ -10,11 +10,11 @@ Examples:
   kk version -o json
   kk version --show-supported-k8s")]
 pub struct Version {
-    /// Form of the answer [default: text for people]
+    /// Output format [default: text]
     #[arg(short, long, value_name = "FORMAT")]
     pub output: Option<VersionFormat>,
 
-    /// List the Kubernetes versions with known checksums, one a line
+    /// List the Kubernetes versions with known checksums, one per line
     #[arg(long, conflicts_with = "output")]
     pub show_supported_k8s: bool,
 }
@@ -26,6 +26,6 @@ pub enum VersionFormat {
     Json,
     /// The same in YAML
     Yaml,
-    /// The number alone
+    /// Only the version number
     Short,
 }

@@ -9,22 +9,22 @@ use super::cluster::OutputFormat;
 /// `kk versions …`
 #[derive(Debug, Subcommand)]
 pub enum Versions {
-    /// List what can be installed, and which versions of it have known checksums
+    /// List the components that can be installed, with their versions that have known checksums
     List(ListVersions),
-    /// Show which version of everything goes with a version of Kubernetes
+    /// Show the default versions of all components for a Kubernetes version
     Show(ShowVersions),
-    /// Add versions with their checksums to a catalogue of your own
+    /// Add versions with their checksums to your own catalogue
     Add(AddVersions),
 }
 
-/// The form of an answer, and what it is made of.
+/// The catalogue to read and the output format.
 #[derive(Debug, Args)]
 pub struct CatalogueOptions {
-    /// A catalogue of your own, which wins over the built-in one (as spec.download.catalogue)
+    /// Your own catalogue, which takes precedence over the built-in catalogue (as spec.download.catalogue)
     #[arg(long, value_name = "FILE")]
     pub catalogue: Option<PathBuf>,
 
-    /// For people, or one JSON document
+    /// Output: text, or one JSON document
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub output: OutputFormat,
 }
@@ -33,12 +33,12 @@ pub struct CatalogueOptions {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  kk versions list               a line a program
-  kk versions list containerd    all its versions
+  kk versions list               one line per component
+  kk versions list containerd    all versions of containerd
   kk versions list -o json")]
 pub struct ListVersions {
-    /// Only the versions of this program
-    #[arg(value_name = "PROGRAM")]
+    /// List only the versions of this component
+    #[arg(value_name = "COMPONENT")]
     pub program: Option<String>,
 
     #[command(flatten)]
@@ -50,10 +50,10 @@ pub struct ListVersions {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  kk versions show            of the default version
+  kk versions show            for the default Kubernetes version
   kk versions show v1.37.1
 
-A file that names other versions under spec.components gets these.")]
+Versions in spec.components of a configuration file take precedence over these defaults.")]
 pub struct ShowVersions {
     /// Kubernetes version
     #[arg(value_name = "VERSION")]
@@ -70,16 +70,17 @@ pub struct ShowVersions {
 Examples:
   kk versions add --file new.yaml --catalogue catalogue.yaml
 
-new.yaml holds the sums of the files as they are published:
+new.yaml contains the SHA-256 checksums of the published files:
   containerd: {amd64: {2.4.2: 0123…}}
-The catalogue is rewritten, sorted and without comments. A sum that it or kk has for a version
-already is not replaced. Name it in the Cluster file: spec.download.catalogue: catalogue.yaml")]
+kk sorts the catalogue and removes its comments. It never replaces a checksum that is already in
+this or the built-in catalogue. To use the catalogue, add it to the configuration file:
+spec.download.catalogue: catalogue.yaml")]
 pub struct AddVersions {
-    /// File with the new versions, in the form of a catalogue
+    /// File with the new versions, in the format of a catalogue
     #[arg(short, long, value_name = "FILE")]
     pub file: PathBuf,
 
-    /// The catalogue; it is made when there is none
+    /// The catalogue; it is created if it does not exist
     #[arg(long, value_name = "FILE")]
     pub catalogue: PathBuf,
 }
