@@ -67,10 +67,10 @@ fn workload(object: &Value, kind: &str) -> Readiness {
     }
     if kind == "Deployment" && reason(status, "Progressing") == Some("ProgressDeadlineExceeded") {
         return Readiness::Waiting(format!(
-            "{available} of {wanted} pods are available, and nothing goes on"
+            "{available} of {wanted} pods are available, and there is no progress"
         ));
     }
-    let left = if old > 0 { format!(", {old} of the version before are left") } else { String::new() };
+    let left = if old > 0 { format!(", {old} of the previous version are left") } else { String::new() };
     Readiness::Waiting(format!(
         "{available} of {wanted} pods are available, {updated} are of the new version{left}"
     ))

@@ -32,14 +32,14 @@ pub(super) struct ImagesArgs {
     /// File with the ClusterConfiguration
     #[arg(short, long, value_name = "FILE")]
     file: PathBuf,
-    /// Version of Kubernetes that they are for
+    /// Kubernetes version that the images are for
     #[arg(long, value_name = "VERSION", default_value = "v1.36.0")]
     kube_version: String,
     #[command(flatten)]
     payload: PayloadArgs,
 }
 
-/// Prints one line for each object that would be made (+), changed (~) or deleted (-).
+/// Prints one line for each object that would be created (+), changed (~) or deleted (-).
 pub(super) async fn plan(args: PlanArgs) -> anyhow::Result<()> {
     let payload = Payload::open(&args.payload.payload).context("cannot use the payload")?;
     let spec = read(&args.file, &payload)?;

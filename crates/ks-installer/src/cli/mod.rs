@@ -26,7 +26,7 @@ enum Command {
     Plan(look::PlanArgs),
     /// List the images that a ClusterConfiguration needs
     Images(look::ImagesArgs),
-    /// Make or check a payload
+    /// Build or check a payload
     #[command(subcommand)]
     Payload(payload::PayloadCommand),
 }
@@ -37,7 +37,7 @@ struct PayloadArgs {
     /// Directory of the payload
     #[arg(long, env = "KS_INSTALLER_PAYLOAD", value_name = "DIR", default_value = "/payload")]
     payload: PathBuf,
-    /// helm's program
+    /// Path of the helm binary
     #[arg(long, env = "KS_INSTALLER_HELM", value_name = "FILE", default_value = "helm")]
     helm: PathBuf,
 }
@@ -45,7 +45,7 @@ struct PayloadArgs {
 /// How the API server is reached.
 #[derive(Args)]
 struct ClusterArgs {
-    /// Kubeconfig; otherwise KUBECONFIG, ~/.kube/config or the pod's service account
+    /// Kubeconfig [default: KUBECONFIG, ~/.kube/config or the pod's service account]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// Namespace of the ClusterConfiguration
@@ -86,7 +86,7 @@ async fn dispatch(command: Command) -> anyhow::Result<()> {
     }
 }
 
-/// A line for whoever follows the log. One that nobody reads is no reason to end.
+/// Prints a line for users who follow the log. A closed output does not end the operator.
 #[expect(clippy::print_stdout, reason = "this is the program's output")]
 fn print(line: &str) {
     println!("{line}");

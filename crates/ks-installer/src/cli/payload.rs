@@ -12,25 +12,25 @@ use super::{PayloadArgs, print};
 
 #[derive(Subcommand)]
 pub(super) enum PayloadCommand {
-    /// Write index.yaml, with the SHA-256 of each file, into a directory with components/, or make one of a release
+    /// Write index.yaml with the SHA-256 of each file into a payload directory, or build the directory from a release
     Build {
         /// The directory
         dir: PathBuf,
         /// Version of the payload
         #[arg(long, value_name = "VERSION")]
         version: String,
-        /// Version of KubeSphere in it, like v3.4.1
+        /// Version of KubeSphere in the payload, such as v3.4.1
         #[arg(long, value_name = "VERSION", required_unless_present = "from")]
         kubesphere: Option<String>,
-        /// Unpacked ks-installer 3.4.1, or chart ks-core of 4.1.3: the directory is made of it, with definitions of this program
+        /// Release to build from, combined with built-in definitions: unpacked ks-installer 3.4.1, or chart ks-core of 4.1.3
         #[arg(long, value_name = "DIR", conflicts_with = "kubesphere")]
         from: Option<PathBuf>,
     },
-    /// Print the ClusterRoles that the operator needs for a payload: one to look, one to change
+    /// Print the ClusterRoles that the operator needs for a payload: one to read, one to change
     Rights {
         #[command(flatten)]
         payload: PayloadArgs,
-        /// Version of Kubernetes
+        /// Kubernetes version
         #[arg(long, value_name = "VERSION", default_value = "v1.36.0")]
         kube_version: String,
     },

@@ -21,19 +21,19 @@ pub(super) struct RunArgs {
     payload: PayloadArgs,
     #[command(flatten)]
     cluster: ClusterArgs,
-    /// Let only one of several replicas act
+    /// Make only one of several replicas active, by leader election
     #[arg(long)]
     leader_election: bool,
-    /// File that is there while everything is installed
+    /// File that exists while all components are installed
     #[arg(long, value_name = "FILE", default_value = "/kubesphere/playbooks/kubesphere_running")]
     running_file: PathBuf,
-    /// Address to serve metrics and health on
+    /// Address on which metrics and health are served
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:9115")]
     listen: SocketAddr,
-    /// Seconds after which everything is looked at, whatever the watches say
+    /// Seconds between full checks of all components, independent of watches
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..))]
     resync: u64,
-    /// What the status repeats, so that whoever deployed the operator knows that it speaks
+    /// Text that the status repeats, so that the deploying tool recognises a status of this operator
     #[arg(long, env = "KS_INSTALLER_REVISION", value_name = "TEXT")]
     revision: Option<String>,
 }

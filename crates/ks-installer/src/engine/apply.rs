@@ -318,7 +318,7 @@ fn marked(object: &Value, origin: Origin) -> Value {
 fn origin(id: &Id, live: &Value, component: &str) -> Result<Origin, Failure> {
     let metadata = &live["metadata"];
     let foreign = |owner: String| {
-        let hint = "remove it from the payload, or delete the object if nobody needs it";
+        let hint = "remove it from the payload, or delete the object if it is not needed";
         Failure::new(Reason::OwnedByAnother, format!("{id} belongs to {owner}\nhint: {hint}"))
     };
     match metadata["labels"][COMPONENT_LABEL].as_str() {

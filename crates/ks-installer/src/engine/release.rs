@@ -63,7 +63,7 @@ impl Engine {
             return Ok(None);
         }
         if status.starts_with("pending-") && !is_ours {
-            let hint = "wait until helm is done; if nobody runs it, delete this Secret";
+            let hint = "wait until helm is done; if no helm is running, delete this Secret";
             let message = format!("{} says that helm is at work ({status})\nhint: {hint}", Id::of(&newest));
             return Err(Failure::new(Reason::OwnedByAnother, message));
         }
@@ -204,7 +204,7 @@ fn now() -> Result<String, Failure> {
 
 fn broken(id: &Id, why: &str) -> Failure {
     let hint = "no helm can read it either: delete it";
-    Failure::new(Reason::Refused, format!("{id} is no record of helm: {why}\nhint: {hint}"))
+    Failure::new(Reason::Refused, format!("{id} is not a record of helm: {why}\nhint: {hint}"))
 }
 
 /// As it stands in `data` of the Secret, where everything is in base64 once more.

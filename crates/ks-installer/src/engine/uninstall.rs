@@ -88,7 +88,7 @@ pub(super) fn about_removal(id: &Id, plan: &Value) -> Option<String> {
     let state = plan["status"]["state"].as_str().filter(|state| !state.is_empty());
     let said = install_plan::removal_failure(plan)
         .or_else(|| Some(state?.to_owned()))
-        .unwrap_or_else(|| "its controller says nothing".to_owned());
+        .unwrap_or_else(|| "its controller reports nothing".to_owned());
     install_plan::is_plan(id).then(|| {
         format!(
             "{id} was deleted and its extension is not uninstalled: {said}\nhint: see whether ks-controller-manager works, and the log \

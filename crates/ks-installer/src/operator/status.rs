@@ -107,7 +107,7 @@ fn phase(state: &State) -> &'static str {
 
 fn summary(state: &State) -> (&'static str, &'static str, String) {
     if !state.problems.wrong.is_empty() {
-        return ("False", "SpecInvalid", "the spec cannot be meant so; nothing is changed".to_owned());
+        return ("False", "SpecInvalid", "the spec is not usable; nothing is changed".to_owned());
     }
     if let Some(plan) = &state.plan {
         return ("False", "Planned", format!("{} changes, see status.plan; nothing is changed", plan.len()));

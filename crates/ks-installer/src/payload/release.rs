@@ -193,7 +193,7 @@ fn copy(from: &Path, to: &Path) -> Result<(), PayloadError> {
         return write(to, &fs::read(from).map_err(|error| unreadable(from, &error))?);
     }
     if !kind.is_dir() {
-        return Err(PayloadError::Release(format!("{} is no plain file", from.display())));
+        return Err(PayloadError::Release(format!("{} is not a plain file", from.display())));
     }
     let entries = fs::read_dir(from).map_err(|error| unreadable(from, &error))?;
     for entry in entries {

@@ -104,7 +104,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Value>, String> {
             let text = |key: &str| object[key].as_str().unwrap_or("?").to_owned();
             let (version, kind) = (text("apiVersion"), text("kind"));
             return Err(format!(
-                "this is no object with apiVersion, kind and metadata.name: {version} {kind}"
+                "this is not an object with apiVersion, kind and metadata.name: {version} {kind}"
             ));
         }
     }

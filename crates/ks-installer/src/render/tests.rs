@@ -72,7 +72,7 @@ async fn objects_are_complete_and_in_order() {
 #[tokio::test]
 async fn what_cannot_be_applied_is_named() {
     for (case, manifest, part, why) in [
-        ("no_object", "{a: b}", "manifests/m.yaml", "this is no object"),
+        ("no_object", "{a: b}", "manifests/m.yaml", "this is not an object"),
         ("no_yaml", "{a: b", "manifests/m.yaml", ""),
         (
             "twice",

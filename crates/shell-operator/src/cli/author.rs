@@ -28,7 +28,7 @@ pub(crate) struct RunHookArgs {
     context: PathBuf,
 }
 
-/// Asks every hook for its configuration and shows what is wrong.
+/// Reads the configuration of every hook and shows its mistakes.
 pub(crate) fn validate(args: &ValidateArgs) -> anyhow::Result<()> {
     log_to_stderr();
     let hooks = runtime()?.block_on(load_all(&args.dir))?;
@@ -43,7 +43,7 @@ pub(crate) fn validate(args: &ValidateArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs one hook as the operator would, and shows what it asks for instead of doing it.
+/// Runs one hook as the operator would, but only shows the changes that the hook requests.
 pub(crate) fn run_hook(args: &RunHookArgs) -> anyhow::Result<()> {
     let logger = log_to_stderr();
     let hook = std::path::absolute(&args.hook)?;

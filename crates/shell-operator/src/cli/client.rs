@@ -22,7 +22,7 @@ pub(crate) struct SocketArgs {
 
 #[derive(Args)]
 pub(super) struct OutputArgs {
-    /// Form of the answer
+    /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     output: Output,
 }
@@ -54,10 +54,10 @@ pub(crate) enum QueueCommand {
         /// Show empty queues too
         #[arg(short = 'e', long)]
         show_empty: bool,
-        /// Show again and again
+        /// Repeat until interrupted
         #[arg(short, long)]
         watch: bool,
-        /// Time between two looks
+        /// Time between two updates
         #[arg(short = 't', long = "watchInterval", default_value = "1s", value_parser = interval)]
         watch_interval: Duration,
     },
@@ -76,7 +76,7 @@ pub(crate) enum HookCommand {
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// Show the objects that a hook's bindings know
+    /// Show the objects in the snapshots of a hook's bindings
     Snapshot {
         /// Name of the hook
         hook: String,
@@ -93,13 +93,13 @@ pub(crate) enum ConfigCommand {
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// Change a parameter, for some time or for good
+    /// Change a parameter, temporarily or permanently
     Set {
-        /// Name, like log.level
+        /// Name, such as log.level
         name: String,
         /// New value
         value: String,
-        /// How long it lasts, like 10m
+        /// Time after which the change is reverted, such as 10m
         duration: Option<String>,
     },
 }

@@ -25,42 +25,42 @@ enum Command {
     Start(Box<Flags>),
     /// Print the version
     Version,
-    /// Look at the queues of a running operator
+    /// Show the queues of a running operator
     Queue {
         #[command(flatten)]
         socket: client::SocketArgs,
         #[command(subcommand)]
         command: client::QueueCommand,
     },
-    /// Look at the hooks of a running operator
+    /// Show the hooks of a running operator
     Hook {
         #[command(flatten)]
         socket: client::SocketArgs,
         #[command(subcommand)]
         command: client::HookCommand,
     },
-    /// Look at or change the parameters of a running operator
+    /// Show or change the parameters of a running operator
     Config {
         #[command(flatten)]
         socket: client::SocketArgs,
         #[command(subcommand)]
         command: client::ConfigCommand,
     },
-    /// Show what the debug endpoint answers at a path
+    /// Show the response of the debug endpoint for a path
     Raw {
         #[command(flatten)]
         socket: client::SocketArgs,
         /// Path, like /queue/list.json
         path: String,
     },
-    /// Print the completions of a shell
+    /// Print a completion script for a shell
     Completion {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Check the hooks of a directory
+    /// Check the hooks in a directory
     Validate(author::ValidateArgs),
-    /// Run one hook with a binding context and show what it asks for
+    /// Run one hook with a binding context, and show the changes that it requests
     RunHook(author::RunHookArgs),
 }
 

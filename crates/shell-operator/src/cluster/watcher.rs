@@ -114,11 +114,7 @@ impl Watcher {
                 End::Resync => version = None,
                 End::Broken(reason) => {
                     self.metrics.watch_error("fail");
-                    tracing::warn!(
-                        error = reason,
-                        "watch of {} broke, it is taken up again",
-                        self.watch.what()
-                    );
+                    tracing::warn!(error = reason, "watch of {} broke, it is resumed", self.watch.what());
                     sleep(&mut pause).await;
                 }
             }

@@ -49,7 +49,7 @@ pub struct Flags {
     /// Directory with the hooks
     #[arg(long, env = "SHELL_OPERATOR_HOOKS_DIR", value_name = "DIR", alias = "working-dir")]
     hooks_dir: Option<PathBuf>,
-    /// Take over hooks that change while the operator runs
+    /// Reload hooks that change while the operator runs
     #[arg(
         long,
         env = "SHELL_OPERATOR_HOOKS_RELOAD",
@@ -65,10 +65,10 @@ pub struct Flags {
     /// Directory for temporary files
     #[arg(long, env = "SHELL_OPERATOR_TMP_DIR", value_name = "DIR", default_value = "/tmp/shell-operator")]
     tmp_dir: PathBuf,
-    /// Address to serve metrics and health on
+    /// Address on which metrics and health are served
     #[arg(long, env = "SHELL_OPERATOR_LISTEN_ADDRESS", value_name = "ADDRESS", default_value = "0.0.0.0", value_parser = host)]
     listen_address: IpAddr,
-    /// Port to serve metrics and health on
+    /// Port on which metrics and health are served
     #[arg(long, env = "SHELL_OPERATOR_LISTEN_PORT", value_name = "PORT", default_value = "9115")]
     listen_port: u16,
     /// Prefix of the operator's own metrics
@@ -79,19 +79,19 @@ pub struct Flags {
         default_value = "shell_operator_"
     )]
     prometheus_metrics_prefix: String,
-    /// Show the metrics of hooks in /metrics too
+    /// Also include the metrics of hooks in /metrics
     #[arg(long, env = "SHELL_OPERATOR_HOOK_METRICS_IN_MAIN", value_parser = switch)]
     hook_metrics_in_main: bool,
     /// Namespace of the operator
     #[arg(long, env = "SHELL_OPERATOR_NAMESPACE", value_name = "NAMESPACE", default_value = "")]
     namespace: String,
-    /// Let only one of several replicas act; needs --namespace
+    /// Make only one of several replicas active, by leader election; needs --namespace
     #[arg(long, env = "LEADER_ELECTION", requires = "namespace", value_parser = switch)]
     leader_election: bool,
-    /// Lease that says which replica acts
+    /// Lease of the leader election
     #[arg(long, env = "LEADER_ELECTION_LEASE", value_name = "NAME", default_value = "shell-operator")]
     leader_election_lease: String,
-    /// How long running hooks may go on when the operator ends; 10 s before that they get SIGTERM
+    /// Time that running hooks have to finish when the operator stops; they get SIGTERM 10 s before its end
     #[arg(long, env = "SHELL_OPERATOR_SHUTDOWN_TIMEOUT", value_name = "DURATION", default_value = "30s", value_parser = go_duration)]
     shutdown_timeout: Duration,
     #[command(flatten)]
@@ -103,10 +103,10 @@ pub struct Flags {
     /// Keep the files of each run
     #[arg(long, env = "DEBUG_KEEP_TMP_FILES", hide = true, value_parser = switch)]
     debug_keep_tmp_files: bool,
-    /// Log what the Kubernetes client does
+    /// Log the actions of the Kubernetes client
     #[arg(long, env = "DEBUG_KUBERNETES_API", hide = true, value_parser = switch)]
     debug_kubernetes_api: bool,
-    /// Unix socket of the debug commands
+    /// Unix socket for the debug commands
     #[arg(
         long,
         env = "DEBUG_UNIX_SOCKET",
@@ -114,7 +114,7 @@ pub struct Flags {
         default_value = SOCKET
     )]
     debug_unix_socket: PathBuf,
-    /// Address, like 127.0.0.1:9652, on which the debug endpoint listens besides; whoever reaches it sees everything
+    /// Additional address of the debug endpoint, such as 127.0.0.1:9652; clients need no authentication
     #[arg(
         long,
         env = "DEBUG_HTTP_SERVER_ADDR",
@@ -123,7 +123,7 @@ pub struct Flags {
         value_parser = host_and_port
     )]
     debug_http_addr: Option<SocketAddr>,
-    /// Accepted and not used: filters have no modules
+    /// Accepted without effect: filters have no modules
     #[arg(
         long,
         env = "JQ_LIBRARY_PATH",
@@ -140,28 +140,28 @@ struct KubeFlags {
     /// Context of the kubeconfig
     #[arg(long, env = "KUBE_CONTEXT", value_name = "NAME", default_value = "", hide_default_value = true)]
     kube_context: String,
-    /// Kubeconfig; otherwise KUBECONFIG, ~/.kube/config or the pod's service account
+    /// Kubeconfig [default: KUBECONFIG, ~/.kube/config or the pod's service account]
     #[arg(long, env = "KUBE_CONFIG", value_name = "FILE", default_value = "", hide_default_value = true)]
     kube_config: String,
-    /// URL of the API server, instead of the kubeconfig's
+    /// URL of the API server, instead of the URL in the kubeconfig
     #[arg(long, env = "KUBE_SERVER", value_name = "URL", default_value = "", hide_default_value = true)]
     kube_server: String,
-    /// Give up when the API server does not answer for that long at start; by default try for ever
+    /// At start, stop if the API server does not answer within this time [default: retry forever]
     #[arg(long, env = "KUBE_TIMEOUT", value_name = "DURATION", value_parser = go_duration)]
     kube_timeout: Option<Duration>,
-    /// Requests a second for lists and watches; the pages of a list count as one
+    /// Maximum number of list and watch requests per second; the pages of a list count as one request
     #[arg(long, env = "KUBE_CLIENT_QPS", value_name = "NUMBER", default_value = "5", value_parser = rate)]
     kube_client_qps: f64,
-    /// Requests for lists and watches at once
+    /// Maximum number of concurrent list and watch requests
     #[arg(long, env = "KUBE_CLIENT_BURST", value_name = "NUMBER", default_value_t = 10)]
     kube_client_burst: u32,
-    /// Requests a second of object patches
+    /// Maximum number of object patch requests per second
     #[arg(long, env = "OBJECT_PATCHER_KUBE_CLIENT_QPS", value_name = "NUMBER", default_value = "5", value_parser = rate)]
     object_patcher_kube_client_qps: f64,
-    /// Requests of object patches at once
+    /// Maximum number of concurrent object patch requests
     #[arg(long, env = "OBJECT_PATCHER_KUBE_CLIENT_BURST", value_name = "NUMBER", default_value_t = 10)]
     object_patcher_kube_client_burst: u32,
-    /// Longest time of a request of an object patch
+    /// Timeout of an object patch request
     #[arg(long, env = "OBJECT_PATCHER_KUBE_CLIENT_TIMEOUT", value_name = "DURATION", default_value = "10s", value_parser = go_duration)]
     object_patcher_kube_client_timeout: Duration,
 }
@@ -169,16 +169,16 @@ struct KubeFlags {
 #[derive(Args, Debug)]
 #[expect(clippy::struct_field_names, reason = "flags are named after their fields")]
 struct LogFlags {
-    /// error, warn, info, debug or trace
+    /// Log level: error, warn, info, debug or trace
     #[arg(long, env = "LOG_LEVEL", value_name = "LEVEL", default_value = "info")]
     log_level: Level,
-    /// Form of the log
+    /// Format of the log
     #[arg(long, env = "LOG_TYPE", value_name = "TYPE", default_value = "text")]
     log_type: LogType,
-    /// Leave out the time
+    /// Omit the time in the log
     #[arg(long, env = "LOG_NO_TIME", value_parser = switch)]
     log_no_time: bool,
-    /// Look at all JSON that hooks print
+    /// Parse all JSON lines that hooks print as log entries
     #[arg(long, env = "LOG_PROXY_HOOK_JSON", value_parser = switch)]
     log_proxy_hook_json: bool,
 }

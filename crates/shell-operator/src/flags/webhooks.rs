@@ -55,7 +55,7 @@ macro_rules! server_flags {
                 env = concat!($variable, "_CLIENT_CA"),
                 value_name = "FILE",
                 value_delimiter = ',',
-                help = concat!("Certificate authority that clients of the ", $webhooks, " webhooks need")
+                help = concat!("Certificate authority that must have signed the certificates of clients of the ", $webhooks, " webhooks")
             )]
             client_ca: Vec<PathBuf>,
             #[arg(
@@ -94,7 +94,7 @@ server_flags!(Conversion of "conversion": "conversion-webhook", "CONVERSION_WEBH
 
 #[derive(Args, Debug)]
 pub(super) struct WebhookFlags {
-    /// Name of the webhook configurations; '-hooks' is added
+    /// Name of the webhook configurations; the operator appends '-hooks'
     #[arg(
         long,
         env = "VALIDATING_WEBHOOK_CONFIGURATION_NAME",
@@ -102,17 +102,17 @@ pub(super) struct WebhookFlags {
         default_value = "shell-operator-hooks"
     )]
     validating_webhook_configuration_name: String,
-    /// What happens when an admission webhook does not answer, for hooks that do not say it
+    /// Failure policy of admission webhooks whose hook does not set one
     #[arg(long, env = "VALIDATING_WEBHOOK_FAILURE_POLICY", value_name = "POLICY", default_value = "Fail", value_parser = ["Fail", "Ignore"])]
     validating_webhook_failure_policy: String,
     #[command(flatten)]
     admission: Admission,
     #[command(flatten)]
     conversion: Conversion,
-    /// Make the certificates of the webhooks and keep them in a Secret
+    /// Create the certificates of the webhooks and store them in a Secret
     #[arg(long, env = "WEBHOOK_SELF_SIGNED", value_parser = switch)]
     webhook_self_signed: bool,
-    /// Host by which the API server reaches the webhooks, for an operator outside the cluster
+    /// Host name or address at which the API server reaches the webhooks of an operator outside the cluster
     #[arg(
         long,
         env = "WEBHOOK_EXTERNAL_HOST",

@@ -64,7 +64,7 @@ fn look_at(path: PathBuf, name: &str, found: &mut Found) {
             path.display()
         )),
         Ok(meta) if meta.is_file() => found.hooks.push(path),
-        Ok(_) => found.warnings.push(format!("{}: it is no file", path.display())),
+        Ok(_) => found.warnings.push(format!("{}: it is not a file", path.display())),
         Err(error) => found.warnings.push(format!("{}: {error}", path.display())),
     }
 }

@@ -66,7 +66,7 @@ impl Socket {
     /// Listens on a port as well.
     pub(super) async fn and_on(mut self, address: SocketAddr) -> io::Result<Self> {
         self.port = Some(TcpListener::bind(address).await?);
-        tracing::warn!("whoever reaches {address} sees all snapshots and can change the log level");
+        tracing::warn!("every client that reaches {address} can read all snapshots and change the log level");
         Ok(self)
     }
 

@@ -38,7 +38,7 @@ async fn answer(
     body: Bytes,
 ) -> Result<Json<Reply>, (StatusCode, String)> {
     let review: Review = serde_json::from_slice(&body)
-        .map_err(|error| (StatusCode::BAD_REQUEST, format!("this is no ConversionReview: {error}\n")))?;
+        .map_err(|error| (StatusCode::BAD_REQUEST, format!("this is not a ConversionReview: {error}\n")))?;
     let result = webhooks.convert(&crd, &review.request).await;
     if let Err(error) = &result {
         tracing::error!(crd, error, "conversion failed");

@@ -125,7 +125,10 @@ impl Webhooks {
             return Ok(bundle);
         };
         let known = read(&secret).ok_or_else(|| {
-            format!("Secret {namespace}/{name} has no certificates\nhint: delete it, then it is made anew")
+            format!(
+                "Secret {namespace}/{name} has no certificates\nhint: delete it, then it is created \
+                     again"
+            )
         })?;
         let Some(fault) = known.fault(&names) else { return Ok(known) };
         let bundle = known.renewed(&names, LIFETIME).map_err(cannot)?;

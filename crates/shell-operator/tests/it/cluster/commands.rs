@@ -99,7 +99,7 @@ fn old_hooks_find_their_directory_and_what_has_no_effect_is_said() {
     operator.wait_for("the run", |operator| operator.log().contains(&format!("hooks are in {hooks}")));
     let log = operator.log();
     assert!(log.contains("--jq-library-path is not used"), "{log}");
-    assert!(log.contains("sees all snapshots"), "{log}");
+    assert!(log.contains("can read all snapshots"), "{log}");
     let text = "#!/bin/bash\n[ \"$1\" = --config ] && { echo '{onStartup: 1}'; exit; }\necho \"found $WORKING_DIR\"\n";
     let operator = Setup::new(plane).program("h", text).wrapper(&["env", "WORKING_DIR=/own"]).start();
     operator.wait_for("the user's variable", |operator| operator.log().contains("found /own"));

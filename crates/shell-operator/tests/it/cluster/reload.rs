@@ -109,8 +109,7 @@ fn bad_hooks_change_nothing_until_they_are_good() {
     operator.put_hook("a", &config("reload-bad", "new"), "keep; echo new a > $OUT/new-a");
     fs::remove_file(operator.hooks_dir().join("b")).unwrap();
     operator.put_hook("c", "configVersion: v1\nnope: 1", "echo > $OUT/c-ran");
-    operator
-        .wait_for("the message", |operator| operator.log().contains("those that were loaded stay active"));
+    operator.wait_for("the message", |operator| operator.log().contains("the previous hooks stay active"));
     let socket = operator.socket().display().to_string();
     let queues = || run_program(&["queue", "list", "--debug-unix-socket", &socket], &operator.out()).1;
     assert!(

@@ -78,7 +78,7 @@ fn a_watch_may_be_cut_at_any_time() {
         let state = format!("{round},{round}");
         operator.wait_for("the state after the cut", |operator| last_state(operator) == state);
     }
-    assert!(operator.log().contains("broke, it is taken up again"), "{}", operator.log());
+    assert!(operator.log().contains("broke, it is resumed"), "{}", operator.log());
 }
 
 /// The watch hears nothing: what the hook learns comes from listing again.
