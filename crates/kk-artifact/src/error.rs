@@ -206,7 +206,7 @@ pub enum Error {
         actual: Sha256Sum,
     },
     /// A part is not here, and no address may be asked for it.
-    #[error("{part} is not in the bundle, and nothing is downloaded when there is one")]
+    #[error("{part} is not in the bundle, and kk downloads nothing if it uses a bundle")]
     Offline {
         /// What is missing.
         part: String,
@@ -245,17 +245,17 @@ impl Error {
             }
             Self::Transfer { .. } | Self::Unreachable { .. } => {
                 "check the network, HTTPS_PROXY and NO_PROXY, or set spec.download.mirror; \
-                 what has come so far is kept"
+                 downloaded data is kept"
             }
             Self::WrongSum { .. } => {
-                "the server or something on the way to it gives another file; if the file is right, \
-                 give its sum in a file named by spec.download.catalogue"
+                "the server or a proxy returns another file; if that file is right, add its checksum to the \
+                 file in spec.download.catalogue"
             }
             Self::NotASum { .. } => {
-                "the mirror is incomplete; give the sum in a file named by spec.download.catalogue"
+                "the mirror is incomplete; add the checksum to the file in spec.download.catalogue"
             }
             Self::File { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                "free space there and run again; what has come so far is kept"
+                "free space there and run again; downloaded data is kept"
             }
             Self::File { source, .. }
                 if matches!(
@@ -263,12 +263,12 @@ impl Error {
                     io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
                 ) =>
             {
-                "name a directory that you may write to with --workdir"
+                "specify a writable directory with --workdir"
             }
             Self::Registry { reason, .. } | Self::Image { reason, .. } | Self::Push { reason, .. }
                 if reason.contains("certificate") =>
             {
-                "give the registry's CA with certsPath in spec.registry.auths"
+                "specify the registry's CA with certsPath in spec.registry.auths"
             }
             Self::Push { reason, .. } if reason.contains("gets the same name") => {
                 "spec.registry.namespaceOverride gives all images one namespace: leave it out, or one of the images"
@@ -276,42 +276,42 @@ impl Error {
             Self::Registry { reason, .. } | Self::Push { reason, .. }
                 if reason.contains("password") || reason.contains("401") =>
             {
-                "give user name and password in spec.registry.auths, or log in with `docker login`"
+                "set user name and password in spec.registry.auths, or log in with `docker login`"
             }
             Self::Registry { .. } => "check that the registry runs, and correct spec.registry",
             Self::Push { .. } => {
-                "check the registry, its disk and spec.registry; what it has stays there, and the next run goes on"
+                "check the registry, its disk and spec.registry; uploaded data stays there, and the next \
+                 run resumes"
             }
-            Self::Layout { .. } => "take a directory with an OCI image layout, such as an unpacked bundle",
+            Self::Layout { .. } => "use a directory with an OCI image layout, such as an unpacked bundle",
             Self::Image { reason, .. } if reason.contains("password") || reason.contains("401") => {
-                "log in with `docker login`, or give user name and password in spec.registry.auths"
+                "log in with `docker login`, or set user name and password in spec.registry.auths"
             }
             Self::Image { .. } => {
-                "check the name and spec.registry; what has come so far is kept for the next run"
+                "check the name and spec.registry; downloaded data is kept for the next run"
             }
             Self::Bundle { reason, .. } if reason.contains("knows formats up to") => {
                 "use the kk that made the bundle, or a newer one"
             }
             Self::Bundle { reason, .. } if reason.contains("the catalogue") => {
-                "a bundle that was made with a catalogue of its own needs it here, too: name it with \
+                "a bundle that was made with a user's catalogue needs that catalogue here, too: set \
                  spec.download.catalogue"
             }
             Self::Bundle { .. } => "copy the bundle again, or make it again with `kk artifact export`",
             Self::Signature { .. } => {
-                "get the bundle and its .minisig again from who made it, by a way that you trust"
+                "get the bundle and its .minisig again from its author, over a channel that you trust"
             }
             Self::NoKey { .. } => {
-                "name the minisign public key of its maker with --public-key, or set spec.download.publicKey; \
-                 --allow-unsigned uses the bundle whoever made it"
+                "specify the minisign public key of its author with --public-key, or set spec.download.publicKey; --allow-unsigned uses a bundle of any author"
             }
-            Self::Key { .. } => "name the public key that `minisign -G` has written as minisign.pub",
+            Self::Key { .. } => "specify the public key, which `minisign -G` writes as minisign.pub",
             Self::Damaged { .. } => "it was removed; run again",
             Self::Offline { .. } => {
                 "make the bundle from this file: `kk create manifest -f FILE`, `kk artifact export -m manifest.yaml`"
             }
             Self::Unpack { .. } => {
-                "an archive must be packed as upstream packs it; correct its sum in the file named by \
-                 spec.download.catalogue"
+                "an archive must have the same layout as the upstream archive; correct its checksum in the \
+                 file in spec.download.catalogue"
             }
             _ => return None,
         };

@@ -118,7 +118,7 @@ fn collect(
 }
 
 fn json(bytes: &[u8]) -> Result<Value, String> {
-    serde_json::from_slice(bytes).map_err(|error| format!("holds a document that is no JSON: {error}"))
+    serde_json::from_slice(bytes).map_err(|error| format!("contains a document that is not JSON: {error}"))
 }
 
 #[cfg(test)]

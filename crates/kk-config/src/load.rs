@@ -72,7 +72,7 @@ fn foreign_file(file_name: &str, text: &str, documents: &[Document]) -> Option<C
 fn for_no_file(mut errors: ConfigErrors) -> ConfigErrors {
     for hint in errors.errors.iter_mut().filter_map(|found| found.hint.as_mut()) {
         if !hint.contains("create config") && !hint.starts_with("give a version") {
-            hint.push_str("; for that write a file (`kk create config`) and give it with -f");
+            hint.push_str("; for that write a file (`kk create config`) and specify it with -f");
         }
     }
     errors
@@ -130,12 +130,17 @@ fn other_kind(name: &str) -> (String, String) {
         ),
         "Manifest" => (
             "a Manifest describes an offline bundle, not a cluster".to_owned(),
-            "give the file that holds the Cluster; a Manifest is made from it".to_owned(),
+            "specify the file that contains the Cluster; a Manifest is made from it".to_owned(),
         ),
         _ => (
             format!("documents of kind `{name}` are not known"),
-            reader::did_you_mean(name, ["Cluster", "ClusterConfiguration"].into_iter())
-                .unwrap_or_else(|| "a file holds a Cluster and may hold a ClusterConfiguration".to_owned()),
+            reader::did_you_mean(name, ["Cluster", "ClusterConfiguration"].into_iter()).unwrap_or_else(
+                || {
+                    "a file contains a Cluster, and may contain a \
+                                    ClusterConfiguration"
+                        .to_owned()
+                },
+            ),
         ),
     }
 }

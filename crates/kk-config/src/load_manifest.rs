@@ -27,7 +27,7 @@ pub fn load_manifest(file_name: &str, text: &str) -> Result<(Manifest, Vec<Diagn
             }
             Some((at, other)) => {
                 let message = format!("documents of kind `{other}` are not known here");
-                out.structure_error(at, message, "give a file that holds a Manifest");
+                out.structure_error(at, message, "specify a file that contains a Manifest");
             }
             None => out.structure_error(root.span, "this document has no kind", begin()),
         }

@@ -119,7 +119,7 @@ impl<'a> Reader<'a, '_> {
         let name = &key.text;
         let quotes = "put a secret with special characters into quotes";
         if let Some(comment) = written.strip_prefix('#').filter(|_| value.is_null()) {
-            let message = format!("`{name}` is empty: what follows `#` is a comment");
+            let message = format!("`{name}` is empty: the text after `#` is a comment");
             let hint = format!("{quotes}, or remove the line");
             // A key logs in without a password, but sudo still asks for its own.
             let is_needed = !has_login_key || name == "sudoPassword";
@@ -131,17 +131,17 @@ impl<'a> Reader<'a, '_> {
         } else if let Some(anchor) = written.strip_prefix('&') {
             let anchor: String = anchor.chars().take_while(|c| c.is_alphanumeric()).collect();
             if value.is_null() {
-                let message = format!("`{name}` is empty: what follows `&` names an anchor of YAML");
+                let message = format!("`{name}` is empty: the text after `&` is the name of a YAML anchor");
                 self.findings.error(key.span, message, quotes);
             } else if !self.findings.contains(&format!("*{anchor}")) {
-                let message = format!("`{name}` begins with an anchor of YAML, which is no part of it");
+                let message = format!("`{name}` begins with a YAML anchor, which is not part of it");
                 self.findings.warning(key.span, message, quotes);
             }
         } else if value.is_plain()
             && value.span.end_line == key.span.line
             && from(value.span.end_column).trim_start().starts_with('#')
         {
-            let message = format!("`{name}` ends before `#`: what follows is a comment");
+            let message = format!("`{name}` ends before `#`: the rest is a comment");
             self.findings.warning(key.span, message, quotes);
         }
     }

@@ -216,21 +216,22 @@ impl Error {
                 "add the key to known_hosts, or allow new ones with --host-key-checking accept-new".into(),
             ),
             Self::HostKeyAuthority { .. } => Some(
-                "add the host's own key to known_hosts (ssh-keyscan), or give it as hostKey in the file".into(),
+                "add the host's own key to known_hosts (ssh-keyscan), or set it as hostKey in the \
+                 file".into(),
             ),
             Self::MissingProgram { program, .. } => Some(format!("install {program} on the host")),
             Self::Login { too_many_tries: true, .. } => {
-                Some("name the key that the host knows: privateKeyPath of this host in the file".into())
+                Some("set privateKeyPath of this host in the file to a key that the host accepts".into())
             }
             Self::Login { .. } => {
                 Some("check user, password and privateKeyPath of this host in the file".into())
             }
             Self::Key { encrypted: true, .. } => {
-                Some("give the key to an agent (ssh-add), and leave privateKeyPath out of the file".into())
+                Some("add the key to an agent (ssh-add), and remove privateKeyPath from the file".into())
             }
             Self::KnownHosts { .. } => Some(
-                "let this user read and write the file; --host-key-checking off does without it, and without the \
-                 protection"
+                "allow this user to read and write the file; --host-key-checking off does not need it, but \
+                 gives no protection"
                     .into(),
             ),
             Self::Unreachable { .. } => Some(
@@ -239,13 +240,14 @@ impl Error {
                     .into(),
             ),
             Self::Lost { .. } => Some(
-                "check the network to the host, and whether it is up; run again, and what is done stays done".into(),
+                "check the network to the host, and whether it is up; then run again: completed work is \
+                 kept".into(),
             ),
             Self::Timeout { .. } => {
-                Some("look what keeps the host busy; run again, and what is done stays done".into())
+                Some("check the load of the host; then run again: completed work is kept".into())
             }
             Self::Sudo { .. } => Some(
-                "log in as root, or let the user run everything with sudo (its password goes into the file)"
+                "log in as root, or allow the user to run everything with sudo (its password is in the file)"
                     .into(),
             ),
             _ => None,

@@ -84,7 +84,7 @@ fn text_of(kind: &EventKind) -> Option<String> {
                 + &failure_of(outcome).map(failure_text).unwrap_or_default()
         }
         EventKind::ModuleFinished { module, took_ms } => format!("{module}: done in {} s", Seconds(*took_ms)),
-        EventKind::Stopping { at_once: false } => "stopping: running steps come to their end".into(),
+        EventKind::Stopping { at_once: false } => "stopping: waiting for running steps to end".into(),
         EventKind::Stopping { at_once: true } => "stopping at once".into(),
         EventKind::Error(problem) => problem_text(problem),
         EventKind::Summary(summary) => summary_text(summary),
@@ -224,7 +224,7 @@ mod tests {
             }),
             EventKind::Error(Problem {
                 exit_code: 5,
-                message: "1 problem must be solved first".into(),
+                message: "1 problem must be fixed first".into(),
                 ..Problem::default()
             }),
         ] {
@@ -235,7 +235,7 @@ mod tests {
     0.000  --> c.yaml:1:2
     0.000 node1: ERROR: too small
     0.000     hint: grow it
-    0.000 ERROR: 1 problem must be solved first
+    0.000 ERROR: 1 problem must be fixed first
 ";
         assert_eq!(text, wanted);
     }

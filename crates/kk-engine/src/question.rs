@@ -143,7 +143,7 @@ impl fmt::Display for Unanswered {
             Self::TimedOut { seconds } => write!(f, "no answer within {seconds} s"),
             Self::Failed { code, stderr } if stderr.is_empty() => write!(f, "it ended with code {code}"),
             Self::Failed { stderr, .. } => f.write_str(stderr),
-            Self::NotUnderstood => f.write_str("its answer cannot be understood"),
+            Self::NotUnderstood => f.write_str("its answer cannot be parsed"),
         }
     }
 }

@@ -94,7 +94,7 @@ impl Error {
         Self::Other {
             doing: format!("write {}", path.display()),
             cause: cause.to_string(),
-            hint: Some("name a directory that you may write to with --workdir".into()),
+            hint: Some("specify a writable directory with --workdir".into()),
         }
     }
 
@@ -125,9 +125,9 @@ impl Error {
         match self {
             Self::Connection(failures) => Self::Tasks(failures),
             Self::Precheck { errors } => {
-                Self::other("go on", format!("{} must be solved first", text::count(errors, "problem")))
+                Self::other("continue", format!("{} must be fixed first", text::count(errors, "problem")))
             }
-            Self::Refused { message, hint } => Self::Other { doing: "go on".into(), cause: message, hint },
+            Self::Refused { message, hint } => Self::Other { doing: "continue".into(), cause: message, hint },
             Self::Cancelled { failures, .. } => Self::Cancelled { changed: true, failures },
             other => other,
         }
@@ -158,7 +158,7 @@ impl Error {
                 failures.iter().map(on_host).collect()
             }
             Self::Precheck { errors } => {
-                vec![problem(format!("{} must be solved first", text::count(*errors, "problem")), None)]
+                vec![problem(format!("{} must be fixed first", text::count(*errors, "problem")), None)]
             }
             Self::Parts(parts) => {
                 parts.iter().map(|part| problem(part.message.clone(), part.hint.clone())).collect()

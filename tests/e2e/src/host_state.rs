@@ -108,7 +108,7 @@ pub(crate) fn of_all(ctx: &Context<'_>, hosts: &[String]) -> Result<BTreeMap<Str
     }
     let mut states = BTreeMap::new();
     for (host, running) in begun {
-        let printed = running.wait()?.ok().with_context(|| format!("cannot look at {host}"))?;
+        let printed = running.wait()?.ok().with_context(|| format!("cannot probe {host}"))?;
         let state = HostState::parse(&printed);
         ensure!(state.0.len() > 1000, "the state of {host} has only {} entries", state.0.len());
         states.insert(host.clone(), state);

@@ -27,8 +27,8 @@ impl Packed {
             if places.insert(path.clone(), kept).is_some_and(|other| other != kept) {
                 return Err(Error::Source {
                     part: format!("chart {source}"),
-                    reason: format!("another chart {name} {version} is in the bundle, with other content"),
-                    hint: "give one of them another version, or make two bundles".to_owned(),
+                    reason: format!("the bundle already contains a different chart {name} {version}"),
+                    hint: "change the version of one of them, or make two bundles".to_owned(),
                 });
             }
             let (name, version, source) = (name.clone(), version.clone(), source.origin());
@@ -43,11 +43,10 @@ impl Packed {
             if origins.insert(file.source.origin(), kept).is_some_and(|other| other != kept) {
                 return Err(Error::Source {
                     part: format!("manifest {source}"),
-                    reason: "another file of this URL is in the bundle, with other content".to_owned(),
-                    hint:
-                        "a bundle knows files by their URLs without what follows the `?`: make two bundles, \
-                        or fetch one of them and name its path"
-                            .to_owned(),
+                    reason: "the bundle already contains a different file of this URL".to_owned(),
+                    hint: "a bundle identifies files by their URLs without the part after `?`: make two \
+                         bundles, or download one of them and specify its path"
+                        .to_owned(),
                 });
             }
             packed.manifests.push(ManifestPart { name, source, path });
@@ -107,6 +106,9 @@ mod tests {
         };
         assert_eq!(pack(b"kind: A").unwrap().manifests.len(), 2);
         let said = pack(b"kind: B").err().unwrap().to_string();
-        assert!(said.contains("https://files.example/a.yaml: another file of this URL"), "{said}");
+        assert!(
+            said.contains("https://files.example/a.yaml: the bundle already contains a different file"),
+            "{said}"
+        );
     }
 }

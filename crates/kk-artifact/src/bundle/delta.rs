@@ -79,7 +79,7 @@ pub fn merge(base: &Path, delta: &Path, out: &Path, wrote: &dyn Fn(u64)) -> Resu
     let head = |text: &[u8]| {
         let delta = Delta::parse(text)?;
         if delta.base != from.identity() {
-            return Err(format!("it is the difference to another bundle than {}", base.display()));
+            return Err(format!("it is a delta for another bundle than {}", base.display()));
         }
         let missing = missing(&from, &delta.index).cloned().collect();
         Ok((delta, missing))

@@ -205,7 +205,7 @@ impl BundleIndex {
     /// Also that every text may be shown on a terminal.
     pub(super) fn check(&self) -> Result<(), String> {
         if self.format != self.needed_format() {
-            return Err(format!("its format {} does not fit what it holds", self.format));
+            return Err(format!("its format {} does not match its content", self.format));
         }
         self.check_words()?;
         let mut paths = BTreeSet::new();

@@ -109,7 +109,7 @@ pub(super) fn compare(
         let directory = file.path.trim_end_matches(&format!("/{LIST}"));
         let text = read(file).and_then(|text| String::from_utf8(text).ok());
         let listed = text.and_then(|text| packages::read(&text));
-        let listed = listed.ok_or_else(|| format!("{} is no list of packages", file.path))?;
+        let listed = listed.ok_or_else(|| format!("{} is not a list of packages", file.path))?;
         let of_index = index.packages.iter().filter(|part| part.directory() == directory);
         let said = of_index.map(|part| Listed {
             name: part.name.clone(),

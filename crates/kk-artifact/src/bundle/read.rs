@@ -117,10 +117,12 @@ fn read_first<R: Read>(
     if entry.header().entry_type() != EntryType::Regular || &*entry.path_bytes() != name.as_bytes() {
         let what = match &*entry.path_bytes() {
             found if found == DELTA_NAME.as_bytes() && name != DELTA_NAME => {
-                "it is a delta: kk artifact merge makes a bundle of it and its base".to_owned()
+                "it is a delta: kk artifact merge makes a bundle from it and its base".to_owned()
             }
-            found if found == NAME.as_bytes() && name != NAME => "it is a whole bundle, no delta".to_owned(),
-            _ => format!("it does not begin with {name}: this is no bundle of kk"),
+            found if found == NAME.as_bytes() && name != NAME => "it is a complete bundle, not a \
+            delta"
+                .to_owned(),
+            _ => format!("it does not begin with {name}: it is not a bundle of kk"),
         };
         return Err(unusable(path, what));
     }
@@ -130,14 +132,14 @@ fn read_first<R: Read>(
     let mut text = Vec::new();
     entry.read_to_end(&mut text).map_err(|error| unreadable(path, &error))?;
     if text.len() as u64 != entry.size() {
-        return Err(unusable(path, "it is cut short"));
+        return Err(unusable(path, "it is truncated"));
     }
     Ok(text)
 }
 
 fn check<R: Read>(path: &Path, entry: &Entry<'_, R>, file: &FilePart) -> Result<(), Error> {
     if &*entry.path_bytes() != file.path.as_bytes() {
-        let message = format!("{} is there where the index has {}", name_of(entry), file.path);
+        let message = format!("it contains {} where the index has {}", name_of(entry), file.path);
         return Err(unusable(path, message));
     }
     if entry.header().entry_type() != EntryType::Regular {
@@ -165,7 +167,7 @@ fn read<R: Read>(
     taken.map_err(Error::file("unpack", path))?;
     let (sum, size, _) = content.seen.finish();
     if size < file.size {
-        return Err(unusable(path, "it is cut short"));
+        return Err(unusable(path, "it is truncated"));
     }
     if sum.as_str() != file.sha256 {
         return Err(unusable(path, format!("{} is damaged: its SHA-256 is {sum}", file.path)));
@@ -195,7 +197,7 @@ fn name_of<R: Read>(entry: &Entry<'_, R>) -> String {
 
 fn unreadable(path: &Path, error: &io::Error) -> Error {
     let cut = error.kind() == io::ErrorKind::UnexpectedEof;
-    unusable(path, if cut { "it is cut short".to_owned() } else { format!("it cannot be read: {error}") })
+    unusable(path, if cut { "it is truncated".to_owned() } else { format!("it cannot be read: {error}") })
 }
 
 fn file(path: &Path) -> Result<File, Error> {
@@ -213,7 +215,7 @@ fn unpacked<'a>(path: &Path, mut bytes: impl Read + 'a) -> Result<Box<dyn Read +
         return Ok(Box::new(MultiGzDecoder::new(bytes)));
     }
     if !is_zstd {
-        return Err(unusable(path, "it is neither packed by zstd nor by gzip: this is no bundle of kk"));
+        return Err(unusable(path, "it is neither packed by zstd nor by gzip: it is not a bundle of kk"));
     }
     let mut decoder = zstd::stream::read::Decoder::with_buffer(bytes).map_err(Error::file("read", path))?;
     decoder.window_log_max(LARGEST_WINDOW).map_err(Error::file("read", path))?;

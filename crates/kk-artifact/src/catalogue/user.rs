@@ -79,7 +79,7 @@ pub fn merge_catalogues(
         let key = (component, arch, version);
         let known = all.get(&key).map(|sum| (old_name, sum.clone())).or(theirs.map(|sum| ("kk", sum)));
         if let Some((name, known)) = known.filter(|(_, known)| *known != sum) {
-            let message = format!("{component} {} for {arch}: {name} has another sum, {known}", key.2);
+            let message = format!("{component} {} for {arch}: {name} has another checksum, {known}", key.2);
             let hint = Some("if yours is right, correct the catalogue by hand".to_owned());
             errors.push(Diagnostic { severity: Severity::Error, message, hint, place: None });
             continue;
@@ -163,7 +163,7 @@ impl Reader<'_> {
             Ok(sum) => Some(sum),
             Err(message) => {
                 let message: String = message;
-                self.error(text, &message, "`sha256sum FILE` prints the sum of a file");
+                self.error(text, &message, "`sha256sum FILE` prints the checksum of a file");
                 None
             }
         }
@@ -229,7 +229,10 @@ mod tests {
         let new = format!("etcd: {{amd64: {{9.0.0: {0}}}}}\nrunc: {{amd64: {{1.3.6: {0}}}}}", sum("b"));
         let errors = merge_catalogues(("old.yaml", &old), ("new.yaml", &new)).unwrap_err().errors;
         let said: Vec<_> = errors.iter().map(|error| error.message.as_str()).collect();
-        assert!(said[0].contains("etcd 9.0.0 for amd64: old.yaml has another sum"), "{said:?}");
-        assert!(said[1].contains("runc 1.3.6 for amd64: kk has another sum") && said.len() == 2, "{said:?}");
+        assert!(said[0].contains("etcd 9.0.0 for amd64: old.yaml has another checksum"), "{said:?}");
+        assert!(
+            said[1].contains("runc 1.3.6 for amd64: kk has another checksum") && said.len() == 2,
+            "{said:?}"
+        );
     }
 }

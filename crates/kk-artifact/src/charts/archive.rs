@@ -20,7 +20,7 @@ pub(crate) struct Identity {
 
 /// Reads `Chart.yaml` out of a packed chart. Errors say why it is none.
 pub(crate) fn identity(archive: impl Read) -> Result<Identity, String> {
-    let wrong = |error: std::io::Error| format!("it is no packed chart: {}", plain(&error.to_string()));
+    let wrong = |error: std::io::Error| format!("it is not a packed chart: {}", plain(&error.to_string()));
     let mut archive = Archive::new(MultiGzDecoder::new(archive).take(LARGEST_UNPACKED));
     for entry in archive.entries().map_err(wrong)? {
         let mut entry = entry.map_err(wrong)?;
@@ -33,7 +33,7 @@ pub(crate) fn identity(archive: impl Read) -> Result<Identity, String> {
         entry.by_ref().take(LARGEST_DOCUMENT).read_to_string(&mut text).map_err(wrong)?;
         return Ok(parse(&text)?.0);
     }
-    Err("it holds no Chart.yaml in a directory".to_owned())
+    Err("it contains no Chart.yaml in a directory".to_owned())
 }
 
 /// Reads `Chart.yaml`: what the chart is, and the names of the charts that it depends on.

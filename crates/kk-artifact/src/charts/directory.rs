@@ -65,7 +65,7 @@ fn list(dir: &Path, below: &str, ignore: &Ignore, files: &mut Files) -> Result<(
     for entry in fs::read_dir(dir.join(below)).map_err(wrong)? {
         let entry = entry.map_err(wrong)?;
         let name = entry.file_name();
-        let name = name.to_str().ok_or("the name of one of its files is no UTF-8")?;
+        let name = name.to_str().ok_or("the name of one of its files is not UTF-8")?;
         let path = if below.is_empty() { name.to_owned() } else { format!("{below}/{name}") };
         let kind = entry.file_type().map_err(wrong)?;
         if ignore.leaves_out(&path, kind.is_dir()) {

@@ -96,7 +96,7 @@ async fn chart(
         }
     };
     let identity = identity_of(means.fetch.blobs, &kept.sum).await?;
-    let refuse = |reason: String| no_chart(source, reason, "ask who has published it");
+    let refuse = |reason: String| no_chart(source, reason, "ask its publisher");
     let identity = identity.map_err(refuse)?;
     let version = match source {
         ChartSource::Repository { version, .. } | ChartSource::Oci { version, .. } => version,
@@ -109,7 +109,7 @@ async fn chart(
     };
     if identity.name != name || identity.version.trim_start_matches('v') != version.trim_start_matches('v') {
         let Identity { name, version } = &identity;
-        return Err(refuse(format!("what is there is the chart {name} {version}")));
+        return Err(refuse(format!("the file is the chart {name} {version}")));
     }
     Ok(Chart { source: source.clone(), identity, kept })
 }

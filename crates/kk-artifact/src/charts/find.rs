@@ -145,7 +145,7 @@ impl Look<'_, '_> {
             }
             ChartSource::Repository { repo, name, version } => {
                 let Some(Ok((address, index))) = self.indexes.get(repo.as_str()) else { return Ok(None) };
-                let hint = "correct name or version, or ask who runs the repository";
+                let hint = "correct name or version, or ask the operator of the repository";
                 let (address, sum) =
                     index.find(address, name, version).map_err(|reason| no_chart(source, reason, hint))?;
                 let size = self.missing(&address, sum.as_ref()).await;

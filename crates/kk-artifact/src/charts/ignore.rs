@@ -46,7 +46,7 @@ impl Ignore {
 
 impl Rule {
     fn parse(line: &str) -> Result<Self, String> {
-        let wrong = || format!("its .helmignore has the line `{}`, which is no rule", line.escape_debug());
+        let wrong = || format!("its .helmignore has the line `{}`, which is not a rule", line.escape_debug());
         let (negated, rule) = line.strip_prefix('!').map_or((false, line), |rest| (true, rest));
         let (directories, rule) = rule.strip_suffix('/').map_or((false, rule), |rest| (true, rest));
         let whole = rule.contains('/');

@@ -42,7 +42,7 @@ pub(super) fn keep(blobs: &Blobs, bytes: &[u8]) -> Result<Kept, Error> {
     Ok(Kept { sum: blobs.put(bytes)?, size: bytes.len() as u64 })
 }
 
-const NOT_THERE: &str = "correct its path, which is taken from the directory in which kk runs";
+const NOT_THERE: &str = "correct its path; a relative path starts at the working directory of kk";
 
 fn words(error: &io::Error) -> String {
     match error.kind() {

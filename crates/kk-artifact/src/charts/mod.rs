@@ -40,4 +40,4 @@ fn no_file(source: &kk_config::ManifestSource, reason: impl Into<String>, hint: 
 
 /// What to do when a server does not give what it should.
 const SERVER: &str =
-    "check the address, the network and HTTPS_PROXY; what has come so far is kept for the next run";
+    "check the address, the network and HTTPS_PROXY; downloaded data is kept for the next run";

@@ -29,7 +29,7 @@ struct Entry {
 impl Index {
     /// Large repositories list tens of thousands of charts.
     pub(super) fn parse(text: &[u8]) -> Result<Self, String> {
-        let text = std::str::from_utf8(text).map_err(|_| "its index.yaml is no UTF-8".to_owned())?;
+        let text = std::str::from_utf8(text).map_err(|_| "its index.yaml is not UTF-8".to_owned())?;
         let options = serde_saphyr::options! {
             budget: serde_saphyr::budget! { max_events: 50_000_000, max_nodes: 20_000_000 },
         };
@@ -58,7 +58,10 @@ impl Index {
         })?;
         let sum = entry.digest.as_deref().filter(|digest| !digest.is_empty()).map(|digest| {
             digest.trim_start_matches("sha256:").parse::<Sha256Sum>().map_err(|_| {
-                format!("the repository names `{}` as its digest, which is no SHA-256", digest.escape_debug())
+                format!(
+                    "the repository names `{}` as its digest, which is not a SHA-256",
+                    digest.escape_debug()
+                )
             })
         });
         Ok((address, sum.transpose()?))

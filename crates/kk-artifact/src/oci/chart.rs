@@ -55,7 +55,7 @@ fn packed_chart(manifest: &[u8]) -> Result<Blob, String> {
     document::blob(layer.ok_or(NO_CHART)?)
 }
 
-const NO_CHART: &str = "it is no chart";
+const NO_CHART: &str = "it is not a chart";
 
 /// The versions that a registry has, in words. It may not tell them: then nothing.
 async fn versions(source: &Source) -> String {

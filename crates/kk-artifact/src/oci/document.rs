@@ -58,7 +58,7 @@ pub(crate) fn root(bytes: &[u8]) -> Result<(Root, String), String> {
     let is_index = value["manifests"].is_array();
     let media_type = match value["mediaType"].as_str() {
         Some(known) if ACCEPTED.contains(&known) && INDEX.contains(&known) == is_index => known.to_owned(),
-        Some(other) => return Err(format!("`{other}` is no type of an image")),
+        Some(other) => return Err(format!("`{other}` is not an image type")),
         None => (if is_index { INDEX[0] } else { MANIFEST[0] }).to_owned(),
     };
     let root = if is_index {

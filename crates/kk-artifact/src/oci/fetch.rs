@@ -163,7 +163,7 @@ impl Fetch<'_> {
                 Ok(bytes) => {
                     let wanted = name.digest.as_deref().and_then(|digest| digest.strip_prefix("sha256:"));
                     if wanted.is_some_and(|wanted| Sha256Sum::of_bytes(&bytes).as_str() != wanted) {
-                        reasons.push(format!("{}: it gives another image for this digest", source.host));
+                        reasons.push(format!("{}: it returns another image for this digest", source.host));
                         continue;
                     }
                     return Ok((source, bytes));
@@ -186,7 +186,7 @@ impl Fetch<'_> {
         if self.blobs.put(&bytes)? == manifest.sum {
             Ok(bytes)
         } else {
-            Err(unusable(name, format!("{} gives another manifest for {}", source.host, manifest.sum)))
+            Err(unusable(name, format!("{} returns another manifest for {}", source.host, manifest.sum)))
         }
     }
 

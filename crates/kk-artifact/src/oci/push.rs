@@ -310,7 +310,7 @@ impl Push<'_> {
         if digest.as_ref() == Some(&tree.root.digest) {
             return Ok(());
         }
-        let reason = "after the push its name stands for something else";
+        let reason = "after the push its name refers to another image";
         Err(failed(Refusal { reason: reason.to_owned(), kind: RefusalKind::Lasting }))
     }
 

@@ -313,7 +313,7 @@ fn judge(error: &OciDistributionError) -> Refusal {
     };
     let (kind, reason) = match error {
         _ if status(error) == Some(401) => {
-            (RefusalKind::Lasting, "it wants a user name and password (401)".to_owned())
+            (RefusalKind::Lasting, "it requires a user name and password (401)".to_owned())
         }
         E::RequestError(error) if let Some(status) = error.status() => {
             (of_status(status.as_u16()), format!("it answers {}", status.as_u16()))

@@ -214,13 +214,13 @@ fn reason(said: &str) -> String {
 
 fn hint(said: &str) -> &'static str {
     if said.contains("NO_PUBKEY") || said.contains("is not signed") || said.contains("EXPKEYSIG") {
-        "name the keys that sign these lists as repository.keyring"
+        "set repository.keyring to the keys that sign these lists"
     } else if said.contains("does not have a Release file") {
         "check repository.sources: a source without signed lists is not used"
     } else if said.contains("Unable to locate package") || said.contains("has no installation candidate") {
         "add the sources that have it to repository.sources"
     } else {
-        "check the network, the proxies of apt and repository.sources; what has come so far is kept"
+        "check the network, the proxies of apt and repository.sources; downloaded data is kept"
     }
 }
 

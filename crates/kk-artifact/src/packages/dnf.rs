@@ -116,7 +116,7 @@ impl<'a> Dnf<'a> {
             let words = words.into_iter().chain([file.as_os_str()]);
             let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let hint =
-                "name the keys that sign these packages as repository.keyring, and run again".to_owned();
+                "set repository.keyring to the keys that sign these packages, and run again".to_owned();
             let wrong = |_: &str| (format!("{name} has no signature by the keys of the distribution"), hint);
             let result = self.keys("rpmkeys", words, wrong).await;
             if result.is_err() {
@@ -235,7 +235,7 @@ fn header(line: &str) -> Option<Header> {
 }
 
 fn plain(said: &str) -> (String, String) {
-    (last_line(said).to_owned(), "run again; if it stays so, check repository.sources".to_owned())
+    (last_line(said).to_owned(), "run again; if the problem remains, check repository.sources".to_owned())
 }
 
 /// What dnf calls an error, in one line.
@@ -253,7 +253,7 @@ fn hint(said: &str) -> &'static str {
     {
         "add the sources that have it to repository.sources"
     } else {
-        "check the network and repository.sources; what has come so far is kept"
+        "check the network and repository.sources; downloaded data is kept"
     }
 }
 

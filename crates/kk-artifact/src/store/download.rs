@@ -41,7 +41,7 @@ impl<R: Fn(ProgressState) + Sync> Download<'_, R> {
         if self.transfer().await?.is_ok() {
             return Ok(());
         }
-        let reason = "the SHA-256 is wrong; once more from the first byte".to_owned();
+        let reason = "the SHA-256 is wrong; downloading again from the start".to_owned();
         (self.report)(ProgressState::Retrying { reason, wait: Duration::ZERO });
         self.transfer().await?.map_err(|actual| Error::WrongSum {
             address: self.address.clone(),
@@ -94,12 +94,15 @@ impl<R: Fn(ProgressState) + Sync> Download<'_, R> {
         }
         let response = client::send(request, self.address).await?;
         match response.status() {
-            StatusCode::RANGE_NOT_SATISFIABLE => {
-                Err(self.discard("the server's file is shorter than what is here of it").await)
-            }
+            StatusCode::RANGE_NOT_SATISFIABLE => Err(self
+                .discard(
+                    "the server's file is shorter than the data that was downloaded \
+                                  before",
+                )
+                .await),
             StatusCode::PARTIAL_CONTENT => match ContentRange::of(response.headers()) {
                 Some(range) if range.start == part.size => self.receive(response, part, range.total).await,
-                _ => Err(self.discard("the server sends another range than the one asked for").await),
+                _ => Err(self.discard("the server sends another range than requested").await),
             },
             _ => {
                 let total = response.content_length();
@@ -145,7 +148,7 @@ impl<R: Fn(ProgressState) + Sync> Download<'_, R> {
         // The sum is that of the bytes that came, which is worth nothing if they are not what is on the disk: the
         // last write of a cancelled run may arrive after its lock is gone.
         if file.get_ref().metadata().await.map_err(|e| self.unwritable(e))?.len() != part.size {
-            return Err(self.discard("something else wrote to what is here of it").await);
+            return Err(self.discard("another process changed the partial file").await);
         }
         if total.is_some_and(|total| part.size < total) {
             return Err(transient("the server sends the rest in pieces"));

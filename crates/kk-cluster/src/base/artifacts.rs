@@ -111,14 +111,15 @@ impl Artifacts {
     pub(crate) fn notes(&self, programs: &Programs) -> Vec<String> {
         let note = |artifact: &Artifact| match &artifact.checksum {
             Checksum::Published(address) => Some(format!(
-                "{artifact}: no catalogue knows its sum; the one published at {address} is used"
+                "{artifact}: no catalogue contains its checksum; the checksum published at {address} is used"
             )),
             Checksum::Known(_) if self.known.knows(artifact.component, &artifact.version, artifact.arch) => {
                 None
             }
-            Checksum::Known(_) => {
-                Some(format!("{artifact}: no catalogue knows its sum; the one in the bundle is used"))
-            }
+            Checksum::Known(_) => Some(format!(
+                "{artifact}: no catalogue contains its checksum; the checksum in the bundle is \
+                              used"
+            )),
         };
         programs.values().filter_map(|(artifact, _)| note(artifact)).collect()
     }
@@ -165,8 +166,8 @@ fn catalogue(spec: &Spec) -> Result<Catalogue, BuildError> {
 }
 
 /// What to do when a bundle lacks something.
-pub(crate) const NOT_IN_BUNDLE: &str =
-    "make the bundle from this file (kk create manifest -f FILE, kk artifact export), or ask for what it has";
+pub(crate) const NOT_IN_BUNDLE: &str = "make the bundle from this file (kk create manifest -f FILE, kk artifact export), or use the versions \
+     that it contains";
 
 /// The versions of a cluster with these pins. A component without one gets the default for its Kubernetes where the bundle
 /// has that, else the one version that the bundle has, if a catalogue knows its sums: a bundle alone cannot say that a program

@@ -38,7 +38,7 @@ pub(crate) async fn read(
                     "the control machine has no CA of etcd, and cannot read {path} of {}: {why}",
                     host.name
                 ),
-                "run again when the host can be reached; or copy kubekey/<cluster>/pki from the machine that made the cluster",
+                "run again when the host is reachable, or copy kubekey/<cluster>/pki from the machine that created the cluster",
             )
         };
         let bytes = connections[&host.name].download(path, LIMIT).await.map_err(|error| cannot(&error))?;

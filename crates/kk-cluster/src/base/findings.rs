@@ -42,13 +42,13 @@ impl Findings {
     }
 
     /// A question without an answer: nothing may be concluded from it, so nothing is begun. `what` completes "the host
-    /// did not say …".
+    /// did not report …".
     pub(crate) fn unanswered<T>(&mut self, host: &Host, answer: &Answer<T>, what: &str) {
         if let Some(why) = answer.unanswered() {
             self.error(
                 host,
-                format!("the host did not say {what}: {why}"),
-                "run again; if it stays so, look at the load and the disk of the host",
+                format!("the host did not report {what}: {why}"),
+                "run again; if the problem remains, check the load and the disk of the host",
             );
         }
     }
@@ -86,9 +86,10 @@ impl Setting {
         Some(Finding {
             severity: Severity::Error,
             host: self.host,
-            message: format!("{owner} {} {there}, the file says {}", self.what, self.wanted),
+            message: format!("{owner} {} {there}, but the file sets {}", self.what, self.wanted),
             hint: format!(
-                "put {} back: a running cluster cannot change it; or delete the cluster first and create it again",
+                "revert {}: it cannot change in a running cluster; or delete the cluster first and create \
+                 it again",
                 self.field
             ),
         })

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 /// The field of the file that an upgrade changes.
 pub(crate) const VERSION: &str = "spec.kubernetes.version";
 /// The fields of the file that hosts leaving the cluster change.
-pub(crate) const ETCD_MEMBERS: &str = "spec.etcd and spec.roleGroups.etcd (a member goes by kk delete node)";
+pub(crate) const ETCD_MEMBERS: &str = "spec.etcd and spec.roleGroups.etcd (kk delete node removes a member)";
 
 /// One variant per command whose plan differs. Which hosts it may change is [`crate::model::inputs::Scope`].
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -51,7 +51,7 @@ pub(crate) fn cannot_put_back(why: &str) -> Finding {
     Finding {
         severity: Severity::Warning,
         host: None,
-        message: format!("a host whose turn fails cannot be put back; {why}"),
+        message: format!("a host whose turn fails cannot be rolled back; {why}"),
         hint: "make the bundle with both versions: kk create manifest -f FILE --with-kubernetes OLD,NEW"
             .into(),
     }
@@ -215,7 +215,8 @@ mod tests {
             let expected = match pin {
                 None => "is not in the bundle",
                 Some(_) => {
-                    "runc v99.0.0 for amd64: no catalogue knows its sum; the one in the bundle is used"
+                    "runc v99.0.0 for amd64: no catalogue contains its checksum; the checksum in the bundle \
+                     is used"
                 }
             };
             assert!(said[0].contains(expected), "{said:?}");

@@ -70,7 +70,7 @@ fn addon(doc: v1alpha2::Addon, at: At<'_>, out: &mut Findings<'_>) -> Option<Add
     let place = sources.key("chart");
     let chart = if has_chart { chart(doc.sources.chart, place, out) } else { None };
     if !has_chart && !has_manifests {
-        let message = format!("the addon `{name}` comes from nowhere");
+        let message = format!("the addon `{name}` has no source");
         out.missing(at, message, "add `sources: {chart: {…}}` or `sources: {yaml: {path: […]}}`");
     }
     let (retries, delay) = (doc.retries.unwrap_or(0), doc.delay.unwrap_or(DELAY));
@@ -99,7 +99,12 @@ fn is_empty(value: &Value) -> bool {
 
 fn chart(mut doc: v1alpha2::AddonChart, at: At<'_>, out: &mut Findings<'_>) -> Option<AddonChart> {
     if doc.repo.is_some() && doc.path.take().is_some() {
-        out.warning(at.name("path"), "without effect: a path beside a repo", "the chart is that of the repo");
+        out.warning(
+            at.name("path"),
+            "without effect: a path in addition to a repo",
+            "the chart is taken \
+                             from the repo",
+        );
     }
     // KubeKey's path is the directory in which the chart with this name lies.
     let in_path = doc.path.is_some().then(|| doc.name.take()).flatten();
@@ -141,7 +146,7 @@ fn values(
         for pair in pairs {
             if has_file && pair.has_index() {
                 let hint = "put it into the file: a list of the file would be replaced as a whole";
-                out.error(at, "an item of a list cannot be set beside a valuesFile", hint);
+                out.error(at, "an item of a list cannot be set in addition to a valuesFile", hint);
             }
             if pair.keys().any(mask::names_secret) {
                 let value = pair.value.as_str().map_or_else(|| pair.value.to_string(), str::to_owned);

@@ -66,7 +66,7 @@ pub(super) fn check(
     for (i, one) in all.iter().enumerate() {
         for other in all[..i].iter().filter(|other| overlap(one.path, other.path)) {
             let message = format!(
-                "the directories of {} (`{}`) and {} (`{}`) lie in each other",
+                "the directories of {} (`{}`) and {} (`{}`) overlap",
                 one.what, one.path, other.what, other.path
             );
             // What the file names is at fault, not a default.
@@ -76,7 +76,7 @@ pub(super) fn check(
         let taken = TAKEN.iter().filter(|(owner, _)| *owner != one.what);
         for (owner, path) in taken.filter(|(_, path)| overlap(one.path, path)) {
             let message =
-                format!("`{}` of {} lies in or above `{path}`, which belongs to {owner}", one.path, one.what);
+                format!("`{}` of {} is in or above `{path}`, which belongs to {owner}", one.path, one.what);
             out.error(one.at, message, "give it a directory of its own");
         }
         if let Some((lost, why)) = LOST.iter().find(|(lost, _)| Path::new(one.path).starts_with(lost)) {

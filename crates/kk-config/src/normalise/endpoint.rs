@@ -31,8 +31,10 @@ pub(super) fn endpoint(
     check_domain(&doc, address, hosts, at.key("domain"), out);
     if direct && control_planes.len() > 1 && doc.internal_loadbalancer.is_none() {
         let number = control_planes.len();
-        let message =
-            format!("{number} control planes without a load balancer: the first one's loss cuts off all");
+        let message = format!(
+            "{number} control planes without a load balancer: if the first one fails, no node can \
+                     reach the API"
+        );
         out.warning(at, message, OWN_LOAD_BALANCER);
     }
     if direct && doc.port != ControlPlaneEndpoint::API_SERVER_PORT {
@@ -75,7 +77,7 @@ fn check_domain(
         return out.error(at, format!("`{domain}` cannot be the name of the API"), syntax::DNS_NAME);
     }
     if domain == "localhost" || domain.starts_with("localhost.") {
-        let message = format!("`{domain}` is each host itself, not the API");
+        let message = format!("`{domain}` resolves to each host itself, not to the API");
         return out.error(at, message, "give the API a name of its own");
     }
     // A name and what is added to it: `/etc/hosts` has `node1` and `node1.cluster.local`.

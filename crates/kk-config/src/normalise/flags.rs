@@ -244,7 +244,7 @@ fn check_plugin(name: &str, version: KubeVersion, at: At<'_>, out: &mut Findings
                 _ if name == "PodSecurityPolicy" => {
                     "remove it: PodSecurity is on, by labels of namespaces".to_owned()
                 }
-                Some(gone) => format!("remove it: it has gone in 1.{gone}"),
+                Some(gone) => format!("remove it: it was removed in 1.{gone}"),
                 None => format!("remove it, or use Kubernetes {} or newer", row[1]),
             };
             out.error(at, message, hint);

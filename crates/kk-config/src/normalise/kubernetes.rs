@@ -179,7 +179,7 @@ fn check_names(doc: &v1alpha2::Kubernetes, at: At<'_>, out: &mut Findings<'_>) {
     for (i, name) in doc.apiserver_cert_extra_sans.iter().enumerate() {
         let dns = name.strip_prefix("*.").unwrap_or(name);
         if name.parse::<IpAddr>().is_err() && !syntax::is_dns_name(&dns.to_lowercase()) {
-            let message = format!("`{name}` cannot stand in a certificate");
+            let message = format!("`{name}` cannot be used in a certificate");
             out.error(at.key("apiserverCertExtraSans").item(i), message, "give an IP address or a DNS name");
         }
     }

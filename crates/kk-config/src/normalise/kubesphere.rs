@@ -38,10 +38,11 @@ pub(super) fn kubesphere(
     }
     if let Some(document) = second.filter(|_| !by_flag && doc.enabled.is_none() && doc.image.is_none()) {
         // Files of KubeKey, which has an image of its own.
-        let hint = "name an image of ks-installer in spec.kubesphere.image (docs/kubesphere.md), or say spec.kubesphere.enabled: false";
+        let hint = "set spec.kubesphere.image to an image of ks-installer (docs/kubesphere.md), or set \
+                    spec.kubesphere.enabled: false";
         out.warning(
             At::root(document).key("kind"),
-            "KubeSphere is not installed: the file names no image of ks-installer",
+            "KubeSphere is not installed: the file does not specify an image of ks-installer",
             hint,
         );
         return None;
@@ -108,7 +109,7 @@ fn image(text: Option<&str>, at: At<'_>, out: &mut Findings<'_>) -> Option<Insta
     match text.parse() {
         Ok(name) => Some(InstallerImage::Registry(name)),
         Err(hint) => {
-            out.error(at, format!("`{text}` is no name of an image"), hint);
+            out.error(at, format!("`{text}` is not the name of an image"), hint);
             None
         }
     }

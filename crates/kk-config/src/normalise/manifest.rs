@@ -17,7 +17,7 @@ pub(crate) fn manifest(doc: v1alpha2::Manifest, at: At<'_>, out: &mut Findings<'
     let (spec, at) = (doc.spec, at.key("spec"));
     warn_of_parts_without_effect(&spec, at, out);
     if spec.arches.is_empty() {
-        out.missing(at, "the bundle is for no architecture", "add `arches: [amd64]` under `spec`");
+        out.missing(at, "the manifest lists no architecture", "add `arches: [amd64]` under `spec`");
     }
     let mut arches = BTreeSet::new();
     for (i, name) in spec.arches.iter().enumerate() {
@@ -111,7 +111,7 @@ fn components(
             if key == "docker-registry" && text == KUBEKEY_REGISTRY {
                 out.warning(
                     at,
-                    "the registry that KubeKey calls 2 is a build of its own",
+                    "the registry that KubeKey calls 2 is KubeKey's own build",
                     "name a version such as 3.1.2",
                 );
                 continue;
@@ -164,7 +164,7 @@ fn warn_of_parts_without_effect(spec: &v1alpha2::ManifestSpec, at: At<'_>, out: 
     let of = &spec.components;
     let components =
         [("harbor", &of.harbor), ("docker-compose", &of.docker_compose), ("calicoctl", &of.calicoctl)];
-    let hint = "the bundle is made as if the file did not have it";
+    let hint = "kk ignores it";
     for (key, _) in components.into_iter().filter(|(_, component)| component.is_some()) {
         out.warning(
             at.key("components").name(key),

@@ -82,8 +82,9 @@ pub(crate) fn normalise(
     if doc.registry.is_harbor() && hosts_of_registry {
         out.warning(
             at.key("registry").key("type"),
-            "kk sets up no Harbor: the hosts of the role group `registry` get none",
-            "set it up by its own installer, or leave the type away: kk init registry sets up a plain one",
+            "kk does not install Harbor on the hosts of the role group `registry`",
+            "install it with its own installer, or remove the type: kk init registry sets up a plain \
+             registry",
         );
     }
     directories::check((&doc.etcd, &doc.registry, &kubernetes), hosts_of_registry, at, out);

@@ -30,7 +30,7 @@ pub(super) fn network(
     check_families(pods_v6, services_v6, hosts, spec, out);
     check_services(services, services_v6, at.key("kubeServiceCIDR"), out);
     if at.is_somewhere() && !at.has("plugin") && !out.is_unread(at) {
-        let message = "no network plugin is named: flannel is installed, which ignores NetworkPolicies";
+        let message = "no network plugin is set: kk installs flannel, which ignores NetworkPolicies";
         let hint = "write `plugin: flannel`; KubeKey's default was calico, which enforces them";
         out.warning(at, message, hint);
     }

@@ -49,11 +49,7 @@ pub(crate) fn warn_of_fields_without_effect(root: &Node, out: &mut Findings<'_>)
     let found: Vec<(&str, At<'_>)> = paths.filter_map(|path| Some((path, asked_for(root, path)?))).collect();
     let Some((_, first)) = found.first() else { return };
     let names = found.iter().map(|(path, _)| *path).collect::<Vec<_>>().join(", ");
-    out.warning(
-        *first,
-        format!("without effect yet: {names}"),
-        "the cluster is made as if the file did not have them",
-    );
+    out.warning(*first, format!("without effect yet: {names}"), "kk ignores them");
 }
 
 /// Paths of the role groups that are of no use but for scripts.

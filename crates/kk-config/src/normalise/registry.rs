@@ -45,7 +45,7 @@ pub(super) fn check(doc: &Registry, at: At<'_>, out: &mut Findings<'_>) {
 /// `host[:port]`, with a path behind it where that is allowed.
 fn check_registry(text: &str, path_allowed: bool, at: At<'_>, out: &mut Findings<'_>) {
     let hint = if text.contains("://") {
-        "leave `https://` away; for plain HTTP set `registry.auths.<host>.plainHTTP: true`"
+        "remove `https://`; for plain HTTP set `registry.auths.<host>.plainHTTP: true`"
     } else if path_allowed {
         "give host, host:port or host:port/path"
     } else {

@@ -161,17 +161,18 @@ fn refuse_gate(name: &str, version: KubeVersion, at: At<'_>, out: &mut Findings<
         );
         let hint = match name {
             "PublicKeysECDSA" => "remove it, and write `encryptionAlgorithm: ECDSA-P256`",
-            _ => "remove it: kk itself says what kubeadm has to do",
+            _ => "remove it: kk itself configures kubeadm",
         };
         return out.error(at, message, hint);
     }
     let Some((minor, fate)) = removed_gate(name, version) else { return };
     let message = format!(
-        "Kubernetes {version} has no feature gate `{name}` (gone in 1.{minor}): a component that gets it does not start"
+        "Kubernetes {version} has no feature gate `{name}` (removed in 1.{minor}): a component that gets it \
+         does not start"
     );
     let hint = match fate {
         "on" => "remove it: the feature is always on",
-        "off" => "remove it: the feature has gone, too",
+        "off" => "remove it: the feature was removed, too",
         _ => "remove it",
     };
     out.error(at, message, hint);
@@ -191,7 +192,8 @@ fn check_flag(field: &str, text: &str, version: KubeVersion, at: At<'_>, out: &m
     };
     if let Some(Flag { gone, instead, .. }) = FLAGS.iter().chain(&[CADVISOR]).find(is_gone) {
         let message = format!(
-            "Kubernetes {version} has no flag `--{name}` here (gone in 1.{gone}): the component does not start"
+            "Kubernetes {version} has no flag `--{name}` here (removed in 1.{gone}): the component does not \
+             start"
         );
         return out.error(at, message, *instead);
     }
@@ -205,7 +207,10 @@ fn check_flag(field: &str, text: &str, version: KubeVersion, at: At<'_>, out: &m
     let is_known_to_go = cadvisor || FLAGS.iter().any(|flag| goes(&flag));
     flags::check((field, name, value), version, is_known_to_go, at, out);
     if name == "cloud-provider" && version.at_least(1, NO_CLOUDS) && !["", "external"].contains(&value) {
-        let message = format!("Kubernetes {version} has no cloud provider `{value}` (gone in 1.{NO_CLOUDS})");
+        let message = format!(
+            "Kubernetes {version} has no cloud provider `{value}` (removed in \
+                               1.{NO_CLOUDS})"
+        );
         out.error(at, message, "write cloud-provider=external, and run the cloud controller manager");
     }
 }

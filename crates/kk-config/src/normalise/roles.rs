@@ -48,7 +48,7 @@ fn check_group_name(group: &str, at: At<'_>, out: &mut Findings<'_>) {
     if let Role::Custom(name) = Role::from_group(group)
         && let Some(hint) = did_you_mean(&name, KNOWN_GROUPS.into_iter())
     {
-        out.warning(at.name(group), format!("role group `{group}` is taken as one of your own"), hint);
+        out.warning(at.name(group), format!("role group `{group}` is treated as one of your own"), hint);
     }
 }
 
@@ -102,7 +102,7 @@ fn check_groups(
     }
     let etcd = by_role.get(&Role::Etcd).map_or(0, Vec::len);
     if etcd > 0 && etcd.is_multiple_of(2) {
-        let message = format!("{etcd} etcd members bear the loss of no more members than {} do", etcd - 1);
+        let message = format!("{etcd} etcd members tolerate no more failures than {}", etcd - 1);
         out.warning(at.name("etcd"), message, format!("use {} or {}", etcd - 1, etcd + 1));
     }
 }
@@ -111,7 +111,7 @@ fn warn_of_idle(hosts: &[Host], at: At<'_>, out: &mut Findings<'_>) {
     for (i, host) in
         hosts.iter().enumerate().filter(|(_, host)| host.roles.is_empty() && !host.name.is_empty())
     {
-        let message = format!("host `{}` is in no role group and is left alone", host.name);
+        let message = format!("host `{}` is in no role group, and kk does not change it", host.name);
         out.warning(at.item(i).key("name"), message, "add it to one of `spec.roleGroups`");
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn charts(
         let at = at.item(i);
         let given = Chart { name: doc.name, repo: doc.repo, version: doc.version, path: doc.path };
         let Some(chart) = given.source(at, out) else { continue };
-        let message = format!("the chart {chart} is there twice");
+        let message = format!("the chart {chart} is listed twice");
         if !all.insert(chart) {
             out.error(at, message, "remove one of them");
         }
@@ -66,8 +66,8 @@ fn manifest(doc: v1alpha2::ManifestFile, at: At<'_>, out: &mut Findings<'_>) -> 
         }
         (None, Some(path)) => {
             if doc.sha256.is_some() {
-                let hint = "remove it: the bundle has the sum of what is there";
-                out.error(at.name("sha256"), "a file of this machine has no sha256", hint);
+                let hint = "remove it: the bundle records the checksum of the file";
+                out.error(at.name("sha256"), "a file of this machine must not set sha256", hint);
                 return None;
             }
             ManifestSource::Path(one_line(path, at.key("path"), out)?)
@@ -107,7 +107,7 @@ impl Chart {
             (Some(path), None, None) => {
                 if self.version.is_some() {
                     let hint = "remove it: the chart itself says its version";
-                    out.error(at.name("version"), "a chart of this machine is given no version", hint);
+                    out.error(at.name("version"), "a chart of this machine must not set a version", hint);
                 }
                 Some(ChartSource::Path(one_line(path, at.key("path"), out)?))
             }
@@ -144,7 +144,7 @@ impl Chart {
 /// An exact version: what a range stands for changes.
 fn exact(version: Option<String>, name: &str, at: At<'_>, out: &mut Findings<'_>) -> Option<String> {
     let Some(version) = version else {
-        let hint = "add `version: 1.2.3`: what the newest one is changes";
+        let hint = "add `version: 1.2.3`: the newest version changes over time";
         out.missing(at, format!("the chart `{name}` has no version"), hint);
         return None;
     };
@@ -159,7 +159,7 @@ fn exact(version: Option<String>, name: &str, at: At<'_>, out: &mut Findings<'_>
     out.error(
         at.key("version"),
         message,
-        "give an exact one, such as 1.2.3: what a range stands for changes",
+        "use an exact one, such as 1.2.3: the result of a range changes over time",
     );
     None
 }

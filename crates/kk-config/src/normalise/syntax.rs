@@ -182,7 +182,7 @@ pub(super) fn check_data_directory(path: &str, what: &str, at: At<'_>, out: &mut
         out.error(at, format!("`{path}` cannot be {what}"), ABSOLUTE_PATH);
     } else if is_shared_directory(path) {
         let hint = format!("give a directory for this alone, such as {}/data", path.trim_end_matches('/'));
-        out.error(at, format!("`{path}` holds other things, too: it cannot be {what}"), hint);
+        out.error(at, format!("`{path}` contains other files, too: it cannot be {what}"), hint);
     }
 }
 

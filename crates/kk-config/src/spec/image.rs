@@ -51,7 +51,7 @@ impl FromStr for ImageName {
             return Err("a tag is at most 128 letters, digits, `-`, `_` and `.`");
         }
         if tag.is_none() && digest.is_none() {
-            return Err("add a tag or a digest: what `latest` is changes");
+            return Err("add a tag or a digest: the meaning of `latest` changes over time");
         }
         let owned = |text: &str| text.to_owned();
         Ok(Self {

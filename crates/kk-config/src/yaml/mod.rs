@@ -133,8 +133,8 @@ impl<'a> Builder<'a> {
     /// secret, so it is not shown.
     fn refuse_unknown(&mut self, tag: Option<&Cow<'_, Tag>>, span: Span) {
         if tag.is_some_and(|tag| !tag.is_yaml_core_schema()) {
-            let message = "what follows `!` is a tag of YAML, and no tag is known here";
-            let hint = "put a value that begins with `!` into quotes";
+            let message = "the text after `!` is a YAML tag, and kk supports no tags";
+            let hint = "put a value that begins with `!` in quotes";
             self.parsed.errors.push(error(span, message, hint));
         }
     }
@@ -225,7 +225,7 @@ fn syntax_error(found: &ScanError) -> YamlError {
     let (line, column) = (found.marker().line(), found.marker().col() + 1);
     let span = Span { line, column, end_line: line, end_column: column + 1 };
     let message = format!("the file is not valid YAML: {}", found.info());
-    let hint = "look at indentation, quotes and brackets here and in the lines before";
+    let hint = "check indentation, quotes and brackets here and in the lines before";
     YamlError { is_syntax: true, ..error(span, message, hint) }
 }
 

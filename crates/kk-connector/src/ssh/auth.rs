@@ -184,7 +184,10 @@ impl Attempt<'_> {
                 if sent_password && is_one_of(&error, &DISCONNECTED) || hung_up(&error, &self.socket) =>
             {
                 self.hung_up = true;
-                self.tried.push(format!("{what}: the host hung up, as after too many tries (MaxAuthTries)"));
+                self.tried.push(format!(
+                    "{what}: the host closed the connection, as after too many attempts \
+                                         (MaxAuthTries)"
+                ));
                 Err(self.failed())
             }
             // A password is not tried again on another connection: accounts are locked after few tries.

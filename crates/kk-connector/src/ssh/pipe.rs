@@ -128,7 +128,7 @@ impl Pipe for ChannelPipe<'_> {
             return Ok(());
         }
         if let Some(silent) = self.silence.too_long() {
-            let text = format!("not a sign of life for {:.0} s", silent.as_secs_f64());
+            let text = format!("no data from it for {:.0} s", silent.as_secs_f64());
             return Err(io::Error::new(io::ErrorKind::TimedOut, text));
         }
         if self.silence.is_to_ask() && self.can_send()? {

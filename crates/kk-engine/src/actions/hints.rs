@@ -25,7 +25,7 @@ pub(super) fn at_path(path: &str, stderr: &str) -> Option<String> {
     } else if says("is a directory") {
         Some(format!("move the directory {path} aside"))
     } else if says("File exists") || says("Not a directory") {
-        Some(format!("something that is no directory is in the way: move {path} aside"))
+        Some(format!("{path} is not a directory: move it aside"))
     } else if says("Device or resource busy") {
         Some(format!("something is mounted below {path}: \"findmnt -R {path}\" shows what"))
     } else {

@@ -18,7 +18,7 @@ pub struct SwapOff;
 impl Action for SwapOff {
     fn check(&self, facts: &Facts) -> Change {
         let mut changes: Vec<String> =
-            facts.swaps.iter().map(|device| format!("end the use of swap {device}")).collect();
+            facts.swaps.iter().map(|device| format!("turn off swap {device}")).collect();
         // Without an answer the file is looked at again when the change is made.
         if !matches!(facts.answer(&FSTAB), Answer::NotAsked | Answer::Answered(false)) {
             changes.push("comment swap out of /etc/fstab".into());
@@ -36,8 +36,7 @@ impl Action for SwapOff {
 
     fn hint(&self, stderr: &str) -> Option<String> {
         stderr.contains("Cannot allocate memory").then(|| {
-            "there is not enough free memory to end the use of swap: stop programs first, or add memory"
-                .into()
+            "there is not enough free memory to turn off swap: stop programs first, or add memory".into()
         })
     }
 }

@@ -126,7 +126,7 @@ impl Action for Unit {
         changes.extend(self.enabling(&unit).map(|verb| format!("{verb} {}", self.name)));
         changes.extend(self.verb(&unit, facts).map(|verb| format!("{verb} {}", self.name)));
         if changes.is_empty() && unit.stale {
-            changes.push(format!("let systemd read {} again", self.name));
+            changes.push(format!("make systemd reload {}", self.name));
         }
         lines(changes)
     }

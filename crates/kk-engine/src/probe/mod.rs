@@ -89,13 +89,13 @@ fn look(
     };
     if output.dropped > 0 {
         let most = LARGEST >> 20;
-        return Err(failed(format!("{host} answered more than {most} MiB, so that the beginning is lost")));
+        return Err(failed(format!("{host} returned more than {most} MiB, so the beginning is lost")));
     }
     if output.code != 0 {
-        return Err(failed(format!("cannot look at {host}")));
+        return Err(failed(format!("cannot probe {host}")));
     }
     parse(spec, nonce, &output.stdout, times)
-        .map_err(|problem| failed(format!("cannot understand what {host} said: {problem}")))
+        .map_err(|problem| failed(format!("cannot parse the answer of {host}: {problem}")))
 }
 
 fn now_ms() -> i64 {

@@ -26,7 +26,7 @@ pub fn parse(
 ) -> Result<Facts, String> {
     let sections = Sections::split(nonce, output);
     let mut facts = Facts::default();
-    let (begun, _) = clock_ms(sections.get("begun")?).ok_or("it has no begin")?;
+    let (begun, _) = clock_ms(sections.get("begun")?).ok_or("its beginning is missing")?;
     let (ended, unsure) = clock_ms(sections.get("ended")?).ok_or("it has no end")?;
     // The script began after it was sent and ended before the answer was here. More is not known: the way there may
     // include a slow log-in, and the way back a slow line.
@@ -131,12 +131,12 @@ fn kernel(facts: &mut Facts, text: &str) -> Result<Clocks, String> {
         "aarch64" => "arm64".into(),
         other => other.into(),
     };
-    facts.cpus = cpus.trim().parse().map_err(|_| format!("{cpus:?} is no number of processors"))?;
+    facts.cpus = cpus.trim().parse().map_err(|_| format!("{cpus:?} is not a number of processors"))?;
     facts.memory_kib = memory
         .split_whitespace()
         .nth(1)
         .and_then(|kib| kib.parse().ok())
-        .ok_or_else(|| format!("{memory:?} is no size of memory"))?;
+        .ok_or_else(|| format!("{memory:?} is not a memory size"))?;
     let bits = capabilities.split_whitespace().nth(1).and_then(|hex| u64::from_str_radix(hex, 16).ok());
     facts.can_raise_limits = bits.is_none_or(|bits| bits >> CAP_SYS_RESOURCE & 1 == 1);
     // Nanoseconds end in an "n"; /proc/uptime has seconds.
@@ -191,7 +191,7 @@ fn files(sections: &Sections, clocks: Clocks) -> Result<BTreeMap<String, FileFac
 fn units(spec: &ProbeSpec, text: &str, is_systemd: bool) -> Result<BTreeMap<String, UnitFact>, String> {
     let blocks: Vec<&str> = text.trim().split("\n\n").filter(|block| !block.is_empty()).collect();
     if is_systemd && blocks.len() != spec.units.len() {
-        return Err(format!("systemd told of {} of {} units", blocks.len(), spec.units.len()));
+        return Err(format!("systemd reported {} of {} units", blocks.len(), spec.units.len()));
     }
     let mut units = BTreeMap::new();
     for (name, block) in spec.units.iter().zip(blocks) {

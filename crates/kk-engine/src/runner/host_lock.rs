@@ -24,10 +24,10 @@ const RELEASE: Duration = Duration::from_secs(10);
 /// What to do about a lock that another owner holds, where that is what a host says.
 pub(super) fn hint(said: &str) -> Option<String> {
     if said.contains(LOST) {
-        return Some("run the same command again: it looks at the hosts as they are now".to_owned());
+        return Some("run the same command again: it probes the hosts again".to_owned());
     }
-    let hint = "wait until it has ended; two minutes after its last action on the host the lock is free, also when it was \
-                killed";
+    let hint = "wait until it ends; the lock expires two minutes after its last action on the host, also if \
+                it was killed";
     is_refusal(said).then(|| hint.to_owned())
 }
 

@@ -124,6 +124,5 @@ impl Lane {
 fn bug(panic: &(dyn std::any::Any + Send)) -> Failure {
     let text = panic.downcast_ref::<&str>().copied().map(str::to_owned);
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-    Failure::new(format!("a mistake in this program: {text}"))
-        .hint("please report it, with the log of this run")
+    Failure::new(format!("a bug in kk: {text}")).hint("please report it, with the log of this run")
 }

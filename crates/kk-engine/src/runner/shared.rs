@@ -288,7 +288,7 @@ impl Unconnected {
         Error::Login {
             address: self.0.clone(),
             user: "root".into(),
-            reason: "this run was given no connection to it".into(),
+            reason: "this run has no connection to it".into(),
             too_many_tries: false,
         }
     }

@@ -95,7 +95,7 @@ impl Key {
             return Some(Ok(()));
         }
         if let Some(reason) = &self.poisoned {
-            return Some(Err(format!("no further host takes its turn of \"{}\": {reason}", self.name)));
+            return Some(Err(format!("no other host starts its turn of \"{}\": {reason}", self.name)));
         }
         let inside = self.hosts.iter().filter(|turn| turn.begun && !turn.left.is_empty()).count();
         let is_next = self.hosts[..host].iter().all(|turn| turn.begun || turn.left.is_empty());

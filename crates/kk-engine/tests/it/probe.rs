@@ -298,9 +298,9 @@ fn nonsense_is_refused_with_what_is_wrong() {
         (
             "kernel",
             "h\n6\nx86_64\nmany\nMemTotal: 1 kB\n1.0 1\n5\nCapBnd: 0\n",
-            "\"many\" is no number of processors",
+            "\"many\" is not a number of processors",
         ),
-        ("kernel", "h\n6\nx86_64\n1\nMemTotal\n1.0 1\n5\nCapBnd: 0\n", "is no size of memory"),
+        ("kernel", "h\n6\nx86_64\n1\nMemTotal\n1.0 1\n5\nCapBnd: 0\n", "is not a memory size"),
         ("files", "regular file\t644\tr:r\t3\tnever\t1\t7\t/x\n", "/x has no time"),
         ("ended", "soon\n", "it has no end"),
     ] {
@@ -324,8 +324,8 @@ fn what_is_told_of_some_is_not_taken_for_others() {
         let text = answer(&[("units", units), ("cgroups", cgroups), ("disks", disks)]);
         parse_probe(&spec, "n", &text, (1_700_000_010_000, 1_700_000_010_200))
     };
-    assert_eq!(parse("", "v2 memory\nsystemd\n").unwrap_err(), "systemd told of 0 of 2 units");
-    assert_eq!(parse(unit, "v2 memory\nsystemd\n").unwrap_err(), "systemd told of 1 of 2 units");
+    assert_eq!(parse("", "v2 memory\nsystemd\n").unwrap_err(), "systemd reported 0 of 2 units");
+    assert_eq!(parse(unit, "v2 memory\nsystemd\n").unwrap_err(), "systemd reported 1 of 2 units");
     assert_eq!(parse(&both, "v2 memory\nsystemd\n").unwrap().units.len(), 2);
     let facts = parse("", "v2 memory\n").unwrap();
     assert!(facts.units.is_empty());
@@ -417,5 +417,5 @@ async fn an_answer_that_was_too_large_to_be_kept_is_said_to_be_so() {
     let host = Breaks { time: Duration::ZERO, answers: Mutex::new(vec![Ok(output)]) };
     let failure =
         kk_engine::probe(&host, &ProbeSpec::default(), &CancellationToken::new()).await.unwrap_err();
-    assert!(failure.cause.contains("node1 answered more than 32 MiB"), "{failure}");
+    assert!(failure.cause.contains("node1 returned more than 32 MiB"), "{failure}");
 }

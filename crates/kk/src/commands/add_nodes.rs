@@ -50,8 +50,8 @@ async fn add(session: &Session, run: &mut Run<'_>) -> Result<Option<Summary>, Er
     let cluster = &session.spec().name;
     let (question, message) = match names.join(", ") {
         names if names.is_empty() => (
-            "No node joins. Do the rest?".to_owned(),
-            format!("all nodes of the file are in cluster {cluster}"),
+            "No new node joins. Apply the other changes?".to_owned(),
+            format!("all nodes of the file are already in cluster {cluster}"),
         ),
         names => (
             format!("Add {names} to cluster {cluster}?"),

@@ -41,7 +41,7 @@ pub(super) fn open_verified(
 /// Takes what it holds to where programs and images are sent from. A dry run needs to know only what it holds.
 pub(super) async fn take(session: &Session, run: &Run<'_>) -> Result<(), Error> {
     if !run.is_dry_run() && run.unless_stopped(session.import()).await? > 0 {
-        run.note("took what the bundle holds into the directory for downloads");
+        run.note("unpacked the bundle into the download directory");
     }
     Ok(())
 }

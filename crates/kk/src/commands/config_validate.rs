@@ -48,7 +48,7 @@ fn missing(file: &LocalFile) -> Option<Diagnostic> {
     Some(Diagnostic {
         severity: Severity::Error,
         message: format!("cannot read `{}`: {error}", file.path),
-        hint: Some("the file has to be on the machine that runs kk; name it with its path there".to_owned()),
+        hint: Some("the file must be on the machine that runs kk; specify its path there".to_owned()),
         place: Some(file.place.clone()),
     })
 }

@@ -35,7 +35,7 @@ async fn delete(session: &Session, run: &mut Run<'_>) -> Result<Option<Summary>,
     let Delete { findings, plan } = session.plan_delete(&probed)?;
     run.report_findings(&findings)?;
     let tasks = run.report_plan(&plan);
-    let question = format!("Delete cluster {} and all that runs in it?", session.spec().name);
+    let question = format!("Delete cluster {} and everything that runs in it?", session.spec().name);
     if run.is_dry_run() {
         return name_left(&probed).map(|()| None);
     }

@@ -63,8 +63,8 @@ async fn delete(session: &Session, leaving: &Leaving, run: &mut Run<'_>) -> Resu
     run.execute(forget.plan).await?;
     name_left(&probed)?;
     Ok(Some(Summary {
-        message: format!("cluster {name} goes on without {names}"),
-        next: Some(format!("take {names} out of the file: the next create would add it again")),
+        message: format!("removed {names} from cluster {name}"),
+        next: Some(format!("remove {names} from the file: the next create would add {names} again")),
         ..Summary::default()
     }))
 }
@@ -73,7 +73,7 @@ async fn delete(session: &Session, leaving: &Leaving, run: &mut Run<'_>) -> Resu
 fn silent(probed: &Probed, leaving: &Leaving) -> BTreeMap<String, Failure> {
     let silent = |(host, failure): (&String, &Failure)| {
         let hint = failure.hint.iter().map(String::as_str);
-        let gone = "when the host is lost for good: --gone removes it from the cluster only";
+        let gone = "if the host is permanently lost, use --gone, which only removes it from the cluster";
         let hint = Some(hint.chain([gone]).collect::<Vec<_>>().join("; "));
         (host.clone(), Failure { hint, ..failure.clone() })
     };

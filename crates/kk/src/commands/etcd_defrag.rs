@@ -44,8 +44,8 @@ async fn defrag(session: &Session, run: &mut Run<'_>) -> Result<Option<Summary>,
     run.execute(plan.plan).await?;
     let again = session.members(&session.probe_etcd(run.stop_token()).await);
     let message = match freed(&before, &sizes(&again)) {
-        Some(bytes) => format!("etcd of cluster {cluster} has given back {} KiB", bytes >> 10),
-        None => format!("etcd of cluster {cluster} is defragmented; how much it gave back is not known"),
+        Some(bytes) => format!("defragmenting etcd of cluster {cluster} released {} KiB", bytes >> 10),
+        None => format!("etcd of cluster {cluster} is defragmented; the released size is not known"),
     };
     Ok(Some(Summary { message, ..Summary::default() }))
 }

@@ -50,7 +50,7 @@ async fn restore(args: &EtcdRestore, session: &Session, run: &mut Run<'_>) -> Re
     }
     let (cluster, file) = (&session.spec().name, snapshot.path.display());
     let question = format!(
-        "Take cluster {cluster} back to {file} of {} ({})? All that has happened in it since is lost.",
+        "Restore cluster {cluster} from {file} of {} ({})? All later changes are lost.",
         snapshot.time, comparison.loss
     );
     if !run.confirm(&question, &tasks).await? {
@@ -62,7 +62,7 @@ async fn restore(args: &EtcdRestore, session: &Session, run: &mut Run<'_>) -> Re
         if let Err(second) = run.take_back(back.plan).await {
             let why =
                 second.problems().into_iter().next().map_or_else(String::new, |problem| problem.message);
-            run.note(&format!("hosts may keep a copy of the snapshot: {why}"));
+            run.note(&format!("copies of the snapshot may remain on hosts: {why}"));
         }
         return Err(error);
     }
@@ -73,7 +73,7 @@ async fn restore(args: &EtcdRestore, session: &Session, run: &mut Run<'_>) -> Re
     carry_out(rest, run).await?;
     name_left(&probed)?;
     Ok(Some(Summary {
-        message: format!("cluster {cluster} is as in {file}"),
+        message: format!("cluster {cluster} is restored from {file}"),
         next: Some(kubectl_get_nodes(session)),
         ..Summary::default()
     }))

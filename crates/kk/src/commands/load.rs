@@ -128,7 +128,7 @@ fn text(name: &str, from: impl Read) -> Result<String, Error> {
     let mut bytes = Vec::new();
     from.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| unreadable(name, &error))?;
     if bytes.len() as u64 > LARGEST {
-        let message = format!("{name} is larger than {} MiB: this is no configuration file", LARGEST >> 20);
+        let message = format!("{name} is larger than {} MiB: it is not a configuration file", LARGEST >> 20);
         return Err(Error::config(message, None));
     }
     String::from_utf8(bytes).map_err(|error| {

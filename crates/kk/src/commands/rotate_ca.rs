@@ -39,7 +39,7 @@ async fn rotate(args: &RotateCa, session: &Session, run: &mut Run<'_>) -> Result
             rotation.findings.push(Finding {
                 severity: Severity::Error,
                 host: None,
-                message: "the cluster is not as the file says".to_owned(),
+                message: "the cluster does not match the file".to_owned(),
                 hint: "run kk create cluster first".to_owned(),
             });
         }
@@ -58,7 +58,7 @@ async fn rotate(args: &RotateCa, session: &Session, run: &mut Run<'_>) -> Result
     let question = match (rotation.rounds.len(), args.keep_workloads) {
         (0, _) => format!("Remove the old CAs of cluster {cluster} from the control machine?"),
         (1 | 2, _) => {
-            format!("Go on with the new CAs of cluster {cluster}? Control planes restart one at a time.")
+            format!("Continue with the new CAs of cluster {cluster}? Control planes restart one at a time.")
         }
         (_, true) => format!(
             "Replace the CAs of cluster {cluster}? Control planes restart one at a time, three times."

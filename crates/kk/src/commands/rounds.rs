@@ -38,7 +38,7 @@ pub(super) async fn probe(session: &Session, run: &Run<'_>) -> Result<Probed, Er
         if is_enough(looks, began.elapsed()) || run.unless_stopped(session.api_answers(&probed)).await? {
             return Ok(probed);
         }
-        run.note("the API does not answer; looking again in 5 s");
+        run.note("the API does not answer; trying again in 5 s");
         let pause = async {
             tokio::time::sleep(Duration::from_secs(5)).await;
             Ok(())

@@ -48,8 +48,8 @@ fn refuse_held_and_named(args: &Upgrade) -> Result<(), Error> {
     match args.components.held().iter().find(is_named) {
         None => Ok(()),
         Some(both) => Err(Error::Usage {
-            message: format!("{both} is held, and --with-{both} names a version of it"),
-            hint: "give one of both".into(),
+            message: format!("--hold {both} and --with-{both} exclude each other"),
+            hint: "use only one of them".into(),
         }),
     }
 }
@@ -99,7 +99,7 @@ async fn upgrade(args: &Upgrade, session: &Session, run: &mut Run<'_>) -> Result
         let snapshot = run.unless_stopped(session.plan_snapshot(&probed)).await?;
         run.report_findings(&snapshot.findings)?;
         run.execute(snapshot.plan).await?;
-        run.note("kk etcd restore takes the objects of the cluster back to this snapshot");
+        run.note("kk etcd restore restores the objects of the cluster from this snapshot");
     }
     let mut from = way.from;
     for hop in &way.hops {
@@ -119,7 +119,7 @@ async fn upgrade(args: &Upgrade, session: &Session, run: &mut Run<'_>) -> Result
         message: format!("cluster {name} has Kubernetes {version}"),
         next: Some(match &lines_for_the_file(args, file, session)[..] {
             [] => kubectl_get_nodes(session),
-            lines => format!("put {} into the file: it says what the cluster is", lines.join(" and ")),
+            lines => format!("write {} into the file, so that it matches the cluster", lines.join(" and ")),
         }),
         ..Summary::default()
     }))
@@ -248,19 +248,19 @@ async fn put_back(
         let names: BTreeSet<String> =
             names.iter().filter(|name| failed(name) || before.is_in_turn(&probed, name)).cloned().collect();
         let version = before.spec().kubernetes.version;
-        run.note(&format!("putting back to {version}: {}", join(&names)));
+        run.note(&format!("rolling back to {version}: {}", join(&names)));
         let plan = run.unless_stopped(before.plan_put_back(&probed, names.clone())).await?;
         carry_out(plan, run).await?;
-        Ok::<_, Error>(format!("{} is back at {version} and works", join(&names)))
+        Ok::<_, Error>(format!("{} is rolled back to {version} and works", join(&names)))
     }
     .await;
     let state = result.unwrap_or_else(|error| {
         let why = error.problems().into_iter().next().map_or_else(String::new, |problem| problem.message);
-        format!("{} could not be put back: {why}", join(names))
+        format!("{} could not be rolled back: {why}", join(names))
     });
     for HostFailure { failure, .. } in &mut failures {
         let hint = failure.hint.take().into_iter();
-        let ways = "remove the cause and run kk upgrade again: it goes on with this host".to_owned();
+        let ways = "fix the cause and run kk upgrade again: it resumes with this host".to_owned();
         failure.hint = Some(hint.chain([state.clone(), ways]).collect::<Vec<_>>().join("; "));
     }
     Error::Tasks(failures)
@@ -292,7 +292,7 @@ fn batches(session: &Session, turns: &[String], at_once: Most) -> Vec<BTreeSet<S
 fn words(way: &Hops, session: &Session, held: &[Component]) -> String {
     let versions: Vec<String> = [way.from].iter().chain(&way.hops).map(KubeVersion::to_string).collect();
     let kubernetes = if way.hops == [way.from] {
-        format!("all nodes have {} already", way.from)
+        format!("all nodes already have {}", way.from)
     } else {
         versions.join(" -> ")
     };

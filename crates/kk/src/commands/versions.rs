@@ -37,7 +37,13 @@ fn list(args: &ListVersions, printer: &Printer) -> Result<(), Error> {
         None => Component::programs().collect(),
         Some(name) => vec![Component::program(name).ok_or_else(|| {
             let known = Component::programs().map(Component::name).collect::<Vec<_>>().join(", ");
-            Error::Usage { message: format!("there is no program {name}"), hint: format!("one of: {known}") }
+            Error::Usage {
+                message: format!("there is no component {name}"),
+                hint: format!(
+                    "one of: \
+                                             {known}"
+                ),
+            }
         })?],
     };
     let json = args.from.output == OutputFormat::Json;
@@ -105,7 +111,7 @@ fn show(args: &ShowVersions, printer: &Printer) -> Result<(), Error> {
         let arches = known(component);
         let arches = match arches {
             none if none.is_empty() && catalogue.has_published(component) => {
-                "none: the sum published beside the file is used".to_owned()
+                "none: the checksum published next to the file is used".to_owned()
             }
             none if none.is_empty() => "none".to_owned(),
             arches => arches,

@@ -47,7 +47,7 @@ pub fn closing(problems: &[Problem], changed: usize, log: Option<&str>) -> Strin
         |problem: &Problem| problem.task.is_some() && problem.exit_code == ExitStatus::Failed.code();
     let log = log.map_or_else(String::new, |log| format!("log: {log}\n"));
     if changed > 0 || problems.iter().any(tasks_ran) {
-        format!("{log}running the same command again continues where it stopped\n")
+        format!("{log}run the same command again to continue\n")
     } else if cancelled {
         log
     } else {

@@ -42,7 +42,7 @@ pub(super) fn headline(event: &EventKind, paint: Paint) -> Option<String> {
             Some(format!("{} {module} {}", paint.green("done"), paint.dim(&text::duration(*took_ms))))
         }
         EventKind::Stopping { at_once: false } => {
-            Some("stopping: letting running steps end; press Ctrl-C again to stop at once".into())
+            Some("stopping: waiting for running steps to end; press Ctrl-C again to stop at once".into())
         }
         EventKind::Stopping { at_once: true } => Some("stopping at once".into()),
         _ => None,

@@ -136,10 +136,10 @@ mod tests {
     fn findings_come_before_the_plan_and_problems_at_the_end() {
         let mut pending = begin(false);
         let problem =
-            Problem { exit_code: 5, message: "1 problem must be solved first".into(), ..Problem::default() };
+            Problem { exit_code: 5, message: "1 problem must be fixed first".into(), ..Problem::default() };
         assert!(pending.event(&EventKind::Error(problem), PLAIN, 80).message.is_empty());
         let shown = finish(&mut pending, 5);
-        let wanted = "error: 1 problem must be solved first\n\nnothing was changed on any host\n";
+        let wanted = "error: 1 problem must be fixed first\n\nnothing was changed on any host\n";
         assert_eq!((shown.message.as_str(), shown.data), (wanted, None));
     }
 

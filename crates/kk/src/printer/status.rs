@@ -107,7 +107,7 @@ pub fn members(all: &[(String, Option<MemberDetail>)]) -> String {
     let mut out = table.render(super::WIDEST);
     let clusters: Vec<_> = all.iter().filter_map(|(_, one)| Some(&one.as_ref()?.cluster)).collect();
     if clusters.windows(2).any(|two| two[0] != two[1]) {
-        out += "\nthese members are not of one cluster: was a host left out of a restore? Stop its etcd \
+        out += "\nthese members belong to different clusters: was a host left out of a restore? Stop its etcd \
                 (systemctl stop etcd), and run kk create cluster\n";
     }
     out

@@ -280,9 +280,9 @@ fn versions_are_listed_shown_and_added() {
     for (line, code, words) in [
         ("versions list", 0, "containerd"),
         ("versions list crictl", 0, "1.36.0   amd64, arm64"),
-        ("versions list nothing", 2, "there is no program nothing"),
+        ("versions list nothing", 2, "there is no component nothing"),
         ("versions show v1.36.4", 0, "registry.k8s.io/kube-apiserver:v1.36.4"),
-        ("versions show v1.37.1", 0, "none: the sum published beside the file is used"),
+        ("versions show v1.37.1", 0, "none: the checksum published next to the file is used"),
         ("versions show v1.20.0", 2, "is not supported"),
         ("versions add --file new.yaml --catalogue own.yaml", 0, "own.yaml: 1 version added"),
         ("versions add --file new.yaml --catalogue own.yaml", 0, "own.yaml: 0 versions added"),

@@ -166,10 +166,10 @@ fn what_fails_after_the_first_change_does_not_say_that_nothing_was_changed() {
     let reset = || failed("node1", "Connect", Failure::new("the connection to node1 was lost: reset"));
     let errors = [
         (Error::Connection(vec![reset()]), "error: failed to connect to node1: the connection"),
-        (Error::Precheck { errors: 2 }, "error: failed to go on: 2 problems must be solved first"),
+        (Error::Precheck { errors: 2 }, "error: failed to continue: 2 problems must be fixed first"),
         (
             Error::Refused { message: "it is foreign".into(), hint: None },
-            "error: failed to go on: it is foreign",
+            "error: failed to continue: it is foreign",
         ),
         (Error::Cancelled { changed: false, failures: Vec::new() }, "error: cancelled\n"),
     ];

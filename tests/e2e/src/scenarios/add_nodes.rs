@@ -27,7 +27,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
 
     ctx.kk_nodes(&after, &["add", "nodes"])?
         .expect_code(5)?
-        .expect_said(&["no cluster that runs", "kk create cluster"])?;
+        .expect_said(&["no running cluster", "kk create cluster"])?;
     ctx.kk_ok(&before, "create", &[])?;
     let (units, pods) = (checks::invocations(ctx, &before)?, checks::restarts(ctx, &before)?);
 
@@ -89,8 +89,7 @@ fn a_new_machine_takes_its_place(ctx: &Context<'_>, site: &Site, lost: &str) -> 
     run.expect_code(0)?;
     let said = run.events.found("adapted");
     ensure!(
-        said.iter()
-            .any(|words| words.contains("it is a new machine in place of the one that the cluster knows")),
+        said.iter().any(|words| words.contains("it is a new machine that replaces a node of the cluster")),
         "the new machine is not named: {said:?}"
     );
     checks::cluster_is_complete(ctx, site)?;

@@ -240,7 +240,7 @@ impl Addons<'_> {
         let run = self.ctx.kk_ok(&without, "create", &["-a", self.bundle, "--allow-unsigned"])?;
         ensure!(run.events.changes().is_empty(), "an addon that the file does not name any more was changed");
         let warned = run.events.found("warning");
-        let words = "the addon maps is not in the file any more";
+        let words = "the addon maps is no longer in the file";
         ensure!(warned.iter().any(|line| line.contains(words)), "kk does not say so: {warned:?}");
         self.kubectl("-n demo get configmap one").map(drop)
     }

@@ -41,8 +41,8 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     ctx.kk_ok(&all, "create", &[])?;
 
     for (names, said) in [
-        (vec![first.as_str()], "no member of etcd any more"),
-        (vec![worker, other], "no worker any more"),
+        (vec![first.as_str()], "no member of etcd left"),
+        (vec![worker, other], "no worker left"),
         (vec!["nobody"], "the file has no host nobody"),
     ] {
         let run = ctx.kk_nodes(&all, &[&["delete", "node"], &names[..]].concat())?;

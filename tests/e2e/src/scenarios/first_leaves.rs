@@ -37,7 +37,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     })?;
     let address = checks::text(&other.read()?["spec"]["controlPlaneEndpoint"]["address"]);
     let refused = ctx.kk_nodes(&other, &["delete", "node", first])?;
-    refused.expect_code(5)?.expect_said(&["the API is asked at it by", "kk create cluster"])?;
+    refused.expect_code(5)?.expect_said(&["its API server is used by", "kk create cluster"])?;
     ctx.kk_ok(&other, "create", &[])?;
     endpoint::leads(ctx, &other, &address).context("after the name has gone elsewhere")?;
     ctx.kk_nodes(&other, &["delete", "node", first])?.expect_code(0)?;

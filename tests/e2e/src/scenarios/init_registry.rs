@@ -84,7 +84,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     ensure!(pushed.events.changes().is_empty(), "images were lost with the cluster");
     let other = changed.variant("other", |cluster| cluster["metadata"]["name"] = json!("other"))?;
     let refused = ctx.kk_nodes(&other, &["delete", "registry", "--with-data"])?;
-    refused.expect_code(5)?.expect_said(&["its registry is that of the cluster lab"])?;
+    refused.expect_code(5)?.expect_said(&["its registry belongs to the cluster lab"])?;
     ensure!(refused.events.changes().is_empty(), "another cluster's registry was touched");
     ctx.kk_nodes(&changed, &["delete", "registry"])?.expect_code(0)?;
     ctx.host(

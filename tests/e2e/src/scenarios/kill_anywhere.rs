@@ -65,7 +65,7 @@ fn one(
     ctx.kk_ok(site, "create", &[]).context("the next create")?;
     checks::cluster_is_complete(ctx, site)?;
     let lines = fingerprint::differences(wanted, &fingerprint::of(ctx, site)?);
-    expect_none(ctx, "the cluster is another one", &lines)?;
+    expect_none(ctx, "the CA of the cluster differs from the CA in", &lines)?;
     let again = ctx.kk_ok(site, "create", &[])?;
     let changes: Vec<String> = again.events.changes().iter().map(ToString::to_string).collect();
     expect_none(ctx, "create still has something to do", &changes)

@@ -35,7 +35,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
         .expect_said(&["it is cut off or damaged"])?;
     ctx.kk_nodes(site, &["etcd", "restore", "--snapshot", OTHER])?
         .expect_code(5)?
-        .expect_said(&["the snapshot is of another cluster"])?;
+        .expect_said(&["the snapshot is from another cluster"])?;
     ensure!(checks::etcd_identity(ctx, site)? == identity, "a snapshot that was refused has changed etcd");
     for host in &site.hosts {
         let left =
@@ -56,7 +56,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     };
     // Members may have different histories now: only a restore may go on.
     kill("kk-killed-1", "etcd-restore/restore_members")?;
-    ctx.kk(site, "create", &[])?.expect_code(5)?.expect_said(&["a restore of etcd has begun"])?;
+    ctx.kk(site, "create", &[])?.expect_code(5)?.expect_said(&["a restore of etcd was started"])?;
     // All members have the snapshot now: a create does the rest.
     kill("kk-killed-2", "etcd-restore/start_api_servers")?;
     ctx.kk_ok(site, "create", &[])?;

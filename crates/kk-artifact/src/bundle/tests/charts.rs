@@ -229,7 +229,7 @@ async fn all_that_cannot_be_had_is_told_at_once_and_before_anything_is_fetched()
         ("here/none", "there is no such file or directory"),
         ("here/empty", "its Chart.yaml cannot be read"),
         ("here/needs", "it depends on sub"),
-        ("here/text.tgz", "it is no packed chart"),
+        ("here/text.tgz", "it is not a packed chart"),
         ("manifest http", "none.yaml does not exist (404)"),
         ("here/missing.yaml", "there is no such file or directory"),
     ] {
@@ -268,7 +268,7 @@ async fn a_download_that_is_cut_goes_on_and_a_wrong_sum_is_refused() {
     site.server.put(APP, &wrong);
     let one = manifest(&site, "  charts: [{name: app, repo: BASE/charts, version: 1.2.0}]\n");
     let said = site.export(&one, "fresh", "b.tar.zst").await.unwrap_err();
-    assert!(said.contains("what is there is the chart app 9.9.9"), "{said}");
+    assert!(said.contains("the file is the chart app 9.9.9"), "{said}");
 }
 
 #[tokio::test]
@@ -277,7 +277,7 @@ async fn a_bundle_whose_charts_are_others_is_refused() {
         ("is the chart app 1.3.0", |parts| {
             *parts.bytes("charts/app-1.2.0.tgz") = packed("app", "1.3.0", 1);
         }),
-        ("it is no packed chart", |parts| *parts.bytes("charts/app-1.2.0.tgz") = b"none".to_vec()),
+        ("it is not a packed chart", |parts| *parts.bytes("charts/app-1.2.0.tgz") = b"none".to_vec()),
         ("cannot be the chart app 1.3.0", |parts| parts.index.charts[0].version = "1.3.0".into()),
         ("cannot be the manifest other", |parts| parts.index.manifests[0].name = "other".into()),
         ("cannot be where a part comes from", |parts| parts.index.charts[0].source = "\u{1b}".into()),
@@ -404,5 +404,5 @@ async fn two_charts_with_one_name_and_other_content_do_not_fit_into_a_bundle() {
     chart_directory(&site.file("here"), "app", "1.2.0");
     let both = "  charts: [{name: app, repo: BASE/charts, version: 1.2.0}, {path: HERE}]\n";
     let said = site.export(&manifest(&site, both), "store", "a.tar.zst").await.unwrap_err();
-    assert!(said.contains("another chart app 1.2.0 is in the bundle"), "{said}");
+    assert!(said.contains("already contains a different chart app 1.2.0"), "{said}");
 }

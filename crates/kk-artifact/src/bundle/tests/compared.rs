@@ -124,7 +124,7 @@ const CASES: [Case; 9] = [
             "digest": format!("sha256:{}", "0".repeat(64))});
         parts.edit_index(|index| index["manifests"].as_array_mut().unwrap().push(other));
     }),
-    ("is no type of an image", |parts| {
+    ("is not an image type", |parts| {
         parts.edit_index(|index| index["mediaType"] = json!("\u{1b}[2J"));
     }),
 ];

@@ -122,12 +122,12 @@ fn what_a_tar_can_do_to_whoever_unpacks_it_is_refused() {
     let plain: File<'_> = (&name, b'0', &content);
     let cases: [(&str, &[File<'_>]); 9] = [
         ("is missing", &[layout]),
-        ("`../../etc/passwd` is there", &[layout, ("../../etc/passwd", b'0', &content)]),
-        ("`/etc/passwd` is there", &[layout, ("/etc/passwd", b'0', &content)]),
+        ("it contains `../../etc/passwd`", &[layout, ("../../etc/passwd", b'0', &content)]),
+        ("it contains `/etc/passwd`", &[layout, ("/etc/passwd", b'0', &content)]),
         ("is not a plain file", &[layout, (&name, b'2', b"")]),
         ("is not a plain file", &[layout, (&name, b'1', b"")]),
         ("is not a plain file", &[layout, (&name, b'3', b"")]),
-        ("is there where the index has", &[layout, layout, plain]),
+        ("where the index has", &[layout, layout, plain]),
         ("the index does not name", &[layout, plain, plain]),
         ("has 3 bytes", &[layout, (&name, b'0', b"abc")]),
     ];
@@ -176,7 +176,7 @@ fn an_index_that_makes_no_sense_is_refused() {
         ("is missing, a part of a.b/c:1", of("oci-layout").replace("\"images\":[]", &digest)),
         ("cannot be read", of("oci-layout").replace("\"format\":1", &format!("\"format\":1,\"{evil}\":1"))),
         ("its format is 4", of("oci-layout").replace("\"format\":1", "\"format\":4,\"new\":[]")),
-        ("does not fit", of("oci-layout").replace("\"format\":1", "\"format\":2")),
+        ("does not match its content", of("oci-layout").replace("\"format\":1", "\"format\":2")),
         ("cannot be read", of("oci-layout").replace("\"format\":1", "\"format\":1,\"new\":[]")),
         ("cannot be read", "{".to_owned()),
         ("cannot be a path", of("../etc/passwd")),
@@ -199,7 +199,7 @@ fn what_is_no_bundle_is_named_as_such() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.tar.zst");
     fs::write(&path, "just text").unwrap();
-    assert!(refused(&path).contains("this is no bundle of kk"));
+    assert!(refused(&path).contains("it is not a bundle of kk"));
     let mut tar = Vec::new();
     entry(&mut tar, "images/index.json", b'0', b"{}");
     pack(&path, &tar);

@@ -67,10 +67,10 @@ async fn what_does_not_belong_together_is_refused_and_leaves_nothing() {
     fs::write(site.file("cut.tar.zst"), &whole[..whole.len() / 2]).unwrap();
     let before = names(&site.file(""));
     for (base, delta, reason) in [
-        ("whole.tar.zst", DELTA, "it is the difference to another bundle than"),
-        (BASE, "whole.tar.zst", "it is a whole bundle, no delta"),
-        (DELTA, DELTA, "it is a delta: kk artifact merge makes a bundle of it and its base"),
-        (BASE, "cut.tar.zst", "it is cut short"),
+        ("whole.tar.zst", DELTA, "it is a delta for another bundle than"),
+        (BASE, "whole.tar.zst", "it is a complete bundle, not a delta"),
+        (DELTA, DELTA, "it is a delta: kk artifact merge makes a bundle from it and its base"),
+        (BASE, "cut.tar.zst", "it is truncated"),
     ] {
         let error = merge_in(&site, base, delta).unwrap_err();
         assert!(error.contains(reason), "{base} {delta}: {error}");

@@ -215,7 +215,7 @@ async fn a_token_service_that_fails_for_a_while_is_no_wrong_password() {
     site.server.faults_at("/v2/team/app/manifests/v1", (0..9).map(|_| challenge()));
     let manifest = site.manifest("amd64", "team/app:v1").without_programs();
     let error = site.export(&manifest, "store", "a.tar.zst").await.unwrap_err();
-    assert!(error.contains("it wants a user name and password (401)"), "{error}");
+    assert!(error.contains("it requires a user name and password (401)"), "{error}");
     let asked = site.server.requests().into_iter().filter(|seen| seen.path.ends_with("/manifests/v1"));
     assert_eq!(asked.count(), 2);
 }

@@ -114,7 +114,7 @@ async fn a_list_that_names_other_packages_is_refused() {
         ("names other packages", |parts| parts.index.packages[1].version = "3".into()),
         ("names other packages", |parts| drop(parts.index.packages.pop())),
         ("names other packages", |parts| *parts.bytes(TOOL) = b"another one".to_vec()),
-        ("is no list of packages", |parts| {
+        ("is not a list of packages", |parts| {
             *parts.bytes("packages/debian/12/amd64/Packages") = b"Package: kk-test-tool\n".to_vec();
         }),
         ("lies elsewhere than in packages/debian/12/amd64", |parts| {
@@ -136,7 +136,7 @@ async fn only_a_bundle_with_packages_has_the_new_format() {
     assert_eq!((base.format, index.format), (1, 2));
     assert!(!String::from_utf8(base.text()).unwrap().contains("packages"));
     let wrong = BundleIndex { format: 1, ..index.clone() };
-    assert!(BundleIndex::parse(&wrong.text()).unwrap_err().contains("does not fit"));
+    assert!(BundleIndex::parse(&wrong.text()).unwrap_err().contains("does not match its content"));
 
     site.export_with(&manifest(&site), "store", "delta.tar.zst", Some(&base)).await.unwrap();
     let head = super::members(&site.file("delta.tar.zst")).swap_remove(0).content;

@@ -247,7 +247,7 @@ async fn a_registry_that_wants_a_password_gets_it_and_a_wrong_one_is_told() {
     // u:right
     site.hub.login("Basic dTpyaWdodA==");
     for (password, said) in [
-        (None, "it wants a user name and password (401)"),
+        (None, "it requires a user name and password (401)"),
         (Some("wrong"), "it refuses the user name or the password (401)"),
     ] {
         let error = site.push_as(&site.registry(password), &|_| {}).await.unwrap_err();

@@ -32,7 +32,8 @@ use crate::base::{certificates::Validity, error::BuildError};
 fn unusable(path: &Path, reason: &dyn std::fmt::Display) -> BuildError {
     BuildError::local(
         format!("cannot use {}: {reason}", path.display()),
-        "the directory holds a CA: restore it from a copy; remove it only when what it was made for is gone",
+        "the directory holds a CA: restore it from a copy; remove it only when its cluster or registry no \
+         longer exists",
     )
 }
 

@@ -33,15 +33,15 @@ impl Pair {
         }
         let is_ca = |(_, pem): (_, x509_parser::pem::Pem)| Some(pem.parse_x509().ok()?.is_ca());
         match parse_x509_pem(self.cert.as_bytes()).ok().and_then(is_ca) {
-            None => return Some("it is no certificate".to_owned()),
-            Some(false) => return Some("it is no CA".to_owned()),
+            None => return Some("it is not a certificate".to_owned()),
+            Some(false) => return Some("it is not a CA".to_owned()),
             Some(true) => {}
         }
         if KeyPair::from_pem(self.key.expose()).is_err() {
             return Some("its key cannot be read".to_owned());
         }
         if !belong_together(self) {
-            return Some("the key is of another certificate".to_owned());
+            return Some("the key belongs to another certificate".to_owned());
         }
         let now = OffsetDateTime::now_utc();
         let validity = Validity::of_pem(self.cert.as_bytes())?;

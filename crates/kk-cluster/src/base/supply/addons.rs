@@ -51,7 +51,7 @@ impl Wanted {
                 Ok(bytes) => values = Some(bytes.into()),
                 Err(error) => problems.push(problem(
                     format!("the values of the addon {} cannot be read: {path}: {error}", addon.name),
-                    "correct sources.chart.valuesFile, which is taken from the directory in which kk runs",
+                    "correct sources.chart.valuesFile; a relative path starts at the working directory of kk",
                 )),
             }
         }
@@ -210,7 +210,7 @@ pub(crate) fn left_out<'a>(name: &'a str, problems: &'a [Finding]) -> impl Itera
     problems.iter().map(move |problem| Finding {
         severity: Severity::Warning,
         host: None,
-        message: format!("the addon {name} is left as it is: {}", problem.message),
+        message: format!("the addon {name} is not changed: {}", problem.message),
         hint: match problem.hint.as_str() {
             "" => "kk create cluster installs it later".to_owned(),
             hint => format!("{hint}; then run kk create cluster"),

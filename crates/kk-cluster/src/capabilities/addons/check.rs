@@ -32,7 +32,7 @@ fn gone(inputs: &Inputs, states: &States<'_>, found: &mut Findings) {
         let note = format!("{NOTES}/addon-{name}");
         found.warning(
             None,
-            format!("the addon {name} is not in the file any more, and stays as it is"),
+            format!("the addon {name} is no longer in the file; kk does not remove it"),
             format!(
                 "remove it by `helm uninstall` or `kubectl delete`, and {note}, {note}.objects and {note}.release on {}",
                 hosts.join(", ")
@@ -56,11 +56,13 @@ fn moved(inputs: &Inputs, states: &States<'_>, found: &mut Findings) {
             found.warning(
                 None,
                 format!(
-                    "the addon {name} was in the namespace {namespace}, and stays there beside the one in {}",
+                    "the previous installation of the addon {name} stays in the namespace {namespace}, in \
+                     addition to the current one in {}",
                     addon.namespace()
                 ),
                 format!(
-                    "remove the former: `helm -n {namespace} uninstall {name}`, or `kubectl delete` for its manifests"
+                    "remove the previous one: `helm -n {namespace} uninstall {name}`, or `kubectl delete` \
+                     for its manifests"
                 ),
             );
         }

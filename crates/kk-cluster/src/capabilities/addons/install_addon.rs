@@ -104,16 +104,24 @@ fn install(wanted: &Wanted) -> Command {
         // Every failure ends with words that contain this.
         _ => command.transient_on(""),
     };
-    let pods = format!("see what its pods lack: kubectl -n {namespace} get pods,events");
+    let pods = format!("check its pods: kubectl -n {namespace} get pods,events");
     command
         .hint(
             "another operation (install/upgrade/rollback) is in progress",
-            format!("somebody's helm works on it, or was killed: see `helm -n {namespace} history {}`, and roll it back", addon.name),
+            format!(
+                "another helm process is working on it, or was killed: check `helm -n {namespace} \
+                     history {}`, and roll back",
+                addon.name
+            ),
         )
         .hint("deadline exceeded", pods.clone())
         .hint("timed out waiting", pods)
         .hint("values don't meet the specifications", "correct its values in the file")
-        .hint("no matches for kind", "its objects need a CustomResourceDefinition: name the addon that has it before")
+        .hint(
+            "no matches for kind",
+            "its objects need a CustomResourceDefinition: list the addon that \
+               contains it before this one",
+        )
 }
 
 /// What the dry run prints.

@@ -156,11 +156,8 @@ async fn the_end_of_another_command_leaves_out_what_cannot_be_had() {
     assert_eq!(rest.left_out, session.addons_left_out(&fresh).await.unwrap());
     assert_eq!(messages(&rest.left_out), "", "they end no command");
     let said: Vec<&str> = rest.left_out.iter().map(|one| one.message.as_str()).collect();
-    assert!(
-        said[0].starts_with("the addon far is left as it is: ") && said[0].contains("/a.yaml"),
-        "{said:?}"
-    );
-    assert!(said[1].starts_with("the addon unread is left as it is: "), "{said:?}");
+    assert!(said[0].starts_with("the addon far is not changed: ") && said[0].contains("/a.yaml"), "{said:?}");
+    assert!(said[1].starts_with("the addon unread is not changed: "), "{said:?}");
     assert!(said.len() == 2 && !said.concat().contains("SENTINEL"), "{said:?}");
 }
 
@@ -312,8 +309,8 @@ async fn what_is_wrong_on_the_control_machine_and_what_stays_is_told_before_the_
         "the values of the addon app cannot be read",
         "/none: there is no such file or directory",
         "/none.yaml: there is no such file or directory",
-        "the addon gone is not in the file any more, and stays as it is",
-        "the addon app was in the namespace other, and stays there beside the one in default",
+        "the addon gone is no longer in the file; kk does not remove it",
+        "the previous installation of the addon app stays in the namespace other, in addition to the current one in default",
     ] {
         assert!(found.contains(words), "{words}: {found}");
     }

@@ -15,7 +15,8 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
             found.warning(
                 host,
                 format!("the last renewal of certificates by the timer failed ({result})"),
-                "see \"journalctl -u k8s-certs-renew\" on this host; \"systemctl start k8s-certs-renew\" tries it again now",
+                "see \"journalctl -u k8s-certs-renew\" on this host; \"systemctl start k8s-certs-renew\" \
+                 retries it now",
             );
         }
     }

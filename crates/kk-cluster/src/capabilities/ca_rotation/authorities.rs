@@ -43,7 +43,8 @@ impl Authorities {
             return Err(BuildError::config(
                 format!("{} has no CA", own.unwrap_or(directory).display()),
                 format!(
-                    "it may have {CLUSTER}.crt, {FRONT_PROXY}.crt and {ETCD}.crt, each with its key beside it: {CLUSTER}.key"
+                    "it may contain {CLUSTER}.crt, {FRONT_PROXY}.crt and {ETCD}.crt, each with its key, \
+                     such as {CLUSTER}.key"
                 ),
             ));
         }
@@ -64,8 +65,11 @@ impl Authorities {
         for (pki, own) in kinds {
             if own.is_some_and(|own| own.cert != pki.ca_cert()) {
                 return Err(BuildError::config(
-                    format!("the rotation has begun with another CA, that in {}", pki.directory().display()),
-                    "run again without --ca-dir; when it has ended, another rotation can take yours",
+                    format!(
+                        "the rotation was started with another CA, which is in {}",
+                        pki.directory().display()
+                    ),
+                    "run again without --ca-dir; afterwards another rotation can use your CA",
                 ));
             }
         }
@@ -134,7 +138,7 @@ fn read_own(directory: &Path, name: &str) -> Result<Option<Pair>, BuildError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(BuildError::config(
             format!("cannot read {}: {error}", path.display()),
-            "give a file that this user can read",
+            "specify a file that this user can read",
         )),
     };
     let pair = match (read(&cert)?, read(&key)?) {
@@ -147,7 +151,8 @@ fn read_own(directory: &Path, name: &str) -> Result<Option<Pair>, BuildError> {
         None => Ok(Some(pair)),
         Some(why) => Err(BuildError::config(
             format!("{} cannot be a CA of the cluster: {why}", cert.display()),
-            "give one certificate of a CA that is valid for more than a year, with its key as PKCS#8 (BEGIN PRIVATE KEY), not encrypted",
+            "provide one CA certificate that is valid for more than a year, and its key as unencrypted \
+             PKCS#8 (BEGIN PRIVATE KEY)",
         )),
     }
 }
@@ -212,13 +217,13 @@ mod tests {
         fs::write(own.join("ca.crt"), made.cluster.ca_cert()).unwrap();
         assert!(open(&path, Some(&own)).err().unwrap().contains("ca.key is missing"));
         fs::write(own.join("ca.key"), made.etcd.ca_key().expose()).unwrap();
-        assert!(open(&path, Some(&own)).err().unwrap().contains("the key is of another certificate"));
+        assert!(open(&path, Some(&own)).err().unwrap().contains("the key belongs to another certificate"));
         fs::write(own.join("ca.key"), made.cluster.ca_key().expose()).unwrap();
         let opened = open(&path, Some(&own)).unwrap();
         assert_eq!(opened.cluster.ca_sum(), made.cluster.ca_sum());
         assert_ne!(opened.etcd.ca_sum(), made.etcd.ca_sum());
         open(&path, None).unwrap().save().unwrap();
-        assert!(open(&path, Some(&own)).err().unwrap().contains("has begun with another CA"));
+        assert!(open(&path, Some(&own)).err().unwrap().contains("was started with another CA"));
         let mut short = rcgen::CertificateParams::new(Vec::new()).unwrap();
         short.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
         short.not_after = time::OffsetDateTime::now_utc() + time::Duration::days(365);
@@ -229,7 +234,7 @@ mod tests {
         let (leaf, key) = (&made.etcd.member("node1").cert, made.etcd.member("node1").key.expose());
         fs::write(own.join("ca.crt"), leaf).unwrap();
         fs::write(own.join("ca.key"), key).unwrap();
-        assert!(open(&path, Some(&own)).err().unwrap().contains("it is no CA"));
+        assert!(open(&path, Some(&own)).err().unwrap().contains("it is not a CA"));
         fs::write(own.join("ca.crt"), format!("{0}{0}", made.cluster.ca_cert())).unwrap();
         assert!(open(&path, Some(&own)).err().unwrap().contains("it holds 2 certificates"));
     }

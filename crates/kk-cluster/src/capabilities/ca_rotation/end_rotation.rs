@@ -20,7 +20,7 @@ pub(super) fn tasks(inputs: &Inputs, authorities: &Arc<Authorities>, round: Roun
     let mut work =
         HostWork::new(vec![Box::new(TakePlace(authorities.clone()))]).provides(slots::rotation_saved_slot());
     work.needs.extend(all_of(inputs, round));
-    let take = Task::new("take_new_ca", "Take the new CA of etcd for the cluster's").on(CONTROL, work);
+    let take = Task::new("take_new_ca", "Make the new CA of etcd the current one").on(CONTROL, work);
     let mut end = Task::new("end_rotation", "End the rotation");
     let mut remove = remove(authorities);
     let last = remove.hosts.get_mut(CONTROL).expect("it is for the control machine");
@@ -30,7 +30,7 @@ pub(super) fn tasks(inputs: &Inputs, authorities: &Arc<Authorities>, round: Roun
             quote(&inputs.spec.name),
             authorities.etcd.ca_sum()
         );
-        let work = HostWork::new(vec![Box::new(Command::new("name the new CA in the record", text))])
+        let work = HostWork::new(vec![Box::new(Command::new("record the new CA", text))])
             .needs(slots::rotation_saved_slot())
             .provides(slots::rotation_ended_slot(&host.name));
         last.needs.push(slots::rotation_ended_slot(&host.name));
@@ -49,11 +49,7 @@ struct TakePlace(Arc<Authorities>);
 
 impl Action for TakePlace {
     fn check(&self, _facts: &Facts) -> Change {
-        if self.0.are_in_use() {
-            Change::None
-        } else {
-            Change::needed("put the new CA of etcd in the place of the old one")
-        }
+        if self.0.are_in_use() { Change::None } else { Change::needed("replace the old CA of etcd") }
     }
 
     fn apply(&self, _facts: &Facts) -> Apply {

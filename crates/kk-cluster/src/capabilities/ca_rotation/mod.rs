@@ -97,8 +97,8 @@ pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
         if is_marked(facts) {
             found.error(
                 host,
-                "the replacement of the CAs has begun here and has not ended",
-                "run kk certs rotate-ca again: it goes on",
+                "a CA rotation was started on this host and is not finished",
+                "run kk certs rotate-ca again to resume it",
             );
         }
     }

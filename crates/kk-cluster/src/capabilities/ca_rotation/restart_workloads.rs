@@ -27,7 +27,7 @@ pub(super) fn task(inputs: &Inputs, authorities: &Arc<Authorities>, restarts: Re
     let variables = [("value", sum.get(..16).unwrap_or(&sum)), ("only", &only)];
     let restart = Command::new(
         if restarts == Restarts::All {
-            "restart all workloads that may ask the API"
+            "restart all workloads that may use the API"
         } else {
             "restart the workloads of kk"
         },

@@ -19,9 +19,9 @@ use crate::{
 /// One at a time, each until its API server, controller manager, scheduler and kubelet work with the CAs of this round.
 pub(super) fn task(inputs: &Inputs, authorities: &Arc<Authorities>, round: Round) -> Task {
     let title = match round {
-        Round::TrustBoth => "Let control planes trust both CAs",
+        Round::TrustBoth => "Make control planes trust both CAs",
         Round::Issue => "Issue the certificates of control planes again",
-        Round::TrustNew => "Let control planes trust the new CAs only",
+        Round::TrustNew => "Make control planes trust only the new CAs",
     };
     let mut task = Task::new("rotate_control_planes", title).concurrency(1);
     for (host, facts) in inputs.control_planes() {
@@ -86,8 +86,8 @@ fn control_plane(host: &Host, round: Round, names: &[&str]) -> String {
 
 fn describe(round: Round) -> &'static str {
     match round {
-        Round::TrustBoth => "let the control plane trust both CAs",
+        Round::TrustBoth => "make the control plane trust both CAs",
         Round::Issue => "issue all certificates of the control plane by the new CAs",
-        Round::TrustNew => "let the control plane trust the new CAs only",
+        Round::TrustNew => "make the control plane trust only the new CAs",
     }
 }

@@ -22,9 +22,9 @@ use crate::{
 /// for each connection. Control planes get what their API servers need for etcd; those restart later.
 pub(super) fn task(inputs: &Inputs, authorities: &Arc<Authorities>, round: Round) -> Task {
     let title = match round {
-        Round::TrustBoth => "Let etcd trust both CAs",
-        Round::Issue => "Give etcd its new certificates",
-        Round::TrustNew => "Let etcd trust the new CA only",
+        Round::TrustBoth => "Make etcd trust both CAs",
+        Round::Issue => "Issue new certificates for etcd",
+        Round::TrustNew => "Make etcd trust only the new CA",
     };
     // A killed run may have left one in the middle of a restart: while it is away, a restart of another may cost the quorum.
     let members = inputs.etcd_hosts().into_iter();
@@ -57,14 +57,14 @@ fn actions(inputs: &Inputs, authorities: &Authorities, round: Round, host: &Host
     let place = include_str!("rotate_etcd.sh");
     let mut actions: Vec<Box<dyn Action>> = Vec::new();
     if round == Round::Issue {
-        actions.push(Box::new(command("let the new CA of etcd come first", &[place])));
+        actions.push(Box::new(command("put the new CA of etcd first", &[place])));
         actions.extend(etcd::pairs(pki, host));
         if is_member {
             actions.push(Box::new(File::text(ETCD_CA_KEY, pki.ca_key().expose()).mode(0o600)));
             // With the new CA alone: else this would succeed with the certificate of before, too.
             let health = etcd::health_with_ca(inputs.spec, host, "etcd-ca.new");
             actions.push(Box::new(
-                command("ask etcd with the new CA alone", &[&format!("kk_do {health} >/dev/null\n")])
+                command("query etcd with only the new CA", &[&format!("kk_do {health} >/dev/null\n")])
                     .hint("", "see \"journalctl -u etcd\" on the host"),
             ));
         }
@@ -72,7 +72,7 @@ fn actions(inputs: &Inputs, authorities: &Authorities, round: Round, host: &Host
         let restart = "systemctl restart etcd.service\n";
         actions.push(Box::new(command("restart etcd with the CAs of this round", &[place, restart])));
     } else {
-        actions.push(Box::new(command("place the CAs of etcd of this round", &[place])));
+        actions.push(Box::new(command("install the etcd CAs of this round", &[place])));
     }
     actions
 }

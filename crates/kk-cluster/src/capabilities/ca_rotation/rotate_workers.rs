@@ -19,9 +19,9 @@ use crate::{
 /// API servers that have just restarted get a part of the load at a time.
 pub(super) fn task(inputs: &Inputs, authorities: &Arc<Authorities>, round: Round) -> Task {
     let title = match round {
-        Round::TrustBoth => "Let kubelets trust both CAs",
-        Round::Issue => "Give kubelets their new certificates",
-        Round::TrustNew => "Let kubelets trust the new CA only",
+        Round::TrustBoth => "Make kubelets trust both CAs",
+        Round::Issue => "Issue new certificates for kubelets",
+        Round::TrustNew => "Make kubelets trust only the new CA",
     };
     let mut task = Task::new("rotate_workers", title);
     let workers: Vec<_> =
@@ -49,7 +49,7 @@ pub(super) fn kubelet(authorities: &Authorities, host: &Host, round: Round) -> C
     let describe = match round {
         Round::TrustBoth => "restart the kubelet, which then trusts both CAs",
         Round::Issue => "restart the kubelet with a new certificate",
-        Round::TrustNew => "restart the kubelet, which then trusts the new CA only",
+        Round::TrustNew => "restart the kubelet, which then trusts only the new CA",
     };
     let pair = authorities.cluster.kubelet(&host.name);
     Command::new(describe, text(round, &[], &[include_str!("rotate_kubelet.sh")]))

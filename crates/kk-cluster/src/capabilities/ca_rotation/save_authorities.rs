@@ -22,7 +22,7 @@ impl Action for Save {
         if self.0.is_saved() {
             Change::None
         } else {
-            Change::needed("make CAs of the cluster, of the front proxy and of etcd")
+            Change::needed("create CAs for the cluster, the front proxy and etcd")
         }
     }
 

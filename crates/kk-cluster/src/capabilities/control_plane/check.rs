@@ -34,7 +34,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
             found.error(
                 host,
                 "it is a node of a cluster that kk did not make",
-                format!("remove that cluster from it first, or take {} out of this file", host.name),
+                format!("remove that cluster from it first, or remove {} from this file", host.name),
             );
         }
         if theirs.is_some()
@@ -48,15 +48,17 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
             // The lost control plane of a cluster that works must not cost its other nodes.
             found.error(
                 host,
-                "it has joined a cluster, and no control plane of the file holds the CA of that cluster",
-                "name a control plane of it that runs in spec.roleGroups; remove nothing here while that cluster is in use",
+                "it has joined a cluster, but no control plane in the file has the CA of that cluster",
+                "add a running control plane of that cluster to spec.roleGroups; remove nothing from this \
+                 host while that cluster is in use",
             );
         } else if theirs.is_some() && theirs != ours {
             found.error(
                 host,
-                "it holds certificates of another cluster",
+                "it has certificates of another cluster",
                 format!(
-                    "remove that cluster first (kk delete cluster with its file, or kubeadm reset), or take {} out of this file",
+                    "remove that cluster first (kk delete cluster with its file, or kubeadm reset), or \
+                     remove {} from this file",
                     host.name
                 ),
             );
@@ -88,7 +90,7 @@ fn api(inputs: &Inputs, found: &mut Findings) {
             let what = format!("the API refuses the account of administrators: {why}");
             found.adapted(host, what, "the run restores the ClusterRole cluster-admin and its binding first");
         } else {
-            found.adapted(host, format!("the API does not answer: {why}"), "the run brings it back first");
+            found.adapted(host, format!("the API does not answer: {why}"), "the run restores it first");
         }
     }
 }
@@ -109,11 +111,12 @@ fn certificates(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Finding
             continue;
         }
         let hint = if is_ca {
-            "replace it before: kk certs rotate-ca"
+            "replace it before that date: kk certs rotate-ca"
         } else if !renewal::can_sign(facts, &name) {
-            "the CA's key is not on this host: renew it where that is kept, or put the key back and run kk create cluster"
+            "the key of the CA is not on this host: renew the certificate where the key is kept, or restore the key and run kk create cluster"
         } else {
-            "kk create cluster renews it in its last 30 days (a short one in its last third)"
+            "kk create cluster renews it in its last 30 days, or in its last third if it is valid for less \
+             than 90 days"
         };
         found.warning(host, format!("{name} {}", validity.words(now)), hint);
     }

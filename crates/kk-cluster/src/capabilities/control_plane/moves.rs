@@ -41,7 +41,13 @@ pub(super) fn etcd_of_before(inputs: &Inputs) -> Vec<String> {
 pub(super) fn why(inputs: &Inputs, host: &Host, facts: &Facts) -> Option<String> {
     let moved = from(inputs, host, facts).map(|from| format!("is for {from}"));
     let stranded = !inputs.state.answered && looks_for_etcd_of_before(inputs, facts);
-    moved.or_else(|| stranded.then(|| "is that of an API server that looks for etcd where it was".to_owned()))
+    moved.or_else(|| {
+        stranded.then(|| {
+            "belongs to an API server that connects to the previous address of \
+                                       etcd"
+                .to_owned()
+        })
+    })
 }
 
 /// Lets the kubelet of the host move before the parts of the control plane, so that it gives their pods the new address. It asks
@@ -57,7 +63,7 @@ pub(super) fn follow(
     let variables: Vec<_> = variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let text = script(&variables, include_str!("follow_api_server.sh"));
     let mut actions = kubelet::files(inputs, host)?;
-    actions.push(Box::new(Command::new("let the kubelet ask the API server at its new address", text)));
+    actions.push(Box::new(Command::new("point the kubelet to the new address of the API server", text)));
     Ok(actions)
 }
 
@@ -66,12 +72,12 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
         let Some(from) = from(inputs, host, facts) else { continue };
         let to = host.internal_address;
         if inputs.command.may_move() {
-            let hint = "its parts start again, one control plane after the other";
+            let hint = "its static pods restart, one control plane after the other";
             found.adapted(host, format!("the control plane moves from {from} to {to}"), hint);
         } else {
             found.error(
                 host,
-                format!("the control plane is at {from}, the file says {to}"),
+                format!("the control plane is at {from}, but the file sets {to}"),
                 etcd::moves::FIRST,
             );
         }

@@ -112,7 +112,7 @@ fn trouble(inputs: &Inputs, host: &Host, name: &str, there: Option<&Certificate>
     }
     if kubeconfig(name).is_some() {
         if !certificate.has_ca {
-            return Some("does not hold the CA of the cluster".to_owned());
+            return Some("does not contain the CA of the cluster".to_owned());
         }
         let endpoint = format!("https://{}", inputs.endpoint());
         let own =
@@ -257,7 +257,7 @@ mod tests {
             ("super-admin.conf", "gone", 100, ""),
             ("admin.conf", "gone", 100, "is missing"),
             ("apiserver", "- - -", 100, "has no private key"),
-            ("scheduler.conf", "key - https://10.0.0.11:6443", 100, "does not hold the CA"),
+            ("scheduler.conf", "key - https://10.0.0.11:6443", 100, "does not contain the CA"),
             ("admin.conf", "key ca https://192.0.2.9:6443", 100, "names https://192.0.2.9:6443"),
             ("admin.conf", "key ca https://10.0.0.11:6443", 100, "names https://10.0.0.11:6443"),
             ("controller-manager.conf", "key ca https://lb.kubesphere.local:6443", 100, ""),
@@ -307,7 +307,11 @@ mod tests {
             let peer = "ETCD_INITIAL_ADVERTISE_PEER_URLS=https://192.0.2.9:2380\nMEMBER=yes\n";
             facts.reply(&ENVIRONMENT, format!("ETCD_DATA_DIR=/var/lib/etcd\n{peer}"));
         });
-        assert_eq!(stranded.await, ["apiserver is that of an API server that looks for etcd where it was"]);
+        assert_eq!(
+            stranded.await,
+            ["apiserver belongs to an API server that connects to the previous \
+                                     address of etcd"]
+        );
     }
 
     #[tokio::test]

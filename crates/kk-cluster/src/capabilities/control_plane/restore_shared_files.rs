@@ -250,7 +250,7 @@ mod tests {
         );
         let (found, _) = planned([&rest, &rest, &[]]).await;
         assert!(
-            found.iter().any(|one| one.severity == Severity::Error && one.hint.contains("put ca.key")),
+            found.iter().any(|one| one.severity == Severity::Error && one.hint.contains("copy ca.key")),
             "{found:?}"
         );
     }

@@ -86,7 +86,8 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
             found.error(
                 host,
                 format!(
-                    "missing or empty in {PKI}: {}, and no control plane that answered has all of {}, and the same of what is here",
+                    "missing or empty in {PKI}: {}, and no control plane that answered has all of {} with \
+                     the same content as the files here",
                     lacks_shared.join(", "),
                     SHARED.join(", ")
                 ),
@@ -102,8 +103,11 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     if let Some(lacking) = lacking.filter(|lacking| joins && !lacking.is_empty()) {
         found.error(
             source,
-            format!("a control plane is to join, and no other one has all of {}", FOR_JOINS.join(", ")),
-            format!("put {} into {PKI} here while it joins", lacking.join(", ")),
+            format!(
+                "a control plane is to join, but no existing control plane has all of {}",
+                FOR_JOINS.join(", ")
+            ),
+            format!("copy {} to {PKI} on this host until it has joined", lacking.join(", ")),
         );
     }
 }
@@ -133,7 +137,7 @@ fn ca_keys(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
         found.error(
             host,
             format!("{message}; so {} cannot be renewed", asked.join(", ")),
-            "put it there for the renewal, or renew where it is kept",
+            "copy it there for the renewal, or renew the certificate where the key is kept",
         );
     }
 }
@@ -142,10 +146,11 @@ fn hint(lacks: &[&str]) -> String {
     if lacks == ["sa.pub"] {
         return format!("on the host: openssl pkey -in {PKI}/sa.key -pubout -out {PKI}/sa.pub");
     }
-    let mut hint = "put it back from a backup, or bring a control plane back that has it".to_owned();
+    let mut hint = "restore it from a backup, or start a control plane that has it".to_owned();
     if lacks.contains(&"sa.key") {
-        hint += "; without one remove sa.key and sa.pub there, and \"kubeadm init phase certs sa\" makes another pair: then all tokens of \
-                 service accounts are void, and pods have to start again";
+        hint += "; if there is none, remove sa.key and sa.pub there and create a new pair with \"kubeadm \
+                 init phase certs sa\": this invalidates all service account tokens, so pods must be \
+                 restarted";
     }
     hint
 }
@@ -165,7 +170,8 @@ fn different(inputs: &Inputs, found: &mut Findings) {
             found.warning(
                 None,
                 format!("{PKI}/{name} differs between {}", hosts.join(", ")),
-                "what one control plane has signed others refuse: copy the one of the cluster to all, and restart their API servers",
+                "one control plane refuses tokens that another one signed: copy the right file to all \
+                 control planes, and restart their API servers",
             );
         }
     }

@@ -83,8 +83,12 @@ impl Capability for Dns {
             if loops(inputs, facts) {
                 found.error(
                     host,
-                    format!("/etc/resolv.conf names a resolver on the host itself: {}", facts.nameservers.join(", ")),
-                    "in a pod that address is the pod's own, so CoreDNS would ask itself: set spec.dns.coredns.upstreamDNSServers",
+                    format!(
+                        "/etc/resolv.conf names a resolver on the host itself: {}",
+                        facts.nameservers.join(", ")
+                    ),
+                    "in a pod this address belongs to the pod itself, so CoreDNS would query itself: set \
+                     spec.dns.coredns.upstreamDNSServers",
                 );
             }
         }

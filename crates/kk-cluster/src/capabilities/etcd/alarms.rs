@@ -55,7 +55,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     if is_free(inputs) {
         found.adapted(
             None,
-            "etcd refuses writes since its database was full (alarm NOSPACE), and has space now",
+            "etcd refuses writes because its database was full (alarm NOSPACE); it has space again",
             "the alarm is disarmed",
         );
     } else if is_full(inputs) {

@@ -42,7 +42,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     if cas.len() > 1 {
         found.error(
             None,
-            "the etcd hosts hold certificates of different clusters",
+            "the etcd hosts have certificates of different clusters",
             "remove the other cluster from its hosts first",
         );
     } else if cas.first().is_some_and(|ca| *ca != inputs.pki.ca_sum()) {
@@ -68,13 +68,14 @@ fn other_etcd(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings)
     if facts.units.contains_key("etcd.service") && !facts.owns(UNIT) && !is_masked(facts, "etcd") {
         found.error(
             host,
-            "etcd is installed already, and not by kk",
-            "move its data elsewhere and remove its unit etcd.service or its package (etcd, etcd-server) first, or take a host without it",
+            "etcd is already installed, but not by kk",
+            "move its data elsewhere and remove its unit etcd.service or its package (etcd, etcd-server) \
+             first, or use a host without it",
         );
     } else if facts.answer(&DATA).answered() == Some(true) && !facts.owns(ETCD_ENVIRONMENT) {
         found.error(
             host,
-            format!("{} holds data of another etcd", inputs.spec.etcd.data_dir),
+            format!("{} contains data of another etcd", inputs.spec.etcd.data_dir),
             "move it away, or set spec.etcd.dataDir to another directory",
         );
     }
@@ -86,8 +87,8 @@ fn certificates(inputs: &Inputs, found: &mut Findings) {
     if pki.is_copy() {
         found.adapted(
             None,
-            "the control machine has no CA of the cluster's etcd, or not its key",
-            "it is copied from a host of etcd",
+            "the control machine lacks the CA of the cluster's etcd, or the key of that CA",
+            "kk copies it from an etcd host",
         );
     }
     for (name, why) in pki.renewed() {
@@ -97,7 +98,7 @@ fn certificates(inputs: &Inputs, found: &mut Findings) {
         found.warning(
             None,
             format!("the CA of etcd {}", ca.words(now)),
-            "replace it before: kk certs rotate-ca",
+            "replace it before that date: kk certs rotate-ca",
         );
     }
 }

@@ -19,11 +19,11 @@ pub(super) fn question(inputs: &Inputs) -> Question<bool> {
 fn why_root(inputs: &Inputs, facts: &Facts) -> Option<&'static str> {
     let etcd = &inputs.spec.etcd;
     if facts.answer(&REACHES).answered() == Some(false) {
-        Some("a directory above its data, its keys or its program is closed to its user")
+        Some("its user has no access to a directory above its data, keys or binary")
     } else if etcd.port.min(etcd.peer_port) < 1024 {
         Some("its ports are below 1024")
     } else if etcd.extra_args.iter().any(|line| names_file(line)) {
-        Some("spec.etcd.extraArgs names files, which may be closed to its user")
+        Some("spec.etcd.extraArgs refers to files that its user may not be able to read")
     } else {
         None
     }
@@ -47,7 +47,7 @@ pub(crate) fn has_own_view(facts: &Facts, directory: &str) -> bool {
 
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     for (host, facts) in inputs.etcd_hosts() {
-        found.unanswered(host, &facts.answer(&REACHES), "whether etcd's user can come to its files");
+        found.unanswered(host, &facts.answer(&REACHES), "whether etcd's user can access its files");
         if let Some(why) = why_root(inputs, facts).filter(|_| inputs.command.is_create()) {
             found.adapted(host, format!("etcd runs as root: {why}"), "its own user would be safer");
         }

@@ -195,7 +195,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     let members = known.iter().map(member).collect::<Vec<_>>().join(", ");
     found.error(
         None,
-        format!("the members of etcd that work are of different clusters: {members}"),
+        format!("the healthy members of etcd belong to different clusters: {members}"),
         "stop etcd on the hosts that were left out of a restore (systemctl stop etcd); then kk create cluster joins them again",
     );
 }

@@ -37,7 +37,7 @@ fn of_member(inputs: &Inputs, host: &Host, facts: &Facts) -> Vec<Setting> {
         wanted,
     };
     let mut settings = vec![
-        setting("ETCD_DATA_DIR", "etcd keeps its data in", "spec.etcd.dataDir", etcd.data_dir.clone()),
+        setting("ETCD_DATA_DIR", "etcd stores its data in", "spec.etcd.dataDir", etcd.data_dir.clone()),
         setting("ETCD_NAME", "etcd is called", "the host's name", format!("etcd-{}", host.name)),
     ];
     // Its address may move, its port may not.
@@ -45,7 +45,7 @@ fn of_member(inputs: &Inputs, host: &Host, facts: &Facts) -> Vec<Setting> {
     if !moves {
         let peer = format!("https://{}:{}", host.internal_address, etcd.peer_port);
         let field = "spec.etcd.peerPort";
-        settings.push(setting("ETCD_INITIAL_ADVERTISE_PEER_URLS", "etcd is for its peers at", field, peer));
+        settings.push(setting("ETCD_INITIAL_ADVERTISE_PEER_URLS", "etcd peer address is", field, peer));
     }
     settings
 }

@@ -68,7 +68,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
                 found.error(
                     host,
                     "too few members of etcd are healthy for another one to join",
-                    "bring the members back first: see \"journalctl -u etcd\" on their hosts",
+                    "repair the members first: see \"journalctl -u etcd\" on their hosts",
                 );
             }
             continue;
@@ -77,19 +77,20 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
         let (why, then) = match why {
             Lost::Data => (
                 format!("etcd has lost its data in {data}"),
-                "its member is removed and joins again, with the data of the others".to_owned(),
+                "its member is removed and joins again with the data of the other members".to_owned(),
             ),
             Lost::Identity(stranger) => {
                 let whose = match stranger {
                     Stranger::Removed => "a member that was removed from etcd",
                     Stranger::OtherCluster => {
-                        "another cluster of etcd than that of the other members (was it left out of a restore?)"
+                        "another etcd cluster than the other members (was it left out of a restore?)"
                     }
                 };
                 let then = format!(
-                    "it is kept as {data}/member-before-TIME, and the member joins again with the data of the others"
+                    "it is kept as {data}/member-before-TIME, and the member joins again with the data of \
+                     the other members"
                 );
-                (format!("the data in {data} is of {whose}"), then)
+                (format!("the data in {data} belongs to {whose}"), then)
             }
         };
         if has_quorum(inputs) {
@@ -98,7 +99,8 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
             found.error(
                 host,
                 format!("{why}, and too few other members are healthy for it to join again"),
-                "bring the other members back first (is a disk not mounted?); where their data is lost, too, restore etcd from a snapshot",
+                "repair the other members first (is a disk not mounted?); if their data is lost, too, \
+                 restore etcd from a snapshot",
             );
         }
     }
@@ -511,20 +513,25 @@ mod tests {
                 [without, without],
                 true,
                 true,
-                Some("Adapted the data in /var/lib/etcd is of a member that was removed"),
+                Some("Adapted the data in /var/lib/etcd belongs to a member that was removed"),
             ),
-            ([other, other], true, true, Some("Adapted the data in /var/lib/etcd is of another cluster")),
+            (
+                [other, other],
+                true,
+                true,
+                Some("Adapted the data in /var/lib/etcd belongs to another etcd cluster"),
+            ),
             (
                 [with, other],
                 true,
                 false,
-                Some("Error the members of etcd that work are of different clusters"),
+                Some("Error the healthy members of etcd belong to different clusters"),
             ),
             (
                 [without, ""],
                 false,
                 false,
-                Some("Error the data in /var/lib/etcd is of a member that was removed"),
+                Some("Error the data in /var/lib/etcd belongs to a member that was removed"),
             ),
         ] {
             let (joined, found) = with_identity(lists, quorum).await;

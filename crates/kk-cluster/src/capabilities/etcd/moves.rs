@@ -50,9 +50,9 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
         let from = from.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
         let to = host.internal_address;
         if !inputs.command.may_move() {
-            found.error(*host, format!("etcd is at {from}, the file says {to}"), FIRST);
+            found.error(*host, format!("etcd is at {from}, but the file sets {to}"), FIRST);
         } else if !from.is_empty() {
-            let hint = "the other members and the API servers learn of it";
+            let hint = "kk updates the other members and the API servers";
             found.adapted(*host, format!("etcd moves from {from} to {to}"), hint);
         }
     }
@@ -60,8 +60,8 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     if let Some((host, _)) = moving.first().filter(|_| members > 1 && staying(inputs).len() * 2 <= members) {
         found.error(
             *host,
-            "too few members of etcd run where they were for one of them to get another address",
-            "give most of the hosts their old addresses back, and move one after the other",
+            "too few members of etcd run at their previous addresses to change the address of one of them",
+            "restore the previous addresses of most hosts, and move one after the other",
         );
     }
 }
@@ -90,14 +90,14 @@ pub(super) fn tell(inputs: &Inputs, host: &Host, is_running: bool) -> Option<Com
         endpoints.push(format!("https://127.0.0.1:{port}"));
     }
     let text = with_list(inputs, &endpoints, host, host, include_str!("move_member.sh"));
-    Some(Command::new("give the member its new address", text))
+    Some(Command::new("change the address of the member", text))
 }
 
 /// When all that look for the member have been told.
 pub(crate) fn forget(inputs: &Inputs, needs: &[kk_engine::SlotKey]) -> Task {
-    let mut task = Task::new("forget_moves", "Forget where members of etcd were");
+    let mut task = Task::new("forget_moves", "Remove the notes of moved members of etcd");
     for (host, _) in all(inputs) {
-        let forget = Command::new("forget where the member was", format!("rm -f {MARK}"));
+        let forget = Command::new("remove the note of the move", format!("rm -f {MARK}"));
         let mut work = HostWork::new(vec![Box::new(forget)]).needs(slots::etcd_healthy_slot(&host.name));
         work.needs.extend(needs.iter().cloned());
         task = task.on(&host.name, work);
@@ -159,12 +159,14 @@ mod tests {
             matches!(&found[..], [one] if one.starts_with("etcd moves from 192.0.2.99 to ")),
             "{found:?}"
         );
-        let (told, env) = (at(&actions, "new address").unwrap(), at(&actions, "/etc/etcd.env").unwrap());
+        let (told, env) =
+            (at(&actions, "address of the member").unwrap(), at(&actions, "/etc/etcd.env").unwrap());
         assert!(told < env, "{actions:?}");
         // Nobody is there to be told: the member tells itself when it runs.
         let (found, actions) = planned("all-in-one.yaml", moved, 0).await;
         assert_eq!(found.len(), 1, "{found:?}");
-        let (told, env) = (at(&actions, "new address").unwrap(), at(&actions, "/etc/etcd.env").unwrap());
+        let (told, env) =
+            (at(&actions, "address of the member").unwrap(), at(&actions, "/etc/etcd.env").unwrap());
         assert!(told > env, "{actions:?}");
     }
 
@@ -174,11 +176,11 @@ mod tests {
         let own = spec.etcd_hosts().last().unwrap().internal_address;
         let stays = format!("ETCD_INITIAL_ADVERTISE_PEER_URLS=https://{own}:2380\nMEMBER=yes\n");
         let (found, actions) = planned("three-nodes.yaml", &stays, 2).await;
-        assert_eq!((found.len(), at(&actions, "new address")), (0, None));
+        assert_eq!((found.len(), at(&actions, "address of the member")), (0, None));
         let begun = format!("{stays}MOVES_FROM=192.0.2.99\n");
         let (found, actions) = planned("three-nodes.yaml", &begun, 2).await;
         assert!(found[0].starts_with("etcd moves from 192.0.2.99"), "{found:?}");
-        assert!(at(&actions, "new address").is_some());
+        assert!(at(&actions, "address of the member").is_some());
     }
 
     #[tokio::test]

@@ -18,8 +18,11 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
             let absent = absent.join(", ");
             found.error(
                 host,
-                format!("etcd has to restart here, and without {absent} the members that go on are too few"),
-                format!("bring {absent} back first, or put back what was changed about etcd"),
+                format!(
+                    "etcd must restart on this host, but without {absent} the remaining members have no \
+                         quorum"
+                ),
+                format!("start {absent} first, or revert the changed etcd settings"),
             );
         }
     }

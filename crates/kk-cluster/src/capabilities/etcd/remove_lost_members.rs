@@ -12,7 +12,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("remove_lost_members", "Remove members that have lost their data").background();
     for (host, _) in joining(inputs) {
         let remove = Command::new(
-            "remove what the list of members has of one before it",
+            "remove the previous member of this host from the member list",
             with_members(inputs, host, include_str!("remove_lost_member.sh")),
         )
         .hint(

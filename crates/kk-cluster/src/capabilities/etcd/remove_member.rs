@@ -59,8 +59,8 @@ fn without_role(inputs: &Inputs, leaving: &Leaving, found: &mut Findings) {
     for host in members.into_iter().filter(|host| !host.has_role(&Role::Etcd)) {
         found.error(
             host,
-            "it is a member of etcd, and the file does not give it that role",
-            "write it into spec.roleGroups.etcd again: a member is removed with its host by kk delete node",
+            "it is a member of etcd, but does not have this role in the file",
+            "add it to spec.roleGroups.etcd again; to remove a member, remove its host with kk delete node",
         );
     }
 }
@@ -76,20 +76,20 @@ pub(crate) fn findings(inputs: &Inputs, leaving: &Leaving, found: &mut Findings)
     if rest == 0 {
         found.error(
             None,
-            "the cluster would have no member of etcd any more",
+            "the cluster would have no member of etcd left",
             "add another one first, or delete the whole cluster (kk delete cluster)",
         );
     } else if !membership::has_quorum(inputs) || stay * 2 <= rest {
         // Most of those that there are agree that one goes, and most of those that stay must go on.
         found.error(
             None,
-            format!("of the {rest} members of etcd that would stay {stay} are healthy, which is too few"),
-            "bring the others back first, or remove one of those that are not healthy",
+            format!("only {stay} of the {rest} remaining members of etcd are healthy, which is too few"),
+            "repair the other members first, or remove an unhealthy member",
         );
     } else if rest % 2 == 0 {
         found.warning(
             None,
-            format!("etcd goes on with {rest} members: it may lose no more of them than with one less"),
+            format!("{rest} members of etcd remain, which tolerate no more failures than one member fewer"),
             "an odd number of members is better",
         );
     }

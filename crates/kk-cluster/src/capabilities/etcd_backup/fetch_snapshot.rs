@@ -59,13 +59,17 @@ fn objection(bytes: u64, most: u64, free: u64) -> Option<(String, &'static str)>
     let mib = |bytes: u64| format!("{} MiB", bytes >> 20);
     if bytes > most {
         return Some((
-            format!("it has {}, and kk fetches at most {}", mib(bytes), mib(most)),
-            "set spec.etcd.quotaBackendBytes if the database is so large; otherwise check what the host claims",
+            format!("its size is {}, and kk fetches at most {}", mib(bytes), mib(most)),
+            "if the database is really that large, set spec.etcd.quotaBackendBytes; otherwise check the host",
         ));
     }
     (free < bytes.saturating_add(SPARE)).then(|| {
         (
-            format!("it has {}, and this machine has {} of free disk there", mib(bytes), mib(free)),
+            format!(
+                "its size is {}, but this machine has {} of free disk space there",
+                mib(bytes),
+                mib(free)
+            ),
             "make room, or choose another directory with --workdir",
         )
     })
@@ -153,7 +157,7 @@ impl Run for Fetch {
         });
         let sum = sum.await.map_err(io::Error::other).flatten().map_err(|error| cannot("write", &error))?;
         if sum != taken.sha256 {
-            return Err(cannot("fetch", &"what came is not what the host has; run again"));
+            return Err(cannot("fetch", &"the received file differs from the file on the host; run again"));
         }
         fs::rename(&aside.0, &target).map_err(|error| cannot("write", &error))?;
         fs::File::open(&self.directory)

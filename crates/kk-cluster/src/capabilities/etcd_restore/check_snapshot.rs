@@ -20,7 +20,7 @@ pub(super) fn task(inputs: &Inputs, snapshot: &Snapshot) -> Task {
             &[VERIFY, include_str!("check_snapshot.sh")].concat(),
         );
         let check = Command::new("check the snapshot", text)
-            .hint("", "it is no snapshot of etcd, or a damaged one: choose another")
+            .hint("", "it is not a snapshot of etcd, or it is damaged: choose another one")
             .output(Arc::new(|printed: &str, slots: &Slots| {
                 let words = printed.lines().last().ok_or_else(|| Failure::new("etcdutl said nothing"))?;
                 slots.output("etcd snapshot", words.trim());

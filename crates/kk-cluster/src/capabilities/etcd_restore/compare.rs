@@ -34,26 +34,23 @@ pub(crate) fn findings(
 ) {
     let is_other = |message: String, found: &mut Findings| {
         if force {
-            found.warning(None, message, "with --force it is restored all the same");
+            found.warning(None, message, "with --force it is restored anyway");
         } else {
-            found.error(
-                None,
-                message,
-                "choose a snapshot of this cluster; --force restores this one all the same",
-            );
+            found.error(None, message, "choose a snapshot of this cluster; --force restores this one anyway");
         }
     };
     match origin(inputs, &snapshot.content, uid) {
         Origin::Same => {}
-        Origin::Other(why) => is_other(format!("the snapshot is of another cluster: {why}"), found),
+        Origin::Other(why) => is_other(format!("the snapshot is from another cluster: {why}"), found),
         Origin::None => is_other(
-            "the snapshot is of no cluster of Kubernetes: it has no namespace kube-system".to_owned(),
+            "the snapshot is not from a Kubernetes cluster: it has no namespace kube-system".to_owned(),
             found,
         ),
         Origin::Unknown => found.warning(
             None,
-            "whether the snapshot is of this cluster is not known: neither its API nor a file with its CA is there",
-            "be sure that it is",
+            "it is not known whether the snapshot is from this cluster: neither its API nor a file with its \
+             CA is available",
+            "make sure that it is",
         ),
     }
     let ends = snapshot.content.revision;
@@ -61,7 +58,7 @@ pub(crate) fn findings(
         found.warning(
             None,
             format!("etcd has newer data: it is at revision {now}, and the snapshot ends at {ends}"),
-            "what came after the snapshot is lost; kk etcd snapshot saves it first",
+            "changes after the snapshot are lost; to save them, run kk etcd snapshot first",
         );
     }
     let time = |name: &str| taken_at(name.as_ref());
@@ -79,7 +76,7 @@ pub(crate) fn findings(
 pub(crate) fn loss(snapshot: &Snapshot, revision: Option<u64>) -> String {
     let ends = snapshot.content.revision;
     match revision {
-        None => format!("revision {ends}; no member of etcd answers, so what is lost is not known"),
+        None => format!("revision {ends}; no member of etcd answers, so the lost changes are not known"),
         Some(now) if now <= ends => format!("revision {ends}; etcd is at {now}"),
         Some(now) if now - ends >= SKIPPED => {
             format!("revision {ends}; etcd is at {now}, because it was restored after the snapshot")
@@ -168,7 +165,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_snapshot_of_another_cluster_is_refused_unless_it_is_forced() {
-        let other = "the snapshot is of another cluster";
+        let other = "the snapshot is from another cluster";
         for (of_snapshot, cluster, severity, words) in [
             ((Some("a"), Some("x")), (Some("a"), Some("y")), None, ""),
             ((Some("a"), Some("x")), (Some("b"), Some("x")), Some(Severity::Error), other),

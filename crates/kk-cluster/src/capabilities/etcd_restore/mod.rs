@@ -100,7 +100,7 @@ pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
         if facts.files.get(RESTORING).is_some_and(is_open) {
             found.error(
                 host,
-                "a restore of etcd has begun here and has not ended",
+                "a restore of etcd was started on this host and is not finished",
                 "run kk etcd restore again, with the same snapshot or another",
             );
         }

@@ -21,7 +21,7 @@ impl Snapshot {
         let cannot = |error: io::Error| {
             BuildError::config(
                 format!("cannot read the snapshot {}: {error}", path.display()),
-                "give a file that kk etcd snapshot or etcdctl snapshot save has written",
+                "specify a file that kk etcd snapshot or etcdctl snapshot save has written",
             )
         };
         let mut file = File::open(path).map_err(cannot)?;

@@ -53,7 +53,7 @@ impl Action for Pull {
         } else if stderr.contains("unauthorized") || stderr.contains("denied") {
             "check user name and password in spec.registry.auths"
         } else if stderr.contains("certificate") {
-            "give the registry's CA with certsPath in spec.registry.auths"
+            "specify the registry's CA with certsPath in spec.registry.auths"
         } else {
             "the host must reach the registry: check its network, or set a mirror in spec.registry"
         };

@@ -86,7 +86,7 @@ impl Save {
         verified.map_err(|why| {
             Failure::new(format!("{ADMIN_CONF} of {host} is refused: {why}")).hint(format!(
                 "unless an administrator edited the file, {host} may be compromised: check the host before you use it again; \
-                 if it was edited, make it again there (kubeadm init phase kubeconfig admin) or copy that of another control plane"
+                 if it was edited, re-create it there (kubeadm init phase kubeconfig admin) or copy the file of another control plane"
             ))
         })
     }
@@ -116,7 +116,8 @@ impl Run for Save {
         let before = authorities_of_kubeconfig(&before);
         if !self.may_change && !before.is_empty() && before.is_disjoint(&verified.authorities()) {
             (context.note)(format!(
-                "the CA of the cluster is another one than {} had; unless an administrator replaced it, check the host",
+                "the CA of the cluster differs from the CA in {}; unless an administrator replaced it, \
+                 check the host",
                 self.path.display()
             ));
         }
@@ -227,7 +228,10 @@ mod tests {
         assert_eq!(run(save_to(directory.path(), &[]), ADMIN).await.1, [""; 0]);
         let of_another = include_str!("../../base/kubeconfig/fixtures/rsa.conf");
         let (result, notes) = run(save_to(directory.path(), &[]), of_another).await;
-        assert!(result.is_ok() && notes.len() == 1 && notes[0].contains("another one"), "{notes:?}");
+        assert!(
+            result.is_ok() && notes.len() == 1 && notes[0].contains("differs from the CA in"),
+            "{notes:?}"
+        );
         let save = Save { may_change: true, ..save_to(directory.path(), &[]) };
         assert_eq!(run(save, ADMIN).await.1, [""; 0]);
     }

@@ -38,14 +38,15 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
             found.adapted(
                 host,
                 format!("cgroup v1 with Kubernetes {}", inputs.spec.kubernetes.version),
-                "the kubelet is told to accept it; support ends soon: plan to move to cgroup v2",
+                "the kubelet is configured to accept it; support ends soon: plan to move to cgroup v2",
             );
         }
         if !facts.systemd_cgroups && inputs.systemd_cgroups() {
             found.error(
                 host,
                 "systemd cannot manage the cgroups of pods here, and the running cluster uses the systemd driver",
-                "leave this host out of the file; the driver of a running cluster is one for all nodes and stays",
+                "remove this host from the file; all nodes of a running cluster use the same driver, which \
+                 cannot change",
             );
         } else if !facts.systemd_cgroups {
             found.adapted(
@@ -71,7 +72,8 @@ fn certificates(host: &Host, facts: &Facts, found: &mut Findings) {
         found.warning(
             host,
             format!("the kubelet's client certificate {}", client.words(now)),
-            "the kubelet renews it itself and has not: see \"journalctl -u kubelet\"; when it has expired, kk create cluster lets the node join again",
+            "the kubelet should have renewed it: see \"journalctl -u kubelet\"; after it has expired, kk \
+             create cluster joins the node again",
         );
     }
     if let Some(server) = server_certificate::due(facts) {

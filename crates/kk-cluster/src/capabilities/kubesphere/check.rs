@@ -19,10 +19,11 @@ const MADE_FOR: [(&str, u32, u32); 4] =
     [("v3.4.1", 21, 26), ("v3.4.0", 19, 26), ("v3.3.", 19, 24), ("v3.2.", 19, 22)];
 
 pub(super) fn findings(inputs: &Inputs, wanted: &Wanted, found: &mut Findings) {
-    let hint = "name an image with a payload in it in spec.kubesphere.image (`make image-ks` builds one; see docs/kubesphere.md)";
+    let hint = "set spec.kubesphere.image to an image that contains a payload (`make image-ks` builds one; \
+                see docs/kubesphere.md)";
     match &inputs.installer {
         Installer::None => {
-            found.error(None, "KubeSphere is asked for, and no image of ks-installer is named", hint);
+            found.error(None, "KubeSphere is enabled, but no image of ks-installer is specified", hint);
         }
         Installer::Unusable(why) => found.error(None, format!("the image of ks-installer: {why}"), hint),
         Installer::Archive(archive) => {
@@ -39,8 +40,12 @@ pub(super) fn findings(inputs: &Inputs, wanted: &Wanted, found: &mut Findings) {
     if state::of(inputs).is_some_and(|state| state.is_of_others()) {
         found.error(
             None,
-            "KubeSphere is there, and kk has not installed it: its settings would become those of the file, and what the file does not switch on would be removed",
-            format!("to have it so: kubectl -n {NAMESPACE} annotate clusterconfiguration ks-installer {DEPLOYED_BY}={KK}; else spec.kubesphere.enabled: false leaves it alone"),
+            "KubeSphere is installed, but not by kk: kk would apply the settings of the file, and remove \
+             components that the file does not enable",
+            format!(
+                "to allow this: kubectl -n {NAMESPACE} annotate clusterconfiguration ks-installer \
+                     {DEPLOYED_BY}={KK}; to leave it unchanged, set spec.kubesphere.enabled: false"
+            ),
         );
     }
     let name = "ETCD_LISTEN_METRICS_URLS=";
@@ -66,8 +71,11 @@ fn out_of_range(version: &str, kubernetes: KubeVersion, found: &mut Findings) {
     if !(*oldest..=*newest).contains(&kubernetes.minor) {
         found.warning(
             None,
-            format!("KubeSphere {version} was made for Kubernetes v1.{oldest} to v1.{newest}, and this is {kubernetes}"),
-            "see that the payload has charts and images that work with it",
+            format!(
+                "KubeSphere {version} was made for Kubernetes v1.{oldest} to v1.{newest}, but the \
+                     cluster has {kubernetes}"
+            ),
+            "make sure that the charts and images of the payload work with it",
         );
     }
 }

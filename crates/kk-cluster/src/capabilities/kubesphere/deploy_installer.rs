@@ -36,7 +36,8 @@ pub(super) fn task(inputs: &Inputs, wanted: &Wanted, manifest: &Manifest, image:
                 .transient_on("connection refused")
                 .hint(
                     "image",
-                    "see that spec.kubesphere.image is an image of ks-installer with a payload in it",
+                    "make sure that spec.kubesphere.image is an image of ks-installer that contains a \
+                     payload",
                 )
                 .file("installer.yaml", manifest.file.clone().into_bytes())
                 .file("configuration.yaml", configuration.into_bytes());

@@ -49,7 +49,7 @@ impl Progress {
                 "Ready" | "Planned" => Some(Ok(())),
                 "Invalid" => {
                     let why = state.condition("SpecValid").unwrap_or_default();
-                    Some(Err(Failure::new(format!("the ClusterConfiguration cannot be meant so: {why}"))
+                    Some(Err(Failure::new(format!("the ClusterConfiguration is not usable: {why}"))
                         .hint("correct the second document of the file")))
                 }
                 _ => None,
@@ -115,8 +115,8 @@ impl Progress {
         }
         (now.saturating_sub(self.heard) >= SILENCE).then(|| {
             let silence = SILENCE.as_secs();
-            Failure::new(format!("ks-installer has said nothing of what it shall do for {silence} s"))
-                .hint("look at its pod: kubectl -n kubesphere-system describe pod -l app=ks-installer")
+            Failure::new(format!("ks-installer has not reported on the requested changes for {silence} s"))
+                .hint("check its pod: kubectl -n kubesphere-system describe pod -l app=ks-installer")
         })
     }
 }
@@ -187,7 +187,7 @@ mod tests {
         let mut progress = Progress::new("new");
         assert!(progress.look(&state("Ready", &json!({})), at(239)).end.is_none());
         let end = progress.look(&state("Ready", &json!({})), at(240)).end.unwrap().unwrap_err();
-        assert!(end.cause.contains("has said nothing"), "{end}");
+        assert!(end.cause.contains("has not reported"), "{end}");
     }
 
     #[test]

@@ -68,12 +68,15 @@ impl Removal {
         if silent >= SILENCE {
             if let Some(error) = &state.error {
                 return Some(format!(
-                    "the API has given no other answer for {} s: {error}",
+                    "the API has only returned an error for {} s: {error}",
                     silent.as_secs()
                 ));
             }
             let trouble = state.trouble.as_ref().map_or_else(String::new, |why| format!(": {why}"));
-            return Some(format!("ks-installer has said nothing for {} s{trouble}", silent.as_secs()));
+            return Some(format!(
+                "ks-installer has not reported anything for {} s{trouble}",
+                silent.as_secs()
+            ));
         }
         let left: Vec<String> = self.told.iter().map(|(name, what)| format!("{name} {what}")).collect();
         let left = left.join("; ");
@@ -178,6 +181,6 @@ mod tests {
         let mut removal = Removal::default();
         assert_eq!(removal.look(&state, at(59)).end, None);
         let why = removal.look(&state, at(60)).end.unwrap().unwrap_err();
-        assert_eq!(why, format!("the API has given no other answer for 60 s: {refusal}"));
+        assert_eq!(why, format!("the API has only returned an error for 60 s: {refusal}"));
     }
 }

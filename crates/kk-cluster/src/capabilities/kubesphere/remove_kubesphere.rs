@@ -20,8 +20,7 @@ use crate::{
 };
 
 /// What the delete leaves when the operator cannot remove it.
-const LEFT: &str =
-    "what it has outside of the hosts may be left (load balancers, volumes of a storage system)";
+const LEFT: &str = "its resources outside the hosts may remain (load balancers, volumes of a storage system)";
 
 /// Whether there is a `ClusterConfiguration`; an API that is down is no answer.
 pub(crate) const IS_THERE: Question<bool> =
@@ -46,8 +45,11 @@ pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
     let Some(why) = answers.iter().find_map(Answer::unanswered) else { return };
     found.warning(
         None,
-        format!("KubeSphere is not removed before the hosts, because the API does not say whether it is there ({why}): {LEFT}"),
-        "to have it removed, bring the API back first; kk create cluster restores the rights of administrators",
+        format!(
+            "KubeSphere is not removed before the hosts, because the API does not report whether it is \
+                 installed ({why}): {LEFT}"
+        ),
+        "to remove it, restore the API first; kk create cluster restores the rights of administrators",
     );
 }
 
@@ -100,7 +102,7 @@ impl Run for Remove {
         let what = match end {
             Ok(()) => "removed before the hosts".to_owned(),
             Err(why) => {
-                (context.note)(format!("KubeSphere is not removed: {why}; the delete goes on"));
+                (context.note)(format!("KubeSphere is not removed: {why}; the delete continues"));
                 format!("not removed before the hosts: {why}. {LEFT}")
             }
         };

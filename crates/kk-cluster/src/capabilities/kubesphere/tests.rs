@@ -109,7 +109,7 @@ fn a_key_to_etcd_does_not_stay_in_the_cluster() {
 async fn an_operator_without_an_image_is_refused_before_the_first_change() {
     let directory = tempfile::tempdir().unwrap();
     for (field, error) in [
-        ("{enabled: true}", Some("no image of ks-installer is named")),
+        ("{enabled: true}", Some("no image of ks-installer is specified")),
         ("{}", None),
         ("{image: ./not-there.tar}", Some("./not-there.tar cannot be read")),
         (IMAGE, None),
@@ -134,8 +134,8 @@ async fn an_upgrade_refuses_it_before_its_first_turn() {
     let directory = tempfile::tempdir().unwrap();
     for (field, by, error) in [
         ("{image: ./not-there.tar}", "kk", Some("./not-there.tar cannot be read")),
-        ("{enabled: true}", "kk", Some("no image of ks-installer is named")),
-        (IMAGE, "", Some("kk has not installed it")),
+        ("{enabled: true}", "kk", Some("no image of ks-installer is specified")),
+        (IMAGE, "", Some("but not by kk")),
         (IMAGE, "kk", None),
     ] {
         let spec = spec(field, "{}");
@@ -196,7 +196,7 @@ async fn a_kubesphere_of_somebody_else_is_not_taken_over() {
         let findings = session.plan_create(&probed).await.unwrap().findings;
         let found = findings
             .iter()
-            .any(|one| one.severity == Severity::Error && one.message.contains("kk has not installed it"));
+            .any(|one| one.severity == Severity::Error && one.message.contains("but not by kk"));
         assert_eq!(found, refused, "{by}");
     }
 }

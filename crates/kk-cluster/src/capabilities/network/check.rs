@@ -48,10 +48,10 @@ pub(super) fn refuse_another(inputs: &Inputs, plugin: &str, found: &mut Findings
         if !hosts.is_empty() {
             found.error(
                 None,
-                format!("the cluster's network plugin is {installed}, the file says {plugin}"),
+                format!("the network plugin of the cluster is {installed}, but the file sets {plugin}"),
                 format!(
-                    "put spec.network.plugin back: kk leaves {installed} as it is in a cluster that runs; where you have put \
-                     another plugin in its place, remove {NOTES}/{installed}.* on {}",
+                    "revert spec.network.plugin: kk does not replace {installed} in a running cluster; if \
+                     you have replaced it yourself, remove {NOTES}/{installed}.* on {}",
                     hosts.join(", ")
                 ),
             );
@@ -75,8 +75,8 @@ pub(super) fn warn_of_other_networks(inputs: &Inputs, plugin: &str, own: &str, f
         if !others.is_empty() {
             found.warning(
                 host,
-                format!("{CONFIGURATIONS} holds another network: {}", others.join(", ")),
-                format!("move it away, or pods may be put into it before {plugin} runs"),
+                format!("{CONFIGURATIONS} contains another network: {}", others.join(", ")),
+                format!("move it away; otherwise pods may use that network before {plugin} runs"),
             );
         }
     }

@@ -73,10 +73,10 @@ impl Agent {
         let mut broken = (self.broken)(inputs);
         for (host, _) in inputs.nodes() {
             let Some(Broken { agent, bridge, range }) = broken.remove(&host.name) else { continue };
-            let restarts = format!("{} starts again on this node", self.plugin);
+            let restarts = format!("{} restarts on this node", self.plugin);
             for (why, done) in [
                 (agent, restarts.as_str()),
-                (bridge, "the bridge is made again, and pods are connected to it"),
+                (bridge, "the bridge is re-created, and pods are connected to it"),
                 (
                     range,
                     "the links of the other range are removed, and the pods of this node are deleted, so that their controllers start them again",

@@ -16,8 +16,8 @@ fn in_turn(inputs: &Inputs, found: &mut Findings) {
     for (host, _) in inputs.nodes().into_iter().filter(|(_, facts)| turn::is_begun(facts)) {
         found.warning(
             host,
-            "its turn in an upgrade has begun and has not ended: it may take no pods",
-            "kk upgrade goes on with it; kk create cluster with the version of the cluster ends its turn",
+            "its turn in an upgrade is not finished: it may be cordoned",
+            "kk upgrade resumes it; kk create cluster with the current version of the cluster ends its turn",
         );
     }
 }
@@ -32,16 +32,19 @@ fn not_named(inputs: &Inputs, found: &mut Findings) {
     if !well.is_empty() {
         found.warning(
             None,
-            format!("nodes of the cluster that the file does not name: {}", well.join(", ")),
-            "they are left as they are; where one is to go, name it in the file and run kk delete node",
+            format!("nodes that are in the cluster but not in the file: {}", well.join(", ")),
+            "kk does not change them; to remove one, add it to the file and run kk delete node",
         );
     }
     if !sick.is_empty() {
         found.warning(
             None,
-            format!("nodes of the cluster that the file does not name, and that are not Ready: {}", sick.join(", ")),
-            "nothing is waited for on them; where the host of one is lost: kubectl delete node NODE; where it is to go, name it in the \
-             file and run kk delete node; else bring it back",
+            format!(
+                "nodes that are in the cluster but not in the file, and are not Ready: {}",
+                sick.join(", ")
+            ),
+            "kk does not wait for them; if a host is lost: kubectl delete node NODE; to remove a node, add \
+             it to the file and run kk delete node; otherwise repair it",
         );
     }
 }
@@ -67,18 +70,18 @@ mod tests {
         facts.reply(&API, lines.concat() + "end\n");
         let inputs = session.create_inputs(&probed).await.unwrap();
         let found = precheck(&create_cluster::capabilities(&spec), &inputs);
-        let about = found.into_iter().filter(|finding| finding.message.contains("does not name"));
+        let about = found.into_iter().filter(|finding| finding.message.contains("but not in the file"));
         about.map(|finding| format!("{:?} {}", finding.severity, finding.message)).collect()
     }
 
     #[tokio::test]
     async fn nodes_that_left_the_file_are_named_in_order_and_those_that_are_lost_apart() {
-        let well = "Warning nodes of the cluster that the file does not name";
+        let well = "Warning nodes that are in the cluster but not in the file";
         assert_eq!(said(&[]).await, [""; 0]);
         assert_eq!(said(&[("z9", "True"), ("a1", "True")]).await, [format!("{well}: a1, z9")]);
         assert_eq!(
             said(&[("z9", "Unknown"), ("a1", "True"), ("b2", "False")]).await,
-            [format!("{well}: a1"), format!("{well}, and that are not Ready: b2, z9")]
+            [format!("{well}: a1"), format!("{well}, and are not Ready: b2, z9")]
         );
     }
 }

@@ -104,13 +104,17 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     let Some(to) = inputs.spec.control_plane_endpoint.address else { return };
     let nodes: Vec<_> = inputs.nodes().into_iter().filter(|(host, _)| inputs.has_joined(host)).collect();
     for (host, facts) in &nodes {
-        found.unanswered(host, &facts.answer(&LEADS), "where the name of the API leads");
+        found.unanswered(host, &facts.answer(&LEADS), "which address the name of the API has");
     }
     let moves: Vec<_> =
         nodes.into_iter().filter_map(|(host, facts)| Some((host, leads(inputs, facts)?))).collect();
     let Some((_, Leads { there, .. })) = moves.first() else { return pods_findings(inputs, found) };
     if !inputs.command.may_move() {
-        return found.error(None, format!("the API is at {there}, the file says {to}"), etcd::moves::FIRST);
+        return found.error(
+            None,
+            format!("the API is at {there}, but the file sets {to}"),
+            etcd::moves::FIRST,
+        );
     }
     // A control plane that moves answers there when it has moved.
     let is_balanced = inputs.spec.control_plane_endpoint.external_address;
@@ -120,7 +124,8 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
                 *host,
                 format!("the API does not answer at {to}, the controlPlaneEndpoint of the file: {why}"),
                 format!(
-                    "let what listens there pass connections on to port 6443 of the control planes; until then keep {there}"
+                    "configure the load balancer there to forward connections to port 6443 of the control \
+                     planes; until then keep {there}"
                 ),
             );
         }
@@ -129,8 +134,8 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
         None,
         format!("the API moves from {there} to {to}"),
         format!(
-            "keep {there} until the end; kubeconfigs that name it have to be fetched again; restart pods of your own in the network \
-             of nodes that ask the API by its name"
+            "keep {there} until the move is finished; fetch kubeconfigs that contain it again; restart your \
+             own pods with hostNetwork that access the API by its name"
         ),
     );
 }
@@ -140,8 +145,8 @@ fn pods_findings(inputs: &Inputs, found: &mut Findings) {
         if let Some(there) = pods_from(inputs, facts).filter(|_| inputs.command.may_move()) {
             found.adapted(
                 host,
-                format!("kube-proxy still asks the API at {there}"),
-                "the pods of kube-proxy and of the network plugin start again, on one node first",
+                format!("kube-proxy still uses the API at {there}"),
+                "the pods of kube-proxy and of the network plugin restart, on one node first",
             );
         }
     }
@@ -326,7 +331,7 @@ mod tests {
                 balancer,
                 SILENT,
                 false,
-                Some((Severity::Error, "did not say where the name of the API leads")),
+                Some((Severity::Error, "did not report which address the name of the API has")),
                 false,
             ),
             (
@@ -348,7 +353,7 @@ mod tests {
                 balancer,
                 "192.0.2.1\nok\n",
                 true,
-                Some((Severity::Error, "is at 192.0.2.1, the file says 192.0.2.200")),
+                Some((Severity::Error, "is at 192.0.2.1, but the file sets 192.0.2.200")),
                 true,
             ),
             (first, "192.0.2.200\nok\n", false, Some((Severity::Adapted, "moves from 192.0.2.200 to")), true),

@@ -30,8 +30,8 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     let rollout = Rollout::new("moves", &candidates);
     for (host, moved) in moved {
         let (describe, only) = match moved {
-            Moved::Node => ("restart the pods in the network of the node", String::new()),
-            Moved::Api => ("restart the pods of kk that ask the API", own_daemon_sets(inputs)),
+            Moved::Node => ("restart the pods with hostNetwork", String::new()),
+            Moved::Api => ("restart the pods of kk that use the API", own_daemon_sets(inputs)),
         };
         // An empty list would mean all pods.
         let is_needed = moved == Moved::Node || !only.is_empty();

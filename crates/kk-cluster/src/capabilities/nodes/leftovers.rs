@@ -22,7 +22,7 @@ fn parse(printed: &str) -> Option<Leftovers> {
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     for (host, facts) in inputs.nodes() {
         let answer = facts.answer(&LEFTOVERS);
-        found.unanswered(host, &answer, "what other clusters have left on it");
+        found.unanswered(host, &answer, "what other clusters left on it");
         let left = answer.answered().unwrap_or_default();
         let names = |kind: &str| -> Vec<&str> {
             left.iter().filter(|(of, _)| of == kind).map(|(_, name)| name.as_str()).collect()
@@ -34,7 +34,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
         if !links.is_empty() {
             found.error(
                 host,
-                format!("links of another network of pods are there: {}", links.join(", ")),
+                format!("network links of another pod network exist: {}", links.join(", ")),
                 format!(
                     "if they are not needed, remove them on the host: {}",
                     each("ip link delete", &links)
@@ -58,7 +58,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
         if !manifests.is_empty() {
             found.error(
                 host,
-                format!("static pods of another cluster are there: {}", manifests.join(", ")),
+                format!("static pods of another cluster exist: {}", manifests.join(", ")),
                 format!("the kubelet would start them; if they are not needed: {}", each("rm", &manifests)),
             );
         }
@@ -68,14 +68,14 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
             let names = chains.join("|");
             found.warning(
                 host,
-                format!("packet filter rules of another cluster are there: chains {}", chains.join(", ")),
+                format!("packet filter rules of another cluster exist: chains {}", chains.join(", ")),
                 format!("they may drop packets of pods; on the host: iptables-save | grep -vE '^:({names})|-[Ajg] ({names})' | iptables-restore"),
             );
         }
         if !tables.is_empty() {
             found.warning(
                 host,
-                format!("packet filter tables of another cluster are there: {}", tables.join(", ")),
+                format!("packet filter tables of another cluster exist: {}", tables.join(", ")),
                 format!("they may drop packets of pods; on the host: {}", each("nft delete table", &tables)),
             );
         }
@@ -173,13 +173,13 @@ mod tests {
         let inputs = session.create_inputs(&fresh).await.unwrap();
         let found = precheck(&capabilities(&spec), &inputs);
         for (severity, what, command) in [
-            (Severity::Error, "are there: cni0, flannel.1", "ip link delete cni0; ip link delete flannel.1"),
+            (Severity::Error, "exist: cni0, flannel.1", "ip link delete cni0; ip link delete flannel.1"),
             (
                 Severity::Error,
                 "1 mounts below /var/lib/kubelet: /var/lib/kubelet/a",
                 "umount /var/lib/kubelet/a",
             ),
-            (Severity::Error, "static pods of another cluster are there: /m.yaml", "rm /m.yaml"),
+            (Severity::Error, "static pods of another cluster exist: /m.yaml", "rm /m.yaml"),
             (
                 Severity::Warning,
                 "chains KUBE-, cali-",

@@ -22,7 +22,7 @@ pub(super) fn ask_next_to_it(inputs: &Inputs, host: &Host) -> Option<Command> {
     let own = format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT);
     let text = script(&[("server", &own)], include_str!("local_api.sh"));
     let endpoint = format!("https://{}", inputs.endpoint());
-    let command = Command::new("let the kubelet ask the API server next to it", text);
+    let command = Command::new("point the kubelet to the API server on its own host", text);
     Some(command.when(move |facts| facts.answer(&SERVER).answered().is_some_and(|server| server == endpoint)))
 }
 
@@ -88,11 +88,11 @@ mod tests {
                 changes.iter().find(|task| task.host == host && task.task == "update_kubelet_settings");
             let changes = &task.unwrap().changes;
             // A kubelet that ends during the upload starts again with an address that fits both versions.
-            let first = changes[0] == "let the kubelet ask the API server next to it";
+            let first = changes[0] == "point the kubelet to the API server on its own host";
             assert_eq!(first, follows, "{host} {server}: {changes:?}");
             let create = before.plan_create(&probed).await.unwrap();
             let other = create.plan.changes().into_iter().flat_map(|task| task.changes);
-            assert!(!other.into_iter().any(|change| change.contains("next to it")), "{host} {server}");
+            assert!(!other.into_iter().any(|change| change.contains("on its own host")), "{host} {server}");
         }
     }
 }

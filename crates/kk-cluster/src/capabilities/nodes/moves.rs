@@ -252,8 +252,8 @@ mod tests {
             (false, None, true, "of kk"),
             (false, Some(super::Moved::Api), true, "of kk"),
             // An earlier run has begun to give it another address.
-            (false, Some(super::Moved::Node), false, "in the network"),
-            (true, Some(super::Moved::Api), false, "in the network"),
+            (false, Some(super::Moved::Node), false, "with hostNetwork"),
+            (true, Some(super::Moved::Api), false, "with hostNetwork"),
         ] {
             let address = if node_moves { "192.0.2.77 " } else { "192.0.2.2 " };
             let node =

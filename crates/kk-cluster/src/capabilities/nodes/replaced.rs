@@ -39,23 +39,23 @@ fn short(id: &str) -> &str {
 
 /// A host without anything of the cluster, under the name of one of its nodes.
 fn replaced(inputs: &Inputs, host: &Host, node: &Node, own: &str, found: &mut Findings) {
-    let ids = format!("its machine id is {}, that of the node {}", short(own), short(&node.machine));
+    let ids = format!("its machine id is {}, but the node has {}", short(own), short(&node.machine));
     if inputs.is_ready(host) {
-        let address = node.addresses.first().map_or("an address that is not known", String::as_str);
+        let address = node.addresses.first().map_or("an unknown address", String::as_str);
         found.error(
             host,
-            format!("another machine of this name is in the cluster and Ready, at {address}: {ids}"),
+            format!("another machine with this name is in the cluster and Ready, at {address}: {ids}"),
             format!(
-                "give this host another name, or remove that node: kk delete node {}; one that was switched off is Ready for \
-                 a minute, so run again then",
+                "give this host another name, or remove that node: kk delete node {}; a node that was just \
+                 switched off is shown as Ready for a minute, so run again then",
                 host.name
             ),
         );
     } else {
         found.adapted(
             host,
-            format!("it is a new machine in place of the one that the cluster knows: {ids}"),
-            "it joins under the name, labels and taints of that node",
+            format!("it is a new machine that replaces a node of the cluster: {ids}"),
+            "it joins with the name, labels and taints of that node",
         );
     }
 }
@@ -79,8 +79,8 @@ fn copies(inputs: &Inputs, host: &Host, facts: &Facts, own: &str, found: &mut Fi
     if let Some(original) = in_file.or(elsewhere) {
         found.error(
             host,
-            format!("it is a copy of {original}: its files of the cluster were made on the machine {}", short(recorded)),
-            "two machines cannot be one node: install this one again, or stop the other one and run again a minute later",
+            format!("it is a copy of {original}: its cluster files were created on the machine {}", short(recorded)),
+            "two machines cannot be the same node: reinstall this one, or stop the other one and run again a minute later",
         );
     }
 }
@@ -133,7 +133,7 @@ mod tests {
                 Some(Severity::Error),
                 "in the cluster and Ready, at 192.0.2.77: its machine id is bbbb",
             ),
-            (node("False", "aaaa"), Some(Severity::Adapted), "it is a new machine in place of the one"),
+            (node("False", "aaaa"), Some(Severity::Adapted), "it is a new machine that replaces a node"),
             (node("False", "bbbb"), None, ""),
             (node("False", ""), None, ""),
             (String::new(), None, ""),

@@ -59,7 +59,7 @@ pub(super) fn end_left(inputs: &Inputs) -> Vec<Task> {
 pub(crate) fn end(inputs: &Inputs, host: &Host) -> Vec<Task> {
     let name = quote(&host.name);
     let uncordon =
-        Command::new("let it take pods again", format!("{KUBECTL}kubectl uncordon {name} >/dev/null\n"))
+        Command::new("allow new pods on it again", format!("{KUBECTL}kubectl uncordon {name} >/dev/null\n"))
             .transient_on("connection refused");
     let uncordon = HostWork::new(vec![Box::new(uncordon)])
         .about(&host.name)

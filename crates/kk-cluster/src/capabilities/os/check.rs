@@ -57,7 +57,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
 /// What later decisions rest on.
 fn silence(host: &Host, facts: &Facts, found: &mut Findings) {
     found.unanswered(host, &facts.answer(&firewall::ACTIVE), "which firewalls are active");
-    found.unanswered(host, &facts.answer(&disable_swap::UNITS), "which units bring swap back");
+    found.unanswered(host, &facts.answer(&disable_swap::UNITS), "which units enable swap");
     found.unanswered(
         host,
         &facts.answer(&write_hosts_block::REWRITTEN),
@@ -75,7 +75,7 @@ fn machine(host: &Host, facts: &Facts, found: &mut Findings) {
         ),
         (Some(real), Some(said)) if real != said => found.error(
             host,
-            format!("the file says arch {}, the host is {}", said.as_str(), real.as_str()),
+            format!("the file sets arch {}, but the host is {}", said.as_str(), real.as_str()),
             "remove `arch` from the file; it is detected",
         ),
         _ => {}
@@ -113,7 +113,10 @@ fn tools(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
             return found.adapted(
                 host,
                 format!("missing: {}", missing_tools(inputs, host, facts).join(", ")),
-                format!("{names} and what they need are installed from the bundle, and removed by delete"),
+                format!(
+                    "kk installs {names} with their dependencies from the bundle; kk delete cluster \
+                         removes them"
+                ),
             );
         }
         Some(Err(why)) => {
@@ -144,7 +147,8 @@ fn tools(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
         found.warning(
             host,
             format!(
-                "missing: {}; without them a delete clears IPVS and its sets only while kube-proxy runs",
+                "missing: {}; without them kk delete cluster can clear IPVS and its sets only while \
+                 kube-proxy runs",
                 missing.join(", ")
             ),
             packages::hint(&facts.os_id, &missing),
@@ -168,11 +172,17 @@ fn capacity(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
         let (has, least) = (facts.memory_kib / 1024, memory / 1024);
         say(
             format!("memory {has} MiB is below the minimum of {least} MiB"),
-            format!("give it {least} MiB or more"),
+            format!("the host needs {least} MiB or more"),
         );
     }
     if facts.cpus < cpus {
-        say(format!("only {} CPU, at least {cpus} needed", facts.cpus), format!("give it {cpus} or more"));
+        say(
+            format!("only {} CPU, at least {cpus} needed", facts.cpus),
+            format!(
+                "the host needs {cpus} or \
+                     more"
+            ),
+        );
     }
     // Where an earlier run has put the programs, their space is no longer needed.
     let last = if host.is_node() { "kubelet" } else { "etcd" };
@@ -216,13 +226,14 @@ fn adaptations(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings
         found.warning(
             host,
             "cloud-init rewrites /etc/hosts at each boot, and its template is not found",
-            "set `manage_etc_hosts: false` in the host's cloud-config: without its lines a node does not find the API",
+            "set `manage_etc_hosts: false` in the host's cloud-config: without the entries of the cluster \
+             in /etc/hosts a node does not find the API",
         );
     } else if rewritten {
         found.adapted(
             host,
             "cloud-init rewrites /etc/hosts at each boot",
-            "the lines of the cluster are put into its template, too, and removed by delete",
+            "kk adds the entries of the cluster to its template, too; kk delete cluster removes them",
         );
     }
     if inputs.spec.system.skip_configure_os {
@@ -233,11 +244,16 @@ fn adaptations(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings
         found.adapted(
             host,
             format!("swap is on ({})", swap.join(", ")),
-            "it is turned off, and on again by delete",
+            "kk turns it off; kk delete cluster turns it on again",
         );
     }
     if facts.selinux == "enforcing" {
-        found.adapted(host, "SELinux is enforcing", "it is set to permissive, and back by delete");
+        found.adapted(
+            host,
+            "SELinux is enforcing",
+            "kk sets it to permissive; kk delete cluster reverts \
+                             this",
+        );
     }
     let read_only: Vec<String> = super::sysctls(inputs.spec)
         .into_iter()
@@ -250,7 +266,7 @@ fn adaptations(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings
         found.adapted(
             host,
             format!("read-only kernel settings: {}", read_only.join(", ")),
-            "they stay as they are",
+            "kk does not change them",
         );
     }
 }
@@ -262,7 +278,13 @@ fn not_configured(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findi
     if host.is_node() && !missing.is_empty() {
         found.error(
             host,
-            format!("{} is not 1, and spec.system.skipConfigureOS leaves it so", missing.join(" and ")),
+            format!(
+                "{} is not 1, and spec.system.skipConfigureOS keeps kk from setting it",
+                missing.join(
+                    " \
+                     and "
+                )
+            ),
             "set it to 1 in a file of /etc/sysctl.d and run \"sysctl --system\", or remove skipConfigureOS",
         );
     }

@@ -71,7 +71,12 @@ pub(super) fn findings(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut 
     for firewall in facts.answer(&ACTIVE).answered().unwrap_or_default() {
         let name = &firewall.name;
         if system.disable_firewall && !system.skip_configure_os {
-            found.adapted(host, format!("{name} is active"), "it is stopped, and started again by delete");
+            found.adapted(
+                host,
+                format!("{name} is active"),
+                "kk stops it; kk delete cluster starts it \
+                                         again",
+            );
             continue;
         }
         let networks =
@@ -88,13 +93,19 @@ pub(super) fn findings(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut 
             found.warning(
                 host,
                 format!("{name} is active"),
-                format!("it must let the hosts reach each other, and {networks} pass; or set spec.system.disableFirewall"),
+                format!(
+                    "it must allow traffic between the hosts, and traffic of {networks}; or set \
+                         spec.system.disableFirewall"
+                ),
             );
         } else {
             found.error(
                 host,
                 format!("{name} is active and closes {}", closed.join(", ")),
-                format!("set spec.system.disableFirewall; or open these ports between the hosts, and let {networks} pass"),
+                format!(
+                    "set spec.system.disableFirewall; or open these ports between the hosts, and allow \
+                         traffic of {networks}"
+                ),
             );
         }
     }

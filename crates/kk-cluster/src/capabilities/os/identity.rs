@@ -63,7 +63,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     for (host, facts) in inputs.hosts() {
         // The head of a record needs no other word.
         if facts.owned.identity().is_none() {
-            found.unanswered(host, &facts.answer(&TOKEN), "which cluster its etcd is of");
+            found.unanswered(host, &facts.answer(&TOKEN), "which cluster its etcd belongs to");
         }
         if let Some(other) = other_name(inputs, facts) {
             found.error(
@@ -79,9 +79,10 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
         if theirs.is_some_and(|ca| ca != inputs.pki.ca_sum()) {
             found.error(
                 host,
-                format!("it belongs to another cluster of the name {}", inputs.spec.name),
+                format!("it belongs to another cluster with the name {}", inputs.spec.name),
                 format!(
-                    "run where that cluster was created; or delete it first, with a file that names its hosts only, in a directory without kubekey/{}",
+                    "run where that cluster was created; or delete it first, with a file that contains only \
+                     its hosts, in a directory without kubekey/{}",
                     inputs.spec.name
                 ),
             );
@@ -105,8 +106,8 @@ pub(crate) fn refuse_strangers(inputs: &Inputs) -> Result<(), BuildError> {
     };
     if let Some(names) = names(&made_by_others) {
         return refuse(
-            &format!("on {names} is a cluster that kk did not make"),
-            "correct the file; or run `kubeadm reset` there, when that cluster is to go",
+            &format!("{names}: part of a cluster that kk did not create"),
+            "correct the file, or run `kubeadm reset` there to remove that cluster",
         );
     }
     let silent = |facts: &Facts| {
@@ -116,8 +117,8 @@ pub(crate) fn refuse_strangers(inputs: &Inputs) -> Result<(), BuildError> {
     };
     if let Some(names) = names(&silent) {
         return refuse(
-            &format!("{names}: there is no answer which cluster its etcd is of"),
-            "run again; if it stays so, look at the load and the disk of the host",
+            &format!("{names}: the host did not report which cluster its etcd belongs to"),
+            "run again; if the problem remains, check the load and the disk of the host",
         );
     }
     let elsewhere: Vec<String> = of_file
@@ -138,7 +139,7 @@ pub(crate) fn refuse_strangers(inputs: &Inputs) -> Result<(), BuildError> {
     {
         return refuse(
             &format!(
-                "{names}: a cluster of the name {name}, but not the one of {}",
+                "{names}: part of a cluster with the name {name}, but not the cluster of {}",
                 inputs.directory.join("pki").display()
             ),
             "run where that cluster was created, or in a directory without its namesake's certificates",
@@ -161,8 +162,8 @@ fn one_cluster(of_file: &[(&Host, &Facts)]) -> Result<(), BuildError> {
             };
             let hosts: Vec<String> = of_file.iter().copied().filter_map(named).collect();
             return refuse(
-                &format!("the hosts hold certificates of {} clusters: {}", there.len(), hosts.join(", ")),
-                "correct the addresses, or delete each cluster with a file that names its hosts only",
+                &format!("the hosts have certificates of {} clusters: {}", there.len(), hosts.join(", ")),
+                "correct the addresses, or delete each cluster with a file that contains only its hosts",
             );
         }
     }

@@ -70,12 +70,12 @@ impl Action for Install {
             "nothing provides",
         ];
         let hint = if not_together.into_iter().any(has) {
-            "the packages of the host do not go with those of the bundle: if the host is newer, make the bundle again; otherwise \
-             install them by other means"
+            "the packages of the host conflict with the packages of the bundle: if the host is newer, \
+             export the bundle again; otherwise install them by other means"
         } else if has("dpkg was interrupted") || has("--configure -a") {
             "run \"dpkg --configure -a\" on the host, and this command again"
         } else if has("Could not get lock") {
-            "another package manager works on the host: wait until it has ended, and run again"
+            "another package manager is running on the host: wait until it ends, and run again"
         } else if has("dnf: not found") || has("dnf: command not found") {
             "install dnf on the host, or the packages by other means"
         } else if has("No space left") {
@@ -106,7 +106,8 @@ impl Run for Send {
         }
         for (name, before, after) in &transaction.upgraded {
             (context.note)(format!(
-                "upgrades the package {name} from {before} to {after}, because a new one needs that; a delete leaves it so"
+                "upgrades the package {name} from {before} to {after}, because a new package needs that; kk \
+                 delete cluster does not revert it"
             ));
         }
         let files = transaction.files(packages)?;

@@ -19,7 +19,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
                     "masked: {}",
                     masked.iter().map(|unit| format!("{unit}.service")).collect::<Vec<_>>().join(", ")
                 ),
-                "they are unmasked; a delete masks them again",
+                "kk unmasks them; kk delete cluster masks them again",
             );
         }
     }

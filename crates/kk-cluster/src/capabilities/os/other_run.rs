@@ -13,8 +13,7 @@ pub(crate) const LOCK: Question<Option<Lock>> =
     Question::new("run_lock", include_str!("other_run.sh"), Lock::parse);
 
 /// What to do about another run.
-const HINT: &str =
-    "wait until it has ended; a run that was killed gives the host free two minutes after its last action";
+const HINT: &str = "wait until it ends; the lock of a killed run expires two minutes after its last action";
 
 /// Who holds a host.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -77,7 +77,7 @@ pub(super) fn of_bundle(inputs: &Inputs, host: &Host, facts: &Facts) -> Option<R
         return Some(Err(format!("the bundle has no packages for {system}")));
     };
     if from.is_rpm() && !facts.tools.contains_key("dnf") {
-        return Some(Err("there is no dnf, which would install those of the bundle".to_owned()));
+        return Some(Err("dnf, which installs the packages of the bundle, is missing".to_owned()));
     }
     let absent: Vec<&str> = names.iter().copied().filter(|name| !from.has(name)).collect();
     if absent.is_empty() {
@@ -199,7 +199,7 @@ mod tests {
         facts.tools.retain(|tool, _| !["iptables", "conntrack"].contains(&tool.as_str()));
         facts.tools.remove("dnf");
         let refused = session.plan_create(&fresh).await.unwrap();
-        assert!(refused.findings.iter().any(|one| one.message.contains("there is no dnf")));
+        assert!(refused.findings.iter().any(|one| one.message.contains("dnf, which")));
         let facts = fresh.facts.values_mut().next().unwrap();
         facts.tools.insert("dnf".into(), "/usr/bin/dnf".into());
         let create = session.plan_create(&fresh).await.unwrap();

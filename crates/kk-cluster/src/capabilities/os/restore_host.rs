@@ -22,7 +22,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         let enforced = facts.owned.has(Kind::Saved, "/etc/selinux/config");
         let variables = [("keep", keep.as_str()), ("enforce", if enforced { "yes" } else { "" })];
         let restore = Command::new(
-            "restore what was replaced, remove what was made",
+            "restore replaced files, remove created files",
             script(&variables, include_str!("restore_host.sh")),
         );
         let work = HostWork::new(vec![Box::new(restore)]).provides(slots::host_restored_slot(&host.name));

@@ -55,7 +55,8 @@ impl Run for Ask {
         auth.certs_path.get_or_insert_with(|| self.trust.display().to_string());
         kk_artifact::ask_registry(&settings, &self.address).await.map_err(|error| {
             Failure::new(error.to_string()).hint(
-                "see \"journalctl -u registry -u registry-push\" on its host, and whether a firewall keeps the control machine away",
+                "see \"journalctl -u registry -u registry-push\" on its host, and check whether a firewall \
+                 blocks the control machine",
             )
         })
     }

@@ -45,8 +45,8 @@ pub(crate) fn findings(inputs: &Inputs, own: &OwnRegistry<'_>, pki: &Pki, found:
         if facts.units.contains_key(unit) && !facts.owns(file) {
             found.error(
                 own.host,
-                format!("{unit} is installed already, and not by kk"),
-                "remove it first, or take a host without it",
+                format!("{unit} is already installed, but not by kk"),
+                "remove it first, or use a host without it",
             );
         }
     }
@@ -63,15 +63,16 @@ pub(crate) fn findings(inputs: &Inputs, own: &OwnRegistry<'_>, pki: &Pki, found:
     if !there.is_empty() && there != *wanted {
         found.error(
             own.host,
-            format!("its registry keeps its images in {there}, and the file says {wanted}"),
-            "correct spec.registry.registryDataDir; or kk delete registry with the old value, move them, and init again",
+            format!("its registry stores its images in {there}, but the file sets {wanted}"),
+            "correct spec.registry.registryDataDir; or run kk delete registry with the old value, move the \
+             images, and run kk init registry again",
         );
     }
     let others = inputs.spec.with_role(&kk_config::Role::Registry);
     for host in others.iter().filter(|host| host.name != own.host.name) {
         found.warning(
             *host,
-            format!("no registry is set up on it: the one of the cluster is on {}", own.host.name),
+            format!("it has no registry: the registry of the cluster is on {}", own.host.name),
             "name one host in the role group registry",
         );
     }
@@ -81,35 +82,35 @@ pub(crate) fn findings(inputs: &Inputs, own: &OwnRegistry<'_>, pki: &Pki, found:
         found.error(
             own.host,
             format!(
-                "spec.registry.auths.\"{}\".certsPath names another CA than the registry will have",
+                "spec.registry.auths.\"{}\".certsPath contains another CA than the registry will have",
                 own.address
             ),
-            format!("leave certsPath away: kk makes a CA, and uses {trust}"),
+            format!("remove certsPath: kk creates a CA, and uses {trust}"),
         );
     }
     match auth.and_then(RegistryAuth::credentials) {
         None => found.warning(
             own.host,
-            "everybody who reaches the registry may read it",
-            format!("give it a user: spec.registry.auths.\"{}\" with username and password", own.address),
+            "every client that reaches the registry can read images",
+            format!("set a username and password in spec.registry.auths.\"{}\"", own.address),
         ),
         Some(pair) if pair.password.expose().len() > LONGEST_PASSWORD => found.error(
             own.host,
             format!("the password of {} is longer than {LONGEST_PASSWORD} bytes", pair.username),
-            "registries compare no more than that (bcrypt): take a shorter one",
+            "registries ignore the rest (bcrypt): use a shorter password",
         ),
         Some(pair) if pair.username.contains(':') => found.error(
             own.host,
             format!("the user name {} has a colon", pair.username),
-            "a colon ends the name in HTTP and in the registry's file of passwords: take another name",
+            "a colon ends the name in HTTP and in the password file of the registry: use another name",
         ),
         Some(_) => {}
     }
     if inputs.spec.registry.private_registry.is_none() {
         found.warning(
             own.host,
-            format!("the registry is called {}, and no image of the cluster comes from it", own.address),
-            "name it in spec.registry.privateRegistry",
+            format!("the name of the registry is {}, but no image of the cluster comes from it", own.address),
+            "set spec.registry.privateRegistry to this name",
         );
     }
     other_run::findings(inputs, found);
@@ -126,7 +127,7 @@ pub(crate) fn findings_of_delete(inputs: &Inputs, own: &OwnRegistry<'_>, pki: &P
 /// It was set up for another cluster, or from another machine: its clients trust another CA.
 fn of_others(inputs: &Inputs, own: &OwnRegistry<'_>, facts: &Facts, pki: &Pki, found: &mut Findings) {
     let name = &inputs.spec.name;
-    found.unanswered(own.host, &facts.answer(&CLUSTER), "for which cluster its registry is");
+    found.unanswered(own.host, &facts.answer(&CLUSTER), "which cluster its registry belongs to");
     let cluster = facts.answer(&CLUSTER).answered().unwrap_or_default();
     if cluster.is_empty() {
         return;
@@ -135,7 +136,7 @@ fn of_others(inputs: &Inputs, own: &OwnRegistry<'_>, facts: &Facts, pki: &Pki, f
     if cluster != *name {
         found.error(
             own.host,
-            format!("its registry is that of the cluster {cluster}"),
+            format!("its registry belongs to the cluster {cluster}"),
             format!("correct the file, or run kk delete registry with the file of {cluster}"),
         );
     } else if theirs.is_some_and(|ca| ca.sha256 != pki.ca_sum()) {
@@ -252,25 +253,25 @@ mod tests {
                 GOOD,
                 &moved,
                 Severity::Error,
-                "keeps its images in /srv/images, and the file says /mnt/registry",
+                "stores its images in /srv/images, but the file sets /mnt/registry",
             ),
-            (certs, &plain, Severity::Error, "names another CA"),
+            (certs, &plain, Severity::Error, "contains another CA"),
             (&long, &plain, Severity::Error, "longer than 72 bytes"),
             (colon, &plain, Severity::Error, "has a colon"),
-            ("{privateRegistry: hub.local}", &plain, Severity::Warning, "may read it"),
+            ("{privateRegistry: hub.local}", &plain, Severity::Warning, "can read images"),
             (same_port, &plain, Severity::Error, "port 5443 for pulls and for pushes"),
-            (GOOD, &push_port, Severity::Error, "port 5443 is taken by nginx"),
-            (GOOD, &push_unit, Severity::Error, "registry-push.service is installed already"),
+            (GOOD, &push_port, Severity::Error, "port 5443 is used by nginx"),
+            (GOOD, &push_unit, Severity::Error, "registry-push.service is already installed"),
             (
                 "{auths: {dockerhub.kubekey.local: {username: u, password: p}}}",
                 &plain,
                 Severity::Warning,
                 "no image",
             ),
-            (GOOD, &theirs, Severity::Error, "that of the cluster other"),
+            (GOOD, &theirs, Severity::Error, "belongs to the cluster other"),
             (GOOD, &elsewhere, Severity::Error, "has another CA than"),
             (GOOD, &unit, Severity::Error, "not by kk"),
-            (GOOD, &port, Severity::Error, "port 443 is taken by nginx"),
+            (GOOD, &port, Severity::Error, "port 443 is used by nginx"),
         ];
         for (registry, spoil, severity, words) in cases {
             let found = found(registry, spoil).await;

@@ -53,7 +53,8 @@ fn text() -> String {
 
 fn hint(inputs: &Inputs) -> String {
     let mut hint =
-        "pods of different nodes must reach each other: look at firewalls, and at internalAddress, whose interface the network of pods uses"
+        "pods of different nodes must reach each other: check firewalls, and internalAddress, whose \
+         interface the pod network uses"
             .to_owned();
     for port in inputs.requirements.ports(inputs.api_host) {
         let Port { number, protocol, program } = *port;
@@ -78,7 +79,7 @@ impl Ask {
         let patience = PATIENCE.as_secs().to_string();
         let variables = [("node", self.node.as_str()), ("patience", patience.as_str())];
         Command::new(
-            "ask the pods of CoreDNS and the Services of DNS and the API",
+            "query the pods of CoreDNS and the Services of DNS and the API",
             script(&variables, &text()),
         )
         .file("pods", format!("{pods}{}", self.services).into_bytes())

@@ -43,15 +43,15 @@ impl Capability for Verify {
             if let Some(why) = is_silent(inputs, host) {
                 found.warning(
                     host,
-                    format!("the host did not say whether its pods reach others: {why}"),
-                    "the run verifies it; if it stays so, look at the load of the host",
+                    format!("the host did not report whether its pods reach other pods: {why}"),
+                    "the run verifies it; if the problem remains, check the load of the host",
                 );
             }
             if let Some(why) = services::dns_broken(inputs, host, facts) {
                 found.warning(
                     host,
                     format!("the DNS Service does not answer on this node: {why}"),
-                    "if it stays so, look at the pods of CoreDNS and at firewalls between the hosts",
+                    "if the problem remains, check the pods of CoreDNS and firewalls between the hosts",
                 );
             }
         }

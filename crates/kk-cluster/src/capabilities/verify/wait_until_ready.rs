@@ -82,7 +82,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
             }))
             .hint(
                 "",
-                "look at the pods that are not ready: \"kubectl get pods -A\", \"kubectl describe pod …\"",
+                "check the pods that are not ready: \"kubectl get pods -A\", \"kubectl describe pod …\"",
             )
     });
     let mut work = HostWork::new(vec![Box::new(wait)])

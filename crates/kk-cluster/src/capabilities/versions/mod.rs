@@ -57,9 +57,13 @@ impl Capability for Versions {
             found.error(
                 None,
                 format!(
-                    "the cluster has {name} {there}, this file with Kubernetes {wanted} leads to an older one"
+                    "the cluster has {name} {there}, but this file with Kubernetes {wanted} selects an \
+                     older version"
                 ),
-                format!("name {name} {there} or a newer one in spec.components: its data cannot go back"),
+                format!(
+                    "set {name} {there} or a newer version in spec.components: its data cannot be \
+                         downgraded"
+                ),
             );
         }
         if recorded.is_none() {
@@ -72,7 +76,7 @@ impl Capability for Versions {
             found.adapted(
                 None,
                 format!("a new cluster would get other versions: {}", others.join(", ")),
-                "the cluster keeps its own; name a version in spec.components to change it",
+                "the cluster keeps its current versions; to change one, set it in spec.components",
             );
         }
     }

@@ -31,7 +31,7 @@ pub(crate) fn name_sick_neighbours(inputs: &Inputs, found: &mut Findings) {
     let sick =
         |host: &&kk_config::Host| host.is_node() && inputs.facts(host).is_some() && !inputs.is_ready(host);
     for host in inputs.outside().filter(sick).filter(|_| inputs.state.answered) {
-        found.warning(Some(host), "it is not Ready, and stays as it is", "kk create cluster repairs it");
+        found.warning(Some(host), "it is not Ready; kk does not change it", "kk create cluster repairs it");
     }
 }
 
@@ -218,7 +218,7 @@ pub(crate) mod tests {
             let mut probed = probed(&session, Some(ANSWERED)).await;
             probed.facts.get_mut("n2").unwrap().reply(&ROOT, root);
             let add = session.plan_add(&probed).await.unwrap();
-            let said = format!("its containerd data is in /srv/containerd, the file says {of_file}");
+            let said = format!("its containerd data is in /srv/containerd, but the file sets {of_file}");
             assert_eq!(errors(&add).contains(&said.as_str()), refused, "{root}: {:?}", add.findings);
         }
     }
@@ -229,7 +229,7 @@ pub(crate) mod tests {
         let session = testing::session(spec(), directory.path());
         let fresh = testing::fresh(session.spec());
         let add = session.plan_add(&fresh).await.unwrap();
-        assert!(errors(&add).contains(&"there is no cluster that runs"));
+        assert!(errors(&add).contains(&"there is no running cluster"));
 
         let add = session.plan_add(&probed(&session, None).await).await.unwrap();
         assert!(errors(&add).contains(&"its API does not answer"), "{:?}", add.findings);

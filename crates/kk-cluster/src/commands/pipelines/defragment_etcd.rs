@@ -15,7 +15,7 @@ pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
             found.error(
                 host,
                 "its member of etcd is not healthy",
-                "kk create cluster brings members back; defragment when all are healthy",
+                "kk create cluster repairs members; defragment when all are healthy",
             );
         }
     }

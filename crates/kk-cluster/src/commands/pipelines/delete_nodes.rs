@@ -49,7 +49,7 @@ pub(crate) fn findings(inputs: &Inputs, leaving: &Leaving, found: &mut Findings)
         if endpoint.address == Some(host.internal_address) {
             found.error(
                 host,
-                "the name of the API leads to it",
+                "the name of the API resolves to it",
                 "set spec.controlPlaneEndpoint.address to another control plane's, and run kk create cluster first",
             );
         }
@@ -61,7 +61,7 @@ pub(crate) fn findings(inputs: &Inputs, leaving: &Leaving, found: &mut Findings)
         if !all.is_empty() && all.iter().all(|host| leaving.has(host)) {
             found.error(
                 None,
-                format!("the cluster would have no {what} any more"),
+                format!("the cluster would have no {what} left"),
                 "add another one first, or delete the whole cluster (kk delete cluster)",
             );
         }
@@ -77,12 +77,12 @@ fn still_asked(inputs: &Inputs, leaving: &Leaving, found: &mut Findings) {
         for node in inputs.spec.nodes().into_iter().filter(is_silent) {
             found.error(
                 node,
-                "it did not answer, so it may ask the API at a control plane that leaves",
-                "bring it back first, or let it go first: kk delete node NAME --gone",
+                "it did not answer, so it may use the API on a control plane that is removed",
+                "repair it first, or remove it first: kk delete node NAME --gone",
             );
         }
         for (node, facts) in inputs.nodes().into_iter().filter(|(node, _)| !leaving.has(node)) {
-            found.unanswered(node, &facts.answer(&LEADS), "where it asks the API");
+            found.unanswered(node, &facts.answer(&LEADS), "which API server it uses");
         }
     }
     for host in inputs.spec.hosts.iter().filter(|host| leaving.has(host)) {
@@ -93,8 +93,8 @@ fn still_asked(inputs: &Inputs, leaving: &Leaving, found: &mut Findings) {
         if !nodes.is_empty() {
             found.error(
                 host,
-                format!("the API is asked at it by {}", nodes.join(", ")),
-                "run kk create cluster first: it leads them to the controlPlaneEndpoint of the file",
+                format!("its API server is used by {}", nodes.join(", ")),
+                "run kk create cluster first: it points them to the controlPlaneEndpoint of the file",
             );
         }
     }
@@ -203,7 +203,7 @@ mod tests {
             "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {{name: t}}\nspec:\n  hosts:\n{hosts}  \
              roleGroups: {{etcd: [n1, n2], control-plane: [n1], worker: [n3, n4, n5]}}\n"
         ));
-        let said = "it is a member of etcd, and the file does not give it that role";
+        let said = "it is a member of etcd, but does not have this role in the file";
         let members = [1, 2, 3, 4].map(|n| format!("https://192.0.2.{n}:2379")).join(",");
         for (leaves, gone, api, record, named) in [
             ("n3", false, true, true, &["n3", "n4"][..]),
@@ -250,10 +250,10 @@ mod tests {
     #[tokio::test]
     async fn what_the_cluster_cannot_do_without_stays() {
         for (names, said) in [
-            (&["n1"][..], "the cluster would have no member of etcd any more"),
-            (&["n1"], "the name of the API leads to it"),
-            (&["n1", "n3"], "the cluster would have no control plane any more"),
-            (&["n2", "n4"], "the cluster would have no worker any more"),
+            (&["n1"][..], "the cluster would have no member of etcd left"),
+            (&["n1"], "the name of the API resolves to it"),
+            (&["n1", "n3"], "the cluster would have no control plane left"),
+            (&["n2", "n4"], "the cluster would have no worker left"),
         ] {
             let delete = planned(names, false, &[]).await;
             let found: Vec<_> = delete.findings.iter().map(|finding| finding.message.as_str()).collect();
@@ -263,7 +263,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_control_plane_does_not_leave_while_a_node_is_silent() {
-        let said = "it did not answer, so it may ask the API at a control plane that leaves";
+        let said = "it did not answer, so it may use the API on a control plane that is removed";
         for (leaves, gone, refused) in [("n3", false, true), ("n3", true, false), ("n2", false, false)] {
             let delete = planned(&[leaves], gone, &["n4"]).await;
             let is_said = |finding: &kk_engine::Finding| finding.message == said;
@@ -294,7 +294,7 @@ mod tests {
             probed.facts.get_mut("n2").unwrap().reply(&LEADS, said);
             probed.facts.get_mut("n3").unwrap().reply(&LEADS, "192.0.2.3\nok\n192.0.2.3\n");
             let delete = session.plan_leave(&probed, &leaving(&["n3"], false)).await.unwrap();
-            let asked = "the API is asked at it by n2";
+            let asked = "its API server is used by n2";
             assert_eq!(delete.findings.iter().any(|finding| finding.message == asked), refused, "{said}");
         }
     }
@@ -310,7 +310,8 @@ mod tests {
             }
             probed.facts.get_mut("n1").unwrap().time_out(&LEADS);
             let delete = session.plan_leave(&probed, &leaving(&[leaves], false)).await.unwrap();
-            let said = delete.findings.iter().filter(|one| one.message.contains("did not say where it asks"));
+            let said =
+                delete.findings.iter().filter(|one| one.message.contains("did not report which API server"));
             assert_eq!(said.count(), usize::from(refused), "{leaves}: {:?}", delete.findings);
         }
     }
@@ -336,9 +337,9 @@ mod tests {
         };
         assert_eq!(plan(|_| {}).await, "");
         let rotates = plan(|facts| facts.reply(&crate::base::questions::ca_rotation::STAGE, "1")).await;
-        assert!(rotates.contains("replacement of the CAs has begun"), "{rotates}");
+        assert!(rotates.contains("a CA rotation was started"), "{rotates}");
         let restores = plan(|facts| drop(facts.files.insert(RESTORING.into(), FileFact::default()))).await;
-        assert!(restores.contains("restore of etcd has begun"), "{restores}");
+        assert!(restores.contains("a restore of etcd was started"), "{restores}");
         let other = plan(|facts| facts.reply(&LOCK, "busy\n1\nother\nroot@b\n")).await;
         assert!(other.contains("n1: another kk works on it"), "{other}");
     }

@@ -15,7 +15,7 @@ pub(crate) fn findings(inputs: &Inputs, force: bool, found: &mut Findings) {
         if force {
             found.warning(host, message, then);
         } else {
-            let hint = format!("bring the host back, or stop it and run again with --force: {then}");
+            let hint = format!("repair the host, or stop it and run again with --force: {then}");
             found.error(host, message, hint);
         }
     };
@@ -30,8 +30,8 @@ pub(crate) fn findings(inputs: &Inputs, force: bool, found: &mut Findings) {
     if inputs.spec.etcd.extra_args.iter().any(|line| line.starts_with("ETCD_WAL_DIR=")) {
         found.error(
             None,
-            "etcd has its log elsewhere (ETCD_WAL_DIR), which a restore would mix with other data",
-            "take it out of spec.etcd.extraArgs, and let kk create cluster apply that first",
+            "etcd has its log in another directory (ETCD_WAL_DIR), which would not match the restored data",
+            "first remove it from spec.etcd.extraArgs and run kk create cluster",
         );
     }
     let takes_part = |host: &Host| members.iter().any(|(member, _)| member.name == host.name);
@@ -39,13 +39,13 @@ pub(crate) fn findings(inputs: &Inputs, force: bool, found: &mut Findings) {
         match inputs.facts(host) {
             Some(_) => found.warning(
                 host,
-                "etcd is not installed there: it takes no part",
+                "etcd is not installed on it: the restore leaves it out",
                 "kk create cluster joins it afterwards",
             ),
             None => unreachable(
                 host,
-                "it does not answer: where its etcd still runs, it keeps the data from before the restore",
-                "kk create cluster joins it again, with the data of the others",
+                "it does not answer: if its etcd still runs, it keeps the previous data",
+                "kk create cluster joins it again, with the data of the other members",
                 found,
             ),
         }
@@ -53,8 +53,8 @@ pub(crate) fn findings(inputs: &Inputs, force: bool, found: &mut Findings) {
     for host in inputs.spec.control_planes().into_iter().filter(|host| inputs.facts(host).is_none()) {
         unreachable(
             host,
-            "its API server cannot be stopped: where it still runs, it answers from the state before the restore",
-            "restart it once it can be reached",
+            "its API server cannot be stopped: if it still runs, it returns the previous state",
+            "restart it when it is reachable",
             found,
         );
     }

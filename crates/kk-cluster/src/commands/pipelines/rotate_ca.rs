@@ -29,20 +29,24 @@ pub(crate) fn findings(inputs: &Inputs, authorities: &Authorities, found: &mut F
     if ca_rotation::has_begun_elsewhere(inputs, authorities) {
         found.error(
             None,
-            "a rotation has begun, and its new CAs are not on the control machine, or not all of them",
-            format!("run where it has begun, or copy {} from there", inputs.directory.join("pki").display()),
+            "a rotation has begun, but the control machine lacks some or all of its new CAs",
+            format!(
+                "run on the machine where it has begun, or copy {} from there",
+                inputs.directory.join("pki").display()
+            ),
         );
     }
     for host in inputs.spec.hosts.iter().filter(|host| inputs.facts(host).is_none()) {
         found.error(
             host,
             "it does not answer, and would not know the new CAs",
-            "bring it back; one that is gone for good leaves the cluster before a rotation (kk delete node --gone), and the file while one is under way",
+            "repair it; if it is permanently lost, remove it from the cluster before a rotation (kk delete \
+             node --gone), or from the file during one",
         );
     }
     for (host, facts) in inputs.answered() {
         let Some(identity) = facts.owned.identity() else {
-            found.error(host, "it is not in the cluster", "kk create cluster makes it a part of it");
+            found.error(host, "it is not in the cluster", "kk create cluster joins it");
             continue;
         };
         let is_ours = identity.ca_sha256 == inputs.pki.ca_sum() || authorities.knows(&identity.ca_sha256);
@@ -51,7 +55,7 @@ pub(crate) fn findings(inputs: &Inputs, authorities: &Authorities, found: &mut F
                 host,
                 format!("it belongs to the cluster {} with another CA of etcd", identity.cluster),
                 format!(
-                    "run where the rotation has begun, or copy {} from there",
+                    "run on the machine where the rotation has begun, or copy {} from there",
                     inputs.directory.join("pki").display()
                 ),
             );
@@ -62,8 +66,8 @@ pub(crate) fn findings(inputs: &Inputs, authorities: &Authorities, found: &mut F
         if OF_CAS.iter().any(|of_ca| flag.trim_start_matches('-').starts_with(of_ca)) {
             found.error(
                 None,
-                format!("the file sets --{flag}: kk does not know what trusts which CA then"),
-                "take it out, and let kk create cluster apply that first",
+                format!("the file sets --{flag}: kk cannot know which CA each component trusts then"),
+                "first remove it and run kk create cluster",
             );
         }
     }
@@ -71,14 +75,14 @@ pub(crate) fn findings(inputs: &Inputs, authorities: &Authorities, found: &mut F
     if !has_begun && old.is_some_and(|old| old.sha256 == authorities.cluster_sum()) {
         found.error(
             None,
-            "the CA that was given is the one that the cluster has",
-            "give another one, or leave --ca-dir away",
+            "the specified CA is already the CA of the cluster",
+            "specify another one, or omit --ca-dir",
         );
     }
     found.warning(
         None,
-        "kubeconfigs and client certificates that were handed out end with the old CA",
-        "hand out new ones afterwards; kk renews those on the hosts and on the control machine",
+        "kubeconfigs and client certificates that users have become invalid with the old CA",
+        "issue new ones afterwards; kk renews the files on the hosts and on the control machine",
     );
 }
 
@@ -90,7 +94,7 @@ fn health(inputs: &Inputs, found: &mut Findings) {
         found.error(
             host,
             "its member of etcd is not healthy",
-            "kk create cluster brings it back; see journalctl -u etcd on the host",
+            "kk create cluster repairs it; see journalctl -u etcd on the host",
         );
     }
     for (host, _) in inputs.nodes().into_iter().filter(|(host, _)| !inputs.is_ready(host)) {
@@ -162,7 +166,7 @@ mod tests {
     #[tokio::test]
     async fn what_has_begun_elsewhere_or_is_of_another_cluster_is_refused() {
         let (said, _) = asked(false, |_, facts| facts.reply(&STAGE, "1")).await;
-        assert!(said[0].contains("its new CAs are not on the control machine"), "{said:?}");
+        assert!(said[0].contains("the control machine lacks some or all of its new CAs"), "{said:?}");
         let (said, _) = asked(true, |_, facts| {
             facts.reply(&STAGE, "1");
             facts.owned = vec!["cluster\tanother\tsum\t-".to_owned()].into();
@@ -170,7 +174,7 @@ mod tests {
         .await;
         assert!(said.iter().all(|one| one.contains("belongs to the cluster another")), "{said:?}");
         let (said, _) = asked(true, |_, _| {}).await;
-        assert!(said.iter().any(|one| one.contains("there is no cluster that runs")), "{said:?}");
+        assert!(said.iter().any(|one| one.contains("there is no running cluster")), "{said:?}");
     }
 
     #[tokio::test]

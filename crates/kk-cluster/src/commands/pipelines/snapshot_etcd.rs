@@ -20,7 +20,7 @@ pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
         found.error(
             None,
             "no member of etcd is healthy: there is nothing to take a snapshot of",
-            "kk create cluster brings members back; kk etcd restore rebuilds etcd from a snapshot",
+            "kk create cluster repairs members; kk etcd restore rebuilds etcd from a snapshot",
         );
     }
 }

@@ -29,7 +29,7 @@ pub(crate) fn hops(
     if to < from {
         return Err(BuildError::config(
             format!("the cluster has Kubernetes {from}, and {to} is older"),
-            "Kubernetes cannot go back to an older version: name a newer one",
+            "Kubernetes cannot be downgraded: specify a newer version",
         ));
     }
     let newest = |minor: u32| {
@@ -37,10 +37,11 @@ pub(crate) fn hops(
         of_minor.max().copied().ok_or_else(|| {
             BuildError::config(
                 format!(
-                    "no patch of Kubernetes v{}.{minor} is known, and the way to {to} leads through it",
+                    "kk has no checksums of a Kubernetes v{}.{minor}, which the upgrade to {to} needs on \
+                     its way",
                     to.major
                 ),
-                "give checksums of one in a file that spec.download.catalogue names",
+                "add the checksums of one to the file in spec.download.catalogue",
             )
         })
     };
@@ -58,12 +59,13 @@ pub(crate) fn refuse_older(inputs: &Inputs, hops: &[KubeVersion]) -> Result<(), 
     let Some(hop) = hops.iter().find(|hop| **hop < newest) else { return Ok(()) };
     let hint = if hops.last().is_some_and(|target| *target < newest) {
         format!(
-            "Kubernetes cannot go back to an older version: run kk upgrade with --with-kubernetes {newest}, or with \
-             spec.kubernetes.version: {newest} in the file; it brings the other nodes to it"
+            "Kubernetes cannot be downgraded: run kk upgrade with --with-kubernetes {newest}, or with \
+             spec.kubernetes.version: {newest} in the file, to upgrade the other nodes"
         )
     } else {
         format!(
-            "other nodes are so far behind it that the way leads through {hop}: bring them to its minor version by hand first"
+            "other nodes are so far behind that the upgrade needs {hop} first: upgrade them to its minor \
+             version by hand"
         )
     };
     Err(BuildError::config(
@@ -83,8 +85,8 @@ pub(crate) fn oldest(inputs: &Inputs) -> Result<Option<KubeVersion>, BuildError>
     let version = |(name, node): (&String, &crate::base::cluster_state::Node)| {
         node.version.parse::<KubeVersion>().map_err(|_| {
             BuildError::config(
-                format!("node {name} has the version {:?}, which is none", node.version),
-                "see its kubelet: kubelet --version",
+                format!("node {name} reports version {:?}, which is not a Kubernetes version", node.version),
+                "check its kubelet: kubelet --version",
             )
         })
     };
@@ -123,9 +125,9 @@ pub(crate) fn other_components(inputs: &Inputs) -> Vec<String> {
 
 /// What must be so before a cluster is upgraded, beyond what a create asks for.
 pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
-    let first = "run kk create cluster with the version that the cluster has first: it repairs it";
+    let first = "run kk create cluster with the current version of the cluster first: it repairs it";
     if !inputs.is_initialised() {
-        return found.error(None, "there is no cluster that runs", "run kk create cluster first");
+        return found.error(None, "there is no running cluster", "run kk create cluster first");
     }
     if !inputs.state.answered {
         return found.error(inputs.api_host, "its API does not answer", first);
@@ -134,8 +136,8 @@ pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
         match inputs.facts(host) {
             None => found.error(
                 host,
-                "it does not answer, and would be left behind",
-                "bring it back, or remove it (kk delete node)",
+                "it does not answer, and would not be upgraded",
+                "repair it, or remove it (kk delete node)",
             ),
             Some(_) if !inputs.has_joined(host) => {
                 found.error(host, "it is not in the cluster", "kk add nodes joins it");
@@ -152,8 +154,9 @@ pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
         if inputs.facts(host).map_or(!host.is_node(), is_sick) {
             found.warning(
                 host,
-                "its member of etcd is not healthy, or does not say so",
-                "no other member is restarted before it is; kk create cluster with the version of the cluster repairs it",
+                "its member of etcd is not healthy, or does not report its health",
+                "no other member is restarted before it is healthy; kk create cluster with the current \
+                 version of the cluster repairs it",
             );
         }
     }
@@ -314,7 +317,7 @@ mod tests {
         let error = hops(version("v1.36.4"), version("v1.36.3"), &known).unwrap_err();
         assert!(error.to_string().contains("v1.36.3 is older"), "{error}");
         let error = hops(version("v1.35.0"), version("v1.37.0"), &known[..3]).unwrap_err();
-        assert!(error.to_string().contains("no patch of Kubernetes v1.36 is known"), "{error}");
+        assert!(error.to_string().contains("kk has no checksums of a Kubernetes v1.36"), "{error}");
     }
 
     /// Four nodes of a cluster with v1.36.4, as the API shows them.

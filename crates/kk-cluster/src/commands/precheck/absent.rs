@@ -40,7 +40,7 @@ fn is_left(host: &Host, failure: &Failure, found: &mut Findings) {
     found.warning(
         host,
         format!("it did not answer: {}", failure.cause),
-        after_its_hint(failure, "it is left as it is: run again when it is back"),
+        after_its_hint(failure, "it is not changed: run again when it answers"),
     );
 }
 
@@ -63,7 +63,7 @@ fn why_needed(inputs: &Inputs, host: &Host) -> Option<String> {
     if !inputs.is_initialised() {
         // The cluster may be there already, on this very host. For a new one, a typing error is better known before the first change.
         return Some(
-            "no host that answered runs the cluster yet, and it is made with all its hosts: make this one reachable, or take it out of the file"
+            "a new cluster needs all its hosts: make this one reachable, or remove it from the file"
                 .to_owned(),
         );
     }
@@ -71,7 +71,7 @@ fn why_needed(inputs: &Inputs, host: &Host) -> Option<String> {
     let (members, there) = (all.len(), all.iter().filter(|host| inputs.facts(host).is_some()).count());
     let quorum = members / 2 + 1;
     (is_etcd && there < quorum)
-        .then(|| format!("etcd works with {quorum} of its {members} members, and {there} answered"))
+        .then(|| format!("etcd needs {quorum} of its {members} members, but only {there} answered"))
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub(super) fn check(inputs: &Inputs, found: &mut Findings) {
         found.error(
             None,
             format!("the control machine's clock is {} s {way} the hosts'", middle.unsigned_abs() / 1000),
-            "set it right: certificates that are made here would not be valid there",
+            "correct it: otherwise certificates that are made here are not valid there",
         );
     }
     for (host, facts) in hosts {

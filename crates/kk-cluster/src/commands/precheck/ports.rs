@@ -28,8 +28,8 @@ pub(crate) fn check(inputs: &Inputs, found: &mut Findings) {
                 if !facts.owns(unit(ours)) {
                     found.error(
                         host,
-                        format!("port {} is taken by {ours}, which kk did not install", port.number),
-                        "remove what it belongs to first, or take a host without it",
+                        format!("port {} is used by {ours}, which kk did not install", port.number),
+                        "remove the software that it belongs to first, or use a host without it",
                     );
                 }
                 continue;
@@ -42,7 +42,7 @@ pub(crate) fn check(inputs: &Inputs, found: &mut Findings) {
             let other = if program.is_empty() { "another program" } else { program };
             found.error(
                 host,
-                format!("port {} is taken by {other}", port.number),
+                format!("port {} is used by {other}", port.number),
                 format!("{ours} needs it: stop {other}, or move one of the two"),
             );
         }
@@ -83,7 +83,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_program_of_the_same_name_that_is_not_in_the_record_is_somebody_elses() {
-        let wanted = "port 10257 is taken by kube-controller-manager, which kk did not install";
+        let wanted = "port 10257 is used by kube-controller-manager, which kk did not install";
         assert_eq!(
             said_with(false, "kube-controller", "made\t/etc/systemd/system/etcd.service").await,
             [wanted]
@@ -94,10 +94,10 @@ mod tests {
     #[tokio::test]
     async fn a_port_of_a_joined_node_without_a_name_is_that_of_a_program_that_starts_again() {
         for (joined, program, expected) in [
-            (false, "", Some("port 10257 is taken by another program")),
-            (false, "nginx", Some("port 10257 is taken by nginx")),
+            (false, "", Some("port 10257 is used by another program")),
+            (false, "nginx", Some("port 10257 is used by nginx")),
             (true, "", None),
-            (true, "nginx", Some("port 10257 is taken by nginx")),
+            (true, "nginx", Some("port 10257 is used by nginx")),
             (true, "kube-controller", None),
         ] {
             assert_eq!(said(joined, program).await, Vec::from_iter(expected), "{joined} {program}");

@@ -15,7 +15,7 @@ pub(super) fn check(inputs: &Inputs, found: &mut Findings) {
             found.warning(
                 host,
                 format!("it has the machine id of {other}"),
-                "two names of one machine, or a cloned machine: give it an /etc/machine-id of its own",
+                "two names of one machine, or a cloned machine: create a new /etc/machine-id on the clone",
             );
         }
     }

@@ -124,7 +124,7 @@ impl Session {
             let directory = &inputs.spec.etcd.backup_dir;
             BuildError::config(
                 format!("no host of etcd that answers has a backup in {directory}"),
-                "name a snapshot on the control machine: --snapshot FILE",
+                "specify a snapshot on the control machine: --snapshot FILE",
             )
         })?;
         let mut found = Findings::default();

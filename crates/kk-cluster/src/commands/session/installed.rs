@@ -52,10 +52,11 @@ fn data_is_known<'a>(hosts: impl Iterator<Item = (&'a Host, &'a Facts)>) -> Resu
         if let Some(why) = facts.answer(&runtime::ROOT).unanswered() {
             return Err(BuildError::Foreign {
                 what: format!(
-                    "{}: the host did not say where its containerd keeps its data: {why}; nothing is removed",
+                    "{}: the host did not report where its containerd stores its data: {why}; nothing is \
+                     removed",
                     host.name
                 ),
-                hint: "run again; if it stays so, look at the load and the disk of the host".to_owned(),
+                hint: "run again; if the problem remains, check the load and the disk of the host".to_owned(),
             });
         }
     }

@@ -31,7 +31,8 @@ impl Session {
         if self.spec.registry.is_harbor() {
             return Err(BuildError::config(
                 "spec.registry.type asks for a Harbor, which kk does not set up",
-                "leave the type away for a plain registry; or set Harbor up by its own installer, and name it in privateRegistry",
+                "remove the type for a plain registry; or install Harbor with its own installer, and set \
+                 privateRegistry to its name",
             ));
         }
         self.spec.own_registry().ok_or_else(|| {
@@ -41,8 +42,11 @@ impl Session {
                     "name one in spec.roleGroups.registry",
                 ),
                 Some(host) => BuildError::config(
-                    format!("spec.registry.privateRegistry is an address, and not one of {}", host.name),
-                    "give the address of that host, or a name",
+                    format!(
+                        "spec.registry.privateRegistry is an address, but not an address of {}",
+                        host.name
+                    ),
+                    "specify an address of that host, or a name",
                 ),
             }
         })

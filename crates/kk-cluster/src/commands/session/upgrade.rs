@@ -89,10 +89,8 @@ impl Session {
                 _ if !state.is_initialised() => {}
                 _ => {
                     return Err(BuildError::config(
-                        format!(
-                            "{component} cannot be held: no control plane says which version the cluster has"
-                        ),
-                        "name the version in spec.components instead",
+                        format!("{component} cannot be held: no control plane reports its current version"),
+                        "set the version in spec.components instead",
                     ));
                 }
             }

@@ -58,7 +58,7 @@ struct Shown<'a> {
 
 impl<'a> Shown<'a> {
     fn new(run: &'a LocalRun<'a>) -> Self {
-        let step = Mutex::new(run.begin("look", "Look for what is missing"));
+        let step = Mutex::new(run.begin("look", "Find missing files"));
         Self { run, step, done: AtomicU64::new(0), total: AtomicU64::new(0) }
     }
 
@@ -66,7 +66,7 @@ impl<'a> Shown<'a> {
         match news {
             ExportNews::Missing { bytes } => {
                 let what = format!("{} to fetch", text::bytes(bytes));
-                self.next(what, "fetch", "Fetch what is missing", bytes);
+                self.next(what, "fetch", "Fetch missing files", bytes);
             }
             ExportNews::Packing { bytes } => {
                 let fetched = text::bytes(self.done.load(Ordering::Relaxed));

@@ -24,9 +24,9 @@ pub(super) async fn run(args: &ArtifactImport, printer: &Printer) -> Result<(), 
     let (parts, bytes) = import.await.map_err(|error: kk_artifact::Error| failed(&[error]))?;
     let parts = text::count(parts, "part");
     let what = match bytes {
-        0 => "all of it was there".to_owned(),
+        0 => "nothing was missing".to_owned(),
         bytes => format!("{} were missing", text::bytes(bytes)),
     };
-    printer.message(&format!("{} holds {parts} of the bundle now; {what}", args.workdir.display()));
+    printer.message(&format!("{} now contains {parts} of the bundle; {what}", args.workdir.display()));
     Ok(())
 }

@@ -26,7 +26,7 @@ pub(super) fn diff(args: &ArtifactDiff, printer: &Printer) -> Result<(), Error> 
     let difference = Difference::between(&index(&args.base)?, &index(&args.artifact)?);
     printer.print_stdout(&match args.output {
         OutputFormat::Json => format!("{:#}\n", json!(difference)),
-        OutputFormat::Text if difference.parts.is_empty() => "both hold the same parts\n".into(),
+        OutputFormat::Text if difference.parts.is_empty() => "both bundles contain the same parts\n".into(),
         OutputFormat::Text => {
             let mut table = Table::new(["OLD", "NEW", "PART"]);
             let list = |versions: &[String]| match versions {
@@ -36,7 +36,11 @@ pub(super) fn diff(args: &ArtifactDiff, printer: &Printer) -> Result<(), Error> 
             for part in &difference.parts {
                 table.row([list(&part.old), list(&part.new), part.part.clone()]);
             }
-            format!("{}\n{} only in the newer one\n", table.render(WIDEST), text::bytes(difference.bytes))
+            format!(
+                "{}\n{} are only in the newer bundle\n",
+                table.render(WIDEST),
+                text::bytes(difference.bytes)
+            )
         }
     })
 }
@@ -65,7 +69,7 @@ pub(super) fn verify(args: &ArtifactVerify, printer: &Printer) -> Result<(), Err
             args.artifact.display(),
             text::count(files, "file"),
             text::bytes(size),
-            signed.map_or_else(String::new, |comment| format!("its signature is right: {comment}\n"))
+            signed.map_or_else(String::new, |comment| format!("its signature is valid: {comment}\n"))
         ),
     })
 }

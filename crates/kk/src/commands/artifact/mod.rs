@@ -51,7 +51,7 @@ fn refuse_same(output: &Path, read: &Path) -> Result<(), Error> {
     let is_same = |(a, b): (PathBuf, PathBuf)| a == b;
     if output.canonicalize().ok().zip(read.canonicalize().ok()).is_some_and(is_same) {
         let message = format!("{} cannot be read and written at once", read.display());
-        return Err(Error::config(message, Some("give another file as --output".to_owned())));
+        return Err(Error::config(message, Some("specify another file as --output".to_owned())));
     }
     Ok(())
 }

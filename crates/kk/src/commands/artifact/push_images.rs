@@ -24,7 +24,7 @@ pub(super) async fn run(args: &ArtifactImagesPush, printer: &Printer) -> Result<
     let directory = args.workdir.join(&spec.name);
     kk_cluster::trust_own_registry(&mut spec, &directory);
     let registry = spec.registry.private_registry.clone().ok_or_else(|| {
-        let hint = "name the registry there as host[:port][/path]".to_owned();
+        let hint = "set it to the registry, as host[:port][/path]".to_owned();
         Error::config("spec.registry.privateRegistry is not set", Some(hint))
     })?;
     let run = LocalRun::start("artifact images push", "images", printer);
@@ -87,7 +87,7 @@ struct Shown<'a> {
 
 impl<'a> Shown<'a> {
     fn new(run: &'a LocalRun<'a>) -> Self {
-        let step = Mutex::new(run.begin("look", "Look for what the registry lacks"));
+        let step = Mutex::new(run.begin("look", "Find images that the registry lacks"));
         Self { run, step, total: AtomicU64::new(0) }
     }
 

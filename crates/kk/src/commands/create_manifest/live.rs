@@ -41,10 +41,13 @@ pub(super) async fn ask(kubeconfig: &Path) -> Result<LiveCluster, Error> {
     let (nodes, pods) = tokio::try_join!(list(kubeconfig, "nodes"), list(kubeconfig, "pods"))?;
     let cluster = LiveCluster::of(&nodes, &pods);
     if cluster.kubernetes.is_empty() {
-        let message = format!("the cluster of {} has no node that kk knows", kubeconfig.display());
+        let message = format!(
+            "the cluster of {} has no node with a Kubernetes version that kk supports",
+            kubeconfig.display()
+        );
         return Err(Error::config(
             message,
-            Some("name its versions with --with-kubernetes instead".to_owned()),
+            Some("specify its versions with --with-kubernetes instead".to_owned()),
         ));
     }
     Ok(cluster)
@@ -64,11 +67,11 @@ async fn list(kubeconfig: &Path, kind: &str) -> Result<Value, Error> {
     let output = kubectl.stdin(std::process::Stdio::null()).kill_on_drop(true).output().await;
     let output = output.map_err(|error| {
         let hint = "put kubectl into a directory of PATH, or name the file of the cluster with -f";
-        Error::config(format!("cannot run kubectl, which asks the cluster: {error}"), Some(hint.to_owned()))
+        Error::config(format!("cannot run kubectl to query the cluster: {error}"), Some(hint.to_owned()))
     })?;
     let failed = |why: &str| {
         let message = format!("cannot list the {kind} of the cluster of {}: {why}", kubeconfig.display());
-        let hint = "the kubeconfig must lead to a cluster that answers, and allow to list nodes and all pods";
+        let hint = "the kubeconfig must point to a reachable cluster, and allow listing nodes and all pods";
         Error::config(message, Some(hint.to_owned()))
     };
     if !output.status.success() {

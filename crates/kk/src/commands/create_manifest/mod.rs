@@ -81,7 +81,7 @@ fn left_out(versions: impl Iterator<Item = KubeVersion>) -> Option<Warning> {
             missing.join(" and ")
         ),
         hint: Some(
-            "an upgrade leaves no minor version out: add a version of each to --with-kubernetes".to_owned(),
+            "an upgrade cannot skip a minor version: add a version of each to --with-kubernetes".to_owned(),
         ),
         place: None,
     })

@@ -49,7 +49,7 @@ fn taken(directory: &Path, file: &mut File) -> Error {
     Error::Other {
         doing: format!("begin in {}", directory.display()),
         cause: format!("another kk works there (process {})", process.trim()),
-        hint: Some("wait until it has ended, or end it with Ctrl-C".into()),
+        hint: Some("wait until it ends, or stop it with Ctrl-C".into()),
     }
 }
 

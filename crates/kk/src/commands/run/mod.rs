@@ -65,10 +65,10 @@ pub(super) struct Run<'a> {
 /// What to know about host keys that are not checked.
 pub(super) fn unchecked_keys(checking: HostKeyChecking) -> Option<Warning> {
     (checking == HostKeyChecking::Off).then(|| Warning {
-        message: "host keys are not checked: another machine that answers at an address of a host gets its passwords, keys \
-                  and certificates"
+        message: "host keys are not checked: another machine that answers at the address of a host receives \
+                  its passwords, keys and certificates"
             .into(),
-        hint: Some("use --host-key-checking accept-new, or give the key of each host as hostKey in the file".into()),
+        hint: Some("use --host-key-checking accept-new, or set hostKey of each host in the file".into()),
         place: None,
     })
 }
@@ -96,8 +96,10 @@ impl<'a> Run<'a> {
             return Ok(());
         }
         Err(Error::Usage {
-            message: "cannot ask for consent: there is no terminal, or the output is for programs".into(),
-            hint: "add --yes to go on without asking, or --dry-run to see what would be done".into(),
+            message: "cannot ask for confirmation: there is no terminal, or the output is JSON".into(),
+            hint: "add --yes to continue without confirmation, or --dry-run to show what would be \
+                   done"
+                .into(),
         })
     }
 
@@ -264,7 +266,7 @@ impl<'a> Run<'a> {
         };
         if !agreed {
             self.note(if self.begun {
-                "the answer was no; nothing more is changed"
+                "the answer was no; no more changes are made"
             } else {
                 "the answer was no; nothing was changed"
             });
@@ -375,7 +377,7 @@ pub(super) fn name_left(probed: &Probed) -> Result<(), Error> {
     let mut left = unreached(&probed.failures);
     for host in &mut left {
         let hint = host.failure.hint.iter().map(String::as_str);
-        let again = "it is left as it is: run again when it is back";
+        let again = "it is not changed: run again when it answers";
         host.failure.hint = Some(hint.chain([again]).collect::<Vec<_>>().join("; "));
     }
     if left.is_empty() { Ok(()) } else { Err(Error::Left(left)) }

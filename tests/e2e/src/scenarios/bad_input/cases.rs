@@ -84,7 +84,7 @@ pub(super) const ALL: &[Case] = &[
         breaks: "systemd-run --quiet --collect --unit etcd sleep 600",
         repairs: "systemctl stop etcd.service",
         code: PRECHECK,
-        says: &["node2", "etcd is installed already, and not by kk"],
+        says: &["node2", "etcd is already installed, but not by kk"],
         ..RIGHT
     },
     Case {
@@ -238,7 +238,7 @@ pub(super) const ALL: &[Case] = &[
         breaks: "mkdir -p /etc/kubernetes/pki; echo 'another CA' >/etc/kubernetes/pki/ca.crt; touch /etc/kubernetes/kubelet.conf",
         repairs: "rm -r /etc/kubernetes",
         code: PRECHECK,
-        says: &["node2", "has joined a cluster", "holds the CA of that cluster"],
+        says: &["node2", "has joined a cluster", "has the CA of that cluster"],
         ..RIGHT
     },
     Case {

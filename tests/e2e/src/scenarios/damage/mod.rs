@@ -53,7 +53,7 @@ fn one(ctx: &Context<'_>, cluster: &Cluster, damage: &Damage) -> Result<()> {
     ctx.host(damage.host, &format!("{KUBECTL}{}", damage.whole)).context("it is not repaired")?;
     checks::cluster_is_complete(ctx, site).context("kk said that the cluster is ready before it was")?;
     let lines = fingerprint::differences(&before, &fingerprint::of(ctx, site)?);
-    expect_none(ctx, "the cluster is another one", &lines)?;
+    expect_none(ctx, "the CA of the cluster differs from the CA in", &lines)?;
     let again = ctx.kk_ok(site, "create", &[])?;
     let changes: Vec<String> = again.events.changes().iter().map(ToString::to_string).collect();
     expect_none(ctx, "create still has something to do", &changes)

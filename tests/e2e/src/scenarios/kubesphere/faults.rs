@@ -97,7 +97,7 @@ impl Lab<'_> {
         ctx.kubectl(&site, &gone)?;
         let run = ctx.kk_ok(&site, "delete", &[])?;
         let said = &run.finished.stdout;
-        for words in ["ks-installer has said nothing", "the delete goes on", "may be left"] {
+        for words in ["ks-installer has not reported", "the delete continues", "may remain"] {
             ensure!(said.contains(words), "kk did not say `{words}`:\n{said}");
         }
         Ok(())

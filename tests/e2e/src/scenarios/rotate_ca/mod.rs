@@ -43,7 +43,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
         Ok(())
     };
     kill_after("0", Duration::from_secs(6))?;
-    ctx.kk(&site, "create", &[])?.expect_code(5)?.expect_said(&["the replacement of the CAs has begun"])?;
+    ctx.kk(&site, "create", &[])?.expect_code(5)?.expect_said(&["a CA rotation was started"])?;
     kill_after("1", Duration::from_secs(15))?;
     kill_after("2", Duration::from_secs(8))?;
     ctx.kk_nodes(&site, &["certs", "rotate-ca"])?.expect_code(0)?;

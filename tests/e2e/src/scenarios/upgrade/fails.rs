@@ -42,7 +42,7 @@ pub(in super::super) fn run(ctx: &Context<'_>) -> Result<()> {
     let output = killed.stdout_file().to_owned();
     ctx.until("kk puts the node back", LIMIT, || {
         ensure!(!killed.has_ended()?, "kk has ended before it could be killed");
-        Ok(std::fs::read_to_string(&output)?.contains("putting back to").then_some(()))
+        Ok(std::fs::read_to_string(&output)?.contains("rolling back to").then_some(()))
     })?;
     killed.signal(Signal::KILL)?;
     killed.wait()?;
@@ -61,7 +61,7 @@ fn upgrade_job(ctx: &Context<'_>, site: &Site) -> Job {
 /// Runs an upgrade in which the kubelet of this host does not start.
 fn said_that_it_is_back(ctx: &Context<'_>, site: &Site, host: &str) -> Result<()> {
     let run = KkRun::of(ctx.start("kk-upgrade", upgrade_job(ctx, site))?)?;
-    run.expect_code(1)?.expect_said(&[&format!("{host} is back at {FROM} and works")])?;
+    run.expect_code(1)?.expect_said(&[&format!("{host} is rolled back to {FROM} and works")])?;
     Ok(())
 }
 

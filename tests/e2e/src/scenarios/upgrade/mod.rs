@@ -140,11 +140,11 @@ fn in_the_way(ctx: &Context<'_>, site: &Site, image: &str) -> Result<()> {
     })?;
     let words = ["upgrade", "--with-kubernetes", TO, "--dry-run"];
     let refused = ctx.kk_nodes(site, &words)?;
-    refused.expect_code(5)?.expect_said(&["no controller starts the pod default/lonely"])?;
+    refused.expect_code(5)?.expect_said(&["no controller re-creates the pod default/lonely"])?;
     let warnings = refused.events.found("warning");
     for expected in [
-        "the PodDisruptionBudget default/all lets no pod go: it wants all 4",
-        "the webhook dead/dead.example.org refuses what it covers: its Service default/nobody",
+        "the PodDisruptionBudget default/all allows no eviction: it requires all 4",
+        "the webhook dead/dead.example.org blocks the requests that it covers: its Service default/nobody",
     ] {
         ensure!(warnings.iter().any(|line| line.contains(expected)), "kk did not warn of it: {warnings:?}");
     }

@@ -38,7 +38,7 @@ impl<'a> Bolt<'a> {
     pub(super) fn open(file: &'a File, size: u64) -> io::Result<Self> {
         let newest =
             [0].into_iter().chain(PAGE_SIZES).filter_map(|at| meta(file, at)).max_by_key(|meta| meta.2);
-        let (page_size, root, _) = newest.ok_or_else(|| damaged("it is no database of etcd"))?;
+        let (page_size, root, _) = newest.ok_or_else(|| damaged("it is not a database of etcd"))?;
         // Once for the list of buckets, once for a bucket.
         let left = Cell::new(size / page_size * 2);
         Ok(Self { file, size, page_size, root, left })
@@ -102,7 +102,7 @@ impl<'a> Bolt<'a> {
                 };
                 visit(bytes(start, key)?, bytes(start + key, value)?, flags & IS_BUCKET != 0)
             }),
-            _ => Err(damaged("a page is of no kind that is known")),
+            _ => Err(damaged("a page has an unknown type")),
         }
     }
 }

@@ -6,8 +6,11 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     if inputs.spec.network.pods_v6.is_some() && !inputs.spec.kubernetes.version.at_least(1, 29) {
         found.error(
             inputs.api_host,
-            format!("Kubernetes {} tells flannel no IPv6 address of its node", inputs.spec.kubernetes.version),
-            "choose Kubernetes 1.29 or newer, one address family, or network.plugin none with a network of your own",
+            format!(
+                "Kubernetes {} does not report the IPv6 address of a node to flannel",
+                inputs.spec.kubernetes.version
+            ),
+            "use Kubernetes 1.29 or newer, one address family, or network.plugin none with your own network",
         );
     }
     check::refuse_another(inputs, "flannel", found);

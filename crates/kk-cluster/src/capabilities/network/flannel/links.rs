@@ -106,7 +106,7 @@ fn of_node(inputs: &Inputs, host: &Host, links: &Links) -> Broken {
     let other_range = || {
         let (given, subnet) = (given?, subnet?);
         (network_of(subnet)? != network_of(given)?)
-            .then(|| format!("flannel works with the range {subnet}, and the node has {given}"))
+            .then(|| format!("flannel uses the range {subnet}, but the node has {given}"))
     };
     let has_pods = |node: &Node| node.ready && !node.pods.is_empty();
     let own = nodes.get(&host.name).is_some_and(has_pods);
@@ -153,7 +153,8 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
             found.warning(
                 host,
                 format!("the link of {} at {address} does not answer: {why}", other.name),
-                "pods of these two nodes may not reach each other: let hosts accept UDP 8472 from each other, and TCP 10256 from the pods' network",
+                "pods of these two nodes may not reach each other: allow UDP 8472 between the hosts, and \
+                 TCP 10256 from the pod network",
             );
         }
     }

@@ -41,7 +41,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
             found.adapted(
                 host,
                 "root is not allowed to raise resource limits",
-                "containerd is told to keep OOM scores as they are",
+                "containerd is configured not to change OOM scores",
             );
         }
         found.unanswered(host, &facts.answer(&DATA), "whether a containerd has data on it");
@@ -63,7 +63,8 @@ fn unknown_registry(inputs: &Inputs, found: &mut Findings) {
         found.warning(
             own.host,
             format!("images come from the registry {}, whose CA is not on the control machine", own.address),
-            "kk init registry sets it up; where that was done elsewhere, copy the directory registry of the cluster from there",
+            "run kk init registry; if it was run on another machine, copy the directory registry of the \
+             cluster from there",
         );
     }
 }
@@ -71,20 +72,20 @@ fn unknown_registry(inputs: &Inputs, found: &mut Findings) {
 /// Its containers would get another runtime below them, and a delete could not tell their data from the cluster's.
 fn other_runtimes(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
     if facts.units.get("docker.service").is_some_and(|unit| unit.active) {
-        found.warning(host, "docker is running", "it is left alone; Kubernetes uses containerd");
+        found.warning(host, "docker is running", "kk does not change it; Kubernetes uses containerd");
     }
     let ours = facts.owns(UNIT);
     let has_data = facts.answer(&DATA).answered() == Some(true);
     if facts.units.contains_key("containerd.service") && !ours && !is_masked(facts, "containerd") {
         found.error(
             host,
-            "containerd is installed already, and not by kk",
-            "remove its package first (containerd, containerd.io), or take a host without it",
+            "containerd is already installed, but not by kk",
+            "remove its package first (containerd, containerd.io), or use a host without it",
         );
     } else if has_data && !ours {
         found.error(
             host,
-            format!("{} holds data of another containerd", inputs.spec.registry.containerd_data_dir),
+            format!("{} contains data of another containerd", inputs.spec.registry.containerd_data_dir),
             "move it away, or set spec.registry.containerdDataDir to another directory",
         );
     }

@@ -48,7 +48,7 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
         }
         if replaced.contains(&Component::Runc) {
             let starts = Command::new("check that runc starts", "kk_do runc --version >/dev/null\n")
-                .hint("", "it does not fit this host: name another version in spec.components.runc");
+                .hint("", "it does not run on this host: set another version in spec.components.runc");
             actions.push(Box::new(starts));
         }
         let is_restarted = any_needed(&files(inputs, facts)?, facts)

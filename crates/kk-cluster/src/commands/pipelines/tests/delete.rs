@@ -106,7 +106,7 @@ fn the_data_of_each_runtime_goes_with_it_or_stays() {
     let mut silent = probed;
     silent.facts.get_mut(&spec.hosts[1].name).unwrap().time_out(&crate::capabilities::runtime::ROOT);
     let refused = delete_of(&spec, &silent, true).err().unwrap().to_string();
-    assert!(refused.contains("did not say where its containerd keeps its data"), "{refused}");
+    assert!(refused.contains("did not report where its containerd stores its data"), "{refused}");
     assert!(delete_of(&spec, &silent, false).is_ok());
 }
 
@@ -148,7 +148,7 @@ fn a_delete_does_not_end_a_cluster_of_somebody_else() {
         facts.files.insert("/etc/kubernetes/kubelet.conf".into(), kk_engine::FileFact::default());
     }
     let error = delete_of(&spec, &probed, true).err().unwrap().to_string();
-    assert!(error.contains("a cluster that kk did not make"), "{error}");
+    assert!(error.contains("a cluster that kk did not create"), "{error}");
     for facts in probed.facts.values_mut() {
         facts.owned = vec!["made\t/etc/systemd/system/kubelet.service"].into();
     }

@@ -43,21 +43,21 @@ async fn a_cluster_keeps_its_versions_unless_the_file_names_others() {
     assert!(etcd == "3.6.2" && !found.contains("etcd"), "{found}");
     let (_, _, _, found) = plan(Some("3.5.9"), minor).await;
     assert!(
-        found.contains("the cluster has etcd 3.6.1, this file") && found.contains("an older one"),
+        found.contains("the cluster has etcd 3.6.1, but this file") && found.contains("an older version"),
         "{found}"
     );
     let (_, _, _, found) = plan(Some("3.5.9"), minor - 1).await;
     assert!(
-        found.contains("the cluster has etcd 3.6.1, this file"),
+        found.contains("the cluster has etcd 3.6.1, but this file"),
         "an upgrade is no way back either: {found}"
     );
     let (_, _, _, found) = plan(Some("3.5.9"), minor + 1).await;
     assert!(
-        found.contains("the cluster has etcd 3.6.1, this file"),
+        found.contains("the cluster has etcd 3.6.1, but this file"),
         "nor is an older version than that of a control plane which is ahead: {found}"
     );
     let (_, _, _, found) = plan_with(Some("3.5.9"), minor + 1, true).await;
-    assert!(!found.contains("an older one"), "hosts that are put back get what they had: {found}");
+    assert!(!found.contains("an older version"), "hosts that are put back get what they had: {found}");
     let (etcd, ..) = plan(None, minor - 1).await;
     assert_ne!(etcd, "3.6.1", "another minor version of Kubernetes has versions of its own");
 }

@@ -15,32 +15,32 @@ async fn what_somebody_else_installed_is_refused() {
     let cases: &[(Spoil, &str, &str)] = &[
         (
             |f| _ = f.units.insert("containerd.service".into(), UnitFact::default()),
-            "containerd is installed already, and not by kk",
+            "containerd is already installed, but not by kk",
             "/etc/systemd/system/containerd.service",
         ),
         (
             |f| f.reply(&crate::capabilities::runtime::DATA, "yes\n"),
-            "/var/lib/containerd holds data of another containerd",
+            "/var/lib/containerd contains data of another containerd",
             "/etc/systemd/system/containerd.service",
         ),
         (
             |f| _ = f.units.insert("etcd.service".into(), UnitFact::default()),
-            "etcd is installed already, and not by kk",
+            "etcd is already installed, but not by kk",
             "/etc/systemd/system/etcd.service",
         ),
         (
             |f| _ = f.ports.insert(2379, "etcd".into()),
-            "port 2379 is taken by etcd, which kk did not install",
+            "port 2379 is used by etcd, which kk did not install",
             "/etc/systemd/system/etcd.service",
         ),
         (
             |f| _ = f.ports.insert(2380, "etcd".into()),
-            "port 2380 is taken by etcd, which kk did not install",
+            "port 2380 is used by etcd, which kk did not install",
             "/etc/systemd/system/etcd.service",
         ),
         (
             |f| _ = f.ports.insert(10250, "kubelet".into()),
-            "port 10250 is taken by kubelet, which kk did not install",
+            "port 10250 is used by kubelet, which kk did not install",
             "/etc/systemd/system/kubelet.service",
         ),
         (
@@ -50,7 +50,7 @@ async fn what_somebody_else_installed_is_refused() {
         ),
         (
             |f| f.reply(&crate::capabilities::etcd::DATA, "yes\n"),
-            "/var/lib/etcd holds data of another etcd",
+            "/var/lib/etcd contains data of another etcd",
             "/etc/etcd.env",
         ),
     ];
@@ -121,7 +121,7 @@ async fn a_worker_of_a_namesake_is_refused() {
     let head = format!("cluster\t{}\tanother\t-", spec.name);
     fresh.facts.get_mut(&worker.name).unwrap().owned = vec![head].into();
     let findings = precheck(&capabilities(&spec), &session.create_inputs(&fresh).await.unwrap());
-    let wanted = format!("it belongs to another cluster of the name {}", spec.name);
+    let wanted = format!("it belongs to another cluster with the name {}", spec.name);
     assert_eq!(findings.into_iter().map(|finding| finding.message).collect::<Vec<_>>(), [wanted]);
 }
 
@@ -134,7 +134,7 @@ async fn a_member_of_etcd_of_a_namesake_is_refused_also_when_its_ca_is_lost() {
             let ca = if refused { "another" } else { ours };
             Facts { owned: vec![format!("cluster\t{name}\t{ca}\t-")].into(), ..well() }
         };
-        let wanted = (Severity::Error, format!("it belongs to another cluster of the name {name}"));
+        let wanted = (Severity::Error, format!("it belongs to another cluster with the name {name}"));
         assert_eq!(findings_with(&spec(), facts).await, if refused { vec![wanted] } else { Vec::new() });
     }
 }

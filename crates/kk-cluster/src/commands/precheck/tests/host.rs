@@ -54,7 +54,7 @@ async fn each_trouble_is_found_with_its_weight() {
             "cloud-init rewrites /etc/hosts at each boot",
         ),
         (|f| f.reply(&UNITS, "dev-zram0.swap\n"), Severity::Adapted, "swap is on (dev-zram0.swap)"),
-        (|f| _ = f.ports.insert(6443, "nginx".into()), Severity::Error, "port 6443 is taken by nginx"),
+        (|f| _ = f.ports.insert(6443, "nginx".into()), Severity::Error, "port 6443 is used by nginx"),
         (
             |f| _ = f.disks.insert("/usr/local/bin".into(), (9_000_000, 1024)),
             Severity::Error,
@@ -69,7 +69,7 @@ async fn each_trouble_is_found_with_its_weight() {
         (
             |f| _ = f.files.insert("/etc/cni/net.d/87-podman.conflist".into(), FileFact::default()),
             Severity::Warning,
-            "/etc/cni/net.d holds another network: 87-podman.conflist",
+            "/etc/cni/net.d contains another network: 87-podman.conflist",
         ),
         (
             |f| f.reply(&firewall::ACTIVE, "firewall firewalld\nopen 2379-10300/tcp\nopen 8472/tcp\n"),
@@ -209,7 +209,9 @@ async fn a_host_that_kk_may_not_configure_must_forward_packets() {
         facts.sysctls.insert("net.ipv4.ip_forward".into(), forwards.into());
         let wanted = (
             Severity::Error,
-            "net.ipv4.ip_forward is not 1, and spec.system.skipConfigureOS leaves it so".to_owned(),
+            "net.ipv4.ip_forward is not 1, and spec.system.skipConfigureOS keeps kk from setting \
+             it"
+            .to_owned(),
         );
         let found = findings_of(&spec, facts).await;
         assert_eq!(found.contains(&wanted), refused, "{skip} {forwards}: {found:?}");

@@ -21,27 +21,27 @@ async fn settings_that_a_running_cluster_cannot_change_are_refused() {
     let cases: &[(Change, &str)] = &[
         (
             |spec| spec.kubernetes.version = "v1.35.2".parse().unwrap(),
-            "the cluster's version is v1.36.4, the file says v1.35.2",
+            "the cluster's version is v1.36.4, but the file sets v1.35.2",
         ),
         (
             |spec| spec.network.pods = "10.1.0.0/16".parse().unwrap(),
-            "the cluster's pods are in 10.233.64.0/18, the file says 10.1.0.0/16",
+            "the cluster's pods are in 10.233.64.0/18, but the file sets 10.1.0.0/16",
         ),
         (
             |spec| spec.network.services = "10.2.0.0/16".parse().unwrap(),
-            "the cluster's Services are in 10.233.0.0/18, the file says 10.2.0.0/16",
+            "the cluster's Services are in 10.233.0.0/18, but the file sets 10.2.0.0/16",
         ),
         (
             |spec| spec.kubernetes.dns_domain = "other.local".into(),
-            "the cluster's DNS domain is cluster.local, the file says other.local",
+            "the cluster's DNS domain is cluster.local, but the file sets other.local",
         ),
         (
             |spec| spec.control_plane_endpoint.domain = "api.example.org".into(),
-            "the cluster's API is at https://lb.kubesphere.local:6443, the file says https://api.example.org:6443",
+            "the cluster's API is at https://lb.kubesphere.local:6443, but the file sets https://api.example.org:6443",
         ),
         (
             |spec| spec.etcd.port = 4001,
-            "the cluster's etcd is at https://192.168.0.1:2379, the file says https://192.168.0.1:4001",
+            "the cluster's etcd is at https://192.168.0.1:2379, but the file sets https://192.168.0.1:4001",
         ),
     ];
     for (change, what) in cases {
@@ -63,8 +63,8 @@ async fn what_a_running_node_cannot_change_is_refused_on_each_node() {
     let mut spec = spec();
     spec.registry.containerd_data_dir = "/srv/containerd".into();
     let wanted = [
-        "its name in the cluster is old-name, the file says node1",
-        "its containerd data is in /var/lib/containerd, the file says /srv/containerd",
+        "its name in the cluster is old-name, but the file sets node1",
+        "its containerd data is in /var/lib/containerd, but the file sets /srv/containerd",
     ];
     assert_eq!(findings_of(&spec, facts).await, wanted.map(|what| (Severity::Error, what.to_owned())));
 }
@@ -87,11 +87,12 @@ async fn a_role_and_where_etcd_keeps_its_data_stay_as_they_are() {
     let cases: &[(Change, &str)] = &[
         (
             |spec| spec.etcd.data_dir = "/srv/etcd".into(),
-            "its etcd keeps its data in /var/lib/etcd, the file says /srv/etcd",
+            "its etcd stores its data in /var/lib/etcd, but the file sets /srv/etcd",
         ),
         (
             |spec| spec.etcd.peer_port = 2480,
-            "its etcd is for its peers at https://192.168.0.1:2380, the file says https://192.168.0.1:2480",
+            "its etcd peer address is https://192.168.0.1:2380, but the file sets \
+             https://192.168.0.1:2480",
         ),
     ];
     for (change, what) in cases {
@@ -107,13 +108,13 @@ async fn a_role_and_where_etcd_keeps_its_data_stay_as_they_are() {
     let mut spec = spec();
     spec.etcd.peer_port = 2480;
     let what =
-        "its etcd is for its peers at https://192.168.0.1:2380, the file says https://192.168.0.1:2480";
+        "its etcd peer address is https://192.168.0.1:2380, but the file sets https://192.168.0.1:2480";
     assert!(
         findings_of(&spec, moving).await.contains(&(Severity::Error, what.to_owned())),
         "in the middle of a move"
     );
     facts.files.remove("/etc/kubernetes/pki/ca.key");
-    let what = "its role is a worker, the file says a control plane";
+    let what = "its role is a worker, but the file sets a control plane";
     assert_eq!(findings(facts).await, [(Severity::Error, what.to_owned())]);
 }
 
@@ -137,8 +138,10 @@ async fn a_control_plane_moves_unless_the_flag_is_the_files_own() {
 #[tokio::test]
 async fn a_network_plugin_that_kk_has_installed_stays() {
     let note = "/etc/kubernetes/kubekey/flannel.yaml";
-    let refused =
-        [(Severity::Error, "the cluster's network plugin is flannel, the file says none".to_owned())];
+    let refused = [(
+        Severity::Error,
+        "the network plugin of the cluster is flannel, but the file sets none".to_owned(),
+    )];
     for (installed, plugin, wanted) in [
         (true, NetworkPlugin::None, &refused[..]),
         (true, NetworkPlugin::Flannel(FlannelBackend::HostGw), &[]),

@@ -17,51 +17,51 @@ async fn a_question_without_an_answer_is_never_a_no() {
     let cases: &[(Spoil, &str)] = &[
         (
             |facts| facts.time_out(&INITIALISED),
-            "the host did not say whether its control plane was initialised: no answer within 60 s",
+            "the host did not report whether its control plane was initialised: no answer within 60 s",
         ),
         (
             |facts| facts.time_out(&SETTINGS),
-            "the host did not say the settings of its control plane: no answer within 60 s",
+            "the host did not report the settings of its control plane: no answer within 60 s",
         ),
         (
             |facts| facts.time_out(&crate::capabilities::etcd::DATA),
-            "the host did not say whether etcd has data on it: no answer within 60 s",
+            "the host did not report whether etcd has data on it: no answer within 60 s",
         ),
         (
             |facts| facts.time_out(&crate::capabilities::etcd::ENVIRONMENT),
-            "the host did not say how its etcd is configured: no answer within 60 s",
+            "the host did not report how its etcd is configured: no answer within 60 s",
         ),
         (
             |facts| facts.time_out(&crate::capabilities::os::identity::TOKEN),
-            "the host did not say which cluster its etcd is of: no answer within 60 s",
+            "the host did not report which cluster its etcd belongs to: no answer within 60 s",
         ),
         (
             |facts| facts.time_out(&crate::capabilities::os::NODE_NAME),
-            "the host did not say the name of its node: no answer within 60 s",
+            "the host did not report the name of its node: no answer within 60 s",
         ),
         (
             |facts| facts.time_out(&crate::capabilities::runtime::ROOT),
-            "the host did not say where its containerd keeps its data: no answer within 60 s",
+            "the host did not report where its containerd keeps its data: no answer within 60 s",
         ),
         (
             |facts| facts.time_out(&crate::capabilities::runtime::DATA),
-            "the host did not say whether a containerd has data on it: no answer within 60 s",
+            "the host did not report whether a containerd has data on it: no answer within 60 s",
         ),
         (
             |facts| facts.time_out(&crate::base::questions::CGROUP_DRIVER),
-            "the host did not say the cgroup driver of its kubelet: no answer within 60 s",
+            "the host did not report the cgroup driver of its kubelet: no answer within 60 s",
         ),
         (
             |facts| facts.time_out(&firewall::ACTIVE),
-            "the host did not say which firewalls are active: no answer within 60 s",
+            "the host did not report which firewalls are active: no answer within 60 s",
         ),
         (
             |facts| facts.time_out(&UNITS),
-            "the host did not say which units bring swap back: no answer within 60 s",
+            "the host did not report which units enable swap: no answer within 60 s",
         ),
         (
             |facts| facts.time_out(&REWRITTEN),
-            "the host did not say whether cloud-init writes its /etc/hosts: no answer within 60 s",
+            "the host did not report whether cloud-init writes its /etc/hosts: no answer within 60 s",
         ),
     ];
     for (spoil, what) in cases {

@@ -37,13 +37,13 @@ pub(crate) fn findings(
 ) {
     for (host, _) in inputs.control_planes() {
         if let Some(failure) = asked.failures.get(&host.name) {
-            found.error(host, format!("it did not answer again: {failure}"), "run again");
+            found.error(host, format!("it stopped answering: {failure}"), "run again");
         }
     }
     deprecated(inputs, asked, target, found);
     let Some(facts) = asked.facts.get(&inputs.api_host.name) else { return };
     let answer = facts.answer(&OBJECTS);
-    found.unanswered(inputs.api_host, &answer, "what may keep nodes from being drained");
+    found.unanswered(inputs.api_host, &answer, "what may block the draining of nodes");
     let Some(objects) = answer.answered() else { return };
     webhooks(&objects, found);
     if !drained.is_empty() {
@@ -58,7 +58,7 @@ fn deprecated(inputs: &Inputs, asked: &Probed, target: KubeVersion, found: &mut 
         let Some(facts) = asked.facts.get(&host.name) else { continue };
         let Some(apis) = facts.answer(&DEPRECATED).answered() else {
             // Its API server may be what an earlier run has left half-way.
-            found.warning(host, "it did not say which deprecated APIs are in use", "");
+            found.warning(host, "it did not report which deprecated APIs are in use", "");
             continue;
         };
         for api in apis {
@@ -69,15 +69,13 @@ fn deprecated(inputs: &Inputs, asked: &Probed, target: KubeVersion, found: &mut 
     for ((removed, api), writers) in gone.into_iter().filter(|((removed, _), _)| is_gone(*removed)) {
         let (major, minor) = removed;
         let writers = Vec::from_iter(writers).join(", ");
-        let written = if writers.is_empty() {
-            String::new()
-        } else {
-            format!("; objects were written by it by {writers}")
-        };
+        let written =
+            if writers.is_empty() { String::new() } else { format!("; {writers} wrote objects with it") };
         found.warning(
             None,
-            format!("clients ask for {api}, which Kubernetes {major}.{minor} does not have any more{written}"),
-            "let the clients use a newer version of this API; the audit log marks their requests with k8s.io/deprecated",
+            format!("clients use {api}, which Kubernetes {major}.{minor} no longer has{written}"),
+            "change the clients to a newer version of this API; the audit log marks their requests with \
+             k8s.io/deprecated",
         );
     }
 }
@@ -88,8 +86,11 @@ fn webhooks(objects: &Objects, found: &mut Findings) {
         if objects.endpoints.get(service) == Some(&0) {
             found.warning(
                 None,
-                format!("the webhook {name} refuses what it covers: its Service {service} has no ready endpoint"),
-                "start what serves it, or remove its configuration: pods that move may not be made again otherwise",
+                format!(
+                    "the webhook {name} blocks the requests that it covers: its Service {service} has \
+                         no ready endpoint"
+                ),
+                "start its server, or remove its configuration: otherwise evicted pods may not be re-created",
             );
         }
     }
@@ -104,20 +105,24 @@ fn budgets(budgets: &[Budget], how: &Drain, found: &mut Findings) {
         if wanted < pods {
             found.warning(
                 None,
-                format!("the PodDisruptionBudget {name} lets no pod go now: {healthy} of {pods} pods are healthy, it wants {wanted}"),
-                "a drain waits for its pods as long as --drain-timeout says",
+                format!(
+                    "the PodDisruptionBudget {name} allows no eviction now: {healthy} of {pods} pods \
+                         are healthy, and it requires {wanted}"
+                ),
+                "a drain waits for its pods, for at most --drain-timeout",
             );
         } else if how.force {
             found.warning(
                 None,
-                format!("the PodDisruptionBudget {name} lets no pod go: it wants all {pods}"),
+                format!("the PodDisruptionBudget {name} allows no eviction: it requires all {pods}"),
                 "with --force its pods are deleted after --drain-timeout",
             );
         } else {
             found.warning(
                 None,
-                format!("the PodDisruptionBudget {name} lets no pod go: it wants all {pods}"),
-                "where no controller of its own moves them, their nodes cannot be drained: let it want fewer pods or the workload have more",
+                format!("the PodDisruptionBudget {name} allows no eviction: it requires all {pods}"),
+                "unless their own controller moves them, their nodes cannot be drained: make it require \
+                 fewer pods, or add pods to the workload",
             );
         }
     }
@@ -125,14 +130,14 @@ fn budgets(budgets: &[Budget], how: &Drain, found: &mut Findings) {
 
 fn lonely(objects: &Objects, drained: &BTreeSet<String>, how: &Drain, found: &mut Findings) {
     for (pod, node) in objects.lonely.iter().filter(|(_, node)| drained.contains(node)) {
-        let message = format!("no controller starts the pod {pod} on {node} again");
+        let message = format!("no controller re-creates the pod {pod} of {node}");
         if how.force {
             found.warning(None, message, "with --force it is deleted when its node is drained");
         } else {
             found.error(
                 None,
                 message,
-                "delete it yourself, or give --force, which deletes it when its node is drained",
+                "delete it yourself, or use --force, which deletes it when its node is drained",
             );
         }
     }

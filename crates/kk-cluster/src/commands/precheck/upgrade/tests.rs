@@ -61,16 +61,16 @@ async fn all_that_stands_in_the_way_is_said_at_once() {
         let wanted = [
             (
                 Severity::Warning,
-                "clients ask for things of g.io/v1beta1, which Kubernetes 1.37 does not have any more; \
-                 objects were written by it by helm, kubectl-edit",
+                "clients use things of g.io/v1beta1, which Kubernetes 1.37 no longer has; \
+                 helm, kubectl-edit wrote objects with it",
             ),
-            (Severity::Warning, "the webhook c/dead refuses what it covers: its Service d/dead"),
-            (Severity::Warning, "the PodDisruptionBudget d/all lets no pod go: it wants all 2"),
+            (Severity::Warning, "the webhook c/dead blocks the requests that it covers: its Service d/dead"),
+            (Severity::Warning, "the PodDisruptionBudget d/all allows no eviction: it requires all 2"),
             (
                 Severity::Warning,
-                "the PodDisruptionBudget d/now lets no pod go now: 2 of 3 pods are healthy, it wants 2",
+                "the PodDisruptionBudget d/now allows no eviction now: 2 of 3 pods are healthy, and it requires 2",
             ),
-            (severity, "no controller starts the pod d/lonely on n2 again"),
+            (severity, "no controller re-creates the pod d/lonely of n2"),
         ];
         assert_eq!(found.len(), wanted.len(), "{found:#?}");
         for (severity, words) in wanted {
