@@ -112,7 +112,7 @@ pub struct ArtifactVerify {
     #[arg(short, long, value_name = "FILE")]
     pub artifact: PathBuf,
 
-    /// Refuse a bundle without a valid minisign signature for this public key; it is read from FILE.minisig
+    /// Refuse a bundle without a valid minisign signature (FILE.minisig) for this public key
     #[arg(long, value_name = "KEY-FILE")]
     pub public_key: Option<PathBuf>,
 
