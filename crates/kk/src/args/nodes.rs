@@ -65,7 +65,7 @@ pub struct DeleteNode {
     #[arg(short = 'A', long)]
     pub all: bool,
 
-    /// Delete pods without a controller, and after the drain timeout pods that a PodDisruptionBudget protects
+    /// Delete pods without a controller, and after the drain timeout pods that a disruption budget protects
     #[arg(long)]
     pub force: bool,
 

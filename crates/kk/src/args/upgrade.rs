@@ -48,7 +48,7 @@ pub struct Upgrade {
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = most)]
     pub max_unavailable: Most,
 
-    /// Delete pods without a controller, and after the drain timeout pods that a PodDisruptionBudget protects
+    /// Delete pods without a controller, and after the drain timeout pods that a disruption budget protects
     #[arg(long)]
     pub force: bool,
 
