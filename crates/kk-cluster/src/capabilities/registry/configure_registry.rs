@@ -94,8 +94,31 @@ fn passwords(pair: Credentials<'_>, secret: &str) -> String {
 #[cfg(test)]
 mod tests {
     use kk_config::Secret;
+    use serde_json::Value;
 
     use super::*;
+    use crate::base::templates::Templates;
+
+    #[test]
+    fn only_the_process_for_pushes_writes_and_it_knows_no_account_of_hosts() {
+        let templates = Templates::new(None).unwrap();
+        let values = json!({"data_dir": "\"/mnt/registry\"", "port": 1, "tls": true, "auth": true});
+        let settings = |name: &str| -> Value {
+            serde_saphyr::from_str(&templates.render(&format!("registry/{name}"), &values).unwrap()).unwrap()
+        };
+        let (pull, push) = (settings("config.yml"), settings("push.yml"));
+        assert_eq!(pull["storage"]["maintenance"]["readonly"]["enabled"], true);
+        assert_eq!(pull["storage"]["filesystem"], push["storage"]["filesystem"]);
+        assert_eq!(pull["http"]["tls"], push["http"]["tls"]);
+        assert_eq!(pull["auth"]["htpasswd"]["path"], "/etc/registry/htpasswd");
+        assert_eq!(push["auth"]["htpasswd"]["path"], "/etc/registry/htpasswd-push");
+        let unit = |name: &str| {
+            let values = json!({"data_dir": "/mnt/registry", "low_port": false});
+            templates.render(&format!("registry/{name}"), &values).unwrap()
+        };
+        assert!(unit("registry.service").contains("serve /etc/registry/config.yml\n"));
+        assert!(unit("registry-push.service").contains("serve /etc/registry/push.yml\n"));
+    }
 
     #[test]
     fn a_password_is_hashed_to_the_same_line_each_time_and_can_be_verified() {
