@@ -85,6 +85,7 @@ fn manifest(text: String, at: At<'_>, out: &mut Findings<'_>) -> Option<Manifest
         out.error(at, "this is not the URL of a manifest", problem);
         return None;
     }
+    source::warn_of_http(&text, at, "use https://, or a file of this machine", out);
     Some(ManifestSource::from_text(source::one_line(text, at, out)?))
 }
 

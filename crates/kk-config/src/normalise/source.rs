@@ -62,6 +62,9 @@ fn manifest(doc: v1alpha2::ManifestFile, at: At<'_>, out: &mut Findings<'_>) -> 
                 out.error(at.key("sha256"), "this is not a SHA-256", "give its 64 hexadecimal digits");
                 return None;
             }
+            if doc.sha256.is_none() {
+                warn_of_http(&url, at.key("url"), "use https://, or give its `sha256`", out);
+            }
             ManifestSource::Url { url, sha256: doc.sha256.map(|sum| sum.to_ascii_lowercase()) }
         }
         (None, Some(path)) => {
@@ -128,6 +131,12 @@ impl Chart {
                     out.error(at.key("name"), format!("`{name}` cannot be the name of a chart"), hint);
                     return None;
                 }
+                warn_of_http(
+                    &repo,
+                    at.key("repo"),
+                    "use https://, or a chart of this machine by its path",
+                    out,
+                );
                 let repo = repo.trim_end_matches('/').to_owned();
                 Some(ChartSource::Repository { repo, name, version })
             }
@@ -138,6 +147,14 @@ impl Chart {
                 None
             }
         }
+    }
+}
+
+/// What is fetched is applied with all rights in the cluster.
+pub(super) fn warn_of_http(url: &str, at: At<'_>, hint: &str, out: &mut Findings<'_>) {
+    if url.starts_with("http://") {
+        let message = "plain HTTP: an attacker on the network path can replace the content, which is applied with all rights";
+        out.warning(at, message, hint);
     }
 }
 

@@ -24,6 +24,7 @@ use Outcome::{Error, Valid, Warning};
 /// The file, what becomes of it, and texts that the findings hold.
 #[rustfmt::skip]
 const CASES: &[(&str, Outcome, &[&str])] = &[
+    ("addons-over-http", Warning(2), &["plain HTTP: an attacker on the network path can replace the content"]),
     ("address-twice-capitals", Error(1), &["two hosts have the address `alder.example`"]),
     ("address-twice-internal-v6", Error(1), &["two hosts have the address `fd00::1`"]),
     ("address-twice-v6", Error(1), &["two hosts have the address `fd00::1`"]),
