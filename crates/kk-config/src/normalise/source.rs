@@ -150,7 +150,7 @@ impl Chart {
     }
 }
 
-/// What is fetched is applied with all rights in the cluster.
+/// kk applies the fetched objects with all rights in the cluster.
 pub(super) fn warn_of_http(url: &str, at: At<'_>, hint: &str, out: &mut Findings<'_>) {
     if url.starts_with("http://") {
         let message = "plain HTTP: an attacker on the network path can replace the content, which is applied with all rights";
