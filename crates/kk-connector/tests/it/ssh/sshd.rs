@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    net::{TcpListener, TcpStream},
+    net::TcpListener,
     os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -35,28 +35,23 @@ impl Sshd {
         }
         keygen(&dir.path().join("id_ed25519"), "ed25519", "");
         fs::copy(dir.path().join("id_ed25519.pub"), dir.path().join("authorized_keys")).unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let path = dir.path().display();
-        let config = format!(
-            "{settings}\nPort {port}\nListenAddress 127.0.0.1\nHostKey {path}/host_ed25519\nHostKey {path}/host_ecdsa\n\
+        let settings = format!(
+            "{settings}\nListenAddress 127.0.0.1\nHostKey {path}/host_ed25519\nHostKey {path}/host_ecdsa\n\
              AuthorizedKeysFile {path}/authorized_keys\nStrictModes no\nUsePAM no\nPidFile none\n\
              PermitRootLogin yes\nMaxStartups 50\n{}",
             stub_sudo(dir.path())
         );
-        fs::write(dir.path().join("sshd_config"), config).unwrap();
-        let child = spawn(dir.path());
-        let sshd = Self { child, dir, port };
-        sshd.wait_until_it_listens();
-        sshd
-    }
-
-    fn wait_until_it_listens(&self) {
-        let begin = Instant::now();
-        while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
-            let log = fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
-            assert!(begin.elapsed() < Duration::from_secs(5), "sshd does not listen: {log}");
-            std::thread::sleep(Duration::from_millis(20));
+        // Another test may bind a free port first. Then this sshd exits, and that of the other test would answer.
+        for _ in 0..10 {
+            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            fs::write(dir.path().join("sshd_config"), format!("Port {port}\n{settings}")).unwrap();
+            let mut child = spawn(dir.path());
+            if listens(dir.path(), &mut child) {
+                return Self { child, dir, port };
+            }
         }
+        panic!("sshd finds no free port: {}", fs::read_to_string(dir.path().join("log")).unwrap_or_default());
     }
 
     /// How to reach it with the key that it accepts.
@@ -120,6 +115,22 @@ fn kill(pid: &str) {
 fn spawn(dir: &Path) -> Child {
     let log = fs::File::create(dir.join("log")).unwrap();
     Command::new(SSHD).args(["-D", "-e", "-f"]).arg(dir.join("sshd_config")).stderr(log).spawn().unwrap()
+}
+
+/// Waits until this sshd listens. `false`: it has exited.
+fn listens(dir: &Path, child: &mut Child) -> bool {
+    let begin = Instant::now();
+    loop {
+        let log = fs::read_to_string(dir.join("log")).unwrap_or_default();
+        if log.contains("Server listening on") {
+            return true;
+        }
+        if child.try_wait().unwrap().is_some() {
+            return false;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(20), "sshd does not listen: {log}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// Makes a key pair.
