@@ -42,7 +42,7 @@ impl Sshd {
              PermitRootLogin yes\nMaxStartups 50\n{}",
             stub_sudo(dir.path())
         );
-        // Another test may bind a free port first. Then this sshd exits, and that of the other test would answer.
+        // Another test may bind a free port first. Then this sshd exits, and the other sshd would answer.
         for _ in 0..10 {
             let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
             fs::write(dir.path().join("sshd_config"), format!("Port {port}\n{settings}")).unwrap();
