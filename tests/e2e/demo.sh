@@ -40,11 +40,11 @@ sed "s#image: IMAGE#image: $image#" tests/e2e/web.yaml | kubectl apply -f -
 kubectl -n web rollout status deployment/web --timeout=60s
 kubectl -n web get pods -o wide
 printf '\nhttp://web.web.svc.cluster.local:8080/health answers: '
-ask() { on node2 sh -s web web.web.svc.cluster.local <tests/e2e/ask_from_pod.sh; }
+ask() { on node2 sh -s web web.web.svc.cluster.local 2 <tests/e2e/ask_from_pod.sh; }
 tries=0
 # kube-proxy hears of new endpoints a moment after the pods are ready.
 until ask 2>"$demo/why"; do
-  [ $((tries += 1)) -lt 5 ] || { cat "$demo/why"; exit 1; }
+  [ $((tries += 1)) -lt 10 ] || { cat "$demo/why"; exit 1; }
   sleep 1
 done
 printf '\n'

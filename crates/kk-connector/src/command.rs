@@ -20,7 +20,7 @@ pub struct Command {
     pub timeout: Duration,
     /// Ends the remote process group when cancelled.
     pub cancel: CancellationToken,
-    /// Gets each line of standard output as it comes (without its newline), beside [`Output::stdout`]. While the channel
+    /// Gets each line of standard output when it arrives (without its newline), in addition to [`Output::stdout`]. While the channel
     /// is full, or has 8 MiB of lines, no more output is read: the caller must receive while the script runs.
     pub lines: Option<Sender<String>>,
     /// Bytes of standard output to keep; the end is kept.

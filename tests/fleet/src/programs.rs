@@ -35,7 +35,7 @@ const PROGRAMS: [(&str, &str, u64); 12] = [
     ("kubectl wait ", "wait", 4000),
     ("kk_wait ", "poll", 500),
     ("cat /etc/kubernetes/pki/ca.crt", "read-ca", 5),
-    ("base64 -w 0 \"/etc/kubernetes/pki/", "share", 10),
+    ("base64 <\"/etc/kubernetes/pki/", "share", 10),
     (">/etc/kubernetes/kubekey/manifests.sums", "sums", 5),
     ("sleep 1", "sleep", 1000),
 ];

@@ -406,7 +406,7 @@ mod tests {
 
     /// Its values are in fields that kubeadm has owned before.
     #[test]
-    fn a_config_map_that_kubeadm_has_written_anew_is_another() {
+    fn a_config_map_with_other_data_has_another_version() {
         let with = |mode: &str| {
             let fields = format!(", \"data\": {{\"config.conf\": \"mode: {mode}\"}}");
             let managed = "\"managedFields\": [{\"manager\": \"kubeadm\", \"fieldsType\": \"FieldsV1\", \"fieldsV1\": {\"f:data\": {\"f:config.conf\": {}}}}]";

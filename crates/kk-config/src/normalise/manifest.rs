@@ -64,7 +64,7 @@ pub(crate) fn manifest(doc: v1alpha2::Manifest, at: At<'_>, out: &mut Findings<'
         out.warning(
             at.key("download").key("publicKey"),
             "publicKey has no effect in a Manifest",
-            "set it in the Cluster file of who uses the bundle; sign the bundle with minisign",
+            "set it in the Cluster file that is used with the bundle; sign the bundle with minisign",
         );
     }
     Manifest {

@@ -134,7 +134,7 @@ pub struct Download {
     pub ca_file: Option<String>,
     /// A catalogue file of your own, which wins over the built-in one.
     pub catalogue: Option<String>,
-    /// Minisign public key of who makes the bundles for `-a`: the line of `minisign.pub` that begins with `RW`. Without it, `-a` needs `--public-key` or `--allow-unsigned`.
+    /// Minisign public key of the author of the bundles for `-a`: the line of `minisign.pub` that begins with `RW`. Without it, `-a` needs `--public-key` or `--allow-unsigned`.
     pub public_key: Option<String>,
 }
 

@@ -28,7 +28,7 @@ pub struct Registry {
     pub docker_data_dir: Option<String>,
     /// Directory in which the registry of the group `registry` keeps its images.
     pub registry_data_dir: String,
-    /// Port on which the registry of the group `registry` takes pushes. Its other port, that of its name, can only be read.
+    /// Port on which the registry of the group `registry` takes pushes. The port in its name is read-only.
     pub registry_push_port: u16,
     /// Address of docker's bridge.
     #[serde(rename = "bridgeIP")]

@@ -56,7 +56,7 @@ pub struct RotateCa {
     #[arg(long, value_name = "DIR")]
     pub ca_dir: Option<PathBuf>,
 
-    /// Do not restart workloads, because their programs reload the CA when its file changes
+    /// Do not restart your own workloads; use it only if their programs reload the CA when its file changes
     #[arg(long)]
     pub keep_workloads: bool,
 

@@ -69,7 +69,7 @@ pub struct DeleteNode {
     #[arg(long)]
     pub force: bool,
 
-    /// The hosts are permanently lost: do not drain and clean them
+    /// The hosts are permanently lost: neither drain nor clean them
     #[arg(long)]
     pub gone: bool,
 

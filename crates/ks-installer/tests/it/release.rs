@@ -17,6 +17,9 @@ use tempfile::TempDir;
 
 use crate::programs;
 
+mod images;
+mod version_4;
+
 const KUBERNETES: &str = "v1.36.4";
 
 /// A payload of the release, and its own example of a spec.
@@ -275,76 +278,6 @@ async fn what_cannot_be_is_refused_by_its_name_and_the_rest_is_rendered_the_same
     }
 }
 
-/// Words that look like an image wherever they stand, in arguments and configuration, too: `NAMESPACE/NAME:VERSION`, with or without a registry.
-fn images_in_texts(text: &str) -> Vec<String> {
-    let is_part = |letter: char| letter.is_ascii_alphanumeric() || "._-/:@".contains(letter);
-    let words = text.replace("\\n", " ").replace("\\t", " ");
-    let is_image = |word: &&str| {
-        let Some((name, tag)) = word.rsplit_once(':') else { return false };
-        let version = tag.strip_prefix('v').unwrap_or(tag);
-        let is_version = version.starts_with(|first: char| first.is_ascii_digit()) && version.contains('.')
-            || tag == "latest"
-            || tag.starts_with("RELEASE.");
-        is_version
-            && name.contains('/')
-            && !name.starts_with('/')
-            && !name.contains("//")
-            && !tag.contains('/')
-    };
-    words.split(|letter| !is_part(letter)).filter(is_image).map(str::to_owned).collect()
-}
-
-/// Descriptions in definitions name images as examples.
-fn remove_descriptions(value: &mut Value) {
-    match value {
-        Value::Object(map) => {
-            map.retain(|key, value| key != "description" || !value.is_string());
-            map.values_mut().for_each(remove_descriptions);
-        }
-        Value::Array(list) => list.iter_mut().for_each(remove_descriptions),
-        _ => {}
-    }
-}
-
-#[tokio::test]
-#[ignore = "needs a release of KubeSphere"]
-async fn all_images_of_everything_come_from_the_users_registry() {
-    let release = release();
-    let mut changes = everything();
-    changes.push(("/local_registry", "r.local:5000".into()));
-    changes.push(("/namespace_override", "ks".into()));
-    let spec = release.spec(&changes);
-    let desired = desired(release.payload(), &spec, KUBERNETES);
-    let (mut all, mut wrong) = (BTreeSet::new(), Vec::new());
-    for name in desired.wanted.iter().filter(|name| !desired.refused.contains_key(*name)) {
-        let component = &release.payload().components()[name];
-        let mut images = BTreeSet::new();
-        for mut object in release.objects(name, &spec, &release.generated(name)).await {
-            images_of(&object, &mut images);
-            remove_descriptions(&mut object);
-            images.extend(images_in_texts(&object.to_string()));
-        }
-        images.extend(release.renderer.extra_images(component, &spec).unwrap());
-        let is_right = |image: &&String| {
-            let rest = image.strip_prefix("r.local:5000/ks/").and_then(|rest| rest.rsplit_once(':'));
-            // Nothing of the name of before is left in the path.
-            rest.is_some_and(|(path, tag)| !path.is_empty() && !tag.is_empty() && !path.contains(['/', ':']))
-        };
-        wrong.extend(images.iter().filter(|image| !is_right(image)).map(|image| format!("{name}: {image}")));
-        all.extend(images);
-    }
-    assert_eq!(wrong, [""; 0]);
-    for image in [
-        "opensearch:2.6.0",
-        "ks-jenkins:v3.4.0-2.319.3-1",
-        "cloudcore:v1.13.0",
-        "scope:1.13.0",
-        "minio:RELEASE.2019-08-07T01-59-21Z",
-    ] {
-        assert!(all.contains(&format!("r.local:5000/ks/{image}")), "{image}: {all:?}");
-    }
-}
-
 #[tokio::test]
 #[ignore = "needs a release of KubeSphere"]
 async fn logs_events_and_audits_go_where_the_spec_says() {
@@ -561,56 +494,4 @@ async fn rights_for_it_are_none_for_everything() {
             assert!(rule[key].as_array().unwrap().iter().all(|one| one != "*"), "{rule}");
         }
     }
-}
-
-#[tokio::test]
-#[ignore = "needs a release of KubeSphere"]
-async fn the_chart_of_version_4_is_rendered_the_same_each_time() {
-    let release = release_of("KS_CORE", "the chart ks-core of KubeSphere 4.1.3");
-    let generated = release.generated("core");
-    let spec = release
-        .spec(&[("/local_registry", "r.local:5000".into()), ("/common/core/console/port", 30881.into())]);
-    assert!(desired(release.payload(), &spec, KUBERNETES).refused.is_empty());
-    let first = release.objects("core", &spec, &generated).await;
-    assert_eq!(first, release.objects("core", &spec, &generated).await, "each rendering is another one");
-    let secret = named(&first, "Secret", "ks-controller-manager-webhook-cert");
-    for hook in
-        first.iter().filter(|object| object["kind"].as_str().unwrap().ends_with("WebhookConfiguration"))
-    {
-        assert_eq!(secret["data"]["ca.crt"], hook["webhooks"][0]["clientConfig"]["caBundle"], "{hook}");
-    }
-    assert_eq!(named(&first, "Service", "ks-console")["spec"]["ports"][0]["nodePort"], 30881);
-    assert_eq!(named(&first, "User", "admin")["spec"]["password"], generated["admin"]);
-    let mut images = BTreeSet::new();
-    for object in &first {
-        images_of(object, &mut images);
-    }
-    assert!(
-        !images.is_empty() && images.iter().all(|image| image.starts_with("r.local:5000/")),
-        "{images:?}"
-    );
-}
-
-#[tokio::test]
-#[ignore = "needs a release of KubeSphere"]
-async fn what_helm_keeps_of_version_4_fits_into_a_secret() {
-    let release = release_of("KS_CORE", "the chart ks-core of KubeSphere 4.1.3");
-    let (spec, generated) = (release.spec(&[]), release.generated("core"));
-    let component = &release.payload().components()["core"];
-    let inputs = Inputs { spec: &spec, generated: &generated };
-    let rendering = release.renderer.rendering(component, inputs).await.unwrap();
-    let [recorded] = rendering.releases.as_slice() else { panic!("one release is recorded") };
-    let content = recorded.content(&rendering.objects).unwrap();
-    assert_eq!(content["chart"]["metadata"]["name"], "ks-core");
-    let mut packed =
-        flate2::read::GzEncoder::new(std::io::Cursor::new(content.to_string()), flate2::Compression::best());
-    let size = std::io::copy(&mut packed, &mut std::io::sink()).unwrap() * 4 / 3;
-    assert!((10_000..700_000).contains(&size), "{size} bytes, of 1 MiB at most");
-    // helm would delete what is in the manifest of one revision and not in the next.
-    assert!(!content["manifest"].as_str().unwrap().contains("\"CustomResourceDefinition\""));
-    let ours = rendering
-        .objects
-        .iter()
-        .filter(|object| object["metadata"]["annotations"]["meta.helm.sh/release-name"] == "ks-core");
-    assert!(ours.count() > 50);
 }

@@ -152,13 +152,13 @@ struct KubeFlags {
     /// Maximum number of list and watch requests per second; the pages of a list count as one request
     #[arg(long, env = "KUBE_CLIENT_QPS", value_name = "NUMBER", default_value = "5", value_parser = rate)]
     kube_client_qps: f64,
-    /// Maximum number of concurrent list and watch requests
+    /// Number of list and watch requests in a burst, above the rate of --kube-client-qps
     #[arg(long, env = "KUBE_CLIENT_BURST", value_name = "NUMBER", default_value_t = 10)]
     kube_client_burst: u32,
     /// Maximum number of object patch requests per second
     #[arg(long, env = "OBJECT_PATCHER_KUBE_CLIENT_QPS", value_name = "NUMBER", default_value = "5", value_parser = rate)]
     object_patcher_kube_client_qps: f64,
-    /// Maximum number of concurrent object patch requests
+    /// Number of object patch requests in a burst, above the rate of --object-patcher-kube-client-qps
     #[arg(long, env = "OBJECT_PATCHER_KUBE_CLIENT_BURST", value_name = "NUMBER", default_value_t = 10)]
     object_patcher_kube_client_burst: u32,
     /// Timeout of an object patch request

@@ -90,7 +90,7 @@ impl Reloader {
         if let Some(error) = text.as_ref().filter(|text| failure.as_ref() != Some(text)) {
             tracing::error!(
                 error,
-                "the hooks have changed and cannot be taken over: the previous hooks stay active"
+                "the hooks have changed and cannot be loaded: the previous hooks stay active"
             );
         }
         *failure = text;

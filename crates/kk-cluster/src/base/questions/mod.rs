@@ -16,6 +16,6 @@ pub(crate) use settings::{SETTINGS, etcd_servers};
 /// "No" after a boot, while the API still lists containers that ran before it. The snippet of a node is in `nodes/pods_known.rs`.
 pub(crate) const PODS_KNOWN: Question<bool> = Question::new("pods_known", "echo yes", question::yes_or_no);
 
-/// The id of the machine; empty where there is none.
+/// The id of the machine; empty if the host has no machine id.
 pub(crate) const MACHINE_ID: Question<String> =
     Question::new("machine_id", "cat /etc/machine-id 2>/dev/null || :", question::text);

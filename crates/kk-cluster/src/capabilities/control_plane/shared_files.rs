@@ -148,7 +148,7 @@ fn hint(lacks: &[&str]) -> String {
     }
     let mut hint = "restore it from a backup, or start a control plane that has it".to_owned();
     if lacks.contains(&"sa.key") {
-        hint += "; if there is none, remove sa.key and sa.pub there and create a new pair with \"kubeadm \
+        hint += "; if neither exists, remove sa.key and sa.pub there and create a new pair with \"kubeadm \
                  init phase certs sa\": this invalidates all service account tokens, so pods must be \
                  restarted";
     }

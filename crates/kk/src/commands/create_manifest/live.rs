@@ -42,7 +42,7 @@ pub(super) async fn ask(kubeconfig: &Path) -> Result<LiveCluster, Error> {
     let cluster = LiveCluster::of(&nodes, &pods);
     if cluster.kubernetes.is_empty() {
         let message = format!(
-            "the cluster of {} has no node with a Kubernetes version that kk supports",
+            "no node of the cluster of {} reports a Kubernetes version of the form v1.36.4",
             kubeconfig.display()
         );
         return Err(Error::config(

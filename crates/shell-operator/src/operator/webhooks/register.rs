@@ -89,7 +89,7 @@ impl Webhooks {
         if let Some(other) = owner.filter(|owner| *owner != self.owner()) {
             return Err(format!(
                 "{kind} {name} belongs to the operator behind the Service {other}, not to {}\n\
-                 hint: give each operator a name of its own by --validating-webhook-configuration-name, or delete the configuration of a previous operator",
+                 hint: set a different name for each operator with --validating-webhook-configuration-name, or delete the configuration of a previous operator",
                 self.owner()
             ));
         }

@@ -70,7 +70,7 @@ pub(super) const GROUP: Group = Group {
         &[
             Scenario::new(
                 "real-kernel-networks",
-                "a virtual machine with two networks beside two containers: pods reach each other and a Service",
+                "a virtual machine with two networks next to two containers: pods reach each other and a Service",
                 1200,
                 45,
                 real_kernel::networks,

@@ -22,7 +22,7 @@ pub(super) const GROUP: Group = Group {
         &[
             Scenario::new(
                 "delete-nodes",
-                "a worker and a control plane leave a cluster that goes on, and their hosts are as before",
+                "a worker and a control plane leave a cluster that keeps running, and their hosts are as before",
                 190,
                 12,
                 delete_nodes::run,
@@ -52,7 +52,7 @@ pub(super) const GROUP: Group = Group {
         &[
             Scenario::new(
                 "etcd-members",
-                "etcd grows from one member to three and loses one; data, API servers and other nodes go on",
+                "etcd grows from one member to three and loses one; data, API servers and other nodes keep working",
                 310,
                 12,
                 etcd_members::run,

@@ -1,5 +1,5 @@
-//! A cluster from a bundle: made from the lab's mirror and registry, used where nobody can reach these. Packet counters show
-//! that nobody tried.
+//! A cluster from a bundle: made from the lab's mirror and registry, used where these are unreachable. Packet counters show
+//! that neither kk nor a host tried to reach them.
 
 pub(super) mod delta;
 pub(super) mod kills;
@@ -197,8 +197,8 @@ fn damaged(ctx: &Context<'_>, site: &Site, bundle: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Signs the bundle as its maker would; gives the key that verifies it. A bundle by somebody else is refused, and so is one for
-/// which no key is given.
+/// Signs the bundle as its author would, and returns the public key. A bundle that another author signed is refused, and so is a
+/// bundle without a key.
 fn signed(ctx: &Context<'_>, site: &Site, bundle: &Path) -> Result<String> {
     let place = |name: &str| site.dir.join(name);
     let verify = |key: &str| {

@@ -61,6 +61,34 @@ mod tests {
         assert!(text.contains("{name: KUBERNETES_SERVICE_HOST, value: \"lb.kubesphere.local\"}"), "{text}");
     }
 
+    /// The file of the node survives a restart of flannel, which may then not reach the API.
+    #[tokio::test]
+    async fn flannel_is_ready_when_it_has_written_the_file_of_its_node_since_its_start() {
+        let text = text(ProxyMode::Iptables).await;
+        let documents: Vec<serde_json::Value> = serde_saphyr::from_multiple(&text).unwrap();
+        let set = documents.iter().find(|document| document["kind"] == "DaemonSet").unwrap();
+        let container = &set["spec"]["template"]["spec"]["containers"][0];
+        assert!(container["args"][0].as_str().unwrap().starts_with(": >/started\nexec "), "{container}");
+        let probe = container["startupProbe"]["exec"]["command"][2].as_str().unwrap();
+        for (file, started, ready) in [
+            (Some("01:00"), None, false),
+            (Some("01:00"), Some("02:00"), false),
+            (Some("03:00"), Some("02:00"), true),
+        ] {
+            let directory = tempfile::tempdir().unwrap();
+            let root = directory.path().display();
+            let touch = |name: &str, time: Option<&str>| {
+                time.map_or_else(String::new, |time| format!("touch -d '2026-01-01 {time}' {root}/{name}\n"))
+            };
+            let probe = probe
+                .replace("/run/flannel/", &format!("{root}/"))
+                .replace(" /started", &format!(" {root}/started"));
+            let script = touch("subnet.env", file) + &touch("started", started) + &probe;
+            let output = testing::run_script(directory.path(), &script);
+            assert_eq!(output.status.success(), ready, "{file:?} {started:?}: {output:?}");
+        }
+    }
+
     #[tokio::test]
     async fn with_two_families_flannel_is_told_the_second_address_of_its_node() {
         let mut spec = testing::sample("three-nodes.yaml");

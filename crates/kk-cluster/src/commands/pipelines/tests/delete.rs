@@ -1,12 +1,14 @@
 //! What a delete removes, and whose hosts it refuses.
 
+use std::path::PathBuf;
+
 use kk_engine::{Plan, question::Reply};
 
 use super::recorded;
 use crate::{
     base::{probed::Probed, slots},
     capabilities::kubesphere::remove_kubesphere,
-    commands::pipelines,
+    commands::{pipelines, session::Session},
     model::inputs::Options,
     testing,
 };
@@ -190,17 +192,22 @@ fn a_delete_is_for_the_cluster_of_the_file_only() {
     assert!(delete_of(&spec, &probed, true).is_err());
 }
 
+/// Saves the CA of etcd as a create does. Returns the directory of the cluster on the control machine, and the checksum of the CA.
+async fn save_ca(session: &Session) -> (PathBuf, String) {
+    let fresh = testing::fresh(session.spec());
+    let inputs = session.create_inputs(&fresh).await.unwrap();
+    inputs.pki.save().unwrap();
+    (inputs.directory.clone(), inputs.pki.ca_sum())
+}
+
 #[tokio::test]
 async fn a_delete_spares_a_namesake_of_the_cluster() {
     let spec = testing::sample("all-in-one.yaml");
     let directory = tempfile::tempdir().unwrap();
     let session = testing::session(spec.clone(), directory.path());
-    let fresh = testing::fresh(&spec);
-    let inputs = session.create_inputs(&fresh).await.unwrap();
-    inputs.pki.save().unwrap();
-    let ours = inputs.pki.ca_sum();
-    // In the middle of a rotation of CAs its other CA is known, too, and nobody else's.
-    let rotation = inputs.directory.join("pki/rotation/etcd-before");
+    let (cluster, ours) = save_ca(&session).await;
+    // In the middle of a rotation, the other CA of the cluster is also known, and no further CA.
+    let rotation = cluster.join("pki/rotation/etcd-before");
     std::fs::create_dir_all(&rotation).unwrap();
     std::fs::write(rotation.join("ca.pem"), "before").unwrap();
     let before = kk_util::sha256("before");
@@ -223,15 +230,13 @@ async fn a_delete_needs_no_key_of_the_ca() {
     let spec = testing::sample("all-in-one.yaml");
     let directory = tempfile::tempdir().unwrap();
     let session = testing::session(spec.clone(), directory.path());
-    let fresh = testing::fresh(&spec);
-    let inputs = session.create_inputs(&fresh).await.unwrap();
-    inputs.pki.save().unwrap();
-    let ours = inputs.pki.ca_sum();
-    std::fs::remove_file(inputs.pki.directory().join("ca-key.pem")).unwrap();
+    let (cluster, ours) = save_ca(&session).await;
+    std::fs::remove_file(cluster.join("pki/etcd/ca-key.pem")).unwrap();
     for (ca, spared) in [(ours.as_str(), false), ("another", true)] {
         let probed = recorded(&spec, &[&format!("cluster\t{}\t{ca}\t-", spec.name)]);
         assert_eq!(session.plan_delete(&probed).is_err(), spared, "{ca}");
     }
+    let fresh = testing::fresh(&spec);
     let refused = session.create_inputs(&fresh).await.err().unwrap().to_string();
     assert!(refused.contains("ca.pem: its key is missing"), "{refused}");
 }
