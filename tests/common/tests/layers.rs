@@ -47,31 +47,35 @@ fn has_cfg_test(attributes: &[Attribute]) -> bool {
 struct Reader {
     /// Where in the crate it reads: the module of the file, and modules inside the file.
     at: Module,
+    /// The directory of the file.
+    directory: Module,
     imports: BTreeSet<Module>,
+    /// Imports under another name than their own.
+    renamed: BTreeMap<String, Module>,
     only_tests: BTreeSet<Module>,
 }
 
 impl Reader {
-    fn import(&mut self, path: &[String]) {
+    fn resolve(&self, path: &[String]) -> Module {
         let (mut base, mut rest) = (self.at.clone(), path);
-        match path.first().map(String::as_str) {
-            Some("crate") => {
-                base.clear();
-                rest = &path[1..];
-            }
-            Some("self" | "super") => {
-                while let Some("self" | "super") = rest.first().map(String::as_str) {
-                    if rest[0] == "super" {
-                        base.pop();
-                    }
-                    rest = &rest[1..];
-                }
-            }
-            // Of this module, or of another crate, which is no module here.
-            Some(_) | None => {}
+        if let Some("crate") = rest.first().map(String::as_str) {
+            base.clear();
+            rest = &rest[1..];
         }
+        while let Some("self" | "super") = rest.first().map(String::as_str) {
+            if rest[0] == "super" {
+                base.pop();
+            }
+            rest = &rest[1..];
+        }
+        // Any other path is of this module, or of another crate, which is no module here.
         base.extend(rest.iter().cloned());
-        self.imports.insert(base);
+        base
+    }
+
+    fn import(&mut self, path: &[String]) {
+        let path = self.resolve(path);
+        self.imports.insert(path);
     }
 
     fn tree(&mut self, before: &mut Vec<String>, tree: &UseTree) {
@@ -82,9 +86,16 @@ impl Reader {
                 before.pop();
             }
             UseTree::Group(group) => group.items.iter().for_each(|one| self.tree(before, one)),
-            UseTree::Glob(_) => self.import(before),
+            UseTree::Glob(_) => {
+                assert!(!self.at.is_empty(), "a glob in the root of a crate hides where names are from");
+                self.import(before);
+            }
             UseTree::Name(name) => self.leaf(before, name.ident.to_string()),
-            UseTree::Rename(name) => self.leaf(before, name.ident.to_string()),
+            UseTree::Rename(name) => {
+                let path: Vec<String> = before.iter().cloned().chain([name.ident.to_string()]).collect();
+                self.renamed.insert(name.rename.to_string(), self.resolve(&path));
+                self.leaf(before, name.ident.to_string());
+            }
         }
     }
 
@@ -137,42 +148,75 @@ impl<'ast> Visit<'ast> for Reader {
         self.import(&segments);
         visit::visit_path(self, path);
     }
+
+    /// The arguments of a macro are no paths yet: their text has them. A file that is included counts like a module.
+    fn visit_macro(&mut self, one: &'ast syn::Macro) {
+        let text = one.tokens.to_string().replace(' ', "");
+        let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+        // Without literals, which are every second piece.
+        let words = text.split('"').step_by(2).flat_map(|code| code.split(|c| !is_name(c)));
+        for word in words.filter(|word| word.starts_with("crate::") || word.starts_with("super::")) {
+            let segments: Vec<String> = word.split("::").map(str::to_owned).collect();
+            self.import(&segments);
+        }
+        for included in text.split('"').filter(|literal| literal.starts_with("../")) {
+            let up = included.matches("../").count();
+            if let Some(depth) = self.directory.len().checked_sub(up) {
+                let rest = included.trim_start_matches("../").split('/').map(str::to_owned);
+                self.imports.insert(self.directory[..depth].iter().cloned().chain(rest).collect());
+            }
+        }
+    }
 }
 
-/// The imports of every module of a crate, except what only its tests import. A name that the crate's root exports again counts as
-/// an import from where it is declared.
+/// The imports of every module of a crate, except what only its tests import.
 fn imports(name: &str) -> BTreeMap<Module, BTreeSet<Module>> {
     let root = crates().join(name).join("src");
-    let (mut files, mut directories) = (Vec::new(), vec![root.clone()]);
+    let (mut files, mut directories) = (BTreeMap::new(), vec![root.clone()]);
     while let Some(directory) = directories.pop() {
         for entry in fs::read_dir(&directory).expect("a directory of sources") {
             let path = entry.expect("a file of sources").path();
             if path.is_dir() {
                 directories.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
-                files.push(path);
+                let text = fs::read_to_string(&path).expect("a readable file");
+                files.insert(path.strip_prefix(&root).expect("a file below the root").to_owned(), text);
             }
         }
     }
-    let (mut found, mut only_tests) = (BTreeMap::new(), BTreeSet::new());
-    for file in files {
-        let relative = file.strip_prefix(&root).expect("a file below the root").with_extension("");
-        let mut module: Module = relative.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+    imports_of(&files)
+}
+
+/// The same of files by their paths below `src`. A name that the crate's root exports again counts as an import from where it is
+/// declared.
+fn imports_of(files: &BTreeMap<PathBuf, String>) -> BTreeMap<Module, BTreeSet<Module>> {
+    let (mut found, mut only_tests, mut exported) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
+    for (path, text) in files {
+        let stem = path.with_extension("");
+        let mut module: Module = stem.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+        let directory = module[..module.len() - 1].to_vec();
         if module.last().is_some_and(|last| last == "mod" || module.len() == 1 && last == "lib") {
             module.pop();
         }
-        let text = fs::read_to_string(&file).expect("a readable file");
-        let parsed = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        let mut reader = Reader { at: module.clone(), ..Reader::default() };
+        let parsed = syn::parse_file(text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let mut reader = Reader { at: module.clone(), directory, ..Reader::default() };
         reader.visit_file(&parsed);
         only_tests.extend(reader.only_tests);
-        found.insert(module, reader.imports);
+        if module.is_empty() {
+            let named = |import: &Module| Some((import.last()?.clone(), import.clone()));
+            exported = reader.imports.iter().filter(|import| import.len() > 1).filter_map(named).collect();
+            exported.extend(reader.renamed);
+        } else {
+            found.insert(module, reader.imports);
+        }
     }
     found.retain(|module, _| !only_tests.iter().any(|tests| module.starts_with(tests)));
-    let exported = found.remove(&Vec::new()).unwrap_or_default();
-    let declared = |import: &Module| match &import[..] {
-        [only] => exported.iter().find(|one| one.len() > 1 && one.last() == Some(only)).cloned(),
-        _ => None,
+    let roots: BTreeSet<String> = found.keys().filter_map(|module| module.first().cloned()).collect();
+    let declared = |import: &Module| {
+        let first = import.first().filter(|first| !roots.contains(*first))?;
+        let mut path = exported.get(first)?.clone();
+        path.extend(import[1..].iter().cloned());
+        Some(path)
     };
     for imports in found.values_mut() {
         *imports = imports.iter().map(|one| declared(one).unwrap_or_else(|| one.clone())).collect();
@@ -262,21 +306,35 @@ fn modules_of_a_crate_import_each_other_in_no_circle_except_these() {
     assert_eq!(found, BTreeSet::from(named));
 }
 
-/// The test of the tests: a circle is found also through a name that the root exports again, and imports of tests do not count.
+/// A circle is found through every way to import, and imports of tests do not count.
 #[test]
 fn a_circle_is_found() {
-    let module = |path: &str| path.split("::").map(str::to_owned).collect::<Module>();
-    let of = |at: &str, text: &str| {
-        let mut reader = Reader { at: module(at), ..Reader::default() };
-        reader.visit_file(&syn::parse_file(text).unwrap());
-        (module(at), reader.imports)
-    };
-    let imports = BTreeMap::from([
-        of("a::one", "use crate::{b::{self, Thing}, c}; #[cfg(test)] mod tests { use crate::d; }"),
-        of("b", "fn f() -> super::c::Thing { todo!() }"),
-        of("c::two", "mod inner { use super::super::super::a::one; }"),
-        of("d", "use crate::a;"),
-    ]);
-    let circle = BTreeSet::from(["a", "b", "c"].map(str::to_owned));
-    assert_eq!(circles(&imports, |module| module.first().cloned()), BTreeSet::from([circle]));
+    for (case, importing, in_circle) in [
+        ("use", "use crate::b::{self, Thing};", true),
+        ("relative path", "fn f() -> super::super::b::Thing { todo() }", true),
+        ("name of the root", "use crate::Thing;", true),
+        ("member of a name of the root", "fn f() { crate::Thing::new() }", true),
+        ("renamed name of the root", "use crate::Other;", true),
+        ("inside a macro", "fn f() { vec![crate::b::new()]; }", true),
+        ("included file", "const TEXT: &str = include_str!(\"../b/text.sh\");", true),
+        ("module inside", "mod inner { use super::super::super::b::Thing; }", true),
+        ("module of tests", "#[cfg(test)] mod tests { use crate::b; }", false),
+        ("file of tests", "#[cfg(test)] mod only;", false),
+        ("another crate", "use b::Thing;", false),
+        ("nothing", "pub(crate) fn f() {}", false),
+    ] {
+        let files = [
+            ("lib.rs", "mod a; mod b; mod c; pub use b::Thing; pub use b::Deep as Other;"),
+            ("a/mod.rs", "mod one;"),
+            ("a/one.rs", importing),
+            ("a/one/only.rs", if importing.contains("mod only") { "use crate::b;" } else { "" }),
+            ("b/mod.rs", "use crate::c;"),
+            ("c.rs", "use crate::a::one;"),
+        ];
+        let files = files.map(|(path, text)| (PathBuf::from(path), text.to_owned())).into();
+        let found = circles(&imports_of(&files), |module| module.first().cloned());
+        let circle = BTreeSet::from(["a", "b", "c"].map(str::to_owned));
+        let expected = if in_circle { BTreeSet::from([circle]) } else { BTreeSet::new() };
+        assert_eq!(found, expected, "{case}");
+    }
 }
