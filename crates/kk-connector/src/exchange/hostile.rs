@@ -147,8 +147,9 @@ fn a_line_without_end_arrives_in_pieces() {
         cancel.cancel();
         pieces
     });
-    talk(call, "@-begin\n", &"x".repeat(32 << 10));
+    let (error, ..) = talk(call, "@-begin\n", &"x".repeat(32 << 10));
     let pieces = receiving.join().unwrap();
+    assert_eq!(pieces.len(), 3, "{error}");
     assert!(pieces.iter().all(|len| (LONGEST_LINE..LONGEST_LINE + (32 << 10)).contains(len)), "{pieces:?}");
 }
 
