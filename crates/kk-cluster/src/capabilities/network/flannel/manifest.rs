@@ -68,24 +68,28 @@ mod tests {
         let documents: Vec<serde_json::Value> = serde_saphyr::from_multiple(&text).unwrap();
         let set = documents.iter().find(|document| document["kind"] == "DaemonSet").unwrap();
         let container = &set["spec"]["template"]["spec"]["containers"][0];
-        assert!(container["args"][0].as_str().unwrap().starts_with(": >/started\nexec "), "{container}");
+        let start = container["args"][0].as_str().unwrap().lines().next().unwrap();
         let probe = container["startupProbe"]["exec"]["command"][2].as_str().unwrap();
-        for (file, started, ready) in [
-            (Some("01:00"), None, false),
-            (Some("01:00"), Some("02:00"), false),
-            (Some("03:00"), Some("02:00"), true),
+        for (case, before, after, ready) in [
+            ("not begun", "echo old >file", None, false),
+            ("first start", ":", Some(":"), false),
+            ("first start, written", ":", Some("echo new >part; mv part file"), true),
+            ("start again", "echo old >file", Some(":"), false),
+            ("start again, written", "echo old >file", Some("echo old >part; mv part file"), true),
+            (
+                "start again, clock set back",
+                "echo old >file",
+                Some("echo old >part; mv part file; touch -d 2001-01-01 file"),
+                true,
+            ),
         ] {
             let directory = tempfile::tempdir().unwrap();
-            let root = directory.path().display();
-            let touch = |name: &str, time: Option<&str>| {
-                time.map_or_else(String::new, |time| format!("touch -d '2026-01-01 {time}' {root}/{name}\n"))
-            };
-            let probe = probe
-                .replace("/run/flannel/", &format!("{root}/"))
-                .replace(" /started", &format!(" {root}/started"));
-            let script = touch("subnet.env", file) + &touch("started", started) + &probe;
+            let after = after.map_or_else(String::new, |written| format!("{start}\n{written}\n"));
+            let script = format!("cd {}\n{before}\n{after}{probe}", directory.path().display())
+                .replace("/run/flannel/subnet.env", "file")
+                .replace("/started", "started");
             let output = testing::run_script(directory.path(), &script);
-            assert_eq!(output.status.success(), ready, "{file:?} {started:?}: {output:?}");
+            assert_eq!(output.status.success(), ready, "{case}: {output:?}");
         }
     }
 
