@@ -23,7 +23,7 @@ const APART: usize = 5;
 
 /// On every host of etcd, so that the loss of one loses no backup. Their first backups are minutes apart
 /// when the timers start together: each host has a minute by its place among the members, inside the period. A member that joins or
-/// leaves changes the timers of the members after it; when it has left, they get theirs while they forget it.
+/// leaves changes the timers of the members after it, in the same command.
 pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     let mut task = Task::new("schedule_backups", "Schedule backups of etcd").background();
     let mut members: Vec<_> =
@@ -32,10 +32,12 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     let period = inputs.spec.etcd.backup_period as usize;
     let apart = APART.min(period / members.len().max(1));
     let in_scope = inputs.etcd_hosts().into_iter().map(|(host, facts)| (host, facts, false));
-    let forgets = |(host, facts): &(&Host, &Facts)| {
-        inputs.command == Command::Forget && host.has_role(&Role::Etcd) && facts.files.contains_key(TIMER)
+    let changes_places = matches!(inputs.command, Command::AddNodes | Command::Forget);
+    let stays = |(host, facts): &(&Host, &Facts)| {
+        let is_outside = !inputs.scope.contains(host) && host.has_role(&Role::Etcd);
+        changes_places && is_outside && facts.files.contains_key(TIMER)
     };
-    let others = inputs.answered().into_iter().filter(forgets).map(|(host, facts)| (host, facts, true));
+    let others = inputs.answered().into_iter().filter(stays).map(|(host, facts)| (host, facts, true));
     for (host, facts, only_timer) in in_scope.chain(others) {
         let position = members.iter().filter(|address| **address < host.internal_address).count();
         let values = json!({
@@ -72,7 +74,7 @@ mod tests {
     use crate::{model::inputs::Scope, testing};
 
     #[tokio::test]
-    async fn members_that_stay_get_other_timers_when_they_forget_one_that_left() {
+    async fn members_that_stay_get_other_timers_when_another_one_joins_or_leaves() {
         let spec = testing::sample("three-nodes.yaml");
         let directory = tempfile::tempdir().unwrap();
         let (mut probed, session) = (testing::fresh(&spec), testing::session(spec, directory.path()));
@@ -81,7 +83,7 @@ mod tests {
         }
         let mut inputs = session.create_inputs(&probed).await.unwrap();
         inputs.scope = Scope::Hosts(BTreeSet::new());
-        for (command, hosts) in [(Command::Forget, 3), (Command::Upgrade, 0)] {
+        for (command, hosts) in [(Command::Forget, 3), (Command::AddNodes, 3), (Command::Upgrade, 0)] {
             inputs.command = command;
             let task = task(&inputs).unwrap();
             assert_eq!(task.hosts.len(), hosts, "{:?}", inputs.command);
