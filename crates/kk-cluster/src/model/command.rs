@@ -56,15 +56,15 @@ impl Command {
         match self {
             Self::Upgrade | Self::RollBack => Some(VERSION),
             Self::Forget => Some(ETCD_MEMBERS),
-            _ => None,
+            Self::Create | Self::AddNodes | Self::Renew(_) | Self::Leave | Self::Delete | Self::Registry => {
+                None
+            }
         }
     }
 
     /// The names of certificates that are renewed, although they are valid.
-    pub(crate) fn renewed(&self) -> BTreeSet<String> {
-        match self {
-            Self::Renew(names) => names.clone(),
-            _ => BTreeSet::new(),
-        }
+    pub(crate) fn renewed(&self) -> &BTreeSet<String> {
+        static NONE: BTreeSet<String> = BTreeSet::new();
+        if let Self::Renew(names) = self { names } else { &NONE }
     }
 }

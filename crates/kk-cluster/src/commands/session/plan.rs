@@ -112,8 +112,7 @@ impl Session {
     /// # Errors
     /// The plan cannot be built.
     pub async fn plan_add(&self, probed: &Probed) -> Result<Create, BuildError> {
-        let (mut inputs, mut found) = (self.create_inputs(probed).await?, Findings::default());
-        inputs.command = Command::AddNodes;
+        let (inputs, mut found) = (self.inputs_for(Command::AddNodes, probed).await?, Findings::default());
         add_nodes::settings_of_others(&inputs, &mut found);
         self.plan_within(inputs, found, probed, add_nodes::scope).await
     }
@@ -236,7 +235,7 @@ impl Session {
     pub async fn plan_leave(&self, probed: &Probed, leaving: &Leaving) -> Result<Delete, BuildError> {
         self.knows(leaving)?;
         let session = self.as_installed(probed, |host| leaving.has(host))?;
-        let mut inputs = session.create_inputs(probed).await?;
+        let mut inputs = session.inputs_for(Command::Leave, probed).await?;
         let stay = session.spec.control_planes().into_iter().filter(|host| !leaving.has(host));
         let mut found = Findings::default();
         delete_nodes::findings(&inputs, leaving, &mut found);
@@ -258,7 +257,6 @@ impl Session {
                 found.0.push(finding);
             }
         }
-        inputs.command = Command::Leave;
         // Nothing is done on a host that is gone for good, also when it answers.
         inputs.scope = Scope::Hosts(if leaving.gone { BTreeSet::new() } else { leaving.names.clone() });
         inputs.scope = delete_cluster::scope(&inputs);
@@ -300,9 +298,8 @@ impl Session {
     /// # Errors
     /// The plan cannot be built.
     pub async fn plan_forget(&self, probed: &Probed) -> Result<Create, BuildError> {
-        let mut inputs = self.create_inputs(probed).await?;
         // Their members have left, too.
-        inputs.command = Command::Forget;
+        let inputs = self.inputs_for(Command::Forget, probed).await?;
         self.plan_within(inputs, Findings::default(), probed, |_| Scope::Hosts(BTreeSet::new())).await
     }
 }

@@ -98,7 +98,7 @@ impl Session {
         self.inputs_for(Command::Create, probed).await
     }
 
-    /// For [`Command::Create`] and [`Command::Renew`].
+    /// For every command whose plan is that of a create, with a smaller scope.
     pub(crate) async fn inputs_for<'a>(
         &'a self,
         command: Command,
@@ -111,8 +111,7 @@ impl Session {
         } else {
             ca_copy::read(spec, probed, &self.connections).await?
         };
-        let pki =
-            Pki::open(&directory, &spec.etcd_hosts(), &spec.control_planes(), copy, &command.renewed())?;
+        let pki = Pki::open(&directory, &spec.etcd_hosts(), &spec.control_planes(), copy, command.renewed())?;
         let mut inputs = self.inputs(probed, pki, command, &capabilities)?;
         inputs.installer = Installer::of(spec);
         inputs.addons = Wanted::all(spec, inputs.options.bundle.as_deref(), &self.artifacts.store);

@@ -238,8 +238,7 @@ impl Session {
         probed: &Probed,
         names: BTreeSet<String>,
     ) -> Result<Create, BuildError> {
-        let mut inputs = self.upgrade_inputs(probed, names).await?;
-        inputs.command = Command::RollBack;
+        let inputs = self.inputs_within(Command::RollBack, probed, names).await?;
         let pipeline = upgrade::put_back(&inputs)?;
         self.plan_of(inputs, Findings::default(), probed, pipeline).await
     }
@@ -259,8 +258,16 @@ impl Session {
         probed: &'a Probed,
         names: BTreeSet<String>,
     ) -> Result<Inputs<'a>, BuildError> {
-        let mut inputs = self.create_inputs(probed).await?;
-        inputs.command = Command::Upgrade;
+        self.inputs_within(Command::Upgrade, probed, names).await
+    }
+
+    async fn inputs_within<'a>(
+        &'a self,
+        command: Command,
+        probed: &'a Probed,
+        names: BTreeSet<String>,
+    ) -> Result<Inputs<'a>, BuildError> {
+        let mut inputs = self.inputs_for(command, probed).await?;
         inputs.scope = Scope::Hosts(names);
         let wanted = inputs.wanted_programs();
         inputs.programs.retain(|program, _| wanted.contains(program));

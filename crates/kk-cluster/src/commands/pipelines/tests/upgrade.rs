@@ -20,12 +20,27 @@ use crate::{
         precheck,
         session::Session,
     },
-    model::inputs::Drain,
+    model::{capability::Stage, inputs::Drain},
     testing,
 };
 
 fn version(text: &str) -> KubeVersion {
     text.parse().unwrap()
+}
+
+/// Capabilities that deploy add-ons. An add-on must not be newer than any API server.
+const ADD_ONS: [&str; 5] = ["kube-proxy", "network", "dns", "manifests", "kubesphere"];
+
+#[test]
+fn each_capability_changes_at_its_stage_of_an_upgrade() {
+    for capability in create_cluster::capabilities(&spec()) {
+        let expected = match capability.name() {
+            name if ADD_ONS.contains(&name) => Stage::AddOns,
+            "verify" => Stage::Verification,
+            _ => Stage::Hosts,
+        };
+        assert_eq!(capability.stage(), expected, "{}", capability.name());
+    }
 }
 
 /// A control plane with etcd and a worker, at this version of Kubernetes.
@@ -55,6 +70,8 @@ async fn turn(session: &Session, probed: &Probed, host: &str) -> (Vec<String>, V
     let inputs = session.upgrade_inputs(probed, names.clone()).await.unwrap();
     let how = Drain { force: false, timeout: Duration::from_mins(1) };
     let plan = Plan::new(upgrade::turn(&inputs, &names, &how).unwrap().pipeline, &probed.facts).unwrap();
+    let early = plan.changes().into_iter().find(|task| ADD_ONS.contains(&task.module.as_str()));
+    assert!(early.is_none(), "{early:?} is of an add-on, and other control planes have the old version");
     let found = precheck::precheck(&create_cluster::capabilities(session.spec()), &inputs);
     let errors = found.into_iter().filter(|finding| finding.severity == Severity::Error).collect();
     (plan.changes().into_iter().map(|task| format!("{} {}", task.host, task.task)).collect(), errors)
