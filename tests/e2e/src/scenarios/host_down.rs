@@ -1,6 +1,8 @@
 //! A host has no power: a worker, then one that runs etcd, then the first control plane of three. What can be repaired is
 //! repaired, the host is named, and no advice is given to destroy what is healthy.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
@@ -50,7 +52,7 @@ fn without(ctx: &Context<'_>, site: &Site, lost: &str, broken: &str) -> Result<(
     let advice = run.finished.stderr.to_lowercase();
     ensure!(!advice.contains("delete cluster"), "it advises to delete a healthy cluster:\n{advice}");
     ctx.host(broken, "test -x /opt/cni/bin/bridge").with_context(|| format!("{broken} was not repaired"))?;
-    pods_of_others_are_ready(ctx, lost, broken)?;
+    pods_of_others_are_ready(ctx, site, lost, broken)?;
     ctx.power(lost, "on")?;
     ctx.kk_ok(site, "create", &[]).context("create when it has power again")?;
     ctx.until("all nodes are Ready", std::time::Duration::from_mins(2), || {
@@ -60,18 +62,23 @@ fn without(ctx: &Context<'_>, site: &Site, lost: &str, broken: &str) -> Result<(
 }
 
 /// What kk deploys is ready on the other nodes, when kk says so. `asked`: where the API is asked.
-fn pods_of_others_are_ready(ctx: &Context<'_>, lost: &str, asked: &str) -> Result<()> {
+fn pods_of_others_are_ready(ctx: &Context<'_>, site: &Site, lost: &str, asked: &str) -> Result<()> {
     let pods = ctx.host(asked, "kubectl --kubeconfig /etc/kubernetes/admin.conf get pods -A -o json")?;
     let pods: Value = serde_json::from_str(&pods).context("kubectl printed no JSON")?;
+    let mut ready = BTreeSet::new();
     for pod in checks::items(&pods).filter(|pod| pod["spec"]["nodeName"] != lost) {
-        let (name, status) = (&pod["metadata"]["name"], &pod["status"]);
-        for container in status["containerStatuses"].as_array().into_iter().flatten() {
-            ensure!(
-                container["ready"] == true,
-                "{name} on {}: {}",
-                pod["spec"]["nodeName"],
-                container["state"]
-            );
+        let (name, conditions) = (checks::text(&pod["metadata"]["name"]), &pod["status"]["conditions"]);
+        let is_ready = conditions
+            .as_array()
+            .is_some_and(|all| all.iter().any(|one| one["type"] == "Ready" && one["status"] == "True"));
+        ensure!(is_ready, "{name} is not ready: {}", pod["status"]);
+        let workload = name.split('-').take(2).collect::<Vec<_>>().join("-");
+        ready.insert(format!("{workload} {}", checks::text(&pod["spec"]["nodeName"])));
+    }
+    for node in site.hosts.iter().filter(|node| *node != lost) {
+        for workload in ["kube-flannel", "kube-proxy"] {
+            let pod = format!("{workload} {node}");
+            ensure!(ready.contains(&pod), "no pod of {pod} in {ready:?}");
         }
     }
     Ok(())
