@@ -17,7 +17,11 @@ pub(super) const GROUP: Group = Group {
                 20,
                 rotate_ca::run,
             )
-            .covers(&[capability!("ca_rotation"), "crates/kk-cluster/src/base/pki/"]),
+            .covers(&[
+                capability!("ca_rotation"),
+                "crates/kk-cluster/src/base/pki/",
+                "crates/kk-cluster/src/base/questions/ca_rotation.rs",
+            ]),
         ],
         &[
             Scenario::new(
@@ -27,7 +31,7 @@ pub(super) const GROUP: Group = Group {
                 12,
                 certificates::run,
             )
-            .covers(&["crates/kk-cluster/src/base/certificates/"]),
+            .covers(&["crates/kk-cluster/src/base/certificates/", "crates/kk-cluster/src/base/kubeconfig/"]),
         ],
         &[
             Scenario::new(

@@ -125,7 +125,7 @@ pub(super) const GROUP: Group = Group {
             .needs(HELM)
             .covers(&[
                 capability!("kubesphere"), "crates/ks-installer/", "crates/ks-spec/",
-                "deploy/ks-installer/",
+                "deploy/ks-installer/", "crates/kk-cluster/src/base/supply/installer.rs",
             ]),
         ],
     ],

@@ -16,7 +16,13 @@ pub(super) const GROUP: Group = Group {
             12,
             kill::run,
         )
-        .covers(&[capability!("etcd"), capability!("control_plane"), capability!("nodes")])],
+        .covers(&[
+            capability!("etcd"),
+            capability!("control_plane"),
+            capability!("nodes"),
+            "crates/kk-cluster/src/base/questions/began.rs",
+            "crates/kk-cluster/src/base/questions/began.sh",
+        ])],
         &[Scenario::new(
             "kill-anywhere/some",
             "kk killed at four random moments inside init and join: the next create makes the same cluster",
@@ -24,7 +30,11 @@ pub(super) const GROUP: Group = Group {
             15,
             kill_anywhere::run_some,
         )
-        .covers(&[capability!("control_plane"), capability!("nodes")])],
+        .covers(&[
+            capability!("control_plane"),
+            capability!("nodes"),
+            "crates/kk-cluster/src/base/token.rs",
+        ])],
         &[Scenario::new(
             "restore",
             "etcd that has lost all its data comes back from a snapshot, also when the restore is killed",

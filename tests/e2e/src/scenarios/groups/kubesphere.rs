@@ -18,7 +18,11 @@ pub(super) const GROUP: Group = Group {
                 kubesphere::toggle::run,
             )
             .needs(HELM)
-            .covers(&[capability!("kubesphere"), "crates/ks-installer/"]),
+            .covers(&[
+                capability!("kubesphere"),
+                "crates/ks-installer/",
+                "crates/kk-cluster/src/base/supply/installer.rs",
+            ]),
         ],
         &[
             Scenario::new(
@@ -29,7 +33,12 @@ pub(super) const GROUP: Group = Group {
                 kubesphere::remove::run,
             )
             .needs(HELM)
-            .covers(&[capability!("kubesphere"), "crates/ks-installer/", "tests/lab/ks-payload/"]),
+            .covers(&[
+                capability!("kubesphere"),
+                "crates/ks-installer/",
+                "crates/kk-cluster/src/base/supply/installer.rs",
+                "tests/lab/ks-payload/",
+            ]),
         ],
         &[
             Scenario::new(
@@ -40,7 +49,11 @@ pub(super) const GROUP: Group = Group {
                 kubesphere::faults::run,
             )
             .needs(HELM)
-            .covers(&[capability!("kubesphere"), "crates/ks-installer/"]),
+            .covers(&[
+                capability!("kubesphere"),
+                "crates/ks-installer/",
+                "crates/kk-cluster/src/base/supply/installer.rs",
+            ]),
         ],
     ],
 };

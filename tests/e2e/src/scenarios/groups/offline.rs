@@ -59,7 +59,11 @@ pub(super) const GROUP: Group = Group {
                 addons::run,
             )
             .needs(HELM)
-            .covers(&[capability!("addons"), "crates/kk-artifact/src/charts/"]),
+            .covers(&[
+                capability!("addons"),
+                "crates/kk-artifact/src/charts/",
+                "crates/kk-cluster/src/base/supply/addons.rs",
+            ]),
         ],
     ],
 };

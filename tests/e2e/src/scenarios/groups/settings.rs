@@ -17,7 +17,12 @@ pub(super) const GROUP: Group = Group {
                 20,
                 edits::run,
             )
-            .covers(&["crates/kk-cluster/src/model/kubeadm/", "crates/kk-config/"]),
+            .covers(&[
+                "crates/kk-cluster/src/model/kubeadm/",
+                "crates/kk-cluster/src/base/questions/settings.rs",
+                "crates/kk-cluster/src/base/questions/settings.sh",
+                "crates/kk-config/",
+            ]),
             Scenario::new(
                 "status",
                 "kk status writes nothing, and its exit code and words tell drift and hosts that do not answer",
