@@ -2,11 +2,12 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
+use std::{fmt, fs};
 
 use anyhow::{Result, bail};
 
@@ -215,6 +216,10 @@ fn one(tools: &Tools, scenario: &Scenario, shared: &RefCell<Option<Cluster>>, en
     let seconds = begun.elapsed().as_secs();
     match result {
         Ok(()) => {
+            // Without the downloads of passed scenarios, a run of all needs a tenth of the disk space.
+            if let Err(error) = remove_large_files(&tools.artefacts.join(scenario.name)) {
+                line(&format!("  cannot remove its downloads: {error:#}"));
+            }
             report::result(&format!("E2E {} ok {seconds}", scenario.name));
             Outcome::Passed
         }
@@ -231,6 +236,21 @@ fn one(tools: &Tools, scenario: &Scenario, shared: &RefCell<Option<Cluster>>, en
             Outcome::Failed
         }
     }
+}
+
+/// Removes downloads, bundles and images below a directory. Logs and the output of commands are kept.
+fn remove_large_files(directory: &Path) -> Result<()> {
+    const LARGE: u64 = 1 << 20;
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        let metadata = fs::symlink_metadata(&path)?;
+        if metadata.is_dir() {
+            remove_large_files(&path)?;
+        } else if metadata.len() > LARGE && path.extension().is_none_or(|extension| extension != "log") {
+            fs::remove_file(&path)?;
+        }
+    }
+    Ok(())
 }
 
 /// The longest first, so that no lab is left alone with it at the end.
@@ -308,6 +328,25 @@ mod tests {
         assert_eq!(summary(5, Tally { failed: 1, not_run: 2 }), "2 passed, 1 failed, 2 not run");
         let missing = guarded(|| Err(NotRun("set X".to_owned()).into())).unwrap_err();
         assert!(missing.is::<NotRun>() && missing.to_string() == "set X");
+    }
+
+    #[test]
+    fn only_large_files_that_are_no_logs_are_removed() {
+        let directory = std::env::temp_dir().join(format!("kk-e2e-large-files-{}", std::process::id()));
+        let files = directory.join("site/files");
+        fs::create_dir_all(&files).unwrap();
+        for (name, size) in [("kubelet", 2 << 20), ("kk.log", 2 << 20), ("cluster.yaml", 100)] {
+            fs::write(files.join(name), vec![0; size]).unwrap();
+        }
+        std::os::unix::fs::symlink("kubelet", files.join("link")).unwrap();
+        remove_large_files(&directory).unwrap();
+        let mut left: Vec<_> = fs::read_dir(&files)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        assert_eq!(left, ["cluster.yaml", "kk.log", "link"]);
+        fs::remove_dir_all(&directory).unwrap();
     }
 
     #[test]
