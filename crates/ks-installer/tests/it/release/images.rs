@@ -41,7 +41,7 @@ fn remove_descriptions(value: &mut Value) {
 
 #[tokio::test]
 #[ignore = "needs a release of KubeSphere"]
-async fn all_images_of_everything_come_from_the_users_registry() {
+async fn every_image_is_pulled_from_the_registry_of_the_user() {
     let release = release();
     let mut changes = everything();
     changes.push(("/local_registry", "r.local:5000".into()));
@@ -60,7 +60,7 @@ async fn all_images_of_everything_come_from_the_users_registry() {
         images.extend(release.renderer.extra_images(component, &spec).unwrap());
         let is_right = |image: &&String| {
             let rest = image.strip_prefix("r.local:5000/ks/").and_then(|rest| rest.rsplit_once(':'));
-            // Nothing of the name of before is left in the path.
+            // The path contains no part of the former name.
             rest.is_some_and(|(path, tag)| !path.is_empty() && !tag.is_empty() && !path.contains(['/', ':']))
         };
         wrong.extend(images.iter().filter(|image| !is_right(image)).map(|image| format!("{name}: {image}")));

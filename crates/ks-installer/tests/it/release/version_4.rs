@@ -37,7 +37,7 @@ async fn the_chart_of_version_4_is_rendered_the_same_each_time() {
 
 #[tokio::test]
 #[ignore = "needs a release of KubeSphere"]
-async fn what_helm_keeps_of_version_4_fits_into_a_secret() {
+async fn the_release_that_helm_records_of_version_4_fits_into_a_secret() {
     let release = release_of("KS_CORE", "the chart ks-core of KubeSphere 4.1.3");
     let (spec, generated) = (release.spec(&[]), release.generated("core"));
     let component = &release.payload().components()["core"];
