@@ -30,4 +30,4 @@ pub use commands::session::{
     Backup, Certificates, Comparison, Create, Delete, Fetch, Hops, Rotation, Session, Settings,
 };
 pub use commands::status::{CertificateStatus, MemberStatus, NodeState, NodeStatus, Status};
-pub use model::inputs::{Drain, Leaving, Options};
+pub use model::options::{Drain, Leaving, Options};

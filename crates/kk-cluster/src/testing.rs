@@ -15,7 +15,7 @@ use crate::{
     base::probed::Probed,
     capabilities::{kube_proxy::services::SERVICES, network::flannel::links::LINKS, os::check::NODE_TOOLS},
     commands::session::{Session, Settings},
-    model::inputs::Options,
+    model::options::Options,
 };
 
 /// A file of `config-samples/`.

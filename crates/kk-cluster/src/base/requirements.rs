@@ -30,6 +30,14 @@ fn listed_images(printed: &str) -> Option<Vec<ListedImage>> {
     lines.iter().map(image).collect()
 }
 
+/// Why nodes do not become ready, if that is among the conditions.
+pub(crate) fn never_ready(conditions: &[Ready]) -> Option<&'static str> {
+    conditions.iter().find_map(|ready| match ready {
+        Ready::Never(why) => Some(*why),
+        Ready::Workload(_) | Ready::StaticPods(_) => None,
+    })
+}
+
 /// By when a program must be on a host. Uploads travel in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ProgramStage {
@@ -247,10 +255,7 @@ impl Requirements {
 
     /// Why nodes do not become ready, when a setting says so.
     pub(crate) fn never_ready(&self) -> Option<&'static str> {
-        self.ready.iter().find_map(|ready| match ready {
-            Ready::Never(why) => Some(*why),
-            Ready::Workload(_) | Ready::StaticPods(_) => None,
-        })
+        never_ready(&self.ready)
     }
 
     /// Programs that run as static pods on every control plane.

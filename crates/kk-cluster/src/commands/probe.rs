@@ -10,10 +10,7 @@ use crate::{
         os::{identity, other_run},
     },
     commands::session::installed,
-    model::{
-        capability::Capabilities,
-        inputs::{Inputs, Options},
-    },
+    model::{capability::Capabilities, inputs::Inputs, options::Options},
 };
 
 /// Everything that a create asks of each host, in one round trip. `inputs` and `pipeline` were made without facts: every

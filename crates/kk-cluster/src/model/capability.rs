@@ -13,7 +13,7 @@ use crate::{
         findings::{Findings, Setting},
         requirements::{ImageStage, Manifest, Port, ProgramStage, Ready, Recorded},
     },
-    model::inputs::{Inputs, Leaving},
+    model::{cluster::Cluster, inputs::Inputs, options::Leaving},
 };
 
 /// When the tasks of a capability may run in an upgrade. In a create the list of capabilities is the order.
@@ -38,7 +38,7 @@ pub(crate) trait Capability: Sync {
 
     /// Why this run leaves it out, when a setting does so: all that it needs, finds and does ([`taking_part`]). It asks all the
     /// same, because what is there may decide, and a delete removes what an earlier run has made.
-    fn skipped(&self, _inputs: &Inputs) -> Option<&'static str> {
+    fn skipped(&self, _cluster: &Cluster) -> Option<&'static str> {
         None
     }
 
@@ -48,7 +48,7 @@ pub(crate) trait Capability: Sync {
     }
 
     /// Images that it needs on a host, and by when.
-    fn images(&self, _inputs: &Inputs, _host: &Host) -> Vec<(ImageStage, String)> {
+    fn images(&self, _cluster: &Cluster, _host: &Host) -> Vec<(ImageStage, String)> {
         Vec::new()
     }
 
@@ -79,12 +79,12 @@ pub(crate) trait Capability: Sync {
     }
 
     /// What is applied through the API once the nodes are there.
-    fn manifests(&self, _inputs: &Inputs) -> Result<Vec<Manifest>, BuildError> {
+    fn manifests(&self, _cluster: &Cluster) -> Result<Vec<Manifest>, BuildError> {
         Ok(Vec::new())
     }
 
     /// What must be true before the cluster is complete.
-    fn ready(&self, _inputs: &Inputs) -> Vec<Ready> {
+    fn ready(&self, _cluster: &Cluster) -> Vec<Ready> {
         Vec::new()
     }
 
@@ -110,7 +110,7 @@ pub(crate) trait Capability: Sync {
     }
 
     /// Paths and units of a host's record that belong to the runtime, which stays unless it is to be removed, too.
-    fn stays(&self, _inputs: &Inputs) -> Vec<Recorded> {
+    fn stays(&self, _cluster: &Cluster) -> Vec<Recorded> {
         Vec::new()
     }
 }
@@ -119,6 +119,6 @@ pub(crate) trait Capability: Sync {
 pub(crate) type Capabilities = Vec<&'static dyn Capability>;
 
 /// Those that no setting leaves out.
-pub(crate) fn taking_part(all: &Capabilities, inputs: &Inputs) -> Capabilities {
-    all.iter().copied().filter(|capability| capability.skipped(inputs).is_none()).collect()
+pub(crate) fn taking_part(all: &Capabilities, cluster: &Cluster) -> Capabilities {
+    all.iter().copied().filter(|capability| capability.skipped(cluster).is_none()).collect()
 }

@@ -7,7 +7,7 @@ pub(crate) const VERSION: &str = "spec.kubernetes.version";
 /// The fields of the file that hosts leaving the cluster change.
 pub(crate) const ETCD_MEMBERS: &str = "spec.etcd and spec.roleGroups.etcd (kk delete node removes a member)";
 
-/// One variant per command whose plan differs. Which hosts it may change is [`crate::model::inputs::Scope`].
+/// One variant per command whose plan differs. Which hosts it may change is [`crate::model::cluster::Scope`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     /// All hosts become what the file says. Also commands that only read, or that save, restore or rotate what a create made.

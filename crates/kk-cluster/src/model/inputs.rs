@@ -1,146 +1,37 @@
-//! Everything that the tasks of a command are built from: what the user wants, what the hosts are, and the means of this
-//! machine. One type for all commands; read-only, and the pipeline made from it is data.
+//! Everything that the tasks of a command are built from. The type is the same for all commands; it is read-only, and the pipeline
+//! made from it is data.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
-    net::Ipv4Addr,
+    collections::BTreeSet,
+    ops::{Deref, DerefMut},
     path::PathBuf,
     sync::Arc,
-    time::Duration,
 };
 
-use kk_artifact::{Component, Store, Versions, bundle::Bundle};
-use kk_config::{Arch, Host, Role, Spec};
-use kk_engine::{Facts, Failure};
+use kk_artifact::{Component, Store};
+use kk_config::{Arch, Host};
+use kk_engine::Facts;
 
 use crate::{
-    base::{
-        artifacts::Programs,
-        cluster_state::{ClusterState, INITIALISED},
-        host_layout::{CLUSTER_CA, KUBELET_CONF},
-        images::Images,
-        pki::Pki,
-        questions::{BEGAN, CGROUP_DRIVER, CREDENTIALS, PODS_KNOWN},
-        requirements::Requirements,
-        supply::{Installer, Wanted},
-        templates::Templates,
-        token::Token,
-    },
-    model::command::Command,
+    base::{artifacts::Programs, pki::Pki, requirements::Requirements, supply::Wanted, token::Token},
+    model::cluster::{Cluster, Scope},
 };
-
-/// Choices of one run that are not in the file.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Leave the pulling of images to kubeadm and the kubelet.
-    pub skip_pull_images: bool,
-    /// Programs and images come from here, and nothing is downloaded.
-    pub bundle: Option<Arc<Bundle>>,
-    /// A delete lets KubeSphere go with the hosts.
-    pub skip_kubesphere: bool,
-    /// Packages with the programs that a host lacks come from the bundle, too.
-    pub with_packages: bool,
-    /// A delete also removes the container runtime and its data.
-    pub remove_runtime: bool,
-}
-
-/// How the pods of a node move to others.
-#[derive(Clone, Debug)]
-pub struct Drain {
-    /// Delete pods that nobody starts again, and do not let budgets keep a node for longer than `timeout`.
-    pub force: bool,
-    /// How long pods may take to move.
-    pub timeout: Duration,
-}
-
-/// Hosts that leave a cluster which goes on without them.
-#[derive(Clone, Debug)]
-pub struct Leaving {
-    /// Their names.
-    pub names: BTreeSet<String>,
-    /// How their pods move.
-    pub drain: Drain,
-    /// They are gone for good: nothing is asked of them.
-    pub gone: bool,
-}
-
-impl Leaving {
-    /// Whether a host is one of them.
-    pub(crate) fn has(&self, host: &Host) -> bool {
-        self.names.contains(&host.name)
-    }
-}
-
-/// Whether a host takes part in a command.
-#[derive(Clone, Copy)]
-pub(crate) enum Presence<'a> {
-    /// It answered the probe.
-    Probed(&'a Facts),
-    /// It did not, and why.
-    Absent(&'a Failure),
-}
-
-/// The hosts that a command may change.
-pub(crate) enum Scope {
-    /// All of the file.
-    All,
-    /// These.
-    Hosts(BTreeSet<String>),
-}
-
-impl Scope {
-    pub(crate) fn contains(&self, host: &Host) -> bool {
-        match self {
-            Self::All => true,
-            Self::Hosts(hosts) => hosts.contains(&host.name),
-        }
-    }
-}
-
-/// What documents and scripts need to know about the kind of runtime.
-#[derive(Clone, Copy)]
-pub(crate) struct Runtime {
-    /// The address of its CRI socket.
-    pub cri_socket: &'static str,
-}
 
 /// What a pipeline is built from.
 pub(crate) struct Inputs<'a> {
-    /// What the user wants.
-    pub spec: &'a Spec,
-    /// Every host of the file by name. Tasks use [`Inputs::hosts`] and its like; [`Inputs::facts`] is for single looks.
-    pub presence: BTreeMap<&'a str, Presence<'a>>,
-    /// The hosts that this command may change.
-    pub scope: Scope,
-    /// The control plane at which the API is asked.
-    pub api_host: &'a Host,
-    /// What the cluster knows about itself, as `api_host` tells it.
-    pub state: ClusterState,
-    /// Versions of all components.
-    pub versions: Versions,
-    /// Images of these versions.
-    pub images: Images,
-    /// Programs for the architectures of the hosts.
-    pub programs: Programs,
-    /// What the capabilities together need.
+    /// The cluster, of which the requirements were read.
+    pub cluster: Cluster<'a>,
+    /// The requirements of all capabilities together.
     pub requirements: Requirements,
-    /// The container runtime.
-    pub runtime: Runtime,
+    /// Binaries for the architectures of the hosts.
+    pub programs: Programs,
     /// Certificates of etcd.
     pub pki: Arc<Pki>,
-    /// Files to render.
-    pub templates: Templates,
-    /// Choices of this run.
-    pub options: Options,
-    /// What kk was asked to do.
-    pub command: Command,
     /// Addons of the file.
     pub addons: Vec<Wanted>,
-    /// Where ks-installer comes from.
-    pub installer: Installer,
-    /// By which nodes join in this run.
+    /// The token by which nodes join in this run.
     pub token: Token,
-    /// The id of this run's owner, by which hosts are locked.
+    /// The ID of this run's owner, by which hosts are locked.
     pub owner: String,
     /// `kubekey/<cluster>` on the control machine.
     pub directory: PathBuf,
@@ -148,178 +39,40 @@ pub(crate) struct Inputs<'a> {
     pub store: Arc<Store>,
 }
 
-impl<'a> Inputs<'a> {
-    /// What a host is. `None`: it did not answer, so nothing is known about it.
-    pub(crate) fn facts(&self, host: &Host) -> Option<&'a Facts> {
-        match self.presence.get(host.name.as_str())? {
-            Presence::Probed(facts) => Some(facts),
-            Presence::Absent(_) => None,
-        }
-    }
+impl<'a> Deref for Inputs<'a> {
+    type Target = Cluster<'a>;
 
-    /// Whether every host of the file answered.
-    pub(crate) fn all_answered(&self) -> bool {
-        self.presence.values().all(|presence| matches!(presence, Presence::Probed(_)))
-    }
-
-    /// Those hosts that answered and that this command may change.
-    fn present(&self, hosts: impl IntoIterator<Item = &'a Host>) -> Vec<(&'a Host, &'a Facts)> {
-        let with_facts = |host: &'a Host| Some((host, self.facts(host)?));
-        hosts.into_iter().filter(|host| self.scope.contains(host)).filter_map(with_facts).collect()
-    }
-
-    /// All hosts that answered, also those that this command leaves as they are.
-    pub(crate) fn answered(&self) -> Vec<(&'a Host, &'a Facts)> {
-        self.spec.hosts.iter().filter_map(|host| Some((host, self.facts(host)?))).collect()
-    }
-
-    /// The hosts that this command leaves as they are.
-    pub(crate) fn outside(&self) -> impl Iterator<Item = &'a Host> {
-        self.spec.hosts.iter().filter(|host| !self.scope.contains(host))
-    }
-
-    /// All hosts that take part.
-    pub(crate) fn hosts(&self) -> Vec<(&'a Host, &'a Facts)> {
-        self.present(&self.spec.hosts)
-    }
-
-    /// The nodes that take part.
-    pub(crate) fn nodes(&self) -> Vec<(&'a Host, &'a Facts)> {
-        self.present(self.spec.nodes())
-    }
-
-    /// The control planes that take part.
-    pub(crate) fn control_planes(&self) -> Vec<(&'a Host, &'a Facts)> {
-        self.present(self.spec.control_planes())
-    }
-
-    /// The etcd members that take part.
-    pub(crate) fn etcd_hosts(&self) -> Vec<(&'a Host, &'a Facts)> {
-        self.present(self.spec.etcd_hosts())
-    }
-
-    /// The programs that the hosts that take part need, for their architectures.
-    pub(crate) fn wanted_programs(&self) -> BTreeSet<(Component, Arch)> {
-        let of_host = |(host, _): (&Host, &Facts)| {
-            let programs = self.requirements.programs[&host.name].iter();
-            programs.map(|(_, component)| (*component, self.arch(host))).collect::<Vec<_>>()
-        };
-        self.hosts().into_iter().flat_map(of_host).collect()
-    }
-
-    /// The architecture of a host.
-    pub(crate) fn arch(&self, host: &Host) -> Arch {
-        let probed = || self.facts(host).and_then(|facts| Arch::from_name(&facts.arch));
-        host.arch.or_else(probed).unwrap_or(Arch::Amd64)
-    }
-
-    /// Whether any node that answered is so.
-    pub(crate) fn any_node(&self, is: impl Fn(&Facts) -> bool) -> bool {
-        self.spec.nodes().iter().filter_map(|host| self.facts(host)).any(is)
-    }
-
-    /// `domain:port` of the API.
-    pub(crate) fn endpoint(&self) -> String {
-        let endpoint = &self.spec.control_plane_endpoint;
-        format!("{}:{}", endpoint.domain, endpoint.port)
-    }
-
-    /// Where the API's name leads: the address of the file. Without a load balancer that is a control plane's. While that
-    /// host or its API does not answer, it is the one at which the API is asked.
-    pub(crate) fn endpoint_address(&self) -> Option<Ipv4Addr> {
-        let endpoint = &self.spec.control_plane_endpoint;
-        let address = endpoint.address?;
-        let owner = self.spec.control_planes().into_iter().find(|host| host.internal_address == address);
-        // Right after a loss no API may answer: etcd looks for a new leader.
-        let is_down = |owner: &Host| match self.facts(owner) {
-            None => self.is_initialised(),
-            Some(facts) => self.state.answered && !ClusterState::of(facts).answered,
-        };
-        let moves = !endpoint.external_dns && owner.is_some_and(is_down);
-        Some(if moves { self.api_host.internal_address } else { address })
-    }
-
-    /// Whether systemd manages the cgroups of pods. One answer for the cluster, because the kubelet's configuration is
-    /// one for all nodes: a single host that cannot decides. A cluster that runs keeps what it has.
-    pub(crate) fn systemd_cgroups(&self) -> bool {
-        match self.running_cgroup_driver() {
-            Some(driver) => driver == "systemd",
-            None => !self.any_node(|facts| !facts.systemd_cgroups),
-        }
-    }
-
-    /// The cgroup driver of a cluster that runs: with another one its kubelets would start no pod again.
-    pub(crate) fn running_cgroup_driver(&self) -> Option<String> {
-        if !self.has_joined(self.api_host) {
-            return None;
-        }
-        let driver = self.facts(self.api_host)?.answer(&CGROUP_DRIVER).answered()?;
-        ["systemd", "cgroupfs"].contains(&driver.as_str()).then_some(driver)
-    }
-
-    /// Whether a control plane went through `kubeadm init` to its end.
-    pub(crate) fn is_initialised(&self) -> bool {
-        self.state.is_initialised()
-    }
-
-    /// Whether a node has joined: it holds credentials of this cluster, with which its kubelet can work. One that was killed or deleted in between may
-    /// not be in the API's list; its kubelet registers it again.
-    pub(crate) fn has_joined(&self, host: &Host) -> bool {
-        let ca = |host: &Host| self.facts(host)?.files.get(CLUSTER_CA).map(|file| &file.sha256);
-        // A control plane does not join again for them. No answer is not "no".
-        let can_work = |facts: &Facts| {
-            host.has_role(&Role::ControlPlane) || facts.answer(&CREDENTIALS).answered() != Some(false)
-        };
-        // The kubeconfig of a control plane's kubelet may be lost: it is renewed where the CA is.
-        let joined = |facts: &Facts| {
-            facts.files.contains_key(KUBELET_CONF)
-                || host.has_role(&Role::ControlPlane) && facts.answer(&INITIALISED).answered() == Some(true)
-        };
-        self.facts(host).is_some_and(|facts| joined(facts) && can_work(facts))
-            && ca(host).is_some()
-            && ca(host) == ca(self.api_host)
-    }
-
-    /// Whether the API's word on a node or its pods is older than its kubelet: the host was without power a moment ago.
-    pub(crate) fn is_outdated(&self, host: &Host) -> bool {
-        let Some(facts) = self.facts(host) else { return false };
-        let began = facts.answer(&BEGAN).answered().unwrap_or_default();
-        let reported =
-            self.state.nodes.get(&host.name).map(|node| node.reported.as_str()).unwrap_or_default();
-        let node = !began.is_empty() && !reported.is_empty() && *reported < *began;
-        node || facts.answer(&PODS_KNOWN).answered() == Some(false)
-    }
-
-    /// Whether the node is Ready, and not only was so before its kubelet began.
-    pub(crate) fn is_ready(&self, host: &Host) -> bool {
-        self.state.nodes.get(&host.name).is_some_and(|node| node.ready) && !self.is_outdated(host)
-    }
-
-    /// Whether the API lists the node.
-    pub(crate) fn is_registered(&self, host: &Host) -> bool {
-        self.state.nodes.contains_key(&host.name)
-    }
-
-    /// The nodes that are to join in this run, besides the control plane that is initialised.
-    pub(crate) fn joining(&self) -> Vec<&'a Host> {
-        let first = &self.api_host.name;
-        let nodes = self.nodes().into_iter().map(|(host, _)| host);
-        nodes.filter(|host| host.name != *first && !self.has_joined(host)).collect()
+    fn deref(&self) -> &Cluster<'a> {
+        &self.cluster
     }
 }
 
-/// The control plane at which the API is asked, and what it says: the first that went through `kubeadm init` and answers,
-/// else the first that went through it, else the first of the file.
-pub(crate) fn api_host<'a>(
-    control_planes: impl IntoIterator<Item = &'a Host>,
-    presence: &BTreeMap<&'a str, Presence<'a>>,
-) -> (&'a Host, ClusterState) {
-    let state = |host: &'a Host| match presence.get(host.name.as_str()) {
-        Some(Presence::Probed(facts)) => ClusterState::of(facts),
-        _ => ClusterState::default(),
+impl DerefMut for Inputs<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.cluster
+    }
+}
+
+impl Inputs<'_> {
+    /// The same inputs for a part of the hosts.
+    pub(crate) fn within(mut self, scope: Scope) -> Self {
+        self.cluster.scope = scope;
+        let wanted = self.wanted_programs();
+        self.programs.retain(|program, _| wanted.contains(program));
+        self
+    }
+
+    /// As [`wanted_programs`].
+    pub(crate) fn wanted_programs(&self) -> BTreeSet<(Component, Arch)> {
+        wanted_programs(&self.cluster, &self.requirements)
+    }
+}
+
+/// The binaries that the hosts in scope need, for their architectures.
+pub(crate) fn wanted_programs(cluster: &Cluster, requirements: &Requirements) -> BTreeSet<(Component, Arch)> {
+    let of_host = |(host, _): (&Host, &Facts)| {
+        let programs = requirements.programs[&host.name].iter();
+        programs.map(|(_, component)| (*component, cluster.arch(host))).collect::<Vec<_>>()
     };
-    let mut states: Vec<_> = control_planes.into_iter().map(|host| (host, state(host))).collect();
-    let answers = states.iter().position(|(_, state)| state.answered && state.is_initialised());
-    let ran = states.iter().position(|(_, state)| state.is_initialised());
-    states.swap_remove(answers.or(ran).unwrap_or(0))
+    cluster.hosts().into_iter().flat_map(of_host).collect()
 }

@@ -2,7 +2,9 @@
 
 pub(crate) mod actions;
 pub(crate) mod capability;
+pub(crate) mod cluster;
 pub(crate) mod command;
 pub(crate) mod inputs;
 pub(crate) mod kubeadm;
 pub(crate) mod offline;
+pub(crate) mod options;

@@ -8,8 +8,11 @@ use kk_config::{Arch, ImageName};
 use kk_engine::{Finding, Severity};
 
 use crate::{
-    base::{artifacts::NOT_IN_BUNDLE, error::BuildError},
-    model::inputs::Inputs,
+    base::{artifacts::NOT_IN_BUNDLE, error::BuildError, requirements::Requirements},
+    model::{
+        cluster::Cluster,
+        inputs::{Inputs, wanted_programs},
+    },
 };
 
 /// The images of a bundle that are the user's own, each by the name that hosts know it by: the name by which runtimes look for
@@ -23,14 +26,14 @@ pub(crate) fn own_images(bundle: &Bundle) -> Vec<(String, ImageName)> {
 }
 
 /// The name in the bundle of an image that a host knows by this name.
-pub(crate) fn upstream(inputs: &Inputs, bundle: &Bundle, name: &str) -> Option<ImageName> {
+pub(crate) fn upstream(cluster: &Cluster, bundle: &Bundle, name: &str) -> Option<ImageName> {
     let own = || own_images(bundle).into_iter().find(|(own, _)| own == name).map(|(_, image)| image);
-    inputs.images.upstream(name).or_else(own)
+    cluster.images.upstream(name).or_else(own)
 }
 
 /// What the hosts need and the bundle does not hold.
 pub(crate) fn missing(inputs: &Inputs) -> Vec<Finding> {
-    lacking(inputs, inputs.programs.keys().copied()).iter().map(finding).collect()
+    lacking(inputs, &inputs.requirements, inputs.programs.keys().copied()).iter().map(finding).collect()
 }
 
 /// Part of [`missing`]: where nobody runs images.
@@ -67,8 +70,8 @@ fn finding(part: &String) -> Finding {
 }
 
 /// What to say of a program that no catalogue knows: all that the bundle lacks, if there is such a thing.
-pub(crate) fn name_all(inputs: &Inputs, error: BuildError) -> BuildError {
-    let missing = Vec::from_iter(lacking(inputs, inputs.wanted_programs()));
+pub(crate) fn name_all(cluster: &Cluster, requirements: &Requirements, error: BuildError) -> BuildError {
+    let missing = Vec::from_iter(lacking(cluster, requirements, wanted_programs(cluster, requirements)));
     if missing.is_empty() {
         return error;
     }
@@ -76,13 +79,17 @@ pub(crate) fn name_all(inputs: &Inputs, error: BuildError) -> BuildError {
 }
 
 /// What of these programs and of the hosts' images a bundle does not hold.
-fn lacking(inputs: &Inputs, programs: impl IntoIterator<Item = (Component, Arch)>) -> BTreeSet<String> {
-    let mut missing = lacking_programs(inputs, programs);
-    let Some(bundle) = &inputs.options.bundle else { return missing };
-    for (host, _) in inputs.nodes() {
-        let arch = inputs.arch(host);
-        for (_, name) in inputs.requirements.images.get(&host.name).into_iter().flatten() {
-            let there = upstream(inputs, bundle, name).is_some_and(|one| bundle.image(&one, arch).is_some());
+fn lacking(
+    cluster: &Cluster,
+    requirements: &Requirements,
+    programs: impl IntoIterator<Item = (Component, Arch)>,
+) -> BTreeSet<String> {
+    let mut missing = lacking_programs(cluster, programs);
+    let Some(bundle) = &cluster.options.bundle else { return missing };
+    for (host, _) in cluster.nodes() {
+        let arch = cluster.arch(host);
+        for (_, name) in requirements.images.get(&host.name).into_iter().flatten() {
+            let there = upstream(cluster, bundle, name).is_some_and(|one| bundle.image(&one, arch).is_some());
             if !there {
                 missing.insert(format!("{name} for {arch}"));
             }
@@ -92,13 +99,13 @@ fn lacking(inputs: &Inputs, programs: impl IntoIterator<Item = (Component, Arch)
 }
 
 fn lacking_programs(
-    inputs: &Inputs,
+    cluster: &Cluster,
     programs: impl IntoIterator<Item = (Component, Arch)>,
 ) -> BTreeSet<String> {
     let mut missing = BTreeSet::new();
-    let Some(bundle) = &inputs.options.bundle else { return missing };
+    let Some(bundle) = &cluster.options.bundle else { return missing };
     for (component, arch) in programs {
-        let version = inputs.versions.of(component);
+        let version = cluster.versions.of(component);
         if !bundle.has(component, &version, arch) {
             missing.insert(format!("{component} v{version} for {arch}"));
         }
@@ -120,7 +127,7 @@ mod tests {
     use crate::base::artifacts::choose;
     use crate::{
         base::requirements::IMAGES, capabilities::versions::RECORDED, commands::pipelines::create_cluster,
-        model::inputs::Options, testing,
+        model::options::Options, testing,
     };
 
     /// A bundle for hosts of amd64, without the parts of these names.

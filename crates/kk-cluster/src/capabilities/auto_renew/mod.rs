@@ -15,6 +15,7 @@ use crate::{
     base::{error::BuildError, findings::Findings},
     model::{
         capability::{Capability, Stage},
+        cluster::Cluster,
         inputs::Inputs,
     },
 };
@@ -36,9 +37,9 @@ impl Capability for AutoRenew {
         Stage::Hosts
     }
 
-    fn skipped(&self, inputs: &Inputs) -> Option<&'static str> {
-        let is_off = !inputs.spec.kubernetes.auto_renew_certs;
-        let is_gone = inputs.control_planes().iter().all(|(_, facts)| !is_there(facts));
+    fn skipped(&self, cluster: &Cluster) -> Option<&'static str> {
+        let is_off = !cluster.spec.kubernetes.auto_renew_certs;
+        let is_gone = cluster.control_planes().iter().all(|(_, facts)| !is_there(facts));
         (is_off && is_gone).then_some("spec.kubernetes.autoRenewCerts is off")
     }
 

@@ -36,6 +36,7 @@ use crate::{
     capabilities::{etcd, manifests::from_template},
     model::{
         capability::{Capability, Stage},
+        cluster::Cluster,
         inputs::Inputs,
     },
 };
@@ -52,12 +53,12 @@ impl Capability for ControlPlane {
         Stage::Hosts
     }
 
-    fn images(&self, inputs: &Inputs, host: &Host) -> Vec<(ImageStage, String)> {
+    fn images(&self, cluster: &Cluster, host: &Host) -> Vec<(ImageStage, String)> {
         if !host.has_role(&Role::ControlPlane) {
             return Vec::new();
         }
         [Component::KubeApiserver, Component::KubeControllerManager, Component::KubeScheduler]
-            .map(|component| (ImageStage::ControlPlane, inputs.images.of(component)))
+            .map(|component| (ImageStage::ControlPlane, cluster.images.of(component)))
             .to_vec()
     }
 
@@ -95,13 +96,13 @@ impl Capability for ControlPlane {
         immutable::settings(inputs)
     }
 
-    fn manifests(&self, inputs: &Inputs) -> Result<Vec<Manifest>, BuildError> {
+    fn manifests(&self, cluster: &Cluster) -> Result<Vec<Manifest>, BuildError> {
         let values = serde_json::json!({});
-        let bootstrap = from_template(inputs, "bootstrap", "control-plane/bootstrap.yaml", &values)?;
+        let bootstrap = from_template(cluster, "bootstrap", "control-plane/bootstrap.yaml", &values)?;
         Ok(vec![Manifest { made_by_init: true, ..bootstrap }])
     }
 
-    fn ready(&self, _inputs: &Inputs) -> Vec<Ready> {
+    fn ready(&self, _cluster: &Cluster) -> Vec<Ready> {
         vec![Ready::StaticPods(&["kube-apiserver", "kube-controller-manager", "kube-scheduler"])]
     }
 

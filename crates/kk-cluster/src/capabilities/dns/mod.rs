@@ -9,11 +9,12 @@ use crate::{
     base::{
         error::BuildError,
         findings::Findings,
-        requirements::{ImageStage, Manifest, Ready, Workload},
+        requirements::{ImageStage, Manifest, Ready, Workload, never_ready},
     },
     capabilities::{manifests::from_template, network},
     model::{
         capability::{Capability, Stage},
+        cluster::Cluster,
         inputs::Inputs,
     },
 };
@@ -41,9 +42,9 @@ impl Capability for Dns {
         Stage::AddOns
     }
 
-    fn images(&self, inputs: &Inputs, host: &Host) -> Vec<(ImageStage, String)> {
+    fn images(&self, cluster: &Cluster, host: &Host) -> Vec<(ImageStage, String)> {
         if host.is_node() {
-            vec![(ImageStage::Addon, inputs.images.of(Component::Coredns))]
+            vec![(ImageStage::Addon, cluster.images.of(Component::Coredns))]
         } else {
             Vec::new()
         }
@@ -94,22 +95,22 @@ impl Capability for Dns {
         }
     }
 
-    fn manifests(&self, inputs: &Inputs) -> Result<Vec<Manifest>, BuildError> {
-        let least = inputs.spec.nodes().len().min(2);
-        let mut manifest = from_template(inputs, "coredns", "dns/coredns.yaml", &values(inputs, least))?;
+    fn manifests(&self, cluster: &Cluster) -> Result<Vec<Manifest>, BuildError> {
+        let least = cluster.spec.nodes().len().min(2);
+        let mut manifest = from_template(cluster, "coredns", "dns/coredns.yaml", &values(cluster, least))?;
         // More replicas are kept and are not noted: only the file is a reason to apply the manifest again.
         let there =
-            inputs.state.workloads.get("kube-system/coredns").map_or(0, |(wanted, _)| *wanted as usize);
+            cluster.state.workloads.get("kube-system/coredns").map_or(0, |(wanted, _)| *wanted as usize);
         if there > least {
-            manifest.file = inputs.templates.render("dns/coredns.yaml", &values(inputs, there))?;
+            manifest.file = cluster.templates.render("dns/coredns.yaml", &values(cluster, there))?;
         }
-        if !inputs.is_initialised() && nodes_become_ready(inputs) {
+        if !cluster.is_initialised() && nodes_become_ready(cluster) {
             manifest.command = Some(include_str!("apply_coredns.sh"));
         }
         Ok(vec![manifest])
     }
 
-    fn ready(&self, _inputs: &Inputs) -> Vec<Ready> {
+    fn ready(&self, _cluster: &Cluster) -> Vec<Ready> {
         vec![Ready::Workload(Workload {
             namespace: "kube-system",
             path: "deployment/coredns",
@@ -119,9 +120,8 @@ impl Capability for Dns {
 }
 
 /// Not where the user installs the network.
-fn nodes_become_ready(inputs: &Inputs) -> bool {
-    let network = network::capability(inputs.spec).ready(inputs);
-    !network.iter().any(|ready| matches!(ready, Ready::Never(_)))
+fn nodes_become_ready(cluster: &Cluster) -> bool {
+    never_ready(&network::capability(cluster.spec).ready(cluster)).is_none()
 }
 
 /// Whether this CoreDNS knows `disable` in `cache`: from 1.10.0 on (coredns/coredns#5540). One before does not start with it.
@@ -131,47 +131,47 @@ fn can_except_from_cache(version: &str) -> bool {
 }
 
 /// Whether CoreDNS on this node would forward to itself. With systemd-resolved kubeadm gives pods its list of real servers.
-fn loops(inputs: &Inputs, facts: &Facts) -> bool {
+fn loops(cluster: &Cluster, facts: &Facts) -> bool {
     let is_local =
         |server: &String| server.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
-    reads_resolv_conf(inputs)
+    reads_resolv_conf(cluster)
         && !facts.units.get(RESOLVED).is_some_and(|unit| unit.active)
         && facts.nameservers.iter().any(is_local)
 }
 
 /// Whether CoreDNS gets its nameservers from `/etc/resolv.conf` of its node.
-fn reads_resolv_conf(inputs: &Inputs) -> bool {
-    inputs.spec.dns.coredns.upstream_dns_servers.is_empty()
-        && !inputs.spec.kubernetes.kubelet_configuration.contains_key("resolvConf")
+fn reads_resolv_conf(cluster: &Cluster) -> bool {
+    cluster.spec.dns.coredns.upstream_dns_servers.is_empty()
+        && !cluster.spec.kubernetes.kubelet_configuration.contains_key("resolvConf")
 }
 
 /// Whether CoreDNS forwards to the nameservers of its node. A running cluster keeps that: a file that is empty for a moment, on any
 /// host, must not take names outside the cluster away from all pods.
-fn forwards(inputs: &Inputs) -> bool {
-    let applied = || inputs.facts(inputs.api_host).and_then(|facts| facts.answer(&FORWARDS).answered());
-    !reads_resolv_conf(inputs)
-        || inputs.any_node(|facts| !facts.nameservers.is_empty())
+fn forwards(cluster: &Cluster) -> bool {
+    let applied = || cluster.facts(cluster.api_host).and_then(|facts| facts.answer(&FORWARDS).answered());
+    !reads_resolv_conf(cluster)
+        || cluster.any_node(|facts| !facts.nameservers.is_empty())
         || applied() == Some(true)
 }
 
-fn values(inputs: &Inputs, replicas: usize) -> serde_json::Value {
-    let settings = &inputs.spec.dns.coredns;
+fn values(cluster: &Cluster, replicas: usize) -> serde_json::Value {
+    let settings = &cluster.spec.dns.coredns;
     let forward = if !settings.upstream_dns_servers.is_empty() {
         settings.upstream_dns_servers.join(" ")
-    } else if forwards(inputs) {
+    } else if forwards(cluster) {
         "/etc/resolv.conf".to_owned()
     } else {
         // CoreDNS ends at once when it forwards to a list that is empty.
         String::new()
     };
     json!({
-        "dns_domain": inputs.spec.kubernetes.dns_domain,
-        "dns_address": inputs.spec.network.dns_service_address(),
+        "dns_domain": cluster.spec.kubernetes.dns_domain,
+        "dns_address": cluster.spec.network.dns_service_address(),
         "forward": forward,
-        "cluster_is_cached": !can_except_from_cache(&inputs.versions.of(Component::Coredns)),
+        "cluster_is_cached": !can_except_from_cache(&cluster.versions.of(Component::Coredns)),
         "additional": settings.additional_configs.lines().collect::<Vec<_>>(),
         "replicas": replicas,
-        "image": inputs.images.of(Component::Coredns),
+        "image": cluster.images.of(Component::Coredns),
     })
 }
 

@@ -9,7 +9,7 @@ use super::{
     health,
     identity::stranger,
 };
-use crate::model::inputs::Inputs;
+use crate::model::{cluster::Cluster, inputs::Inputs};
 
 /// Whether the member of a host has a vote. A learner has none: while it joins, the file says with which members it begins.
 /// etcd that another program has installed has no such file, and data.
@@ -48,6 +48,6 @@ pub(super) fn runs(inputs: &Inputs) -> bool {
 }
 
 /// Whether the host has the role and its member is to be added to a cluster that runs.
-pub(crate) fn is_new(inputs: &Inputs, host: &Host) -> bool {
-    host.has_role(&Role::Etcd) && inputs.facts(host).is_some_and(|facts| !has_vote(facts))
+pub(crate) fn is_new(cluster: &Cluster, host: &Host) -> bool {
+    host.has_role(&Role::Etcd) && cluster.facts(host).is_some_and(|facts| !has_vote(facts))
 }

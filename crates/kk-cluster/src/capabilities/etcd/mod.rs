@@ -48,7 +48,8 @@ use crate::{
     },
     model::{
         capability::{Capability, Stage},
-        inputs::{Inputs, Leaving},
+        inputs::Inputs,
+        options::Leaving,
     },
 };
 

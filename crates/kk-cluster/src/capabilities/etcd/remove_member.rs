@@ -6,7 +6,7 @@ use kk_engine::{HostWork, Task, actions::Command};
 use super::{join_member::with_members_at, membership};
 use crate::{
     base::{findings::Findings, host_layout::ETCD_ENVIRONMENT, questions::etcd_servers, slots},
-    model::inputs::{Inputs, Leaving},
+    model::{inputs::Inputs, options::Leaving},
 };
 
 /// Hosts that go on and whose members are healthy.

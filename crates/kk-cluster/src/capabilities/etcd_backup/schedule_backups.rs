@@ -71,7 +71,7 @@ mod tests {
     use kk_engine::{Apply, FileFact};
 
     use super::*;
-    use crate::{model::inputs::Scope, testing};
+    use crate::{model::cluster::Scope, testing};
 
     #[tokio::test]
     async fn members_that_stay_get_other_timers_when_another_one_joins_or_leaves() {

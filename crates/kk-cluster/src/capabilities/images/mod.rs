@@ -15,6 +15,7 @@ use crate::{
     base::{error::BuildError, requirements::ImageStage},
     model::{
         capability::{Capability, Stage},
+        cluster::Cluster,
         inputs::Inputs,
         offline,
     },
@@ -32,14 +33,14 @@ impl Capability for Images {
         Stage::Hosts
     }
 
-    fn skipped(&self, inputs: &Inputs) -> Option<&'static str> {
-        inputs.options.skip_pull_images.then_some("--skip-pull-images is given")
+    fn skipped(&self, cluster: &Cluster) -> Option<&'static str> {
+        cluster.options.skip_pull_images.then_some("--skip-pull-images is given")
     }
 
     /// The user's own, which only a bundle can bring.
-    fn images(&self, inputs: &Inputs, host: &Host) -> Vec<(ImageStage, String)> {
+    fn images(&self, cluster: &Cluster, host: &Host) -> Vec<(ImageStage, String)> {
         let own =
-            inputs.options.bundle.iter().filter(|_| host.is_node()).flat_map(|one| offline::own_images(one));
+            cluster.options.bundle.iter().filter(|_| host.is_node()).flat_map(|one| offline::own_images(one));
         own.map(|(name, _)| (ImageStage::Own, name)).collect()
     }
 

@@ -19,6 +19,7 @@ use crate::{
     },
     model::{
         capability::{Capability, Stage},
+        cluster::Cluster,
         inputs::Inputs,
         kubeadm,
     },
@@ -36,12 +37,12 @@ impl Capability for KubeProxy {
         Stage::AddOns
     }
 
-    fn skipped(&self, inputs: &Inputs) -> Option<&'static str> {
-        inputs.spec.kubernetes.disable_kube_proxy.then_some("spec.kubernetes.disableKubeProxy is set")
+    fn skipped(&self, cluster: &Cluster) -> Option<&'static str> {
+        cluster.spec.kubernetes.disable_kube_proxy.then_some("spec.kubernetes.disableKubeProxy is set")
     }
 
-    fn images(&self, inputs: &Inputs, host: &Host) -> Vec<(ImageStage, String)> {
-        let image = || (ImageStage::Node, inputs.images.of(Component::KubeProxy));
+    fn images(&self, cluster: &Cluster, host: &Host) -> Vec<(ImageStage, String)> {
+        let image = || (ImageStage::Node, cluster.images.of(Component::KubeProxy));
         host.is_node().then(image).into_iter().collect()
     }
 
@@ -86,18 +87,18 @@ impl Capability for KubeProxy {
         }
     }
 
-    fn manifests(&self, inputs: &Inputs) -> Result<Vec<Manifest>, BuildError> {
+    fn manifests(&self, cluster: &Cluster) -> Result<Vec<Manifest>, BuildError> {
         Ok(vec![Manifest {
             name: "kube-proxy",
-            note: kubeadm::kube_proxy_documents(inputs),
-            file: kubeadm::phase_documents(inputs, inputs.api_host),
+            note: kubeadm::kube_proxy_documents(cluster),
+            file: kubeadm::phase_documents(cluster, cluster.api_host),
             objects: objects(),
             made_by_init: false,
             command: Some(include_str!("apply_kube_proxy.sh")),
         }])
     }
 
-    fn ready(&self, _inputs: &Inputs) -> Vec<Ready> {
+    fn ready(&self, _cluster: &Cluster) -> Vec<Ready> {
         vec![Ready::Workload(Workload {
             namespace: "kube-system",
             path: "daemonset/kube-proxy",

@@ -25,6 +25,7 @@ use crate::{
     base::{error::BuildError, findings::Findings, requirements::ImageStage},
     model::{
         capability::{Capability, Stage},
+        cluster::Cluster,
         inputs::Inputs,
     },
 };
@@ -46,8 +47,8 @@ impl Capability for KubeSphere {
         Stage::AddOns
     }
 
-    fn images(&self, inputs: &Inputs, host: &Host) -> Vec<(ImageStage, String)> {
-        match wanted(inputs).and_then(|wanted| wanted.image.as_ref()) {
+    fn images(&self, cluster: &Cluster, host: &Host) -> Vec<(ImageStage, String)> {
+        match wanted(cluster).and_then(|wanted| wanted.image.as_ref()) {
             Some(InstallerImage::Registry(name)) if host.has_role(&Role::ControlPlane) => {
                 vec![(ImageStage::Addon, name.to_string())]
             }
@@ -104,6 +105,6 @@ pub(crate) fn status(inputs: &Inputs) -> Option<KubeSphereStatus> {
     Some(KubeSphereStatus { phase: phase.to_owned(), version, components: state.components() })
 }
 
-fn wanted<'a>(inputs: &Inputs<'a>) -> Option<&'a Wanted> {
-    inputs.spec.kubesphere.as_ref()
+fn wanted<'a>(cluster: &Cluster<'a>) -> Option<&'a Wanted> {
+    cluster.spec.kubesphere.as_ref()
 }

@@ -146,7 +146,7 @@ async fn an_upgrade_refuses_it_before_its_first_turn() {
         let version = spec.kubernetes.version;
         let way =
             crate::Hops { from: version, hops: vec![version], turns: Vec::new(), components: Vec::new() };
-        let how = crate::model::inputs::Drain { force: false, timeout: std::time::Duration::ZERO };
+        let how = crate::model::options::Drain { force: false, timeout: std::time::Duration::ZERO };
         let never = tokio_util::sync::CancellationToken::new();
         let findings =
             session.upgrade_findings(&probed, &way, BTreeSet::default(), &how, &never).await.unwrap();

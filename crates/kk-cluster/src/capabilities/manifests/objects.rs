@@ -7,7 +7,7 @@ use crate::{
         error::BuildError,
         requirements::{Manifest, Object},
     },
-    model::inputs::Inputs,
+    model::cluster::Cluster,
 };
 
 /// A manifest that is a template, as `kubectl apply` takes it.
@@ -15,12 +15,12 @@ use crate::{
 /// # Errors
 /// A template of the user's that cannot be rendered, or gives no objects.
 pub(crate) fn from_template(
-    inputs: &Inputs,
+    cluster: &Cluster,
     name: &'static str,
     template: &str,
     values: &Value,
 ) -> Result<Manifest, BuildError> {
-    let file = inputs.templates.render(template, values)?;
+    let file = cluster.templates.render(template, values)?;
     let objects = objects_of(template, &file)?;
     Ok(Manifest { name, note: file.clone(), file, objects, made_by_init: false, command: None })
 }

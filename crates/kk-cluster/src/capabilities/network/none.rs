@@ -8,6 +8,7 @@ use crate::{
     base::{findings::Findings, requirements::Ready},
     model::{
         capability::{Capability, Stage},
+        cluster::Cluster,
         inputs::Inputs,
     },
 };
@@ -37,7 +38,7 @@ impl Capability for NoPlugin {
         check::refuse_another(inputs, "none", found);
     }
 
-    fn ready(&self, _inputs: &Inputs) -> Vec<Ready> {
+    fn ready(&self, _cluster: &Cluster) -> Vec<Ready> {
         vec![Ready::Never("without a network plugin nodes do not become ready; install yours now")]
     }
 

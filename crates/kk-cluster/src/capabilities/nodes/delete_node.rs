@@ -6,7 +6,7 @@ use kk_engine::{HostWork, Task, actions::Command};
 
 use crate::{
     base::{host_layout::KUBECTL, slots},
-    model::inputs::{Inputs, Leaving},
+    model::{inputs::Inputs, options::Leaving},
 };
 
 /// From then on the cluster does not count on it. Pods of a node that is gone for good are deleted with it.

@@ -7,7 +7,7 @@ use kk_engine::{HostWork, Task, actions::Command};
 
 use crate::{
     base::{host_layout::KUBECTL, shell::script, slots},
-    model::inputs::{Drain, Inputs},
+    model::{inputs::Inputs, options::Drain},
 };
 
 /// Where the API is asked, one node after the other. A node whose pods cannot move takes pods again.

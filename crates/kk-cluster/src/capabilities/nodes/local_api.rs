@@ -34,7 +34,7 @@ mod tests {
     use crate::{
         capabilities::nodes::Nodes,
         commands::pipelines::add_nodes::tests::{ANSWERED, probed, spec},
-        model::{capability::Capability as _, inputs::Drain},
+        model::{capability::Capability as _, options::Drain},
         testing,
     };
 

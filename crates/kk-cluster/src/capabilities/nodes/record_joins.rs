@@ -5,7 +5,7 @@ use kk_engine::{Facts, HostWork, Task, actions::Command};
 
 use crate::{
     base::{host_layout::JOINING, slots},
-    model::inputs::Inputs,
+    model::{cluster::Cluster, inputs::Inputs},
 };
 
 /// Holds the token of the join. kubeadm removes it when the kubelet has a certificate; a join that was killed before that does not.
@@ -18,9 +18,9 @@ pub(crate) fn is_marked(facts: &Facts) -> bool {
 
 /// Whether something is left to do before the node is like the others: it is to join, or a run that ended early has left it
 /// with the mark. The control plane at which the API is asked is there.
-pub(crate) fn is_unfinished(inputs: &Inputs, host: &Host) -> bool {
-    let has_mark = inputs.facts(host).is_some_and(is_marked);
-    has_mark || host.name != inputs.api_host.name && !inputs.has_joined(host)
+pub(crate) fn is_unfinished(cluster: &Cluster, host: &Host) -> bool {
+    let has_mark = cluster.facts(host).is_some_and(is_marked);
+    has_mark || host.name != cluster.api_host.name && !cluster.has_joined(host)
 }
 
 /// The mark goes last: while it is there, the next run does the rest.

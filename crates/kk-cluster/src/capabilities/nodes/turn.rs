@@ -13,7 +13,7 @@ use crate::{
         host_layout::{KUBECTL, UPGRADING},
         slots,
     },
-    model::inputs::{Drain, Inputs},
+    model::{inputs::Inputs, options::Drain},
 };
 
 /// The taint of a node that takes no pods.

@@ -94,7 +94,7 @@ mod tests {
     use kk_engine::Severity;
 
     use super::*;
-    use crate::{capabilities::os::check::NODE_TOOLS, model::inputs::Options, testing};
+    use crate::{capabilities::os::check::NODE_TOOLS, model::options::Options, testing};
 
     /// A bundle with these packages for Debian 12 on amd64.
     fn bundle(names: &[&str]) -> Arc<Bundle> {

@@ -11,7 +11,7 @@ use kk_engine::Facts;
 
 use crate::{
     base::error::BuildError,
-    model::{capability::Capability, inputs::Runtime},
+    model::{capability::Capability, cluster::Runtime},
 };
 
 /// The runtime of the file.

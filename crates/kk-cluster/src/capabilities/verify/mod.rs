@@ -11,11 +11,12 @@ use kk_engine::Task;
 use crate::{
     base::{
         findings::Findings,
-        requirements::{Workload, probe_service},
+        requirements::{Workload, never_ready, probe_service},
     },
     capabilities::{control_plane::parts, kube_proxy::services, network, nodes::record_joins},
     model::{
         capability::{Capability, Stage},
+        cluster::Cluster,
         inputs::Inputs,
     },
 };
@@ -33,8 +34,8 @@ impl Capability for Verify {
         Stage::Verification
     }
 
-    fn skipped(&self, inputs: &Inputs) -> Option<&'static str> {
-        inputs.requirements.never_ready()
+    fn skipped(&self, cluster: &Cluster) -> Option<&'static str> {
+        never_ready(&network::capability(cluster.spec).ready(cluster))
     }
 
     /// Where nothing can be repaired on the node itself, the tasks say what does not answer.

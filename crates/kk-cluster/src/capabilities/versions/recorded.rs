@@ -6,7 +6,7 @@ use kk_artifact::{Component, Versions};
 use kk_config::{Components, Host, KubeVersion, Spec};
 use kk_engine::Question;
 
-use crate::model::inputs::Presence;
+use crate::model::cluster::Presence;
 
 /// Where it is.
 pub(super) const PATH: &str = "/etc/kubernetes/kubekey/versions.yaml";

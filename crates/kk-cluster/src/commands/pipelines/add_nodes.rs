@@ -4,16 +4,19 @@ use super::create_cluster;
 use crate::{
     base::findings::{Findings, Setting},
     capabilities::{etcd::membership, nodes::record_joins},
-    model::inputs::{Inputs, Scope},
+    model::{
+        cluster::{Cluster, Scope},
+        inputs::Inputs,
+    },
 };
 
 /// What a create does, for the nodes of the file that are not in the cluster. The hosts that are in it learn their names, and
 /// the cluster gets what depends on the number of nodes; nothing restarts there and nothing is repaired.
-pub(crate) fn scope(inputs: &Inputs) -> Scope {
+pub(crate) fn scope(cluster: &Cluster) -> Scope {
     let is_new = |host: &&kk_config::Host| {
-        host.is_node() && record_joins::is_unfinished(inputs, host) || membership::is_new(inputs, host)
+        host.is_node() && record_joins::is_unfinished(cluster, host) || membership::is_new(cluster, host)
     };
-    Scope::Hosts(inputs.spec.hosts.iter().filter(is_new).map(|host| host.name.clone()).collect())
+    Scope::Hosts(cluster.spec.hosts.iter().filter(is_new).map(|host| host.name.clone()).collect())
 }
 
 /// Settings that hosts which are there cannot change, and the file changes: new ones would get them, and no file would fit both.

@@ -13,7 +13,8 @@ use crate::{
     },
     model::{
         capability::{Capabilities, Stage},
-        inputs::{Inputs, Presence},
+        cluster::Presence,
+        inputs::Inputs,
     },
 };
 

@@ -18,10 +18,7 @@ use crate::{
         os::Os,
         runtime,
     },
-    model::{
-        capability::Capabilities,
-        inputs::{Inputs, Scope},
-    },
+    model::{capability::Capabilities, cluster::Scope, inputs::Inputs},
 };
 
 /// From a cluster, or what is left of one, back to the hosts as they were. For the hosts that hold something of kk's.

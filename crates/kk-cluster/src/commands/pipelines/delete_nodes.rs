@@ -10,10 +10,7 @@ use crate::{
         etcd::remove_member,
         nodes::{LEADS, asked_at},
     },
-    model::{
-        capability::Capabilities,
-        inputs::{Inputs, Leaving},
-    },
+    model::{capability::Capabilities, inputs::Inputs, options::Leaving},
 };
 
 /// The cluster lets the hosts go, then each of them is cleaned as a delete of the cluster would do it. Afterwards the others
@@ -117,7 +114,7 @@ mod tests {
             pipelines::add_nodes::tests::{ANSWERED, probed, spec, with_etcd_on},
             session::Delete,
         },
-        model::inputs::Drain,
+        model::options::Drain,
         testing,
     };
 

@@ -12,7 +12,8 @@ use crate::{
     capabilities::{control_plane, etcd, images::Images, nodes::turn, programs, versions::of_any_version},
     model::{
         capability::{Capability, Stage},
-        inputs::{Drain, Inputs},
+        inputs::Inputs,
+        options::Drain,
     },
 };
 

@@ -7,7 +7,7 @@ use kk_engine::{Failure, Finding};
 
 use crate::{
     base::findings::Findings,
-    model::inputs::{Inputs, Presence},
+    model::{cluster::Presence, inputs::Inputs},
 };
 
 /// Hosts that did not answer and without which nothing can begin: why they did not, and why they are needed.

@@ -20,7 +20,7 @@ use kk_engine::Owner;
 use crate::{
     base::{artifacts::Artifacts, error::BuildError, owner::owner, token::Token},
     capabilities::{addons::secret_values, registry::trust_own_registry, runtime},
-    model::inputs::{Leaving, Options},
+    model::options::{Leaving, Options},
 };
 
 pub use etcd::{Backup, Comparison};

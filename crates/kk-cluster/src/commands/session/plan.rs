@@ -30,9 +30,11 @@ use crate::{
         status::{self, CertificateStatus, Status},
     },
     model::{
+        cluster::{Cluster, Scope, api_host},
         command::Command,
-        inputs::{Inputs, Leaving, Scope, api_host},
+        inputs::Inputs,
         offline,
+        options::Leaving,
     },
 };
 
@@ -130,15 +132,14 @@ impl Session {
     /// What a create does, but for the hosts of a scope, in a cluster that runs as the file says.
     async fn plan_within(
         &self,
-        mut inputs: Inputs<'_>,
+        inputs: Inputs<'_>,
         mut found: Findings,
         probed: &Probed,
-        scope: impl FnOnce(&Inputs<'_>) -> Scope,
+        scope: impl FnOnce(&Cluster<'_>) -> Scope,
     ) -> Result<Create, BuildError> {
         running_cluster::findings(&inputs, &mut found);
-        inputs.scope = scope(&inputs);
-        let wanted = inputs.wanted_programs();
-        inputs.programs.retain(|program, _| wanted.contains(program));
+        let scope = scope(&inputs);
+        let inputs = inputs.within(scope);
         add_nodes::name_sick_neighbours(&inputs, &mut found);
         self.plan(inputs, found, probed).await
     }

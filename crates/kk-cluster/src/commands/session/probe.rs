@@ -28,9 +28,9 @@ use crate::{
         session::requirements::requirements,
     },
     model::{
-        capability::Capabilities,
+        cluster::{Cluster, Presence, Scope, api_host},
         command::Command,
-        inputs::{Inputs, Presence, Scope, api_host},
+        inputs::{Inputs, wanted_programs},
         offline,
     },
 };
@@ -112,19 +112,21 @@ impl Session {
             ca_copy::read(spec, probed, &self.connections).await?
         };
         let pki = Pki::open(&directory, &spec.etcd_hosts(), &spec.control_planes(), copy, command.renewed())?;
-        let mut inputs = self.inputs(probed, pki, command, &capabilities)?;
-        inputs.installer = Installer::of(spec);
-        inputs.addons = Wanted::all(spec, inputs.options.bundle.as_deref(), &self.artifacts.store);
-        let programs = self.artifacts.programs(&inputs.versions, inputs.wanted_programs()).await;
-        inputs.programs = programs.map_err(|error| offline::name_all(&inputs, error))?;
-        Ok(inputs)
+        let cluster = self.cluster(probed, command)?;
+        let requirements = requirements(&capabilities, &cluster)?;
+        let wanted = wanted_programs(&cluster, &requirements);
+        let programs = self.artifacts.programs(&cluster.versions, wanted).await;
+        let programs = programs.map_err(|error| offline::name_all(&cluster, &requirements, error))?;
+        let addons = Wanted::all(spec, cluster.options.bundle.as_deref(), &self.artifacts.store);
+        Ok(self.inputs(cluster, requirements, pki, programs, addons))
     }
 
     pub(crate) fn delete_inputs<'a>(&'a self, probed: &'a Probed) -> Result<Inputs<'a>, BuildError> {
-        let mut inputs =
-            self.inputs(probed, self.no_pki()?, Command::Delete, &delete_cluster::capabilities(&self.spec))?;
-        inputs.scope = delete_cluster::scope(&inputs);
-        Ok(inputs)
+        let cluster = self.cluster(probed, Command::Delete)?;
+        let requirements = requirements(&delete_cluster::capabilities(&self.spec), &cluster)?;
+        let inputs = self.inputs(cluster, requirements, self.no_pki()?, Programs::new(), Vec::new());
+        let scope = delete_cluster::scope(&inputs);
+        Ok(inputs.within(scope))
     }
 
     /// What the control machine has of etcd's CA, for commands that sign nothing by it.
@@ -132,17 +134,16 @@ impl Session {
         Pki::to_identify(&self.directory().join("pki/etcd"))
     }
 
-    pub(super) fn inputs<'a>(
+    /// The cluster as the file and the hosts describe it, with all hosts in scope.
+    pub(super) fn cluster<'a>(
         &'a self,
         probed: &'a Probed,
-        pki: Pki,
         command: Command,
-        capabilities: &Capabilities,
-    ) -> Result<Inputs<'a>, BuildError> {
+    ) -> Result<Cluster<'a>, BuildError> {
         let presence = presence(probed);
         let (api_host, state) = api_host(self.spec.control_planes(), &presence);
         let versions = self.versions(&presence, api_host)?;
-        let mut inputs = Inputs {
+        Ok(Cluster {
             spec: &self.spec,
             presence,
             scope: Scope::All,
@@ -150,22 +151,33 @@ impl Session {
             state,
             images: Images::new(&self.spec, &versions),
             versions,
-            programs: Programs::new(),
-            requirements: Requirements::default(),
             runtime: runtime::of(&self.spec),
-            pki: Arc::new(pki),
             templates: Templates::new(self.settings.templates.as_deref())?,
+            installer: Installer::of(&self.spec),
             options: self.settings.options.clone(),
             command,
-            addons: Vec::new(),
-            installer: Installer::default(),
+        })
+    }
+
+    pub(super) fn inputs<'a>(
+        &self,
+        cluster: Cluster<'a>,
+        requirements: Requirements,
+        pki: Pki,
+        programs: Programs,
+        addons: Vec<Wanted>,
+    ) -> Inputs<'a> {
+        Inputs {
+            cluster,
+            requirements,
+            programs,
+            pki: Arc::new(pki),
+            addons,
             token: self.token.clone(),
             owner: self.owner.id().to_owned(),
             directory: self.directory(),
             store: self.artifacts.store.clone(),
-        };
-        inputs.requirements = requirements(capabilities, &inputs)?;
-        Ok(inputs)
+        }
     }
 
     /// Pins win over the versions that the cluster has, and those over the defaults.

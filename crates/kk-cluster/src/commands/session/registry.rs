@@ -6,7 +6,7 @@ use kk_config::OwnRegistry;
 use kk_engine::{Plan, ProbeSpec};
 use tokio_util::sync::CancellationToken;
 
-use super::{Delete, Session};
+use super::{Delete, Session, requirements::requirements};
 use crate::{
     base::{artifacts::Programs, error::BuildError, findings::Findings, pki::Pki, probed::Probed},
     capabilities::registry,
@@ -16,8 +16,9 @@ use crate::{
         probe,
     },
     model::{
+        cluster::Scope,
         command::Command,
-        inputs::{Inputs, Scope},
+        inputs::{Inputs, wanted_programs},
         offline,
     },
 };
@@ -134,15 +135,15 @@ impl Session {
         own: &OwnRegistry<'_>,
         with_programs: bool,
     ) -> Result<Inputs<'a>, BuildError> {
-        let mut inputs =
-            self.inputs(probed, self.no_pki()?, Command::Registry, &init_registry::capabilities())?;
-        inputs.scope = Scope::Hosts(registry::hosts(own));
-        inputs.programs = Programs::new();
+        let mut cluster = self.cluster(probed, Command::Registry)?;
+        cluster.scope = Scope::Hosts(registry::hosts(own));
+        let requirements = requirements(&init_registry::capabilities(), &cluster)?;
+        let mut programs = Programs::new();
         if with_programs {
-            let wanted = inputs.wanted_programs();
-            let programs = self.artifacts.programs(&inputs.versions, wanted).await;
-            inputs.programs = programs.map_err(|error| offline::name_all(&inputs, error))?;
+            let wanted = wanted_programs(&cluster, &requirements);
+            let found = self.artifacts.programs(&cluster.versions, wanted).await;
+            programs = found.map_err(|error| offline::name_all(&cluster, &requirements, error))?;
         }
-        Ok(inputs)
+        Ok(self.inputs(cluster, requirements, self.no_pki()?, programs, Vec::new()))
     }
 }

@@ -5,29 +5,29 @@ use crate::{
     capabilities::registry,
     model::{
         capability::{Capabilities, taking_part},
-        inputs::Inputs,
+        cluster::Cluster,
     },
 };
 
 /// What all of them together need, host by host.
-pub(crate) fn requirements(all: &Capabilities, inputs: &Inputs) -> Result<Requirements, BuildError> {
-    let all = taking_part(all, inputs);
+pub(crate) fn requirements(all: &Capabilities, cluster: &Cluster) -> Result<Requirements, BuildError> {
+    let all = taking_part(all, cluster);
     let mut needed = Requirements::default();
-    for host in &inputs.spec.hosts {
-        let programs = all.iter().flat_map(|capability| capability.programs(inputs.spec, host)).collect();
+    for host in &cluster.spec.hosts {
+        let programs = all.iter().flat_map(|capability| capability.programs(cluster.spec, host)).collect();
         needed.programs.insert(host.name.clone(), programs);
-        let images = all.iter().flat_map(|capability| capability.images(inputs, host)).collect();
+        let images = all.iter().flat_map(|capability| capability.images(cluster, host)).collect();
         needed.images.insert(host.name.clone(), images);
-        let ports = all.iter().flat_map(|capability| capability.ports(inputs.spec, host)).collect();
+        let ports = all.iter().flat_map(|capability| capability.ports(cluster.spec, host)).collect();
         needed.ports.insert(host.name.clone(), ports);
     }
     for capability in &all {
         needed.interfaces.extend(capability.interfaces());
-        needed.directories.extend(capability.directories(inputs.spec));
-        needed.manifests.extend(capability.manifests(inputs)?);
-        needed.ready.extend(capability.ready(inputs));
-        needed.stays.extend(capability.stays(inputs));
+        needed.directories.extend(capability.directories(cluster.spec));
+        needed.manifests.extend(capability.manifests(cluster)?);
+        needed.ready.extend(capability.ready(cluster));
+        needed.stays.extend(capability.stays(cluster));
     }
-    needed.others = registry::recorded(inputs.spec);
+    needed.others = registry::recorded(cluster.spec);
     Ok(needed)
 }

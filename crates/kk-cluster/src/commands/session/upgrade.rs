@@ -21,9 +21,11 @@ use crate::{
     },
     model::{
         capability::Capability,
+        cluster::{Scope, api_host},
         command::Command,
-        inputs::{Drain, Inputs, Scope, api_host},
+        inputs::Inputs,
         offline,
+        options::Drain,
     },
 };
 
@@ -267,11 +269,7 @@ impl Session {
         probed: &'a Probed,
         names: BTreeSet<String>,
     ) -> Result<Inputs<'a>, BuildError> {
-        let mut inputs = self.inputs_for(command, probed).await?;
-        inputs.scope = Scope::Hosts(names);
-        let wanted = inputs.wanted_programs();
-        inputs.programs.retain(|program, _| wanted.contains(program));
-        Ok(inputs)
+        Ok(self.inputs_for(command, probed).await?.within(Scope::Hosts(names)))
     }
 
     async fn plan_upgrade(

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{api_version, is_v1beta4};
 use crate::{
     base::host_layout::{ETCD_CA, ETCD_CERT, ETCD_KEY},
-    model::inputs::Inputs,
+    model::cluster::Cluster,
 };
 
 /// Where API servers find the members of etcd.
@@ -18,17 +18,17 @@ pub(crate) fn etcd_endpoints(spec: &Spec) -> Vec<String> {
 }
 
 /// With the names of these control planes in the certificates of API servers.
-pub(super) fn cluster_configuration(inputs: &Inputs, control_planes: &[&Host]) -> Value {
-    let (spec, kubernetes) = (inputs.spec, &inputs.spec.kubernetes);
+pub(super) fn cluster_configuration(cluster: &Cluster, control_planes: &[&Host]) -> Value {
+    let (spec, kubernetes) = (cluster.spec, &cluster.spec.kubernetes);
     let etcd = etcd_endpoints(spec);
     let mut document = json!({
-        "apiVersion": api_version(inputs),
+        "apiVersion": api_version(cluster),
         "kind": "ClusterConfiguration",
         "clusterName": kubernetes.cluster_name,
         "kubernetesVersion": kubernetes.version.to_string(),
-        "imageRepository": inputs.images.repository("registry.k8s.io"),
+        "imageRepository": cluster.images.repository("registry.k8s.io"),
         "certificatesDir": "/etc/kubernetes/pki",
-        "controlPlaneEndpoint": inputs.endpoint(),
+        "controlPlaneEndpoint": cluster.endpoint(),
         "etcd": {"external": {"endpoints": etcd, "caFile": ETCD_CA, "certFile": ETCD_CERT, "keyFile": ETCD_KEY}},
         "networking": {
             "dnsDomain": kubernetes.dns_domain,
@@ -36,13 +36,13 @@ pub(super) fn cluster_configuration(inputs: &Inputs, control_planes: &[&Host]) -
             "serviceSubnet": spec.network.service_subnet(),
         },
         "apiServer": {
-            "certSANs": cert_sans(inputs, control_planes),
-            "extraArgs": args(inputs, &with_gates(inputs, kubernetes.apiserver_args.clone())),
+            "certSANs": cert_sans(cluster, control_planes),
+            "extraArgs": args(cluster, &with_gates(cluster, kubernetes.apiserver_args.clone())),
         },
-        "controllerManager": {"extraArgs": args(inputs, &controller_manager_args(inputs))},
-        "scheduler": {"extraArgs": args(inputs, &with_gates(inputs, kubernetes.scheduler_args.clone()))},
+        "controllerManager": {"extraArgs": args(cluster, &controller_manager_args(cluster))},
+        "scheduler": {"extraArgs": args(cluster, &with_gates(cluster, kubernetes.scheduler_args.clone()))},
     });
-    if is_v1beta4(inputs) {
+    if is_v1beta4(cluster) {
         document["encryptionAlgorithm"] = json!(kubernetes.encryption_algorithm.as_str());
         for (name, period) in [
             ("certificateValidityPeriod", &kubernetes.certificate_validity_period),
@@ -62,8 +62,8 @@ pub(super) fn cluster_configuration(inputs: &Inputs, control_planes: &[&Host]) -
 }
 
 /// Every name under which an API server may be called, each once, in a fixed order.
-fn cert_sans(inputs: &Inputs, control_planes: &[&Host]) -> Vec<String> {
-    let spec = inputs.spec;
+fn cert_sans(cluster: &Cluster, control_planes: &[&Host]) -> Vec<String> {
+    let spec = cluster.spec;
     let mut names =
         vec![spec.control_plane_endpoint.domain.clone(), "localhost".to_owned(), "127.0.0.1".to_owned()];
     names.extend(spec.control_plane_endpoint.address.map(|address| address.to_string()));
@@ -82,8 +82,8 @@ fn cert_sans(inputs: &Inputs, control_planes: &[&Host]) -> Vec<String> {
     names
 }
 
-fn controller_manager_args(inputs: &Inputs) -> BTreeMap<String, String> {
-    let (network, kubernetes) = (&inputs.spec.network, &inputs.spec.kubernetes);
+fn controller_manager_args(cluster: &Cluster) -> BTreeMap<String, String> {
+    let (network, kubernetes) = (&cluster.spec.network, &cluster.spec.kubernetes);
     let mut args = BTreeMap::new();
     if network.pods_v6.is_some() {
         args.insert("node-cidr-mask-size-ipv4".to_owned(), kubernetes.node_cidr_mask_size.to_string());
@@ -96,12 +96,12 @@ fn controller_manager_args(inputs: &Inputs) -> BTreeMap<String, String> {
     args.insert("kube-api-qps".to_owned(), "50".to_owned());
     args.insert("kube-api-burst".to_owned(), "100".to_owned());
     args.extend(kubernetes.controller_manager_args.clone());
-    with_gates(inputs, args)
+    with_gates(cluster, args)
 }
 
 /// Adds the user's feature gates, unless the user's own flags name some.
-fn with_gates(inputs: &Inputs, mut args: BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let gates = &inputs.spec.kubernetes.feature_gates;
+fn with_gates(cluster: &Cluster, mut args: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let gates = &cluster.spec.kubernetes.feature_gates;
     if !gates.is_empty() {
         let text = gates.iter().map(|(gate, on)| format!("{gate}={on}")).collect::<Vec<_>>().join(",");
         args.entry("feature-gates".to_owned()).or_insert(text);
@@ -110,8 +110,8 @@ fn with_gates(inputs: &Inputs, mut args: BTreeMap<String, String>) -> BTreeMap<S
 }
 
 /// Flags as the API version takes them: a list of names and values from v1beta4 on, a map before.
-fn args(inputs: &Inputs, args: &BTreeMap<String, String>) -> Value {
-    if is_v1beta4(inputs) {
+fn args(cluster: &Cluster, args: &BTreeMap<String, String>) -> Value {
+    if is_v1beta4(cluster) {
         args.iter().map(|(name, value)| json!({"name": name, "value": value})).collect()
     } else {
         json!(args)

@@ -6,22 +6,22 @@ use serde_json::json;
 use super::{api_port, api_version, node_registration, probes, set_timeouts};
 use crate::{
     base::{encoding::base64, token::Token, yaml::documents},
-    model::inputs::Inputs,
+    model::cluster::Cluster,
 };
 
 /// What `kubeadm join` gets. `discovery` is the path of a kubeconfig that holds the address and the CA, so that nothing
 /// has to be trusted on first sight.
-pub(crate) fn join_document(inputs: &Inputs, host: &Host, token: &Token, discovery: &str) -> String {
+pub(crate) fn join_document(cluster: &Cluster, host: &Host, token: &Token, discovery: &str) -> String {
     let mut join = json!({
-        "apiVersion": api_version(inputs),
+        "apiVersion": api_version(cluster),
         "kind": "JoinConfiguration",
         "discovery": {
             "file": {"kubeConfigPath": discovery},
             "tlsBootstrapToken": token.text().expose(),
         },
-        "nodeRegistration": node_registration(inputs, host),
+        "nodeRegistration": node_registration(cluster, host),
     });
-    set_timeouts(inputs, &mut join);
+    set_timeouts(cluster, &mut join);
     if host.has_role(&kk_config::Role::ControlPlane) {
         join["controlPlane"] = json!({
             "localAPIEndpoint": {"advertiseAddress": host.internal_address, "bindPort": api_port()},

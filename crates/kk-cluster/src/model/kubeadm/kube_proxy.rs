@@ -4,10 +4,10 @@ use kk_config::ProxyMode;
 use serde_json::{Value, json};
 
 use super::replace_top_level;
-use crate::model::inputs::Inputs;
+use crate::model::cluster::Cluster;
 
-pub(super) fn kube_proxy_configuration(inputs: &Inputs) -> Value {
-    let (network, kubernetes) = (&inputs.spec.network, &inputs.spec.kubernetes);
+pub(super) fn kube_proxy_configuration(cluster: &Cluster) -> Value {
+    let (network, kubernetes) = (&cluster.spec.network, &cluster.spec.kubernetes);
     let mut document = json!({
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
         "kind": "KubeProxyConfiguration",

@@ -3,20 +3,20 @@
 use serde_json::{Value, json};
 
 use super::replace_top_level;
-use crate::model::inputs::Inputs;
+use crate::model::cluster::Cluster;
 
 /// The kubelet's settings for all nodes.
-pub(super) fn kubelet_configuration(inputs: &Inputs) -> Value {
-    let kubernetes = &inputs.spec.kubernetes;
+pub(super) fn kubelet_configuration(cluster: &Cluster) -> Value {
+    let kubernetes = &cluster.spec.kubernetes;
     let mut document = json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
-        "clusterDNS": [inputs.spec.network.dns_service_address()],
+        "clusterDNS": [cluster.spec.network.dns_service_address()],
         "clusterDomain": kubernetes.dns_domain,
         "maxPods": kubernetes.max_pods,
         "podPidsLimit": kubernetes.pod_pids_limit,
         "rotateCertificates": true,
-        "cgroupDriver": if inputs.systemd_cgroups() { "systemd" } else { "cgroupfs" },
+        "cgroupDriver": if cluster.systemd_cgroups() { "systemd" } else { "cgroupfs" },
         "kubeReserved": {"cpu": "200m", "memory": "250Mi"},
         "systemReserved": {"cpu": "200m", "memory": "250Mi"},
         // One threshold of the file switches off the defaults of all others, so those of the disks are said here.
@@ -36,10 +36,10 @@ pub(super) fn kubelet_configuration(inputs: &Inputs) -> Value {
         document["featureGates"] = json!(kubernetes.feature_gates);
     }
     // From 1.35 on the kubelet refuses to start on cgroup v1 unless told otherwise; never said on cgroup v2.
-    if kubernetes.version.at_least(1, 35) && inputs.any_node(|facts| !facts.cgroup_v2) {
+    if kubernetes.version.at_least(1, 35) && cluster.any_node(|facts| !facts.cgroup_v2) {
         document["failCgroupV1"] = json!(false);
     }
-    if inputs.any_node(|facts| !facts.swaps.is_empty()) && inputs.spec.system.skip_configure_os {
+    if cluster.any_node(|facts| !facts.swaps.is_empty()) && cluster.spec.system.skip_configure_os {
         document["failSwapOn"] = json!(false);
     }
     replace_top_level(&mut document, &kubernetes.kubelet_configuration);

@@ -19,7 +19,7 @@ use crate::{
         token::{self, Token},
         yaml::documents,
     },
-    model::inputs::Inputs,
+    model::cluster::Cluster,
 };
 use cluster::cluster_configuration;
 use kube_proxy::kube_proxy_configuration;
@@ -35,8 +35,8 @@ pub(crate) use preflight::ignored_checks;
 pub(crate) use probes::{join_patches, manifest_files, probe_patches};
 
 /// What `kubeadm init` gets on the first control plane.
-pub(crate) fn init_documents(inputs: &Inputs, host: &Host, token: &Token) -> String {
-    let mut init = init_configuration(inputs, host);
+pub(crate) fn init_documents(cluster: &Cluster, host: &Host, token: &Token) -> String {
+    let mut init = init_configuration(cluster, host);
     init["bootstrapTokens"] = json!([{
         "token": token.text().expose(),
         "description": token::DESCRIPTION,
@@ -44,48 +44,48 @@ pub(crate) fn init_documents(inputs: &Inputs, host: &Host, token: &Token) -> Str
         "usages": ["signing", "authentication"],
         "groups": ["system:bootstrappers:kubeadm:default-node-token"],
     }]);
-    let [cluster, kubelet, proxy] = settings(inputs);
-    documents(&[init, cluster, kubelet, proxy])
+    let [configuration, kubelet, proxy] = settings(cluster);
+    documents(&[init, configuration, kubelet, proxy])
 }
 
 /// What single phases of `kubeadm init` get on a control plane that runs. Without its own address in it, kubeadm would
 /// take the one of the default route.
-pub(crate) fn phase_documents(inputs: &Inputs, host: &Host) -> String {
-    let [cluster, kubelet, proxy] = settings(inputs);
-    documents(&[init_configuration(inputs, host), cluster, kubelet, proxy])
+pub(crate) fn phase_documents(cluster: &Cluster, host: &Host) -> String {
+    let [configuration, kubelet, proxy] = settings(cluster);
+    documents(&[init_configuration(cluster, host), configuration, kubelet, proxy])
 }
 
 /// What a control plane needs beside its note of settings, so that kubeadm makes certificates for it later. No choices of
 /// one run are in it.
-pub(crate) fn node_document(inputs: &Inputs, host: &Host) -> String {
+pub(crate) fn node_document(cluster: &Cluster, host: &Host) -> String {
     documents(&[json!({
-        "apiVersion": api_version(inputs),
+        "apiVersion": api_version(cluster),
         "kind": "InitConfiguration",
         "localAPIEndpoint": {"advertiseAddress": host.internal_address, "bindPort": api_port()},
-        "nodeRegistration": {"name": host.name, "criSocket": inputs.runtime.cri_socket},
+        "nodeRegistration": {"name": host.name, "criSocket": cluster.runtime.cri_socket},
     })])
 }
 
-fn settings(inputs: &Inputs) -> [Value; 3] {
-    let cluster = cluster_configuration(inputs, &inputs.spec.control_planes());
-    [cluster, kubelet_configuration(inputs), kube_proxy_configuration(inputs)]
+fn settings(cluster: &Cluster) -> [Value; 3] {
+    let configuration = cluster_configuration(cluster, &cluster.spec.control_planes());
+    [configuration, kubelet_configuration(cluster), kube_proxy_configuration(cluster)]
 }
 
-fn init_configuration(inputs: &Inputs, host: &Host) -> Value {
+fn init_configuration(cluster: &Cluster, host: &Host) -> Value {
     let mut document = json!({
-        "apiVersion": api_version(inputs),
+        "apiVersion": api_version(cluster),
         "kind": "InitConfiguration",
         "localAPIEndpoint": {"advertiseAddress": host.internal_address, "bindPort": api_port()},
-        "nodeRegistration": node_registration(inputs, host),
+        "nodeRegistration": node_registration(cluster, host),
         "patches": probes::patches(),
     });
-    set_timeouts(inputs, &mut document);
+    set_timeouts(cluster, &mut document);
     document
 }
 
 /// Slow hosts need more than the minute that kubeadm waits for its first requests to the API. Older documents cannot say it.
-fn set_timeouts(inputs: &Inputs, document: &mut Value) {
-    if is_v1beta4(inputs) {
+fn set_timeouts(cluster: &Cluster, document: &mut Value) {
+    if is_v1beta4(cluster) {
         document["timeouts"] = json!({"kubernetesAPICall": "4m0s"});
     }
 }
@@ -94,20 +94,20 @@ fn api_port() -> u16 {
     kk_config::ControlPlaneEndpoint::API_SERVER_PORT
 }
 
-fn is_v1beta4(inputs: &Inputs) -> bool {
-    inputs.spec.kubernetes.version.at_least(1, 31)
+fn is_v1beta4(cluster: &Cluster) -> bool {
+    cluster.spec.kubernetes.version.at_least(1, 31)
 }
 
-fn api_version(inputs: &Inputs) -> &'static str {
-    if is_v1beta4(inputs) { "kubeadm.k8s.io/v1beta4" } else { "kubeadm.k8s.io/v1beta3" }
+fn api_version(cluster: &Cluster) -> &'static str {
+    if is_v1beta4(cluster) { "kubeadm.k8s.io/v1beta4" } else { "kubeadm.k8s.io/v1beta3" }
 }
 
-fn node_registration(inputs: &Inputs, host: &Host) -> Value {
+fn node_registration(cluster: &Cluster, host: &Host) -> Value {
     // Images are on the host before; kubeadm's own look would cost seconds. Where the user pulls none, it has to.
-    let policy = if inputs.options.skip_pull_images { "IfNotPresent" } else { "Never" };
+    let policy = if cluster.options.skip_pull_images { "IfNotPresent" } else { "Never" };
     let mut registration = json!({
         "name": host.name,
-        "criSocket": inputs.runtime.cri_socket,
+        "criSocket": cluster.runtime.cri_socket,
         "imagePullPolicy": policy,
     });
     // A control plane that is a worker too takes pods: an empty list keeps kubeadm's own taint away.

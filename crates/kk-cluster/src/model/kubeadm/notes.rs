@@ -7,55 +7,55 @@ use serde_json::Value;
 use super::{cluster_configuration, kube_proxy_configuration, kubelet_configuration};
 use crate::{
     base::yaml::documents,
-    model::{inputs::Inputs, kubeadm},
+    model::{cluster::Cluster, kubeadm},
 };
 
 /// The settings of one control plane. Of all control planes it names this one only, so that one more changes nothing for it.
-pub(crate) fn control_plane_documents(inputs: &Inputs, host: &Host) -> String {
-    control_plane_documents_with(inputs, host, kubeadm::etcd_endpoints(inputs.spec))
+pub(crate) fn control_plane_documents(cluster: &Cluster, host: &Host) -> String {
+    control_plane_documents_with(cluster, host, kubeadm::etcd_endpoints(cluster.spec))
 }
 
 /// The same, with other members of etcd than the file's.
-pub(crate) fn control_plane_documents_with(inputs: &Inputs, host: &Host, etcd: Vec<String>) -> String {
-    let mut cluster = cluster(inputs, &[host]);
-    cluster["etcd"]["external"]["endpoints"] = etcd.into();
-    sort_sets(&mut cluster);
-    sorted([cluster, kube_proxy_configuration(inputs)])
+pub(crate) fn control_plane_documents_with(cluster: &Cluster, host: &Host, etcd: Vec<String>) -> String {
+    let mut configuration = configuration(cluster, &[host]);
+    configuration["etcd"]["external"]["endpoints"] = etcd.into();
+    sort_sets(&mut configuration);
+    sorted([configuration, kube_proxy_configuration(cluster)])
 }
 
 /// The settings from which kube-proxy's objects are made.
-pub(crate) fn kube_proxy_documents(inputs: &Inputs) -> String {
-    let mut cluster = cluster(inputs, &[]);
+pub(crate) fn kube_proxy_documents(cluster: &Cluster) -> String {
+    let mut configuration = configuration(cluster, &[]);
     // What concerns the control plane alone is no reason to apply them again.
-    if let Value::Object(fields) = &mut cluster {
+    if let Value::Object(fields) = &mut configuration {
         fields.retain(|name, _| !["etcd", "apiServer", "controllerManager", "scheduler"].contains(&&**name));
     }
-    sorted([cluster, kube_proxy_configuration(inputs)])
+    sorted([configuration, kube_proxy_configuration(cluster)])
 }
 
 /// The settings of the cluster, by which further control planes join.
-pub(crate) fn cluster_document(inputs: &Inputs) -> String {
-    sorted([cluster(inputs, &inputs.spec.control_planes())])
+pub(crate) fn cluster_document(cluster: &Cluster) -> String {
+    sorted([configuration(cluster, &cluster.spec.control_planes())])
 }
 
-fn cluster(inputs: &Inputs, control_planes: &[&Host]) -> Value {
-    let mut cluster = cluster_configuration(inputs, control_planes);
-    sort_sets(&mut cluster);
-    cluster
+fn configuration(cluster: &Cluster, control_planes: &[&Host]) -> Value {
+    let mut configuration = cluster_configuration(cluster, control_planes);
+    sort_sets(&mut configuration);
+    configuration
 }
 
 /// The order of what is a set says nothing.
-fn sort_sets(cluster: &mut Value) {
+fn sort_sets(configuration: &mut Value) {
     for set in ["/etcd/external/endpoints", "/apiServer/certSANs"] {
-        if let Some(Value::Array(values)) = cluster.pointer_mut(set) {
+        if let Some(Value::Array(values)) = configuration.pointer_mut(set) {
             values.sort_by_key(ToString::to_string);
         }
     }
 }
 
 /// The kubelet's settings for all nodes.
-pub(crate) fn kubelet_document(inputs: &Inputs) -> String {
-    sorted([kubelet_configuration(inputs)])
+pub(crate) fn kubelet_document(cluster: &Cluster) -> String {
+    sorted([kubelet_configuration(cluster)])
 }
 
 fn sorted<const N: usize>(mut values: [Value; N]) -> String {

@@ -2,16 +2,16 @@
 
 use kk_config::Host;
 
-use crate::{base::host_layout::NOTES, model::inputs::Inputs};
+use crate::{base::host_layout::NOTES, model::cluster::Cluster};
 
 /// What a failing preflight check may not stop: images are there before, cgroup v1 is adapted to, and a run that was
 /// killed has left files and listening programs of its own.
 const IGNORED_CHECKS: &str = "SystemVerification,ImagePull,Swap,NumCPU,Mem,HTTPProxyCIDR";
 
 /// Checks that only a run after a killed one fails. They are ignored on hosts where something is left, no others.
-pub(crate) fn ignored_checks(inputs: &Inputs, host: &Host) -> String {
+pub(crate) fn ignored_checks(cluster: &Cluster, host: &Host) -> String {
     let mut checks = IGNORED_CHECKS.to_owned();
-    let Some(facts) = inputs.facts(host) else { return checks };
+    let Some(facts) = cluster.facts(host) else { return checks };
     let left =
         facts.files.keys().filter(|path| path.starts_with("/etc/kubernetes/") && !path.starts_with(NOTES));
     let mut any = false;

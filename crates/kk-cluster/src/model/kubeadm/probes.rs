@@ -7,7 +7,7 @@ use kk_config::{Host, Role};
 use serde_json::{Value, json};
 
 use super::phase_documents;
-use crate::model::inputs::Inputs;
+use crate::model::cluster::Cluster;
 
 /// The parts that kubeadm runs as static pods; etcd is none of them.
 const PARTS: [&str; 3] = ["kube-apiserver", "kube-controller-manager", "kube-scheduler"];
@@ -31,8 +31,8 @@ pub(crate) fn probe_patches() -> impl Iterator<Item = (String, Vec<u8>)> {
 }
 
 /// What `kubeadm init phase control-plane` needs beside it to write the manifests: `config.yaml` and the patches.
-pub(crate) fn manifest_files(inputs: &Inputs, host: &Host) -> impl Iterator<Item = (String, Vec<u8>)> {
-    let config = phase_documents(inputs, host).into_bytes();
+pub(crate) fn manifest_files(cluster: &Cluster, host: &Host) -> impl Iterator<Item = (String, Vec<u8>)> {
+    let config = phase_documents(cluster, host).into_bytes();
     probe_patches().chain([("config.yaml".to_owned(), config)])
 }
 

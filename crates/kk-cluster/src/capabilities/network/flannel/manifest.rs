@@ -8,27 +8,27 @@ use super::backend;
 use crate::{
     base::{error::BuildError, requirements::Manifest},
     capabilities::manifests::from_template,
-    model::inputs::Inputs,
+    model::cluster::Cluster,
 };
 
-pub(super) fn manifest(inputs: &Inputs) -> Result<Manifest, BuildError> {
-    let network = &inputs.spec.network;
-    let backend = backend(inputs.spec).map_or("", kk_config::v1alpha2::FlannelBackend::as_str);
-    let nftables = inputs.spec.kubernetes.proxy_mode == ProxyMode::Nftables;
+pub(super) fn manifest(cluster: &Cluster) -> Result<Manifest, BuildError> {
+    let network = &cluster.spec.network;
+    let backend = backend(cluster.spec).map_or("", kk_config::v1alpha2::FlannelBackend::as_str);
+    let nftables = cluster.spec.kubernetes.proxy_mode == ProxyMode::Nftables;
     let values = json!({
-        "flannel_tag": inputs.versions.of(Component::Flannel),
-        "flannel_image": inputs.images.of(Component::Flannel),
-        "cni_plugin_image": inputs.images.of(Component::FlannelCniPlugin),
+        "flannel_tag": cluster.versions.of(Component::Flannel),
+        "flannel_image": cluster.images.of(Component::Flannel),
+        "cni_plugin_image": cluster.images.of(Component::FlannelCniPlugin),
         "pods": network.pods,
         "pods_v6": network.pods_v6,
         "nftables": nftables,
         "backend": backend,
         // Not an address: the name resolves to another one while a host is down. Services do not work before the network.
-        "api_name": inputs.spec.control_plane_endpoint.domain,
-        "api_port": inputs.spec.control_plane_endpoint.port,
+        "api_name": cluster.spec.control_plane_endpoint.domain,
+        "api_port": cluster.spec.control_plane_endpoint.port,
         "config_sum": format!("{} {:?} {backend} {nftables}", network.pods, network.pods_v6),
     });
-    from_template(inputs, "flannel", "network/flannel.yaml", &values)
+    from_template(cluster, "flannel", "network/flannel.yaml", &values)
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use crate::{
     },
     model::{
         capability::{Capability, Stage},
+        cluster::Cluster,
         inputs::Inputs,
     },
 };
@@ -50,12 +51,12 @@ impl Capability for Flannel {
         Stage::AddOns
     }
 
-    fn images(&self, inputs: &Inputs, host: &Host) -> Vec<(ImageStage, String)> {
+    fn images(&self, cluster: &Cluster, host: &Host) -> Vec<(ImageStage, String)> {
         if !host.is_node() {
             return Vec::new();
         }
         [Component::Flannel, Component::FlannelCniPlugin]
-            .map(|component| inputs.images.of(component))
+            .map(|component| cluster.images.of(component))
             .map(|image| (ImageStage::Node, image))
             .to_vec()
     }
@@ -84,11 +85,11 @@ impl Capability for Flannel {
         links::findings(inputs, found);
     }
 
-    fn manifests(&self, inputs: &Inputs) -> Result<Vec<Manifest>, BuildError> {
-        Ok(vec![manifest::manifest(inputs)?])
+    fn manifests(&self, cluster: &Cluster) -> Result<Vec<Manifest>, BuildError> {
+        Ok(vec![manifest::manifest(cluster)?])
     }
 
-    fn ready(&self, _inputs: &Inputs) -> Vec<Ready> {
+    fn ready(&self, _cluster: &Cluster) -> Vec<Ready> {
         vec![Ready::Workload(Workload {
             namespace: "kube-flannel",
             path: "daemonset/kube-flannel-ds",

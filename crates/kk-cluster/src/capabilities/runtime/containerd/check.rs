@@ -95,7 +95,7 @@ fn other_runtimes(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findi
 mod tests {
     use crate::{
         commands::{pipelines::create_cluster::capabilities, precheck::precheck},
-        model::inputs::Options,
+        model::options::Options,
         testing,
     };
 

@@ -5,7 +5,7 @@ use kk_engine::{Facts, Question, question};
 
 use crate::{
     base::{findings::Setting, host_layout::KUBELET_CONF},
-    model::inputs::Inputs,
+    model::{cluster::Cluster, inputs::Inputs},
 };
 
 /// What containerd is configured by.
@@ -19,10 +19,10 @@ pub(crate) const ROOT: Question<String> = Question::new(
 );
 
 /// Where the containerd that kk has installed on a host keeps its data, whatever the file says by now.
-pub(super) fn data_of(inputs: &Inputs, facts: &Facts) -> String {
+pub(super) fn data_of(cluster: &Cluster, facts: &Facts) -> String {
     let of_host = facts.owns(CONFIG).then(|| facts.answer(&ROOT).answered()).flatten();
     let of_host = of_host.filter(|root| !root.is_empty());
-    of_host.unwrap_or_else(|| inputs.spec.registry.containerd_data_dir.clone())
+    of_host.unwrap_or_else(|| cluster.spec.registry.containerd_data_dir.clone())
 }
 
 /// On every node that has joined.

@@ -25,7 +25,8 @@ use crate::{
     },
     model::{
         capability::{Capability, Stage},
-        inputs::{Inputs, Runtime},
+        cluster::{Cluster, Runtime},
+        inputs::Inputs,
     },
 };
 
@@ -64,13 +65,13 @@ impl Capability for Containerd {
     }
 
     /// The sandbox of every pod.
-    fn images(&self, inputs: &Inputs, host: &Host) -> Vec<(ImageStage, String)> {
+    fn images(&self, cluster: &Cluster, host: &Host) -> Vec<(ImageStage, String)> {
         if !host.is_node() {
             return Vec::new();
         }
         let stage =
             if host.has_role(&Role::ControlPlane) { ImageStage::ControlPlane } else { ImageStage::Node };
-        vec![(stage, inputs.images.of(Component::Pause))]
+        vec![(stage, cluster.images.of(Component::Pause))]
     }
 
     fn directories(&self, spec: &Spec) -> Vec<String> {
@@ -112,9 +113,9 @@ impl Capability for Containerd {
     }
 
     /// `/etc/cni` is among them: containerd ends when the directory that it watches goes.
-    fn stays(&self, inputs: &Inputs) -> Vec<Recorded> {
+    fn stays(&self, cluster: &Cluster) -> Vec<Recorded> {
         let data: BTreeSet<String> =
-            inputs.hosts().into_iter().map(|(_, facts)| immutable::data_of(inputs, facts)).collect();
+            cluster.hosts().into_iter().map(|(_, facts)| immutable::data_of(cluster, facts)).collect();
         let exact = [
             "/etc/crictl.yaml",
             "/etc/systemd/system/containerd.service",

@@ -9,7 +9,7 @@ use crate::{
     base::{probed::Probed, slots},
     capabilities::kubesphere::remove_kubesphere,
     commands::{pipelines, session::Session},
-    model::inputs::Options,
+    model::options::Options,
     testing,
 };
 

@@ -20,7 +20,7 @@ use crate::{
         precheck,
         session::Session,
     },
-    model::{capability::Stage, inputs::Drain},
+    model::{capability::Stage, options::Drain},
     testing,
 };
 

@@ -40,8 +40,8 @@ async fn findings_with(spec: &Spec, facts: impl FnOnce(&str) -> Facts) -> Vec<(S
     let fresh = testing::fresh(spec);
     let mut inputs = session.create_inputs(&fresh).await.unwrap();
     let facts = facts(&inputs.pki.ca_sum());
-    inputs.presence.insert("node1", crate::model::inputs::Presence::Probed(&facts));
-    inputs.state = crate::model::inputs::api_host(spec.control_planes(), &inputs.presence).1;
+    inputs.presence.insert("node1", crate::model::cluster::Presence::Probed(&facts));
+    inputs.state = crate::model::cluster::api_host(spec.control_planes(), &inputs.presence).1;
     let findings = precheck(&capabilities(spec), &inputs);
     findings.into_iter().map(|finding| (finding.severity, finding.message)).collect()
 }

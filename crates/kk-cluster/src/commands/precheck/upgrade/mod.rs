@@ -9,7 +9,7 @@ use kk_engine::{Facts, ProbeSpec};
 
 use crate::{
     base::{findings::Findings, probed::Probed},
-    model::inputs::{Drain, Inputs},
+    model::{inputs::Inputs, options::Drain},
 };
 use answers::{Budget, DEPRECATED, OBJECTS, Objects, deprecated_question, objects_question};
 

@@ -1,0 +1,251 @@
+//! A cluster as the user wants it and as its hosts are: everything that is known before the first requirement.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::Ipv4Addr,
+};
+
+use kk_artifact::Versions;
+use kk_config::{Arch, Host, Role, Spec};
+use kk_engine::{Facts, Failure};
+
+use crate::{
+    base::{
+        cluster_state::{ClusterState, INITIALISED},
+        host_layout::{CLUSTER_CA, KUBELET_CONF},
+        images::Images,
+        questions::{BEGAN, CGROUP_DRIVER, CREDENTIALS, PODS_KNOWN},
+        supply::Installer,
+        templates::Templates,
+    },
+    model::{command::Command, options::Options},
+};
+
+/// Whether a host takes part in a command.
+#[derive(Clone, Copy)]
+pub(crate) enum Presence<'a> {
+    /// It answered the probe.
+    Probed(&'a Facts),
+    /// It did not, and why.
+    Absent(&'a Failure),
+}
+
+/// The hosts that a command may change.
+pub(crate) enum Scope {
+    /// All of the file.
+    All,
+    /// These.
+    Hosts(BTreeSet<String>),
+}
+
+impl Scope {
+    pub(crate) fn contains(&self, host: &Host) -> bool {
+        match self {
+            Self::All => true,
+            Self::Hosts(hosts) => hosts.contains(&host.name),
+        }
+    }
+}
+
+/// What documents and scripts need to know about the kind of runtime.
+#[derive(Clone, Copy)]
+pub(crate) struct Runtime {
+    /// The address of its CRI socket.
+    pub cri_socket: &'static str,
+}
+
+/// What the requirements of capabilities are read from. It is complete when it exists; [`Inputs`](super::inputs::Inputs) adds the
+/// requirements and what they lead to.
+pub(crate) struct Cluster<'a> {
+    /// What the user wants.
+    pub spec: &'a Spec,
+    /// Every host of the file by name. Tasks use [`Cluster::hosts`] and similar functions; [`Cluster::facts`] is for a single host.
+    pub presence: BTreeMap<&'a str, Presence<'a>>,
+    /// The hosts that this command may change.
+    pub scope: Scope,
+    /// The control plane at which the API is asked.
+    pub api_host: &'a Host,
+    /// What the cluster knows about itself, as `api_host` reports it.
+    pub state: ClusterState,
+    /// Versions of all components.
+    pub versions: Versions,
+    /// Images of these versions.
+    pub images: Images,
+    /// The container runtime.
+    pub runtime: Runtime,
+    /// Files to render.
+    pub templates: Templates,
+    /// The source of ks-installer.
+    pub installer: Installer,
+    /// Choices of this run.
+    pub options: Options,
+    /// What kk was asked to do.
+    pub command: Command,
+}
+
+impl<'a> Cluster<'a> {
+    /// What a host is. `None`: it did not answer, so nothing is known about it.
+    pub(crate) fn facts(&self, host: &Host) -> Option<&'a Facts> {
+        match self.presence.get(host.name.as_str())? {
+            Presence::Probed(facts) => Some(facts),
+            Presence::Absent(_) => None,
+        }
+    }
+
+    /// Whether every host of the file answered.
+    pub(crate) fn all_answered(&self) -> bool {
+        self.presence.values().all(|presence| matches!(presence, Presence::Probed(_)))
+    }
+
+    /// Those hosts that answered and that this command may change.
+    fn present(&self, hosts: impl IntoIterator<Item = &'a Host>) -> Vec<(&'a Host, &'a Facts)> {
+        let with_facts = |host: &'a Host| Some((host, self.facts(host)?));
+        hosts.into_iter().filter(|host| self.scope.contains(host)).filter_map(with_facts).collect()
+    }
+
+    /// All hosts that answered, also those that this command leaves as they are.
+    pub(crate) fn answered(&self) -> Vec<(&'a Host, &'a Facts)> {
+        self.spec.hosts.iter().filter_map(|host| Some((host, self.facts(host)?))).collect()
+    }
+
+    /// The hosts that this command leaves as they are.
+    pub(crate) fn outside(&self) -> impl Iterator<Item = &'a Host> {
+        self.spec.hosts.iter().filter(|host| !self.scope.contains(host))
+    }
+
+    /// All hosts that take part.
+    pub(crate) fn hosts(&self) -> Vec<(&'a Host, &'a Facts)> {
+        self.present(&self.spec.hosts)
+    }
+
+    /// The nodes that take part.
+    pub(crate) fn nodes(&self) -> Vec<(&'a Host, &'a Facts)> {
+        self.present(self.spec.nodes())
+    }
+
+    /// The control planes that take part.
+    pub(crate) fn control_planes(&self) -> Vec<(&'a Host, &'a Facts)> {
+        self.present(self.spec.control_planes())
+    }
+
+    /// The etcd members that take part.
+    pub(crate) fn etcd_hosts(&self) -> Vec<(&'a Host, &'a Facts)> {
+        self.present(self.spec.etcd_hosts())
+    }
+
+    /// The architecture of a host.
+    pub(crate) fn arch(&self, host: &Host) -> Arch {
+        let probed = || self.facts(host).and_then(|facts| Arch::from_name(&facts.arch));
+        host.arch.or_else(probed).unwrap_or(Arch::Amd64)
+    }
+
+    /// Whether any node that answered is so.
+    pub(crate) fn any_node(&self, is: impl Fn(&Facts) -> bool) -> bool {
+        self.spec.nodes().iter().filter_map(|host| self.facts(host)).any(is)
+    }
+
+    /// `domain:port` of the API.
+    pub(crate) fn endpoint(&self) -> String {
+        let endpoint = &self.spec.control_plane_endpoint;
+        format!("{}:{}", endpoint.domain, endpoint.port)
+    }
+
+    /// Where the API's name leads: the address of the file. Without a load balancer that is a control plane's. While that
+    /// host or its API does not answer, it is the one at which the API is asked.
+    pub(crate) fn endpoint_address(&self) -> Option<Ipv4Addr> {
+        let endpoint = &self.spec.control_plane_endpoint;
+        let address = endpoint.address?;
+        let owner = self.spec.control_planes().into_iter().find(|host| host.internal_address == address);
+        // Right after a loss no API may answer: etcd looks for a new leader.
+        let is_down = |owner: &Host| match self.facts(owner) {
+            None => self.is_initialised(),
+            Some(facts) => self.state.answered && !ClusterState::of(facts).answered,
+        };
+        let moves = !endpoint.external_dns && owner.is_some_and(is_down);
+        Some(if moves { self.api_host.internal_address } else { address })
+    }
+
+    /// Whether systemd manages the cgroups of pods. One answer for the cluster, because the kubelet's configuration is
+    /// one for all nodes: a single host that cannot decides. A cluster that runs keeps what it has.
+    pub(crate) fn systemd_cgroups(&self) -> bool {
+        match self.running_cgroup_driver() {
+            Some(driver) => driver == "systemd",
+            None => !self.any_node(|facts| !facts.systemd_cgroups),
+        }
+    }
+
+    /// The cgroup driver of a cluster that runs: with another one its kubelets would start no pod again.
+    pub(crate) fn running_cgroup_driver(&self) -> Option<String> {
+        if !self.has_joined(self.api_host) {
+            return None;
+        }
+        let driver = self.facts(self.api_host)?.answer(&CGROUP_DRIVER).answered()?;
+        ["systemd", "cgroupfs"].contains(&driver.as_str()).then_some(driver)
+    }
+
+    /// Whether a control plane went through `kubeadm init` to its end.
+    pub(crate) fn is_initialised(&self) -> bool {
+        self.state.is_initialised()
+    }
+
+    /// Whether a node has joined: it holds credentials of this cluster, with which its kubelet can work. One that was killed or deleted in between may
+    /// not be in the API's list; its kubelet registers it again.
+    pub(crate) fn has_joined(&self, host: &Host) -> bool {
+        let ca = |host: &Host| self.facts(host)?.files.get(CLUSTER_CA).map(|file| &file.sha256);
+        // A control plane does not join again for them. No answer is not "no".
+        let can_work = |facts: &Facts| {
+            host.has_role(&Role::ControlPlane) || facts.answer(&CREDENTIALS).answered() != Some(false)
+        };
+        // The kubeconfig of a control plane's kubelet may be lost: it is renewed where the CA is.
+        let joined = |facts: &Facts| {
+            facts.files.contains_key(KUBELET_CONF)
+                || host.has_role(&Role::ControlPlane) && facts.answer(&INITIALISED).answered() == Some(true)
+        };
+        self.facts(host).is_some_and(|facts| joined(facts) && can_work(facts))
+            && ca(host).is_some()
+            && ca(host) == ca(self.api_host)
+    }
+
+    /// Whether the API's word on a node or its pods is older than its kubelet: the host was without power a moment ago.
+    pub(crate) fn is_outdated(&self, host: &Host) -> bool {
+        let Some(facts) = self.facts(host) else { return false };
+        let began = facts.answer(&BEGAN).answered().unwrap_or_default();
+        let reported =
+            self.state.nodes.get(&host.name).map(|node| node.reported.as_str()).unwrap_or_default();
+        let node = !began.is_empty() && !reported.is_empty() && *reported < *began;
+        node || facts.answer(&PODS_KNOWN).answered() == Some(false)
+    }
+
+    /// Whether the node is Ready, and not only was so before its kubelet began.
+    pub(crate) fn is_ready(&self, host: &Host) -> bool {
+        self.state.nodes.get(&host.name).is_some_and(|node| node.ready) && !self.is_outdated(host)
+    }
+
+    /// Whether the API lists the node.
+    pub(crate) fn is_registered(&self, host: &Host) -> bool {
+        self.state.nodes.contains_key(&host.name)
+    }
+
+    /// The nodes that are to join in this run, besides the control plane that is initialised.
+    pub(crate) fn joining(&self) -> Vec<&'a Host> {
+        let first = &self.api_host.name;
+        let nodes = self.nodes().into_iter().map(|(host, _)| host);
+        nodes.filter(|host| host.name != *first && !self.has_joined(host)).collect()
+    }
+}
+
+/// The control plane at which the API is asked, and what it says: the first that went through `kubeadm init` and answers,
+/// else the first that went through it, else the first of the file.
+pub(crate) fn api_host<'a>(
+    control_planes: impl IntoIterator<Item = &'a Host>,
+    presence: &BTreeMap<&'a str, Presence<'a>>,
+) -> (&'a Host, ClusterState) {
+    let state = |host: &'a Host| match presence.get(host.name.as_str()) {
+        Some(Presence::Probed(facts)) => ClusterState::of(facts),
+        _ => ClusterState::default(),
+    };
+    let mut states: Vec<_> = control_planes.into_iter().map(|host| (host, state(host))).collect();
+    let answers = states.iter().position(|(_, state)| state.answered && state.is_initialised());
+    let ran = states.iter().position(|(_, state)| state.is_initialised());
+    states.swap_remove(answers.or(ran).unwrap_or(0))
+}
