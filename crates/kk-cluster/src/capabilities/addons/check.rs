@@ -1,4 +1,4 @@
-//! What speaks against addons before the first change, and what stays of those that the file does not name any more.
+//! Reports blockers of addons before the first change, and addons that the file no longer lists.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     moved(inputs, &states, found);
 }
 
-/// Each control plane has notes of what it has installed.
+/// Each control plane keeps notes of the addons that it has installed.
 type States<'a> = [(&'a kk_config::Host, state::State)];
 
 fn gone(inputs: &Inputs, states: &States<'_>, found: &mut Findings) {
@@ -41,7 +41,7 @@ fn gone(inputs: &Inputs, states: &States<'_>, found: &mut Findings) {
     }
 }
 
-/// An addon that is about to be installed into another namespace. Afterwards its note names that one.
+/// Addons that are about to be installed into another namespace. Afterwards, the note contains only the new namespace.
 fn moved(inputs: &Inputs, states: &States<'_>, found: &mut Findings) {
     for wanted in needed(inputs) {
         let addon = &wanted.addon;

@@ -18,10 +18,10 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// Helm waits five minutes for what a chart installs, and for each of its hooks.
+/// Helm waits up to five minutes for the objects of a chart, and for each of its hooks.
 const LIMIT: Duration = Duration::from_mins(20);
 
-/// In the lane of the control plane: each after the one before, all when the cluster works.
+/// Installs addons one after the other in the lane of the control plane, once the cluster works.
 pub(super) fn task(inputs: &Inputs, wanted: &Wanted) -> Task {
     let name = &wanted.addon.name;
     let retry = match wanted.addon.retries {
@@ -38,7 +38,7 @@ pub(super) fn task(inputs: &Inputs, wanted: &Wanted) -> Task {
     let mut actions: Vec<Box<dyn Action>> = Vec::new();
     if is_needed(inputs, wanted, facts) {
         actions.push(Box::new(install(wanted)));
-        // Last: a note means that it is so.
+        // The note is last: it means that the addon is installed.
         actions.push(Box::new(note(wanted)));
     }
     let mut work = HostWork::new(actions)
@@ -52,13 +52,13 @@ pub(super) fn task(inputs: &Inputs, wanted: &Wanted) -> Task {
     task.on(&inputs.api_host.name, work)
 }
 
-/// What was installed last.
+/// The note of the addon as it was last installed.
 fn note(wanted: &Wanted) -> File {
     File::text(format!("{NOTES}/addon-{}", wanted.addon.name), wanted.note()).mode(0o600)
 }
 
-/// Whether it was not installed yet, or the file has changed it since, or it is not there any more as it was installed. Any control
-/// plane may have installed it. A silent API has lost nothing.
+/// Whether the addon is not installed yet, has changed in the file since, or is no longer there as it was installed. Any control
+/// plane may have installed it. If the API does not respond, installed addons are assumed to be still there.
 pub(super) fn is_needed(inputs: &Inputs, wanted: &Wanted, facts: &Facts) -> bool {
     if state::of(inputs).is_none() {
         return note(wanted).check(facts).is_needed();
@@ -67,7 +67,8 @@ pub(super) fn is_needed(inputs: &Inputs, wanted: &Wanted, facts: &Facts) -> bool
     !state::of_all(inputs).iter().any(|(_, state)| state.has(&wanted.addon, &text))
 }
 
-/// The values and the content of all parts are files beside the script, which are removed with it: they may be secrets.
+/// Passes values, the chart and manifests as files next to the script, because they may contain secrets. They are removed with
+/// the script.
 fn install(wanted: &Wanted) -> Command {
     let addon = &wanted.addon;
     let files: Vec<String> = (0..wanted.manifests.len()).map(|number| format!("{number}.yaml")).collect();
@@ -101,7 +102,7 @@ fn install(wanted: &Wanted) -> Command {
     }
     let command = match addon.retries {
         0 => command.transient_on("connection refused").transient_on("no matches for kind"),
-        // Every failure ends with words that contain this.
+        // Every error message contains the empty text.
         _ => command.transient_on(""),
     };
     let pods = format!("check its pods: kubectl -n {namespace} get pods,events");
@@ -124,7 +125,7 @@ fn install(wanted: &Wanted) -> Command {
         )
 }
 
-/// What the dry run prints.
+/// The text that the dry run prints.
 fn describe(wanted: &Wanted) -> String {
     let namespace = wanted.addon.namespace();
     let chart = wanted.chart.iter().map(|part| format!("install {} into {namespace}", part.source));

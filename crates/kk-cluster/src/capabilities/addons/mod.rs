@@ -1,7 +1,7 @@
-//! Addons: charts and manifests of the file, installed when the cluster is there.
+//! Installs addons, which are charts and manifests of the file, once the cluster works.
 //!
-//! Helm on a control plane does what is about releases, so that what it says of them later is true. A note on the control plane
-//! says what was installed last; whether it is still there the API says. What the file does not name any more stays.
+//! Helm on a control plane manages the releases, so that its later answers about them are true. A note on the control plane
+//! records what was installed last; the API shows whether it is still there. Addons that the file no longer lists stay installed.
 
 mod check;
 mod install_addon;
@@ -24,7 +24,7 @@ use crate::{
 
 pub(crate) use secrets::secret_values;
 
-/// What the file asks for.
+/// The addons that the file lists.
 pub(crate) struct Addons;
 
 impl Capability for Addons {
@@ -36,7 +36,7 @@ impl Capability for Addons {
         Stage::AddOns
     }
 
-    /// On all control planes: which of them does the work is known only when they have answered.
+    /// On all control planes, because the control plane that installs the addons is known only after the hosts have answered.
     fn programs(&self, spec: &Spec, host: &Host) -> Vec<(ProgramStage, Component)> {
         let has_chart = spec.addons.iter().any(|addon| addon.chart.is_some());
         if has_chart && host.has_role(&Role::ControlPlane) {
@@ -58,7 +58,7 @@ impl Capability for Addons {
         }
     }
 
-    /// One after the other, in the order of the file.
+    /// Installs addons one after the other, in the order of the file.
     fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
         if !inputs.command.is_create() {
             return Ok(Vec::new());
@@ -67,7 +67,7 @@ impl Capability for Addons {
     }
 }
 
-/// The addons that have something to do.
+/// The addons that this command installs.
 pub(crate) fn needed<'a>(inputs: &'a Inputs) -> impl Iterator<Item = &'a Wanted> {
     let facts = inputs.facts(inputs.api_host);
     inputs.addons.iter().filter(move |addon| {

@@ -1,10 +1,10 @@
-//! Which values of a chart no message may show.
+//! Finds values of a chart that no message may show.
 
 use kk_config::{Secret, names_secret};
 use serde_json::Value;
 
-/// Texts and numbers of a file with values whose key, or one above it, names a secret. A file that is no YAML has none: helm refuses it
-/// without showing it.
+/// Strings and numbers in a file with values whose key, or a key above it, names a secret. A file that is not YAML yields no
+/// secrets: helm refuses it without showing it.
 pub(crate) fn secret_values(text: &str) -> Vec<Secret> {
     let mut found = Vec::new();
     if let Ok(values) = crate::base::yaml::parse(text) {
@@ -17,7 +17,7 @@ fn collect(value: &Value, is_secret: bool, found: &mut Vec<Secret>) {
     match value {
         Value::Object(fields) => {
             for (key, value) in fields {
-                // By `name` a Secret is referred to.
+                // The value of `name` only refers to a Secret.
                 let is_secret = key != "name" && (is_secret || names_secret(key));
                 collect(value, is_secret, found);
             }

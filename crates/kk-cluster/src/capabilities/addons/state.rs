@@ -1,4 +1,4 @@
-//! What the API says of addons, and the notes about them.
+//! Queries the API for the state of addons, and reads the notes about them.
 
 use std::collections::BTreeMap;
 
@@ -10,22 +10,22 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// As one control plane shows it.
+/// The state of addons as one control plane reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct State {
-    /// `namespace/name` of each release → its newest revision, and the status of that.
+    /// `namespace/name` of each release → its newest revision and the status of that revision.
     releases: BTreeMap<String, (u32, String)>,
-    /// Of each addon with a chart, the revision that kk has installed.
+    /// Addons with a chart → the revision that kk has installed.
     installed: BTreeMap<String, u32>,
-    /// Of each addon with manifests, how many objects were applied and how many of them are there as they were applied.
+    /// Addons with manifests → how many objects were applied, and how many of them are still there as they were applied.
     objects: BTreeMap<String, (u32, u32)>,
-    /// Addons that were installed once, each with its note.
+    /// Addons that were installed at some time → their notes.
     noted: BTreeMap<String, String>,
 }
 
-/// A template for kubectl: objects by which they can be asked for again, each with what only it has and when kk has applied it last, in a
-/// comment. An edit of somebody else's changes neither; a restore of etcd changes one of both. A Job that goes by itself is not
-/// among them.
+/// A template for kubectl that prints a minimal manifest of each object, so that the object can be queried again. A comment in it
+/// contains the UID of the object and the time when kk last applied it. Edits by other tools change neither; a restore of etcd
+/// changes one of the two. Jobs that are removed by a time limit are omitted.
 pub(super) const OBJECTS: &str = concat!(
     r#"{{define "object"}}{{$goes := false}}{{if eq .kind "Job"}}{{$goes = ne (printf "%v" .spec.ttlSecondsAfterFinished) "<nil>"}}{{end}}"#,
     r#"{{if not $goes}}---{{"\n"}}# {{.metadata.uid}}"#,
@@ -37,7 +37,7 @@ pub(super) const OBJECTS: &str = concat!(
 
 pub(super) const STATE: Question<State> = Question::new("addons", "echo end", State::parse);
 
-/// The answer comes with all others, in one round trip.
+/// Adds the question to the probe, so that it is answered in the same round trip as all others.
 pub(super) fn asks(inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
     let server = format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT);
     let with_chart = inputs.spec.addons.iter().filter(|addon| addon.chart.is_some());
@@ -48,12 +48,13 @@ pub(super) fn asks(inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
     probe.ask(&STATE.with_snippet(script(&variables, include_str!("state.sh"))));
 }
 
-/// What the control plane says at which the API is asked. `None`: it did not say.
+/// The state that the control plane reports at which the API is queried. `None`: it did not report a state.
 pub(super) fn of(inputs: &Inputs) -> Option<State> {
     inputs.facts(inputs.api_host)?.answer(&STATE).answered()
 }
 
-/// What each control plane says that answers: each has notes of its own, because the one at which the API is asked changes.
+/// The states of all control planes that answer. Each has its own notes, because the control plane at which the API is queried
+/// changes.
 pub(super) fn of_all<'a>(inputs: &Inputs<'a>) -> Vec<(&'a Host, State)> {
     let hosts = inputs.spec.control_planes().into_iter();
     hosts.filter_map(|host| Some((host, inputs.facts(host)?.answer(&STATE).answered()?))).collect()
@@ -86,20 +87,20 @@ impl State {
         Some(state)
     }
 
-    /// The notes, by the names of the addons.
+    /// Names of addons with their notes.
     pub(super) fn notes(&self) -> impl Iterator<Item = (&str, &str)> {
         self.noted.iter().map(|(name, note)| (name.as_str(), note.as_str()))
     }
 
-    /// Whether an addon with this note is there, as this control plane has installed it.
+    /// Whether an addon with this note is there as this control plane has installed it.
     pub(super) fn has(&self, addon: &Addon, note: &str) -> bool {
         self.noted.get(&addon.name).is_some_and(|noted| noted == note)
             && (addon.chart.is_none() || self.is_deployed(addon.namespace(), &addon.name))
             && (addon.manifests.is_empty() || self.has_objects(&addon.name))
     }
 
-    /// Whether the newest revision of a release is deployed, and the one that kk has installed. After a restore of etcd it is an older
-    /// one.
+    /// Whether the newest revision of a release is deployed, and is the revision that kk has installed. After a restore of etcd,
+    /// the newest revision is an older one.
     fn is_deployed(&self, namespace: &str, name: &str) -> bool {
         let release = self.releases.get(&format!("{namespace}/{name}"));
         release.is_some_and(|(revision, status)| {
@@ -135,7 +136,7 @@ mod tests {
         assert_eq!(State::parse(text.strip_suffix("end\n").unwrap()), None);
     }
 
-    /// What the snippet prints with this program as `kubectl`.
+    /// Runs the snippet with this script as `kubectl`, and returns whether it succeeded and what it printed.
     fn ask(kubectl: &str, names: &str) -> (bool, String) {
         let directory = tempfile::tempdir().unwrap();
         let notes = directory.path().join("notes");

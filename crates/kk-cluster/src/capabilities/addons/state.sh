@@ -1,5 +1,5 @@
-# What is there of addons, in lines with tabs. `end` follows only when all was answered. Each kubectl is bounded from outside,
-# because its own timeout is one of each of its requests.
+# Prints the state of addons as lines of tab-separated fields. The last line is `end` only if all queries were answered. `timeout`
+# bounds each kubectl, because kubectl's own timeout applies to each of its requests.
 # shellcheck disable=SC2154 # server, names, notes and template stand before this script
 set -e
 ask() {
@@ -17,7 +17,7 @@ for note in "$notes"/addon-*; do
 done
 if [ -e /etc/kubernetes/admin.conf ]; then
     if [ -n "$names" ]; then
-        # The server makes the table, so that the content of the Secrets does not travel.
+        # The server formats the table, so that the content of the Secrets is not transferred.
         releases=$(ask get secrets --all-namespaces -l "owner=helm,name in ($names)" -L name,status,version --no-headers)
         printf '%s\n' "$releases" | awk 'NF >= 8 { printf "Release\t%s/%s\t%s\t%s\n", $1, $6, $8, $7 }'
     fi
@@ -25,7 +25,7 @@ if [ -e /etc/kubernetes/admin.conf ]; then
         [ -e "$objects" ] || continue
         : >addon-objects
         if [ -s "$objects" ]; then
-            # A kind that the API has no more ends kubectl as a silent API does.
+            # kubectl fails for a kind that the API no longer has, as it does for an API that does not respond.
             ask get --raw /readyz >/dev/null
             ask get --ignore-not-found -f "$objects" -o go-template="$template" >addon-objects || :
         fi

@@ -1,4 +1,4 @@
-//! What a create does about addons, by what the probe has seen.
+//! Tests what a create does about addons, depending on the results of the probe.
 
 use std::{
     fs,
@@ -41,7 +41,7 @@ fn spec(here: &Path, addons: &str) -> Spec {
 const CHART: &str = "[{name: app, namespace: demo, sources: {chart: {path: HERE/chart, valuesFile: HERE/values.yaml, values: [b=2]}}}]";
 const MANIFESTS: &str = "[{name: maps, sources: {yaml: {path: [HERE/all.yaml]}}}]";
 
-/// What is to be done.
+/// The changes that the plan contains for addons.
 async fn changes(session: &Session, probed: &Probed) -> Vec<String> {
     let inputs = session.create_inputs(probed).await.unwrap();
     let plan = Plan::new(create_cluster::pipeline(&inputs).unwrap(), &probed.facts).unwrap();
@@ -49,7 +49,7 @@ async fn changes(session: &Session, probed: &Probed) -> Vec<String> {
     of_module.flat_map(|task| task.changes).collect()
 }
 
-/// The control plane says this, and has the notes of these addons. One whose API is silent says nothing.
+/// The control plane reports this state, and has the notes of these addons. If its API does not respond, the state is empty.
 async fn installed(spec: &Spec, workdir: &Path, state: &str) -> Probed {
     let mut probed = testing::fresh(spec);
     let session = testing::session(spec.clone(), workdir);
@@ -87,7 +87,7 @@ async fn a_release_is_installed_once_and_again_when_it_is_lost() {
         ("Installed\tapp\t1\nRelease\tdemo/app\t2\tfailed\nRelease\tdemo/app\t1\tdeployed\nend\n", true),
         ("Installed\tapp\t1\nRelease\tdemo/app\t1\tpending-install\nend\n", true),
         ("Installed\tapp\t1\nRelease\tother/app\t1\tdeployed\nend\n", true),
-        // A restore of etcd took it back, or somebody rolled it back.
+        // A restore of etcd or a rollback by another tool has reset it.
         ("Installed\tapp\t2\nRelease\tdemo/app\t1\tdeployed\nend\n", true),
         ("Installed\tapp\t2\nRelease\tdemo/app\t3\tdeployed\nend\n", true),
         ("Release\tdemo/app\t1\tdeployed\nend\n", true),
@@ -232,7 +232,7 @@ async fn only_a_create_installs_them() {
     assert!(Addons.install(&inputs).unwrap().is_empty());
 }
 
-/// The messages of what speaks against a create.
+/// The messages of findings about addons in a create.
 async fn findings(wanted: &Spec, workdir: &Path, bundle: Option<BundleIndex>, state: &str) -> Vec<String> {
     let bundle = bundle.map(|index| Arc::new(Bundle::with_index(Path::new("x.tar.zst"), index)));
     let session = testing::session_with(wanted.clone(), workdir, Options { bundle, ..Options::default() });
@@ -316,7 +316,7 @@ async fn what_is_wrong_on_the_control_machine_and_what_stays_is_told_before_the_
     }
 }
 
-/// A directory with programs that write down how they are called.
+/// A directory with commands that record their arguments.
 fn host() -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let notes = directory.path().join("notes");
@@ -335,7 +335,7 @@ fn host() -> (tempfile::TempDir, PathBuf) {
     (directory, notes)
 }
 
-/// Runs the script; gives whether it succeeded, and the calls.
+/// Runs the script, and returns whether it succeeded and the recorded calls.
 fn run(here: &Path, notes: &Path, chart: &str, manifests: &str) -> (bool, String) {
     let _ = fs::remove_file(here.join("calls"));
     let variables = [
@@ -373,7 +373,7 @@ fn helm_gets_values_as_files_and_what_a_killed_run_has_left_is_removed() {
         fs::write(here.join(file), "SENTINEL").unwrap();
     }
     let with_values = format!("{install} --values values.yaml --values single.json --wait\n");
-    // A release that failed is another one's from then on.
+    // After a failure, the release may be changed by another tool.
     for (code, stays) in [("1", false), ("137", true)] {
         fs::write(here.join("fails"), code).unwrap();
         let (done, calls) = run(here, &notes, "chart.tgz", "");

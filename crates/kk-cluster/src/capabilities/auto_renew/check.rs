@@ -1,10 +1,10 @@
-//! Whether renewals work.
+//! Checks whether renewals work.
 
 use kk_engine::{Question, question};
 
 use crate::{base::findings::Findings, model::inputs::Inputs};
 
-/// How the last renewal ended, in systemd's word.
+/// The result of the last renewal, as systemd reports it.
 pub(super) const LAST: Question<String> =
     Question::new("certs_renew", "systemctl show -p Result --value k8s-certs-renew.service", question::text);
 

@@ -1,7 +1,8 @@
-//! Certificates of control planes that renew themselves by a timer (`spec.kubernetes.autoRenewCerts`), without kk.
+//! Renews the certificates of control planes by a timer (`spec.kubernetes.autoRenewCerts`), without kk.
 //!
-//! The program on the host is made of the scripts by which kk renews, so that each takes up what the other began. What it
-//! does not renew: CAs, what kk makes for etcd (valid as long as its CA), and what kubelets renew themselves.
+//! The script on the host consists of the scripts by which kk renews certificates, so that kk and the timer can resume each
+//! other's renewals. It does not renew CAs, the certificates that kk creates for etcd (valid as long as their CA), and the
+//! certificates that kubelets renew themselves.
 
 mod check;
 mod program;
@@ -20,7 +21,7 @@ use crate::{
     },
 };
 
-/// The timer and what it starts; the names are KubeKey's.
+/// The timer, its service and its script; the names are KubeKey's.
 const PROGRAM: &str = "/usr/local/bin/kube-scripts/k8s-certs-renew.sh";
 const SERVICE: &str = "/etc/systemd/system/k8s-certs-renew.service";
 const TIMER: &str = "/etc/systemd/system/k8s-certs-renew.timer";
@@ -70,12 +71,12 @@ impl Capability for AutoRenew {
     }
 }
 
-/// Whether something of it is on the host, and this program has made it.
+/// Whether one of these files is on the host and kk has created it.
 fn is_there(facts: &Facts) -> bool {
     [PROGRAM, SERVICE, TIMER].iter().any(|path| facts.files.contains_key(*path) && facts.owns(path))
 }
 
-/// Whether this program has made something of it. A delete asks for no files.
+/// Whether kk has created one of these files. A delete does not probe files.
 fn was_made(facts: &Facts) -> bool {
     [PROGRAM, SERVICE, TIMER].iter().any(|path| facts.owns(path))
 }
@@ -87,7 +88,7 @@ mod tests {
     use super::*;
     use crate::{commands::pipelines::create_cluster, testing};
 
-    /// Tasks of a create and findings, on control planes that are so.
+    /// The tasks of a create and the number of findings on control planes with these facts.
     async fn create(on: bool, spoil: impl Fn(&mut Facts)) -> (Vec<String>, usize) {
         let (mut spec, directory) = (testing::sample("all-in-one.yaml"), tempfile::tempdir().unwrap());
         spec.kubernetes.auto_renew_certs = on;

@@ -1,4 +1,4 @@
-//! The program that the timer starts.
+//! Composes the script that the timer starts.
 
 use kk_config::{ControlPlaneEndpoint, Host};
 use kk_engine::{HOST_LOCK, LIB};
@@ -11,8 +11,8 @@ use crate::{
 
 const DAY: u64 = 24 * 60 * 60;
 
-/// What comes before the functions. It waits longer for a run of kk than kk for another: a host on which one works is left
-/// alone for an hour after its last sign, or until it gives the host free.
+/// The beginning of the script, before its functions. It waits longer for a run of kk than kk does for another run: a host with a
+/// lock is left alone for an hour after the last sign of that run, or until the lock is released.
 const BEGIN: &str = "#!/bin/sh
 # Written by kk.
 set -eu
@@ -24,7 +24,8 @@ cd \"$work\"
 KK_OWNER=k8s-certs-renew KK_RUN=$$-$(date +%s) KK_NAME='the timer k8s-certs-renew of this host' KK_IDLE=3600
 ";
 
-/// A certificate is renewed when it ends in less than these seconds: the rule of [`Age::Due`](crate::base::certificates::Age).
+/// Certificates are renewed when they expire in less than this number of seconds: the rule of
+/// [`Age::Due`](crate::base::certificates::Age).
 pub(super) fn seconds_left(inputs: &Inputs) -> u64 {
     (inputs.spec.kubernetes.certificate_seconds / 3).min(30 * DAY)
 }
@@ -53,7 +54,7 @@ mod tests {
 
     use crate::{base::shell::script, testing};
 
-    /// The table of kubeadm on a host whose certificates end in these days, but for one.
+    /// The expiration table of kubeadm on a host where the certificate `other` expires in `days` and all others in 200 days.
     fn table(other: &str, days: &str) -> String {
         let line = |name: &str| {
             let days = if name == other { days } else { "200" };
@@ -67,7 +68,7 @@ mod tests {
         "echo 'CERTIFICATE EXPIRES RESIDUAL TIME'\n".to_owned() + &names.map(line).collect::<String>()
     }
 
-    /// An API whose Lease is a file: it can be made once, and the one of a version be replaced once.
+    /// An API whose Lease is a file. `create` fails if the Lease exists, and `replace` fails for another resource version.
     const KUBECTL: &str = r#"
         field() { sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p" "$2"; }
         for last; do :; done
@@ -99,7 +100,7 @@ mod tests {
         *"ps -a"*) [ ! -e "HERE/kubernetes/manifests/$part.yaml" ] || if [ -e HERE/stopped ]; then echo new; else echo old; fi ;;
         esac"#;
 
-    /// A time so many seconds from now.
+    /// The time that is this number of seconds from now.
     fn since(seconds: i64) -> String {
         let date = format!("date -u -d '{seconds} seconds' +%Y-%m-%dT%H:%M:%S.000000Z");
         String::from_utf8(Command::new("sh").args(["-c", &date]).output().unwrap().stdout)
@@ -156,8 +157,8 @@ mod tests {
             self.write("lease", &format!("\"holderIdentity\":\"{holder}\",\"renewTime\":\"{since}\"\n"));
         }
 
-        /// Runs the program of the first control plane where one certificate ends in these days: whether it succeeds, and
-        /// what it says.
+        /// Runs the script of the first control plane, where the certificate `other` expires in `days`. Returns whether it
+        /// succeeds, and its output.
         async fn renew(&self, other: &str, days: &str) -> (bool, String) {
             self.write("table", &table(other, days));
             self.run().await
@@ -257,14 +258,14 @@ mod tests {
         assert_eq!(host.read(manifest), "manifest");
     }
 
-    /// Days that are left, what is the matter, what it says, and whether it renews.
+    /// Days that are left, a change of the host, the expected output, and whether certificates are renewed.
     type Spoil = (&'static str, fn(&Host), &'static str, bool);
 
     #[tokio::test]
     async fn nothing_restarts_while_others_do() {
         let spoils: [Spoil; 7] = [
             ("29", |host| host.lease("node2", &since(-60)), "it is the turn of node2", false),
-            // By a clock that was wrong: it would never end.
+            // A wrong clock set this time, so the turn would never end.
             ("29", |host| host.lease("node2", &since(86400)), "renewed", true),
             ("29", |host| host.lease("node2", "2020-01-02T03:04:05.000000Z"), "renewed", true),
             (
@@ -342,7 +343,7 @@ mod tests {
         );
         assert!(!host.path("aside").exists());
         if owner == 65534 {
-            // The user leads the name of the directory to one of root.
+            // The user replaces the directory by a symbolic link to a directory of root.
             fs::rename(host.path("home/.kube"), host.path("home/.k")).unwrap();
             fs::create_dir(host.path("victims")).unwrap();
             host.write("victims/config", "root's");

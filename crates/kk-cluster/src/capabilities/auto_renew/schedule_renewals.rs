@@ -12,10 +12,10 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// Minutes between two control planes.
+/// Minutes between the renewals of two control planes.
 const BETWEEN: usize = 20;
 
-/// On every control plane that is in the cluster, one after the other.
+/// Installs the timer on every control plane that is in the cluster. The control planes renew one after the other.
 pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     let mut task = Task::new("schedule_renewals", "Schedule renewals of certificates");
     for (host, facts) in inputs.control_planes() {
@@ -27,7 +27,7 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
             Box::new(File::text(SERVICE, render("k8s-certs-renew.service")?)),
             Box::new(File::text(TIMER, render("k8s-certs-renew.timer")?)),
         ];
-        // A running service is not a reason to wait: it goes on with the program with which it began.
+        // A running service does not delay the change, because it continues with the script that it has started.
         let changes = any_needed(&actions[1..], facts);
         actions.push(Box::new(
             Unit::running("k8s-certs-renew.timer").force_restart(changes).restart_after([TIMER.to_owned()]),
@@ -37,7 +37,7 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     Ok(task)
 }
 
-/// In the night, KubeKey's hour. Certificates of a few days are looked at each hour.
+/// Renewals run at night, at KubeKey's hour. Certificates that are valid for a few days are checked every hour.
 fn calendar(position: usize, seconds_left: u64) -> String {
     let minutes = position * BETWEEN;
     if seconds_left < 2 * 24 * 60 * 60 {

@@ -4,8 +4,8 @@ use kk_engine::{Facts, HostWork, Task, actions::Command};
 
 use crate::model::inputs::Inputs;
 
-/// Where it is switched off, and before a host is cleaned: a renewal would start again what is being stopped. The stamp is
-/// how systemd remembers a timer that makes up for what it missed (systemd.timer(5), Persistent=).
+/// Runs where renewals are switched off, and before a host is cleaned, because a renewal would restart what is being stopped. In
+/// the stamp file, systemd remembers the last run of a timer that catches up on missed runs (systemd.timer(5), Persistent=).
 const STOP: &str = "systemctl disable -q --now k8s-certs-renew.timer 2>/dev/null || :
 systemctl stop k8s-certs-renew.service 2>/dev/null || :
 rm -f /usr/local/bin/kube-scripts/k8s-certs-renew.sh /var/lib/systemd/timers/stamp-k8s-certs-renew.timer
@@ -15,7 +15,7 @@ systemctl daemon-reload
 systemctl reset-failed k8s-certs-renew.service 2>/dev/null || :
 ";
 
-/// What it has begun is taken up by kk: the names of what was being renewed stay.
+/// Keeps the names of certificates that are being renewed, so that kk completes a renewal that has begun.
 pub(super) fn task(inputs: &Inputs, is_there: fn(&Facts) -> bool) -> Task {
     let mut task = Task::new("stop_renewals", "Stop renewals of certificates");
     for (host, facts) in inputs.hosts() {

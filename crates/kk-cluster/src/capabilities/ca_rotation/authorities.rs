@@ -1,5 +1,5 @@
-//! The new CAs on the control machine, in `kubekey/<cluster>/pki/rotation`, until that of etcd takes the place of the one of before.
-//! Made in memory; only [`Authorities::save`] writes.
+//! Keeps the new CAs on the control machine, in `kubekey/<cluster>/pki/rotation`, until the new CA of etcd replaces the old one.
+//! New CAs are created in memory; only [`Authorities::save`] writes them.
 
 use std::{
     collections::BTreeSet,
@@ -15,25 +15,26 @@ use crate::base::{
     pki::{Pair, Pki},
 };
 
-/// The CAs of the user's own, by where they are in a directory like `/etc/kubernetes/pki`.
+/// Names of the user's CAs: their paths in a directory like `/etc/kubernetes/pki`.
 const CLUSTER: &str = "ca";
 const FRONT_PROXY: &str = "front-proxy-ca";
 const ETCD: &str = "etcd/ca";
 
-/// The new CAs, and what they have issued that kubeadm does not.
+/// The new CAs, and the certificates that they have issued and kubeadm does not issue.
 pub struct Authorities {
     /// `kubekey/<cluster>/pki`.
     directory: PathBuf,
-    /// That of the cluster, and the certificates of kubelets.
+    /// The CA of the cluster, and the certificates of kubelets.
     pub(super) cluster: Arc<Pki>,
-    /// That of the front proxy.
+    /// The CA of the front proxy.
     pub(super) front_proxy: Arc<Pki>,
-    /// That of etcd, with the certificates of members and API servers.
+    /// The CA of etcd, with the certificates of members and API servers.
     pub(super) etcd: Arc<Pki>,
 }
 
 impl Authorities {
-    /// Those of a rotation that has begun, else new ones: the user's in `own`, where it has them.
+    /// Opens the CAs of a rotation that has begun. Otherwise uses the user's CAs in `own`, and creates the CAs that are missing
+    /// there.
     pub(crate) fn open(directory: &Path, spec: &Spec, own: Option<&Path>) -> Result<Self, BuildError> {
         let place = |name: &str| directory.join("rotation").join(name);
         let of_etcd = if is_taken(directory) { directory.join("etcd") } else { place("etcd") };
@@ -76,28 +77,28 @@ impl Authorities {
         Ok(opened)
     }
 
-    /// Whether the CA of etcd has taken the place of the one of before: all rounds have ended.
+    /// Whether the new CA of etcd has replaced the old one: all rounds have ended.
     pub(super) fn are_in_use(&self) -> bool {
         is_taken(&self.directory)
     }
 
-    /// The SHA-256 of the certificate of the cluster's CA.
+    /// The SHA-256 of the CA certificate of the cluster.
     pub(crate) fn cluster_sum(&self) -> String {
         self.cluster.ca_sum()
     }
 
-    /// Where they are on the control machine.
+    /// The directory of the new CAs on the control machine.
     pub(super) fn directory(&self) -> PathBuf {
         self.directory.join("rotation")
     }
 
-    /// Whether a CA of etcd is one of this rotation, by its sum.
+    /// Whether this rotation knows the CA of etcd that has this SHA-256.
     pub(crate) fn knows(&self, sum: &str) -> bool {
         let cluster = self.directory.parent().unwrap_or(&self.directory);
         self.etcd.ca_sum() == sum || crate::base::questions::ca_rotation::etcd_cas(cluster).contains(sum)
     }
 
-    /// Whether the control machine holds all CAs of the rotation: what a host trusts already must not be made again.
+    /// Whether all CAs of the rotation are on the control machine. A CA that hosts already trust must not be created again.
     pub(super) fn are_on_disk(&self) -> bool {
         [&self.cluster, &self.front_proxy, &self.etcd].into_iter().all(|pki| Pki::has_ca(pki.directory()))
     }
@@ -110,14 +111,14 @@ impl Authorities {
         [&self.cluster, &self.front_proxy, &self.etcd].into_iter().try_for_each(|pki| pki.save())
     }
 
-    /// Puts the new CA of etcd, and what it has issued, in the place of those of before.
+    /// Replaces the old CA of etcd, and the certificates that it has issued, by the new CA and its certificates.
     pub(super) fn take_place(&self) -> io::Result<()> {
         let (place, new, before) =
             (self.directory.join("etcd"), self.directory().join("etcd"), self.before());
         if !before.exists() {
             fs::rename(&place, &before)?;
         }
-        // A run that was killed in between has done only the first.
+        // A killed run may have done only the first step.
         if new.exists() { fs::rename(&new, &place) } else { Ok(()) }
     }
 
@@ -196,7 +197,7 @@ mod tests {
         fs::write(&lost, kept).unwrap();
         assert!(open(path, None).unwrap().are_on_disk());
         assert!(!sums(&first).contains(&before));
-        // Killed between the two steps, then run again.
+        // The run is killed between the two steps, and then run again.
         fs::rename(path.join("etcd"), again.before()).unwrap();
         let killed = open(path, None).unwrap();
         assert!(!killed.are_in_use() && killed.knows(&before) && killed.knows(&first.etcd.ca_sum()));

@@ -14,8 +14,9 @@ use crate::{
     model::{actions::RemoveLocal, inputs::Inputs},
 };
 
-/// First the control machine takes the new CA of etcd for its own, then each host names it in its record and loses the mark, and last
-/// the old one goes from the control machine. A run that is killed in between goes on there.
+/// First, the control machine makes the new CA of etcd its current one. Then each host records this CA, and the mark of the
+/// rotation is removed from it. Finally, the old CAs are removed from the control machine. If a run is killed in between, the
+/// next run resumes there.
 pub(super) fn tasks(inputs: &Inputs, authorities: &Arc<Authorities>, round: Round) -> Vec<Task> {
     let mut work =
         HostWork::new(vec![Box::new(TakePlace(authorities.clone()))]).provides(slots::rotation_saved_slot());
@@ -39,7 +40,7 @@ pub(super) fn tasks(inputs: &Inputs, authorities: &Arc<Authorities>, round: Roun
     vec![take, end, remove]
 }
 
-/// Removes the old CA from the control machine, and what only the rotation needed.
+/// Removes the old CAs, and the files that only the rotation needed, from the control machine.
 pub(super) fn remove(authorities: &Authorities) -> Task {
     let work = HostWork::new(vec![Box::new(RemoveLocal(vec![authorities.directory()]))]);
     Task::new("remove_old_ca", "Remove the old CAs from the control machine").on(CONTROL, work)

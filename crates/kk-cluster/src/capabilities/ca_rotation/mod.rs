@@ -1,9 +1,10 @@
-//! Other CAs for a cluster that runs: its own, that of the front proxy and that of etcd, in three rounds. Everything trusts both;
-//! everything is issued by the new ones; everything trusts the new ones only. No round begins before the one before it has
-//! ended on all hosts, so that at no time somebody is asked who does not know the asker.
+//! Replaces the CAs of a running cluster (its own CA, and the CAs of the front proxy and of etcd) in three rounds. First,
+//! everything trusts the old and the new CAs; then, the new CAs issue all certificates; finally, everything trusts only the new
+//! CAs. No round begins before the previous round has ended on all hosts, so that clients and servers trust each other at all
+//! times.
 //!
-//! `/etc/kubekey/rotation` on a host says that a rotation has begun: there lie the CAs of before, and the last round that has
-//! ended everywhere. The new CAs are on the control machine (`authorities`).
+//! The directory `/etc/kubekey/rotation` marks a host whose rotation has begun. It contains the old CAs and the number of the
+//! last round that has ended on all hosts. The new CAs are on the control machine (`authorities`).
 
 mod authorities;
 mod end_rotation;
@@ -31,22 +32,22 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// A part of the rotation.
+/// A round of the rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Round {
-    /// The old CA and the new one are trusted; the old one signs.
+    /// The old CA and the new CA are trusted; the old CA signs.
     TrustBoth,
-    /// The new one signs, and all that the old one has signed is renewed.
+    /// The new CA signs, and all certificates that the old CA has signed are renewed.
     Issue,
-    /// The old one is no longer trusted.
+    /// The old CA is no longer trusted.
     TrustNew,
 }
 
 impl Round {
-    /// In their order.
+    /// All rounds, in their order.
     pub const ALL: [Self; 3] = [Self::TrustBoth, Self::Issue, Self::TrustNew];
 
-    /// As it stands in scripts and in the mark.
+    /// The number of the round in scripts and in the mark.
     fn number(self) -> &'static str {
         match self {
             Self::TrustBoth => "1",
@@ -56,21 +57,22 @@ impl Round {
     }
 }
 
-/// Which workloads restart, so that their pods know the new CA.
+/// The workloads that restart, so that their pods trust the new CA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Restarts {
-    /// All that have access to the API.
+    /// All workloads that have access to the API.
     All,
-    /// Those that kk has made.
+    /// Workloads that kk has created.
     Own,
 }
 
-/// The last round that has ended; 0 when the first has begun. A round is marked on a host when it has ended on all.
+/// The last round that has ended; 0 after the first round has begun. A host is marked with a round only after it has ended on all
+/// hosts.
 fn ended(inputs: &Inputs) -> Option<u8> {
     inputs.answered().into_iter().filter_map(|(_, facts)| stage(facts)).max()
 }
 
-/// Whether a rotation has begun and not ended.
+/// Whether a rotation has begun and is not finished.
 pub(crate) fn has_begun(inputs: &Inputs, authorities: &Authorities) -> bool {
     ended(inputs).is_some() || authorities.are_in_use()
 }
@@ -80,7 +82,7 @@ pub(crate) fn has_begun_elsewhere(inputs: &Inputs, authorities: &Authorities) ->
     ended(inputs).is_some() && !authorities.are_on_disk()
 }
 
-/// The rounds that are left.
+/// The rounds that are not finished.
 pub(crate) fn rounds(inputs: &Inputs, authorities: &Authorities) -> &'static [Round] {
     match ended(inputs) {
         None if authorities.are_in_use() => &[],
@@ -90,7 +92,7 @@ pub(crate) fn rounds(inputs: &Inputs, authorities: &Authorities) -> &'static [Ro
     }
 }
 
-/// What a rotation that has not ended stands in the way of: everything but itself.
+/// Reports an unfinished rotation, which blocks every command except the rotation itself.
 pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
     for (host, facts) in inputs.answered() {
         found.unanswered(host, &facts.answer(&STAGE), "whether its CAs are being replaced");
@@ -131,12 +133,12 @@ pub(crate) fn module(
     Module::new("ca-rotation", tasks)
 }
 
-/// What is left when a run was killed after its last round: the old CA of etcd on the control machine.
+/// Removes the old CA of etcd from the control machine, which remains when a run was killed after its last round.
 pub(crate) fn clean_up(authorities: &Authorities) -> Module {
     Module::new("ca-rotation", vec![end_rotation::remove(authorities)])
 }
 
-/// A script of a round, after what all of them share.
+/// A script of a round, preceded by the part that all scripts of a rotation share.
 fn text(round: Round, variables: &[(&str, &str)], parts: &[&str]) -> String {
     let mut all = vec![("round", round.number())];
     all.extend(variables);
@@ -159,12 +161,12 @@ mod tests {
     use super::{Round, text};
     use crate::testing;
 
-    /// Runs parts of a round below a directory that stands for the host's; gives what they print.
+    /// Runs parts of a round below a directory that represents the root directory of a host, and returns their output.
     fn run(directory: &Path, round: Round, parts: &[&str]) -> String {
         run_for(directory, "root", round, parts)
     }
 
-    /// The same where this user logs in.
+    /// The same, where kk logs in as this user.
     fn run_for(directory: &Path, user: &str, round: Round, parts: &[&str]) -> String {
         let output = output(directory, user, round, parts);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -272,7 +274,7 @@ mod tests {
             std::os::unix::fs::chown(path, Some(owner), None).unwrap();
         }
         fs::set_permissions(&copy, fs::Permissions::from_mode(0o640)).unwrap();
-        // Where root once wrote.
+        // A symbolic link at the path of the temporary file, which root must not follow.
         std::os::unix::fs::symlink(host.path().join("victim"), host.path().join("home/.kube/config.kk-new"))
             .unwrap();
         run_for(host.path(), &user, Round::TrustBoth, &[include_str!("restart_with_cas.sh")]);

@@ -10,7 +10,7 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// The controller manager does it, for each namespace; this waits for it.
+/// The controller manager publishes the CAs in each namespace; the task waits for that.
 pub(super) fn task(inputs: &Inputs, authorities: &Arc<Authorities>, round: Round) -> Task {
     let publish = Command::new(
         "wait until all namespaces have the CAs of this round",

@@ -1,7 +1,8 @@
-# Waits until the pods of every namespace are given the CAs of this round, and tells them to those that join by hand.
+# Waits until the CAs of this round are published in every namespace, and writes them to cluster-info for nodes that join
+# manually.
 # shellcheck disable=SC2154 # what is in rotation.sh stands before this script
 trusted ca >ca.crt
-# As %q of Go writes a text.
+# Quoted like the verb %q of Go.
 wanted=\"$(awk '{ printf "%s\\n", $0 }' ca.crt)\"
 rest() {
     kubectl --request-timeout 10s get configmaps -A --field-selector metadata.name=kube-root-ca.crt -o go-template='{{range .items}}{{.metadata.namespace}} {{printf "%q" (index .data "ca.crt")}}{{"\n"}}{{end}}' >published &&
@@ -17,7 +18,7 @@ done
 kubectl -n kube-public get configmap cluster-info --ignore-not-found -o yaml >joining
 if [ -s joining ]; then
     AUTHORITY=$(base64 <ca.crt | tr -d '\n') awk '
-        # Replaced whatever was changed meanwhile: its signatures are renewed.
+        # Without its version, concurrent changes cause no conflict: its signatures are renewed regularly.
         /^  resourceVersion:/ { next }
         /^ *certificate-authority-data:/ { sub(/:.*/, ": " ENVIRON["AUTHORITY"]) }
         { print }' joining | kubectl replace -f - >/dev/null

@@ -5,7 +5,7 @@ use kk_engine::{HostWork, SlotKey, Task, actions::Command};
 use super::{Round, is_worker, text};
 use crate::{base::slots, model::inputs::Inputs};
 
-/// On every host, when it has ended on all.
+/// Records the round on every host, after it has ended on all hosts.
 pub(super) fn task(inputs: &Inputs, round: Round) -> Task {
     let mut task = Task::new("record_round", "Record that the round has ended");
     let needs = all_of(inputs, round);
@@ -21,7 +21,7 @@ pub(super) fn task(inputs: &Inputs, round: Round) -> Task {
     task
 }
 
-/// What is there when a round has ended everywhere.
+/// The slots that are provided when a round has ended on all hosts.
 pub(super) fn all_of(inputs: &Inputs, round: Round) -> Vec<SlotKey> {
     let control_planes = inputs.control_planes().into_iter();
     let workers = inputs.nodes().into_iter().filter(|(host, _)| is_worker(host));

@@ -1,9 +1,9 @@
-# Lets kubeconfigs trust the same CAs, and defines what restart_control_plane.sh calls for the manifests.
+# Makes kubeconfigs trust the same CAs, and defines the function that restart_control_plane.sh calls to write the manifests.
 # shellcheck disable=SC2154 # round, user and what is in rotation.sh stand before this script
 for name in admin super-admin controller-manager scheduler; do
     [ ! -e "/etc/kubernetes/$name.conf" ] || trust_in "/etc/kubernetes/$name.conf"
 done
-# People's copies of admin.conf get what it has now; what they have added to them stays.
+# Users' copies of admin.conf get its current certificates and keys; entries that users have added stay.
 follow() { # the copy, printed as it becomes
     awk 'FILENAME == ARGV[1] { if ($1 ~ /-data:$/) old[$1] = $2; next }
         FILENAME == ARGV[2] { if ($1 ~ /-data:$/) new[$1] = $2; next }
@@ -18,7 +18,7 @@ if [ -f "$copy" ]; then
     cat followed.conf >"$copy.kk-new"
     mv -f "$copy.kk-new" "$copy"
 fi
-# That of another user is read and written as that user.
+# The copy of another user is read and written as that user.
 copy=$(getent passwd "$user" | cut -d : -f 6)/.kube/config
 if [ "$copy" != /root/.kube/config ] && [ -f "$copy" ]; then
     kk_read_as "$user" "$copy"

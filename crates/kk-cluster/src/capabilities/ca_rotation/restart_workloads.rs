@@ -13,13 +13,13 @@ use crate::{
 const RESTART: &str =
     concat!(include_str!("../../base/rollout_progress.sh"), include_str!("restart_workloads.sh"));
 
-/// Before any API server has a certificate of the new CA: programs read the CA at their start.
+/// Restarts workloads before any API server has a certificate of the new CA, because programs read the CA only at their start.
 pub(super) fn task(inputs: &Inputs, authorities: &Arc<Authorities>, restarts: Restarts) -> Task {
     let own = || {
         let workloads = inputs.requirements.workloads();
         let name = |path: &str| path.split_once('/').map_or(path, |(_, name)| name).to_owned();
         let names = workloads.iter().map(|one| format!("{}/{}", one.namespace, name(one.path)));
-        // It comes with the cluster, too, and is waited for elsewhere.
+        // ks-installer is also installed with the cluster, but another task waits for it.
         names.chain(["kubesphere-system/ks-installer".to_owned()]).collect::<Vec<_>>().join(" ")
     };
     let only = if restarts == Restarts::All { String::new() } else { own() };
@@ -59,8 +59,8 @@ mod tests {
     use super::RESTART;
     use crate::{base::shell::script, testing};
 
-    /// A cluster with a `DaemonSet`, of which this is said of updated and available pods at each look, and a paused Deployment. Each look takes 100 s,
-    /// and the rollout ends at the tenth.
+    /// A cluster with a `DaemonSet` and a paused Deployment. `progress` lists the numbers of updated and available pods of the
+    /// `DaemonSet` at each query. Each query takes 100 s, and the rollout ends at the tenth query.
     fn restart(progress: &[&str]) -> (bool, String, String) {
         let directory = tempfile::tempdir().unwrap();
         let list = progress.join("\n") + "\n";
@@ -83,7 +83,7 @@ mod tests {
         let (ok, said, _) =
             restart(&["10 0", "20 0", "30 0", "40 0", "50 0", "60 0", "70 0", "80 0", "90 0"]);
         assert!(ok, "{said}");
-        // All pods of a new one are there at once.
+        // All pods have already the new template.
         let (ok, said, _) =
             restart(&["100 1", "100 2", "100 3", "100 4", "100 5", "100 6", "100 7", "100 8", "100 9"]);
         assert!(ok, "{said}");

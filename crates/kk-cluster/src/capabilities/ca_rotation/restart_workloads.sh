@@ -1,6 +1,7 @@
-# Restarts workloads whose pods know the CA of before: programs read it at their start. $value is the same for the whole
-# rotation, so that none restarts twice; with $only, those of a list of namespace/name. Those that were not available before
-# are not waited for, and paused Deployments stay as they are. Prints what a person has to look at.
+# Restarts workloads whose pods trust only the old CA, because programs read the CA only at their start. $value is the same during
+# the whole rotation, so that no workload restarts twice. If $only is not empty, only the workloads in this list of namespace/name
+# restart. The script does not wait for workloads that were not available before, and leaves paused Deployments as they are. It
+# prints the workloads and pods that the operator has to check.
 # shellcheck disable=SC2154 # value and only stand before this script, and what is in rollout_progress.sh
 list() {
     kubectl get deployments,daemonsets,statefulsets -A -o go-template='{{range .items}}{{.kind}} {{.metadata.namespace}} {{.metadata.name}} {{with .spec.template.spec.automountServiceAccountToken}}{{.}}{{else}}{{if eq (printf "%v" .spec.template.spec.automountServiceAccountToken) "false"}}false{{else}}-{{end}}{{end}} {{with .spec.updateStrategy}}{{.type}}{{else}}-{{end}} {{with (index (or .spec.template.metadata.annotations .metadata) "kubekey.kubesphere.io/cluster-ca")}}{{.}}{{else}}-{{end}} {{if eq .kind "DaemonSet"}}{{.status.desiredNumberScheduled}} {{or .status.numberAvailable 0}}{{else}}{{or .spec.replicas 0}} {{or .status.availableReplicas 0}}{{end}} {{if .spec.paused}}paused{{else}}-{{end}}{{"\n"}}{{end}}'

@@ -16,7 +16,8 @@ use crate::{
     model::{inputs::Inputs, kubeadm},
 };
 
-/// One at a time, each until its API server, controller manager, scheduler and kubelet work with the CAs of this round.
+/// Rotates one control plane at a time, until its API server, controller manager, scheduler and kubelet work with the CAs of this
+/// round.
 pub(super) fn task(inputs: &Inputs, authorities: &Arc<Authorities>, round: Round) -> Task {
     let title = match round {
         Round::TrustBoth => "Make control planes trust both CAs",
@@ -25,7 +26,8 @@ pub(super) fn task(inputs: &Inputs, authorities: &Arc<Authorities>, round: Round
     };
     let mut task = Task::new("rotate_control_planes", title).concurrency(1);
     for (host, facts) in inputs.control_planes() {
-        // Not what the probe says about them: one that is not named here would end with the old CA.
+        // The names do not depend on what the probe reports about certificates: a certificate that is missing here would become
+        // invalid with the old CA.
         let has_super = facts.files.contains_key("/etc/kubernetes/super-admin.conf");
         let mut names = renewal::LEAVES.to_vec();
         names.retain(|name| *name != "super-admin.conf" || has_super);

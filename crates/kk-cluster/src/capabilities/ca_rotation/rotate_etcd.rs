@@ -18,15 +18,17 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// One member at a time, each until it is healthy. It reads the CAs that it trusts at its start only, its own certificate
-/// for each connection. Control planes get what their API servers need for etcd; those restart later.
+/// Rotates one member at a time, until it is healthy. A member reads the CAs that it trusts only at its start, and its own
+/// certificate for each connection. Control planes get the files that their API servers need for etcd; the API servers restart
+/// later.
 pub(super) fn task(inputs: &Inputs, authorities: &Arc<Authorities>, round: Round) -> Task {
     let title = match round {
         Round::TrustBoth => "Make etcd trust both CAs",
         Round::Issue => "Issue new certificates for etcd",
         Round::TrustNew => "Make etcd trust only the new CA",
     };
-    // A killed run may have left one in the middle of a restart: while it is away, a restart of another may cost the quorum.
+    // Members that are not healthy are first. A killed run may have left a member in the middle of a restart: while it is down,
+    // the restart of another member may cost the quorum.
     let members = inputs.etcd_hosts().into_iter();
     let sick = members.filter(|(_, facts)| etcd::is_healthy(facts) != Some(true));
     let turn = Turn::one_by_one("etcd").order(sick.map(|(host, _)| host.name.clone()));
@@ -61,7 +63,7 @@ fn actions(inputs: &Inputs, authorities: &Authorities, round: Round, host: &Host
         actions.extend(etcd::pairs(pki, host));
         if is_member {
             actions.push(Box::new(File::text(ETCD_CA_KEY, pki.ca_key().expose()).mode(0o600)));
-            // With the new CA alone: else this would succeed with the certificate of before, too.
+            // Trust only the new CA; otherwise, the query would also succeed with the old certificate.
             let health = etcd::health_with_ca(inputs.spec, host, "etcd-ca.new");
             actions.push(Box::new(
                 command("query etcd with only the new CA", &[&format!("kk_do {health} >/dev/null\n")])

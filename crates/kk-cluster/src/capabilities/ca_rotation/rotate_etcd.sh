@@ -1,4 +1,4 @@
-# Lets etcd, and who asks it from this host, trust the CAs of this round.
+# Makes etcd, and its clients on this host, trust the CAs of this round.
 # shellcheck disable=SC2154 # round, ca and what is in rotation.sh stand before this script
 [ "$round" != 1 ] || keep "$ca" etcd-ca.old
 trusted etcd-ca >trusted.pem

@@ -1,11 +1,11 @@
-# Lets the kubelet of a node trust the CAs of this round, and gives it its new certificate.
+# Makes the kubelet of a node trust the CAs of this round. In the second round, also installs its new certificate.
 # shellcheck disable=SC2154 # round and what is in rotation.sh stand before this script
 [ "$round" != 1 ] || keep "$pki/ca.crt" ca.old
 trusted ca >ca.crt
 place ca.crt "$pki/ca.crt" 644
 trust_in /etc/kubernetes/kubelet.conf
 if [ "$round" = 2 ]; then
-    # As the kubelet itself renews it: a file with its time, and a link to it.
+    # Like a renewal by the kubelet itself: a file whose name contains the time, and a symbolic link to it.
     of_kubelet=/var/lib/kubelet/pki
     current=$of_kubelet/kubelet-client-current.pem
     new=$of_kubelet/kubelet-client-$(date -u +%Y-%m-%d-%H-%M-%S).pem

@@ -15,8 +15,8 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// In turns, the first one alone: pods run on while a kubelet restarts, but a CA that kubelets cannot use stops one of them only, and
-/// API servers that have just restarted get a part of the load at a time.
+/// Rotates kubelets in turns, the first one alone. Pods continue to run while a kubelet restarts. With turns, a CA that kubelets
+/// cannot use stops only one of them, and API servers that have just restarted get only a part of the load at a time.
 pub(super) fn task(inputs: &Inputs, authorities: &Arc<Authorities>, round: Round) -> Task {
     let title = match round {
         Round::TrustBoth => "Make kubelets trust both CAs",
@@ -44,7 +44,7 @@ pub(super) fn task(inputs: &Inputs, authorities: &Arc<Authorities>, round: Round
     rollout.in_turns(task.timeout(Duration::from_mins(5)))
 }
 
-/// What a kubelet trusts, and in the second round its certificate.
+/// Replaces the CAs that a kubelet trusts, and in the second round also its certificate.
 pub(super) fn kubelet(authorities: &Authorities, host: &Host, round: Round) -> Command {
     let describe = match round {
         Round::TrustBoth => "restart the kubelet, which then trusts both CAs",
@@ -57,7 +57,7 @@ pub(super) fn kubelet(authorities: &Authorities, host: &Host, round: Round) -> C
         .file("kubelet-client.pem", format!("{}{}", pair.cert, pair.key.expose()).into_bytes())
 }
 
-/// Whether something on the host speaks to etcd.
+/// Whether a component on the host connects to etcd.
 pub(super) fn asks_etcd(host: &Host) -> bool {
     host.has_role(&Role::Etcd) || host.has_role(&Role::ControlPlane)
 }

@@ -8,7 +8,7 @@ use kk_engine::{Action, Apply, CONTROL, Change, Context, Facts, Failure, HostWor
 use super::Authorities;
 use crate::base::slots;
 
-/// Before any host knows them.
+/// Saves the new CAs before any host gets them.
 pub(super) fn task(authorities: &Arc<Authorities>) -> Task {
     let work =
         HostWork::new(vec![Box::new(Save(authorities.clone()))]).provides(slots::etcd_certificates_slot());
