@@ -32,7 +32,7 @@ fi
 if [ -n "$manifests" ]; then
     if [ "$namespace" != default ]; then
         kubectl get namespace "$namespace" >/dev/null 2>&1 || kubectl create namespace "$namespace" >/dev/null
-        # For objects without a namespace. As a flag, it would refuse objects with another namespace.
+        # For objects without a namespace. With -n, kubectl would refuse objects with another namespace.
         (umask 077 && cp "$KUBECONFIG" kubeconfig)
         export KUBECONFIG="$PWD/kubeconfig"
         kubectl config set-context --current --namespace="$namespace" >/dev/null

@@ -4,7 +4,7 @@ for name in admin super-admin controller-manager scheduler; do
     [ ! -e "/etc/kubernetes/$name.conf" ] || trust_in "/etc/kubernetes/$name.conf"
 done
 # Users' copies of admin.conf get its current certificates and keys; entries that users have added stay.
-follow() { # the copy, printed as it becomes
+follow() { # COPY: prints its new content
     awk 'FILENAME == ARGV[1] { if ($1 ~ /-data:$/) old[$1] = $2; next }
         FILENAME == ARGV[2] { if ($1 ~ /-data:$/) new[$1] = $2; next }
         ($1 in old) && $2 == old[$1] { sub(/[^ ]+$/, ""); $0 = $0 new[$1] }

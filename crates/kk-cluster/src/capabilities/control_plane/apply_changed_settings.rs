@@ -1,4 +1,4 @@
-//! Apply changed settings to the control planes that run already.
+//! Apply changed settings to control planes that already run.
 
 use kk_config::{ControlPlaneEndpoint, Host, Role};
 use kk_engine::{Action, Facts, HostWork, SlotKey, Task, actions::Command};
@@ -14,8 +14,9 @@ use crate::{
     model::{inputs::Inputs, kubeadm},
 };
 
-/// The notes on each control plane of what was last applied there. A cluster without notes was made just now by the
-/// tasks before, with these very settings. Control planes that the command leaves as they are learn of other members of etcd.
+/// Each control plane has a note of the settings that were last applied there. A cluster without notes was just created by the
+/// previous tasks with these settings. Control planes that the command otherwise leaves as they are still get changed members of
+/// etcd.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("apply_changed_settings", "Apply changed settings").concurrency(1);
     for (host, facts) in hosts(inputs) {
@@ -49,7 +50,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     task
 }
 
-/// What a node that joins waits for: an API server that restarts meanwhile would refuse it in the middle.
+/// The slots that a joining node waits for: an API server that restarts in the meantime would interrupt the join.
 pub(crate) fn before_joins(inputs: &Inputs) -> Vec<SlotKey> {
     let restarting = hosts(inputs).into_iter().filter(|(host, facts)| restarts(inputs, host, facts));
     restarting.map(|(host, _)| slots::settings_applied_slot(&host.name)).collect()
@@ -75,10 +76,10 @@ fn restarts(inputs: &Inputs, host: &Host, facts: &Facts) -> bool {
     runs(inputs, host) && (note(inputs, host).check(facts).is_needed() || manifests::differ(inputs, host))
 }
 
-/// Puts the note aside first: until these settings work, no file may pass for the one that was applied, not even that of
-/// before. It still shows that the control plane was initialised.
-/// Then writes certificate and manifests again, and waits until API server, controller manager and scheduler are ready with
-/// them. With `concurrency(1)` the other control planes answer meanwhile.
+/// Renames the note first: until the new settings work, no file may look like a note of applied settings, not even the previous
+/// note. The renamed file still shows that the control plane was initialised. Then renews the certificate, writes the manifests
+/// again, and waits until API server, controller manager and scheduler are ready with them. With `concurrency(1)`, the other
+/// control planes answer in the meantime.
 fn apply(host: &Host) -> String {
     format!(
         "[ ! -e {0} ] || mv -f {0} {0}.replaced\n{KUBECTL}{1}{2}{RENEWED}{RECORD}",
@@ -103,7 +104,8 @@ mod tests {
 
     const OLD_IS_READY: &str = "echo 'true containerd://old'";
 
-    /// A part has its old container until its manifest is away; then the scheduler has what these words say.
+    /// Each component has its old container until its manifest is removed. Then the container of the scheduler is what these
+    /// commands print.
     const CRICTL: &str = r#"
         cd HERE
         for last; do :; done
@@ -119,9 +121,9 @@ mod tests {
         [ -e manifests/$part.yaml ] || exit 0
         SCHEDULER"#;
 
-    /// Runs the script with a runtime and an API of these words below a directory that stands for the host's. Before it,
-    /// all parts run in container "old". The scheduler gets another manifest, or is to start again with the one it has.
-    /// Whether it succeeds, what it says, and how often it looks.
+    /// Runs the script with this runtime and API below a directory that represents the root directory of a host. At first, all
+    /// components run in container "old". The scheduler gets another manifest (`manifests`), or must restart with its current
+    /// one. Returns whether the script succeeds, its output, and the number of its queries.
     fn restart_with(manifests: bool, crictl: &str, pod: &str, api_pod: &str) -> (bool, String, usize) {
         let host = Host::new(crictl, pod, api_pod);
         let (ok, said) = host.run(manifests);
@@ -148,7 +150,8 @@ mod tests {
                 "kubectl",
                 &format!("case \"$*\" in *scheduler*) {pod} ;; *apiserver*) {api_pod} ;; *manager*) {OLD_IS_READY} ;; esac"),
             );
-            // The kubelet: it notices what is away, removes the pod's directory a moment later, and forgets the pod after that.
+            // Simulates the kubelet: it notices a removed manifest, removes the directory of the pod a moment later, and then
+            // forgets the pod.
             host.program(
                 "sleep",
                 "cd HERE; for part in kube-apiserver kube-controller-manager kube-scheduler; do
@@ -190,7 +193,7 @@ mod tests {
                 .replace("/etc/kubernetes/kubekey", &format!("{here}/kubekey"))
                 .replace("/etc/kubernetes", &here)
                 .replace("/var/lib/kubelet", &here);
-            // A clock of the test: a second a look.
+            // The clock of the test, which advances one second at each query.
             let library =
                 "kk_uptime() { echo . >>ticks; wc -l <ticks; }; kk_fail() { echo \"$*\" >&2; return 1; }";
             let output = testing::run_script(self.0.path(), &format!("{library}\n{text}"));
@@ -198,12 +201,12 @@ mod tests {
         }
     }
 
-    /// The same for another manifest.
+    /// The same for a changed manifest.
     fn restart(crictl: &str, pod: &str) -> (bool, String, usize) {
         restart_with(true, crictl, pod, OLD_IS_READY)
     }
 
-    /// Its pod in the API lags behind its process: "Pending" until the kubelet has reported it.
+    /// The status of the pod lags behind the process: it is "Pending" until the kubelet has reported it.
     #[test]
     fn an_api_server_that_answers_is_ready_when_its_pod_is() {
         let new = "echo 'true containerd://new'";
@@ -236,7 +239,7 @@ mod tests {
         assert!(!ok && said.contains("kube-scheduler does not become ready with these settings"), "{said}");
     }
 
-    /// Else the kubelet starts the new pod late, and continues the pauses that the old one had.
+    /// Otherwise, the kubelet starts the new pod late, and continues the back-off of the old pod.
     #[test]
     fn the_manifest_comes_when_the_kubelet_has_forgotten_the_pod_and_its_sandboxes_are_removed() {
         let host = Host::new("echo new", "echo 'true containerd://new'", OLD_IS_READY);
@@ -263,7 +266,7 @@ mod tests {
         );
     }
 
-    /// The kubelet would not end it.
+    /// The kubelet would not end the old pod.
     #[test]
     fn without_the_api_a_part_starts_anew_while_the_kubelet_is_stopped() {
         let host = Host::new("echo new", OLD_IS_READY, "echo 'true containerd://new'");
@@ -280,7 +283,7 @@ mod tests {
             "kubectl",
             &format!("case \"$*\" in *readyz*) [ -e HERE/kube-apiserver.noticed ] ;; {pods} ;; esac"),
         );
-        // Nobody else takes the pod away.
+        // Nothing else removes the pod.
         host.program("sleep", "exit 0");
         let (ok, said) = host.run(true);
         assert!(ok, "{said}");
@@ -320,7 +323,7 @@ mod tests {
         assert!(!host.path("kube-scheduler.noticed").exists(), "its manifest was away");
     }
 
-    /// Its host had no power in that moment.
+    /// The host lost power while the manifest was removed.
     #[test]
     fn a_manifest_that_was_away_when_a_run_ended_comes_back() {
         let host = Host::new("echo new", "echo 'true containerd://new'", OLD_IS_READY);
@@ -338,7 +341,7 @@ mod tests {
         assert!(!ok && said.contains("kube-scheduler.yaml is not there"), "{said}");
     }
 
-    /// The kubelet starts it only after minutes.
+    /// The kubelet would start the component only after minutes.
     #[test]
     fn a_part_that_does_not_run_starts_anew_though_it_has_its_manifest() {
         let host = Host::new("echo new", "echo 'true containerd://new'", OLD_IS_READY);
@@ -357,7 +360,7 @@ mod tests {
         assert!(!ok && said.contains("does not become ready"), "{said}");
     }
 
-    /// The kubelet keeps only the last container that ended: at each look there is another one.
+    /// The kubelet keeps only the last container that ended, so each query finds another container.
     #[test]
     fn a_part_that_keeps_ending_is_given_up_with_its_last_words() {
         let crictl = "case \"$*\" in *running*) ;; *) echo \"ended$(wc -l <ticks)\"; echo old ;; esac";

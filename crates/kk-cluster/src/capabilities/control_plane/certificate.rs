@@ -1,16 +1,18 @@
-//! Certificates and kubeconfigs of a control plane that are renewed.
+//! Renews certificates and kubeconfigs of a control plane.
 
 use crate::base::shell::script;
 
-/// Makes again what `names` lists; with `keep` not empty, for the names for which the certificates are now.
+/// Creates the certificates and kubeconfigs in `names` again. If `keep` is not empty, certificates stay valid for their current
+/// names.
 pub(crate) const RENEW: &str = include_str!("renew_certificates.sh");
 
-/// Makes them again, by the names of kubeadm's phases. kubeadm keeps what is there, whatever names and dates it has.
+/// Creates them again, by the names of kubeadm's phases. kubeadm alone keeps existing certificates, whatever names and dates they
+/// have.
 pub(crate) fn renew(names: &[&str]) -> String {
     script(&[("names", &names.join(" ")), ("keep", "")], RENEW)
 }
 
-/// What follows when everything reads the new ones: a run after one that was killed has nothing to take up.
+/// Runs when everything has read the new certificates, so that a run after a killed one has nothing to resume.
 pub(crate) const RENEWED: &str = "rm -rf /etc/kubernetes/kubekey/renewal\n";
 
 #[cfg(test)]
@@ -20,7 +22,7 @@ mod tests {
     use super::{RENEWED, renew};
     use crate::{base::encoding::base64, testing};
 
-    /// Runs the script below a directory that stands for the host's, with a `kubeadm` that fails for one name.
+    /// Runs the script below a directory that represents the root directory of a host, with a `kubeadm` that fails for one name.
     fn run(directory: &Path, names: &[&str], fails_at: &str) -> bool {
         let here = directory.display().to_string();
         let program = |name: &str, text: &str| testing::program(directory, name, text);

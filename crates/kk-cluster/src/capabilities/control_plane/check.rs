@@ -1,4 +1,4 @@
-//! Control planes and certificates of other clusters.
+//! Checks the API and the certificates of control planes, and finds hosts of other clusters.
 
 use kk_config::Host;
 use kk_engine::Facts;
@@ -16,7 +16,7 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// A host that belongs, or belonged, to a cluster other than the one whose API is asked.
+/// Reports hosts that belong, or belonged, to a cluster other than the cluster whose API is queried.
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     for (host, facts) in inputs.control_planes() {
         found.unanswered(host, &facts.answer(&INITIALISED), "whether its control plane was initialised");
@@ -29,7 +29,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     let ours = ca(inputs.api_host);
     for (host, facts) in inputs.nodes() {
         let theirs = ca(host);
-        // Others keep their CA elsewhere.
+        // Other installers store their CA elsewhere.
         if theirs.is_none() && facts.files.contains_key(KUBELET_CONF) && !facts.owns(KUBELET_UNIT) {
             found.error(
                 host,
@@ -41,11 +41,11 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
             && ours.is_none()
             && inputs.spec.control_planes().len() > inputs.control_planes().len()
         {
-            // One that did not answer may hold it.
+            // A control plane that did not answer may have the CA.
             continue;
         }
         if theirs.is_some() && ours.is_none() {
-            // The lost control plane of a cluster that works must not cost its other nodes.
+            // If a working cluster has lost its control plane, the operator must not remove its other nodes.
             found.error(
                 host,
                 "it has joined a cluster, but no control plane in the file has the CA of that cluster",
@@ -72,7 +72,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     }
 }
 
-/// What the API of an initialised cluster says, or why it says nothing: it explains the plan.
+/// Reports the state of the API of an initialised cluster, or why it does not answer: this explains the plan.
 fn api(inputs: &Inputs, found: &mut Findings) {
     let (host, state) = (inputs.api_host, &inputs.state);
     if state.has_lost_its_data() {
@@ -85,7 +85,7 @@ fn api(inputs: &Inputs, found: &mut Findings) {
     let why = inputs.facts(host).map(|facts| facts.answer(&API));
     if let Some(why) = why.as_ref().and_then(|answer| answer.unanswered()).filter(|_| state.is_initialised())
     {
-        // A refusal is an answer: the API is well, and kk's account has no rights.
+        // A refusal is an answer: the API works, but the account of kk has no rights.
         if why.to_string().contains("(Forbidden)") {
             let what = format!("the API refuses the account of administrators: {why}");
             found.adapted(host, what, "the run restores the ClusterRole cluster-admin and its binding first");
@@ -95,7 +95,7 @@ fn api(inputs: &Inputs, found: &mut Findings) {
     }
 }
 
-/// What is renewed in this run, and what ends before long.
+/// Reports certificates that this run renews, and certificates that expire soon.
 fn certificates(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
     let renewed = renewal::of(inputs, host, facts);
     for one in &renewed {

@@ -1,7 +1,8 @@
-# Replaces the address of the API server in the kubeconfig of the kubelet beside it, and lets the kubelet read it, and its flags.
+# Replaces the address of the host's API server in the kubeconfig of its kubelet, and restarts the kubelet with its new kubeconfig
+# and flags.
 # shellcheck disable=SC2154 # from, the regular expression of an address, and to stand before this script
 file=/etc/kubernetes/kubelet.conf
-# What ends here is taken away with the renewal that follows.
+# Files of a script that is killed here are removed with the renewal that follows.
 aside=/etc/kubernetes/kubekey/renewal
 if [ -e $file ] && grep -q "server: https://$from:" $file; then
     (umask 077 && mkdir -p $aside)

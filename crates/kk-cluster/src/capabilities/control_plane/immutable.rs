@@ -1,6 +1,6 @@
-//! Settings that a running cluster cannot change: addresses are handed out, certificates and kubeconfigs name the
-//! endpoint, data lies in etcd, and another version is an upgrade, never an accident. They are read from the files of the
-//! control plane, so that they are known also while its API is down.
+//! Lists settings that a running cluster cannot change: addresses are assigned, certificates and kubeconfigs contain the
+//! endpoint, data is stored in etcd, and another version requires an explicit upgrade. They are read from the files of the
+//! control plane, so that they are known even if its API is down.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ pub(super) fn settings(inputs: &Inputs) -> Vec<Setting> {
     let line = |name: &str| there.as_ref().and_then(|there| there.get(name).cloned());
     let setting = |name, what, field, wanted| Setting { host: None, what, field, there: line(name), wanted };
     let mut version = setting("version", "version is", VERSION, spec.kubernetes.version.to_string());
-    // An upgrade may have ended early, and the control plane at which the API is asked be one of those that it did not reach.
+    // An upgrade may have ended early, and may not have reached the control plane at which the API is queried.
     let newest =
         newest(inputs).map(|(version, _)| version).filter(|newest| *newest > spec.kubernetes.version);
     version.there = newest.map(|newest| newest.to_string()).or(version.there);
@@ -47,7 +47,7 @@ pub(super) fn settings(inputs: &Inputs) -> Vec<Setting> {
         setting("server", "API is at", "spec.controlPlaneEndpoint", format!("https://{}", inputs.endpoint())),
     ];
     let etcd = kubeadm::etcd_endpoints(spec);
-    // Members that are new in the file join, and others move.
+    // New members in the file join, and members with another address move.
     let moving = moves::etcd_of_before(inputs);
     let is_known = |member: &String| etcd.contains(member) || moving.contains(member);
     let stays = |there: BTreeSet<String>| there.iter().all(is_known);
@@ -58,11 +58,12 @@ pub(super) fn settings(inputs: &Inputs) -> Vec<Setting> {
     settings
 }
 
-/// A node joins with its role: a worker has no control plane, and a control plane keeps its own.
+/// A node keeps the role with which it joined: a worker cannot become a control plane, and a control plane cannot become a
+/// worker.
 fn role(inputs: &Inputs, host: &Host) -> Option<Setting> {
     let facts = inputs.facts(host).filter(|facts| facts.files.contains_key(KUBELET_CONF))?;
     let name = |is_control_plane| if is_control_plane { "a control plane" } else { "a worker" };
-    // The manifest may be damaged or lost; a control plane also holds the CA's key.
+    // The manifest may be damaged or lost; a control plane also has the key of the CA.
     let is_control_plane = ["/etc/kubernetes/manifests/kube-apiserver.yaml", "/etc/kubernetes/pki/ca.key"]
         .iter()
         .any(|path| facts.files.contains_key(*path));

@@ -24,10 +24,11 @@ use crate::{
 
 const REPLACE: &str = include_str!("replace_manifests.sh");
 
-/// `kubeadm init` without its add-ons: they come when the nodes are there. It waits for its own images and programs only.
+/// Runs `kubeadm init` without its add-ons, which are installed when the nodes have joined. The task waits only for the images
+/// and binaries of its own host.
 ///
-/// After a failure nothing is reset: kubeadm's phases take up what is there, and etcd's data must not be touched. A
-/// control plane that went through it once is never initialised again, also while its API is down.
+/// After a failure, nothing is reset: the phases of kubeadm continue with what exists, and the data of etcd must not be touched.
+/// A control plane that was initialised once is never initialised again, even if its API is down.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let host = inputs.api_host;
     let is_down = inputs.is_initialised() && !inputs.state.answered;
@@ -57,8 +58,8 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         .on(&host.name, work)
 }
 
-/// kubeadm keeps a certificate that is there, whatever names it has. So the API server's goes first: the file may have
-/// changed since a run that was killed.
+/// kubeadm keeps an existing certificate, whatever names it contains. Therefore the certificate of the API server is removed
+/// first: the file may have changed since a killed run.
 fn init(inputs: &Inputs, host: &Host) -> Command {
     let script = format!(
         "mkdir -p -m 755 /etc/kubernetes\nrm -f /etc/kubernetes/pki/apiserver.crt /etc/kubernetes/pki/apiserver.key\n\
@@ -76,9 +77,9 @@ fn init(inputs: &Inputs, host: &Host) -> Command {
         )
 }
 
-/// A control plane whose API is down: its kubelet starts, and settings that the last run could not start it with are
-/// replaced by those of the file. Nothing is uploaded before it answers. An API server that is only too slow for the probe gets
-/// them later, as one that has answered does.
+/// Restores a control plane whose API is down: its kubelet starts, and settings with which the last run could not start it are
+/// replaced by the settings of the file. Nothing is uploaded before the API answers. An API server that is merely too slow for
+/// the probe gets the settings later, like an API server that has answered.
 fn bring_back(inputs: &Inputs, host: &Host) -> Vec<Box<dyn Action>> {
     let mut actions: Vec<Box<dyn Action>> = vec![Box::new(Unit::started("kubelet.service"))];
     let replace = || script(&[("node", host.name.as_str())], REPLACE);
@@ -108,7 +109,7 @@ fn bring_back(inputs: &Inputs, host: &Host) -> Vec<Box<dyn Action>> {
     actions
 }
 
-/// Runs the text where the API server of this control plane does not answer.
+/// Runs the text if the API server of this control plane does not answer.
 fn unless_it_answers(host: &Host, text: &str) -> String {
     let server = format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT);
     let asks = script(&[("server", &server)], include_str!("is_alive.sh"));
@@ -122,12 +123,12 @@ mod tests {
     use super::{REPLACE, unless_it_answers};
     use crate::{base::shell::script, testing};
 
-    /// The probe of a large cluster asks for more, and has not got it in time.
+    /// The probe of a large cluster queries more, and may not get the answer in time.
     #[test]
     fn an_api_server_that_answers_slowly_is_not_taken_down() {
         for (kubectl, runs_on) in [
             ("exit 0", true),
-            // The first answer comes too late.
+            // The first answer is too late.
             ("[ -e asked ] || { : >asked; exit 124; }", true),
             ("echo refused >&2; exit 1", false),
         ] {
@@ -143,7 +144,8 @@ mod tests {
         }
     }
 
-    /// With programs that write down what they are told, of which one fails. Whether it succeeds, and what was done.
+    /// Runs the script with commands that record their arguments, one of which fails. Returns whether the script succeeds, and
+    /// the record.
     fn replace(fails: &str) -> (bool, Vec<String>) {
         let directory = tempfile::tempdir().unwrap();
         let done = directory.path().join("done");
@@ -177,7 +179,7 @@ mod tests {
         assert_eq!(done.into_iter().filter(|line| !asked(line)).collect::<Vec<_>>(), wanted);
     }
 
-    /// What the administrators of a cluster without rights get, and by whose account.
+    /// Shows which rights administrators of a cluster without rights get, and with which account they are granted.
     #[test]
     fn administrators_without_rights_get_the_role_and_its_binding() {
         let directory = tempfile::tempdir().unwrap();
@@ -203,7 +205,7 @@ mod tests {
         }
     }
 
-    /// A pod of before that stays may hold the port of the API server.
+    /// An old pod that remains may occupy the port of the API server.
     #[test]
     fn what_fails_is_an_error_and_the_kubelet_goes_on() {
         for fails in ["*rmp*", "'crictl pods'*", "kubeadm*"] {

@@ -1,5 +1,5 @@
-# Whether the API server at $server is alive: a question without a list, which an API under load answers, too. One that does not run
-# refuses the connection at once.
+# Whether the API server at $server is alive. The query requests no list, so that an API server under load answers it, too. If no
+# API server runs, the connection is refused at once.
 # shellcheck disable=SC2154 # server stands before this script
 is_alive() {
     for _ in 1 2 3; do

@@ -10,7 +10,7 @@ use crate::{
     model::{actions::Join, inputs::Inputs},
 };
 
-/// All at once: with etcd outside of kubeadm's hands no join changes its membership.
+/// Control planes join at the same time: kubeadm does not manage etcd, so a join does not change its membership.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("join_control_plane", "Join control planes").timeout(Duration::from_mins(10));
     let others = inputs.control_planes().into_iter().filter(|(host, _)| host.name != inputs.api_host.name);
@@ -32,7 +32,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
             .needs(slots::kube_programs_slot(&host.name))
             .provides(slots::joined_slot(&host.name));
         work.needs.extend(apply_changed_settings::before_joins(inputs));
-        // Its API server finds all members.
+        // The API server of the new control plane connects to all members.
         for (member, _) in inputs.etcd_hosts() {
             work = work.needs(slots::etcd_healthy_slot(&member.name));
         }

@@ -1,21 +1,21 @@
-//! The manifests of the static pods: what kubeadm wrote, and whether it is still there.
+//! Records the manifests of the static pods as kubeadm wrote them, and checks whether they have changed.
 
 use kk_config::Host;
 use kk_engine::{Question, question};
 
 use crate::model::inputs::Inputs;
 
-/// The function of `restart_control_plane.sh` that writes them.
+/// The function that `restart_control_plane.sh` calls to write the manifests.
 pub(super) const WRITE: &str = "write_by_kubeadm";
 
-/// The file with their sums lies beside the notes. It is written when what runs from them is ready.
+/// Records the checksums of the manifests next to the notes, once the pods that run from them are ready.
 pub(super) const RECORD: &str = "\
 mkdir -p /etc/kubernetes/kubekey
 (cd /etc/kubernetes/manifests && sha256sum kube-apiserver.yaml kube-controller-manager.yaml kube-scheduler.yaml) >/etc/kubernetes/kubekey/manifests.sums.new
 mv -f /etc/kubernetes/kubekey/manifests.sums.new /etc/kubernetes/kubekey/manifests.sums
 ";
 
-/// Whether the manifests are those that kubeadm wrote.
+/// Whether the manifests are as kubeadm wrote them.
 pub(super) const MANIFESTS: Question<Manifests> = Question::new(
     "manifests",
     "sums=/etc/kubernetes/kubekey/manifests.sums
@@ -25,18 +25,18 @@ else echo differ; fi",
     parse,
 );
 
-/// What the host says about its manifests.
+/// The state of the manifests on a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Manifests {
-    /// Nobody wrote their sums down.
+    /// Their checksums are not recorded.
     Unrecorded,
     /// They are as kubeadm wrote them.
     Same,
-    /// One is gone, or somebody has edited it.
+    /// A manifest is missing or was edited.
     Differ,
 }
 
-/// Whether one is gone or edited.
+/// Whether a manifest is missing or was edited.
 pub(super) fn differ(inputs: &Inputs, host: &Host) -> bool {
     let there = inputs.facts(host).and_then(|facts| facts.answer(&MANIFESTS).answered());
     there == Some(Manifests::Differ)

@@ -1,4 +1,4 @@
-//! The control plane: init on one host, join on the others, and its settings from then on.
+//! Manages the control plane: initialises it on one host, joins the others, and applies its settings from then on.
 
 mod apply_changed_settings;
 mod certificate;
@@ -121,7 +121,7 @@ impl Capability for ControlPlane {
     }
 }
 
-/// Lets the static pods read new certificates or manifests, and waits until they are ready.
+/// Makes the static pods read new certificates or manifests, and waits until they are ready.
 pub(crate) const RESTART: &str = include_str!("restart_control_plane.sh");
 
 pub(crate) use apply_changed_settings::before_joins;
@@ -130,7 +130,7 @@ pub(crate) use publish_settings::are_changed as settings_are_changed;
 pub use renewal::RENEWABLE;
 pub(crate) use restore_shared_files::NAME as RESTORE_SHARED_FILES;
 
-/// Lets work that restarts a control plane wait for what its static pods, and the kubelet that starts them, need.
+/// Makes work that restarts a control plane wait for everything that its static pods, and the kubelet that starts them, need.
 fn before_restart(inputs: &Inputs, host: &Host, work: HostWork) -> HostWork {
     let mut work = work
         .needs(slots::runtime_slot(&host.name))
@@ -142,7 +142,7 @@ fn before_restart(inputs: &Inputs, host: &Host, work: HostWork) -> HostWork {
     work
 }
 
-/// Whether this run makes a kubeconfig of a control plane again, by its name: `admin.conf`.
+/// Whether this run renews a kubeconfig of a control plane, which is specified by its name, such as `admin.conf`.
 pub(crate) fn renews(inputs: &Inputs, host: &Host, facts: &Facts, name: &str) -> bool {
     host.has_role(&Role::ControlPlane)
         && renewal::of(inputs, host, facts).iter().any(|renewed| renewed.name == name)

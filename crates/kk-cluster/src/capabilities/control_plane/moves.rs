@@ -1,4 +1,4 @@
-//! Control planes that have got another address, or whose etcd has.
+//! Moves control planes that have another address, or whose etcd has another address.
 
 use kk_config::Host;
 use kk_engine::{Action, Facts, actions::Command};
@@ -14,10 +14,10 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// The flag of the API server with its address.
+/// The flag of the API server that specifies its address.
 const FLAG: &str = "advertise-address";
 
-/// The address of the API server of a host, where the file names another.
+/// The previous address of the API server of a host, if the file sets another address.
 pub(crate) fn from(inputs: &Inputs, host: &Host, facts: &Facts) -> Option<String> {
     if inputs.spec.kubernetes.apiserver_args.contains_key(FLAG) {
         return None;
@@ -26,18 +26,18 @@ pub(crate) fn from(inputs: &Inputs, host: &Host, facts: &Facts) -> Option<String
     (there != host.internal_address.to_string()).then_some(there)
 }
 
-/// Whether an API server looks for etcd where one of its members was.
+/// Whether an API server connects to the previous address of an etcd member.
 fn looks_for_etcd_of_before(inputs: &Inputs, facts: &Facts) -> bool {
     etcd_servers(facts).is_some_and(|servers| etcd_of_before(inputs).iter().any(|one| servers.contains(one)))
 }
 
-/// Where members of etcd were that move.
+/// The previous addresses of etcd members that move.
 pub(super) fn etcd_of_before(inputs: &Inputs) -> Vec<String> {
     let of = |from: String| format!("https://{from}:{}", inputs.spec.etcd.port);
     etcd::moves::all(inputs).into_iter().flat_map(|(_, from)| from).map(of).collect()
 }
 
-/// Why the API server of a host has to be made again before the API can be asked for anything.
+/// Why the API server of a host must be changed before the API can be queried at all.
 pub(super) fn why(inputs: &Inputs, host: &Host, facts: &Facts) -> Option<String> {
     let moved = from(inputs, host, facts).map(|from| format!("is for {from}"));
     let stranded = !inputs.state.answered && looks_for_etcd_of_before(inputs, facts);
@@ -50,8 +50,8 @@ pub(super) fn why(inputs: &Inputs, host: &Host, facts: &Facts) -> Option<String>
     })
 }
 
-/// Lets the kubelet of the host move before the parts of the control plane, so that it gives their pods the new address. It asks
-/// the API server beside it (kubeadm's feature `ControlPlaneKubeletLocalMode`).
+/// Moves the kubelet of the host before the components of the control plane, so that it gives their pods the new address. The
+/// kubelet uses the API server of its own host (kubeadm's feature `ControlPlaneKubeletLocalMode`).
 pub(super) fn follow(
     inputs: &Inputs,
     host: &Host,

@@ -1,11 +1,12 @@
-//! How far the control planes have come.
+//! Finds the newest version of the control planes.
 
 use kk_config::{Host, KubeVersion};
 
 use crate::{base::questions::SETTINGS, capabilities::versions::RECORDED, model::inputs::Inputs};
 
-/// The newest version of a control plane, and which one it is: by its node, by the manifest of its API server, or by its note. Any of
-/// them may be behind when a run has ended early, and what the newest API server has written an older one may not understand.
+/// The newest version of the control planes, and the control plane that has it. The version is read from the node, from the
+/// manifest of the API server and from the note: any of these may be older if a run ended early. An older API server may not
+/// understand what the newest one has written.
 pub(crate) fn newest<'a>(inputs: &Inputs<'a>) -> Option<(KubeVersion, &'a Host)> {
     let of = |host: &'a Host| {
         let node = inputs.state.nodes.get(&host.name).map(|node| node.version.clone());

@@ -1,4 +1,4 @@
-//! Open the cluster for joins: a bootstrap token, and the CA by which joining nodes know the cluster.
+//! Open the cluster for joins: create a bootstrap token, and read the CA by which joining nodes verify the cluster.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// The day begins now and by the host's clock, not when and where the plan was made. It is for a run that is killed: the
-/// task after the last join removes the token.
+/// The token expires after one day, counted from now by the clock of the host, not from the time and by the clock of the plan.
+/// The expiry matters only if a run is killed: otherwise, the task after the last join removes the token.
 const MAKE_TOKEN: &str = "expires=$(date -u -d @$(($(date +%s) + 86400)) +%Y-%m-%dT%H:%M:%SZ)
 sed \"s/EXPIRES/$expires/\" token.yaml | kubectl apply -f - >/dev/null
 ";
 
-/// Only when some node is to join. A cluster made just now knows the token from `kubeadm init`.
+/// Does nothing unless a node is to join. A new cluster already has the token from `kubeadm init`.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let task = Task::new("open_for_joins", "Open the cluster for joins");
     if inputs.joining().is_empty() {

@@ -1,4 +1,4 @@
-//! The parts of a control plane, static pods: which of them are not ready. Their node may be Ready all the same.
+//! Finds static pods of a control plane that are not ready. Their node may be Ready nevertheless.
 
 use kk_config::Host;
 use kk_engine::Facts;
@@ -12,8 +12,8 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// Parts of a control plane that are not ready, as the API of the cluster says, and an API server that does not answer itself.
-/// Nothing when no API has answered.
+/// Static pods of a control plane that are not ready according to the API of the cluster, and an API server that does not answer
+/// itself. Empty if no API has answered.
 pub(crate) fn not_ready(inputs: &Inputs, host: &Host, facts: &Facts) -> Vec<&'static str> {
     if !inputs.state.answered || !takes_part(inputs, host) {
         return Vec::new();
@@ -61,8 +61,9 @@ mod tests {
 
     const PARTS: [&str; 3] = ["kube-apiserver", "kube-controller-manager", "kube-scheduler"];
 
-    /// A cluster of one control plane and others, where all else is well: what is said about the second control plane, whether a create
-    /// that changes nothing verifies, and how the node is shown. `pod` is one that is not ready; `answers`: its own API server does.
+    /// A cluster of two control planes, where everything else works. Returns the findings, whether a create that changes nothing
+    /// verifies, and the state of the second node. The pod named `pod` is not ready; `answers` specifies whether the API server
+    /// of the second control plane answers.
     async fn seen(pod: &str, answers: bool) -> (Vec<String>, bool, NodeState) {
         let host = |n| format!("  - {{name: n{n}, address: 192.0.2.{n}}}\n");
         let hosts = (1..3).map(host).collect::<Vec<_>>().concat();

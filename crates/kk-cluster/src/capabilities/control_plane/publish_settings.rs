@@ -1,4 +1,4 @@
-//! Publish the settings of the cluster: by them nodes join, and kubelets fetch theirs.
+//! Publish the settings of the cluster, which joining nodes and kubelets fetch.
 
 use kk_config::{Host, Role};
 use kk_engine::{
@@ -14,8 +14,8 @@ use crate::{
     model::{inputs::Inputs, kubeadm},
 };
 
-/// Before a node joins, where the API is asked. The notes say what was published last; `kubeadm init` publishes what it
-/// gets, so a new cluster gets the notes only.
+/// Publishes the settings before a node joins, on the control plane where the API is queried. The notes record what was published
+/// last. `kubeadm init` publishes its own settings, so a new cluster only gets the notes.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let host = inputs.api_host;
     let mut actions: Vec<Box<dyn Action>> = Vec::new();
@@ -38,13 +38,14 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     }
     actions.push(Box::new(cluster));
     actions.push(Box::new(kubelet));
-    // By the kubeadm of the version that is published.
+    // Use the kubeadm of the published version.
     let work = HostWork::new(actions)
         .needs(slots::initialised_slot())
         .needs(slots::kube_programs_slot(&host.name))
         .provides(slots::settings_published_slot());
     let mut task = Task::new("publish_settings", "Publish settings").on(&host.name, work);
-    // Another one is asked when this one is away, or leaves; also one that this command leaves as it is.
+    // If this control plane is unavailable or leaves, the API is queried at another one, possibly one that this command leaves as
+    // it is.
     let takes_part = |other: &Host| inputs.has_joined(other) || inputs.scope.contains(other);
     let others = inputs.answered().into_iter().filter(|(other, _)| {
         other.has_role(&Role::ControlPlane) && other.name != host.name && takes_part(other)
@@ -57,7 +58,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     task
 }
 
-/// What was published last: the settings of the cluster, and the kubelet's.
+/// The notes of what was published last: the settings of the cluster, and the settings of the kubelet.
 fn notes(inputs: &Inputs) -> (File, File) {
     (
         File::text(format!("{NOTES}/kubeadm-config.yaml"), kubeadm::cluster_document(inputs)),
@@ -69,8 +70,7 @@ fn is_needed(inputs: &Inputs, note: &File) -> bool {
     inputs.facts(inputs.api_host).is_some_and(|facts| note.check(facts).is_needed())
 }
 
-/// Whether the file asks for other settings than those that are in the cluster, beyond who its control planes and the members
-/// of etcd are.
+/// Whether the file requires settings other than those in the cluster, apart from its control planes and its members of etcd.
 pub(crate) fn are_changed(inputs: &Inputs) -> bool {
     super::note::more_is_changed(inputs, inputs.api_host) || is_needed(inputs, &notes(inputs).1)
 }
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
     use crate::{commands::pipelines::add_nodes::tests::spec, testing};
 
-    /// The API is asked at another one when the first is away, or leaves.
+    /// The API is queried at another control plane if the first is unavailable or leaves.
     #[tokio::test]
     async fn every_control_plane_has_the_note_of_what_was_published() {
         let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Renew certificates and kubeconfigs of control planes that run.
+//! Renew certificates and kubeconfigs of running control planes.
 
 use kk_config::{ControlPlaneEndpoint, Host};
 use kk_engine::{
@@ -18,8 +18,8 @@ use crate::{
     model::{inputs::Inputs, kubeadm},
 };
 
-/// One control plane at a time, each until what reads the new files is ready with them. Before anything asks the API: with
-/// an expired certificate it answers nobody.
+/// Renews one control plane at a time, until everything that reads the new files is ready with them. This happens before any
+/// query of the API, because it answers no request with an expired certificate.
 pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     let mut task = Task::new("renew_certificates", "Renew certificates").concurrency(1);
     for (host, facts) in inputs.control_planes() {
@@ -28,7 +28,7 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
             continue;
         }
         let differ = manifests::differ(inputs, host) || moves::why(inputs, host, facts).is_some();
-        // The kubelet starts the static pods again; for that it needs no credentials.
+        // The kubelet restarts the static pods; for that it needs no credentials.
         let mut actions: Vec<Box<dyn Action>> = vec![Box::new(Unit::started("kubelet.service"))];
         actions.extend(moves::follow(inputs, host, facts)?);
         actions.push(Box::new(
@@ -48,7 +48,7 @@ fn describe(renewed: &[Renewed]) -> String {
     format!("renew {}", renewed.iter().map(|renewed| renewed.name).collect::<Vec<_>>().join(", "))
 }
 
-/// `differ`: its manifests do, so that the pods that start again get those of kubeadm.
+/// `differ`: the manifests have changed, so the restarted pods need new manifests from kubeadm.
 fn text(host: &Host, renewed: &[Renewed], differ: bool) -> String {
     let names: Vec<&str> = renewed.iter().map(|renewed| renewed.name).collect();
     let server = format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT);

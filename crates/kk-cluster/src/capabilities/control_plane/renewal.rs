@@ -1,4 +1,4 @@
-//! Which certificates and kubeconfigs of a control plane are renewed, and why.
+//! Decides which certificates and kubeconfigs of a control plane are renewed, and why.
 
 use kk_config::Host;
 use kk_engine::{Facts, Question, question};
@@ -15,7 +15,8 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// What kubeadm makes on a control plane besides CAs, by the names of its phases; kubeconfigs end in `.conf`.
+/// Certificates and kubeconfigs that kubeadm creates on a control plane, without CAs, by the names of its phases. The names of
+/// kubeconfigs end in `.conf`.
 pub(crate) const LEAVES: [&str; 7] = [
     "apiserver",
     "apiserver-kubelet-client",
@@ -26,31 +27,32 @@ pub(crate) const LEAVES: [&str; 7] = [
     "scheduler.conf",
 ];
 
-/// The names by which people ask for new ones: what kubeadm makes, and what kk makes for etcd.
+/// The names that a user can specify for renewal: certificates and kubeconfigs of kubeadm, and the certificates that kk creates
+/// for etcd.
 pub const RENEWABLE: [&str; 9] = {
     let [a, b, c, d, e, f, g] = LEAVES;
     [a, b, c, d, e, f, g, ETCD_MEMBER, ETCD_CLIENT]
 };
 
-/// Whose kubeconfig it is; `None` for a certificate.
+/// The owner of a kubeconfig; `None` for a certificate.
 pub(super) fn kubeconfig(name: &str) -> Option<&str> {
     name.strip_suffix(".conf")
 }
 
-/// What an earlier run began to renew and did not come to the end of.
+/// Certificates and kubeconfigs whose renewal an earlier run began and did not finish.
 pub(crate) const BEGUN: Question<Vec<String>> =
     Question::new("renewal", "cat /etc/kubernetes/kubekey/renewal/names 2>/dev/null || :", question::lines);
 
-/// Something that is renewed.
+/// A certificate or kubeconfig that is renewed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Renewed {
     /// Its name.
     pub name: &'static str,
-    /// Why: "is missing".
+    /// The reason, such as "is missing".
     pub why: String,
 }
 
-/// What this run makes again on a control plane that went through `kubeadm init` or a join.
+/// Certificates and kubeconfigs that this run renews on a control plane that was initialised or has joined.
 pub(crate) fn of(inputs: &Inputs, host: &Host, facts: &Facts) -> Vec<Renewed> {
     let is_initialised = facts.answer(&INITIALISED).answered() == Some(true);
     let certificates = facts.answer(&CERTIFICATES).answered();
@@ -58,8 +60,8 @@ pub(crate) fn of(inputs: &Inputs, host: &Host, facts: &Facts) -> Vec<Renewed> {
         return Vec::new();
     };
     let begun = facts.answer(&BEGUN).answered().unwrap_or_default();
-    // Changed settings renew the API server's certificate themselves. With the settings of before, which may not work at all,
-    // nothing here would become ready.
+    // Applying changed settings also renews the certificate of the API server. With the previous settings, which may not work at
+    // all, nothing would become ready here.
     let mut renewed = Vec::new();
     for name in LEAVES.into_iter().filter(|name| can_sign(facts, name)) {
         let why = trouble(inputs, host, name, there.get(name));
@@ -83,14 +85,14 @@ pub(crate) fn of(inputs: &Inputs, host: &Host, facts: &Facts) -> Vec<Renewed> {
 /// The SHA-256 of an empty file, which a power cut may leave.
 pub(super) const NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-/// The SHA-256 of a file of `/etc/kubernetes/pki`; one that is empty is lost, too.
+/// The SHA-256 of a file in `/etc/kubernetes/pki`. An empty file counts as lost.
 pub(super) fn sum<'a>(facts: &'a Facts, name: &str) -> Option<&'a str> {
     let file = facts.files.get(&format!("/etc/kubernetes/pki/{name}"))?;
     Some(file.sha256.as_str()).filter(|sum| *sum != NOTHING)
 }
 
-/// Whether the CA of a certificate or kubeconfig is here with its key. Without it kubeadm has nothing to sign with, and without that
-/// of the cluster it renews nothing at all; findings of their own say so.
+/// Whether the CA of a certificate or kubeconfig is on this host with its key. Without the key, kubeadm cannot sign; without the
+/// key of the cluster's CA, kk renews nothing at all. Separate findings report this.
 pub(super) fn can_sign(facts: &Facts, name: &str) -> bool {
     let own = (name == "front-proxy-client").then_some("front-proxy-ca");
     let is_here = |ca: &str| [".crt", ".key"].iter().all(|end| sum(facts, &format!("{ca}{end}")).is_some());
@@ -103,7 +105,7 @@ fn unfinished() -> String {
 
 fn trouble(inputs: &Inputs, host: &Host, name: &str, there: Option<&Certificate>) -> Option<String> {
     let Some(certificate) = there else {
-        // The first control plane has it since Kubernetes 1.29, the others never.
+        // Only the first control plane has it, since Kubernetes 1.29.
         return (name != "super-admin.conf").then(|| "is missing".to_owned());
     };
     let Some(validity) = certificate.validity else { return Some("holds no certificate".to_owned()) };
@@ -117,7 +119,7 @@ fn trouble(inputs: &Inputs, host: &Host, name: &str, there: Option<&Certificate>
         let endpoint = format!("https://{}", inputs.endpoint());
         let own =
             format!("https://{}:{}", host.internal_address, kk_config::ControlPlaneEndpoint::API_SERVER_PORT);
-        // The administrator's names the endpoint; what runs here may speak to the API server beside it.
+        // Kubeconfigs of administrators contain the endpoint; components of this host may use its own API server.
         if certificate.server != endpoint && (name.contains("admin") || certificate.server != own) {
             return Some(format!("names {}, which is not the API", certificate.server));
         }
@@ -126,7 +128,7 @@ fn trouble(inputs: &Inputs, host: &Host, name: &str, there: Option<&Certificate>
     matches!(validity.age(now), Age::Due | Age::Expired).then(|| validity.words(now))
 }
 
-/// The validity of all that stays as it is.
+/// The validity of all certificates that this run does not renew.
 pub(crate) fn kept(inputs: &Inputs) -> Vec<Validity> {
     let of_host = |(host, facts): (&Host, &Facts)| {
         let renewed = of(inputs, host, facts);
@@ -155,7 +157,8 @@ mod tests {
         testing::{self, certificate},
     };
 
-    /// What a control plane answers whose certificates have 100 days left, but for one: its name, its head, its days left.
+    /// The answer of a control plane whose certificates are valid for 100 days, except the certificate `other`, which has this
+    /// head and is valid for `left` days.
     fn answer(other: &str, head: &str, left: i64) -> String {
         let (good, bad) = (certificate(365, 100), certificate(365, left));
         let mut text = String::new();
@@ -179,7 +182,7 @@ mod tests {
         text + "end\n"
     }
 
-    /// What is renewed on a control plane that answers so.
+    /// The names that are renewed on a control plane with these facts, and the reasons.
     async fn renewed(spoil: impl Fn(&mut Facts)) -> Vec<String> {
         let words = |inputs: &Inputs, host: &Host, facts: &Facts| {
             of(inputs, host, facts).into_iter().map(|one| format!("{} {}", one.name, one.why)).collect()
@@ -187,7 +190,7 @@ mod tests {
         on_control_plane(spoil, words).await
     }
 
-    /// The hosts of a cluster that runs.
+    /// The probed hosts of a running cluster.
     fn running(spec: &kk_config::Spec) -> crate::base::probed::Probed {
         let mut probed = testing::fresh(spec);
         let facts = probed.facts.get_mut(&spec.first_control_plane().name).unwrap();
@@ -206,7 +209,7 @@ mod tests {
         probed
     }
 
-    /// What is seen on a control plane of a cluster that runs.
+    /// Returns what `look` reports on a control plane of a running cluster with these facts.
     async fn on_control_plane<T>(
         spoil: impl Fn(&mut Facts),
         look: impl Fn(&Inputs, &Host, &Facts) -> T,

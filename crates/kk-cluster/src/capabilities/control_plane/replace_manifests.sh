@@ -1,6 +1,6 @@
-# Writes the manifests of a control plane whose API is down, and lets all its parts start anew. The kubelet is stopped meanwhile:
-# while it knows the pods of before it starts new ones 10 to 15 s late, and started again without the API it would not end them.
-# Which were removed is not remembered: a run after one that was killed removes all again.
+# Writes the manifests of a control plane whose API is down, and restarts all its components. The kubelet is stopped during this
+# time: while it knows the old pods, it starts new ones 10 to 15 s late, and if it were restarted without the API, it would not
+# end the old pods. The script does not record which pods it has removed: a run after a killed one removes all of them again.
 # shellcheck disable=SC2154 # node stands before this script
 remove_pods() {
     for part in kube-apiserver kube-controller-manager kube-scheduler; do
@@ -10,7 +10,7 @@ remove_pods() {
         crictl --timeout 60s rmp -f "$pod" >/dev/null || return
     done <sandboxes
 }
-# A shell of its own ends what it has begun: nobody would start the kubelet again.
+# A subshell without signals finishes what it has begun. Otherwise, the kubelet could stay stopped.
 without_kubelet() {
     trap '' HUP INT TERM
     systemctl stop kubelet.service

@@ -1,5 +1,5 @@
-# Administrators whose group has lost its binding, or the role that it gives, may do nothing, not even make it again. The CA makes
-# one who may. Kubernetes makes the role only when kube-apiserver starts.
+# If the group of administrators has lost its binding, or the role of this binding, administrators have no rights and cannot
+# restore them. The CA can issue a kubeconfig that has all rights. Kubernetes creates the role only when kube-apiserver starts.
 if ! kubectl --request-timeout 10s auth can-i '*' '*' -q; then
     mkdir -m 700 rights
     kubeadm init phase kubeconfig super-admin --config config.yaml --kubeconfig-dir "$PWD/rights"

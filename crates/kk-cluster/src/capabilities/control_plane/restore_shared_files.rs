@@ -1,4 +1,5 @@
-//! Restore shared files: what a control plane has lost of what all share, through the control machine's memory only.
+//! Restore files that a control plane has lost and that all control planes share; they pass only through the memory of the
+//! control machine.
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -22,7 +23,7 @@ use crate::{
 /// The name of the task.
 pub(crate) const NAME: &str = "restore_shared_files";
 
-/// Before anything needs an API that may be down for them.
+/// Runs before any task needs the API, which may be down because these files are missing.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task =
         Task::new(NAME, "Restore files that control planes share").timeout(Duration::from_mins(10));
@@ -51,14 +52,15 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     task
 }
 
-/// Whether another task of this run waits for its static pods, which may lack more.
+/// Whether another task of this run waits for the static pods of the host, which may lack more files.
 fn starts_later(inputs: &Inputs, host: &Host, facts: &Facts) -> bool {
     !renewal::of(inputs, host, facts).is_empty()
         || manifests::differ(inputs, host)
         || note::is_changed(inputs, host)
 }
 
-/// What runs has read them. What has ended without them is started now, not after the kubelet's pause.
+/// Running components have already read the files. Components that have ended without them are started now, without the back-off
+/// of the kubelet.
 fn start(host: &Host) -> Command {
     let server = format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT);
     let variables =
@@ -125,13 +127,13 @@ mod tests {
         testing,
     };
 
-    /// Two control planes that run and a third host, each of which holds these files of `/etc/kubernetes/pki` with these sums: what is
-    /// found, and the tasks about shared files of a create.
+    /// Two running control planes and a third host, whose files in `/etc/kubernetes/pki` have these checksums. Returns the
+    /// findings, and the tasks of a create about shared files.
     async fn planned(hosts: [&[(&str, &str)]; 3]) -> (Vec<Finding>, Vec<String>) {
         planned_to_renew("", hosts).await
     }
 
-    /// The same, where a new certificate of this name was asked for.
+    /// The same, where the renewal of this certificate was requested.
     async fn planned_to_renew(name: &str, hosts: [&[(&str, &str)]; 3]) -> (Vec<Finding>, Vec<String>) {
         let renew = [name.to_owned()].into_iter().filter(|name| !name.is_empty()).collect();
         let host = |n| format!("  - {{name: n{n}, address: 192.0.2.{n}}}\n");
@@ -212,9 +214,9 @@ mod tests {
         for (hosts, errors) in [
             ([&key[..], &key, &key], 3),
             ([&both, &both, &both], 3),
-            // What is left of its pair is not that of the others.
+            // The remaining file of its pair differs from that file of the other control planes.
             ([&ALL, &other, &ALL], 1),
-            // The others do not agree.
+            // The other control planes have different files.
             ([&ALL, &changed, &both], 1),
         ] {
             let (found, tasks) = planned(hosts).await;

@@ -1,4 +1,4 @@
-//! Share the cluster's CAs with further control planes, through the control machine's memory only.
+//! Share the cluster's CAs with further control planes, only through the memory of the control machine.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// Only when a further control plane is to join.
+/// Does nothing unless a further control plane is to join.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let task = Task::new("share_certificates", "Share the cluster's CAs");
     if !inputs.joining().iter().any(|host| host.has_role(&Role::ControlPlane)) {

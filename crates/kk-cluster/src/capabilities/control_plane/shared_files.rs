@@ -1,7 +1,8 @@
-//! What all control planes share below `/etc/kubernetes/pki`: which of it a control plane has lost, and which other one has it.
+//! Finds files below `/etc/kubernetes/pki` that all control planes share: which of them a control plane has lost, and which other
+//! one has them.
 //!
-//! A program that runs has read it at its start, so that nothing shows the loss before the next start. Then the API server
-//! does not come back.
+//! A running component has read them at its start, so that nothing shows the loss before the next start. Then the API server does
+//! not start.
 
 use kk_config::Host;
 use kk_engine::Facts;
@@ -14,9 +15,10 @@ use crate::{
 
 const PKI: &str = "/etc/kubernetes/pki";
 
-/// Copied to a control plane that lacks one of them. CAs' keys are not among them: people keep them elsewhere.
+/// Files that are copied to a control plane that lacks one of them. The keys of CAs are not among them, because users may keep
+/// them elsewhere.
 pub(super) const SHARED: [&str; 3] = ["sa.key", "sa.pub", "front-proxy-ca.crt"];
-/// What a control plane that joins gets, too.
+/// Files that a joining control plane gets.
 pub(super) const FOR_JOINS: [&str; 6] =
     ["ca.crt", "ca.key", "sa.pub", "sa.key", "front-proxy-ca.crt", "front-proxy-ca.key"];
 const CA_KEYS: [&str; 2] = ["ca.key", "front-proxy-ca.key"];
@@ -29,21 +31,21 @@ fn lacks(facts: &Facts, names: &[&'static str]) -> Vec<&'static str> {
     names.iter().copied().filter(|name| sum(facts, name).is_none()).collect()
 }
 
-/// Whether the control plane is one of those that share.
+/// Whether the host is a control plane of the cluster, so that it shares these files.
 pub(super) fn takes_part(inputs: &Inputs, host: &Host) -> bool {
     let is_initialised = |facts: &Facts| facts.answer(&INITIALISED).answered() == Some(true);
     inputs.facts(host).is_some_and(is_initialised) && inputs.has_joined(host)
 }
 
-/// Control planes that answered and take part, also those that this command leaves as they are.
+/// Control planes that answered and share these files, including control planes that this command leaves as they are.
 fn all<'a>(inputs: &Inputs<'a>) -> Vec<(&'a Host, &'a Facts)> {
     let control_planes = inputs.spec.control_planes().into_iter();
     let there = control_planes.filter(|host| takes_part(inputs, host));
     there.filter_map(|host| Some((host, inputs.facts(host)?))).collect()
 }
 
-/// The control plane from which others get what they lack. Not one of several that hold different files: nobody knows which are
-/// the cluster's.
+/// The control plane from which others get files that they lack. `None` if control planes have different files, because kk cannot
+/// know which files are right.
 pub(super) fn source<'a>(inputs: &Inputs<'a>) -> Option<&'a Host> {
     let whole: Vec<_> = all(inputs).into_iter().filter(|(_, facts)| has_all(facts, &SHARED)).collect();
     let (host, first) = *whole.first()?;
@@ -52,7 +54,8 @@ pub(super) fn source<'a>(inputs: &Inputs<'a>) -> Option<&'a Host> {
     whole.iter().all(is_same).then_some(host)
 }
 
-/// What a control plane of this run has lost and gets back, where what is left of it is the same as at the source.
+/// Files that a control plane of this run has lost and gets again, provided that its remaining files are the same as at the
+/// source.
 pub(super) fn lost(inputs: &Inputs, host: &Host, facts: &Facts) -> Vec<&'static str> {
     let lacks = if takes_part(inputs, host) { lacks(facts, &SHARED) } else { Vec::new() };
     let Some(of_source) = source(inputs).and_then(|source| inputs.facts(source)) else { return Vec::new() };
@@ -60,7 +63,8 @@ pub(super) fn lost(inputs: &Inputs, host: &Host, facts: &Facts) -> Vec<&'static 
     if SHARED.iter().any(differs) { Vec::new() } else { lacks }
 }
 
-/// The control plane whose files others get when they join: where the API is asked, else another one that has all of them.
+/// The control plane whose files joining control planes get: the one at which the API is queried, or another one that has all of
+/// them.
 pub(super) fn source_for_joins<'a>(inputs: &Inputs<'a>) -> &'a Host {
     let whole: Vec<&Host> = all(inputs)
         .into_iter()
@@ -112,7 +116,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     }
 }
 
-/// A key that is lost, or kept elsewhere. What was asked for must not be left out without a word.
+/// Reports keys of CAs that are lost or kept elsewhere. A renewal that was requested and is not possible is an error.
 fn ca_keys(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
     let keys = lacks(facts, &CA_KEYS);
     if keys.is_empty() {
@@ -155,7 +159,7 @@ fn hint(lacks: &[&str]) -> String {
     hint
 }
 
-/// A token that one control plane has signed is refused by another one.
+/// Reports different files: a token that one control plane has signed is refused by another one.
 fn different(inputs: &Inputs, found: &mut Findings) {
     let all = all(inputs);
     for name in SHARED {

@@ -1,11 +1,11 @@
-# Applies CoreDNS when the nodes can take its pods. Before that the scheduler finds no place for them, and looks again only after 1, 2,
-# 4 and 8 s. A node that is not Ready within a minute is left to the verification, which names it.
+# Applies CoreDNS when nodes can run its pods. Before that, the scheduler finds no node for them, and retries only after 1, 2, 4
+# and 8 s. Nodes that are not Ready within a minute are left to the verification, which reports them.
 taints() {
     kubectl get nodes -o go-template='{{range .items}}{{range .spec.taints}}{{.key}}{{"\n"}}{{end}}{{end}}'
 }
 until=$(($(kk_uptime) + 60))
 kubectl wait --for=condition=Ready node --all --timeout=60s || :
-# The taint goes a moment after the node is Ready.
+# The taint is removed a moment after the node is Ready.
 while taints | grep -qxF node.kubernetes.io/not-ready && [ "$(kk_uptime)" -lt $until ]; do
     sleep 0.2 2>/dev/null || sleep 1
 done

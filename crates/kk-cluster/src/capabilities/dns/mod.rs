@@ -1,4 +1,4 @@
-//! CoreDNS, from kk's own manifest.
+//! Installs CoreDNS from kk's own manifest.
 
 use kk_artifact::Component;
 use kk_config::{Host, Role};
@@ -19,11 +19,11 @@ use crate::{
     },
 };
 
-/// Where it is active, `/etc/resolv.conf` names its address on the host.
+/// If systemd-resolved is active, `/etc/resolv.conf` contains its address on the host.
 const RESOLVED: &str = "systemd-resolved.service";
 
-/// Whether the CoreDNS that was applied last forwards to the nameservers of its node. The control plane at which it was applied keeps
-/// a copy of the manifest.
+/// Whether the CoreDNS that was last applied forwards to the nameservers of its node. The control plane at which it was applied
+/// keeps a copy of the manifest.
 const FORWARDS: Question<bool> = Question::new(
     "coredns_forwards",
     "if grep -qs '^ *forward [.] /etc/resolv[.]conf' /etc/kubernetes/kubekey/coredns.yaml; then echo yes; else echo no; fi",
@@ -50,7 +50,7 @@ impl Capability for Dns {
         }
     }
 
-    /// Of a DNS cache that users add to each node.
+    /// The interface of a DNS cache that users can add to each node.
     fn interfaces(&self) -> &'static [&'static str] {
         &["nodelocaldns"]
     }
@@ -98,7 +98,7 @@ impl Capability for Dns {
     fn manifests(&self, cluster: &Cluster) -> Result<Vec<Manifest>, BuildError> {
         let least = cluster.spec.nodes().len().min(2);
         let mut manifest = from_template(cluster, "coredns", "dns/coredns.yaml", &values(cluster, least))?;
-        // More replicas are kept and are not noted: only the file is a reason to apply the manifest again.
+        // kk keeps additional replicas and does not record them: only a changed file is a reason to apply the manifest again.
         let there =
             cluster.state.workloads.get("kube-system/coredns").map_or(0, |(wanted, _)| *wanted as usize);
         if there > least {
@@ -119,18 +119,20 @@ impl Capability for Dns {
     }
 }
 
-/// Not where the user installs the network.
+/// Whether nodes become Ready in this run, which they do not if the user installs the network.
 fn nodes_become_ready(cluster: &Cluster) -> bool {
     never_ready(&network::capability(cluster.spec).ready(cluster)).is_none()
 }
 
-/// Whether this CoreDNS knows `disable` in `cache`: from 1.10.0 on (coredns/coredns#5540). One before does not start with it.
+/// Whether this version of CoreDNS supports `disable` in `cache`: from 1.10.0 on (coredns/coredns#5540). Older versions do not
+/// start with it.
 fn can_except_from_cache(version: &str) -> bool {
     let mut numbers = version.split('.').map_while(|number| number.parse::<u32>().ok());
     (numbers.next(), numbers.next()) >= (Some(1), Some(10))
 }
 
-/// Whether CoreDNS on this node would forward to itself. With systemd-resolved kubeadm gives pods its list of real servers.
+/// Whether CoreDNS on this node would forward to itself. With systemd-resolved, kubeadm gives pods the list of its upstream
+/// servers.
 fn loops(cluster: &Cluster, facts: &Facts) -> bool {
     let is_local =
         |server: &String| server.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
@@ -139,14 +141,14 @@ fn loops(cluster: &Cluster, facts: &Facts) -> bool {
         && facts.nameservers.iter().any(is_local)
 }
 
-/// Whether CoreDNS gets its nameservers from `/etc/resolv.conf` of its node.
+/// Whether CoreDNS reads its nameservers from `/etc/resolv.conf` of its node.
 fn reads_resolv_conf(cluster: &Cluster) -> bool {
     cluster.spec.dns.coredns.upstream_dns_servers.is_empty()
         && !cluster.spec.kubernetes.kubelet_configuration.contains_key("resolvConf")
 }
 
-/// Whether CoreDNS forwards to the nameservers of its node. A running cluster keeps that: a file that is empty for a moment, on any
-/// host, must not take names outside the cluster away from all pods.
+/// Whether CoreDNS forwards to the nameservers of its node. A running cluster keeps forwarding: if the file is empty for a moment
+/// on any host, pods must still resolve names outside the cluster.
 fn forwards(cluster: &Cluster) -> bool {
     let applied = || cluster.facts(cluster.api_host).and_then(|facts| facts.answer(&FORWARDS).answered());
     !reads_resolv_conf(cluster)
@@ -161,7 +163,7 @@ fn values(cluster: &Cluster, replicas: usize) -> serde_json::Value {
     } else if forwards(cluster) {
         "/etc/resolv.conf".to_owned()
     } else {
-        // CoreDNS ends at once when it forwards to a list that is empty.
+        // CoreDNS exits at once if it forwards to an empty list.
         String::new()
     };
     json!({
@@ -192,7 +194,8 @@ mod tests {
         testing,
     };
 
-    /// Runs the script beside an API with these taints, each look less of them. What was asked of it.
+    /// Runs the script with an API that reports these taints, one line less at each query. Returns whether it succeeds, and the
+    /// queries.
     fn apply(taints: &str) -> (bool, Vec<String>) {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("taints"), taints).unwrap();
@@ -200,7 +203,7 @@ mod tests {
             "echo \"$1\" >>asked; case $1 in wait) exit 1 ;; get) cat taints; sed -i 1d taints ;; esac";
         testing::program(directory.path(), "kubectl", kubectl);
         testing::program(directory.path(), "sleep", "exit 0");
-        // A clock of the test: 20 s a look.
+        // The clock of the test, which advances 20 s at each query.
         let library = "kk_uptime() { echo . >>ticks; echo $(($(wc -l <ticks) * 20)); }";
         let text = format!("{library}\n{}", include_str!("apply_coredns.sh"));
         let output = testing::run_script(directory.path(), &text);
@@ -237,7 +240,8 @@ mod tests {
         }
     }
 
-    /// Nameservers of the three nodes, whether the CoreDNS of a running cluster forwards, and whether the file names nameservers.
+    /// Cases: how many of the three nodes have no nameservers, whether the CoreDNS of a running cluster forwards, and whether the
+    /// file sets nameservers.
     #[tokio::test]
     async fn coredns_forwards_while_any_node_has_nameservers_and_a_running_one_goes_on() {
         let (error, adapted) = (Some(Severity::Error), Some(Severity::Adapted));
@@ -253,7 +257,7 @@ mod tests {
             spec.dns.coredns.upstream_dns_servers =
                 if upstream { vec!["192.0.2.53".to_owned()] } else { Vec::new() };
             let (mut probed, directory) = (testing::fresh(&spec), tempfile::tempdir().unwrap());
-            // The control plane is the first.
+            // The control plane is the first host of the file, so it loses its nameservers last.
             for (number, host) in spec.hosts.iter().rev().enumerate() {
                 let facts = probed.facts.get_mut(&host.name).unwrap();
                 facts.reply(&FORWARDS, applied);
@@ -295,7 +299,7 @@ mod tests {
         }
     }
 
-    /// An administrator has scaled it: another version or another setting must not take DNS away.
+    /// An administrator has scaled CoreDNS: another version or setting must not remove these replicas.
     #[tokio::test]
     async fn more_replicas_of_coredns_are_kept_and_are_no_reason_to_apply_it() {
         let spec = testing::sample("three-nodes.yaml");

@@ -1,5 +1,5 @@
-# Adds this host's member to the list as a learner, which has no vote until it has copied the data, and lets etcd start
-# with the members of now.
+# Adds this host's member to the list as a learner, which has no vote until it has copied the data, and configures etcd to start
+# with the current members.
 # shellcheck disable=SC2154 # data, name, peer and keep stand before this script
 systemctl stop etcd.service 2>/dev/null || :
 if [ -n "$keep" ] && [ -e "$data/member" ]; then

@@ -1,4 +1,4 @@
-//! Alarms of etcd. With NOSPACE, which says that a database has reached its quota, members serve reads only.
+//! Handles alarms of etcd. With the alarm NOSPACE, which means that a database has reached its quota, members serve only reads.
 
 use std::collections::BTreeSet;
 
@@ -17,10 +17,10 @@ use crate::{
 
 const NOSPACE: &str = "NOSPACE";
 
-/// etcd's own quota, when nothing sets one.
+/// The default quota of etcd.
 const DEFAULT_QUOTA: u64 = 2 << 30;
 
-/// The kinds of the alarms that members know. Each of them knows those of all.
+/// The kinds of alarms that members report. Each member knows the alarms of all members.
 pub(crate) fn all(inputs: &Inputs) -> BTreeSet<String> {
     let of = |facts: &Facts| facts.answer(&STATUS).answered().map_or_else(Vec::new, |member| member.errors);
     let errors = inputs.answered().into_iter().flat_map(|(_, facts)| of(facts));
@@ -35,7 +35,7 @@ pub(super) fn is_full(inputs: &Inputs) -> bool {
     all(inputs).contains(NOSPACE)
 }
 
-/// The quota that the file sets. `extraArgs` cannot set one. etcd takes 0 as its own quota.
+/// The quota that the file sets. `extraArgs` cannot set a quota. etcd treats 0 as its default quota.
 pub(crate) fn set_quota(etcd: &Etcd) -> Option<u64> {
     etcd.quota_backend_bytes.filter(|bytes| *bytes > 0)
 }
@@ -44,7 +44,7 @@ fn quota(inputs: &Inputs) -> u64 {
     set_quota(&inputs.spec.etcd).unwrap_or(DEFAULT_QUOTA)
 }
 
-/// Whether the alarm can go: each database that is known is smaller than the quota that the file sets.
+/// Whether the alarm can be disarmed: each known database is smaller than the quota that the file sets.
 fn is_free(inputs: &Inputs) -> bool {
     let (quota, members) = (quota(inputs), inputs.answered().into_iter());
     let mut sizes = members.filter_map(|(_, facts)| Some(facts.answer(&STATUS).answered()?.db_bytes));
@@ -64,7 +64,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
             quota(inputs) >> 20
         );
         let hint = "kk etcd defrag frees space; a larger spec.etcd.quotaBackendBytes is applied by kk create cluster";
-        // A create may be what raises the quota, and a renewal writes little.
+        // A create may raise the quota, and a renewal writes little.
         if inputs.command.is_create() || !inputs.command.renewed().is_empty() {
             found.warning(None, message, hint);
         } else {
@@ -80,8 +80,8 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     }
 }
 
-/// Disarms it, once the member of this host runs as the file says. A member that has a smaller quota until its own turn may raise
-/// it again.
+/// Disarms the alarm once the member of this host runs with the settings of the file. A member that keeps a smaller quota until
+/// its own turn may raise the alarm again.
 pub(super) fn disarm(inputs: &Inputs, host: &Host) -> Option<Command> {
     is_free(inputs).then(|| disarm_when_free(inputs, host))
 }
@@ -113,14 +113,14 @@ mod tests {
         testing,
     };
 
-    /// What a member says of itself, with a database of this size.
+    /// The status that a member with a database of this size reports.
     fn status(bytes: u64, alarm: &str) -> String {
         format!(
             r#"[{{"Status":{{"header":{{"cluster_id":1,"member_id":7,"revision":42}},"version":"3.6.16","leader":7,"dbSize":{bytes},"errors":["memberID:7 alarm:{alarm} "]}}}}]"#
         )
     }
 
-    /// Findings of a create with a database of this size, and whether etcd's turns disarm the alarm.
+    /// Severities of the findings of a create with a database of this size, and whether the turns of etcd disarm the alarm.
     async fn planned(bytes: u64, alarm: &str, upgrades: bool) -> (Vec<Severity>, bool) {
         let (mut spec, directory) = (testing::sample("three-nodes.yaml"), tempfile::tempdir().unwrap());
         spec.etcd.quota_backend_bytes = Some(1000);
@@ -136,7 +136,7 @@ mod tests {
         }
         let mut found = Findings::default();
         findings(&inputs, &mut found);
-        // Such a database can be saved and defragmented.
+        // A snapshot and a defragmentation are possible with such a database.
         let mut others = Findings::default();
         snapshot_etcd::findings(&inputs, &mut others);
         defragment_etcd::findings(&inputs, &mut others);
@@ -166,8 +166,8 @@ mod tests {
         }
     }
 
-    /// Runs a script with an etcd that has these alarms and databases of 500 and `bytes` bytes: whether it succeeds, and what it
-    /// asked for.
+    /// Runs a script with an etcd that has these alarms, and databases of 500 and `bytes` bytes. Returns whether it succeeds, and
+    /// its requests.
     fn run(text: &str, alarms: &str, bytes: u64) -> (bool, String) {
         let directory = tempfile::tempdir().unwrap();
         let status = format!(r#"[{{"dbSize":500,"revision":42}},{{"dbSize":{bytes},"x":1}}]"#);

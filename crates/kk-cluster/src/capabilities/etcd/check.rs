@@ -1,4 +1,4 @@
-//! What is on the hosts of etcd already, and whether it is this cluster's.
+//! Checks what is already on the hosts of etcd, and whether it belongs to this cluster.
 
 use std::collections::BTreeSet;
 
@@ -32,10 +32,10 @@ pub(super) fn asks(spec: &Spec, probe: &mut ProbeSpec) {
     probe.ask(&DATA.with_snippet(format!("[ -d {data}/member ] && echo yes || echo no")));
 }
 
-/// Certificates of another CA must not come among members that run: they would no longer understand each other.
+/// Running members must not get certificates of another CA, because they would no longer trust each other.
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     let mut hosts = inputs.etcd_hosts();
-    // That a host belongs to another cluster is said with its identity, and with another hint.
+    // The check of host identities reports hosts of other clusters, with another hint.
     hosts.retain(|(_, facts)| facts.owned.identity().is_none_or(|of| of.cluster == inputs.spec.name));
     let cas: BTreeSet<&str> =
         hosts.iter().filter_map(|(_, facts)| Some(facts.files.get(ETCD_CA)?.sha256.as_str())).collect();
@@ -63,7 +63,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     }
 }
 
-/// It would be stopped and replaced by the member, and nobody would start it again after a delete.
+/// Reports another etcd on a host: the member would replace it, and nothing would start it again after a delete.
 fn other_etcd(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
     if facts.units.contains_key("etcd.service") && !facts.owns(UNIT) && !is_masked(facts, "etcd") {
         found.error(
@@ -81,7 +81,7 @@ fn other_etcd(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings)
     }
 }
 
-/// What hosts hold is what the control machine holds: it is written where it differs.
+/// Hosts have the certificates of the control machine, because kk writes them where they differ.
 fn certificates(inputs: &Inputs, found: &mut Findings) {
     let (pki, now) = (&inputs.pki, OffsetDateTime::now_utc());
     if pki.is_copy() {

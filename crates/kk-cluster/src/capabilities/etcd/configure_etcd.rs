@@ -1,4 +1,4 @@
-//! Configure etcd: its environment file and its unit.
+//! Configure etcd: write its environment file and its unit.
 
 use kk_engine::{
     Action, HostWork, Task,
@@ -11,13 +11,13 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// All members are named in each file. A member that runs gets its changes in its turn.
+/// Writes the files of members that do not run. Running members get changed files in their turn.
 pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     let mut task = Task::new("configure_etcd", "Configure etcd");
     for (host, facts) in inputs.etcd_hosts() {
         let data = Directory::new(&inputs.spec.etcd.data_dir).mode(0o700).owner("etcd:etcd");
         let mut actions: Vec<Box<dyn Action>> = vec![Box::new(data)];
-        // Before the files forget it.
+        // The mark is written before the files that no longer contain the address.
         if let Some(from) = moves::from(inputs, host, facts) {
             let lines: String = from.into_iter().map(|address| address + "\n").collect();
             actions.push(Box::new(File::text(moves::MARK, lines)));

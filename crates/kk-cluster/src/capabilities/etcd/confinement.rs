@@ -1,4 +1,4 @@
-//! As whom etcd runs, and what of its host it sees. It needs its data, its keys and its ports only.
+//! Determines the user of etcd and its view of the host. etcd needs only its data, its keys and its ports.
 
 use kk_engine::{Facts, Question, question};
 
@@ -7,7 +7,7 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// Whether the user of etcd can come to its files: a directory above them may be closed to others.
+/// Whether the user of etcd can access its files: a directory above them may be closed to other users.
 pub(crate) const REACHES: Question<bool> = Question::new("etcd_reaches_data", "echo no", question::yes_or_no);
 
 pub(super) fn question(inputs: &Inputs) -> Question<bool> {
@@ -34,13 +34,13 @@ fn names_file(line: &str) -> bool {
     values.split(',').any(|value| value.trim_start_matches(['"', '\'', ' ']).starts_with('/'))
 }
 
-/// Whether it runs as its own user.
+/// Whether etcd runs as its own user.
 pub(super) fn has_own_user(inputs: &Inputs, facts: &Facts) -> bool {
     why_root(inputs, facts).is_none()
 }
 
-/// Whether a unit that writes into this directory may have a view of its own of the file system: hosts on which root may not do
-/// all refuse that, and the directory may be among those that the unit cannot write.
+/// Whether a unit that writes into this directory may have its own view of the file system. Hosts on which root is restricted
+/// refuse such a view, and the directory may be one that such a unit cannot write.
 pub(crate) fn has_own_view(facts: &Facts, directory: &str) -> bool {
     facts.can_raise_limits && !["/usr/", "/etc/", "/boot/"].iter().any(|system| directory.starts_with(system))
 }
@@ -66,7 +66,7 @@ mod tests {
         testing,
     };
 
-    /// etcd's unit where the file has these settings of etcd, and its host this answer.
+    /// The unit of etcd, and the number of findings, for these settings in the file and this answer of the host.
     async fn unit(settings: &str, reaches: &str, is_limited: bool) -> (String, usize) {
         let directory = tempfile::tempdir().unwrap();
         let spec = testing::spec(&format!(
@@ -104,7 +104,7 @@ mod tests {
             assert_eq!(unit.contains("\nUser=etcd\n"), has_own_user, "{settings} {reaches}\n{unit}");
             assert_eq!(unit.contains("\nUser=root\n"), !has_own_user, "{unit}");
             assert_eq!(found, usize::from(!has_own_user), "{settings} {reaches}");
-            // What root has written, such as a snapshot that was restored, is given to it before each start.
+            // Before each start, etcd becomes the owner of files that root has written, such as a restored snapshot.
             let gives = "chown -R -h etcd:etcd /var/lib/etcd/member\n";
             assert_eq!(unit.contains(gives), has_own_user, "{unit}");
         }

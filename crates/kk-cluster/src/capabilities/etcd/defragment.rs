@@ -11,8 +11,8 @@ use super::{
 };
 use crate::{base::shell::script, model::inputs::Inputs};
 
-/// A member answers no request meanwhile: one after the other, in this order. The last one to get space back disarms the alarm of a
-/// full database.
+/// Defragments one member after the other, in this order, because a member answers no requests in the meantime. The last member
+/// that regains space disarms the alarm of a full database.
 pub(crate) fn task(inputs: &Inputs, order: &[String]) -> Task {
     let turn = Turn::one_by_one("etcd").order(order.iter().cloned());
     let mut task = Task::new("defragment", "Defragment etcd").timeout(Duration::from_mins(30)).turn(turn);

@@ -1,5 +1,5 @@
-# Disarms the alarm NOSPACE when the databases of all $members are smaller than the quota of this one. etcdctl disarms all alarms
-# at once, so any other alarm keeps them.
+# Disarms the alarm NOSPACE if the databases of all $members are smaller than the quota of this host's member. etcdctl disarms all
+# alarms at once, so another alarm prevents this.
 # shellcheck disable=SC2034,SC2154 # endpoints and members stand before this script, and ctl, which asks $endpoints
 disarm() {
     alarms=$(ctl alarm list) || return

@@ -1,5 +1,5 @@
-# The lines of the environment file that a running member cannot change by itself, whether the member has data, and the
-# addresses that it had where it has not come to the end of a move.
+# Prints the lines of the environment file that a running member cannot change by itself, whether the member has data, and its
+# previous addresses if a move is not finished.
 set -e
 [ -e /etc/etcd.env ] || exit 0
 sed -n -e '/^ETCD_DATA_DIR=/p' -e '/^ETCD_INITIAL_ADVERTISE_PEER_URLS=/p' -e '/^ETCD_NAME=/p' /etc/etcd.env

@@ -1,4 +1,4 @@
-//! The files that etcd reads at its start: environment and unit.
+//! Writes the files that etcd reads at its start: its environment files and its unit.
 
 use std::time::Duration;
 
@@ -13,11 +13,12 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// How long systemd lets a member start: it reads its database and its log, and receives what it lacks from the others.
+/// The time limit that systemd sets for the start of a member. The member reads its database and its log, and receives missing
+/// data from the others.
 pub(super) const START: Duration = Duration::from_mins(5);
 
-/// What a member begins with, and never reads again: the members of a new cluster. So a member that comes or goes later
-/// restarts no other.
+/// The members of a new cluster, which a member reads only at its first start. Therefore, a member that is added or removed later
+/// causes no restart of others.
 const INITIAL: &str = "/etc/etcd-initial.env";
 
 /// The files of one member.
@@ -40,11 +41,11 @@ pub(super) fn files(inputs: &Inputs, host: &Host, facts: &Facts) -> Result<Vec<B
     Ok(files)
 }
 
-/// Where KubeSphere's Prometheus reads metrics, if it shall. Metrics hold no objects, so the port has no TLS; one with TLS would
-/// ask for a certificate with which a client may change all objects.
+/// The port where KubeSphere's Prometheus reads metrics, if it is enabled. Metrics contain no objects, so the port has no TLS. A
+/// port with TLS would require a client certificate that also permits changes of all objects.
 pub(crate) const METRICS_PORT: u16 = 2381;
 
-/// The port, where it is open.
+/// The port for metrics, if it is open.
 pub(super) fn metrics_port(spec: &Spec) -> Option<u16> {
     spec.kubesphere.as_ref().is_some_and(|wanted| watches_members(spec, wanted)).then_some(METRICS_PORT)
 }
@@ -58,20 +59,20 @@ fn initial(inputs: &Inputs) -> String {
     format!("# Written by kk.\nETCD_INITIAL_CLUSTER={}\nETCD_INITIAL_CLUSTER_STATE=new\n", members.join(","))
 }
 
-/// The file that says, from the first time that a member is healthy, that it belongs to a cluster: without its data it must
-/// not begin a new one. etcd reads it at its next start, so nothing restarts for it.
+/// A file that records, as soon as a member has been healthy, that it belongs to a cluster: without its data, it must not start a
+/// new cluster. etcd reads the file at its next start, so nothing restarts because of it.
 pub(crate) const JOINED: &str = "/etc/etcd-joined.env";
 
-/// Its content.
+/// The content of that file.
 pub(crate) const JOINED_TEXT: &str = "# Written by kk.\nETCD_INITIAL_CLUSTER_STATE=existing\n";
 
-/// The file as an action.
+/// The action that writes that file.
 pub(super) fn joined() -> File {
     File::text(JOINED, JOINED_TEXT)
 }
 
-/// On which file system the data of a member is: it was there when the member was healthy, so without it the data is not lost but
-/// away. Remove the file to give the data up.
+/// A note of the file system on which the data of a member was when the member was healthy. If that file system is not mounted,
+/// the data is not lost but unavailable. To give up the data, remove the note.
 pub(super) const MOUNT_NOTE: &str = "/etc/etcd-mount";
 
 /// The mount point of the data at the time of the probe.
@@ -81,7 +82,7 @@ pub(super) fn mount_question(spec: &Spec) -> Question<String> {
     MOUNT.with_snippet(script(&[("data", &spec.etcd.data_dir)], include_str!("mount.sh")))
 }
 
-/// The note as an action, for when the member is healthy.
+/// The action that writes the note when the member is healthy.
 pub(super) fn mount_note(facts: &Facts) -> Option<File> {
     let mount = facts.answer(&MOUNT).answered().filter(|mount| mount.starts_with('/'))?;
     Some(File::text(MOUNT_NOTE, mount + "\n"))
@@ -129,7 +130,7 @@ mod tests {
     use super::*;
     use crate::testing;
 
-    /// The files of one host when these are the members, by path and content.
+    /// The files of one host as paths and contents, if the cluster has these members.
     async fn planned(members: &str, joined: bool) -> String {
         let directory = tempfile::tempdir().unwrap();
         let spec = testing::spec(&format!(

@@ -1,5 +1,5 @@
-# Whether the member of this host has lost its data: there is no write-ahead log, or etcd ends because its log is shorter
-# than what it has acknowledged (the words are those of etcd's raft library).
+# Whether the member of this host has lost its data: there is no write-ahead log, or etcd exits because its log is shorter than
+# the part that it has acknowledged (the message is from etcd's raft library).
 # shellcheck disable=SC2154 # data stands before this script
 set -e
 wal=$data/member/wal

@@ -1,4 +1,4 @@
-//! The health of a member.
+//! Determines the health of members.
 
 use kk_config::{Host, Spec};
 use kk_engine::{Facts, Question, question};
@@ -6,7 +6,7 @@ use kk_engine::{Facts, Question, question};
 use super::etcdctl::{ask_member_with, certificate, function, local_endpoint};
 use crate::base::shell::script;
 
-/// The function `healthy` of a script, which asks by `ctl`.
+/// The function `healthy` of a script, which queries by `ctl`.
 pub(crate) const FUNCTION: &str = include_str!("health.sh");
 
 /// Whether the member of this host has a leader and commits.
@@ -28,14 +28,14 @@ pub(super) fn command(spec: &Spec, host: &Host) -> String {
     of_member(spec, host, "[ -e \"$certificate-key.pem\" ]\nhealthy\n")
 }
 
-/// A script that asks the member of this host, run there.
+/// A script that queries the member of this host, and runs on this host.
 fn of_member(spec: &Spec, host: &Host, text: &str) -> String {
     let (endpoints, certificate) = (local_endpoint(spec), certificate(host));
     let variables = [("endpoints", endpoints.as_str()), ("certificate", certificate.as_str())];
     script(&variables, &[&function("--command-timeout 2s"), FUNCTION, text].concat())
 }
 
-/// Succeeds, run on this host, when these other members are healthy; `None` where there is no other.
+/// A script that runs on this host and succeeds if these other members are healthy; `None` if there are no other members.
 pub(super) fn of_others(spec: &Spec, host: &Host, others: &[&Host]) -> Option<String> {
     let endpoint = |other: &&Host| format!("https://{}:{}", other.internal_address, spec.etcd.port);
     let endpoints: Vec<_> = others.iter().map(endpoint).collect();
@@ -46,7 +46,7 @@ pub(super) fn of_others(spec: &Spec, host: &Host, others: &[&Host]) -> Option<St
     (!endpoints.is_empty()).then(|| script(&variables, &text))
 }
 
-/// Words that read from the member of this host, and trust this CA only.
+/// A command that reads from the member of this host, and trusts only this CA.
 pub(crate) fn with_ca(spec: &Spec, host: &Host, ca: &str) -> String {
     let ask = ask_member_with(spec, host, ca);
     format!("{ask} --command-timeout 5s get --consistency=l --keys-only kk-health")

@@ -1,5 +1,5 @@
-//! To which member of which cluster of etcd the data on a host belongs. Data of a member that was removed, or of a cluster that
-//! the others have left by a restore, never works again: the member has to join again.
+//! Determines to which member of which etcd cluster the data on a host belongs. Data of a removed member, or of a cluster that
+//! the other members have left by a restore, never works again: the member has to join again.
 
 use std::collections::BTreeSet;
 
@@ -25,17 +25,18 @@ pub(crate) struct Identity {
     cluster: u64,
 }
 
-/// What the data of a host says. It is read from the disk: a member that was removed ends as soon as it has started.
+/// The identity that the data of a host contains. It is read from the disk, because a removed member exits as soon as it has
+/// started.
 pub(crate) const IDENTITY: Question<Identity> = Question::new("etcd_identity", "", parse_log);
 
-/// A cluster and its members, as one of them knows them.
+/// A cluster and its members, as one of the members knows them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Members {
     cluster: u64,
     members: BTreeSet<u64>,
 }
 
-/// The answer of the member of a host.
+/// The member list that the member of a host reports.
 pub(crate) const MEMBERS: Question<Members> = Question::new("etcd_members", "", parse_members);
 
 pub(super) fn identity_question(inputs: &Inputs) -> Question<Identity> {
@@ -69,8 +70,8 @@ fn parse_members(printed: &str) -> Option<Members> {
     Some(Members { cluster: list.header.cluster_id, members })
 }
 
-/// Reads the head of a log (etcd, `server/storage/wal`): records behind their length, of which the first that is no checksum holds
-/// the ids. A log of another form gives no ids.
+/// Reads the head of a log (etcd, `server/storage/wal`). It consists of records, each after its length; the first record that is
+/// not a checksum contains the ids. A log in another format yields no ids.
 fn parse_log(printed: &str) -> Option<Identity> {
     let bytes: Result<Vec<u8>, _> =
         printed.split_ascii_whitespace().map(|byte| u8::from_str_radix(byte, 16)).collect();
@@ -83,7 +84,7 @@ fn read_log(mut rest: &[u8]) -> Option<Identity> {
     loop {
         let (frame, behind) = rest.split_first_chunk::<8>()?;
         let frame = u64::from_le_bytes(*frame);
-        // The highest byte says how many bytes fill up the record, if any do.
+        // The highest byte contains the number of padding bytes after the record, if there are any.
         let (length, top) = (usize::try_from(frame & 0x00ff_ffff_ffff_ffff).ok()?, frame >> 56);
         let padding = if top & 0x80 == 0 { 0 } else { usize::try_from(top & 0x7).ok()? };
         let (record, behind) = behind.split_at_checked(length)?;
@@ -97,13 +98,13 @@ fn read_log(mut rest: &[u8]) -> Option<Identity> {
     }
 }
 
-/// A value of a message in the encoding of protocol buffers.
+/// A value in a message of protocol buffers.
 enum Value<'a> {
     Number(u64),
     Bytes(&'a [u8]),
 }
 
-/// The last value of a field; `None` where the message is broken or has another kind of value before it.
+/// The last value of a field. `None` if the field is missing, or if the message is broken or contains a value of another kind.
 fn field(mut message: &[u8], wanted: u64) -> Option<Value<'_>> {
     let mut found = None;
     while !message.is_empty() {
@@ -152,16 +153,17 @@ fn varint(message: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// Why the data of a host is of no use.
+/// Why the data of a host is unusable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stranger {
-    /// The list of members no longer has its member.
+    /// The member list no longer contains its member.
     Removed,
-    /// Its cluster is not that of the others.
+    /// Its cluster is not the cluster of the other members.
     OtherCluster,
 }
 
-/// Whether the data of a host belongs to no member of the cluster that works. A member that is healthy belongs to one.
+/// Whether, and why, the data of a host belongs to no member of the working cluster. The data of a healthy member is always
+/// valid.
 pub(super) fn stranger(inputs: &Inputs, facts: &Facts) -> Option<Stranger> {
     let own = facts.answer(&IDENTITY).answered().filter(|_| !is_healthy(facts))?;
     let known = clusters(inputs);
@@ -178,13 +180,13 @@ pub(super) fn stranger(inputs: &Inputs, facts: &Facts) -> Option<Stranger> {
     }
 }
 
-/// What each member that is healthy knows of its cluster.
+/// The cluster and the members that each healthy member reports.
 fn clusters<'a>(inputs: &Inputs<'a>) -> Vec<(&'a Host, Members)> {
     let list = |host: &'a Host| Some((host, inputs.facts(host)?.answer(&MEMBERS).answered()?));
     healthy(inputs).into_iter().filter_map(list).collect()
 }
 
-/// Only a person can say which of two clusters is the right one.
+/// Reports healthy members of different clusters. Only the operator can decide which cluster is the right one.
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     let known = clusters(inputs);
     let Some((_, first)) = known.first() else { return };
@@ -207,7 +209,7 @@ mod tests {
     use super::*;
     use crate::testing;
 
-    /// Of etcd 3.6: `head -c 160 FILE | od -An -v -tx1`.
+    /// A log of etcd 3.6, printed by `head -c 160 FILE | od -An -v -tx1`.
     const LOG: &str = " 04 00 00 00 00 00 00 84 08 04 10 00 00 00 00 00\n 20 00 00 00 00 00 00 00 08 01 10 ea 82 e4 f4 03\n \
                        1a 16 08 8d f2 f4 8e c1 f7 a6 d7 bd 01 10 f3 c3\n a6 c6 91 b0 a1 95 ad 01 0e 00 00 00 00 00 00 82\n";
     const OWN: Identity = Identity { member: 0xbdae_9bbc_11dd_390d, cluster: 12_477_932_507_096_523_251 };

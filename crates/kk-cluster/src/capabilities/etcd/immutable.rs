@@ -1,5 +1,5 @@
-//! What a running cluster cannot change about etcd: where its data is, its name and its port for peers, on which the members
-//! have agreed. Read on every member, because each has its own.
+//! Lists settings of etcd that a running cluster cannot change: its data directory, its name and its peer port, on which the
+//! members have agreed. They are read on every member, because each member has its own.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use kk_engine::{Facts, Question};
 use super::moves;
 use crate::{base::findings::Setting, model::inputs::Inputs};
 
-/// What the environment file of a member says, and `MEMBER` when that member has data. Nothing where it is not there.
+/// The settings in the environment file of a member, and `MEMBER` if that member has data. Empty if the file does not exist.
 pub(crate) const ENVIRONMENT: Question<BTreeMap<String, String>> =
     Question::new("etcd_environment", include_str!("environment.sh"), parse);
 
@@ -40,7 +40,7 @@ fn of_member(inputs: &Inputs, host: &Host, facts: &Facts) -> Vec<Setting> {
         setting("ETCD_DATA_DIR", "etcd stores its data in", "spec.etcd.dataDir", etcd.data_dir.clone()),
         setting("ETCD_NAME", "etcd is called", "the host's name", format!("etcd-{}", host.name)),
     ];
-    // Its address may move, its port may not.
+    // The address may change, but the port may not.
     let moves = moves::from(inputs, host, facts).is_some() && moves::address(inputs, facts).is_some();
     if !moves {
         let peer = format!("https://{}:{}", host.internal_address, etcd.peer_port);

@@ -1,4 +1,4 @@
-//! Install certificates of etcd: each host gets its own keys and no other's.
+//! Install certificates of etcd: each host gets only its own keys.
 
 use kk_config::{Host, Role};
 use kk_engine::{
@@ -15,8 +15,8 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// Members get their pair, and the CA's key, so that the cluster outlives the machine that made it; control planes get the
-/// client pair of their API server. Nothing restarts: etcd and its clients read them for each connection.
+/// Members get their key pair and the key of the CA, so that the cluster does not depend on the machine that created it. Control
+/// planes get the client pair of their API server. Nothing restarts: etcd and its clients read certificates for each connection.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("install_certificates", "Install certificates of etcd");
     for (host, _) in inputs.hosts() {
@@ -34,7 +34,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     task
 }
 
-/// What a host has of its own: the pair of its member, and that of its API server.
+/// The key pairs of a host: the pair of its member, and the client pair of its API server.
 pub(crate) fn pairs(pki: &Pki, host: &Host) -> Vec<Box<dyn Action>> {
     let mut actions: Vec<Box<dyn Action>> = Vec::new();
     let mut pair = |cert: String, key: String, owner: &str, pair: &Pair| {

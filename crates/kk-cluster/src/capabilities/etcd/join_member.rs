@@ -1,4 +1,5 @@
-//! Join a member: one without data copies it from the others. It is a learner first, so that the others keep their quorum.
+//! Join a member: a member without data copies it from the other members. It is a learner at first, so that the others keep their
+//! quorum.
 
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ use crate::{
 /// How long a member may take to copy the data.
 pub(super) const COPIES: Duration = Duration::from_mins(10);
 
-/// Whether the member of a host has no data, or not enough of it to go on.
+/// Whether the member of a host has no data, or too little data to continue.
 const LOST: Question<bool> = Question::new("etcd_has_lost_data", "echo no", question::yes_or_no);
 
 pub(super) fn question(inputs: &Inputs) -> Question<bool> {
@@ -36,7 +37,7 @@ pub(super) fn question(inputs: &Inputs) -> Question<bool> {
     LOST.with_snippet(script(&data, include_str!("has_lost_data.sh")))
 }
 
-/// Why a member has nothing to go on with. A log that lies elsewhere is not looked for.
+/// Why the data of a member is unusable. kk does not check logs in another directory.
 fn is_lost(inputs: &Inputs, facts: &Facts) -> Option<Lost> {
     let elsewhere = inputs.spec.etcd.extra_args.iter().any(|line| line.starts_with("ETCD_WAL_DIR="));
     if elsewhere || health::is_healthy(facts) {
@@ -48,7 +49,7 @@ fn is_lost(inputs: &Inputs, facts: &Facts) -> Option<Lost> {
 
 /// Why a member joins again.
 enum Lost {
-    /// Its data is gone, or not enough.
+    /// Its data is missing or incomplete.
     Data,
     /// Its data belongs to no member of the cluster.
     Identity(Stranger),
@@ -62,7 +63,7 @@ pub(super) fn joins(inputs: &Inputs, facts: &Facts) -> bool {
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     for (host, facts) in inputs.etcd_hosts() {
         let Some(why) = is_lost(inputs, facts) else { continue };
-        // One that has not joined yet has nothing to lose.
+        // A member that has not joined yet has nothing to lose.
         if !membership::has_vote(facts) {
             if inputs.is_initialised() && !has_quorum(inputs) {
                 found.error(
@@ -111,7 +112,7 @@ pub(super) fn joining<'a>(inputs: &Inputs<'a>) -> Vec<(&'a Host, &'a Facts)> {
     inputs.etcd_hosts().into_iter().filter(|(_, facts)| joins(inputs, facts)).collect()
 }
 
-/// The other members stay as they are, and take the turns with it.
+/// The other members do not change. Joining members take turns with the members that `start_etcd` restarts.
 pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     let mut task =
         Task::new("join_member", "Join a member").timeout(COPIES * 2 + UPLOAD_TIMEOUT).background();
@@ -119,13 +120,13 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
         task = task.turn(turn);
     }
     for (host, facts) in joining(inputs) {
-        // Program and settings that wait for the turn of a member, see start_etcd.
+        // The binary and the settings, which wait for the turn of the member; see start_etcd.
         let mut actions: Vec<Box<dyn Action>> = Vec::new();
         let fetched = programs::replace_in_turn(inputs, host, Component::Etcd, &mut actions);
         if is_active(facts) {
             actions.extend(files(inputs, host, facts)?);
         }
-        // Data that another member wrote may be all that is left of something.
+        // Data that another member wrote may be the only remaining copy.
         let keeps = matches!(is_lost(inputs, facts), Some(Lost::Identity(_)));
         let keep = script(&[("keep", if keeps { "yes" } else { "" })], include_str!("add_member.sh"));
         let add = Command::new("add the member as a learner", with_members(inputs, host, &keep));
@@ -133,7 +134,7 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
         actions.push(Box::new(start_etcd::unit(inputs, host, facts)?.force_restart(true).no_block()));
         actions.push(Box::new(promote(inputs, host)));
         actions.push(Box::new(start_etcd::wait(inputs, host)));
-        // From now on a start finds the members in its data.
+        // From now on, the member reads the other members from its data when it starts.
         let joined = format!("kk_put joined.env {JOINED} 644 root:root\n");
         let joined = Command::new(format!("write {JOINED}"), joined);
         actions.push(Box::new(joined.file("joined.env", JOINED_TEXT.as_bytes())));
@@ -150,7 +151,7 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     Ok(task)
 }
 
-/// Waits until the member has a vote. A run that was killed may have left a learner behind.
+/// Waits until the member has a vote. A killed run may have left a learner.
 pub(super) fn promote(inputs: &Inputs, host: &Host) -> WaitUntil {
     let condition = with_members(inputs, host, include_str!("promote_member.sh"));
     WaitUntil::new("the member has a vote", condition)
@@ -162,7 +163,7 @@ pub(super) fn promote(inputs: &Inputs, host: &Host) -> WaitUntil {
         .hint("", "see \"journalctl -u etcd\" on this host")
 }
 
-/// A script about the member of a host, run there. It asks those that are healthy on the other hosts.
+/// A script about the member of a host, which runs on that host and queries the healthy members on other hosts.
 pub(super) fn with_members(inputs: &Inputs, host: &Host, text: &str) -> String {
     with_members_at(inputs, host, host, text)
 }
@@ -175,7 +176,7 @@ pub(super) fn with_members_at(inputs: &Inputs, at: &Host, host: &Host, text: &st
     with_list(inputs, &endpoints, at, host, text)
 }
 
-/// The same, asking these members.
+/// The same, but it queries these members.
 pub(super) fn with_list(inputs: &Inputs, endpoints: &[String], at: &Host, host: &Host, text: &str) -> String {
     let etcd = &inputs.spec.etcd;
     let variables = [
@@ -189,7 +190,7 @@ pub(super) fn with_list(inputs: &Inputs, endpoints: &[String], at: &Host, host: 
     script(&variables, &(members() + text))
 }
 
-/// The functions of these scripts.
+/// The functions that these scripts share.
 fn members() -> String {
     etcdctl::function("--command-timeout 5s") + include_str!("members.sh")
 }
@@ -210,7 +211,7 @@ mod tests {
         testing,
     };
 
-    /// A cluster of three members in a file, as etcdctl shows and changes them.
+    /// A cluster of three members that is stored in a file, which this `etcdctl` prints and changes.
     const ETCDCTL: &str = r#"for last; do :; done
         case "$*" in
         *'member list'*) cat list ;;
@@ -265,7 +266,7 @@ mod tests {
         fs::read_to_string(directory.path().join(name)).unwrap_or_default()
     }
 
-    /// Killed between any two steps, the next run does those that are left.
+    /// After a kill between any two steps, the next run completes the remaining steps.
     #[test]
     fn a_member_without_data_is_removed_added_and_promoted() {
         let members = members();
@@ -298,7 +299,7 @@ mod tests {
         assert_eq!(read(&directory, "etcd-joined.env"), "");
     }
 
-    /// Its host may have been replaced by one with another address.
+    /// The host of the member may have been replaced by a host with another address.
     #[test]
     fn a_member_leaves_by_its_name_or_its_address() {
         let remove = members() + include_str!("remove_member.sh");
@@ -436,8 +437,8 @@ mod tests {
         }
     }
 
-    /// Three members, of which these are healthy and the others have lost their data, or with it all that their hosts had: the
-    /// hosts of the three tasks, and what is found.
+    /// Three members, of which `healthy` are healthy and the others have lost their data, or all files of their hosts (`anew`).
+    /// Returns the hosts of the three tasks, and the findings.
     async fn planned(healthy: &[usize], anew: bool) -> ([Vec<String>; 3], Findings) {
         let spec = testing::sample("three-nodes.yaml");
         let (mut probed, directory) = (testing::fresh(&spec), tempfile::tempdir().unwrap());
@@ -471,8 +472,8 @@ mod tests {
         assert_eq!(found.0[0].severity, kk_engine::Severity::Adapted);
     }
 
-    /// What the data of the first of three members makes of a create, while these others are healthy and say this of their
-    /// cluster: whether it joins again, and what is found.
+    /// A create where the data of the first of three members has an identity, and the other healthy members report these lists.
+    /// Returns whether the first member joins again, and the findings.
     async fn with_identity(lists: [&str; 2], quorum: bool) -> (bool, Vec<String>) {
         let (spec, directory) = (testing::sample("three-nodes.yaml"), tempfile::tempdir().unwrap());
         let mut probed = testing::fresh(&spec);
@@ -541,7 +542,7 @@ mod tests {
         }
     }
 
-    /// Its file names the members with which it begins.
+    /// The file of a learner contains the members with which it starts.
     #[tokio::test]
     async fn a_learner_of_a_killed_run_does_not_count_for_the_quorum() {
         let (spec, directory) = (testing::sample("three-nodes.yaml"), tempfile::tempdir().unwrap());

@@ -1,4 +1,4 @@
-//! What a member says about itself.
+//! Reads the status that a member reports about itself.
 
 use kk_config::{Host, Spec};
 use kk_connector::quote;
@@ -7,28 +7,28 @@ use serde::{Deserialize, Serialize};
 
 use super::etcdctl::{ask_member, certificate};
 
-/// A member of etcd, as it describes itself (etcd, `api/etcdserverpb/rpc.proto`, `StatusResponse`).
+/// A member of etcd as it describes itself (etcd, `api/etcdserverpb/rpc.proto`, `StatusResponse`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MemberDetail {
-    /// The id of its cluster in hexadecimal: the same for all, unless one was left out of a restore.
+    /// The id of its cluster in hexadecimal, which is the same for all members, unless one was left out of a restore.
     pub cluster: String,
-    /// Of etcd: `3.6.16`.
+    /// The version of etcd, such as `3.6.16`.
     pub version: String,
     /// Whether it is the leader.
     pub leader: bool,
     /// Whether it has no vote yet.
     pub learner: bool,
-    /// Bytes of its database on disk.
+    /// The size of its database on disk, in bytes.
     pub db_bytes: u64,
-    /// Bytes of it that hold something; a defragmentation gives back the rest.
+    /// The bytes of the database that are in use; a defragmentation frees the rest.
     pub db_bytes_in_use: u64,
-    /// Of the history of objects.
+    /// The revision of the history of objects.
     pub revision: u64,
-    /// Alarms, such as that of a database that is full.
+    /// Alarms, such as the alarm of a full database.
     pub errors: Vec<String>,
 }
 
-/// The answer of the member of a host.
+/// The status of the member of a host.
 pub(crate) const STATUS: Question<MemberDetail> = Question::new("etcd_status", "", parse);
 
 /// The question for one host.
@@ -36,7 +36,7 @@ pub(crate) fn question(spec: &Spec, host: &Host) -> Question<MemberDetail> {
     STATUS.with_snippet(ask_member(spec, host) + " --command-timeout 5s endpoint status -w json")
 }
 
-/// The same, without a wait where no member can be.
+/// The same, but without waiting where there can be no member.
 pub(super) fn question_if_installed(spec: &Spec, host: &Host) -> Question<MemberDetail> {
     let key = format!("{}-key.pem", certificate(host));
     let ask = ask_member(spec, host) + " --command-timeout 2s endpoint status -w json";

@@ -1,4 +1,5 @@
-//! Who is a member of the etcd cluster: not every host of the file has to be, because members are added one after the other.
+//! Determines the members of the etcd cluster. Not every etcd host of the file is a member, because members are added one after
+//! the other.
 
 use kk_config::{Host, Role};
 use kk_engine::Facts;
@@ -11,8 +12,8 @@ use super::{
 };
 use crate::model::{cluster::Cluster, inputs::Inputs};
 
-/// Whether the member of a host has a vote. A learner has none: while it joins, the file says with which members it begins.
-/// etcd that another program has installed has no such file, and data.
+/// Whether the member of a host has a vote. A learner has no vote: while it joins, its file contains the members with which it
+/// starts. etcd that another tool has installed does not have this file, but has data.
 pub(super) fn has_vote(facts: &Facts) -> bool {
     health::is_healthy(facts)
         || match facts.files.get(JOINED) {
@@ -21,8 +22,8 @@ pub(super) fn has_vote(facts: &Facts) -> bool {
         }
 }
 
-/// Hosts of the file whose members the others count on, also of those that this command leaves as they are. One that does
-/// not answer is taken for a member, and one with the data of no member for none.
+/// Hosts of the file whose members count for the quorum, including hosts that this command leaves as they are. A host that does
+/// not answer counts as a member; a host whose data belongs to no member does not.
 fn members<'a>(inputs: &Inputs<'a>) -> Vec<&'a Host> {
     let has_vote = |facts| has_vote(facts) && stranger(inputs, facts).is_none();
     let is_member = |host: &&Host| inputs.facts(host).is_none_or(has_vote);
@@ -35,19 +36,19 @@ pub(super) fn healthy<'a>(inputs: &Inputs<'a>) -> Vec<&'a Host> {
     inputs.spec.etcd_hosts().into_iter().filter(is_healthy).collect()
 }
 
-/// Whether the members that are healthy are most of all: only they may change the list of members.
+/// Whether the healthy members are a majority, which is needed to change the member list.
 pub(super) fn has_quorum(inputs: &Inputs) -> bool {
     healthy(inputs).len() * 2 > members(inputs).len()
 }
 
-/// Whether most of the members run, so that changes have to be made one member after the other.
+/// Whether most members run, so that changes must be made one member after the other.
 pub(super) fn runs(inputs: &Inputs) -> bool {
     let members = members(inputs);
     let runs = |host: &&&Host| inputs.facts(host).is_some_and(super::is_active);
     members.iter().filter(runs).count() * 2 > members.len()
 }
 
-/// Whether the host has the role and its member is to be added to a cluster that runs.
+/// Whether the host has the etcd role and its member is to be added to a running cluster.
 pub(crate) fn is_new(cluster: &Cluster, host: &Host) -> bool {
     host.has_role(&Role::Etcd) && cluster.facts(host).is_some_and(|facts| !has_vote(facts))
 }

@@ -1,4 +1,4 @@
-//! etcd, run by systemd: own CA, each member its own keys only, the v3 API only.
+//! Runs etcd by systemd, with its own CA and the v3 API only. Each member has only its own keys.
 
 mod alarms;
 mod check;
@@ -53,7 +53,7 @@ use crate::{
     },
 };
 
-/// Whether the member of a host was healthy at the time of the probe. `None`: the host did not say.
+/// Whether the member of a host was healthy at the time of the probe. `None`: the host did not report it.
 pub(crate) fn is_healthy(facts: &Facts) -> Option<bool> {
     facts.answer(&health::HEALTHY).answered()
 }
@@ -113,8 +113,8 @@ impl Capability for Etcd {
         immutable::settings(inputs)
     }
 
-    /// The members of a new cluster come up at once. One that is new in a cluster that runs joins it; so does one that has lost
-    /// its data.
+    /// The members of a new cluster start at once. A new member of a running cluster joins it, as does a member that has lost its
+    /// data.
     fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
         Ok(vec![
             save_certificates::task(inputs),

@@ -1,4 +1,4 @@
-# Prints the mount point of the file system that holds $data, or will hold it.
+# Prints the mount point of the file system that contains $data, or will contain it.
 # shellcheck disable=SC2154 # data stands before this script
 path=$data
 while [ ! -d "$path" ]; do

@@ -1,4 +1,4 @@
-# Gives the member of this name its new address for peers. It keeps its identity and its data.
+# Sets the new peer address of the member with this name. It keeps its identity and its data.
 # shellcheck disable=SC2154 # name and peer stand before this script
 give_address() {
     list || return

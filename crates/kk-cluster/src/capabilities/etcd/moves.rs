@@ -1,4 +1,4 @@
-//! Members whose hosts have got another address: the other members are told, then the member starts with it.
+//! Moves members whose hosts have another address: the other members get the new address, then the member starts with it.
 
 use std::collections::BTreeSet;
 
@@ -11,14 +11,14 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// The addresses that the member had, a line each. It goes when all API servers know the new one: until then nothing else says
-/// where they look for it.
+/// A file with the previous addresses of a member, one per line. It is removed when all API servers know the new address: until
+/// then, only this file records where they look for the member.
 pub(super) const MARK: &str = "/etc/etcd-moving";
 
-/// What comes before all other commands.
+/// The hint of commands that are refused before a move.
 pub(crate) const FIRST: &str = "kk create cluster moves it: run that first";
 
-/// The address with which the member of a host starts. One with another port for its peers is refused elsewhere.
+/// The address with which the member of a host starts. Another check refuses a member with another peer port.
 pub(super) fn address(inputs: &Inputs, facts: &Facts) -> Option<String> {
     let there = facts.answer(&ENVIRONMENT).answered()?;
     there.get("MEMBER")?;
@@ -27,7 +27,7 @@ pub(super) fn address(inputs: &Inputs, facts: &Facts) -> Option<String> {
     (port == inputs.spec.etcd.peer_port.to_string()).then(|| address.to_owned())
 }
 
-/// Where the others know a member, when the file says another address or a move has not come to its end.
+/// The addresses at which the other members know a member, if the file sets another address or a move is not finished.
 pub(crate) fn from(inputs: &Inputs, host: &Host, facts: &Facts) -> Option<BTreeSet<String>> {
     let own = address(inputs, facts);
     let there = facts.answer(&ENVIRONMENT).answered()?;
@@ -66,8 +66,8 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     }
 }
 
-/// The members that run and are where the file says. Just after another one has gone they may not be healthy yet: they agree on
-/// a leader.
+/// Members that run at the address that the file sets. Shortly after another member has stopped, they may not be healthy yet,
+/// because they elect a leader.
 fn staying<'a>(inputs: &Inputs<'a>) -> Vec<&'a Host> {
     let stays = |host: &&Host| {
         let is_there = |facts: &Facts| Some(host.internal_address.to_string()) == address(inputs, facts);
@@ -76,8 +76,8 @@ fn staying<'a>(inputs: &Inputs<'a>) -> Vec<&'a Host> {
     inputs.spec.etcd_hosts().into_iter().filter(stays).collect()
 }
 
-/// Tells the list of members the new address: before the member starts with it, so that the others find it. The only member
-/// of a cluster needs nobody to find it, and can be told when it runs.
+/// Changes the address in the member list before the member starts with it, so that the other members find it. In a cluster with
+/// only one member, no other member has to find it, and its address is changed when it runs.
 pub(super) fn tell(inputs: &Inputs, host: &Host, is_running: bool) -> Option<Command> {
     let port = inputs.spec.etcd.port;
     let endpoint = |other: &Host| format!("https://{}:{port}", other.internal_address);
@@ -93,7 +93,7 @@ pub(super) fn tell(inputs: &Inputs, host: &Host, is_running: bool) -> Option<Com
     Some(Command::new("change the address of the member", text))
 }
 
-/// When all that look for the member have been told.
+/// Removes the marks when all components that connect to the member know its new address.
 pub(crate) fn forget(inputs: &Inputs, needs: &[kk_engine::SlotKey]) -> Task {
     let mut task = Task::new("forget_moves", "Remove the notes of moved members of etcd");
     for (host, _) in all(inputs) {
@@ -118,8 +118,8 @@ mod tests {
 
     const ENV: &str = "ETCD_DATA_DIR=/var/lib/etcd\nETCD_NAME=etcd-x\n";
 
-    /// The three members of a sample, of which these and the last one run, and the last one answers so: what is found, and what is
-    /// done where the last one starts.
+    /// The members of a sample file. The first `running` members and the last one run, and the last one has this environment
+    /// file. Returns the findings, and the actions where the last member starts.
     async fn planned(file: &str, last: &str, running: usize) -> (Vec<String>, Vec<String>) {
         let (spec, directory) = (testing::sample(file), tempfile::tempdir().unwrap());
         let mut probed = testing::fresh(&spec);
@@ -162,7 +162,7 @@ mod tests {
         let (told, env) =
             (at(&actions, "address of the member").unwrap(), at(&actions, "/etc/etcd.env").unwrap());
         assert!(told < env, "{actions:?}");
-        // Nobody is there to be told: the member tells itself when it runs.
+        // There is no other member: the member changes its own address when it runs.
         let (found, actions) = planned("all-in-one.yaml", moved, 0).await;
         assert_eq!(found.len(), 1, "{found:?}");
         let (told, env) =

@@ -1,4 +1,4 @@
-# Succeeds when this host's member has a vote. A learner gets it as soon as it has copied the data.
+# Succeeds if this host's member has a vote. A learner gets a vote as soon as it has copied the data.
 # shellcheck disable=SC2154 # peer stands before this script
 list
 if [ -z "$(field 1)" ]; then

@@ -1,10 +1,10 @@
-//! What would cost etcd its quorum.
+//! Finds restarts that would cost etcd its quorum.
 
 use super::start_etcd;
 use crate::{base::findings::Findings, model::inputs::Inputs};
 
-/// While a member does not answer, the others may be just enough: none of them restarts then. One that answers and is not
-/// healthy is repaired before it is another's turn.
+/// If a host does not answer, the other members may be just enough for the quorum; then none of them may restart. A member that
+/// answers and is not healthy is repaired before the turns of other members.
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     let (all, present) = (inputs.spec.etcd_hosts(), inputs.etcd_hosts());
     let absent = all.iter().filter(|host| inputs.facts(host).is_none());
@@ -37,7 +37,7 @@ mod tests {
 
     #[tokio::test]
     async fn no_member_restarts_while_one_that_is_needed_does_not_answer() {
-        // The files of those that run differ: they restart. Those that do not run only start.
+        // Running members restart, because their files differ. Members that do not run only start.
         for (runs, absent, refused) in [(true, 0, 0), (true, 1, 2), (false, 1, 0)] {
             let spec = testing::sample("three-nodes.yaml");
             let (mut probed, directory) = (testing::fresh(&spec), tempfile::tempdir().unwrap());

@@ -1,5 +1,5 @@
-# Whether every user may enter the directories above etcd's data, its keys and its program. A directory that is not there yet will
-# be 0755.
+# Whether every user may enter the directories above etcd's data, its keys and its binary. A missing directory is created later
+# with mode 0755.
 # shellcheck disable=SC2154 # data stands before this script
 reaches() {
     path=$(readlink -f "$1") || path=$1

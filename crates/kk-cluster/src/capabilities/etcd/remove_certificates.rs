@@ -7,7 +7,7 @@ use crate::{
     model::{actions::RemoveLocal, inputs::Inputs},
 };
 
-/// Only when every host is done: a host that is left over needs them for the next attempt.
+/// Runs only when every host is done, because an unfinished host needs the certificates for the next attempt.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let task = Task::new("remove_certificates", "Remove certificates of etcd from the control machine");
     if !inputs.all_answered() {

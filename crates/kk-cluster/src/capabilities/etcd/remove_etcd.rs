@@ -7,7 +7,8 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// Only what kk started: another etcd on the host stays. Where it is the record says, not the role that the file gives to a host.
+/// Removes only etcd that kk has installed; another etcd on the host stays. The ownership record decides, not the role that the
+/// file assigns to the host.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("remove_etcd", "Remove etcd");
     for (host, facts) in inputs.hosts() {
@@ -19,7 +20,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     task
 }
 
-/// `wanted`: where the cluster file says that the data is.
+/// `wanted` is the data directory that the cluster file sets.
 fn script(wanted: &str) -> String {
     shell::script(&[("wanted", wanted)], include_str!("remove_etcd.sh"))
 }
@@ -33,8 +34,8 @@ mod tests {
     use super::*;
     use crate::testing;
 
-    /// Removes etcd where its files name `installed` and the cluster file says `wanted`: what it says, and which of the
-    /// directories a and b still have a member.
+    /// Removes etcd whose files contain the directory `installed`, while the cluster file sets `wanted`. Returns the output, and
+    /// which of the directories a and b still have a member.
     fn remove(installed: Option<(&str, &str)>, wanted: &str) -> (String, Vec<&'static str>) {
         let directory = tempfile::tempdir().unwrap();
         let here = directory.path().display().to_string();

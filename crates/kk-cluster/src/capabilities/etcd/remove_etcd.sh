@@ -1,5 +1,5 @@
-# Killed, not asked to stop: a member without a quorum would first look for a new leader, and its data goes anyway.
-# The data is where the member's own files say: $wanted, of the cluster file, may have changed since.
+# etcd is killed instead of being stopped: a member without a quorum would first look for a new leader, and its data is removed
+# anyway. The files of the member specify the data directory, because $wanted, from the cluster file, may have changed since.
 # shellcheck disable=SC2154 # wanted stands before this script
 systemctl disable -q etcd.service 2>/dev/null || :
 systemctl stop --no-block etcd.service 2>/dev/null || :

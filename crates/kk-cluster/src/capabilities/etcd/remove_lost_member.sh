@@ -1,6 +1,7 @@
-# Removes this host's member, whose data is gone, from the list. One that was only added stays: it can start as it is.
+# Removes this host's member, whose data is lost, from the list. A member that was added and never started stays: it can start as
+# it is.
 # shellcheck disable=SC2154 # data stands before this script
-# Where file systems belong: by fstab, by units of systemd, and where the data was when the member last was healthy.
+# Prints mount points from fstab, from mount units of systemd, and of the data when the member was last healthy.
 mounts() {
     awk '$1 !~ /^#/ && $2 != "/" { print $2 }' "${KK_ROOT-}/etc/fstab" 2>/dev/null || :
     systemctl list-unit-files -t mount --no-legend 2>/dev/null | awk '$2 != "masked" { print $1 }' |

@@ -5,9 +5,9 @@ use kk_engine::{HostWork, Task, actions::Command};
 use super::join_member::{joining, with_members};
 use crate::{base::slots, model::inputs::Inputs};
 
-/// All of them before the first joins again: etcd takes a new member only while it is connected to all that it has. The list of
-/// members says whether there is one, not the host: of a host that was installed anew the list has the member of before, and
-/// under its identity a member without data would vote.
+/// Removes all lost members before the first one joins again: etcd adds a member only while it is connected to all existing
+/// members. The member list, not the host, shows whether there is a lost member: after a host was reinstalled, the list still
+/// contains its previous member, and a member without data would vote under that identity.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("remove_lost_members", "Remove members that have lost their data").background();
     for (host, _) in joining(inputs) {

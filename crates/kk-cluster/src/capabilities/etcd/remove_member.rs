@@ -9,7 +9,7 @@ use crate::{
     model::{inputs::Inputs, options::Leaving},
 };
 
-/// Hosts that go on and whose members are healthy.
+/// Hosts that stay in the cluster and whose members are healthy.
 fn staying<'a>(inputs: &Inputs<'a>, leaving: &Leaving) -> Vec<&'a Host> {
     membership::healthy(inputs).into_iter().filter(|host| !leaving.has(host)).collect()
 }
@@ -19,10 +19,11 @@ fn going<'a>(inputs: &Inputs<'a>, leaving: &Leaving) -> Vec<&'a Host> {
     inputs.spec.hosts.iter().filter(leaves).collect()
 }
 
-/// By a member that stays, when the node has no pods any more. In the background, because that host may be the one that drains.
+/// Removes members on the host of a member that stays, after their nodes were drained. The tasks run in the background, because
+/// that host may be the one that drains.
 pub(super) fn tasks(inputs: &Inputs, leaving: &Leaving) -> Vec<Task> {
     let going = going(inputs, leaving);
-    // Without one that is healthy nothing begins, see the findings.
+    // If no healthy member stays, nothing begins: see the findings.
     let Some(at) = staying(inputs, leaving).first().or(going.first()).copied() else { return Vec::new() };
     let task = |host: &&Host| {
         let script = with_members_at(inputs, at, host, include_str!("remove_member.sh"));
@@ -43,8 +44,8 @@ pub(super) fn tasks(inputs: &Inputs, leaving: &Leaving) -> Vec<Task> {
     going.iter().map(task).collect()
 }
 
-/// A host that the file does not give the role is nobody whose member is removed and counted, and the others would go on counting
-/// it for the quorum. Only the cluster knows the member of a host that is gone.
+/// Reports members on hosts without this role in the file. kk neither removes nor counts such a member, but the other members
+/// would still count it for the quorum. If a host is gone, only the cluster knows its member.
 fn without_role(inputs: &Inputs, leaving: &Leaving, found: &mut Findings) {
     let there = inputs.facts(inputs.api_host).and_then(etcd_servers).unwrap_or_default();
     let endpoint = |host: &Host| format!("https://{}:{}", host.internal_address, inputs.spec.etcd.port);
@@ -65,7 +66,7 @@ fn without_role(inputs: &Inputs, leaving: &Leaving, found: &mut Findings) {
     }
 }
 
-/// The members that stay must be able to agree that others go.
+/// Reports an error if the remaining members cannot agree on the removal of others.
 pub(crate) fn findings(inputs: &Inputs, leaving: &Leaving, found: &mut Findings) {
     without_role(inputs, leaving, found);
     let (all, going) = (inputs.spec.etcd_hosts().len(), going(inputs, leaving).len());
@@ -80,7 +81,7 @@ pub(crate) fn findings(inputs: &Inputs, leaving: &Leaving, found: &mut Findings)
             "add another one first, or delete the whole cluster (kk delete cluster)",
         );
     } else if !membership::has_quorum(inputs) || stay * 2 <= rest {
-        // Most of those that there are agree that one goes, and most of those that stay must go on.
+        // The removal needs the agreement of most current members, and most of the remaining members must be healthy.
         found.error(
             None,
             format!("only {stay} of the {rest} remaining members of etcd are healthy, which is too few"),

@@ -1,4 +1,4 @@
-# Removes the member of a host that leaves from the list. One that is not in it has left before.
+# Removes the member of a leaving host from the list. A member that is not in the list has already been removed.
 remove() {
     list || return
     for id in $(own); do

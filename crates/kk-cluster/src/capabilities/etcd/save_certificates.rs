@@ -10,7 +10,7 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// Writes what was made in memory while the plan was built.
+/// Writes the certificates that were created in memory while the plan was built.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let action = Save(inputs.pki.clone());
     Task::new("save_certificates", "Save certificates of etcd")

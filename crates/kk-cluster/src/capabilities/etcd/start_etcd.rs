@@ -22,28 +22,28 @@ use crate::{
     model::{command::Command, inputs::Inputs},
 };
 
-/// How long a member that has started may take to be healthy.
+/// The maximum time between the start of a member and its healthy state.
 const SETTLES: Duration = Duration::from_mins(2);
 
 /// The longest time from the start of a member until it is healthy: kk waits longer than systemd does.
 pub(super) const STARTS: Duration = START.saturating_add(SETTLES);
 
-/// How long a task takes at most that starts members and waits for them.
+/// The maximum duration of a task that starts members and waits for them.
 pub(crate) const START_TASK: Duration = STARTS.saturating_add(Duration::from_secs(30));
 
-/// How long the other members may take to be healthy before one is restarted.
+/// The maximum time until the other members are healthy before a member is restarted.
 const OTHERS: Duration = Duration::from_mins(2);
 
-/// A new cluster starts on all hosts at once, when all have what they need: a member is ready only when most of the others
-/// are. One that runs gets its changes member by member, so that it answers meanwhile, and a setting that it cannot start
-/// with reaches one only. Members that are not healthy come first: while one is missing, a restart of another may cost the
-/// quorum.
+/// A new cluster starts on all hosts at once, when all hosts are prepared, because a member is ready only when most of the others
+/// are. In a running cluster, members are changed one by one, so that etcd answers in the meantime, and a setting with which etcd
+/// cannot start affects only one member. Members that are not healthy are first: while a member is down, the restart of another
+/// one may cost the quorum.
 ///
-/// In the background: only `kubeadm init` needs to know.
+/// The task runs in the background, because only tasks of control planes depend on it.
 pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     let turn = turn(inputs);
     let one_by_one = turn.is_some();
-    // The longest of what its hosts do.
+    // The longest time that one of the hosts needs.
     let mut timeout = OTHERS + START_TASK;
     let mut task = Task::new("start_etcd", "Start etcd").background();
     if let Some(turn) = turn {
@@ -58,16 +58,16 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
         let unit = if one_by_one { unit } else { unit.no_block() };
         let is_needed = unit.check(facts).is_needed();
         let stays = is_active(facts) && !is_needed;
-        // A member with data may read it for long, and a start that does not block says nothing before.
+        // A member may take long to read its data, and a start that does not block returns before that.
         let wait = if one_by_one || facts.answer(&DATA).answered() != Some(true) {
             wait(inputs, host)
         } else {
             wait_for_start(inputs, host)
         };
         let wait = wait.done_by(move |facts| stays && is_healthy(facts));
-        // A member whose turn does not come must start with its old settings.
+        // A member that gets no turn must start with its old settings.
         let mut actions: Vec<Box<dyn Action>> = Vec::new();
-        // First, because it may take minutes: the program of now does not start from other settings.
+        // The binary is first, because its upload may take minutes, and the current binary does not start with other settings.
         let fetched = programs::replace_in_turn(inputs, host, Component::Etcd, &mut actions);
         if fetched.is_some() {
             timeout = timeout.max(UPLOAD_TIMEOUT);
@@ -104,17 +104,17 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     Ok(task.timeout(timeout))
 }
 
-/// The turns of a cluster that runs.
+/// The turns of members in a running cluster.
 pub(super) fn turn(inputs: &Inputs) -> Option<Turn> {
     let hosts = inputs.etcd_hosts();
     let sick = hosts.iter().filter(|(_, facts)| !is_healthy(facts)).map(|(host, _)| host.name.clone());
     membership::runs(inputs).then(|| Turn::one_by_one("etcd").order(sick))
 }
 
-/// Waits until the other members are healthy: since the probe one of them may have failed, and a restart would leave etcd without
-/// a quorum. Members that were sick at the time of the probe have had their turns, or are hosts that do not answer and that the
-/// quorum can spare. In an upgrade all others count, because their turns are not those of this run. A host that is put back does
-/// not wait.
+/// Waits until the other members are healthy: one of them may have failed since the probe, and a restart would then leave etcd
+/// without a quorum. Members that were unhealthy at the time of the probe do not count: they have had their turns, or their hosts
+/// do not answer and the quorum can spare them. In an upgrade, all other members count, because their turns are not part of this
+/// run. A host that is rolled back does not wait.
 fn others(inputs: &Inputs, host: &Host) -> Option<WaitUntil> {
     if inputs.command == Command::RollBack {
         return None;
@@ -124,7 +124,7 @@ fn others(inputs: &Inputs, host: &Host) -> Option<WaitUntil> {
     } else {
         membership::healthy(inputs)
     };
-    // Until its own turn, a member that moves is not where the file says.
+    // Until its own turn, a moving member is not at the address that the file sets.
     let moves = |other: &Host| inputs.facts(other).and_then(|facts| moves::from(inputs, other, facts));
     others.retain(|other| other.name != host.name && moves(other).is_none());
     let condition = health::of_others(inputs.spec, host, &others)?;
@@ -148,7 +148,7 @@ pub(crate) fn wait_for_start(inputs: &Inputs, host: &Host) -> WaitUntil {
     wait(inputs, host).within(STARTS)
 }
 
-/// Restarted for what changes in this run, and for what an earlier one changed before it was killed.
+/// The unit restarts for changes of this run, and for changes that a killed run made.
 pub(super) fn unit(inputs: &Inputs, host: &Host, facts: &Facts) -> Result<Unit, BuildError> {
     let changes =
         any_needed(&files(inputs, host, facts)?, facts) || programs::changes(inputs, host, Component::Etcd);
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
     use crate::testing;
 
-    /// The task on three hosts, of which all run etcd or none, and the second is not healthy.
+    /// The task on three hosts. Either all run etcd or none does, and the second member is not healthy.
     async fn planned(runs: bool) -> Task {
         planned_with(runs, |_| {}).await
     }
@@ -188,7 +188,7 @@ mod tests {
     #[tokio::test]
     async fn a_healthy_member_is_restarted_only_beside_healthy_ones() {
         type Case = (fn(&mut Inputs), &'static [bool], bool);
-        // The second is not healthy at the time of the probe: in a create its own turn comes first.
+        // The second member is not healthy at the time of the probe: in a create, its own turn is first.
         let cases: [Case; 3] = [
             (|inputs| inputs.command = Command::Upgrade, &[true, false, true], true),
             (|_| {}, &[true, false, true], false),
@@ -199,7 +199,7 @@ mod tests {
         for (change, waits, asks_the_sick) in cases {
             let task = planned_with(true, change).await;
             for (index, work) in task.hosts.values().enumerate() {
-                // Right before its settings, behind the upload of its program.
+                // The wait is right before the settings, after the upload of the binary.
                 let line = format!("{:?}", work.actions[1].check(&Facts::default()));
                 assert_eq!(line.contains("the other members of etcd"), waits[index], "{line}");
                 if waits[index] {
@@ -220,7 +220,7 @@ mod tests {
         let task = planned(true).await;
         let second = testing::sample("three-nodes.yaml").etcd_hosts()[1].name.clone();
         assert_eq!(task.turn, Some(Turn::one_by_one("etcd").order([second])));
-        // What is its own: settings, other programs, and the download of the one that is replaced.
+        // Each member needs only its own settings, the other binaries, and the download of the binary that is replaced.
         assert!(task.hosts.values().all(|work| work.needs.len() == 3));
     }
 
