@@ -63,8 +63,7 @@ pub(super) fn lost(inputs: &Inputs, host: &Host, facts: &Facts) -> Vec<&'static 
     if SHARED.iter().any(differs) { Vec::new() } else { lacks }
 }
 
-/// The control plane whose files joining control planes get: the one at which the API is queried, or another one that has all of
-/// them.
+/// The control plane whose files joining control planes get: where the API is queried, or another control plane with all files.
 pub(super) fn source_for_joins<'a>(inputs: &Inputs<'a>) -> &'a Host {
     let whole: Vec<&Host> = all(inputs)
         .into_iter()

@@ -40,7 +40,7 @@ pub(super) fn has_own_user(inputs: &Inputs, facts: &Facts) -> bool {
 }
 
 /// Whether a unit that writes into this directory may have its own view of the file system. Hosts on which root is restricted
-/// refuse such a view, and the directory may be one that such a unit cannot write.
+/// refuse such a view, and a unit with such a view may be unable to write the directory.
 pub(crate) fn has_own_view(facts: &Facts, directory: &str) -> bool {
     facts.can_raise_limits && !["/usr/", "/etc/", "/boot/"].iter().any(|system| directory.starts_with(system))
 }

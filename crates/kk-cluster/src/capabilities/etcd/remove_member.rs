@@ -20,7 +20,7 @@ fn going<'a>(inputs: &Inputs<'a>, leaving: &Leaving) -> Vec<&'a Host> {
 }
 
 /// Removes members on the host of a member that stays, after their nodes were drained. The tasks run in the background, because
-/// that host may be the one that drains.
+/// the drain may run on that host.
 pub(super) fn tasks(inputs: &Inputs, leaving: &Leaving) -> Vec<Task> {
     let going = going(inputs, leaving);
     // If no healthy member stays, nothing begins: see the findings.

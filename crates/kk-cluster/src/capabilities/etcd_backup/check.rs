@@ -1,4 +1,4 @@
-//! Whether backups work.
+//! Checks whether backups work.
 
 use kk_config::Host;
 use kk_engine::{Facts, Question, question};
@@ -9,21 +9,21 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// How the last backup by the timer ended: systemd's words, one property a line.
+/// The result of the last backup by the timer, as systemd reports it: one property per line.
 pub(super) const LAST: Question<Vec<String>> =
     Question::new("etcd_backup", include_str!("last_backup.sh"), question::lines);
 
 /// The name of the newest backup on a host.
 pub(crate) const NEWEST: Question<String> = Question::new("newest_backup", "", question::text);
 
-/// The question, for where the file has its backups.
+/// The question, for the backup directory that the file sets.
 pub(super) fn newest(inputs: &Inputs) -> Question<String> {
     let directory = &inputs.spec.etcd.backup_dir;
     NEWEST.with_snippet(script(&[("directory", directory)], include_str!("newest_backup.sh")))
 }
 
-/// The newest backup on the hosts that answer, by the time in its name. An answer that is not such a name counts as none: it could
-/// name the file of another host on the control machine, or sort after all real ones.
+/// The newest backup on the hosts that answer, by the time in its name. An answer that is not the name of a backup is ignored: it
+/// could be the name of another host's file on the control machine, or be sorted after all real names.
 pub(crate) fn newest_backup<'a>(inputs: &Inputs<'a>) -> Option<(&'a Host, String)> {
     let of = |(host, facts): (&'a Host, &'a Facts)| {
         let name = facts.answer(&NEWEST).answered().filter(|name| is_backup(name))?;
@@ -32,7 +32,7 @@ pub(crate) fn newest_backup<'a>(inputs: &Inputs<'a>) -> Option<(&'a Host, String
     inputs.etcd_hosts().into_iter().filter_map(of).max_by(|one, other| one.1.cmp(&other.1))
 }
 
-/// Hosts that may have a newer one.
+/// Reports hosts that did not answer and may have a newer backup.
 pub(crate) fn unanswered(inputs: &Inputs, found: &mut Findings) {
     for (host, facts) in inputs.etcd_hosts() {
         found.unanswered(host, &facts.answer(&NEWEST), "which backups it has");

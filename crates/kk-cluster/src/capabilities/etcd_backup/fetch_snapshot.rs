@@ -15,14 +15,15 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{base::slots, capabilities::etcd::set_quota, model::inputs::Inputs};
 
-/// Bytes of one round trip.
+/// Bytes per round trip.
 const PART: u64 = 16 << 20;
-/// What etcd itself warns to exceed: the most where the file does not say more.
+/// The size above which etcd itself warns. It is the maximum, unless the file sets a larger quota.
 const QUOTA: u64 = 8 << 30;
-/// What stays free on the control machine.
+/// Bytes that stay free on the control machine.
 const SPARE: u64 = 256 << 20;
 
-/// Whole or not at all, readable for its owner only: it holds the Secrets of the cluster.
+/// Fetches the snapshot completely or not at all. Only its owner can read the file, because it contains the Secrets of the
+/// cluster.
 pub(super) fn task(inputs: &Inputs, host: &Host) -> Task {
     let fetch = Fetch { directory: directory(inputs), most: most(&inputs.spec.etcd) };
     Task::new("fetch_snapshot", "Fetch the snapshot")
@@ -30,7 +31,7 @@ pub(super) fn task(inputs: &Inputs, host: &Host) -> Task {
         .on(&host.name, HostWork::new(vec![Box::new(fetch)]).needs(slots::snapshot_slot().key()))
 }
 
-/// Where snapshots are on the control machine.
+/// The directory of snapshots on the control machine.
 pub(super) fn directory(inputs: &Inputs) -> PathBuf {
     inputs.directory.join("backups")
 }
@@ -42,19 +43,19 @@ pub(super) fn target(directory: &Path, host: &str, name: &str) -> PathBuf {
 
 #[derive(Clone)]
 struct Fetch {
-    /// On the control machine.
+    /// The directory on the control machine.
     directory: PathBuf,
-    /// Bytes that a snapshot may have. The size is what the host says, and it may lie.
+    /// The maximum size of a snapshot in bytes. The host reports the size, and may report a wrong one.
     most: u64,
 }
 
-/// The quota of etcd and a tenth: that much a database may exceed it.
+/// The quota of etcd plus a tenth, by which a database may exceed it.
 fn most(etcd: &Etcd) -> u64 {
     let quota = set_quota(etcd).unwrap_or(QUOTA).max(QUOTA);
     quota.saturating_add(quota / 10)
 }
 
-/// Why so many bytes are not fetched to a disk with so many free ones.
+/// Why a snapshot of this size is not fetched to a disk with this free space.
 fn objection(bytes: u64, most: u64, free: u64) -> Option<(String, &'static str)> {
     let mib = |bytes: u64| format!("{} MiB", bytes >> 20);
     if bytes > most {
@@ -84,7 +85,7 @@ impl Action for Fetch {
         Apply::Run(Arc::new(self.clone()))
     }
 
-    /// The host stays as it is.
+    /// The host does not change.
     fn is_change(&self) -> bool {
         false
     }
@@ -100,7 +101,7 @@ impl Drop for Aside {
     }
 }
 
-/// An empty file. What a run that was killed has left is removed.
+/// Creates an empty file. A file of a killed run is removed.
 fn new_file(path: &Path) -> io::Result<fs::File> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -108,7 +109,7 @@ fn new_file(path: &Path) -> io::Result<fs::File> {
     }
 }
 
-/// Of all that is in the file, not only of what this run has written.
+/// The SHA-256 of the whole file, not only of the bytes that this run has written.
 fn sha256_of(file: &mut fs::File) -> io::Result<String> {
     let (mut sum, mut buffer) = (Sha256::new(), vec![0; 1 << 20]);
     file.rewind()?;
@@ -131,7 +132,7 @@ impl Run for Fetch {
             Failure::new(format!("cannot {what} the snapshot {}: {why}", target.display()))
         };
         kk_util::create_private_directory(&self.directory).map_err(|error| cannot("write", &error))?;
-        // First, so that what an earlier run has left takes no space from this one.
+        // First, so that the file of an earlier run takes no space from this one.
         let aside = Aside(self.directory.join(".new.db"));
         let mut file = new_file(&aside.0).map_err(|error| cannot("write", &error))?;
         let disk = rustix::fs::statvfs(&self.directory).map_err(|error| cannot("write", &error))?;
@@ -150,7 +151,7 @@ impl Run for Fetch {
             done += part.len() as u64;
             (context.progress)(done, taken.bytes);
         }
-        // Gigabytes: the threads that serve other hosts do not wait for this disk.
+        // The file may have gigabytes: threads that serve other hosts must not wait for this disk.
         let sum = tokio::task::spawn_blocking(move || {
             file.sync_all()?;
             sha256_of(&mut file)

@@ -11,7 +11,7 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// One that the host has made.
+/// Finds a backup that the host has made.
 pub(super) fn task(inputs: &Inputs, host: &Host, name: &str) -> Task {
     let directory = inputs.spec.etcd.backup_dir.trim_end_matches('/');
     let text = script(

@@ -1,4 +1,4 @@
-//! Backups that the hosts of etcd make by themselves, and snapshots that a command asks for. The files stay when a cluster is
+//! Backs up etcd: the hosts of etcd make backups by a timer, and commands take snapshots. The files stay when a cluster is
 //! deleted.
 
 mod check;
@@ -61,12 +61,12 @@ impl Capability for EtcdBackup {
     }
 }
 
-/// A snapshot of now, taken on a host whose member is healthy, and fetched to the directory of the cluster on the control machine.
+/// Takes a snapshot on a host whose member is healthy, and fetches it to the directory of the cluster on the control machine.
 pub(crate) fn snapshot(inputs: &Inputs, host: &Host) -> Module {
     Module::new("etcd-backup", vec![take_snapshot::task(inputs, host), fetch_snapshot::task(inputs, host)])
 }
 
-/// A backup that a host has is fetched.
+/// Fetches an existing backup from a host.
 pub(crate) fn fetch(inputs: &Inputs, host: &Host, name: &str) -> Module {
     Module::new(
         "etcd-backup",
@@ -74,12 +74,12 @@ pub(crate) fn fetch(inputs: &Inputs, host: &Host, name: &str) -> Module {
     )
 }
 
-/// Where snapshots are on the control machine.
+/// The path of a fetched snapshot on the control machine.
 pub(crate) fn fetched(inputs: &Inputs, host: &Host, name: &str) -> PathBuf {
     fetch_snapshot::target(&fetch_snapshot::directory(inputs), &host.name, name)
 }
 
-/// The program that makes one backup on a host.
+/// The script that makes one backup on a host.
 fn program(inputs: &Inputs, host: &Host) -> String {
     let etcd = &inputs.spec.etcd;
     let variables = [
@@ -92,12 +92,12 @@ fn program(inputs: &Inputs, host: &Host) -> String {
     format!("#!/bin/sh\n# Written by kk.\n{}", script(&variables, &backup()))
 }
 
-/// Makes one backup.
+/// The commands that make one backup.
 fn backup() -> String {
     [VERIFY, &etcdctl::function(""), HEALTHY_FUNCTION, include_str!("backup.sh")].concat()
 }
 
-/// Where that program is.
+/// The path of the script on a host.
 fn path(inputs: &Inputs) -> String {
     format!("{}/etcd-backup.sh", inputs.spec.etcd.backup_script.trim_end_matches('/'))
 }

@@ -6,8 +6,8 @@ use kk_engine::{HostWork, Task, actions::Command};
 use super::schedule_backups::TIMER;
 use crate::model::inputs::Inputs;
 
-/// One that is being made would write on while its host is cleaned; half of one is nothing to keep. The timer's units are in the
-/// record; the backups stay. A unit that has failed would be shown as such after its file is gone.
+/// A backup in progress would continue to write while its host is cleaned, and half a backup is useless. The units of the timer
+/// are in the ownership record; the backups stay. A failed unit would still be listed after its file is removed.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("stop_backups", "Stop backups of etcd");
     for (host, facts) in inputs.hosts() {

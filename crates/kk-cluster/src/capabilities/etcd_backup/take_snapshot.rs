@@ -11,7 +11,8 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// By the program that makes backups, and as one of them. That of now, not the one on the host.
+/// Takes the snapshot by the script that makes backups, as one of the backups. The current script is sent; the one on the host is
+/// not used.
 pub(super) fn task(inputs: &Inputs, host: &Host) -> Task {
     let take = Command::new("take a snapshot of etcd", "sh ./backup.sh\n")
         .file("backup.sh", program(inputs, host).into_bytes())
@@ -22,7 +23,7 @@ pub(super) fn task(inputs: &Inputs, host: &Host) -> Task {
         .on(&host.name, HostWork::new(vec![Box::new(take)]).provides(slots::snapshot_slot().key()))
 }
 
-/// Whether a backup has the name that the program on the hosts gives: `snapshot-20260801T020000Z.db`.
+/// Whether a backup has a name as the script on the hosts assigns it: `snapshot-20260801T020000Z.db`.
 pub(super) fn is_backup(name: &str) -> bool {
     let time = name.strip_prefix("snapshot-").and_then(|rest| rest.strip_suffix("Z.db"));
     let Some((day, second)) = time.and_then(|time| time.split_once('T')) else { return false };
@@ -30,8 +31,8 @@ pub(super) fn is_backup(name: &str) -> bool {
     are_digits(day, 8) && are_digits(second, 6)
 }
 
-/// Reads what the scripts print of a snapshot. It must be in the directory of backups and have such a name: by another one a
-/// compromised host could replace the snapshot of another host on the control machine.
+/// Reads the description of a snapshot that the scripts print. The snapshot must be in the backup directory and have such a name:
+/// with another name, a compromised host could replace the snapshot of another host on the control machine.
 pub(super) fn into_slot(
     directory: &str,
     is_wanted: impl Fn(&str) -> bool + Send + Sync + 'static,
@@ -67,7 +68,8 @@ mod tests {
     use super::{into_slot, is_backup};
     use crate::{base::slots, testing};
 
-    /// Runs the program with an etcd of these words in a directory. What it said, and the backups that are there.
+    /// Runs the script with these commands as `etcdctl` and `etcdutl`. Returns whether it succeeds, its output, and the existing
+    /// backups.
     fn backup(directory: &Path, save: &str, status: &str) -> (bool, String, Vec<String>) {
         let here = directory.display().to_string();
         testing::program(directory, "etcdctl", save);
@@ -115,7 +117,7 @@ mod tests {
         assert!(failure.cause.len() < 400);
     }
 
-    /// 512 bytes and their sum, as etcd does it.
+    /// Writes 512 bytes and their checksum, as etcd does.
     const SAVES: &str = r#"for last; do :; done
         case "$*" in *kk-health*) exit ;; *'alarm list') echo 'memberID:7 alarm:NOSPACE '; exit ;; esac
         head -c 512 /dev/zero >"$last"
@@ -186,7 +188,7 @@ mod tests {
         assert!(fs::exists(super::read(&said).unwrap().path).unwrap());
     }
 
-    /// Else those of a clock that was ahead would push out every honest one, and be restored as the newest.
+    /// Otherwise, backups from a clock that was ahead would displace all correct ones, and be restored as the newest.
     #[test]
     fn backups_of_a_time_that_has_not_come_go_first_and_are_not_the_newest() {
         let directory = tempfile::tempdir().unwrap();

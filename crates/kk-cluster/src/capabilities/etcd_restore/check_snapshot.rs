@@ -11,7 +11,7 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// By etcd's own program, which compares the sum at its end, too.
+/// Checks the snapshot by etcd's own binary, which also compares the checksum at its end.
 pub(super) fn task(inputs: &Inputs, snapshot: &Snapshot) -> Task {
     let mut task = Task::new("check_snapshot", "Check the snapshot").timeout(Duration::from_mins(10));
     for (host, _) in super::members(inputs) {

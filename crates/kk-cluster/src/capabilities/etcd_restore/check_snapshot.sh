@@ -1,4 +1,4 @@
-# Verifies a snapshot, and prints how far it goes.
+# Verifies a snapshot, and prints its last revision.
 # shellcheck disable=SC2154 # snapshot stands before this script
 revision=$(revision_of "$snapshot")
 echo "revision $revision"

@@ -1,4 +1,4 @@
-//! Whether a snapshot is of the cluster that goes back to it, and what would be lost.
+//! Checks whether a snapshot is from the cluster that is to be restored, and what would be lost.
 
 use kk_config::{ControlPlaneEndpoint, Host};
 use kk_engine::{Question, question};
@@ -13,7 +13,7 @@ use crate::{
 /// The UID of the namespace kube-system.
 pub(crate) const UID: Question<String> = Question::new("cluster_uid", "", question::text);
 
-/// The question for a control plane.
+/// The question to a control plane.
 pub(crate) fn uid_question(host: &Host) -> Question<String> {
     let server = format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT);
     UID.with_snippet(script(&[("server", &server)], include_str!("ask_uid.sh")))
@@ -22,8 +22,8 @@ pub(crate) fn uid_question(host: &Host) -> Question<String> {
 /// Revisions that a restore skips are no changes (`restore_member.sh`).
 const SKIPPED: u64 = 1_000_000_000;
 
-/// What the person should know of a snapshot first. `uid` is the cluster's, where its API answers; `revision` the last one of
-/// its etcd, where a member answers. With `force` another cluster is no error.
+/// Reports what the user should know about a snapshot before a restore. `uid` is the UID of the cluster, if its API answers;
+/// `revision` is the last revision of its etcd, if a member answers. With `force`, a snapshot of another cluster is not an error.
 pub(crate) fn findings(
     inputs: &Inputs,
     snapshot: &Snapshot,
@@ -72,7 +72,7 @@ pub(crate) fn findings(
     }
 }
 
-/// For the question before the restore.
+/// The text of the question before the restore.
 pub(crate) fn loss(snapshot: &Snapshot, revision: Option<u64>) -> String {
     let ends = snapshot.content.revision;
     match revision {
@@ -85,17 +85,17 @@ pub(crate) fn loss(snapshot: &Snapshot, revision: Option<u64>) -> String {
     }
 }
 
-/// Where a snapshot comes from.
+/// The cluster from which a snapshot is.
 enum Origin {
     Same,
-    /// And how it is known.
+    /// It is from another cluster; the text is the evidence.
     Other(String),
-    /// Nothing of Kubernetes is in it.
+    /// It contains nothing of Kubernetes.
     None,
     Unknown,
 }
 
-/// By the UID, as far as both are known, else by the CA, which nodes keep when all data is lost.
+/// Compares the UIDs if both are known, otherwise the CAs, which nodes keep even if all data is lost.
 fn origin(inputs: &Inputs, content: &Content, uid: Option<&str>) -> Origin {
     if !content.is_kubernetes {
         return Origin::None;
@@ -141,7 +141,7 @@ mod tests {
         }
     }
 
-    /// What is found where a node has a CA with this sum, and a host has this backup.
+    /// The findings if a node has a CA with this checksum, and a host has this backup.
     async fn found(
         snapshot: &Snapshot,
         cluster: (Option<&str>, Option<&str>),

@@ -9,8 +9,8 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// When all members are healthy with the snapshot. The data of before stays beside it. An API server that does not come back
-/// is for the create that follows.
+/// Ends the restore when all members are healthy with the snapshot. The previous data stays next to it. An API server that does
+/// not start again is left to the create that follows.
 pub(super) fn task(inputs: &Inputs, snapshot: &Snapshot) -> Task {
     let mut task = Task::new("end_restore", "End the restore");
     for (host, _) in super::members(inputs) {

@@ -1,8 +1,8 @@
-//! etcd again, from a snapshot: every member that answers begins with it, as one new cluster of etcd. Others join that later,
-//! by a create.
+//! Restores etcd from a snapshot: all members that answer start with it as a new etcd cluster. Other members join this cluster
+//! later, by a create.
 //!
-//! A mark on the hosts of etcd says that a restore has begun and not ended: nothing else may be done then, because some
-//! members may have the data of before. Running the restore again ends it.
+//! A mark on the hosts of etcd shows that a restore has begun and is not finished. Other commands are refused then, because some
+//! members may have the previous data. Running the restore again finishes it.
 
 mod check_snapshot;
 pub(crate) mod compare;
@@ -37,47 +37,47 @@ use crate::{
 /// A snapshot on the control machine.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// The file.
+    /// The path of the file.
     pub path: PathBuf,
-    /// Of its content.
+    /// The SHA-256 of its content.
     pub sha256: String,
     /// When it was taken or written.
     pub time: String,
-    /// What it says about itself.
+    /// The data by which its cluster is identified.
     pub(crate) content: Content,
 }
 
 impl Snapshot {
-    /// Where it is on a host.
+    /// The path of the snapshot on a host.
     fn on_host(&self) -> String {
         format!("/var/lib/kubekey-restore/{}.db", self.sha256)
     }
 }
 
-/// Sends it to all members and has them verify it. Nothing of the cluster is changed.
+/// Sends the snapshot to all members and verifies it there. Nothing in the cluster changes.
 pub(crate) fn send(inputs: &Inputs, snapshot: &Snapshot) -> Module {
     let tasks = vec![send_snapshot::task(inputs, snapshot), check_snapshot::task(inputs, snapshot)];
     Module::new("etcd-restore", tasks)
 }
 
-/// Takes back what [`send`] has done.
+/// Undoes [`send`].
 pub(crate) fn take_back(inputs: &Inputs, snapshot: &Snapshot) -> Module {
     Module::new("etcd-restore", vec![remove_snapshot::task(inputs, snapshot)])
 }
 
-/// The hosts whose members take part: etcd is installed there.
+/// The hosts whose members are restored: etcd is installed there.
 pub(crate) fn members<'a>(inputs: &Inputs<'a>) -> Vec<(&'a Host, &'a Facts)> {
     let installed = |facts: &Facts| facts.files.contains_key(ETCD_ENVIRONMENT);
     inputs.etcd_hosts().into_iter().filter(|(_, facts)| installed(facts)).collect()
 }
 
-/// The hosts whose API servers stop, whatever they have of etcd.
+/// The hosts whose API servers stop, with or without a member of etcd.
 pub(crate) fn api_servers<'a>(inputs: &Inputs<'a>) -> Vec<(&'a Host, &'a Facts)> {
     let installed = |facts: &Facts| facts.files.contains_key(KUBELET_CONF);
     inputs.control_planes().into_iter().filter(|(_, facts)| installed(facts)).collect()
 }
 
-/// Everything that is told to etcd stops first, and begins again when all members have the snapshot.
+/// Everything that writes to etcd stops first, and starts again when all members have the snapshot.
 pub(crate) fn restore(inputs: &Inputs, snapshot: &Snapshot) -> Module {
     let tasks = vec![
         stop_api_servers::task(inputs),
@@ -90,10 +90,11 @@ pub(crate) fn restore(inputs: &Inputs, snapshot: &Snapshot) -> Module {
     Module::new("etcd-restore", tasks)
 }
 
-/// What the mark holds when the member of its host has the snapshot and is healthy: then nothing can mix any more.
+/// The content of the mark after the member of its host was healthy with the snapshot: from then on, different histories cannot
+/// mix.
 const STARTED: &str = "started\n";
 
-/// What a restore that has not ended stands in the way of: everything but itself.
+/// Reports an unfinished restore, which blocks every command except the restore itself.
 pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
     for (host, facts) in inputs.etcd_hosts() {
         let is_open = |mark: &FileFact| mark.sha256 != kk_util::sha256(STARTED);
@@ -107,7 +108,7 @@ pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
     }
 }
 
-/// Adds to a host's work that it waits for something on all these.
+/// Makes the work of a host wait for all these slots.
 fn after(mut work: HostWork, keys: impl IntoIterator<Item = SlotKey>) -> HostWork {
     work.needs.extend(keys);
     work

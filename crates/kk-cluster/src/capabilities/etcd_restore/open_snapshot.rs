@@ -1,4 +1,4 @@
-//! A snapshot in a file of the control machine.
+//! Opens a snapshot in a file of the control machine.
 
 use std::{
     fs::File,
@@ -38,7 +38,7 @@ impl Snapshot {
     }
 }
 
-/// The SHA-256 of the file. It ends with that of what is before (etcd, `etcdutl/snapshot/v3_snapshot.go`).
+/// The SHA-256 of the file. The file ends with the SHA-256 of the bytes before it (etcd, `etcdutl/snapshot/v3_snapshot.go`).
 fn sum(file: &mut File, size: u64) -> io::Result<String> {
     let mut body = size.saturating_sub(content::CHECKSUM);
     let (mut all, mut before, mut end) = (Sha256::new(), Sha256::new(), Vec::new());
@@ -64,7 +64,8 @@ fn sum(file: &mut File, size: u64) -> io::Result<String> {
     Ok(kk_util::hex(all.finalize()))
 }
 
-/// The time in the name of a backup: `…snapshot-20260801T020000Z.db`. That of the file is when it was copied.
+/// The time in the name of a backup: `…snapshot-20260801T020000Z.db`. The modification time of the file is the time when it was
+/// copied.
 pub(super) fn taken_at(path: &Path) -> Option<String> {
     let name = path.file_stem()?.to_str()?;
     let (_, time) = name.rsplit_once("snapshot-")?;

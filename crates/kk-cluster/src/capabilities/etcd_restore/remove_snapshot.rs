@@ -6,7 +6,7 @@ use kk_engine::{HostWork, Task, actions::Command};
 use super::Snapshot;
 use crate::model::inputs::Inputs;
 
-/// One that was refused: it is large, and may hold the Secrets of a cluster.
+/// Removes a snapshot that was refused: it is large, and may contain the Secrets of a cluster.
 pub(super) fn task(inputs: &Inputs, snapshot: &Snapshot) -> Task {
     let mut task = Task::new("remove_snapshot", "Remove the snapshot from the members");
     for (host, _) in super::members(inputs) {

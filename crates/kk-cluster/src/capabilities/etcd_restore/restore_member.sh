@@ -1,10 +1,11 @@
-# Gives this host's member the data of the snapshot. What it had is kept beside it; what an earlier attempt put there is not.
+# Replaces the data of this host's member by the snapshot. Its previous data is kept next to it, except for data of an earlier
+# attempt.
 # shellcheck disable=SC2154 # snapshot, name, peer, members, token, target and data stand before this script
 aside=$data/restoring
 rm -rf --one-file-system "$aside"
 mkdir -p "$data"
-# Clients and controllers have seen later revisions: without the bump they would wait for those to come again. It goes to a
-# number that grows with time, so that a restore after a restore goes on, too.
+# Clients and controllers have seen later revisions: without the bump, they would wait until etcd reaches these revisions again.
+# The new revision grows with time, so that a restore after a restore also increases it.
 bump=
 case $(etcdutl snapshot restore --help 2>&1) in
 *--bump-revision*)

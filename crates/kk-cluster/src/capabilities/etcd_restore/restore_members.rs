@@ -13,13 +13,13 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// All of them are members of a new cluster of etcd. Its name differs from that of before, so that no member with the old
-/// history can be one.
+/// Restores all members as members of a new etcd cluster. The name of this cluster differs from the previous one, so that a
+/// member with the old history cannot belong to it.
 pub(super) fn task(inputs: &Inputs, snapshot: &Snapshot) -> Task {
     let mut task =
         Task::new("restore_members", "Restore the members of etcd").timeout(Duration::from_mins(30));
     let etcd = &inputs.spec.etcd;
-    // Milliseconds, the same for all: no cluster writes that fast for long.
+    // The target revision is the time in milliseconds, the same for all members: no cluster writes that fast for long.
     let target = time::OffsetDateTime::now_utc().unix_timestamp_nanos() / 1_000_000;
     let peer = |host: &Host| format!("https://{}:{}", host.internal_address, etcd.peer_port);
     let all: Vec<_> =

@@ -8,7 +8,7 @@ use kk_engine::{HostWork, Task, actions::Upload};
 use super::Snapshot;
 use crate::{base::slots, model::inputs::Inputs};
 
-/// It is recorded on the host, so that a delete removes what a run that was killed has left.
+/// The file is in the ownership record of the host, so that a delete removes it after a killed run.
 pub(super) fn task(inputs: &Inputs, snapshot: &Snapshot) -> Task {
     let mut task = Task::new("send_snapshot", "Send the snapshot").timeout(Duration::from_hours(1));
     for (host, _) in super::members(inputs) {

@@ -12,7 +12,7 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// By their kubelets.
+/// Starts the kubelets, which start the API servers.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("start_api_servers", "Start the API servers again");
     for (host, _) in super::api_servers(inputs) {

@@ -10,7 +10,7 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// At once: a member is ready only when most of the others are.
+/// Starts all members at once, because a member is ready only when most of the others are.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("start_members", "Start the members of etcd again").timeout(etcd::START_TASK);
     for (host, _) in super::members(inputs) {
@@ -18,7 +18,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
             "start etcd",
             "systemctl reset-failed etcd.service 2>/dev/null || :\nsystemctl start --no-block etcd.service\n",
         );
-        // From here on what the member has is the truth: another attempt keeps it, too.
+        // From now on, the data of the member is authoritative: another attempt keeps it next to its own.
         let restored = format!("{}/member/.restored", inputs.spec.etcd.data_dir);
         let data = quote(&restored);
         let started =

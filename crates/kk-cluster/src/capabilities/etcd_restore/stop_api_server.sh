@@ -1,4 +1,5 @@
-# Stops the kubelet, and then the API server of this host. A runtime that does not answer is a failure: its containers go on.
+# Stops the kubelet, and then the API server of this host. A runtime that does not answer is a failure, because its containers
+# continue to run.
 running() {
     crictl ps -q --name '^kube-apiserver$'
 }

@@ -4,7 +4,8 @@ use kk_engine::{HostWork, Task, actions::Command};
 
 use crate::{base::slots, model::inputs::Inputs};
 
-/// And their kubelets, which would start them again. An API server that saw both histories would answer from the old one.
+/// Stops the API servers, and their kubelets, which would start them again. An API server that has seen both histories would
+/// answer from the old one.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("stop_api_servers", "Stop the API servers");
     for (host, _) in super::api_servers(inputs) {

@@ -9,7 +9,7 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// The mark comes first: from here on there may be members with different histories.
+/// The mark is written first: from now on, members may have different histories.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("stop_members", "Stop the members of etcd");
     for (host, _) in super::members(inputs) {

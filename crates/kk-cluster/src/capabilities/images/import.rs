@@ -1,4 +1,4 @@
-//! The action that sends images of a bundle into the runtime of a host. The host asks nobody for them.
+//! Sends images of a bundle to the runtime of a host, which then needs no registry for them.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -19,25 +19,25 @@ use crate::{
     model::{inputs::Inputs, offline},
 };
 
-/// Where content lies on a host until its runtime has it.
+/// The directory on a host for content until the runtime has it.
 const DIRECTORY: &str = "/var/lib/kubekey/images";
 
-/// Images of one host.
+/// The images of one host.
 pub(super) struct Import {
     sending: Arc<Sending>,
 }
 
-/// What is sent from.
+/// The sources of the images.
 struct Sending {
     bundle: Arc<Bundle>,
     store: Arc<Store>,
     arch: Arch,
-    /// The names that the host knows, each with that in the bundle.
+    /// The names that the host uses, each with the name in the bundle.
     images: Vec<(String, Option<ImageName>)>,
 }
 
 impl Import {
-    /// These images, by the names that the host knows them by.
+    /// Imports these images, which are specified by the names that the host uses.
     pub(super) fn new(inputs: &Inputs, host: &Host, bundle: &Arc<Bundle>, images: Vec<String>) -> Self {
         let named = |name: String| {
             let upstream = offline::upstream(inputs, bundle, &name);
@@ -48,7 +48,7 @@ impl Import {
         Self { sending: Arc::new(Sending { bundle, store, arch, images }) }
     }
 
-    /// Those that the runtime of the host does not have as the bundle has them. What a tag names may change.
+    /// Images that the runtime of the host does not have as they are in the bundle. The image that a tag refers to may change.
     fn missing(&self, facts: &Facts) -> Vec<&str> {
         let listed = facts.answer(&IMAGES).answered().unwrap_or_default();
         let names = self.sending.images.iter().map(|(name, _)| name.as_str());
@@ -57,14 +57,15 @@ impl Import {
 }
 
 impl Sending {
-    /// An image as the bundle has it for this host.
+    /// The image in the bundle for the platform of this host.
     fn find(&self, name: &str) -> Option<(&ImagePart, &PlatformPart)> {
         let (_, upstream) = self.images.iter().find(|(known, _)| known == name)?;
         self.bundle.image(upstream.as_ref()?, self.arch)
     }
 
-    /// A runtime that pulled it names its index, which may list more platforms than that of the bundle. The configuration is
-    /// the same then; that one runtimes call the image's ID.
+    /// Whether the runtime has the image. A runtime that has pulled it lists the digest of its index, which may contain more
+    /// platforms than the index in the bundle. Its configuration is the same then, and runtimes use the digest of the
+    /// configuration as the ID of the image.
     fn is_among(&self, name: &str, listed: &[ListedImage]) -> bool {
         let Some((image, platform)) = self.find(name) else { return false };
         let digest = listed.iter().find(|one| one.name == name).and_then(|one| one.digest.as_ref());

@@ -1,12 +1,12 @@
-# Hands the image layout of this directory and of $directory to the runtime. The arguments are the images in it, each with its
+# Imports the image layout of this directory and of $directory into the runtime. The arguments are the images in it, each with its
 # ID.
 # shellcheck disable=SC2154
 tar -cf - oci-layout index.json -C "$directory" blobs | ctr -n k8s.io images import - >said 2>&1 || {
     tail -n 5 said >&2
     exit 1
 }
-# The runtime hears of its new images a moment later. Until then the kubelet would go to a registry, or take what had the name
-# before.
+# The runtime lists its new images a moment later. Until then, the kubelet would pull from a registry, or use the previous image
+# of that name.
 while [ $# -gt 0 ]; do
     tries=0
     until crictl inspecti -q "$1" 2>/dev/null | grep -qF "\"$2\""; do

@@ -10,7 +10,7 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// What the user has added to the bundle. Last: the cluster itself does not need it.
+/// Imports the images that the user has added to the bundle. They are last, because the cluster itself does not need them.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("import_own_images", "Import own images")
         .timeout(Duration::from_mins(30))

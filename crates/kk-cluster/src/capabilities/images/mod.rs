@@ -1,4 +1,4 @@
-//! Images, pulled in the order of need while etcd and the control plane start.
+//! Pulls images in the order of need while etcd and the control plane start.
 
 mod import;
 mod import_own_images;
@@ -37,14 +37,14 @@ impl Capability for Images {
         cluster.options.skip_pull_images.then_some("--skip-pull-images is given")
     }
 
-    /// The user's own, which only a bundle can bring.
+    /// The user's own images, which only a bundle can provide.
     fn images(&self, cluster: &Cluster, host: &Host) -> Vec<(ImageStage, String)> {
         let own =
             cluster.options.bundle.iter().filter(|_| host.is_node()).flat_map(|one| offline::own_images(one));
         own.map(|(name, _)| (ImageStage::Own, name)).collect()
     }
 
-    /// Up to four pulls a host, one after the other in the background; each provides what other tasks wait for.
+    /// Up to four pulls per host, one after the other in the background. Each pull provides a slot that other tasks need.
     fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
         let mut tasks = vec![
             pull_control_plane_images::task(inputs),
@@ -56,7 +56,7 @@ impl Capability for Images {
     }
 }
 
-/// Brings the images of a stage to a host: from the bundle where there is one, else the host pulls them.
+/// Provides the images of a stage on a host: from the bundle if there is one; otherwise, the host pulls them.
 fn bring(inputs: &Inputs, host: &Host, stage: ImageStage) -> Box<dyn Action> {
     let images = inputs.requirements.images(host, stage);
     match &inputs.options.bundle {

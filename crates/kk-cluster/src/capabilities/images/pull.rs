@@ -1,22 +1,22 @@
-//! The action that pulls images through the runtime.
+//! Pulls images through the runtime.
 
 use kk_connector::quote;
 use kk_engine::{Action, Apply, Change, Facts, Load, Script};
 
 use crate::base::requirements::IMAGES;
 
-/// Images of one host.
+/// The images of one host.
 pub(super) struct Pull {
     images: Vec<String>,
 }
 
 impl Pull {
-    /// These images, by their full names.
+    /// Pulls these images, which are specified by their full names.
     pub(super) fn new(images: Vec<String>) -> Self {
         Self { images }
     }
 
-    /// Those that the runtime of the host does not list.
+    /// The images that the runtime of the host does not list.
     fn missing(&self, facts: &Facts) -> Vec<&str> {
         let there = facts.answer(&IMAGES).answered().unwrap_or_default();
         let is_there = |image: &str| there.iter().any(|listed| listed.name == image);

@@ -1,4 +1,4 @@
-# Pulls the images of the arguments all at once: one slow image must not hold up the others.
+# Pulls all images in the arguments at the same time: one slow image must not delay the others.
 n=0
 for image; do
     n=$((n + 1))

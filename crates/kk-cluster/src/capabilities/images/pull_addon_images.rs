@@ -10,7 +10,7 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// What may run on any node. Last: nothing waits for it before the nodes are there.
+/// Pulls images that may run on any node. They are last, because nothing needs them before the nodes have joined.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("pull_addon_images", "Pull add-on images")
         .timeout(Duration::from_mins(30))

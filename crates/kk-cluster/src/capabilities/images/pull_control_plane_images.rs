@@ -10,7 +10,7 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// What the static pods of a control plane run. kubeadm waits for these only.
+/// Pulls the images of the static pods of a control plane. kubeadm waits only for these images.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("pull_control_plane_images", "Pull control-plane images")
         .timeout(Duration::from_mins(30))

@@ -11,14 +11,14 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// What every node runs: without these it does not become ready.
+/// Pulls the images that every node runs, and without which it does not become ready.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("pull_node_images", "Pull node images")
         .timeout(Duration::from_mins(30))
         .retry(Retry::times(3))
         .background();
     for (host, _) in inputs.nodes() {
-        // In the order of need: a control plane's own images first.
+        // In the order of need: the images of a control plane are first.
         let before = if host.has_role(&Role::ControlPlane) {
             slots::control_plane_images_slot(&host.name)
         } else {

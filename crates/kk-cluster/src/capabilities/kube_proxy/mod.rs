@@ -1,4 +1,4 @@
-//! kube-proxy: Services on every node, by kubeadm's own add-on.
+//! Installs kube-proxy, which provides Services on every node, by kubeadm's own add-on.
 
 mod ipvs;
 mod remove_kube_proxy;
@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-/// kube-proxy, unless the file turns it off.
+/// kube-proxy, unless the file disables it.
 pub(crate) struct KubeProxy;
 
 impl Capability for KubeProxy {
@@ -46,13 +46,13 @@ impl Capability for KubeProxy {
         host.is_node().then(image).into_iter().collect()
     }
 
-    /// Its pods mount the kernel's modules. On a host without its own kernel the kubelet would make the directory, and
-    /// nothing would remove it.
+    /// Its pods mount the directory of the kernel's modules. On a host without its own kernel, the kubelet would create the
+    /// directory, and nothing would remove it.
     fn directories(&self, _spec: &Spec) -> Vec<String> {
         vec!["/lib/modules".to_owned()]
     }
 
-    /// Where it routes by IPVS.
+    /// The interface of kube-proxy in mode `ipvs`.
     fn interfaces(&self) -> &'static [&'static str] {
         &["kube-ipvs0"]
     }
@@ -115,7 +115,7 @@ impl Capability for KubeProxy {
     }
 }
 
-/// The nodes on which it starts again in this run.
+/// The nodes on which kube-proxy restarts in this run.
 pub(crate) fn restarted<'a>(inputs: &Inputs<'a>) -> Vec<&'a Host> {
     if inputs.spec.kubernetes.disable_kube_proxy {
         return Vec::new();
@@ -123,7 +123,7 @@ pub(crate) fn restarted<'a>(inputs: &Inputs<'a>) -> Vec<&'a Host> {
     restart::broken(inputs).into_iter().map(|(host, _)| host).collect()
 }
 
-/// What kubeadm's add-on consists of (Kubernetes, `cmd/kubeadm/app/phases/addons/proxy`).
+/// The objects of kubeadm's add-on (Kubernetes, `cmd/kubeadm/app/phases/addons/proxy`).
 fn objects() -> Vec<Object> {
     let rbac = "rbac.authorization.k8s.io/v1";
     vec![
@@ -169,8 +169,8 @@ mod tests {
         }
     }
 
-    /// Whether `apply_kube_proxy.sh` restarts the pods, when the configuration of before is `there` and kubeadm writes
-    /// `wanted`. `killed`: the configuration that an earlier run had found before it was killed.
+    /// Whether `apply_kube_proxy.sh` restarts the pods if the previous configuration is `there` and kubeadm writes `wanted`.
+    /// `killed` is the configuration that a killed run had found.
     fn restarts(there: &str, wanted: &str, killed: Option<&str>) -> bool {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);

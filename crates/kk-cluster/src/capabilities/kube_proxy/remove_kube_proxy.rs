@@ -1,10 +1,10 @@
-//! Remove what kube-proxy left in the kernel.
+//! Remove rules that kube-proxy has left in the kernel.
 
 use kk_engine::{HostWork, Task, actions::Command};
 
 use crate::{base::shell::REMOVE_CHAINS, model::inputs::Inputs};
 
-/// On every node.
+/// Removes the rules on every node.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("remove_kube_proxy", "Remove rules of kube-proxy");
     for (host, _) in inputs.nodes() {

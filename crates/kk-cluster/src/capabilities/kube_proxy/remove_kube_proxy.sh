@@ -1,4 +1,4 @@
-# Only chains, tables, sets and links that carry Kubernetes' own names; the kubelet's chains are among them.
+# Removes only chains, tables, sets and links with names of Kubernetes, including the kubelet's chains.
 remove_chains KUBE
 if command -v nft >/dev/null; then
     for family in ip ip6; do nft delete table $family kube-proxy 2>/dev/null || :; done
@@ -6,7 +6,7 @@ fi
 if command -v ipset >/dev/null; then
     for set in $(ipset list -n 2>/dev/null | grep -E '^KUBE-'); do ipset destroy "$set" 2>/dev/null || :; done
 fi
-# Virtual servers: at the addresses of kube-proxy's link, and at ports of the range for nodes.
+# Removes virtual servers at the addresses of kube-proxy's link, and at ports of the range for nodes.
 if [ -r /proc/net/ip_vs ] && ip -o address show dev kube-ipvs0 >addresses 2>/dev/null; then
     if command -v ipvsadm >/dev/null; then
         awk '{ sub("/.*", "", $4); print $4 }' addresses >own

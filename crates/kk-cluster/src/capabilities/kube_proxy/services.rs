@@ -1,4 +1,4 @@
-//! Whether Services answer on a node: the data path that every pod needs.
+//! Checks whether Services answer on a node: the data path that every pod needs.
 
 use kk_config::{Host, Spec};
 use kk_engine::{Facts, Question};
@@ -8,16 +8,16 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// What a node says about the Services of the API and of DNS: why each does not answer, where it does not.
+/// The answer of a node about the Services of the API and of DNS: for each Service that does not answer, the reason.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Services {
-    /// Whether the host is a node. Another one says nothing of Services.
+    /// Whether the host is a node. Other hosts report nothing about Services.
     is_node: bool,
     api: Option<String>,
     dns: Option<String>,
 }
 
-/// Asked on every node.
+/// The question to every node.
 pub(crate) const SERVICES: Question<Services> = Question::new("services", "", parse);
 
 pub(super) fn question(spec: &Spec) -> Question<Services> {
@@ -29,18 +29,18 @@ fn text(spec: &Spec) -> String {
     script(&[("api", &api), ("dns", &dns)], &format!("{ASK_URL}{}", include_str!("services.sh")))
 }
 
-/// A URL of the API by its Service.
+/// A URL of the API through its Service.
 pub(crate) fn api(spec: &Spec) -> String {
     format!("https://{}:443/livez", spec.network.api_service_address())
 }
 
-/// A URL of CoreDNS by the DNS Service: it speaks HTTP at its port for metrics, so that no client for DNS is needed on the host. No
-/// page is there, so that the probes of many nodes do not cost it a page of metrics each.
+/// A URL of CoreDNS through the DNS Service. CoreDNS serves HTTP at its metrics port, so that the host needs no DNS client. There
+/// is no page at this path, so that the probes of many nodes do not cost CoreDNS a page of metrics each.
 pub(crate) fn dns(spec: &Spec) -> String {
     format!("http://{}:9153/", spec.network.dns_service_address())
 }
 
-/// Nothing is printed on a host that is no node.
+/// The script prints nothing on a host that is not a node.
 fn parse(printed: &str) -> Option<Services> {
     if printed.is_empty() {
         return Some(Services::default());
@@ -52,18 +52,18 @@ fn parse(printed: &str) -> Option<Services> {
     Some(Services { is_node: true, api: refused("api")?, dns: refused("dns")? })
 }
 
-/// Why kube-proxy has to start again on a node: the API answers to kk, and not by its Service there.
+/// Why kube-proxy must restart on a node: the API answers to kk, but not through its Service on that node.
 pub(super) fn broken(inputs: &Inputs, host: &Host, facts: &Facts) -> Option<String> {
     said(inputs, host, facts, "kube-system/kube-proxy")?.api
 }
 
-/// Why the DNS Service does not answer on a node where that of the API does.
+/// Why the DNS Service does not answer on a node where the Service of the API does.
 pub(crate) fn dns_broken(inputs: &Inputs, host: &Host, facts: &Facts) -> Option<String> {
     let said = said(inputs, host, facts, "kube-system/coredns")?;
     if said.api.is_some() { None } else { said.dns }
 }
 
-/// What a node says that is Ready, in a cluster that has this workload.
+/// The answer of a node that is Ready, in a cluster that has this workload.
 fn said(inputs: &Inputs, host: &Host, facts: &Facts, workload: &str) -> Option<Services> {
     let state = &inputs.state;
     let is_there = state.answered && state.workloads.contains_key(workload);
@@ -71,13 +71,13 @@ fn said(inputs: &Inputs, host: &Host, facts: &Facts, workload: &str) -> Option<S
     if is_node { facts.answer(&SERVICES).answered() } else { None }
 }
 
-/// Whether a node has said that one of them does not answer.
+/// Whether a node has reported that one of the Services does not answer.
 pub(crate) fn fail(facts: &Facts) -> bool {
     let said = facts.answer(&SERVICES).answered();
     said.is_some_and(|said| said.api.is_some() || said.dns.is_some())
 }
 
-/// Whether a node has said that both answer. No answer is not "yes".
+/// Whether a node has reported that both Services answer. A missing answer does not count.
 pub(crate) fn work(inputs: &Inputs, facts: &Facts) -> bool {
     let both = Services { is_node: true, api: None, dns: None };
     inputs.spec.kubernetes.disable_kube_proxy || facts.answer(&SERVICES).answered() == Some(both)
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
     use crate::testing;
 
-    /// What a node says whose `curl` is these words.
+    /// The answer of a node with this `curl`.
     fn said(is_node: bool, curl: &str) -> Services {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name).display().to_string();
@@ -99,7 +99,7 @@ mod tests {
         }
         fs::write(path("uptime"), "0.5 7\n").unwrap();
         testing::program(directory.path(), "curl", &format!("for url; do :; done\n{curl}"));
-        // A pause takes 3 s by this clock.
+        // Each pause takes 3 s by this clock.
         testing::program(directory.path(), "sleep", "echo $(($(cut -d . -f 1 uptime) + 3)).0 >uptime");
         let text = text(&testing::sample("three-nodes.yaml"))
             .replace("/etc/kubernetes/kubelet.conf", &path("kubelet.conf"))

@@ -1,4 +1,4 @@
-//! What the kubelet finds on a node.
+//! Checks nodes for problems of their kubelets.
 
 use kk_config::{Host, Spec};
 use kk_engine::Facts;
@@ -10,10 +10,10 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// The kubelet's directory.
+/// The directory of the kubelet.
 pub(super) const DATA: &str = "/var/lib/kubelet";
 
-/// The share of a file system below which the kubelet evicts pods, in percent.
+/// The percentage of free space below which the kubelet evicts pods.
 const EVICTION_PERCENT: u64 = 15;
 
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
@@ -62,8 +62,8 @@ fn sets_eviction(spec: &Spec) -> bool {
     spec.kubernetes.kubelet_configuration.contains_key("evictionHard")
 }
 
-/// A kubelet renews its client certificate itself, and a node whose one has expired joins again. Its server certificate it
-/// makes once.
+/// Checks the certificates of a kubelet. It renews its client certificate itself; if that has expired, the node joins again. The
+/// kubelet creates its server certificate only once.
 fn certificates(host: &Host, facts: &Facts, found: &mut Findings) {
     certificates::unanswered(host, facts, found);
     let now = OffsetDateTime::now_utc();

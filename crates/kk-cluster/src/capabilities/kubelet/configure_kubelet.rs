@@ -5,7 +5,8 @@ use kk_engine::{Action, HostWork, Task, actions::Unit};
 use super::{changes_in_turn, files::files};
 use crate::{base::error::BuildError, model::inputs::Inputs};
 
-/// Enabled, not started: kubeadm starts it when its credentials are there. A kubelet that runs gets its changes in its turn.
+/// The unit is enabled but not started, because kubeadm starts it when its credentials exist. A running kubelet gets its changes
+/// in its turn.
 pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     let mut task = Task::new("configure_kubelet", "Configure kubelet");
     for (host, facts) in inputs.nodes() {

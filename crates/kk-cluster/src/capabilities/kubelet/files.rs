@@ -1,4 +1,4 @@
-//! The files that the kubelet's service is made of: unit and flags, kk's and kubeadm's.
+//! Writes the files of the kubelet's service: its unit, and the flags of kk and of kubeadm.
 
 use kk_config::Host;
 use kk_engine::{Action, Facts, actions::File};
@@ -10,16 +10,16 @@ use crate::{base::error::BuildError, model::inputs::Inputs};
 const UNIT: &str = "/etc/systemd/system/kubelet.service";
 const FLAGS: &str = "/etc/systemd/system/kubelet.service.d/10-kubeadm.conf";
 
-/// What kubeadm writes when a node joins, from the settings of the cluster.
+/// The settings that kubeadm writes from those in the cluster when a node joins.
 const SETTINGS: &str = "/var/lib/kubelet/config.yaml";
 
-/// The SHA-256 of a file without content.
+/// The SHA-256 of an empty file.
 const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-/// What a kubelet that runs must not be older than.
+/// Files that must not be newer than the start of a running kubelet.
 pub(crate) const RESTARTS_AFTER: [&str; 4] = [UNIT, FLAGS, "/usr/local/bin/kubelet", SETTINGS];
 
-/// Whether the settings of a kubelet are gone: without them it does not start.
+/// Whether the settings of a kubelet are missing or empty: without them, it does not start.
 pub(crate) fn lacks_settings(facts: &Facts) -> bool {
     facts.files.get(SETTINGS).is_none_or(|file| file.sha256 == EMPTY)
 }

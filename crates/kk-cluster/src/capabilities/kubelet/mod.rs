@@ -1,4 +1,4 @@
-//! The kubelet: its unit and its flags. Its configuration comes from the cluster, when a node joins.
+//! Configures the kubelet: its unit and its flags. A node gets its kubelet settings from the cluster when it joins.
 
 mod check;
 mod configure_kubelet;
@@ -32,7 +32,7 @@ pub(crate) fn is_active(facts: &Facts) -> bool {
     facts.units.get("kubelet.service").is_some_and(|unit| unit.active)
 }
 
-/// Whether the kubelet is one of a rollout: its files change only when others have shown that it works with them.
+/// Whether the kubelet is part of a rollout: its files change only after other kubelets have shown that they work with them.
 pub(crate) fn changes_in_turn(inputs: &Inputs, host: &Host, facts: &Facts) -> bool {
     inputs.has_joined(host) && is_active(facts)
 }

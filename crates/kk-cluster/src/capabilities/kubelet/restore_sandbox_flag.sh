@@ -1,4 +1,4 @@
-# Adds the flag that was kept in $kept to kubeadm's flags of the kubelet in $file again.
+# Adds the flag in $kept to kubeadm's flags of the kubelet in $file again.
 # shellcheck disable=SC2154 # file and kept stand before this script
 if [ -e "$file" ] && ! grep -q -e --pod-infra-container-image "$file"; then
     cp -p "$file" "$file.kk-new"

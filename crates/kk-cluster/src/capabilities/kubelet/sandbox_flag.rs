@@ -1,4 +1,5 @@
-//! The kubelet's flag `--pod-infra-container-image`, which kubeadm writes up to 1.34 and the kubelet refuses from 1.35 on.
+//! Handles the kubelet's flag `--pod-infra-container-image`, which kubeadm writes up to 1.34 and the kubelet refuses from 1.35
+//! on.
 
 use kk_engine::{Question, actions::Command};
 
@@ -9,7 +10,7 @@ use crate::{
 
 const FILE: &str = "/var/lib/kubelet/kubeadm-flags.env";
 
-/// Where the flag stands on a host.
+/// The place of the flag on a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SandboxFlag {
     /// In kubeadm's file.

@@ -1,11 +1,11 @@
-# What the API says of KubeSphere, in lines with a key, a tab and a value. Every kubectl is bounded from outside, because its
-# own timeout is one of each of its requests.
+# Prints the state of KubeSphere as lines with a key, a tab and a value. `timeout` bounds each kubectl, because kubectl's own
+# timeout applies to each of its requests.
 # shellcheck disable=SC2154 # server stands before this script
 ask() {
     KUBECONFIG=/etc/kubernetes/admin.conf KUBECACHEDIR="$PWD/cache" timeout -k 1 40 kubectl --server "$server" --request-timeout 4s "$@"
 }
 
-# Status of the ClusterConfiguration, and why the operator's pod does not run.
+# Prints the status of the ClusterConfiguration, and why the operator's pod does not run.
 configuration() {
     ask -n kubesphere-system get clusterconfigurations.installer.kubesphere.io ks-installer --ignore-not-found \
         -o jsonpath='generation{"\t"}{.metadata.generation}{"\n"}by{"\t"}{.metadata.annotations.installer\.kubesphere\.io/deployed-by}{"\n"}status{"\t"}{.status}{"\n"}' &&

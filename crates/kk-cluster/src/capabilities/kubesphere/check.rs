@@ -1,4 +1,4 @@
-//! What speaks against KubeSphere before the first change.
+//! Reports blockers of KubeSphere before the first change.
 
 use kk_config::{KubeSphere as Wanted, KubeVersion};
 
@@ -13,8 +13,8 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// The minor versions of Kubernetes for which a release of KubeSphere was made: by the beginning of its version, the
-/// oldest and the newest (KubeKey 3, `cmd/kk/pkg/version/kubesphere`).
+/// The minor versions of Kubernetes for which a release of KubeSphere was made: the prefix of its version, and the oldest and
+/// newest minor version (KubeKey 3, `cmd/kk/pkg/version/kubesphere`).
 const MADE_FOR: [(&str, u32, u32); 4] =
     [("v3.4.1", 21, 26), ("v3.4.0", 19, 26), ("v3.3.", 19, 24), ("v3.2.", 19, 22)];
 

@@ -1,17 +1,17 @@
-# Applies ks-installer with the rights that its payload needs, then what it shall install.
+# Applies ks-installer with the rights that its payload needs, then its ClusterConfiguration.
 # shellcheck disable=SC2154 # image, wanted, own_etcd and ca stand before this script
 apply() {
     kubectl apply --server-side --force-conflicts --validate=false --field-manager=kk -f "$1" >/dev/null
 }
 
-# ks-installer's own program says what is in its image. It needs no network and changes nothing.
+# The binary of ks-installer reports the content of its image. It needs no network and changes nothing.
 installer() {
     ctr -n k8s.io tasks rm -f kk-installer >/dev/null 2>&1 || :
     ctr -n k8s.io containers rm kk-installer >/dev/null 2>&1 || :
     timeout -k 5 120 ctr -n k8s.io run --rm "$image" kk-installer /ks-installer "$@"
 }
 
-# With --skip-pull-images nobody has pulled it yet.
+# With --skip-pull-images, the image is not pulled yet.
 crictl inspecti -q "$image" >/dev/null 2>&1 || crictl pull "$image" >/dev/null
 about=$(installer payload verify /payload) || kk_fail "the payload in $image cannot be used"
 # "payload 1 with KubeSphere v3.4.1: …"
@@ -24,7 +24,8 @@ installer payload rights >rights.yaml
 apply rights.yaml
 apply installer.yaml
 if [ -n "$own_etcd" ]; then
-    # A key with which Prometheus read etcd. It allowed to change all of etcd. Pods that still mount the Secret need it there.
+    # Removes a key with which Prometheus read etcd. The key permits all changes of etcd. The Secret stays, because pods may still
+    # mount it.
     key=$(kubectl -n kubesphere-monitoring-system get secret kube-etcd-client-certs --ignore-not-found \
         -o jsonpath='{.data.etcd-client\.key}')
     if [ -n "$key" ]; then

@@ -21,8 +21,8 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// The operator, the rights that its payload needs, and what it shall install. What it removes is what the document has
-/// switched off.
+/// Deploys the operator, the rights that its payload needs, and the `ClusterConfiguration`. The operator removes components that
+/// this document disables.
 pub(super) fn task(inputs: &Inputs, wanted: &Wanted, manifest: &Manifest, image: &str) -> Task {
     let task = Task::new("deploy_installer", "Deploy ks-installer")
         .timeout(Duration::from_mins(10))
@@ -43,7 +43,7 @@ pub(super) fn task(inputs: &Inputs, wanted: &Wanted, manifest: &Manifest, image:
                 .file("configuration.yaml", configuration.into_bytes());
         actions.push(Box::new(deploy));
     }
-    // Last: a note means that it is so.
+    // The note is last: it means that the operator is deployed.
     actions.push(Box::new(note(manifest)));
     let mut work = HostWork::new(actions)
         .needs(slots::manifests_applied_slot())
@@ -59,7 +59,7 @@ pub(super) fn task(inputs: &Inputs, wanted: &Wanted, manifest: &Manifest, image:
     task.on(&inputs.api_host.name, work)
 }
 
-/// Whether it was not applied yet, or the file or somebody else has changed it since.
+/// Whether the operator is not applied yet, or the file or another tool has changed it since.
 fn is_needed(inputs: &Inputs, manifest: &Manifest, facts: &Facts) -> bool {
     let there = state::of(inputs).unwrap_or_default();
     note(manifest).check(facts).is_needed()

@@ -1,4 +1,5 @@
-# Hands an archive to the runtime, and waits until it knows the image: until then the kubelet would go to a registry.
+# Imports an archive into the runtime, and waits until the runtime lists the image: until then, the kubelet would pull from a
+# registry.
 # shellcheck disable=SC2154 # name, image and archive stand before this script
 ctr -n k8s.io images import "$archive" >said 2>&1 || {
     tail -n 5 said >&2

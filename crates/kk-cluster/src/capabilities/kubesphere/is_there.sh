@@ -1,4 +1,4 @@
-# Whether there is a ClusterConfiguration. One request without a look at what kinds there are: an API that hangs is found out soon.
+# Whether there is a ClusterConfiguration. A single request, without a discovery of kinds, soon detects an API that hangs.
 # shellcheck disable=SC2154 # server stands before this script, and ask.sh
 if [ ! -e /etc/kubernetes/admin.conf ]; then
     echo no

@@ -1,4 +1,4 @@
-//! Looks at KubeSphere again and again, in one round trip: a script prints what it sees, the control machine judges it.
+//! Queries KubeSphere repeatedly in one round trip: a script prints the states, and the control machine judges them.
 
 use std::{
     sync::Arc,
@@ -11,12 +11,12 @@ use tokio::sync::mpsc;
 
 use super::state::State;
 
-/// What a look brought.
+/// The result of one query.
 #[derive(Debug, PartialEq)]
 pub(super) struct Seen<T> {
-    /// Lines for people.
+    /// Lines for the user.
     pub(super) news: Vec<String>,
-    /// How the wait ends, when it does.
+    /// How the wait ends, if it ends.
     pub(super) end: Option<T>,
 }
 
@@ -26,11 +26,11 @@ impl<T> Default for Seen<T> {
     }
 }
 
-/// How much one look may print. More is no answer.
+/// The maximum output of one query. Longer output counts as no answer.
 const LARGEST: usize = 4 << 20;
 
-/// Runs a script that prints a line "end" after each look, until one of them is the last. An error is how the script ended
-/// before that.
+/// Runs a script that prints a line "end" after each query, until `judge` ends the wait. The error is how the script ended before
+/// that.
 pub(super) async fn look<T>(
     context: &Context,
     script: Arc<str>,
@@ -57,13 +57,13 @@ pub(super) async fn look<T>(
         if line != "end" {
             continue;
         }
-        // One that is not understood is no answer; the next look may be.
+        // A state that cannot be parsed counts as no answer; the next state may be valid.
         let state = State::parse(&std::mem::take(&mut text)).unwrap_or_default();
         let seen = judge(&state, started.elapsed());
         seen.news.into_iter().for_each(|line| (context.note)(line));
         if let Some(end) = seen.end {
             enough.cancel();
-            // That it was ended is known.
+            // The script was ended on purpose, so its result does not matter.
             let _ = looking.await;
             return Ok((end, state));
         }

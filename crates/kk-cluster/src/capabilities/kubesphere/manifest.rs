@@ -1,5 +1,5 @@
-//! What is applied for KubeSphere: the operator as `deploy/ks-installer` has it, with its image, and the
-//! `ClusterConfiguration` with what only kk knows.
+//! Builds the manifests of KubeSphere: the operator as in `deploy/ks-installer`, with its image, and the `ClusterConfiguration`
+//! with values that only kk knows.
 
 use std::fmt::Write as _;
 
@@ -17,17 +17,18 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// One source for those who install without kk, too.
+/// The same files serve for an installation without kk.
 const DEFINITION: &str = include_str!("../../../../../deploy/ks-installer/crd.yaml");
 const OPERATOR: &str = include_str!("../../../../../deploy/ks-installer/ks-installer.yaml");
 /// The label and the taint of control planes (Kubernetes, `cmd/kubeadm/app/constants`).
 const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
-/// Says that kk may change the object.
+/// The annotation that permits kk to change the object.
 pub(super) const DEPLOYED_BY: &str = "installer.kubesphere.io/deployed-by";
 pub(super) const KK: &str = "kk";
 const RIGHTS: [&str; 2] = ["ks-installer-look", "ks-installer-change"];
 
-/// The operator's objects; its file is what is applied of them. The note holds all, so that a change is one.
+/// The manifest of the operator. Its file contains the objects of the operator; its note also contains the
+/// `ClusterConfiguration`, so that every change is detected.
 pub(super) fn manifest(inputs: &Inputs, wanted: &Wanted, image: &str) -> Result<Manifest, BuildError> {
     let (mut file, mut objects) = (String::new(), Vec::new());
     for mut object in [DEFINITION, OPERATOR].into_iter().flat_map(documents).collect::<Result<Vec<_>, _>>()? {
@@ -47,7 +48,8 @@ pub(super) fn manifest(inputs: &Inputs, wanted: &Wanted, image: &str) -> Result<
     Ok(Manifest { name: "kubesphere", note, file, objects, made_by_init: false, command: None })
 }
 
-/// On control planes only, where its image is: it may change everything, and other pods have no business beside it.
+/// Runs the operator only on control planes, where its image is. It may change everything, so other pods should not run next to
+/// it.
 fn place(deployment: &mut Value, image: &str, revision: &str) {
     let pod = &mut deployment["spec"]["template"]["spec"];
     pod["nodeSelector"] = json!({ CONTROL_PLANE: "" });
@@ -57,18 +59,18 @@ fn place(deployment: &mut Value, image: &str, revision: &str) {
     container["env"] = json!([{ "name": "KS_INSTALLER_REVISION", "value": revision }]);
 }
 
-/// What the file says, and what it leaves to kk.
+/// The `ClusterConfiguration` of the file, with values that the file leaves to kk.
 pub(super) fn configuration(inputs: &Inputs, wanted: &Wanted) -> Value {
     let mut spec = Value::Object(wanted.configuration.clone());
     let members = inputs.spec.etcd_hosts().into_iter().map(|host| host.internal_address.to_string());
     let members = members.collect::<Vec<_>>().join(",");
-    // The sample files of KubeSphere say so, and nobody means it.
+    // The sample files of KubeSphere contain this value, which is not meant literally.
     if spec["etcd"]["endpointIps"] == "localhost" {
         spec["etcd"]["endpointIps"] = Value::Null;
     }
     let mut etcd = json!({ "endpointIps": members, "port": inputs.spec.etcd.port, "tlsEnable": true });
     if watches_members(inputs.spec, wanted) {
-        // The sample files set port and TLS of etcd's clients.
+        // The sample files set the port and TLS for clients of etcd.
         for (key, value) in [("port", METRICS_PORT.into()), ("tlsEnable", false.into())] {
             (spec["etcd"][key], etcd[key]) = (Value::Null, value);
         }

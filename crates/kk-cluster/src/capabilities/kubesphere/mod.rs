@@ -1,7 +1,7 @@
-//! KubeSphere: ks-installer as an operator on the control planes, and the `ClusterConfiguration` that it works on.
+//! Installs KubeSphere: ks-installer as an operator on the control planes, and the `ClusterConfiguration` that it applies.
 //!
-//! What is installed, changed and removed is the operator's business, and its status is the truth. Here is how it comes to the
-//! cluster, what kk fills in for it, and the wait for it.
+//! The operator installs, changes and removes components, and its status is authoritative. This module deploys the operator,
+//! completes its configuration, and waits for it.
 
 mod check;
 mod deploy_installer;
@@ -32,10 +32,10 @@ use crate::{
 
 pub use status::{ComponentStatus, KubeSphereStatus};
 
-/// Its namespace.
+/// The namespace of KubeSphere.
 const NAMESPACE: &str = "kubesphere-system";
 
-/// What the file asks for.
+/// KubeSphere as the file requests it.
 pub(crate) struct KubeSphere;
 
 impl Capability for KubeSphere {
@@ -69,7 +69,7 @@ impl Capability for KubeSphere {
         }
     }
 
-    /// None without an image, which is a finding.
+    /// There are no tasks without an image, which is a finding.
     fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
         let Some((wanted, image)) = wanted(inputs).zip(inputs.installer.name()) else {
             return Ok(Vec::new());
@@ -81,7 +81,7 @@ impl Capability for KubeSphere {
         Ok(vec![send_image::task(inputs), deploy_installer::task(inputs, wanted, &manifest, &image)])
     }
 
-    /// Left out only when the probe saw all components ready, and nothing has changed since.
+    /// The tasks are omitted only if the probe has found all components ready and nothing has changed since.
     fn verify(&self, inputs: &Inputs, changes: bool) -> Vec<Task> {
         let wanted = wanted(inputs).filter(|_| inputs.command.is_create());
         let Some((wanted, image)) = wanted.zip(inputs.installer.name()) else { return Vec::new() };
@@ -94,7 +94,7 @@ impl Capability for KubeSphere {
     }
 }
 
-/// What the API says of it, where the file asks for it.
+/// The status of KubeSphere in the API, if the file enables KubeSphere.
 pub(crate) fn status(inputs: &Inputs) -> Option<KubeSphereStatus> {
     wanted(inputs)?;
     let Some(state) = state::of(inputs) else {

@@ -1,4 +1,4 @@
-//! What the wait makes of what it sees: news for the person at the terminal, and its end.
+//! Judges the states during the wait: messages for the user, and the end of the wait.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,21 +9,21 @@ use kk_engine::Failure;
 
 use super::{look::Seen, state::State};
 
-/// A failure that lasts so long ends the wait: the operator tries again after seconds, and what is only slow is no failure. Webhooks of
-/// KubeSphere's controllers refuse for 16 s after their start, and longer on a busy host.
+/// A failure that lasts this long ends the wait: the operator tries again after seconds, and slow progress is not a failure.
+/// Webhooks of KubeSphere's controllers refuse requests for 16 s after their start, and longer on a busy host.
 const LASTING: Duration = Duration::from_mins(1);
-/// Time for an operator that says nothing: its pod starts, and the API may be away.
+/// The time limit for an operator that reports nothing: its pod starts, and the API may be unavailable.
 const SILENCE: Duration = Duration::from_mins(4);
-/// The operator itself, among what may fail.
+/// The name of the operator itself in the list of failures.
 const OPERATOR: &str = "ks-installer";
 /// Reasons for which a pod waits while it starts.
 const STARTING: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 
-/// What was seen until now.
+/// The states that were seen so far.
 pub(super) struct Progress {
     revision: String,
     told: BTreeMap<String, String>,
-    /// Since when something fails, by the name of the component.
+    /// The start of each component's failure, by the name of the component.
     failing: BTreeMap<String, Duration>,
     heard: Duration,
 }
@@ -35,7 +35,7 @@ impl Progress {
         Self { revision: revision.to_owned(), told, failing, heard: Duration::ZERO }
     }
 
-    /// Looks at what is there after some time of waiting.
+    /// Judges the state after this time of waiting.
     pub(super) fn look(&mut self, state: &State, now: Duration) -> Seen<Result<(), Failure>> {
         let mut seen = Seen::default();
         let mut failures: BTreeMap<String, String> = BTreeMap::new();
@@ -55,7 +55,7 @@ impl Progress {
                 _ => None,
             };
         }
-        // Also when it has spoken before: it says nothing more then.
+        // This applies even if the operator has reported before, because it reports nothing more then.
         if let Some(trouble) = state.trouble.as_ref().filter(|trouble| !is_starting(trouble)) {
             failures.insert(OPERATOR.to_owned(), trouble.clone());
         } else {
@@ -75,7 +75,7 @@ impl Progress {
             phases.insert(one.name.clone());
             let message = if one.message.is_empty() { String::new() } else { format!(" ({})", one.message) };
             let what = match one.phase.as_str() {
-                // It is said when something comes of it.
+                // The component is reported when its phase changes.
                 "Waiting" => continue,
                 "Ready" => format!("is ready, {ready} of {}", components.len()),
                 "Failed" => {
@@ -84,7 +84,7 @@ impl Progress {
                 }
                 phase => format!("is {}{message}", phase.to_lowercase()),
             };
-            // The numbers of others are no news of this one.
+            // The number of other ready components is no news about this component.
             let of = if one.phase == "Ready" { "Ready".to_owned() } else { what.clone() };
             if self.told.insert(one.name.clone(), of.clone()).as_ref() != Some(&of) {
                 news.push(format!("KubeSphere: {} {what}", one.name));
@@ -102,7 +102,7 @@ impl Progress {
         }
     }
 
-    /// Between two tries a component does not fail, but it did not get ready either.
+    /// Between two tries, a component does not fail, but it has not become ready either.
     fn failure(&mut self, failures: &BTreeMap<String, String>, now: Duration) -> Option<Failure> {
         for name in failures.keys() {
             self.failing.entry(name.clone()).or_insert(now);
@@ -166,7 +166,7 @@ mod tests {
         assert!(progress.look(&trying, at(45)).end.is_none());
         let end = progress.look(&failed, at(61)).end.unwrap().unwrap_err();
         assert_eq!(end.cause, "KubeSphere is not ready: dns: no such image");
-        // What got ready in between has not failed all the time.
+        // A component that became ready in between has not failed all the time.
         let mut progress = Progress::new("r");
         progress.look(&failed, at(1));
         progress.look(&state("Installing", &json!({"dns": {"phase": "Ready"}})), at(10));
@@ -183,7 +183,7 @@ mod tests {
         assert!(progress.look(&trouble("ErrImagePull: not found"), at(70)).end.is_none());
         let end = progress.look(&trouble("ImagePullBackOff: not found"), at(130)).end.unwrap().unwrap_err();
         assert!(end.cause.contains("ks-installer: ImagePullBackOff"), "{end}");
-        // The operator of before says that all is well.
+        // The previous operator reports that all components are ready.
         let mut progress = Progress::new("new");
         assert!(progress.look(&state("Ready", &json!({})), at(239)).end.is_none());
         let end = progress.look(&state("Ready", &json!({})), at(240)).end.unwrap().unwrap_err();

@@ -8,7 +8,8 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// As the API holds it when all is ready: what somebody edits or deletes later is seen by the next probe.
+/// Records the objects as they are in the API when all components are ready, so that the next probe detects later edits and
+/// deletions.
 pub(super) fn task(inputs: &Inputs, manifest: &Manifest) -> Task {
     let work = HostWork::new(vec![Box::new(record(&[manifest]))]).needs(slots::kubesphere_ready_slot());
     Task::new("record_installer", "Record what was deployed").on(&inputs.api_host.name, work)

@@ -1,28 +1,29 @@
-//! What the wait for the operator's uninstall makes of what it sees: news for the person at the terminal, and its end.
+//! Judges the states during the operator's uninstall: messages for the user, and the end of the wait.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use super::{look::Seen, state::State};
 
-/// Without any change for so long, what is left is left: a delete must end.
+/// The time without any change after which the remaining components are left, because a delete must end.
 const STILL: Duration = Duration::from_mins(3);
-/// Longer than any uninstall; one that stands still ends sooner.
+/// A time longer than any uninstall; an uninstall without progress ends sooner.
 pub(super) const LONGEST: Duration = Duration::from_mins(30);
-/// Time for an operator or an API that says nothing.
+/// The time limit for an operator or an API that reports nothing.
 const SILENCE: Duration = Duration::from_mins(1);
 
-/// What was seen until now.
+/// The states that were seen so far.
 #[derive(Default)]
 pub(super) struct Removal {
-    /// What each component does, as it was told.
+    /// The last reported phase of each component.
     told: BTreeMap<String, String>,
-    /// When the operator was heard last, and when something changed last.
+    /// The times when the operator last reported, and when something last changed.
     heard: Duration,
     moved: Duration,
 }
 
 impl Removal {
-    /// Looks at what is there after some time of waiting. It ends when all is removed, or with why the delete goes on without.
+    /// Judges the state after this time of waiting. The wait ends when everything is removed, or with the reason why the delete
+    /// continues without this.
     pub(super) fn look(&mut self, state: &State, now: Duration) -> Seen<Result<(), String>> {
         let mut seen = Seen::default();
         if state.is_gone() {
@@ -30,7 +31,7 @@ impl Removal {
             seen.end = Some(Ok(()));
             return seen;
         }
-        // Before the operator has seen the deletion, its status is of before.
+        // Until the operator has seen the deletion, its status is outdated.
         if state.is_observed() {
             self.heard = now;
             self.components(state, now, &mut seen.news);

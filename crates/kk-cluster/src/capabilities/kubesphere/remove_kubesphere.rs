@@ -19,14 +19,14 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// What the delete leaves when the operator cannot remove it.
+/// The resources that may remain if the operator cannot remove them.
 const LEFT: &str = "its resources outside the hosts may remain (load balancers, volumes of a storage system)";
 
-/// Whether there is a `ClusterConfiguration`; an API that is down is no answer.
+/// Whether there is a `ClusterConfiguration`. If the API is down, there is no answer.
 pub(crate) const IS_THERE: Question<bool> =
     Question::new("kubesphere_is_there", "echo no", question::yes_or_no);
 
-/// What a delete asks of control planes.
+/// Adds the questions of a delete to control planes.
 pub(crate) fn asks(host: &Host, probe: &mut ProbeSpec) {
     if host.has_role(&Role::ControlPlane) {
         let text = concat!(include_str!("ask.sh"), include_str!("is_there.sh"));
@@ -34,7 +34,7 @@ pub(crate) fn asks(host: &Host, probe: &mut ProbeSpec) {
     }
 }
 
-/// Says when nobody knows whether it is there although the file asks for it.
+/// Reports that it is unknown whether KubeSphere is installed, although the file requests it.
 pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
     let answers: Vec<Answer<bool>> =
         inputs.control_planes().iter().map(|(_, facts)| facts.answer(&IS_THERE)).collect();
@@ -53,7 +53,8 @@ pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
     );
 }
 
-/// Before anything else goes, by the first control plane whose API has it. What lies on the hosts goes with them anyway.
+/// Removes KubeSphere before everything else, on the first control plane whose API has it. Its data on the hosts is removed with
+/// the hosts anyway.
 pub(crate) fn task(inputs: &Inputs) -> Option<Task> {
     let has_it = |facts: &Facts| facts.answer(&IS_THERE).answered() == Some(true);
     let (host, _) = inputs.control_planes().into_iter().find(|(_, facts)| has_it(facts))?;
@@ -83,7 +84,7 @@ impl Action for Remove {
         Load::Wait
     }
 
-    /// What it waits for is what it has asked for.
+    /// The task waits for a deletion that it has requested itself.
     fn is_change(&self) -> bool {
         true
     }
@@ -91,7 +92,7 @@ impl Action for Remove {
 
 #[async_trait]
 impl Run for Remove {
-    /// What does not go is told, and is no failure: the hosts are deleted anyway.
+    /// Reports components that cannot be removed, without a failure, because the hosts are deleted anyway.
     async fn run(&self, context: Context) -> Result<(), Failure> {
         let mut removal = Removal::default();
         let judge = |state: &State, now| removal.look(state, now);

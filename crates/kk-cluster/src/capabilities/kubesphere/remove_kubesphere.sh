@@ -1,6 +1,6 @@
-# Deletes the ClusterConfiguration and looks every second, until it is ended. An API that does not answer is asked again; that it
-# says nothing counts, too, and what it says instead is told. The first look is before the deletion: what is gone at the second one
-# was there.
+# Deletes the ClusterConfiguration and prints the state every second, until the script is ended. If the API does not answer, it is
+# queried again: a missing answer counts, too, and errors are printed. The first query is before the deletion: a component that is
+# missing in the second one existed before.
 tell_error() {
     [ ! -s error ] || printf 'error\t%s\n' "$(grep -v '^$' error | tail -n 1)"
 }

@@ -20,9 +20,9 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// What the name of the image means to the runtime of a host: a digest, or nothing.
+/// The digest of the image that has this name in the runtime of a host. Empty if the image does not exist.
 const DIGEST: Question<String> = Question::new("installer_image", ":", question::text);
-/// Where the archive lies on a host until its runtime has it.
+/// The path of the archive on a host until its runtime has the image.
 const TARGET: &str = "/var/lib/kubekey/images/ks-installer.tar";
 
 pub(super) fn asks(inputs: &Inputs, probe: &mut ProbeSpec) {
@@ -33,13 +33,14 @@ pub(super) fn asks(inputs: &Inputs, probe: &mut ProbeSpec) {
     }
 }
 
-/// From the archive on the control machine to all control planes: the operator may move from one to another.
+/// Sends the image from the archive on the control machine to all control planes, because the operator may move from one to
+/// another.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("send_image", "Send the image of ks-installer")
         .timeout(Duration::from_mins(30))
         .background();
     let Installer::Archive(archive) = &inputs.installer else { return task };
-    // Besides a create, only new hosts get it.
+    // In commands other than a create, only new hosts get the image.
     let gets =
         |(host, _): &(&Host, &Facts)| inputs.command.is_create() || record_joins::is_unfinished(inputs, host);
     for (host, _) in inputs.control_planes().into_iter().filter(gets) {

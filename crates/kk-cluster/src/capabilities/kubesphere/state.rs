@@ -1,4 +1,4 @@
-//! What the API says of KubeSphere.
+//! Reads the state of KubeSphere from the API.
 
 use std::collections::BTreeMap;
 
@@ -17,23 +17,23 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// As one control plane shows it.
+/// The state of KubeSphere as one control plane reports it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct State {
-    /// Objects that kk applied, as `cluster_state` has them.
+    /// Objects that kk applied, as `cluster_state` reports them.
     pub(super) objects: BTreeMap<String, String>,
     /// A Secret holds a key to etcd that Prometheus does not need.
     pub(super) has_etcd_key: bool,
     /// Why a pod of the operator does not run.
     pub(super) trouble: Option<String>,
-    /// What the API said instead of an answer.
+    /// The error that the API returned instead of an answer.
     pub(super) error: Option<String>,
     /// The port of the console on every node.
     pub(super) console: Option<u16>,
     generation: i64,
-    /// The API has no such object.
+    /// The API reports that the object does not exist.
     is_gone: bool,
-    /// kk has made the object, or its owner has given it to kk.
+    /// kk has created the object, or its owner has handed it over to kk.
     is_kks: bool,
     status: Value,
 }
@@ -51,12 +51,12 @@ pub(super) fn asks(inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
     probe.ask(&STATE.with_snippet(script(&variables, text)));
 }
 
-/// What the control plane says at which the API is asked. `None`: it did not say.
+/// The state that the control plane reports at which the API is queried. `None`: it did not report a state.
 pub(super) fn of(inputs: &Inputs) -> Option<State> {
     inputs.facts(inputs.api_host)?.answer(&STATE).answered()
 }
 
-/// Each control plane speaks of its own API server: the endpoint may lead to one that is down.
+/// The address of a control plane's own API server. The endpoint may select an API server that is down.
 pub(super) fn server(host: &Host) -> String {
     format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT)
 }
@@ -86,28 +86,28 @@ impl State {
         Some(state)
     }
 
-    /// Whether the operator with this revision has spoken about the object as it is now.
+    /// Whether the operator with this revision has reported on the current version of the object.
     pub(super) fn is_current(&self, revision: &str) -> bool {
         self.is_observed() && self.status["revision"] == revision
     }
 
-    /// Whether an operator has spoken about the object as it is now.
+    /// Whether an operator has reported on the current version of the object.
     pub(super) fn is_observed(&self) -> bool {
         self.generation > 0 && self.status["observedGeneration"] == self.generation
     }
 
-    /// Whether the API answers that there is no such object.
+    /// Whether the API reports that the object does not exist.
     pub(super) fn is_gone(&self) -> bool {
         self.is_gone
     }
 
-    /// Whether all components are as the object asks, or it asks for a plan, by the word of the operator with this revision, which
-    /// runs.
+    /// Whether all components are as the object requests, or the object requests a plan, according to the running operator with
+    /// this revision.
     pub(super) fn is_ready(&self, revision: &str) -> bool {
         self.is_current(revision) && self.trouble.is_none() && ["Ready", "Planned"].contains(&self.phase())
     }
 
-    /// Whether somebody else has installed KubeSphere.
+    /// Whether another tool has installed KubeSphere.
     pub(super) fn is_of_others(&self) -> bool {
         self.generation > 0 && !self.is_kks
     }
@@ -117,7 +117,7 @@ impl State {
         self.status["phase"].as_str().unwrap_or_default()
     }
 
-    /// The version that is installed, once all is well.
+    /// The installed version, once all components are ready.
     pub(super) fn version(&self) -> Option<&str> {
         self.status["core"]["version"].as_str()
     }
@@ -130,7 +130,7 @@ impl State {
         self.status["components"].as_object().into_iter().flatten().map(component).collect()
     }
 
-    /// What a condition says when it is not true, or warns of something.
+    /// The message of a condition, if the condition is not true or contains a warning.
     pub(super) fn condition(&self, kind: &str) -> Option<&str> {
         let conditions = self.status["conditions"].as_array()?;
         let condition = conditions.iter().find(|condition| condition["type"] == kind)?;

@@ -1,4 +1,4 @@
-# What is there. `end` follows only when all was answered.
+# Prints the state of KubeSphere. The last line is `end` only if all queries were answered.
 # shellcheck disable=SC2154 # objects, version and own_etcd stand before this script, and ask.sh
 set -e
 found=

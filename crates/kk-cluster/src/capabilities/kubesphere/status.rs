@@ -1,13 +1,13 @@
-//! What `kk status` shows of KubeSphere.
+//! Defines the status of KubeSphere in `kk status`.
 
 use serde::Serialize;
 
-/// KubeSphere by the word of its installer.
+/// The status of KubeSphere as its installer reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct KubeSphereStatus {
-    /// `Ready`, `Installing`, `Failed`, …; `Missing` where it was not deployed, `Unknown` without an answer.
+    /// `Ready`, `Installing`, `Failed`, …; `Missing` if it was not deployed, `Unknown` if there is no answer.
     pub phase: String,
-    /// Its version, once all is ready.
+    /// Its version, once all components are ready.
     pub version: Option<String>,
     /// Its components by name.
     pub components: Vec<ComponentStatus>,

@@ -1,4 +1,4 @@
-//! What a create does about KubeSphere, by what the probe has seen.
+//! Tests what a create does about KubeSphere, depending on the results of the probe.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::{
     testing,
 };
 
-/// A cluster of one host with this in `spec.kubesphere`, and this as the spec of the second document.
+/// A cluster of one host with this value of `spec.kubesphere`, and this spec in the second document.
 fn spec(field: &str, document: &str) -> Spec {
     let text = format!(
         "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {{name: t}}\nspec:\n  hosts: [{{name: a, address: 192.0.2.1}}]\n  \
@@ -76,7 +76,7 @@ async fn the_operator_gets_what_only_kk_knows() {
     }
 }
 
-/// Prometheus once read etcd with a certificate that may change all of etcd. One for another etcd is the user's.
+/// The key permits all changes of etcd, and Prometheus does not need it. A key for another etcd belongs to the user.
 #[test]
 fn a_key_to_etcd_does_not_stay_in_the_cluster() {
     for (own_etcd, key, replaced) in [("yes", "a2V5", true), ("yes", "", false), ("", "a2V5", false)] {
@@ -208,7 +208,7 @@ async fn only_what_differs_is_applied_and_waited_for() {
     let session = testing::session(asked.clone(), directory.path());
     let mut probed = testing::fresh(&asked);
     assert_eq!(tasks(&session, &probed).await, ["deploy_installer", "wait_until_ready", "record_installer"]);
-    // A control plane that was not asked has not said that nothing is there.
+    // A control plane that was not queried has not reported that nothing is installed.
     let phase = super::status(&session.create_inputs(&probed).await.unwrap()).unwrap().phase;
     assert_eq!(phase, "Unknown");
     let (manifest, revision) = {
@@ -241,18 +241,18 @@ async fn only_what_differs_is_applied_and_waited_for() {
     assert_eq!(phase, "Ready");
     let again = tasks(&session, &probed).await;
     assert!(!again.contains(&"deploy_installer".to_owned()), "{again:?}");
-    // Somebody has deleted an object, or has edited one.
+    // An object was deleted or edited.
     let first = format!("Object\t{}", lines[0]);
     for instead in [String::new(), first.replace("\t1", "\t2")] {
         let spoilt = answer("Ready").replace(&first, &instead);
         probed.facts.get_mut("a").unwrap().reply(&state::STATE, spoilt);
         assert!(tasks(&session, &probed).await.contains(&"deploy_installer".to_owned()), "{instead}");
     }
-    // The document says something else.
+    // The document has changed.
     let changed = testing::session(spec(IMAGE, "{events: {enabled: false}}"), directory.path());
     probed.facts.get_mut("a").unwrap().reply(&state::STATE, answer("Ready"));
     assert!(tasks(&changed, &probed).await.contains(&"deploy_installer".to_owned()));
-    // A run that was killed while it waited.
+    // A run was killed while it waited.
     probed.facts.get_mut("a").unwrap().reply(&state::STATE, answer("Installing"));
     let killed = tasks(&session, &probed).await;
     assert!(

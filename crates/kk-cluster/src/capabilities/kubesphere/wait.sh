@@ -1,4 +1,5 @@
-# Looks every second, until it is ended. An API that does not answer is asked again; that it says nothing counts, too.
+# Prints the state every second, until the script is ended. If the API does not answer, it is queried again: a missing answer
+# counts, too.
 while :; do
     ! configuration >seen 2>/dev/null || cat seen
     echo end

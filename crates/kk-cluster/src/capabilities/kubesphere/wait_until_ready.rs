@@ -15,10 +15,10 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// Longer than any payload takes; components have limits of their own.
+/// A time longer than any payload takes; components have their own limits.
 const LIMIT: Duration = Duration::from_hours(2);
 
-/// Each step of a component is told.
+/// Reports each step of a component.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let server = state::server(inputs.api_host);
     let text = concat!(include_str!("ask.sh"), include_str!("wait.sh"));
@@ -39,7 +39,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
 struct Wait {
     script: Arc<str>,
     revision: String,
-    /// Of a node, for the console.
+    /// The address of a node, for the console.
     address: String,
 }
 
@@ -68,7 +68,7 @@ impl Run for Wait {
 }
 
 impl Wait {
-    /// Leaves what the person wants to know for the end of the run.
+    /// Adds the results for the user to the output at the end of the run.
     fn tell(&self, context: &Context, state: &State) {
         let count = state.components().iter().filter(|one| one.phase == "Ready").count();
         let version = state.version().map_or_else(String::new, |version| format!("{version}, "));

@@ -1,5 +1,5 @@
-//! The file of a bbolt database, read page by page (go.etcd.io/bbolt, `internal/common/page.go`, `meta.go`, `bucket.go`). Numbers
-//! are those of the machine that wrote it; all that etcd supports are little-endian.
+//! Reads the file of a bbolt database page by page (go.etcd.io/bbolt, `internal/common/page.go`, `meta.go`, `bucket.go`). Numbers
+//! have the byte order of the machine that wrote the file; all machines that etcd supports are little-endian.
 
 use std::{cell::Cell, fs::File, io, os::unix::fs::FileExt as _};
 
@@ -7,14 +7,14 @@ const MAGIC: u32 = 0xED0C_DAED;
 const VERSION: u32 = 2;
 const PAGE_HEADER: usize = 16;
 const ELEMENT_SIZE: usize = 16;
-/// Bytes of a description of the database that its checksum is about.
+/// The bytes of a meta page that its checksum covers.
 const META: usize = 56;
 const BRANCH: u16 = 1;
 const LEAF: u16 = 2;
 const IS_BUCKET: u32 = 1;
-/// A tree of pages is far lower. A file that was made to do harm may have a circle.
+/// The maximum depth of a tree of pages; real trees are far lower. A malicious file may contain a cycle.
 const DEEPEST: usize = 32;
-/// Page sizes with which a description of the database is looked for.
+/// Page sizes at which the second meta page is searched.
 const PAGE_SIZES: [u64; 5] = [4096, 8192, 16_384, 32_768, 65_536];
 
 /// A database in a file, whose pages end at `size`.
@@ -23,28 +23,29 @@ pub(super) struct Bolt<'a> {
     size: u64,
     page_size: u64,
     root: u64,
-    /// Pages that may be read yet: a tree has each once, and a circle of wide pages would be read for ever.
+    /// The number of pages that may still be read. A tree contains each page once, whereas a cycle of wide pages would be read
+    /// forever.
     left: Cell<u64>,
 }
 
-/// Gets a key and its value.
+/// Receives a key and its value.
 type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> io::Result<()> + 'a;
 
-/// Gets a key, its value, and whether that is a bucket.
+/// Receives a key, its value, and whether the value is a bucket.
 type Element<'a> = dyn FnMut(&[u8], &[u8], bool) -> io::Result<()> + 'a;
 
 impl<'a> Bolt<'a> {
-    /// Finds the newer of the two descriptions that every database has.
+    /// Opens a database by the newer one of its two meta pages.
     pub(super) fn open(file: &'a File, size: u64) -> io::Result<Self> {
         let newest =
             [0].into_iter().chain(PAGE_SIZES).filter_map(|at| meta(file, at)).max_by_key(|meta| meta.2);
         let (page_size, root, _) = newest.ok_or_else(|| damaged("it is not a database of etcd"))?;
-        // Once for the list of buckets, once for a bucket.
+        // Each page may be read once for the list of buckets, and once for a bucket.
         let left = Cell::new(size / page_size * 2);
         Ok(Self { file, size, page_size, root, left })
     }
 
-    /// Shows all keys of a bucket with their values, in order.
+    /// Visits all keys of a bucket with their values, in order.
     pub(super) fn each(&self, bucket: &[u8], visit: &mut Visit<'_>) -> io::Result<()> {
         let mut root = None;
         self.walk(self.root, 0, &mut |key, value, is_bucket| {
@@ -58,7 +59,7 @@ impl<'a> Bolt<'a> {
         };
         match root {
             None => Ok(()),
-            // A small bucket is a page in the value.
+            // The value of a small bucket contains its page.
             Some((0, value)) => self.page(value.get(ELEMENT_SIZE..).unwrap_or_default(), 0, &mut plain),
             Some((page, _)) => self.walk(page, 0, &mut plain),
         }
@@ -107,7 +108,7 @@ impl<'a> Bolt<'a> {
     }
 }
 
-/// Page size, root and number of the transaction of the description at this position, if there is a whole one.
+/// Page size, root and transaction number of the meta page at this position, if it is valid.
 fn meta(file: &File, at: u64) -> Option<(u64, u64, u64)> {
     let mut page = [0; PAGE_HEADER + META + 8];
     file.read_exact_at(&mut page, at).ok()?;
@@ -119,7 +120,7 @@ fn meta(file: &File, at: u64) -> Option<(u64, u64, u64)> {
         .then(|| Some((page_size, number(meta, 16).ok()?, number(meta, 48).ok()?)))?
 }
 
-/// FNV-1a with 64 bits, as bbolt sums up its description.
+/// FNV-1a with 64 bits, the checksum of bbolt's meta pages.
 fn fnv(bytes: &[u8]) -> u64 {
     bytes
         .iter()

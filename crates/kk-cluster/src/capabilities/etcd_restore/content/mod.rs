@@ -1,5 +1,5 @@
-//! What a snapshot says about the cluster that it is of. It is read where `kk` runs, because the programs of etcd on the hosts only
-//! sum it up, and a member that shows its keys would have to run with it.
+//! Reads from a snapshot the data that identifies its cluster. This happens on the control machine, because the binaries of etcd
+//! on the hosts only summarise a snapshot, and reading its keys would require a running member.
 
 mod bolt;
 mod protobuf;
@@ -8,31 +8,32 @@ use std::{fs::File, io};
 
 use bolt::Bolt;
 
-/// Bytes of the checksum at the end of a snapshot.
+/// The length of the checksum at the end of a snapshot, in bytes.
 pub(super) const CHECKSUM: u64 = 32;
-/// Where the history of all keys is (etcd, `server/storage/schema/bucket.go`). A key there is a revision, its end says that the
-/// key of etcd was deleted (`server/storage/mvcc/revision.go`).
+/// The bucket with the history of all keys (etcd, `server/storage/schema/bucket.go`). A key in it is a revision; a longer key
+/// means that the key of etcd was deleted (`server/storage/mvcc/revision.go`).
 const HISTORY: &[u8] = b"key";
 const REVISION: usize = 17;
 const NAMESPACE: &[u8] = b"/registry/namespaces/kube-system";
 const CA: &[u8] = b"/registry/configmaps/kube-system/kube-root-ca.crt";
-/// Before an object in protobuf (apimachinery, `pkg/runtime/serializer/protobuf`).
+/// The prefix of an object in protobuf (apimachinery, `pkg/runtime/serializer/protobuf`).
 const OBJECT: &[u8] = b"k8s\0";
 
-/// What tells clusters from each other, as a snapshot has it. Neither is there where the API server encrypts it.
+/// The data of a snapshot by which clusters are distinguished. The UID and the CA are missing if the API server encrypts these
+/// objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Content {
     /// The last revision.
     pub(crate) revision: u64,
     /// Whether it has a namespace kube-system.
     pub(crate) is_kubernetes: bool,
-    /// The UID of that namespace: another cluster has another one.
+    /// The UID of that namespace, which differs between clusters.
     pub(crate) uid: Option<String>,
     /// The SHA-256 of the file with the CA of the cluster.
     pub(crate) ca: Option<String>,
 }
 
-/// Reads it.
+/// Reads the data from the file of a snapshot.
 pub(super) fn read(file: &File, size: u64) -> io::Result<Content> {
     let bolt = Bolt::open(file, size.saturating_sub(CHECKSUM))?;
     let mut content = Content::default();
@@ -40,7 +41,7 @@ pub(super) fn read(file: &File, size: u64) -> io::Result<Content> {
     bolt.each(HISTORY, &mut |revision, value| {
         let number = revision.get(..8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_be_bytes);
         content.revision = content.revision.max(number.unwrap_or_default());
-        // The last change of a key counts.
+        // Only the last change of a key counts.
         let place = match protobuf::bytes(value, 1) {
             Some(NAMESPACE) => &mut namespace,
             Some(CA) => &mut ca,
@@ -56,13 +57,13 @@ pub(super) fn read(file: &File, size: u64) -> io::Result<Content> {
     Ok(content)
 }
 
-/// Of `metav1.ObjectMeta`, the first field of every object.
+/// The UID in `metav1.ObjectMeta`, the first field of every object.
 fn uid(value: &[u8]) -> Option<String> {
     let uid = protobuf::bytes(protobuf::bytes(object(value)?, 1)?, 5)?;
     String::from_utf8(uid.to_vec()).ok()
 }
 
-/// Of the data of a `ConfigMap`.
+/// The CA in the data of a `ConfigMap`.
 fn ca_certificate(value: &[u8]) -> Option<&[u8]> {
     let data = protobuf::fields(object(value)?).filter(|(number, _)| *number == 2);
     let mut named = data.filter(|(_, entry)| protobuf::bytes(entry, 1) == Some(b"ca.crt"));
@@ -85,7 +86,7 @@ mod tests {
         (file, size)
     }
 
-    /// etcdctl 3.6.16 has saved it. Both objects were written twice, and 60 others are around them.
+    /// The snapshot was saved by etcdctl 3.6.16. Both objects were written twice, among 60 other objects.
     #[test]
     fn a_snapshot_says_of_which_cluster_it_is() {
         let (file, size) = open("snapshot.db");

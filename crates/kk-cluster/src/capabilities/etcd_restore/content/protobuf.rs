@@ -1,11 +1,11 @@
-//! As much of protobuf's encoding as the objects of a snapshot need (protobuf.dev, "Encoding").
+//! Decodes protobuf as far as the objects of a snapshot require it (protobuf.dev, "Encoding").
 
-/// The first field with this number that holds bytes.
+/// The first field with this number that contains bytes.
 pub(super) fn bytes(message: &[u8], wanted: u64) -> Option<&[u8]> {
     fields(message).find(|(number, _)| *number == wanted).map(|(_, value)| value)
 }
 
-/// All fields that hold bytes, with their numbers. They end where the message cannot be read.
+/// All fields that contain bytes, with their numbers. The iteration ends where the message cannot be read.
 pub(super) fn fields(mut message: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     std::iter::from_fn(move || {
         loop {

@@ -1,5 +1,6 @@
-//! What kube-proxy makes in mode `ipvs` beside its rules. A capability of its own, because only kube-proxy's program can
-//! remove it on every host: that has to happen before the runtime removes the pods, and the rules go after that.
+//! Removes what kube-proxy creates in mode `ipvs` in addition to its rules. This is a separate capability, because only the
+//! binary of kube-proxy can remove it on every host. This must happen before the runtime removes the pods, and the rules are
+//! removed after that.
 
 mod remove_virtual_servers;
 
@@ -53,13 +54,13 @@ mod tests {
     }
 
     impl Host {
-        /// `link` and `cleanup` are shell text: what `ip` does, and what kube-proxy's program does with the file `ip_vs`.
+        /// `link` and `cleanup` are shell code: the command `ip`, and what the binary of kube-proxy does with the file `ip_vs`.
         fn new(servers: &str, link: &str, cleanup: &str) -> Self {
             let directory = tempfile::tempdir().unwrap();
             let proxy = Command::new("sleep").arg("600").spawn().unwrap();
             let pid = proxy.id();
             testing::program(directory.path(), "ip", link);
-            // It says in which state of kube-proxy it was called: T is stopped.
+            // Records the state of kube-proxy during the call: T is stopped.
             let exec = format!("sed 's/.*) //; s/ .*//' /proc/{pid}/stat >state; {cleanup}");
             let crictl = format!("case $1 in ps) echo c1 ;; inspect) echo {pid} ;; exec) {exec} ;; esac");
             testing::program(directory.path(), "crictl", &crictl);
@@ -80,7 +81,7 @@ mod tests {
             format!("kk_note() {{ echo \"$1\" >note; }}\n{text}\necho went on")
         }
 
-        /// Runs the script, and tells whether kube-proxy's program was run and what was noted.
+        /// Runs the script. Returns whether the binary of kube-proxy was run, and the notes.
         fn run(&mut self) -> (bool, String) {
             let output = testing::run_script(self.directory.path(), &self.script());
             assert!(String::from_utf8_lossy(&output.stdout).ends_with("went on\n"), "{output:?}");
@@ -90,7 +91,7 @@ mod tests {
             (state.is_some(), fs::read_to_string(self.path("note")).unwrap_or_default())
         }
 
-        /// What was killed may need a moment to be gone.
+        /// A killed process may need a moment to end.
         fn proxy_is_killed(&mut self, wanted: bool) -> bool {
             let looks = if wanted { 200 } else { 1 };
             let status = repeat_with(|| {
@@ -103,7 +104,7 @@ mod tests {
 
     impl Drop for Host {
         fn drop(&mut self) {
-            // It may have ended.
+            // The process may have ended already.
             let _ = self.proxy.kill();
             let _ = self.proxy.wait();
         }

@@ -1,4 +1,4 @@
-//! Remove virtual servers of IPVS by kube-proxy's own program.
+//! Remove virtual servers of IPVS by the binary of kube-proxy.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use kk_engine::{HostWork, Task, actions::Command};
 
 use crate::model::inputs::Inputs;
 
-/// On every node, while its containers are still there. A node whose kernel has none has nothing to do.
+/// Runs on every node while its containers still exist. If the kernel has no virtual servers, nothing happens.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task =
         Task::new("remove_virtual_servers", "Remove virtual servers of IPVS").timeout(Duration::from_mins(2));

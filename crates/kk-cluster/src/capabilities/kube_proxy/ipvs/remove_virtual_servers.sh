@@ -1,9 +1,9 @@
-# Virtual servers stay in the kernel when kube-proxy ends, and with them its modules and their settings. kube-proxy's own
-# program removes them, also where ipvsadm is not installed. It removes all there are, so it is used only where kube-proxy has
-# made its link, and all are at addresses of that link or at ports of the range for nodes. The kubelet has stopped: what ends
-# here stays ended.
+# Virtual servers stay in the kernel when kube-proxy ends, and so do its modules and their settings. The binary of kube-proxy
+# removes them, even if ipvsadm is not installed. It removes all virtual servers, so it is used only if kube-proxy has created its
+# link, and all servers are at addresses of that link or at ports of the range for nodes. The kubelet is stopped, so processes
+# that end here do not start again.
 servers() { awk '$1 ~ /^(TCP|UDP|SCTP|FWM)$/ { print $1, $2 }' /proc/net/ip_vs 2>/dev/null; }
-# Hexadecimal, as the kernel writes them there.
+# Prints the addresses in hexadecimal, as the kernel writes them.
 own_addresses() {
     ip -4 -o address show dev kube-ipvs0 | awk '{
         sub("/.*", "", $4); split($4, part, ".")
@@ -12,7 +12,7 @@ own_addresses() {
     # A kernel without IPv6 has no such file.
     awk '$6 == "kube-ipvs0" { print toupper($1) }' /proc/net/if_inet6 2>/dev/null || :
 }
-# Whether there are servers, and all of them are kube-proxy's. No answer is a no.
+# Whether there are virtual servers, and all of them are kube-proxy's. If this is not known, they are not.
 all_are_own() {
     ip link show kube-ipvs0 >/dev/null 2>&1 && own_addresses >own && servers >listed && [ -s listed ] || return 1
     foreign=$(awk '
@@ -24,13 +24,13 @@ all_are_own() {
             if (!(address in own) && !(length(port) == 4 && port >= "7530" && port <= "7FFF")) print
         }' own listed) && [ -z "$foreign" ]
 }
-# Processes of kube-proxy; while a pod is replaced there may be two.
+# Prints the processes of kube-proxy. There may be two while a pod is replaced.
 processes() {
     for container in $containers; do
         timeout 10 crictl inspect -o go-template --template '{{.info.pid}}{{"\n"}}' "$container" 2>/dev/null | grep -xE '[1-9][0-9]*' || :
     done
 }
-# A signal takes effect when the process runs next, which on a busy host is later.
+# A signal takes effect when the process runs again, which may be later on a busy host.
 are_stopped() {
     for pid in $pids; do
         case $(sed 's/.*) //; s/ .*//' "/proc/$pid/stat" 2>/dev/null) in
@@ -43,8 +43,8 @@ if all_are_own && command -v crictl >/dev/null; then
     containers=$(timeout 10 crictl ps -q --state running --label io.kubernetes.container.name=kube-proxy 2>/dev/null) || :
     pids=$(processes)
     if [ -n "$pids" ]; then
-        # While they run they make them again. They must not stay stopped: this shell has to end them when it is ended by a
-        # signal, so it must not wait in the foreground.
+        # While the processes run, they create the virtual servers again. They must not stay stopped: this shell has to kill them
+        # when a signal ends it, so it must not wait in the foreground.
         # shellcheck disable=SC2086 # numbers
         (
             cleaning=
