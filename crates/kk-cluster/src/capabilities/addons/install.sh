@@ -1,9 +1,10 @@
-# Installs an addon: its chart by helm, then its manifests. Secrets are only in files next to this script, never in arguments.
+# Installs an addon: its chart by helm, then its manifests. Data that may be secret is only in files next to this script, never in
+# arguments.
 # shellcheck disable=SC2154 # name, namespace, chart, wait, manifests, complete, notes and template stand before this script
 [ -n "$complete" ] || kk_fail "the chart or a manifest of $name is not on the control machine"
 export HELM_CACHE_HOME="$PWD/helm" HELM_CONFIG_HOME="$PWD/helm" HELM_DATA_HOME="$PWD/helm"
 begun=$notes/addon-$name.begun
-# Until the end, the state on the host does not match any note.
+# Remove the notes: until the end, the addon is not as they state.
 rm -f "$notes/addon-$name.release" "$notes/addon-$name.objects"
 if [ -n "$chart" ]; then
     # A killed run leaves its release in a pending state, in which helm refuses to begin.
@@ -24,7 +25,7 @@ if [ -n "$chart" ]; then
         exit 1
     }
     rm -f "$begun"
-    # Record the revision: another one is by another tool, or older, after a restore of etcd.
+    # Record the revision: a different one was made by another tool, or is an older one after a restore of etcd.
     kubectl -n "$namespace" get secrets -l "owner=helm,name=$name,status=deployed" -L version --no-headers >releases
     awk '$NF + 0 > newest { newest = $NF + 0 } END { if (newest) print newest }' releases >release
     kk_put release "$notes/addon-$name.release" 600 root:root

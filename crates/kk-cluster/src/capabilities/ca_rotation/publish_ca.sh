@@ -18,7 +18,8 @@ done
 kubectl -n kube-public get configmap cluster-info --ignore-not-found -o yaml >joining
 if [ -s joining ]; then
     AUTHORITY=$(base64 <ca.crt | tr -d '\n') awk '
-        # Without its version, concurrent changes cause no conflict: its signatures are renewed regularly.
+        # Without the resource version, concurrent changes cause no conflict: the signatures of cluster-info are renewed
+        # regularly.
         /^  resourceVersion:/ { next }
         /^ *certificate-authority-data:/ { sub(/:.*/, ": " ENVIRON["AUTHORITY"]) }
         { print }' joining | kubectl replace -f - >/dev/null

@@ -83,7 +83,7 @@ mod tests {
         let (ok, said, _) =
             restart(&["10 0", "20 0", "30 0", "40 0", "50 0", "60 0", "70 0", "80 0", "90 0"]);
         assert!(ok, "{said}");
-        // All pods have already the new template.
+        // All pods already have the new template, and become available one after the other.
         let (ok, said, _) =
             restart(&["100 1", "100 2", "100 3", "100 4", "100 5", "100 6", "100 7", "100 8", "100 9"]);
         assert!(ok, "{said}");

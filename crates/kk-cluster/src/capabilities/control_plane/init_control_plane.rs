@@ -24,8 +24,8 @@ use crate::{
 
 const REPLACE: &str = include_str!("replace_manifests.sh");
 
-/// Runs `kubeadm init` without its add-ons, which are installed when the nodes have joined. The task waits only for the images
-/// and binaries of its own host.
+/// Runs `kubeadm init` without its add-ons, which are installed when the nodes have joined. Among images and binaries, the task
+/// waits only for its own.
 ///
 /// After a failure, nothing is reset: the phases of kubeadm continue with what exists, and the data of etcd must not be touched.
 /// A control plane that was initialised once is never initialised again, even if its API is down.

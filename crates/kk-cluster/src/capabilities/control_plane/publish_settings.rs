@@ -44,8 +44,8 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         .needs(slots::kube_programs_slot(&host.name))
         .provides(slots::settings_published_slot());
     let mut task = Task::new("publish_settings", "Publish settings").on(&host.name, work);
-    // If this control plane is unavailable or leaves, the API is queried at another control plane, even if this command leaves
-    // that as it is.
+    // If this control plane is unavailable or leaves, the API is queried at another control plane. Therefore, all others get the
+    // notes, including control planes that this command leaves as they are.
     let takes_part = |other: &Host| inputs.has_joined(other) || inputs.scope.contains(other);
     let others = inputs.answered().into_iter().filter(|(other, _)| {
         other.has_role(&Role::ControlPlane) && other.name != host.name && takes_part(other)

@@ -10,7 +10,7 @@ remove_pods() {
         crictl --timeout 60s rmp -f "$pod" >/dev/null || return
     done <sandboxes
 }
-# A subshell without signals finishes what it has begun. Otherwise, the kubelet could stay stopped.
+# A subshell that ignores signals finishes what it has begun. Otherwise, the kubelet could stay stopped.
 without_kubelet() {
     trap '' HUP INT TERM
     systemctl stop kubelet.service

@@ -31,7 +31,7 @@ fn lacks(facts: &Facts, names: &[&'static str]) -> Vec<&'static str> {
     names.iter().copied().filter(|name| sum(facts, name).is_none()).collect()
 }
 
-/// Whether the host is a control plane of the cluster, so that it shares these files.
+/// Whether the host is a control plane of the cluster, and thus shares these files.
 pub(super) fn takes_part(inputs: &Inputs, host: &Host) -> bool {
     let is_initialised = |facts: &Facts| facts.answer(&INITIALISED).answered() == Some(true);
     inputs.facts(host).is_some_and(is_initialised) && inputs.has_joined(host)

@@ -1,6 +1,6 @@
 # Whether the Services of the API and of the cluster's DNS answer on this node. Prints a line for each: its name, a tab, and ok or
 # the reason. A node that has just started, or that is busy, gets 8 s. Each query has its own connection, because a Service
-# selects any of its pods: DNS has two, and a pod on another node must answer, too.
+# selects any of its pods: the DNS Service has two, and a pod on another node must answer, too.
 # shellcheck disable=SC2154 # api and dns stand before this script, and the function ask
 all_answer() { # TIMES URL
     times=$1

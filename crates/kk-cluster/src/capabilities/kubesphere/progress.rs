@@ -55,7 +55,7 @@ impl Progress {
                 _ => None,
             };
         }
-        // This applies even if the operator has reported before, because it reports nothing more then.
+        // This applies even if the operator has reported before: while its pod does not run, it reports nothing more.
         if let Some(trouble) = state.trouble.as_ref().filter(|trouble| !is_starting(trouble)) {
             failures.insert(OPERATOR.to_owned(), trouble.clone());
         } else {

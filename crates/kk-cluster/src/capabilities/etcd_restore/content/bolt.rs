@@ -7,7 +7,7 @@ const MAGIC: u32 = 0xED0C_DAED;
 const VERSION: u32 = 2;
 const PAGE_HEADER: usize = 16;
 const ELEMENT_SIZE: usize = 16;
-/// The bytes of a meta page that its checksum covers.
+/// The number of bytes of a meta page that its checksum covers.
 const META: usize = 56;
 const BRANCH: u16 = 1;
 const LEAF: u16 = 2;
