@@ -1,4 +1,4 @@
-//! The programs of a cluster: which versions, where they come from, and which of them are on the control machine already.
+//! Versions, sources and cached files of the binaries of a cluster.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
@@ -15,16 +15,16 @@ use kk_engine::{Finding, Severity};
 
 use crate::base::error::BuildError;
 
-/// Programs by component and architecture. The files are known only when they were fetched by an earlier run.
+/// Binaries by component and architecture. The files are known only if an earlier run fetched them.
 pub(crate) type Programs = BTreeMap<(Component, Arch), (Artifact, Option<Vec<LocalFile>>)>;
 
 /// Catalogue, versions and store of one command.
 pub(crate) struct Artifacts {
     pub versions: Versions,
     pub store: Arc<Store>,
-    /// What the built-in catalogue and the user's know.
+    /// The built-in catalogue and the user's, without the bundle.
     known: Catalogue,
-    /// With the bundle's sums.
+    /// `known` with the checksums of the bundle.
     catalogue: Catalogue,
     bundle: Option<Arc<Bundle>>,
 }
@@ -48,12 +48,12 @@ impl Artifacts {
         Ok(Self { versions, known, catalogue, store: Arc::new(Store::new(store)?), bundle })
     }
 
-    /// The versions of a cluster with these pins: the bundle's, if there is one, come behind them.
+    /// The versions of a cluster with these pins. If there is a bundle, it decides about components without a pin.
     pub(crate) fn choose(&self, spec: &Spec, pinned: &Components) -> Result<Versions, BuildError> {
         choose(spec, pinned, self.bundle.as_deref(), &self.known)
     }
 
-    /// Takes what the bundle holds into the store; gives the number of bytes that were not there.
+    /// Imports the contents of the bundle into the store, and returns the number of bytes that were new.
     pub(crate) async fn import(&self) -> Result<u64, BuildError> {
         match &self.bundle {
             Some(bundle) => Ok(bundle.import(&self.catalogue, &self.store).await?),
@@ -61,7 +61,7 @@ impl Artifacts {
         }
     }
 
-    /// The artifacts of these components, with those files that are here already.
+    /// The artifacts of these components, with their files as far as the store has them already.
     pub(crate) async fn programs(
         &self,
         versions: &Versions,
@@ -78,7 +78,7 @@ impl Artifacts {
         Ok(programs)
     }
 
-    /// The versions of Kubernetes whose programs can be had.
+    /// The Kubernetes versions whose binaries are available: in the bundle, else in the catalogue.
     pub(crate) fn kubernetes_versions(&self) -> Vec<KubeVersion> {
         let known =
             || self.catalogue.versions(Component::Kubelet, Arch::Amd64).map(ToString::to_string).collect();
@@ -87,7 +87,7 @@ impl Artifacts {
         versions.iter().filter_map(|version| version.parse().ok()).collect()
     }
 
-    /// What cannot be downloaded is known before the first change.
+    /// Reports artifacts that cannot be downloaded, so that they are known before the first change.
     pub(crate) async fn unreachable(&self, programs: &Programs) -> Vec<Finding> {
         if self.bundle.is_some() {
             return Vec::new();
@@ -107,7 +107,7 @@ impl Artifacts {
         errors.iter().map(finding).collect()
     }
 
-    /// Programs that are verified by a sum that came with them, because no catalogue knows their version.
+    /// Lists the binaries that are verified by a published checksum, because no catalogue contains one for their version.
     pub(crate) fn notes(&self, programs: &Programs) -> Vec<String> {
         let note = |artifact: &Artifact| match &artifact.checksum {
             Checksum::Published(address) => Some(format!(
@@ -169,9 +169,9 @@ fn catalogue(spec: &Spec) -> Result<Catalogue, BuildError> {
 pub(crate) const NOT_IN_BUNDLE: &str = "make the bundle from this file (kk create manifest -f FILE, kk artifact export), or use the versions \
      that it contains";
 
-/// The versions of a cluster with these pins. A component without one gets the default for its Kubernetes where the bundle
-/// has that, else the one version that the bundle has, if a catalogue knows its sums: a bundle alone cannot say that a program
-/// is what it is called.
+/// The versions of a cluster with these pins. A component without a pin gets the default for its Kubernetes version if the bundle
+/// contains that. Otherwise it gets the only version in the bundle, provided that a catalogue knows its checksums: a bundle alone
+/// cannot prove that a binary is what its name claims.
 fn of_bundle(
     spec: &Spec,
     pinned: &Components,

@@ -1,8 +1,8 @@
-# ask URL: whether something answers there within 2 s. Whatever it says is an answer, also "Unauthorized" and "Not Found". Where it
-# says "refused" on standard error, packets have come and gone. Nothing secret is sent, so no certificate is checked.
+# ask URL: whether something answers there within 2 s. Every response counts as an answer, also "Unauthorized" and "Not Found". If
+# standard error contains "refused", packets went there and back. No secret is sent, so no certificate is checked.
 ask() {
     if command -v curl >/dev/null; then
-        # -v: only then it says that a connection was refused.
+        # Without -v, curl does not report that a connection was refused.
         curl -gksSv --noproxy '*' -m 2 -o /dev/null "$1"
         return
     fi
@@ -11,7 +11,7 @@ ask() {
         *)
             if command -v wget >/dev/null; then
                 ask_said=$(env -u http_proxy wget -nv -t 1 -T 2 -O /dev/null "$1" 2>&1) && return
-                # GNU wget ends with 8 when the server has answered with an error; that of busybox says so.
+                # GNU wget exits with 8 when the server answers with an error; busybox wget reports it in its message.
                 [ $? != 8 ] || return 0
                 echo "$ask_said" >&2
                 case $ask_said in *'server returned error'*) return 0 ;; esac

@@ -1,4 +1,4 @@
-//! The CA of etcd as etcd's hosts keep it: for a control machine that has lost its own, or another one.
+//! Reads the CA of etcd from the hosts of etcd, for a control machine that lost its copy or never had one.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -12,11 +12,11 @@ use crate::base::{
     probed::Probed,
 };
 
-/// Largest file that is believed to be a certificate or a key, in bytes.
+/// Largest file, in bytes, that is accepted as a certificate or a key.
 const LIMIT: u64 = 1 << 16;
 
-/// Reads the pair from the first host of etcd whose record says that it belongs to this cluster, with this CA. `None` where
-/// no host has it.
+/// Reads the pair from the first host of etcd whose record names this cluster and the CA on that host. `None` if there is no such
+/// host.
 pub(crate) async fn read(
     spec: &Spec,
     probed: &Probed,

@@ -1,4 +1,4 @@
-//! What a control plane knows about the cluster: from its disk, whether it was initialised; from its API, all else.
+//! State of the cluster, as a control plane reports it: its disk shows whether it was initialised, its API everything else.
 
 use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::base::{
     shell::script,
 };
 
-/// The cluster as one control plane shows it.
+/// The cluster as one control plane reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ClusterState {
     /// Nodes by name.
@@ -22,7 +22,7 @@ pub(crate) struct ClusterState {
     pub pods: BTreeMap<String, bool>,
     /// Objects that kk applies, by [`Object::key`] → what changes with each edit.
     pub objects: BTreeMap<String, String>,
-    /// The API answered, and whole.
+    /// The API gave a complete answer.
     pub answered: bool,
     /// The API answered, and kubeadm's configuration is in the cluster.
     pub has_configuration: bool,
@@ -36,7 +36,7 @@ pub(crate) struct ClusterState {
 pub(crate) struct Node {
     /// Condition `Ready` is true.
     pub ready: bool,
-    /// When its kubelet last reported that, as the API writes times. For 40 s after a loss of power it is still `ready`.
+    /// When its kubelet last reported that, in the API's time format. For 40 s after a loss of power the node is still `ready`.
     pub reported: String,
     /// Its addresses of type `InternalIP`, one of each family.
     pub addresses: Vec<String>,
@@ -46,32 +46,32 @@ pub(crate) struct Node {
     pub labels: BTreeMap<String, String>,
     /// Taints as `key=value:Effect`.
     pub taints: Vec<String>,
-    /// `/etc/machine-id` as its kubelet has read it.
+    /// `/etc/machine-id` as its kubelet read it.
     pub machine: String,
-    /// The ranges of its pods, one of each family: `10.233.65.0/24`.
+    /// Its pod ranges, one of each family: `10.233.65.0/24`.
     pub pods: Vec<String>,
 }
 
-/// Whether `kubeadm init` or a join of a control plane went through to its end on this host. A question of its own, which
-/// reads the disk only: the answer must not depend on the API.
+/// Whether `kubeadm init` or the join of a control plane finished on this host. This is a separate question that reads only the
+/// disk, because the answer must not depend on the API.
 ///
-/// The last phase of `kubeadm init`, kubelet-finalize, lets `kubelet.conf` name the certificate that the kubelet renews.
-/// Where that is turned off, there is the note that this program writes after its init, or has put aside for changed settings.
+/// The last phase of `kubeadm init`, kubelet-finalize, makes `kubelet.conf` refer to the certificate that the kubelet renews. If
+/// that renewal is turned off, kk's own note counts: kk writes it after init, and renames it while it applies changed settings.
 pub(crate) const INITIALISED: Question<bool> = Question::new(
     "initialised",
     "if [ -e /etc/kubernetes/kubekey/cluster.yaml ] || [ -e /etc/kubernetes/kubekey/cluster.yaml.replaced ] || grep -qs kubelet-client-current.pem /etc/kubernetes/kubelet.conf; then echo yes; else echo no; fi",
     question::yes_or_no,
 );
 
-/// What the API says. An answer that was cut off is none. Its two requests may take 40 seconds each.
+/// The answer of the API. A truncated answer counts as no answer. Each of its two requests may take 40 seconds.
 pub(crate) const API: Question<ApiAnswer> =
     Question::new("api", "echo none", ApiAnswer::parse).within(Duration::from_secs(75));
 
-/// What a host says about its API.
+/// The answer of a host about its API.
 pub(crate) enum ApiAnswer {
-    /// It has no control plane.
+    /// The host has no control plane.
     NotThere,
-    /// The API has answered.
+    /// The API answered.
     Says(Api),
 }
 
@@ -85,19 +85,20 @@ pub(crate) struct Api {
     config_maps: Vec<String>,
 }
 
-/// `ConfigMaps` that the last phases of `kubeadm init` leave behind.
+/// `ConfigMaps` that the last phases of `kubeadm init` create.
 const CONFIGURATION: &str = "kube-system/kubeadm-config";
 const KUBELET_CONFIGURATION: &str = "kube-system/kubelet-config";
 const CLUSTER_INFO: &str = "kube-public/cluster-info";
 
-/// A template for kubectl: the line of an object, its key and what changes with each edit of what kk has written.
+/// A template for kubectl. It prints the line of an object: its key, and a value that changes with each edit of the fields that
+/// kk wrote.
 ///
-/// - Of workloads that is the template of their pods: the number of replicas may be an autoscaler's, and their status changes all
-///   the time.
-/// - The generation of a definition and of a `ClusterConfiguration` does not change with their status either.
-/// - Of a `ConfigMap` it is the data: kubeadm, run by hand, writes other values into the same fields.
-/// - Of all others it is the list of fields that kk (or kubeadm, which kk runs) owns: a client that changes one of them becomes its
-///   owner. Labels, annotations and finalizers that controllers add are theirs.
+/// - For workloads the value is the template of their pods: an autoscaler may set the number of replicas, and the status changes
+///   all the time.
+/// - For a definition and a `ClusterConfiguration` it is the generation, which does not change with the status either.
+/// - For a `ConfigMap` it is the data: kubeadm, run by hand, writes other values into the same fields.
+/// - For all other kinds it is the list of fields that kk (or kubeadm, which kk runs) owns: a client that changes a field becomes
+///   its owner. Labels, annotations and finalizers that controllers add belong to the controllers.
 pub(crate) const VERSION: &str = concat!(
     r#"{{.apiVersion}} {{.kind}} {{with .metadata.namespace}}{{.}}{{end}}/{{.metadata.name}}{{"\t"}}{{.metadata.uid}} "#,
     r#"{{if or (eq .kind "Deployment") (eq .kind "DaemonSet")}}{{printf "%q" .spec.template}}"#,
@@ -108,12 +109,12 @@ pub(crate) const VERSION: &str = concat!(
     r#"{{with $own}}{{.}}{{else}}{{.metadata.resourceVersion}}{{end}}{{end}}"#
 );
 
-/// Namespace and name of the pod by which the kubelet of a host shows a program that it runs from a manifest.
+/// Namespace and name of the mirror pod of a static pod on a host.
 pub(crate) fn static_pod(program: &str, host: &Host) -> (&'static str, String) {
     ("kube-system", format!("{program}-{}", host.name))
 }
 
-/// Objects as `kubectl get -f` takes them.
+/// Objects in the form that `kubectl get -f` reads.
 pub(crate) fn object_list<'a>(objects: impl IntoIterator<Item = &'a Object>) -> String {
     objects.into_iter().fold(String::new(), |mut text, object| {
         let Object { api_version, kind, namespace, name } = object;
@@ -124,9 +125,9 @@ pub(crate) fn object_list<'a>(objects: impl IntoIterator<Item = &'a Object>) -> 
     })
 }
 
-/// The question about the API of a control plane, for these workloads and objects, and the static pods of all control planes.
-/// Everything but the nodes is asked for by name, because a cluster may have thousands of each kind. Each control plane
-/// speaks of its own API server: the endpoint may lead to one that is down.
+/// The question about the API of a control plane: these workloads and objects, and the static pods of all control planes. All
+/// objects except the nodes are requested by name, because a cluster may have thousands of each kind. Each control plane queries
+/// its own API server, because the endpoint may resolve to an API server that is down.
 pub(crate) fn api_question(spec: &Spec, host: &Host, requirements: &Requirements) -> Question<ApiAnswer> {
     let settings = [CONFIGURATION, KUBELET_CONFIGURATION, CLUSTER_INFO]
         .into_iter()
@@ -139,7 +140,7 @@ pub(crate) fn api_question(spec: &Spec, host: &Host, requirements: &Requirements
         Some(Object::new("apps/v1", kind, of.namespace, name))
     };
     let workloads: Vec<Object> = requirements.workloads().into_iter().filter_map(workload).collect();
-    // What an earlier verification has left.
+    // The Service that an earlier verification may have left.
     let left = [probe_service()];
     let of_host = |host: &&Host| {
         let pod = |program| {
@@ -205,10 +206,11 @@ impl Api {
 }
 
 impl ClusterState {
-    /// What a control plane has answered; nothing when it was not asked.
+    /// The state from the answers of a control plane; empty if it was not asked.
     ///
-    /// The disk decides whether it was initialised. Its silence is never "no": `kubeadm init` would run again on a cluster
-    /// that works. Where it says "no", an API that has all that an init makes says that only its last phase is missing.
+    /// The disk decides whether the control plane was initialised. A missing answer never means "no", because `kubeadm init`
+    /// would run again on a working cluster. If the disk says "no" but the API contains everything that an init creates, only the
+    /// last phase of the init is missing.
     pub(crate) fn of(facts: &Facts) -> Self {
         let api = match facts.answer(&API) {
             Answer::Answered(ApiAnswer::Says(api)) => Some(api),
@@ -241,12 +243,12 @@ impl ClusterState {
         self.workloads.get(workload).is_some_and(|(wanted, ready)| *wanted > 0 && ready >= wanted)
     }
 
-    /// Whether `kubeadm init` went through to its end, or may have done so.
+    /// Whether `kubeadm init` finished, or may have finished.
     pub(crate) fn is_initialised(&self) -> bool {
         self.initialised
     }
 
-    /// The API works, and its data is not the cluster's: an empty etcd is served.
+    /// The API works without the data of the cluster: its etcd is empty.
     pub(crate) fn has_lost_its_data(&self) -> bool {
         self.initialised && self.answered && !self.has_configuration && self.nodes.is_empty()
     }
@@ -356,12 +358,12 @@ mod tests {
         assert!(!state(Some("yes\n"), None).has_lost_its_data());
     }
 
-    /// What the template says of an object of kk, by kubectl itself.
+    /// The line that kubectl prints for an object of kk.
     fn version(metadata: &str) -> String {
         version_with("Namespace", metadata, "")
     }
 
-    /// The same for this kind, with these fields after the metadata.
+    /// The line for this kind, with these fields after the metadata.
     fn version_with(kind: &str, metadata: &str, fields: &str) -> String {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("object.json");
@@ -399,12 +401,12 @@ mod tests {
         assert_eq!(added, applied);
         let edited = of(&[("kk", "\"f:a\": {}"), ("kubectl-edit", "\"f:b\": {}")], 2);
         assert_ne!(edited, applied);
-        // One that neither kk nor kubeadm has made.
+        // An object that neither kk nor kubeadm created.
         let others = |version| of(&[("helm", "\"f:a\": {}")], version);
         assert_ne!(others(1), others(2));
     }
 
-    /// Its values are in fields that kubeadm has owned before.
+    /// The values are in fields that kubeadm owned before.
     #[test]
     fn a_config_map_with_other_data_has_another_version() {
         let with = |mode: &str| {
@@ -420,7 +422,7 @@ mod tests {
         version(&format!("\"resourceVersion\": \"{resource_version}\", \"managedFields\": [{managers}]"))
     }
 
-    /// What the snippet does with this program as `kubectl`.
+    /// The result of the snippet with this script as `kubectl`.
     fn ask(kubectl: &str) -> Output {
         let directory = tempfile::tempdir().unwrap();
         let admin = directory.path().join("admin.conf");
@@ -447,7 +449,7 @@ mod tests {
                 "{part:?}"
             );
         }
-        // The question's own time is another one.
+        // The question has its own, longer time limit.
         let silent = ask("exit 124");
         assert_eq!(silent.status.code(), Some(1));
         assert_eq!(String::from_utf8_lossy(&silent.stderr), "it did not answer within 40 s\n");

@@ -1,7 +1,8 @@
-# Asks the API for all that checks need, in two requests: one line an object, fields separated by tabs. `end` follows only
-# when both were answered whole: kubectl prints what it has, and then fails. `none`: no control plane is here.
-# Each kubectl is bounded from outside, because its own timeout is one of each of its requests. Of an API that hangs it makes
-# five; on a slow host it needs long before it makes the first.
+# Queries the API for everything that the checks need, in two requests. Each object is one line; tabs separate its fields. The
+# line `end` follows only if both answers are complete: kubectl prints what it has, and then fails. `none`: this host has no
+# control plane.
+# `timeout` bounds each kubectl, because --request-timeout applies to each of its requests separately. If the API hangs, kubectl
+# makes five requests; on a slow host it needs long before the first one.
 # shellcheck disable=SC2154 # objects, server and version stand before this script
 set -e
 ask() {

@@ -1,5 +1,5 @@
-# empty DIRECTORY: never across a mount. What is mounted from the same file system looks like a part of the directory to
-# `find`, so a volume that is still there stops it.
+# empty DIRECTORY: never across a mount. To `find`, a mount from the same file system looks like a part of the directory, so a
+# volume that is still mounted is a failure.
 empty() {
     [ -d "$1" ] || return 0
     real=$(readlink -f "$1") || return

@@ -7,7 +7,7 @@ pub(crate) fn base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
-/// What standard Base64 stands for; `None` when it is none.
+/// Decodes standard Base64. `None` if the text is not Base64.
 pub(crate) fn from_base64(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(text).ok()
 }

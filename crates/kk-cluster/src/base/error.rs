@@ -1,37 +1,37 @@
-//! What can go wrong before anything runs.
+//! Errors that occur before anything runs.
 
 use kk_engine::PlanError;
 
 use crate::base::templates::TemplateError;
 
-/// A plan cannot be built, and why.
+/// The reason why a plan cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// The Cluster file, or what it names, is not as it has to be. Known before any host is contacted.
+    /// The Cluster file, or a file that it names, is not valid. Known before any host is contacted.
     #[error("{what}")]
     Config {
-        /// What is wrong.
+        /// The mistake.
         what: String,
-        /// What to do.
+        /// The remedy.
         hint: Option<String>,
     },
     /// A file of the control machine cannot be used.
     #[error("{what}")]
     Local {
-        /// What is wrong.
+        /// The cause.
         what: String,
-        /// What to do.
+        /// The remedy.
         hint: Option<String>,
     },
-    /// Hosts hold a cluster that is not the one of the file.
+    /// Hosts belong to a cluster other than the one in the file.
     #[error("{what}")]
     Foreign {
-        /// What is there, and on which hosts.
+        /// What was found, and on which hosts.
         what: String,
-        /// What to do.
+        /// The remedy.
         hint: String,
     },
-    /// The plan is not valid: a defect of this program.
+    /// The plan is not valid: a defect of kk.
     #[error("internal error: invalid plan: {0}")]
     Internal(#[from] PlanError),
 }
@@ -47,7 +47,7 @@ impl BuildError {
         Self::Local { what: what.into(), hint: Some(hint.into()) }
     }
 
-    /// What to do about it.
+    /// The remedy.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Config { hint, .. } | Self::Local { hint, .. } => hint.clone(),

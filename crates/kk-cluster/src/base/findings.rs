@@ -1,11 +1,11 @@
-//! What a person should know before the first change, and the settings that a running cluster cannot change.
+//! Findings, which kk reports before the first change, and settings that a running cluster cannot change.
 
 use std::collections::BTreeSet;
 
 use kk_config::Host;
 use kk_engine::{Answer, Finding, Severity};
 
-/// Collects findings. `host` is `None` for what concerns the cluster.
+/// Collects findings. `host` is `None` for findings about the cluster.
 #[derive(Default)]
 pub(crate) struct Findings(pub Vec<Finding>);
 
@@ -21,7 +21,7 @@ impl Findings {
         self.0.push(Finding { severity, host, message: message.into(), hint: hint.into() });
     }
 
-    /// Nothing is begun.
+    /// Adds an error: kk changes nothing.
     pub(crate) fn error<'a>(
         &mut self,
         host: impl Into<Option<&'a Host>>,
@@ -31,7 +31,7 @@ impl Findings {
         self.add(Severity::Error, host, message, hint);
     }
 
-    /// It may go wrong.
+    /// Adds a warning: something may go wrong.
     pub(crate) fn warning<'a>(
         &mut self,
         host: impl Into<Option<&'a Host>>,
@@ -41,8 +41,8 @@ impl Findings {
         self.add(Severity::Warning, host, message, hint);
     }
 
-    /// A question without an answer: nothing may be concluded from it, so nothing is begun. `what` completes "the host
-    /// did not report …".
+    /// Adds an error for a question without an answer: no conclusion is possible, so kk changes nothing. `what` completes "the
+    /// host did not report …".
     pub(crate) fn unanswered<T>(&mut self, host: &Host, answer: &Answer<T>, what: &str) {
         if let Some(why) = answer.unanswered() {
             self.error(
@@ -53,7 +53,7 @@ impl Findings {
         }
     }
 
-    /// The program sets what is needed.
+    /// Adds an adaptation: kk itself sets what is needed.
     pub(crate) fn adapted<'a>(
         &mut self,
         host: impl Into<Option<&'a Host>>,
@@ -66,15 +66,15 @@ impl Findings {
 
 /// A setting that a running cluster cannot change.
 pub(crate) struct Setting {
-    /// The host that has it; `None` when it is one for the cluster.
+    /// The host that has it; `None` for a setting of the cluster.
     pub host: Option<String>,
-    /// What it is, in a sentence about the cluster: "pods are in".
+    /// The start of a sentence about the cluster: "pods are in".
     pub what: &'static str,
-    /// Where the file says it.
+    /// The field of the file.
     pub field: &'static str,
-    /// What is there now; several values are separated by commas. `None` where no cluster is.
+    /// The current values, separated by commas. `None` if there is no cluster.
     pub there: Option<String>,
-    /// What the file says.
+    /// The values in the file.
     pub wanted: String,
 }
 
@@ -96,7 +96,7 @@ impl Setting {
     }
 }
 
-/// The values of a list. Their order says nothing.
+/// The values of a list. Their order is irrelevant.
 fn values(list: &str) -> BTreeSet<&str> {
     list.split(',').map(|value| value.trim().trim_matches('"')).collect()
 }

@@ -1,4 +1,4 @@
-//! The images of a cluster under the names by which its hosts pull them.
+//! Images of a cluster under the names by which its hosts pull them.
 
 use kk_artifact::{Component, Image, Versions};
 use kk_config::{ImageName, Registry, Spec};
@@ -15,8 +15,7 @@ impl Images {
         Self { registry: spec.registry.clone(), versions: versions.clone() }
     }
 
-    /// What stands before the last part of a name without a namespace: `registry.k8s.io`, or
-    /// `private[/namespace]`.
+    /// The prefix of an image name without its last part and without a namespace: `registry.k8s.io`, or `private[/namespace]`.
     pub(crate) fn repository(&self, upstream: &str) -> String {
         match (&self.registry.private_registry, &self.registry.namespace_override) {
             (None, _) => upstream.to_owned(),
@@ -38,7 +37,7 @@ impl Images {
         Some(full_name(&image))
     }
 
-    /// The image of a component, which must be one.
+    /// The name of a component's image. The component must be an image.
     pub(crate) fn of(&self, component: Component) -> String {
         self.name(&self.versions.image(component).expect("capabilities ask for images only"))
     }

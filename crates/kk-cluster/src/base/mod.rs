@@ -1,5 +1,5 @@
-//! What all layers above use and what depends on nothing in this crate: host paths, shell, certificates, versions and images, the
-//! names by which tasks wait for each other, and what the API and hosts have answered.
+//! Code that all other layers use and that depends on none of them: host paths, shell, certificates, versions and images, slots,
+//! and the answers of hosts and of the API.
 
 pub(crate) mod artifacts;
 pub(crate) mod ca_copy;

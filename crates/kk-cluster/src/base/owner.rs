@@ -1,5 +1,5 @@
-//! On whose behalf the control machine works on hosts: the directory of a cluster on it. The next run in the same directory may
-//! go on at once where one was killed, because there only one runs at a time.
+//! Owner of a run on hosts: the directory of a cluster on the control machine. If a run was killed, the next run in the same
+//! directory may start at once, because only one run at a time works in a directory.
 
 use std::{env, fs, path::Path};
 

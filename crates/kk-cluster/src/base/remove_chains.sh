@@ -1,6 +1,6 @@
 # remove_chains PREFIXES: removes the chains whose names begin with one of PREFIXES (an alternation of an extended regular
-# expression) and the rules that lead to them. Tables are written back whole without them, in one step each, so that the
-# host's own rules never vanish for a moment.
+# expression), and the rules that jump to them. Each table is replaced as a whole in one step, so that the host's own rules never
+# disappear for a moment.
 remove_chains() {
     chains="^(:|-A )($1)-| -[jg] ($1)-"
     for tool in iptables ip6tables; do

@@ -1,5 +1,5 @@
-//! What the capabilities of a cluster need from those steps that serve them all: downloads, uploads, image pulls, the API
-//! and the verification. Plain data.
+//! Needs of all capabilities of a cluster from the shared steps: downloads, uploads, image pulls, the API and the verification.
+//! Plain data.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,13 @@ pub(crate) const IMAGES: Question<Vec<ListedImage>> = Question::new("images", ":
 /// An image as the runtime of a node lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ListedImage {
-    /// Its full name, or the digest of its configuration, by which containerd lists each image once more.
+    /// Its full name, or the digest of its configuration: containerd lists each image under both.
     pub name: String,
-    /// The digest of the document that it names. Asked only where a bundle says what that has to be.
+    /// The digest of the manifest or index that the name refers to. Queried only if a bundle specifies the digest.
     pub digest: Option<String>,
 }
 
-/// A line for each image: its name, and its digest where that was asked.
+/// One line for each image: its name, and its digest if that was requested.
 fn listed_images(printed: &str) -> Option<Vec<ListedImage>> {
     let lines = question::lines(printed)?;
     let image = |line: &String| {
@@ -38,27 +38,27 @@ pub(crate) fn never_ready(conditions: &[Ready]) -> Option<&'static str> {
     })
 }
 
-/// By when a program must be on a host. Uploads travel in this order.
+/// The stage by which a binary must be on a host. Uploads run in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ProgramStage {
-    /// The runtime and etcd start from it.
+    /// Before the runtime and etcd start.
     Runtime,
-    /// `kubeadm init` and `join` wait for it.
+    /// Before `kubeadm init` and `join`.
     Join,
-    /// Needed once the nodes are there.
+    /// Before the cluster is used: after the nodes have joined.
     Tools,
 }
 
-/// By when an image must be on a host. Pulls are in this order.
+/// The stage by which an image must be on a host. Pulls run in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ImageStage {
     /// Static pods of a control plane.
     ControlPlane,
     /// A node does not become ready without it.
     Node,
-    /// It may run on any node once the nodes are there.
+    /// It may run on any node after the nodes have joined.
     Addon,
-    /// The cluster itself does not need it: a bundle carries it for its user.
+    /// The cluster does not need it: the user added it to a bundle.
     Own,
 }
 
@@ -106,17 +106,17 @@ impl Port {
 
 /// Objects that are applied through the API.
 pub(crate) struct Manifest {
-    /// Name of its note on the control plane, and of its file beside the script.
+    /// Name of its note on the control plane, and of its file in the directory of the script.
     pub name: &'static str,
-    /// What was last applied, as it is compared with the note.
+    /// The text that is compared with the note, which contains what was last applied.
     pub note: String,
-    /// The file `NAME.yaml` beside the script.
+    /// The content of the file `NAME.yaml` in the directory of the script.
     pub file: String,
-    /// The objects that it makes. One that is edited or lost is applied again.
+    /// The objects that the file creates. An edited or missing object is applied again.
     pub objects: Vec<Object>,
-    /// Whether `kubeadm init` makes the same, so that a new cluster has it already.
+    /// Whether `kubeadm init` creates the same objects, so that a new cluster has them already.
     pub made_by_init: bool,
-    /// The command that applies the file; `kubectl apply` when there is none.
+    /// The command that applies the file. `None` for `kubectl apply`.
     pub command: Option<&'static str>,
 }
 
@@ -127,7 +127,7 @@ pub(crate) struct Object {
     pub api_version: String,
     /// `Deployment`.
     pub kind: String,
-    /// Empty where the kind has none.
+    /// Empty if the kind has no namespaces.
     pub namespace: String,
     /// Its name.
     pub name: String,
@@ -146,13 +146,13 @@ impl Object {
     }
 }
 
-/// What must be true before the cluster is complete.
+/// A condition for a complete cluster.
 pub(crate) enum Ready {
     /// All pods of a Deployment or `DaemonSet` are ready.
     Workload(Workload),
     /// The static pods of these programs on every control plane.
     StaticPods(&'static [&'static str]),
-    /// Never by kk alone, and why: the user has to do something.
+    /// The cluster never becomes ready by kk alone: the reason, and with it what the user has to do.
     Never(&'static str),
 }
 
@@ -163,21 +163,21 @@ pub(crate) struct Workload {
     pub namespace: &'static str,
     /// `daemonset/NAME` or `deployment/NAME`.
     pub path: &'static str,
-    /// The port on which each of its pods serves its metrics over HTTP. Every node asks there whether it reaches them.
+    /// The port on which each of its pods serves metrics over HTTP. Every node queries it to check that it reaches the pods.
     pub metrics: Option<u16>,
 }
 
-/// Lines of a host's record, by the path or unit that they name.
+/// Lines of a host's record, selected by the path or unit that they name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Recorded {
-    /// This one.
+    /// The line with this path or unit.
     Exact(String),
-    /// Every one that begins so.
+    /// All lines whose path or unit begins with this text.
     Prefix(&'static str),
 }
 
 impl Recorded {
-    /// Whether a line of the record is meant.
+    /// Whether this line of the record is selected.
     pub(crate) fn matches(&self, entry: &Entry) -> bool {
         match self {
             Self::Exact(name) => entry.subject == *name,
@@ -185,7 +185,7 @@ impl Recorded {
         }
     }
 
-    /// The same as an extended regular expression.
+    /// The selection as an extended regular expression.
     pub(crate) fn expression(&self) -> String {
         let (text, end) = match self {
             Self::Exact(name) => (name.as_str(), "(\t|$)"),
@@ -198,7 +198,7 @@ impl Recorded {
     }
 }
 
-/// What all capabilities together need.
+/// Needs of all capabilities together.
 #[derive(Default)]
 pub(crate) struct Requirements {
     /// Programs of each host.
@@ -213,11 +213,11 @@ pub(crate) struct Requirements {
     pub interfaces: Vec<&'static str>,
     /// Objects for the API.
     pub manifests: Vec<Manifest>,
-    /// What must be true in the end.
+    /// Conditions for a complete cluster.
     pub ready: Vec<Ready>,
-    /// What of a host's record belongs to the runtime.
+    /// Lines of a host's record that belong to the runtime.
     pub stays: Vec<Recorded>,
-    /// What of a host's record is not the cluster's: no delete of it takes that.
+    /// Lines of a host's record that do not belong to the cluster: deleting the cluster keeps them.
     pub others: Vec<Recorded>,
 }
 
@@ -244,7 +244,7 @@ impl Requirements {
         self.manifests.iter().flat_map(|manifest| &manifest.objects).collect()
     }
 
-    /// Workloads that must be ready; what becomes ready last is last.
+    /// Workloads that must be ready, in the order in which they become ready.
     pub(crate) fn workloads(&self) -> Vec<Workload> {
         let workload = |ready: &Ready| match ready {
             Ready::Workload(workload) => Some(*workload),
@@ -253,12 +253,12 @@ impl Requirements {
         self.ready.iter().filter_map(workload).collect()
     }
 
-    /// Why nodes do not become ready, when a setting says so.
+    /// The reason why nodes do not become ready, if a setting prevents it.
     pub(crate) fn never_ready(&self) -> Option<&'static str> {
         never_ready(&self.ready)
     }
 
-    /// Programs that run as static pods on every control plane.
+    /// Components that run as static pods on every control plane.
     pub(crate) fn static_pods(&self) -> Vec<&'static str> {
         let programs = |ready: &Ready| match ready {
             Ready::StaticPods(programs) => *programs,
@@ -268,7 +268,7 @@ impl Requirements {
     }
 }
 
-/// The Service by which the verification sees whether nodes learn of new ones. Only a killed run leaves it.
+/// The Service by which the verification checks that nodes learn of new Services. Only a killed run leaves it behind.
 pub(crate) fn probe_service() -> Object {
     Object::new("v1", "Service", "kube-system", "kk-verify")
 }

@@ -1,5 +1,5 @@
-//! The order in which programs that run get changed settings: one host shows that they work, then a share of the others at
-//! a time.
+//! Order in which running programs get changed settings: one host shows that the settings work, then a share of the other hosts
+//! follows at a time.
 
 use kk_config::Host;
 use kk_engine::{HostWork, Most, Task, Turn};
@@ -19,15 +19,15 @@ pub(crate) struct Rollout {
 /// A host as its rollout sees it.
 pub(crate) struct Candidate<'a> {
     pub host: &'a Host,
-    /// The program runs there.
+    /// Whether the program runs there.
     pub runs: bool,
-    /// This run changes its settings.
+    /// Whether this run changes its settings.
     pub changes: bool,
 }
 
 impl Rollout {
-    /// The hosts in the order of their turns. Without a program that runs and changes there is nothing to lose, and there
-    /// are no turns.
+    /// The hosts in the order of their turns. If no host both runs the program and gets changed settings, no service can fail and
+    /// there are no turns.
     pub(crate) fn new(program: &'static str, hosts: &[Candidate<'_>]) -> Self {
         let has_turns = hosts.iter().any(|candidate| candidate.runs && candidate.changes);
         let first = hosts.iter().find(|candidate| has_turns && candidate.changes);
@@ -38,7 +38,7 @@ impl Rollout {
         }
     }
 
-    /// The task as a part of the turns; as it is when nothing changes.
+    /// The task, as a part of the turns; unchanged if nothing changes.
     pub(crate) fn in_turns(&self, task: Task) -> Task {
         if self.first.is_none() {
             return task;
@@ -46,7 +46,7 @@ impl Rollout {
         task.turn(Turn::new(self.program, SHARE).order(self.order.iter().cloned()))
     }
 
-    /// Lets all hosts but the first wait until the first one works.
+    /// Makes all hosts except the first wait until the first one works.
     pub(crate) fn after_first(&self, host: &Host, work: HostWork) -> HostWork {
         match &self.first {
             Some(first) if *first != host.name => work.needs(slots::works_on_first_slot(self.program)),
@@ -54,7 +54,7 @@ impl Rollout {
         }
     }
 
-    /// Says that the first host works, when this work is its last one.
+    /// Marks this work as the last one of the first host: when it ends, the first host works.
     pub(crate) fn shows_first(&self, host: &Host, work: HostWork) -> HostWork {
         if self.first.as_ref() == Some(&host.name) {
             work.provides(slots::works_on_first_slot(self.program))

@@ -1,7 +1,7 @@
-//! Files of `/etc/kubernetes/pki` that travel from one control plane to another, through the memory of the control machine.
+//! Files of `/etc/kubernetes/pki` that are sent from one control plane to another, through the memory of the control machine.
 //!
-//! The control plane that has them may be compromised. So each file is sent by its name and must be PEM of the expected kind:
-//! an archive that is unpacked as root on another host could bring anything.
+//! The control plane that supplies them may be compromised. Therefore each file is sent by its name and must be PEM of the
+//! expected kind: an archive that is unpacked as root on another host could contain anything.
 
 use kk_config::Secret;
 use kk_connector::Payload;
@@ -16,7 +16,7 @@ const LARGEST: usize = 64 << 10;
 #[derive(Clone)]
 pub(crate) struct SharedFiles(Vec<(&'static str, Secret)>);
 
-/// The script that prints files of `/etc/kubernetes/pki` for [`SharedFiles::parse`]. A part of them is no answer.
+/// The script that prints files of `/etc/kubernetes/pki` for [`SharedFiles::parse`]. It fails unless it can print all of them.
 pub(crate) fn print(names: &[&str]) -> String {
     let names = names.join(" ");
     format!(
@@ -29,7 +29,7 @@ impl SharedFiles {
     /// Reads what [`print`] has printed.
     ///
     /// # Errors
-    /// Another file, an order other than that of `names`, or a file that is not what its name says.
+    /// Another file, another order than in `names`, or a file whose content does not match its name.
     pub(crate) fn parse(names: &[&'static str], printed: &str) -> Result<Self, String> {
         let mut lines = printed.lines();
         let mut files = Vec::new();
@@ -46,7 +46,7 @@ impl SharedFiles {
         Ok(Self(files))
     }
 
-    /// One of them in Base64, as a file for a script.
+    /// A file in Base64, as a file for a script.
     pub(crate) fn payload(&self, name: &str) -> Option<Payload> {
         let (_, content) = self.0.iter().find(|(known, _)| *known == name)?;
         let content = base64(content.expose().as_bytes()).into_bytes().into();
@@ -59,7 +59,7 @@ impl SharedFiles {
     }
 }
 
-/// The mode that kubeadm gives to a file of this name.
+/// The mode that kubeadm sets for a file of this name.
 pub(crate) fn mode(name: &str) -> &'static str {
     let is_certificate = name.rsplit_once('.').is_some_and(|(_, kind)| kind == "crt");
     if is_certificate { "644" } else { "600" }
@@ -80,7 +80,7 @@ fn check(name: &str, content: &[u8]) -> Result<(), &'static str> {
             }
             ("key", "PRIVATE KEY" | "RSA PRIVATE KEY" | "EC PRIVATE KEY")
             | ("pub", "PUBLIC KEY" | "RSA PUBLIC KEY") => 1,
-            // OpenSSL writes these before a key.
+            // OpenSSL writes these parameters before a key.
             ("key", "EC PARAMETERS") => 0,
             _ => return Err("holds something else than its name says"),
         };
@@ -99,7 +99,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::testing;
 
-    /// PEM of the kind that this name says.
+    /// A PEM text of the kind that this name requires.
     pub(crate) fn pem(name: &str) -> String {
         let kind = match name.rsplit_once('.') {
             Some((_, "crt")) => return testing::certificate(365, 100),
@@ -110,7 +110,7 @@ pub(crate) mod tests {
         format!("-----BEGIN {kind} KEY-----\n{body}\n-----END {kind} KEY-----\n")
     }
 
-    /// What a control plane that has these files prints.
+    /// The output of a control plane that has these files.
     pub(crate) fn printed(names: &[&str]) -> String {
         let line = |name: &&str| format!("{name} {}", base64(pem(name).as_bytes()));
         names.iter().map(line).collect::<Vec<_>>().join("\n") + "\n"
@@ -130,7 +130,7 @@ pub(crate) mod tests {
         for name in names {
             fs::write(directory.path().join(name), pem(name)).unwrap();
         }
-        // Some take no options, and break lines.
+        // Some implementations accept no options, and break lines.
         testing::program(directory.path(), "base64", "[ $# -eq 0 ] && exec /usr/bin/base64");
         let (ok, printed, _) = run();
         let Ok(files) = SharedFiles::parse(&names, &printed) else { panic!("{printed}") };

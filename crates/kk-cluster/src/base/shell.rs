@@ -1,4 +1,4 @@
-//! Scripts that stand beside their tasks as files, and the values that they get.
+//! Scripts that are stored as files next to their tasks, and the assignment of their variables.
 
 use std::fmt::Write as _;
 
@@ -10,10 +10,10 @@ pub(crate) const EMPTY: &str = include_str!("empty.sh");
 /// The function `remove_chains`, for scripts that clean up packet filter rules.
 pub(crate) const REMOVE_CHAINS: &str = include_str!("remove_chains.sh");
 
-/// The function `ask`, for scripts that ask whether something answers at a URL.
+/// The function `ask`, for scripts that check whether something answers at a URL.
 pub(crate) const ASK_URL: &str = include_str!("ask_url.sh");
 
-/// A script after the assignment of its variables.
+/// A script, preceded by the assignment of its variables.
 pub(crate) fn script(variables: &[(&str, &str)], text: &str) -> String {
     let mut script = String::new();
     for (name, value) in variables {
@@ -29,7 +29,7 @@ mod tests {
     use super::{ASK_URL, EMPTY, REMOVE_CHAINS};
     use crate::testing;
 
-    /// Whether something answers, on a host with these of the programs, which end in this way.
+    /// Whether something answers, on a host that has these programs, which end in this way.
     fn answers(programs: &str, url: &str, wget: &str, kubectl: &str) -> bool {
         let directory = tempfile::tempdir().unwrap();
         testing::program(directory.path(), "wget", wget);
@@ -56,7 +56,7 @@ mod tests {
                 true,
             ),
             ("", page, "connection refused", 1, false),
-            // wget of busybox may know no TLS.
+            // busybox wget may lack TLS.
             ("wget", api, "error: You must be logged in to the server (Unauthorized)", 1, true),
             ("wget", api, "dial tcp: i/o timeout", 1, false),
         ] {
@@ -82,7 +82,7 @@ mod tests {
         fs::write(directory.path().join("saved"), kept.replace("COMMIT\n", ours) + "COMMIT\n").unwrap();
         program("iptables-save", "cat saved");
         program("iptables-restore", "cat >restored; cp restored saved");
-        // None of this machine's is asked or touched.
+        // The ip6tables of the test machine is neither read nor changed.
         program("ip6tables-save", "exit 1");
         let path = format!("{}:/usr/bin:/bin", directory.path().display());
         let calls = "remove_chains KUBE\nremove_chains FLANNEL\nremove_chains 'CNI-DN|CNI-HOSTPORT'\n";

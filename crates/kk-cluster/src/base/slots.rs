@@ -1,4 +1,4 @@
-//! The slots by which lanes wait for each other. Those without a value are keys only.
+//! Slots, by which lanes wait for each other. A slot without a value is only a key.
 
 use kk_artifact::{Component, LocalFile};
 use kk_config::Arch;
@@ -22,11 +22,11 @@ pub(crate) fn fetched_slot(component: Component, arch: Arch) -> Slot<Vec<LocalFi
 /// A snapshot on a host of etcd.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Taken {
-    /// Absolute.
+    /// Absolute path.
     pub(crate) path: String,
     pub(crate) sha256: String,
     pub(crate) bytes: u64,
-    /// Of etcd's history.
+    /// Revision of etcd.
     pub(crate) revision: u64,
 }
 
@@ -40,12 +40,12 @@ pub(crate) fn snapshot_sent_slot(name: &str) -> SlotKey {
     host("snapshot_sent", name)
 }
 
-/// For a restore: nothing answers from the state of before.
+/// For a restore: no API server serves the previous state.
 pub(crate) fn api_server_stopped_slot(name: &str) -> SlotKey {
     host("api_server_stopped", name)
 }
 
-/// For a restore.
+/// For a restore: the member of this host is stopped.
 pub(crate) fn member_stopped_slot(name: &str) -> SlotKey {
     host("member_stopped", name)
 }
@@ -55,22 +55,22 @@ pub(crate) fn member_restored_slot(name: &str) -> SlotKey {
     host("member_restored", name)
 }
 
-/// After a restore.
+/// After a restore: the API server of this host is started.
 pub(crate) fn api_server_started_slot(name: &str) -> SlotKey {
     host("api_server_started", name)
 }
 
-/// The CAs of a round of a rotation are in all namespaces.
+/// The CAs of a round of a rotation are published in all namespaces.
 pub(crate) fn ca_published_slot() -> SlotKey {
     cluster("ca_published")
 }
 
-/// All workloads that a rotation restarts know both CAs.
+/// All workloads that a rotation restarts trust both CAs.
 pub(crate) fn workloads_restarted_slot() -> SlotKey {
     cluster("workloads_restarted")
 }
 
-/// The control machine holds the new CA of etcd as the cluster's.
+/// The control machine has saved the new CA of etcd as the cluster's CA.
 pub(crate) fn rotation_saved_slot() -> SlotKey {
     cluster("rotation_saved")
 }
@@ -80,22 +80,23 @@ pub(crate) fn rotation_ended_slot(name: &str) -> SlotKey {
     host("rotation_ended", name)
 }
 
-/// What a joining node needs to trust the cluster: the PEM text of its CA.
+/// The PEM text of the cluster's CA, by which a joining node trusts the cluster.
 pub(crate) fn cluster_ca_slot() -> Slot<String> {
     Slot::new("cluster_ca")
 }
 
-/// The files that kubeadm wants on every control plane (its documentation, "Manual certificate distribution").
+/// The files that kubeadm requires on every control plane (its documentation, "Manual certificate distribution").
 pub(crate) fn cluster_certificates_slot() -> Slot<SharedFiles> {
     Slot::new("cluster_certificates")
 }
 
-/// What control planes share besides CAs' keys, as that of [`cluster_certificates_slot`], for those that have lost some of it.
+/// Files that control planes share in addition to the keys of CAs, like [`cluster_certificates_slot`], for control planes that
+/// lost some of them.
 pub(crate) fn shared_files_slot() -> Slot<SharedFiles> {
     Slot::new("shared_files")
 }
 
-/// The runtime's and etcd's programs are on the host.
+/// The binaries of the runtime and of etcd are on the host.
 pub(crate) fn runtime_programs_slot(name: &str) -> SlotKey {
     host("runtime_programs", name)
 }
@@ -135,7 +136,7 @@ pub(crate) fn own_images_slot(name: &str) -> SlotKey {
     host("own_images", name)
 }
 
-/// etcd's certificates are on the control machine's disk: keys that a host holds must not be lost with this process.
+/// etcd's certificates are on the control machine's disk: keys that a host has must not be lost with this process.
 pub(crate) fn etcd_certificates_slot() -> SlotKey {
     cluster("etcd_certificates")
 }
@@ -145,12 +146,12 @@ pub(crate) fn etcd_configured_slot(name: &str) -> SlotKey {
     host("etcd_configured", name)
 }
 
-/// The member of this host, which has lost its data, is in the list of members no more.
+/// The member of this host lost its data, and was removed from the list of members.
 pub(crate) fn lost_member_removed_slot(name: &str) -> SlotKey {
     host("lost_member_removed", name)
 }
 
-/// The member of this host is healthy, and with it the etcd cluster.
+/// The member of this host and the etcd cluster are healthy.
 pub(crate) fn etcd_healthy_slot(name: &str) -> SlotKey {
     host("etcd_healthy", name)
 }
@@ -160,13 +161,13 @@ pub(crate) fn initialised_slot() -> SlotKey {
     cluster("initialised")
 }
 
-/// The settings that this run wants are in the cluster.
+/// The settings that this run wants are published in the cluster.
 pub(crate) fn settings_published_slot() -> SlotKey {
     cluster("settings_published")
 }
 
-/// An API server that changes in this run works with its changes. It is the cluster's, not the host's: nodes join by it also
-/// where the command leaves its host as it is.
+/// An API server that this run changes works with its changes. The slot belongs to the cluster, not to the host: nodes join
+/// through this API server even if the command does not change its host.
 pub(crate) fn settings_applied_slot(name: &str) -> SlotKey {
     cluster(&format!("settings_applied({name})"))
 }
@@ -176,12 +177,12 @@ pub(crate) fn joined_slot(name: &str) -> SlotKey {
     host("joined", name)
 }
 
-/// The first host of a rollout works with the changed settings of a program.
+/// The changed settings of a program work on the first host of a rollout.
 pub(crate) fn works_on_first_slot(program: &str) -> SlotKey {
     cluster(&format!("works_on_first({program})"))
 }
 
-/// The kubelet of a node that has joined works, and the API has heard of it.
+/// The kubelet of a node that has joined works, and has reported to the API.
 pub(crate) fn kubelet_works_slot(name: &str) -> SlotKey {
     host("kubelet_works", name)
 }
@@ -191,27 +192,27 @@ pub(crate) fn turn_begun_slot(name: &str) -> SlotKey {
     host("turn_begun", name)
 }
 
-/// The node takes pods again.
+/// The node accepts pods again.
 pub(crate) fn turn_ended_slot(name: &str) -> SlotKey {
     host("turn_ended", name)
 }
 
-/// A node that leaves or is upgraded has no pods any more that could move.
+/// A node that leaves or is upgraded is drained: no pods that could move are left on it.
 pub(crate) fn drained_slot(name: &str) -> SlotKey {
     host("drained", name)
 }
 
-/// The member of etcd of a host that leaves is out of the list.
+/// The etcd member of a host that leaves is removed from the list.
 pub(crate) fn member_removed_slot(name: &str) -> SlotKey {
     host("member_removed", name)
 }
 
-/// The cluster does not count on the host any more.
+/// The cluster no longer depends on the host.
 pub(crate) fn left_slot(name: &str) -> SlotKey {
     host("left", name)
 }
 
-/// What runs on a node that has moved works with its new address.
+/// Everything on a node whose address changed works with the new address.
 pub(crate) fn moved_slot(name: &str) -> SlotKey {
     host("moved", name)
 }
@@ -231,17 +232,17 @@ pub(crate) fn nodes_take_pods_slot() -> SlotKey {
     cluster("nodes_take_pods")
 }
 
-/// A node that registers again has forgotten its range of pods.
+/// The pod range of a node that registers again is removed.
 pub(crate) fn range_forgotten_slot(name: &str) -> SlotKey {
     host("range_forgotten", name)
 }
 
-/// The network plugin starts again on nodes that have lost what it writes.
+/// The network plugin was restarted on nodes that lost the files that it writes.
 pub(crate) fn plugin_restarted_slot() -> SlotKey {
     cluster("plugin_restarted")
 }
 
-/// kube-proxy starts again on a node where Services do not answer.
+/// kube-proxy was restarted on a node on which Services do not answer.
 pub(crate) fn kube_proxy_restarted_slot(name: &str) -> SlotKey {
     host("kube_proxy_restarted", name)
 }
@@ -251,7 +252,7 @@ pub(crate) fn services_back_slot(name: &str) -> SlotKey {
     host("services_back", name)
 }
 
-/// A node that had lost its network is Ready again, as its kubelet says.
+/// A node that had lost its network is Ready again, as its kubelet reports.
 pub(crate) fn network_back_slot(name: &str) -> SlotKey {
     host("network_back", name)
 }
@@ -266,7 +267,7 @@ pub(crate) fn installer_image_slot(name: &str) -> SlotKey {
     host("installer_image", name)
 }
 
-/// What ks-installer shall do is in the API.
+/// The configuration for ks-installer is in the API.
 pub(crate) fn installer_applied_slot() -> SlotKey {
     cluster("installer_applied")
 }
@@ -276,17 +277,17 @@ pub(crate) fn kubesphere_ready_slot() -> SlotKey {
     cluster("kubesphere_ready")
 }
 
-/// KubeSphere is removed, or cannot be.
+/// KubeSphere is removed, or cannot be removed.
 pub(crate) fn kubesphere_removed_slot() -> SlotKey {
     cluster("kubesphere_removed")
 }
 
-/// Where pods answer: lines of what answers, a tab, and a URL.
+/// Where pods answer: lines of a name, a tab, and a URL.
 pub(crate) fn pod_addresses_slot() -> Slot<String> {
     Slot::new("pod_addresses")
 }
 
-/// The node has asked them.
+/// The node has queried these addresses.
 pub(crate) fn pods_asked_slot(name: &str) -> SlotKey {
     host("pods_asked", name)
 }
@@ -301,12 +302,12 @@ pub(crate) fn registry_started_slot() -> SlotKey {
     cluster("registry_started")
 }
 
-/// Its host has no registry any more.
+/// The host of the registry no longer has a registry.
 pub(crate) fn registry_removed_slot() -> SlotKey {
     cluster("registry_removed")
 }
 
-/// The host is as it was before the cluster.
+/// The host is restored to its state before the cluster.
 pub(crate) fn host_restored_slot(name: &str) -> SlotKey {
     host("host_restored", name)
 }

@@ -1,4 +1,4 @@
-//! Everything that is rendered onto hosts: embedded files of `templates/`, overridable by a directory of the user's.
+//! Everything that is rendered onto hosts: embedded files of `templates/`, overridable by a directory of the user.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -15,7 +15,7 @@ pub enum TemplateError {
     Read {
         /// The file.
         path: String,
-        /// The system's words.
+        /// The system's message.
         reason: String,
     },
     /// A template is not well-formed, or names a value that does not exist.
@@ -23,7 +23,7 @@ pub enum TemplateError {
     Render {
         /// Path below the templates directory.
         name: String,
-        /// Where and why.
+        /// The location and the cause.
         reason: String,
     },
 }
@@ -34,7 +34,7 @@ pub struct Templates {
 }
 
 impl Templates {
-    /// The embedded templates; those that exist under the same name in `directory` stand in for them.
+    /// The embedded templates; files of the same name in `directory` replace them.
     pub fn new(directory: Option<&Path>) -> Result<Self, TemplateError> {
         let mut texts: BTreeMap<&str, String> =
             EMBEDDED.iter().map(|(name, text)| (*name, (*text).to_owned())).collect();
@@ -52,7 +52,7 @@ impl Templates {
             }
         }
         let mut tera = Tera::new();
-        // What is rendered is configuration, never HTML.
+        // Templates render configuration, never HTML.
         tera.autoescape_on(Vec::<&'static str>::new());
         tera.add_raw_templates(texts.iter().map(|(name, text)| (*name, text.as_str())))
             .map_err(|error| TemplateError::Render { name: "(all)".to_owned(), reason: describe(&error) })?;

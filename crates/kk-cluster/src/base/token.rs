@@ -1,11 +1,11 @@
-//! The bootstrap token of a run, by which nodes join.
+//! Bootstrap token of a run, by which nodes join.
 
 use kk_config::Secret;
 use serde_json::json;
 
 use crate::base::yaml::documents;
 
-/// By which tokens of kk are known in the cluster.
+/// The description that identifies kk's tokens in the cluster.
 pub(crate) const DESCRIPTION: &str = "kk: nodes join while the cluster is created";
 
 /// A bootstrap token of this run.
@@ -33,7 +33,7 @@ fn random_text(length: usize) -> String {
     const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
     let mut bytes = vec![0_u8; length];
     let mut text = String::new();
-    // Bytes from 252 up would make some letters likelier than others.
+    // Bytes from 252 up would make some letters more likely than others.
     while text.len() < length {
         getrandom::fill(&mut bytes).expect("the system has random numbers");
         let letters = bytes.iter().filter(|byte| **byte < 252);
@@ -43,7 +43,7 @@ fn random_text(length: usize) -> String {
     text
 }
 
-/// The Secret that makes a bootstrap token valid on a cluster that exists already, until a time of RFC 3339.
+/// The Secret that makes a bootstrap token valid on a cluster that exists already, until a time in RFC 3339 format.
 pub(crate) fn token_secret(token: &Token, expires: &str) -> String {
     documents(&[json!({
         "apiVersion": "v1",

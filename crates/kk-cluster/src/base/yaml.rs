@@ -22,8 +22,9 @@ pub(crate) fn parse(text: &str) -> Result<serde_json::Value, String> {
     serde_saphyr::from_str(text).map_err(|error| error.to_string())
 }
 
-/// A small document of a host as a value. Anchors, aliases and merge keys are refused, because they make much of little; so are
-/// repeated keys, of which each reader takes another one. An error says only where it is: the text around it may be secret.
+/// A small document of a host as a value. Anchors, aliases and merge keys are refused, because a short text can expand to a huge
+/// one. Repeated keys are refused, because each reader picks another value. An error states only its position: the text around it
+/// may be secret.
 ///
 /// # Errors
 /// Why the text is not a YAML document.

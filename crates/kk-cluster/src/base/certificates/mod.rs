@@ -1,6 +1,6 @@
-//! The certificates that hosts hold, as the probe sees them: read on the host, judged on the control machine.
+//! Certificates on hosts, as the probe reports them: a script reads them there, the control machine evaluates them.
 //!
-//! Only certificates travel, never their keys. What is done about them is with the capabilities that they belong to.
+//! Only certificates leave a host, never their keys. The capabilities that own the certificates decide when to renew them.
 
 mod validity;
 
@@ -13,26 +13,26 @@ use crate::base::{encoding::from_base64, findings::Findings, kubeconfig};
 
 pub(crate) use validity::{Age, Validity};
 
-/// The certificates of a host by name. Those that are not there are absent.
+/// The certificates of a host by name. Missing certificates have no entry.
 pub(crate) const CERTIFICATES: Question<BTreeMap<String, Certificate>> =
     Question::new("certificates", include_str!("read.sh"), parse);
 
-/// A certificate, or the kubeconfig that holds one.
+/// A certificate, or the kubeconfig that contains it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Certificate {
-    /// `None`: there is none that can be read.
+    /// `None` if no certificate can be read.
     pub validity: Option<Validity>,
-    /// Its private key is there, too.
+    /// Whether its private key exists.
     pub has_key: bool,
-    /// The kubeconfig holds the CA of the cluster.
+    /// Whether the kubeconfig contains the CA of the cluster.
     pub has_ca: bool,
-    /// Where the kubeconfig finds the API.
+    /// The address of the API in the kubeconfig.
     pub server: String,
-    /// The SHA-256 of the certificates (DER) in a PEM file. A rotation has two CAs in one file.
+    /// The SHA-256 of the certificates (DER) in a PEM file. During a rotation, one file contains two CAs.
     pub sums: BTreeSet<String>,
 }
 
-/// The certificates of a host; none where it gave no answer.
+/// The certificates of a host; empty if the host gave no answer.
 pub(crate) fn of(facts: &Facts) -> BTreeMap<String, Certificate> {
     facts.answer(&CERTIFICATES).answered().unwrap_or_default()
 }
@@ -43,7 +43,7 @@ pub(crate) fn of_kubeconfig(text: &str) -> Option<Validity> {
     Validity::of_pem(&from_base64(data.trim())?)
 }
 
-/// Says that a host did not tell.
+/// Reports that a host gave no answer.
 pub(crate) fn unanswered(host: &Host, facts: &Facts, found: &mut Findings) {
     found.unanswered(host, &facts.answer(&CERTIFICATES), "how long its certificates are valid");
 }
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(found["ca"].validity, Validity::of_pem(ca.as_bytes()));
         assert!(!found.contains_key("super-admin.conf") && !found.contains_key("kubelet-server"));
         assert_eq!(parse("@apiserver key - -\n"), None, "an answer that was cut off is none");
-        // What ends is told also where nothing can be signed.
+        // Expiry is reported even if the host has no key to sign with.
         write("kubernetes/manifests/kube-apiserver.yaml", "");
         fs::remove_file(directory.path().join("kubernetes/pki/ca.key")).unwrap();
         assert_eq!(parse(&ask()).unwrap()["apiserver"], wanted(false, false, "-"));

@@ -1,11 +1,11 @@
-# Prints the certificates of this host, without their keys. A line "@NAME KEY CA SERVER" comes before each: KEY is "key"
-# where a private key lies beside it, CA is "ca" where a kubeconfig holds the CA of the cluster. Then the certificate: PEM,
-# or PEM in Base64 as kubeconfigs have it. "end" is last.
+# Prints the certificates of this host, without their keys. Each is preceded by a line "@NAME KEY CA SERVER": KEY is "key" if
+# there is a private key for it, CA is "ca" if a kubeconfig contains the CA of the cluster. The certificate follows as PEM, or as
+# PEM in Base64 as in kubeconfigs. "end" is the last line.
 # One awk reads all files: a process for each of their fields costs more than the rest of the probe.
 pki=/etc/kubernetes/pki kubelet=/var/lib/kubelet/pki
 set -e
 authority=
-# The key of the CA may be lost, or kept elsewhere.
+# The key of the CA may be lost or kept elsewhere, so a manifest counts as well.
 if [ -e $pki/ca.key ] || [ -e /etc/kubernetes/manifests/kube-apiserver.yaml ]; then
     [ ! -e $pki/ca.crt ] || authority=$(base64 <$pki/ca.crt | tr -d '\n')
     set -- "$@" apiserver $pki/apiserver.crt $pki/apiserver.key
@@ -16,7 +16,7 @@ if [ -e $pki/ca.key ] || [ -e /etc/kubernetes/manifests/kube-apiserver.yaml ]; t
 fi
 set -- "$@" kubelet-client $kubelet/kubelet-client-current.pem $kubelet/kubelet-client-current.pem
 set -- "$@" kubelet-server $kubelet/kubelet.crt $kubelet/kubelet.key
-# A file that is not there is not named; one that is there and cannot be read is a failure.
+# A missing file is skipped; an unreadable file is a failure.
 at=$#
 while [ $at -gt 0 ]; do
     if [ -e "$2" ]; then

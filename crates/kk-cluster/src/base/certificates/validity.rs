@@ -1,4 +1,4 @@
-//! How long a certificate is valid, and the rule by which one is renewed.
+//! Validity of a certificate, and the rule for its renewal.
 
 use time::OffsetDateTime;
 use x509_parser::pem::parse_x509_pem;
@@ -6,28 +6,28 @@ use x509_parser::pem::parse_x509_pem;
 /// Seconds of a day.
 const DAY: i64 = 24 * 60 * 60;
 
-/// When a certificate begins and ends to be valid, in seconds since 1970.
+/// Start and end of the validity of a certificate, in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Validity {
     begins: i64,
     ends: i64,
 }
 
-/// What the validity of a certificate asks for.
+/// Consequence of the time that a certificate remains valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Age {
     /// Nothing.
     Good,
-    /// The person should know how long it is valid.
+    /// The user is informed how long it is valid.
     Noted,
     /// It is renewed.
     Due,
-    /// Nobody accepts it any more.
+    /// It is no longer accepted.
     Expired,
 }
 
 impl Validity {
-    /// Of the first certificate of a PEM text; `None` when there is none that can be read.
+    /// The validity of the first certificate in a PEM text; `None` if no certificate can be read.
     pub(crate) fn of_pem(text: &[u8]) -> Option<Self> {
         let (_, pem) = parse_x509_pem(text).ok()?;
         let certificate = pem.parse_x509().ok()?;
@@ -35,8 +35,8 @@ impl Validity {
         Some(Self { begins: validity.not_before.timestamp(), ends: validity.not_after.timestamp() })
     }
 
-    /// Noted at 60 days, renewed at 30. One that is valid for less than 90 days in all: at two thirds and at one third of
-    /// its time, so that short ones are not renewed in each run.
+    /// A certificate is noted when 60 days are left, and due when 30 days are left. If its whole validity is less than 90 days,
+    /// the limits are two thirds and one third of it, so that short-lived certificates are not renewed in each run.
     pub(crate) fn age(self, now: OffsetDateTime) -> Age {
         let (left, third) = (self.ends - now.unix_timestamp(), (self.ends - self.begins) / 3);
         match left {
@@ -47,7 +47,8 @@ impl Validity {
         }
     }
 
-    /// Whether less than a twentieth of its time is left. Kubelets renew theirs when a tenth to three tenths are left.
+    /// Whether less than a twentieth of the validity is left. Kubelets renew their certificates when a tenth to three tenths are
+    /// left.
     pub(crate) fn is_late_for_a_kubelet(self, now: OffsetDateTime) -> bool {
         (self.ends - now.unix_timestamp()) * 20 < self.ends - self.begins
     }
@@ -78,7 +79,7 @@ impl Validity {
         day(self.ends - (30 * DAY).min((self.ends - self.begins) / 3))
     }
 
-    /// Of two, the one that ends first.
+    /// Returns the validity that ends first.
     pub(crate) fn first(self, other: Self) -> Self {
         if other.ends < self.ends { other } else { self }
     }

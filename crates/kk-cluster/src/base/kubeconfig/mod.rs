@@ -1,7 +1,7 @@
-//! Kubeconfigs that others wrote: what is taken from the administrator's one on a host, and which programs one can start.
+//! Kubeconfigs from untrusted sources: the administrator's credentials on a host, and the programs that a kubeconfig can start.
 //!
-//! A kubeconfig can name a program that kubectl starts. So the text of a host never reaches the control machine: its certificates and
-//! its key are verified, and the file is written anew.
+//! A kubeconfig can name a program that kubectl starts. Therefore the control machine never saves the text of a host: kk verifies
+//! the certificates and the key, and writes a new file.
 
 mod pem;
 #[cfg(test)]
@@ -19,7 +19,7 @@ use crate::base::{
     yaml,
 };
 
-/// Largest kubeconfig that is read from a host: 1 MiB. One of kubeadm has about 6 KiB.
+/// Largest kubeconfig that is read from a host: 1 MiB. kubeadm's has about 6 KiB.
 pub(crate) const LIMIT: u64 = 1 << 20;
 
 /// The user, and the common name of its certificate (kubeadm, `cmd/kubeadm/app/phases/kubeconfig`).
@@ -27,7 +27,7 @@ const USER: &str = "kubernetes-admin";
 /// The organizations of that certificate: the second one is from Kubernetes 1.28 and older, and a renewal keeps it.
 const GROUPS: [&str; 2] = ["kubeadm:cluster-admins", "system:masters"];
 
-/// CAs in one kubeconfig. A rotation has two.
+/// Most CAs in one kubeconfig. During a rotation there are two.
 const MOST_AUTHORITIES: usize = 8;
 
 /// The verified credentials of the administrator.
@@ -45,7 +45,7 @@ impl AdminKubeconfig {
     /// Reads the `admin.conf` of a host.
     ///
     /// # Errors
-    /// Why it is refused, without any of its values that could be secret.
+    /// The reason for the refusal, without any value that could be secret.
     pub(crate) fn verify(bytes: &[u8]) -> Result<Self, String> {
         if bytes.len() as u64 > LIMIT {
             return Err(format!("it is larger than {LIMIT} bytes"));
@@ -88,12 +88,12 @@ impl AdminKubeconfig {
         self.authorities.iter().map(sha256).collect()
     }
 
-    /// The kubeconfig of the control machine: that of kubeadm, with another address. `server` is a URL of kk's own.
+    /// The kubeconfig for the control machine: kubeadm's, with another address. kk itself composes the URL `server`.
     pub(crate) fn text(&self, cluster: &str, server: &str) -> String {
         let authorities: String =
             self.authorities.iter().map(|der| pem::text(pem::CERTIFICATE, der)).collect();
         let certificate = base64(pem::text(pem::CERTIFICATE, &self.certificate).as_bytes());
-        // A JSON string is one of YAML, too; without quotes some names are numbers. A library would fold the long lines.
+        // A JSON string is a YAML string, too; without quotes some names are numbers. A library would fold the long lines.
         let [name, context] =
             [cluster.to_owned(), format!("{USER}@{cluster}")].map(|name| json!(name).to_string());
         format!(
@@ -108,12 +108,12 @@ impl AdminKubeconfig {
     }
 }
 
-/// The SHA-256 of the certificates (DER) in a PEM text; none where it is not such a text.
+/// The SHA-256 of the certificates (DER) in a PEM text; empty if the text is not PEM.
 pub(crate) fn authorities_of_pem(text: &[u8]) -> BTreeSet<String> {
     pem::certificates(text).into_iter().flatten().map(sha256).collect()
 }
 
-/// The SHA-256 of the CAs (DER) in a kubeconfig of the control machine; none where it cannot be read.
+/// The SHA-256 of the CAs (DER) in a kubeconfig of the control machine; empty if it cannot be read.
 pub(crate) fn authorities_of_kubeconfig(text: &str) -> BTreeSet<String> {
     let read = || {
         let document = yaml::parse_untrusted(text).ok()?;
@@ -122,7 +122,7 @@ pub(crate) fn authorities_of_kubeconfig(text: &str) -> BTreeSet<String> {
     read().map(|text| authorities_of_pem(&text)).unwrap_or_default()
 }
 
-/// The users of a kubeconfig for which kubectl starts a program, or an older plugin, each with the field that says so.
+/// The users of a kubeconfig for which kubectl starts a program or an older plugin, each with the field that specifies it.
 ///
 /// # Errors
 /// It cannot be read.
@@ -136,7 +136,7 @@ pub fn programs(text: &str) -> Result<Vec<String>, String> {
     Ok(entries.filter_map(starts).collect())
 }
 
-/// The one entry of a list. kubeadm writes one cluster and one user; which one of several is meant is the host's word.
+/// The only entry of a list. kubeadm writes one cluster and one user; of several entries, the host would choose the valid one.
 fn only<'a>(document: &'a Value, list: &str, kind: &str) -> Result<&'a Map<String, Value>, String> {
     let entries = document.get(list).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     match entries {
@@ -192,7 +192,7 @@ fn check_subject(subject: &X509Name<'_>) -> Result<(), String> {
     ))
 }
 
-/// A text of a host in a message: short, and without control characters.
+/// A text from a host for a message: short, and without control characters.
 fn shown(text: &str) -> String {
     format!("{:?}", text.chars().take(60).collect::<String>())
 }

@@ -43,7 +43,7 @@ impl PrivateKey {
     }
 }
 
-/// The certificates of a PEM text, DER. `None`: it holds something else, too, or cannot be read.
+/// The certificates of a PEM text, DER. `None` if the text contains anything else, or cannot be read.
 pub(super) fn certificates(text: &[u8]) -> Option<Vec<Vec<u8>>> {
     let blocks = blocks(text)?;
     let is_certificate = |block: &Pem| block.label == CERTIFICATE && super::parsed(&block.contents).is_some();
@@ -51,7 +51,7 @@ pub(super) fn certificates(text: &[u8]) -> Option<Vec<Vec<u8>>> {
     all.then(|| blocks.into_iter().map(|block| block.contents).collect())
 }
 
-/// The one private key of a PEM text.
+/// The private key of a PEM text that contains nothing else.
 pub(super) fn private_key(text: &[u8]) -> Option<PrivateKey> {
     let [block] = <[Pem; 1]>::try_from(blocks(text)?).ok()?;
     let label = [PKCS8, SEC1, PKCS1].into_iter().find(|label| *label == block.label)?;
@@ -75,7 +75,7 @@ pub(super) fn text(label: &str, der: &[u8]) -> String {
     lines + &format!("-----END {label}-----\n")
 }
 
-/// A key of an older form as PKCS#8, which is all that ring reads: version 0, the algorithm, and the key.
+/// A key of an older form as PKCS#8, the only form that ring reads: version 0, the algorithm, and the key.
 fn pkcs8(algorithm: &[u8], key: &[u8]) -> Vec<u8> {
     let body = [b"\x02\x01\x00", algorithm, &value(0x04, key)].concat();
     value(0x30, &body)
@@ -87,7 +87,7 @@ fn value(tag: u8, content: &[u8]) -> Vec<u8> {
     let zeros = length.iter().take_while(|byte| **byte == 0).count();
     let significant = &length[zeros.min(length.len() - 1)..];
     let mut der = vec![tag];
-    // Lengths from 128 on come after the number of their bytes.
+    // A length of 128 or more is preceded by the number of its bytes.
     if content.len() >= 0x80 {
         der.push(0x80 | u8::try_from(significant.len()).unwrap_or_default());
     }

@@ -21,7 +21,7 @@ impl Ca {
     }
 }
 
-/// What a kubeconfig is made of, each PEM.
+/// Contents of a kubeconfig, as PEM.
 struct Parts {
     cas: String,
     certificate: String,
@@ -50,7 +50,7 @@ impl Parts {
     }
 }
 
-/// As kubeadm writes it.
+/// A kubeconfig as kubeadm writes it.
 fn kubeconfig(ca: &str, certificate: &str, key: &str) -> String {
     format!(
         "apiVersion: v1\nclusters:\n- cluster:\n    certificate-authority-data: {ca}\n    server: https://lb:6443\n  name: c\n\
@@ -82,11 +82,11 @@ fn a_kubeconfig_of_kubeadm_is_written_anew_with_another_address() {
             "/users/0/user/client-certificate-data",
             "/users/0/user/client-key-data",
         ] {
-            // rcgen ends lines in another way.
+            // rcgen writes other line ends.
             if of != "rcgen" {
                 assert_eq!(document.pointer(path), read.pointer(path), "{of} {path}");
             }
-            // Some tools, and kk, look for a line.
+            // Some tools, and kk, search for a whole line.
             let value = document.pointer(path).and_then(Value::as_str).unwrap();
             assert!(written.contains(&format!(": {value}\n")), "{of} {path}");
         }

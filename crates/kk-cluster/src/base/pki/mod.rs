@@ -1,8 +1,9 @@
-//! The certificates and keys of etcd, on the control machine below `kubekey/<cluster>/pki`, and those of the registry, below
+//! Certificates and keys of etcd and of the registry, on the control machine below `kubekey/<cluster>/pki` and
 //! `kubekey/<cluster>/registry`.
 //!
-//! Owns both CAs. Everything is ECDSA P-256 and valid for ten years, as with KubeKey. What is not on disk yet, or can
-//! no longer be used, is made in memory; only [`Pki::save`] writes, so a dry run leaves no trace.
+//! Owns both CAs. Keys are ECDSA P-256. As with KubeKey, certificates are valid for ten years; only those for kubelets are valid
+//! for one. A missing or unusable certificate is created in memory. Only [`Pki::save`] writes files, so a dry run leaves no
+//! trace.
 
 mod pair;
 mod params;
@@ -28,7 +29,7 @@ use params::{
 
 use crate::base::{certificates::Validity, error::BuildError};
 
-/// A file of the PKI that cannot be read or written, or that is no certificate.
+/// A file of the PKI that cannot be read or written, or that is not a certificate.
 fn unusable(path: &Path, reason: &dyn std::fmt::Display) -> BuildError {
     BuildError::local(
         format!("cannot use {}: {reason}", path.display()),
@@ -40,15 +41,15 @@ fn unusable(path: &Path, reason: &dyn std::fmt::Display) -> BuildError {
 /// The name of the CA's files.
 const CA: &str = "ca";
 
-/// What people call the certificates of members.
+/// The name of members' certificates in the user interface.
 pub(crate) const ETCD_MEMBER: &str = "etcd-member";
-/// What people call the certificates with which API servers reach etcd.
+/// The name of API servers' client certificates for etcd in the user interface.
 pub(crate) const ETCD_CLIENT: &str = "etcd-client";
 
 /// The name of the registry's certificate.
 const SERVER: &str = "server";
 
-/// A CA, and the certificates that it has issued: those of a cluster's etcd, or of its registry.
+/// A CA and the certificates that it issued: for the etcd of a cluster, for example, or for its registry.
 pub(crate) struct Pki {
     directory: PathBuf,
     ca: Pair,
@@ -65,10 +66,11 @@ impl Pki {
         [format!("{CA}.pem"), format!("{CA}-key.pem")].iter().all(|file| directory.join(file).exists())
     }
 
-    /// Opens the PKI in `directory` (`…/pki/etcd`) and makes, in memory, what it lacks for these hosts.
+    /// Opens the PKI in `directory` (`…/pki/etcd`), and creates missing certificates for these hosts in memory.
     ///
-    /// `members` get a server and peer certificate, `clients` (the control planes) one for the API server. `copy` is the CA
-    /// as hosts keep it, for a machine that has none. `renew` may name [`ETCD_MEMBER`] and [`ETCD_CLIENT`]: those are renewed.
+    /// `members` get a server and peer certificate, `clients` (the control planes) a certificate for the API server. `copy` is
+    /// the CA on the hosts, for a control machine without one. `renew` may contain [`ETCD_MEMBER`] and [`ETCD_CLIENT`], whose
+    /// certificates are renewed.
     pub(crate) fn open(
         directory: &Path,
         members: &[&Host],
@@ -86,8 +88,8 @@ impl Pki {
         Ok(pki)
     }
 
-    /// Opens the CA in `directory` (`…/pki/etcd`) to tell by it whose hosts are, for what signs nothing: where the key is lost,
-    /// its certificate is enough.
+    /// Opens the CA in `directory` (`…/pki/etcd`) to identify the owner of hosts, for commands that sign nothing. If the key is
+    /// lost, the certificate is enough.
     pub(crate) fn to_identify(directory: &Path) -> Result<Self, BuildError> {
         let cert =
             if Self::has_ca(directory) { None } else { read_file(&directory.join(format!("{CA}.pem")))? };
@@ -95,14 +97,14 @@ impl Pki {
         Ok(Self::of_ca(directory, Pair { cert, key: Secret::new(String::new()) }))
     }
 
-    /// Opens the PKI of a registry in `directory` (`…/registry`) and makes, in memory, what it lacks.
+    /// Opens the PKI of a registry in `directory` (`…/registry`), and creates missing certificates in memory.
     pub(crate) fn of_registry(directory: &Path, own: &OwnRegistry<'_>) -> Result<Self, BuildError> {
         let mut pki = Self::with_ca(directory, "registry-ca", None)?;
         pki.ensure(SERVER, false, || registry_params(own))?;
         Ok(pki)
     }
 
-    /// Opens the PKI of a cluster's nodes in `directory`: a CA, and a certificate for the kubelet of each.
+    /// Opens the PKI of a cluster's nodes in `directory`: a CA, and a certificate for each kubelet.
     pub(crate) fn of_kubernetes(
         directory: &Path,
         own: Option<Pair>,
@@ -120,14 +122,14 @@ impl Pki {
         Self::with_ca(directory, "front-proxy-ca", own)
     }
 
-    /// `name` is that of a CA that has to be made.
+    /// `name` is the name of the CA if it has to be created.
     fn with_ca(directory: &Path, name: &str, copy: Option<Pair>) -> Result<Self, BuildError> {
         let of_copy = |copy: &Pair| {
             let cert = std::fs::read_to_string(directory.join(format!("{CA}.pem")));
             cert.is_ok_and(|cert| cert == copy.cert)
         };
         let saved = match read_pair(directory, CA) {
-            // Only its key is lost here.
+            // Only the key is lost on this machine, and the hosts have it.
             Err(_) if !Self::has_ca(directory) && copy.as_ref().is_some_and(of_copy) => None,
             read => read?,
         };
@@ -143,7 +145,7 @@ impl Pki {
         Ok(Self { unsaved, is_copy, ..Self::of_ca(directory, ca) })
     }
 
-    /// A CA that is saved, and nothing else.
+    /// A saved CA without certificates.
     fn of_ca(directory: &Path, ca: Pair) -> Self {
         let (pairs, unsaved, renewed, saved) = Default::default();
         Self { directory: directory.to_owned(), ca, pairs, unsaved, renewed, saved, is_copy: false }
@@ -183,12 +185,12 @@ impl Pki {
         Ok(Pair { cert: cert.pem(), key: Secret::new(key.serialize_pem()) })
     }
 
-    /// Where it is on the control machine.
+    /// The directory on the control machine.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// The SHA-256 of the CA's certificate as hosts hold it.
+    /// The SHA-256 of the CA's certificate file.
     pub(crate) fn ca_sum(&self) -> String {
         sha256(self.ca.cert.as_bytes())
     }
@@ -203,7 +205,7 @@ impl Pki {
         &self.ca.key
     }
 
-    /// Whether the CA is that of the hosts, because the control machine had none.
+    /// Whether the CA was read from the hosts, because the control machine had none.
     pub(crate) fn is_copy(&self) -> bool {
         self.is_copy
     }
@@ -213,7 +215,7 @@ impl Pki {
         Validity::of_pem(self.ca.cert.as_bytes())
     }
 
-    /// Certificates that are renewed although there are some, and why.
+    /// Certificates that are replaced although they exist, with the reason.
     pub(crate) fn renewed(&self) -> &BTreeMap<String, String> {
         &self.renewed
     }
@@ -223,7 +225,7 @@ impl Pki {
         &self.pairs[SERVER]
     }
 
-    /// The pair with which the kubelet of a node shows who it is.
+    /// The pair by which the kubelet of a node authenticates.
     pub(crate) fn kubelet(&self, host: &str) -> &Pair {
         &self.pairs[&kubelet_name(host)]
     }
@@ -238,12 +240,12 @@ impl Pki {
         &self.pairs[&client_name(host)]
     }
 
-    /// The certificate of a member as it is on disk, also when it is renewed.
+    /// The certificate of a member as it is on disk, even if it is renewed.
     pub(crate) fn saved_member(&self, host: &str) -> Option<&str> {
         self.saved.get(&member_name(host)).map(String::as_str)
     }
 
-    /// The same for the client certificate of an API server.
+    /// The client certificate of an API server as it is on disk, even if it is renewed.
     pub(crate) fn saved_client(&self, host: &str) -> Option<&str> {
         self.saved.get(&client_name(host)).map(String::as_str)
     }
@@ -253,12 +255,12 @@ impl Pki {
         self.unsaved.is_empty()
     }
 
-    /// Writes what is not on disk yet. Directories are 0700, files 0600 from their first byte.
+    /// Writes the certificates that are not on disk yet. Directories get mode 0700; files have mode 0600 from their first byte.
     pub(crate) fn save(&self) -> Result<(), BuildError> {
         create_private_directory(&self.directory).map_err(|error| unusable(&self.directory, &error))?;
         for name in &self.unsaved {
             let pair = self.pairs.get(name).unwrap_or(&self.ca);
-            // The key first: a certificate on disk means that a key is there, too. One of another certificate is noticed.
+            // The key first: if a certificate is on disk, its key is, too. A key that does not match its certificate is detected.
             for (file, text) in
                 [(format!("{name}-key.pem"), pair.key.expose()), (format!("{name}.pem"), &pair.cert)]
             {

@@ -1,4 +1,4 @@
-//! A certificate with its key: read from the disk, and judged.
+//! A certificate with its key: reading it from the disk, and checking it.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -25,7 +25,7 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// Why it cannot be a CA that a person has given.
+    /// The reason why the pair cannot be used as a CA that the user supplied.
     pub(crate) fn trouble_as_ca(&self) -> Option<String> {
         let count = self.cert.matches("-----BEGIN CERTIFICATE-----").count();
         if count != 1 {
@@ -45,12 +45,12 @@ impl Pair {
         }
         let now = OffsetDateTime::now_utc();
         let validity = Validity::of_pem(self.cert.as_bytes())?;
-        // It issues certificates for a year.
+        // The CA issues certificates for a year.
         (validity.days_left(now) <= 365).then(|| format!("it {}", validity.words(now)))
     }
 }
 
-/// A file that may be missing.
+/// Reads a file that may be missing.
 pub(super) fn read_file(path: &Path) -> Result<Option<String>, BuildError> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
@@ -64,12 +64,12 @@ pub(super) fn read_pair(directory: &Path, name: &str) -> Result<Option<Pair>, Bu
     match (read(format!("{name}.pem"))?, read(format!("{name}-key.pem"))?) {
         (Some(cert), Some(key)) => Ok(Some(Pair { cert, key: Secret::new(key) })),
         (Some(_), None) => Err(unusable(&directory.join(format!("{name}.pem")), &"its key is missing")),
-        // A key alone is what a killed run left; it is not in use anywhere.
+        // A killed run left a key without a certificate; it is not in use anywhere.
         (None, _) => Ok(None),
     }
 }
 
-/// Whether the key is that of the certificate.
+/// Whether the key matches the certificate.
 pub(super) fn belong_together(pair: &Pair) -> bool {
     let public = |(_, pem): (_, x509_parser::pem::Pem)| {
         let certificate = pem.parse_x509().ok()?;
@@ -80,7 +80,7 @@ pub(super) fn belong_together(pair: &Pair) -> bool {
     theirs.is_some() && theirs.as_deref() == key.as_ref().map(PublicKeyData::der_bytes)
 }
 
-/// Why a certificate on disk cannot be used for what is wanted.
+/// The reason why a certificate on disk does not meet the requirements.
 pub(super) fn trouble(pair: &Pair, wanted: &CertificateParams) -> Option<String> {
     if !belong_together(pair) {
         return Some("has another key".to_owned());

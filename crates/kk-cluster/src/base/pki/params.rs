@@ -1,4 +1,4 @@
-//! What each certificate is for.
+//! Contents of each kind of certificate.
 
 use std::path::Path;
 
@@ -27,7 +27,8 @@ pub(super) fn kubelet_name(host: &str) -> String {
     format!("kubelet-{host}")
 }
 
-/// As the controller manager signs them: by the node authorizer's names, and for a year. The kubelet renews it by itself.
+/// As the controller manager signs them: with the names that the node authorizer expects, and for a year. The kubelet renews its
+/// certificate itself.
 pub(super) fn kubelet_params(host: &str) -> Result<CertificateParams, rcgen::Error> {
     let mut params = params(&format!("system:node:{host}"), &[])?;
     params.distinguished_name.push(DnType::OrganizationName, "system:nodes");
@@ -54,7 +55,7 @@ fn params(common_name: &str, names: &[&str]) -> Result<CertificateParams, rcgen:
     let mut params = CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())?;
     params.distinguished_name = rcgen::DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, common_name);
-    // Hosts' clocks may be a little behind ours.
+    // The clocks of hosts may be slightly behind the clock of the control machine.
     params.not_before = OffsetDateTime::now_utc() - Duration::hours(1);
     params.not_after = OffsetDateTime::now_utc() + Duration::days(VALID_DAYS);
     Ok(params)

@@ -73,7 +73,7 @@ fn what_was_asked_for_is_made_anew_and_what_is_saved_is_still_known() {
     }
 }
 
-/// The PKI of these hosts after `spoil` has changed the saved one.
+/// The PKI of these hosts after `spoil` changed the saved one.
 fn opened_again(spec: &Spec, spoil: impl FnOnce(&Path)) -> (Pki, Pki) {
     let directory = tempfile::tempdir().unwrap();
     let open =
@@ -87,7 +87,7 @@ fn opened_again(spec: &Spec, spoil: impl FnOnce(&Path)) -> (Pki, Pki) {
     (first, again)
 }
 
-/// The hosts, what happens to the saved files, and what is said then.
+/// The hosts, the change of the saved files, and the expected reason.
 type Case<'a> = (&'a Spec, &'a dyn Fn(&Path), &'a str);
 
 #[test]

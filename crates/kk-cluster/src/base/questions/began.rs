@@ -1,9 +1,9 @@
-//! When the kubelet that runs began.
+//! Start time of the running kubelet.
 
 use kk_engine::{Question, question};
 
-/// In UTC by the host's clock, in the form of the API's times, which the kubelet writes by the same clock. Nothing while none
-/// runs. 3 s early: figures are cut to seconds, and a clock may be set a little after boot.
+/// In UTC by the host's clock, in the API's time format; the kubelet writes times by the same clock. Empty if no kubelet runs.
+/// The value is 3 s early, because times are cut to seconds and a clock may be set shortly after boot.
 pub(crate) const BEGAN: Question<String> = Question::new("kubelet_began", PRINT_BEGAN, question::text);
 
 /// The script that prints it.
@@ -15,7 +15,7 @@ mod tests {
 
     use crate::testing;
 
-    /// What the snippet prints where systemd says this.
+    /// The output of the snippet if systemctl is this script.
     fn began(systemctl: &str) -> (bool, String) {
         let directory = tempfile::tempdir().unwrap();
         testing::program(directory.path(), "systemctl", systemctl);

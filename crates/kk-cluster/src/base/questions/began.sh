@@ -1,4 +1,5 @@
-# Prints when the kubelet that runs began, nothing while none runs. Few processes: every run of kk asks every node.
+# Prints when the running kubelet started; prints nothing if none runs. It starts few processes, because every run of kk asks
+# every node.
 set -e
 state=$(systemctl show -p ActiveState -p ExecMainStartTimestampMonotonic kubelet.service)
 case $state in *ActiveState=active*) ;; *) exit 0 ;; esac

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, path::Path};
 
 use kk_engine::{Facts, Question};
 
-/// The last round that has ended on all hosts; 0 when the first has begun. `None`: there is no mark.
+/// The last round that ended on all hosts; 0 while the first round runs. `None` if there is no mark.
 pub(crate) const STAGE: Question<Option<u8>> = Question::new(
     "ca_rotation",
     "[ ! -e /etc/kubekey/rotation ] && echo none || cat /etc/kubekey/rotation/stage 2>/dev/null || echo 0",
@@ -14,7 +14,7 @@ pub(crate) const STAGE: Question<Option<u8>> = Question::new(
     },
 );
 
-/// The SHA-256 of the other CA of etcd, old or new, of a rotation that has begun on the control machine. `directory` is
+/// The SHA-256 of the other CA of etcd, old or new, in a rotation that has begun on the control machine. `directory` is
 /// `kubekey/<cluster>`.
 pub(crate) fn etcd_cas(directory: &Path) -> BTreeSet<String> {
     let rotation = directory.join("pki/rotation");

@@ -1,9 +1,9 @@
-//! Whether a kubelet holds credentials with which it can work.
+//! Whether a kubelet has usable credentials.
 
 use kk_engine::{Question, question};
 
-/// Its kubeconfig is there, and the client certificate that it names is there and has not expired. Without openssl the
-/// dates are not looked at.
+/// The kubeconfig exists, and the client certificate that it names exists and has not expired. Without openssl, dates are not
+/// checked.
 pub(crate) const CREDENTIALS: Question<bool> = Question::new(
     "kubelet_credentials",
     r#"conf=/etc/kubernetes/kubelet.conf

@@ -1,11 +1,11 @@
-//! Settings of a control plane that runs, as its files have them.
+//! Settings of a running control plane, from its files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use kk_engine::{Facts, Question};
 
-/// Settings by name: flags of the control plane as kubeadm has written them, the API's address in the administrator's
-/// kubeconfig, and the kubelet's domain. Nothing where no cluster is.
+/// Settings by name: flags of the control plane as kubeadm wrote them, the API's address in the administrator's kubeconfig, and
+/// the cluster domain of the kubelet. Empty if there is no cluster.
 pub(crate) const SETTINGS: Question<BTreeMap<String, String>> =
     Question::new("settings", include_str!("settings.sh"), parse);
 
@@ -15,7 +15,7 @@ fn parse(text: &str) -> Option<BTreeMap<String, String>> {
     text.lines().map(line).collect()
 }
 
-/// Where the API server of a host finds etcd.
+/// The addresses by which the API server of a host reaches etcd.
 pub(crate) fn etcd_servers(facts: &Facts) -> Option<BTreeSet<String>> {
     let servers = facts.answer(&SETTINGS).answered()?.remove("etcd-servers")?;
     Some(servers.split(',').map(|server| server.trim().to_owned()).collect())

@@ -1,7 +1,8 @@
-# Lines of name and value, separated by a tab. A file that is not there says nothing; one that cannot be read is a failure.
+# Prints lines of name and value, separated by a tab. A missing file yields no line; an unreadable file is a failure.
 set -e
 manifests=/etc/kubernetes/manifests
-# The note names the endpoint that was last applied. The kubeconfig, which says it where there is no note, may be edited.
+# The note contains the endpoint that was last applied. Without a note, the kubeconfig counts, although the user may have edited
+# it.
 note=/etc/kubernetes/kubekey/cluster.yaml
 [ -e $note ] || note=$note.replaced
 admin=/etc/kubernetes/admin.conf

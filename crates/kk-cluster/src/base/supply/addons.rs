@@ -1,4 +1,4 @@
-//! What an addon of the file is: its parts, and the sum by which a change is seen.
+//! Addons of the file: their charts and manifests, and the checksum that reveals a change.
 
 use std::{path::Path, sync::Arc};
 
@@ -12,7 +12,7 @@ use crate::base::artifacts::NOT_IN_BUNDLE;
 
 /// An addon of the file.
 pub(crate) struct Wanted {
-    /// As the file has it.
+    /// The addon as the file specifies it.
     pub addon: Addon,
     /// Its chart.
     pub chart: Option<Part<ChartSource>>,
@@ -20,24 +20,24 @@ pub(crate) struct Wanted {
     pub values: Option<Arc<[u8]>>,
     /// Its manifests.
     pub manifests: Vec<Part<ManifestSource>>,
-    /// What is wrong with what it names on the control machine or in the bundle.
+    /// Problems with files that it names on the control machine, or with the bundle.
     pub problems: Vec<Finding>,
 }
 
 /// A chart or a file with objects.
 pub(crate) struct Part<S> {
-    /// Where it comes from.
+    /// Its source.
     pub source: S,
-    /// `None`: it has to be fetched, or comes with a bundle that is not unpacked yet.
+    /// `None` if it has to be fetched, or if its bundle is not unpacked yet.
     pub content: Option<Content>,
-    /// Whether it comes from a server: it is fetched when it is needed.
+    /// Whether its source is a server; then it is fetched when it is needed.
     pub is_remote: bool,
-    /// What changes when it changes.
+    /// A name or a checksum that changes with the content.
     identity: String,
 }
 
 impl Wanted {
-    /// All of the file. Only the control machine is asked: what a server has is known by its name and version.
+    /// All addons of the file. Only the control machine is read: a server's chart or manifest is identified by name and version.
     pub(crate) fn all(spec: &Spec, bundle: Option<&Bundle>, store: &Store) -> Vec<Self> {
         spec.addons.iter().map(|addon| Self::of(addon, bundle, store)).collect()
     }
@@ -67,7 +67,7 @@ impl Wanted {
         Self { addon: addon.clone(), chart, values, manifests, problems }
     }
 
-    /// What was installed last, as its note has it: a sum of all that makes it what it is. Who reads it learns no value.
+    /// The text of the addon's note: a checksum of everything that defines the addon. It reveals no value to its readers.
     pub(crate) fn note(&self) -> String {
         let Addon { name, chart, .. } = &self.addon;
         let namespace = self.addon.namespace();
@@ -84,7 +84,7 @@ impl Wanted {
         format!("{namespace}/{name} {}\n", sha256(all.to_string()))
     }
 
-    /// Whether all of its content is here.
+    /// Whether the control machine has all of its content.
     pub(crate) fn is_here(&self) -> bool {
         self.chart.iter().all(|part| part.content.is_some())
             && self.manifests.iter().all(|part| part.content.is_some())
@@ -109,7 +109,7 @@ impl Look<'_> {
         let source = source_in_manifest(chart);
         match &source {
             ChartSource::Path(path) => {
-                // A bundle need not have it when it lies here.
+                // The bundle need not contain a chart that is on the control machine.
                 if self.bundle.is_some() && !Path::new(path).exists() {
                     return Err(missing(&format!("chart {source}")));
                 }
@@ -143,7 +143,7 @@ impl Look<'_> {
         }
     }
 
-    /// What the bundle was unpacked to. A dry run does not unpack it.
+    /// Reads a file of the unpacked bundle. A dry run does not unpack bundles.
     fn read(&self, digest: &str) -> Option<Content> {
         let bytes = std::fs::read(self.store.blob(digest)).ok()?;
         let is_it = digest.strip_prefix("sha256:") == Some(sha256(&bytes).as_str());
@@ -151,7 +151,8 @@ impl Look<'_> {
     }
 }
 
-/// What is of a server is known by its name: a version does not change. Anything else is known by its content.
+/// A chart or manifest on a server is identified by its name: a version does not change. All others are identified by their
+/// content.
 trait Origin {
     fn by_name(&self) -> Option<String>;
 }
@@ -176,7 +177,7 @@ fn part<S: Origin>(source: S, content: Option<Content>, is_remote: bool, sum: &s
     Part { source, content, is_remote, identity }
 }
 
-/// Where a chart lies: KubeKey's path may be the directory around it.
+/// The location of a chart: KubeKey's path may be the parent directory.
 pub(crate) fn source_in_manifest(chart: &AddonChart) -> ChartSource {
     match (&chart.source, &chart.below) {
         (ChartSource::Path(path), Some(below))
@@ -200,12 +201,12 @@ fn problem(message: String, hint: impl Into<String>) -> Finding {
     Finding { severity: Severity::Error, host: None, message, hint: hint.into() }
 }
 
-/// What could not be fetched.
+/// Findings for the files that could not be fetched.
 pub(crate) fn not_fetched(errors: &[kk_artifact::Error]) -> Vec<Finding> {
     errors.iter().map(of_error).collect()
 }
 
-/// Why an addon is left as it is by a command whose end does not need it.
+/// Warnings for a command that succeeds without the addon: why the addon stays unchanged.
 pub(crate) fn left_out<'a>(name: &'a str, problems: &'a [Finding]) -> impl Iterator<Item = Finding> + 'a {
     problems.iter().map(move |problem| Finding {
         severity: Severity::Warning,

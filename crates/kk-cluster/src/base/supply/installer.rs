@@ -1,4 +1,4 @@
-//! Where ks-installer comes from.
+//! Source of ks-installer.
 
 use std::sync::Arc;
 
@@ -6,22 +6,22 @@ use kk_artifact::ImageArchive;
 use kk_config::{InstallerImage, Spec};
 use kk_util::sha256;
 
-/// The image of ks-installer, as far as the control machine can know it.
+/// The image of ks-installer, as far as the control machine knows it.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Installer {
-    /// Nobody asks for one, or the file names none.
+    /// ks-installer is not wanted, or the file specifies no image.
     #[default]
     None,
     /// Hosts pull it by this name.
     Registry(String),
     /// It is sent to the control planes.
     Archive(Arc<ImageArchive>),
-    /// The archive cannot be used, and why.
+    /// The archive cannot be used, for this reason.
     Unusable(String),
 }
 
 impl Installer {
-    /// Reads what the file names on the control machine.
+    /// Reads the archive that the file names on the control machine, if any.
     pub(crate) fn of(spec: &Spec) -> Self {
         match spec.kubesphere.as_ref().and_then(|wanted| wanted.image.as_ref()) {
             None => Self::None,
@@ -33,7 +33,7 @@ impl Installer {
         }
     }
 
-    /// Its name on hosts.
+    /// The name of the image on hosts.
     pub(crate) fn name(&self) -> Option<String> {
         match self {
             Self::Registry(name) => Some(name.clone()),
@@ -42,7 +42,7 @@ impl Installer {
         }
     }
 
-    /// What the operator repeats in its status, so that the words of an operator of before are not taken for its own.
+    /// A revision that the operator repeats in its status, so that the status of a previous operator is not mistaken for its own.
     pub(crate) fn revision(&self) -> String {
         let text = match self {
             Self::Registry(name) => name.clone(),
@@ -53,7 +53,8 @@ impl Installer {
     }
 }
 
-/// A name that no other content has: pods that were started by the name in an archive would go on with what it meant before.
+/// A name that identifies exactly this content: pods that started by the name in the archive would keep the previous content of
+/// that name.
 pub(crate) fn pinned(archive: &ImageArchive) -> String {
     let is_tag = |(_, tag): &(&str, &str)| !tag.contains('/');
     let repository = archive.name.rsplit_once(':').filter(is_tag).map_or(&*archive.name, |(name, _)| name);

@@ -1,4 +1,4 @@
-//! What the control machine reads for a run, before hosts are probed: where addons and ks-installer come from.
+//! Files that the control machine reads for a run before hosts are probed: addons and ks-installer.
 
 mod addons;
 mod installer;
