@@ -17,7 +17,7 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// All at once. The notes say what was applied last.
+/// Applies all manifests at once. The notes contain the state that was last applied.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let task = Task::new("apply_manifests", "Apply network, proxy and DNS")
         .timeout(Duration::from_mins(5))
@@ -36,7 +36,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         }
         actions.push(Box::new(apply));
     }
-    // Last: a note means that it is so.
+    // Last, because a note means that its manifest is applied.
     actions.extend(manifests.iter().map(|manifest| Box::new(note(manifest)) as Box<dyn Action>));
     let mut work = HostWork::new(actions)
         .needs(slots::initialised_slot())
@@ -52,12 +52,13 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     task.on(&inputs.api_host.name, work)
 }
 
-/// What was applied last.
+/// The note of a manifest: the state that was last applied.
 pub(crate) fn note(manifest: &Manifest) -> File {
     File::text(format!("{NOTES}/{}.yaml", manifest.name), manifest.note.as_str()).mode(0o600)
 }
 
-/// Whether it was not applied yet, or the file or somebody else has changed it since. A new cluster has what its init makes.
+/// Whether the manifest was never applied, or the file or another client has changed it since. In a new cluster, `kubeadm init`
+/// creates some manifests itself.
 fn is_needed(inputs: &Inputs, manifest: &Manifest, facts: &Facts) -> bool {
     if manifest.made_by_init && !inputs.is_initialised() {
         return false;
@@ -65,7 +66,7 @@ fn is_needed(inputs: &Inputs, manifest: &Manifest, facts: &Facts) -> bool {
     note(manifest).check(facts).is_needed() || !is_recorded(&inputs.state.objects, manifest, facts)
 }
 
-/// Those with a command of their own run in the background of the one `kubectl apply` for all others.
+/// Manifests with their own command run in the background of a single `kubectl apply` for all others.
 fn script(needed: &[&Manifest]) -> String {
     let (mut script, mut names, mut waits) = (KUBECTL.to_owned(), String::new(), String::new());
     for (number, manifest) in needed.iter().enumerate() {
@@ -82,7 +83,7 @@ fn script(needed: &[&Manifest]) -> String {
     if !names.is_empty() {
         let _ = writeln!(
             script,
-            // The API itself refuses fields that it does not know; asking it for its schema first costs a second.
+            // The API itself refuses unknown fields; fetching its schema first takes a second.
             "kubectl apply --server-side --force-conflicts --validate=false --field-manager=kk{names} >/dev/null"
         );
     }

@@ -1,7 +1,7 @@
-//! What the capabilities apply through the API, all together once the nodes are there.
+//! Manifests of the capabilities, which are applied through the API all together after the nodes have joined.
 //!
-//! A pod that reaches a kubelet before that has read the Services is refused and tried again ten seconds later, and an
-//! image that is missing costs as much. So the conditions are made true first, then everything is applied at once.
+//! A kubelet that has not read the Services yet refuses a pod and tries again ten seconds later; a missing image costs as much
+//! time. Therefore these conditions are met first, and then everything is applied at once.
 
 mod apply_manifests;
 mod objects;
@@ -21,7 +21,7 @@ pub(crate) use apply_manifests::note;
 pub(crate) use objects::from_template;
 pub(crate) use record_objects::{is_recorded, record};
 
-/// The manifests that the other capabilities give.
+/// The manifests that the other capabilities supply.
 pub(crate) struct Manifests;
 
 impl Capability for Manifests {

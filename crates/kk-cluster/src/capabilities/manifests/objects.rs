@@ -1,4 +1,4 @@
-//! The objects of a manifest, by which the API is asked for them.
+//! Objects of a manifest, by which kk queries them from the API.
 
 use serde_json::Value;
 
@@ -10,10 +10,10 @@ use crate::{
     model::cluster::Cluster,
 };
 
-/// A manifest that is a template, as `kubectl apply` takes it.
+/// A manifest from a template, as input for `kubectl apply`.
 ///
 /// # Errors
-/// A template of the user's that cannot be rendered, or gives no objects.
+/// The user's template cannot be rendered, or it contains no objects.
 pub(crate) fn from_template(
     cluster: &Cluster,
     name: &'static str,
@@ -25,10 +25,10 @@ pub(crate) fn from_template(
     Ok(Manifest { name, note: file.clone(), file, objects, made_by_init: false, command: None })
 }
 
-/// What a rendered file holds.
+/// The objects in a rendered file.
 ///
 /// # Errors
-/// A template of the user's that gives no objects.
+/// The user's template contains no objects.
 fn objects_of(template: &str, text: &str) -> Result<Vec<Object>, BuildError> {
     let broken = |why: String| {
         BuildError::local(

@@ -1,5 +1,4 @@
-//! Record the objects that were applied, as the API holds them: what somebody edits or deletes later is seen by the next
-//! probe.
+//! Record the applied objects as the API returns them, so that the next probe detects objects that were edited or deleted since.
 
 use std::collections::BTreeMap;
 
@@ -17,12 +16,13 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// In the background: nothing waits for it. A run that is killed before it applies the same again next time.
+/// Runs in the background, because nothing waits for it. If a run is killed before this task, the next run applies the same
+/// manifests again.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let task = Task::new("record_objects", "Record what was applied");
     let Some(facts) = inputs.facts(inputs.api_host) else { return task };
     let manifests = &inputs.requirements.manifests;
-    // What this run applies becomes other objects.
+    // Objects that this run applies get another version.
     let is_unknown = |manifest: &&Manifest| {
         !is_recorded(&inputs.state.objects, manifest, facts)
             || apply_manifests::note(manifest).check(facts).is_needed()
@@ -38,7 +38,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     task.background().on(&inputs.api_host.name, work)
 }
 
-/// Records these.
+/// Records the objects of these manifests.
 pub(crate) fn record(unknown: &[&Manifest]) -> Command {
     let names = unknown.iter().map(|manifest| manifest.name).collect::<Vec<_>>().join(" ");
     let variables = [("names", names.as_str()), ("notes", NOTES), ("version", VERSION)];
@@ -58,7 +58,7 @@ fn note(manifest: &Manifest) -> String {
     format!("{NOTES}/{}.objects", manifest.name)
 }
 
-/// Whether all objects of a manifest are in the API as they were after it was applied last.
+/// Whether the API contains all objects of a manifest as they were after the manifest was last applied.
 pub(crate) fn is_recorded(there: &BTreeMap<String, String>, manifest: &Manifest, facts: &Facts) -> bool {
     let line = |object: &Object| {
         let key = object.key();
@@ -84,19 +84,19 @@ mod tests {
         testing,
     };
 
-    /// What the API prints for all objects of a cluster, each at this version.
+    /// The answer of the API for all objects of a cluster, each at this version.
     fn answer(objects: &[Object], version: &str) -> String {
         let line = |object: &Object| format!("Object\t{}\t{version}\n", object.key());
         let lines = objects.iter().map(line).collect::<Vec<_>>().concat();
         format!("{lines}ConfigMap\tkube-system/kubeadm-config\nConfigMap\tkube-public/cluster-info\nend\n")
     }
 
-    /// What is applied when the objects were recorded at "1" and the API answers so.
+    /// The manifests that are applied if the objects were recorded at "1" and the API gives this answer.
     async fn applied(spoil: impl Fn(&[Object]) -> String) -> Vec<String> {
         applied_after("", spoil).await
     }
 
-    /// The same, where the manifest of this name was another one.
+    /// The same if the manifest of this name was different.
     async fn applied_after(changed: &str, spoil: impl Fn(&[Object]) -> String) -> Vec<String> {
         let spec = testing::sample("all-in-one.yaml");
         let directory = tempfile::tempdir().unwrap();
@@ -170,7 +170,7 @@ mod tests {
         }
     }
 
-    /// The note of the script is the text that the next probe's answer is compared with.
+    /// The script writes the note that the next probe's answer is compared with.
     #[test]
     fn the_note_is_what_the_next_probe_compares() {
         let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-# Notes what the API holds of the objects of each manifest in $names. What is edited or lost later differs from the note.
+# Records the objects of each manifest in $names as the API returns them. An object that is edited or deleted later differs from
+# the note.
 # shellcheck disable=SC2154 # names, notes and version stand before this script
 kubectl get --ignore-not-found -f objects.yaml -o go-template="{{range .items}}$version{{\"\\n\"}}{{end}}" >all
 LC_ALL=C sort all >now

@@ -1,4 +1,4 @@
-//! What speaks against the plugin of the file: another one that kk has installed, and another network on a new node.
+//! Conflicts with the plugin of the file: another plugin that kk installed, and another network on a new node.
 
 use kk_config::{Host, Role};
 use kk_engine::ProbeSpec;
@@ -12,10 +12,10 @@ use crate::{
     model::{capability::Capability, inputs::Inputs},
 };
 
-/// Where the runtime looks for the networks of pods.
+/// The directory in which the runtime searches for the networks of pods.
 const CONFIGURATIONS: &str = "/etc/cni/net.d";
 
-/// What the findings read.
+/// Requests the facts for the findings.
 pub(super) fn asks(host: &Host, probe: &mut ProbeSpec) {
     probe.files.insert(format!("{CONFIGURATIONS}/*"));
     if host.has_role(&Role::ControlPlane) {
@@ -23,7 +23,7 @@ pub(super) fn asks(host: &Host, probe: &mut ProbeSpec) {
     }
 }
 
-/// What was applied last of a plugin.
+/// The note of a plugin, which contains the state that was last applied.
 fn note(plugin: &str) -> String {
     format!("{NOTES}/{plugin}.yaml")
 }
@@ -35,13 +35,15 @@ fn applied_on<'a>(inputs: &Inputs<'a>, plugin: &str) -> Vec<&'a str> {
     inputs.spec.control_planes().into_iter().filter(has_note).map(|host| host.name.as_str()).collect()
 }
 
-/// The plugins that kk has installed, whatever the file says. A delete asks for no files, and the notes are in the record, too.
+/// The plugins that kk installed, whatever the file specifies. A delete probes no files, but the ownership record lists the
+/// notes, too.
 pub(super) fn installed(inputs: &Inputs) -> impl Iterator<Item = &'static dyn Capability> {
     let was_applied = |plugin| inputs.answered().iter().any(|(_, facts)| facts.owns(&note(plugin)));
     INSTALLED.into_iter().filter(move |(plugin, _)| was_applied(plugin)).map(|(_, capability)| capability)
 }
 
-/// One that was installed stays: what kk applied goes on in the cluster, and with two of them pods are in two networks.
+/// An installed plugin cannot be replaced: its objects would remain in the cluster, and with two plugins the pods are in two
+/// networks.
 pub(super) fn refuse_another(inputs: &Inputs, plugin: &str, found: &mut Findings) {
     for (installed, _) in INSTALLED.into_iter().filter(|(installed, _)| *installed != plugin) {
         let hosts = applied_on(inputs, installed);
@@ -59,7 +61,7 @@ pub(super) fn refuse_another(inputs: &Inputs, plugin: &str, found: &mut Findings
     }
 }
 
-/// A CNI configuration that is there before the one of the plugin makes the runtime put pods into another network.
+/// If there is a CNI configuration before the plugin writes its own, the runtime puts pods into another network.
 pub(super) fn warn_of_other_networks(inputs: &Inputs, plugin: &str, own: &str, found: &mut Findings) {
     for (host, facts) in inputs.nodes() {
         if facts.files.contains_key(KUBELET_CONF) {

@@ -1,4 +1,4 @@
-//! Network plugins, a directory each. Outside of this directory a plugin is what [`capability`] returns.
+//! Network plugins, in one directory each. Other directories use a plugin only through [`capability`].
 
 mod check;
 pub(crate) mod flannel;
@@ -11,10 +11,10 @@ use kk_engine::Facts;
 
 use crate::model::{capability::Capability, inputs::Inputs};
 
-/// The plugins that kk installs, by their names in the file. The manifest of each has the same name.
+/// The plugins that kk installs, by their names in the file. The manifest of a plugin has the same name.
 const INSTALLED: [(&str, &dyn Capability); 1] = [("flannel", &flannel::Flannel)];
 
-/// The plugin of the file.
+/// The plugin that the file specifies.
 pub(crate) fn capability(spec: &Spec) -> &'static dyn Capability {
     match spec.network.plugin {
         NetworkPlugin::Flannel(_) => &flannel::Flannel,
@@ -22,7 +22,7 @@ pub(crate) fn capability(spec: &Spec) -> &'static dyn Capability {
     }
 }
 
-/// The nodes that get their network back in this run.
+/// The nodes whose network this run restores.
 pub(crate) fn lost<'a>(inputs: &Inputs<'a>) -> Vec<&'a Host> {
     match inputs.spec.network.plugin {
         NetworkPlugin::Flannel(_) => flannel::AGENT.lacking(inputs),
@@ -30,7 +30,7 @@ pub(crate) fn lost<'a>(inputs: &Inputs<'a>) -> Vec<&'a Host> {
     }
 }
 
-/// Whether the network of a node has shown that it works. No answer is not "yes".
+/// Whether a node has reported that its network works. A missing answer does not count as "yes".
 pub(crate) fn works(inputs: &Inputs, host: &Host, facts: &Facts) -> bool {
     match inputs.spec.network.plugin {
         NetworkPlugin::Flannel(_) => flannel::links::work(inputs, host, facts),
@@ -38,7 +38,7 @@ pub(crate) fn works(inputs: &Inputs, host: &Host, facts: &Facts) -> bool {
     }
 }
 
-/// Why a node has not said whether its network works, although it was asked.
+/// Why a node that was asked about its network gave no answer.
 pub(crate) fn silence(inputs: &Inputs, facts: &Facts) -> Option<String> {
     match inputs.spec.network.plugin {
         NetworkPlugin::Flannel(_) => {

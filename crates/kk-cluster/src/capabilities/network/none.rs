@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// Nothing is installed, so nothing can become ready.
+/// No plugin: nothing is installed, so no node can become ready.
 pub(super) struct NoPlugin;
 
 impl Capability for NoPlugin {
@@ -25,7 +25,7 @@ impl Capability for NoPlugin {
         Stage::AddOns
     }
 
-    /// Those of the plugins that users often install.
+    /// The interfaces of plugins that users often install.
     fn interfaces(&self) -> &'static [&'static str] {
         &["cni0", "flannel*", "veth*", "cali*", "tunl*", "vxlan.calico", "cilium*", "lxc*"]
     }
@@ -42,7 +42,7 @@ impl Capability for NoPlugin {
         vec![Ready::Never("without a network plugin nodes do not become ready; install yours now")]
     }
 
-    /// What kk has installed goes with the cluster, also when the file does not name it any more.
+    /// Plugins that kk installed are removed with the cluster, even if the file no longer names them.
     fn remove(&self, inputs: &Inputs) -> Vec<Task> {
         check::installed(inputs).flat_map(|plugin| plugin.remove(inputs)).collect()
     }

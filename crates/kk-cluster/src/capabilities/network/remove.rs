@@ -1,4 +1,4 @@
-//! Remove what a plugin made on nodes: the kernel's part of it, and what its programs wrote.
+//! Remove the traces of a plugin on nodes: kernel objects, and files that its binaries wrote.
 
 use kk_engine::{HostWork, Task, actions::Command};
 
@@ -7,8 +7,8 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// On every node. `text` is the script of the plugin; `empty` and `remove_chains` stand before it. It knows nothing of the file, which
-/// may have changed since.
+/// Runs on every node. `text` is the script of the plugin, preceded by the functions `empty` and `remove_chains`. The script does
+/// not depend on the file, which may have changed since the plugin was installed.
 pub(super) fn task(inputs: &Inputs, plugin: &str, text: &str) -> Task {
     let mut task = Task::new(format!("remove_{plugin}"), format!("Remove {plugin}"));
     let text = format!("{EMPTY}{REMOVE_CHAINS}{text}");

@@ -1,7 +1,8 @@
-//! Restart a plugin on nodes that lack what its start makes, and on nodes that have got another range of pods.
+//! Restart a plugin on nodes that lack files or links that its start creates, and on nodes whose pod range changed.
 //!
-//! A node whose object was deleted registers again and gets another range, and the plugin's own notes were on the object that is gone:
-//! its pods could no longer be reached. So it is where a run was killed in between, and where links of another range are left.
+//! A node whose object was deleted registers again and gets another range. The plugin's annotations were part of the deleted
+//! object, so pods on the node would be unreachable. The same happens if a run was killed in between, or if links of another
+//! range are left.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,7 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// The program of a plugin on each node.
+/// The daemon of a plugin on each node.
 pub(super) struct Agent {
     /// The name of the plugin.
     pub plugin: &'static str,
@@ -26,40 +27,40 @@ pub(super) struct Agent {
     pub namespace: &'static str,
     /// The name of its `DaemonSet`.
     pub daemon_set: &'static str,
-    /// What selects the pods of that.
+    /// The selector of the pods of the `DaemonSet`.
     pub selector: &'static str,
-    /// Files that its start writes on a node, and that must be there: its CNI configuration and its CNI program. Not what
-    /// it writes again by itself after a boot, a moment after the host answers.
+    /// Files that the plugin writes on a node at its start and that must exist: its CNI configuration and its CNI binary. Files
+    /// that the plugin writes again after each boot are not listed, because they may appear only after the host answers.
     pub writes: &'static [&'static str],
-    /// A script that forgets the range of pods of before: with it, pods that start before the plugin does would get addresses
-    /// that lead nowhere.
+    /// A script that removes the previous pod range: with that range, pods that start before the plugin would get unreachable
+    /// addresses.
     pub forget: &'static str,
     /// A script that connects the pods of a node to their bridge again.
     pub mend: &'static str,
-    /// What does not work on nodes, by the nodes' own words.
+    /// Returns the failures that nodes reported, by node.
     pub broken: fn(&Inputs) -> BTreeMap<String, Broken>,
 }
 
-/// What does not work on a node, each with a reason.
+/// The failures of a node, each with a reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Broken {
-    /// The plugin has to make something again.
+    /// The plugin has to re-create something.
     pub agent: Option<String>,
     /// Pods are not connected to their bridge.
     pub bridge: Option<String>,
-    /// Links and notes are of another range than the node's.
+    /// Links and records belong to another range than the node's.
     pub range: Option<String>,
 }
 
 /// The nodes with work.
 struct Nodes<'a> {
-    /// Those that have got another range of pods.
+    /// Nodes whose pod range changed.
     renumbered: Vec<&'a Host>,
-    /// Those where the plugin lacks files.
+    /// Nodes on which files of the plugin are missing.
     lacking: Vec<&'a Host>,
-    /// Those where it has to make links or routes again.
+    /// Nodes on which the plugin has to re-create links or routes.
     agentless: Vec<&'a Host>,
-    /// Those whose bridge is broken.
+    /// Nodes whose bridge is broken.
     bridgeless: Vec<&'a Host>,
 }
 
@@ -68,7 +69,7 @@ impl Agent {
         probe.files.extend(self.writes.iter().map(|path| (*path).to_owned()));
     }
 
-    /// What is found, and done about it.
+    /// Reports the failures, and how this run repairs them.
     pub(super) fn findings(&self, inputs: &Inputs, found: &mut Findings) {
         let mut broken = (self.broken)(inputs);
         for (host, _) in inputs.nodes() {
@@ -89,7 +90,7 @@ impl Agent {
         }
     }
 
-    /// On those nodes themselves, then at the API.
+    /// First tasks on the nodes themselves, then a task that uses the API.
     pub(super) fn tasks(&self, inputs: &Inputs) -> Vec<Task> {
         let nodes = self.nodes(inputs);
         vec![self.prepare(&nodes), self.restart(inputs, &nodes), self.report(inputs, &nodes)]
@@ -116,7 +117,7 @@ impl Agent {
         }
     }
 
-    /// What must be right before the plugin starts.
+    /// Prepares nodes before the plugin starts.
     fn prepare(&self, nodes: &Nodes) -> Task {
         let mut task = Task::new("prepare_nodes", format!("Prepare nodes for {}", self.plugin));
         for host in &nodes.renumbered {
@@ -131,7 +132,7 @@ impl Agent {
             let has = |hosts: &[&Host]| hosts.iter().any(|host| host.name == name);
             let mut actions: Vec<Box<dyn Action>> = Vec::new();
             if has(&nodes.lacking) {
-                // Where it is gone, containerd makes it for itself alone.
+                // If the directory is missing, containerd creates it with access only for itself.
                 actions.push(Box::new(Directory::new("/etc/cni/net.d")));
             }
             if has(&nodes.bridgeless) {
@@ -142,7 +143,8 @@ impl Agent {
         task
     }
 
-    /// By deleting pods. Those of a node with another range all go: their addresses are of the old one.
+    /// Restarts the plugin by deleting its pods. On a node with another range all pods are deleted, because their addresses
+    /// belong to the old range.
     fn restart(&self, inputs: &Inputs, nodes: &Nodes) -> Task {
         let Self { plugin, namespace, selector, .. } = self;
         let task = Task::new(format!("restart_{plugin}"), format!("Restart {plugin}"));
@@ -172,8 +174,8 @@ impl Agent {
         task.on(&inputs.api_host.name, work.provides(slots::plugin_restarted_slot()))
     }
 
-    /// A kubelet learns some seconds late what its runtime lacks, and the API later still: a node would be Ready, then not, then
-    /// Ready again. What a kubelet reports that has started since is so.
+    /// A kubelet notices some seconds late what its runtime lacks, and the API later still: a node would be Ready, then not, then
+    /// Ready again. A report of a kubelet that was restarted afterwards is reliable.
     fn report(&self, inputs: &Inputs, nodes: &Nodes) -> Task {
         let mut task = Task::new("restart_kubelets", "Restart kubelets on nodes that had no network");
         let tests: Vec<String> = self.writes.iter().map(|path| format!("[ -e {} ]", quote(path))).collect();
@@ -192,13 +194,13 @@ impl Agent {
         task
     }
 
-    /// The nodes that lack what the plugin writes.
+    /// The nodes on which files of the plugin are missing.
     pub(super) fn lacking<'a>(&self, inputs: &Inputs<'a>) -> Vec<&'a Host> {
         let lacks = |(host, facts): &(&Host, &Facts)| self.lacks(inputs, host, facts);
         inputs.nodes().into_iter().filter(lacks).map(|(host, _)| host).collect()
     }
 
-    /// The plugin runs in the cluster, and what it writes on each node is not there.
+    /// Whether the plugin runs in the cluster, but one of its files is missing on this node.
     fn lacks(&self, inputs: &Inputs, host: &Host, facts: &Facts) -> bool {
         let runs = inputs.state.workloads.contains_key(&format!("{}/{}", self.namespace, self.daemon_set));
         let is_node = inputs.has_joined(host) && inputs.is_registered(host);
@@ -206,7 +208,7 @@ impl Agent {
     }
 }
 
-/// It has joined, and the API does not know it.
+/// Whether the node has joined but the API does not list it.
 fn was_deleted(inputs: &Inputs, host: &Host) -> bool {
     inputs.state.answered && inputs.has_joined(host) && !inputs.is_registered(host)
 }
@@ -226,17 +228,17 @@ mod tests {
         testing,
     };
 
-    /// What each node says of its links.
+    /// The answer of each node about its links.
     const WELL: &str = "subnet\t10.9.0.1/24\nroutes\t2\npeer\t10.9.1.0\tok\n";
     const SERVICES_WELL: &str = "dns\tok\napi\tok\n";
 
-    /// What is planned for flannel on three nodes, when this one is spoiled.
+    /// The tasks planned for flannel on three nodes if this node is damaged.
     async fn planned(registered: bool, lost: &str) -> Vec<String> {
         plan(registered, lost, WELL, SERVICES_WELL).await.0
     }
 
-    /// The tasks of the network, and those of kube-proxy and of the verification, when the third node says this of its links and of
-    /// Services.
+    /// The tasks of the network, and the tasks of kube-proxy and of the verification, if the third node gives these answers about
+    /// its links and about Services.
     async fn plan(registered: bool, lost: &str, links: &str, services: &str) -> (Vec<String>, Vec<String>) {
         let spec = testing::sample("three-nodes.yaml");
         let spoiled = spec.hosts[2].name.clone();
@@ -287,9 +289,9 @@ mod tests {
                 &["prepare_nodes", "restart_flannel"],
             ),
             ("subnet\t10.9.7.1/24\nroutes\t2\n".to_owned(), &["prepare_nodes", "restart_flannel"]),
-            // What cannot be compared is no difference.
+            // Values that cannot be compared count as equal.
             ("subnet\tfd00::1/64\nroutes\t2\n".to_owned(), &[]),
-            // Both nodes reach the pods of CoreDNS: a firewall may keep this away.
+            // Both nodes reach the pods of CoreDNS, so a firewall may block these packets.
             (node("routes\t2\npeer\t10.9.1.0\ttimed out\n"), &[]),
         ] {
             assert_eq!(plan(true, "", &links, SERVICES_WELL).await.0, wanted, "{links}");

@@ -1,9 +1,9 @@
-# After a boot the API takes the containers of before for ready until the kubelet has reported on their pods: prints "no" as long as
-# it does so. Asks the API only for a kubelet that the boot has started, and only in its first two minutes.
+# After a boot, the API reports containers from before the boot as ready until the kubelet has reported on their pods. Prints "no"
+# during that time. Queries the API only if the boot started the kubelet, and only in the kubelet's first two minutes.
 # shellcheck disable=SC2154 # pods_known, a script, stands before this script
 set -e
 state=$(systemctl show -p ActiveState -p ExecMainStartTimestampMonotonic kubelet.service)
-# Without one that runs nothing is reported.
+# Without a running kubelet, nothing is reported.
 case $state in
 *ActiveState=active*) ;;
 *)
@@ -20,7 +20,7 @@ if [ $((${up%%.*} - began / 1000000)) -gt 120 ]; then
     exit
 fi
 boot=$(systemctl show -p FinishTimestampMonotonic)
-# 0 while the boot goes on.
+# FinishTimestampMonotonic is 0 until the boot has finished.
 booted=${boot#*=}
 if [ "$booted" -gt 0 ] && [ "$began" -gt "$booted" ] || sh -euc "$pods_known" >&2; then
     echo yes

@@ -1,17 +1,17 @@
-//! Nodes of the cluster that the file does not name, and those that an upgrade has left in their turn.
+//! Findings about nodes of the cluster that the file does not name, and about nodes that an upgrade left in their turn.
 
 use super::turn;
 use crate::{base::findings::Findings, model::inputs::Inputs};
 
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     not_named(inputs, found);
-    // An upgrade goes on with them.
+    // An upgrade continues with these nodes.
     if inputs.command.changes().is_none() {
         in_turn(inputs, found);
     }
 }
 
-/// A run that was killed while pods moved has changed no version: nothing else shows it.
+/// A run that was killed while pods moved has changed no version, so only the mark shows it.
 fn in_turn(inputs: &Inputs, found: &mut Findings) {
     for (host, _) in inputs.nodes().into_iter().filter(|(_, facts)| turn::is_begun(facts)) {
         found.warning(
@@ -22,7 +22,7 @@ fn in_turn(inputs: &Inputs, found: &mut Findings) {
     }
 }
 
-/// They left the file, or somebody else has joined them. Nothing is done to them, and that is said.
+/// Nodes that were removed from the file, or that another tool joined. kk reports them and does not touch them.
 fn not_named(inputs: &Inputs, found: &mut Findings) {
     let named = |name: &str| inputs.spec.nodes().iter().any(|host| host.name == name);
     let others: Vec<&str> =
@@ -57,7 +57,7 @@ mod tests {
         testing,
     };
 
-    /// What is said about the nodes of a cluster besides the one of the file; a name and whether it is Ready each.
+    /// The findings for a cluster that has these nodes in addition to the node of the file: name, and whether the node is Ready.
     async fn said(others: &[(&str, &str)]) -> Vec<String> {
         let spec = testing::sample("all-in-one.yaml");
         let directory = tempfile::tempdir().unwrap();

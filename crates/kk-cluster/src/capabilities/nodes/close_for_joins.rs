@@ -1,4 +1,4 @@
-//! Close the cluster for joins: its bootstrap tokens go.
+//! Close the cluster for joins: remove its bootstrap tokens.
 
 use kk_engine::{HostWork, Task, actions::Command};
 
@@ -7,8 +7,8 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// When no node is left that needs one, and in the background: nothing waits for it. A control plane that is initialised in
-/// this run has made one, too.
+/// Runs when no node needs a token any longer, and in the background, because nothing waits for it. A control plane that this run
+/// initialises has created a token, too.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let task = Task::new("close_for_joins", "Close the cluster for joins").background();
     if inputs.is_initialised() && inputs.joining().is_empty() {

@@ -1,4 +1,4 @@
-# Removes the bootstrap tokens with this description, in Base64: of this run, and of runs that were killed.
+# Removes the bootstrap tokens with this description (in Base64), both of this run and of runs that were killed.
 # shellcheck disable=SC2154 # description stands before this script
 kubectl -n kube-system get secrets --field-selector type=bootstrap.kubernetes.io/token \
     -o jsonpath='{range .items[*]}{.metadata.name} {.data.description}{"\n"}{end}' >tokens

@@ -9,7 +9,7 @@ use crate::{
     model::{inputs::Inputs, options::Leaving},
 };
 
-/// From then on the cluster does not count on it. Pods of a node that is gone for good are deleted with it.
+/// Afterwards the cluster no longer depends on the node. If the node is permanently lost, its pods are deleted with it.
 pub(super) fn task(inputs: &Inputs, host: &Host, leaving: &Leaving) -> Task {
     let name = quote(&host.name);
     let delete = Command::new(

@@ -10,7 +10,7 @@ use crate::{
     model::{inputs::Inputs, options::Drain},
 };
 
-/// Where the API is asked, one node after the other. A node whose pods cannot move takes pods again.
+/// Runs on the host whose API is used, for one node after the other. A node whose pods cannot move accepts pods again.
 pub(super) fn task(inputs: &Inputs, host: &Host, drain: &Drain) -> Task {
     let seconds = drain.timeout.as_secs().to_string();
     let force = if drain.force { "yes" } else { "" };
@@ -30,7 +30,8 @@ mod tests {
 
     use crate::{base::shell::script, testing};
 
-    /// Runs the script where `kubectl get` and `kubectl drain` do this: whether it succeeds, its last word, and the calls.
+    /// Runs the script with these results of `kubectl get` and `kubectl drain`. Returns whether it succeeds, its last message,
+    /// and the calls.
     fn drain(get: &str, drain: &str, force: &str) -> (bool, String, Vec<String>) {
         let directory = tempfile::tempdir().unwrap();
         let kubectl = format!("echo \"$*\" >>calls\ncase $1 in get) {get} ;; drain) {drain} ;; esac");

@@ -1,6 +1,6 @@
-# Moves the pods of $node to other nodes, as their PodDisruptionBudgets allow within $seconds. With $force, pods that
-# nobody starts again go, too, and after that time budgets do not count. Otherwise the node takes pods again, unless somebody
-# had cordoned it before.
+# Moves the pods of $node to other nodes, as their PodDisruptionBudgets allow within $seconds. With $force, pods that no
+# controller re-creates are deleted, too, and after that time the budgets are ignored. Without $force, a failure makes the node
+# accept pods again, unless it was cordoned before.
 # shellcheck disable=SC2154 # node, seconds and force stand before this script
 drain() { # OPTION...
     kubectl drain "$node" --ignore-daemonsets --delete-emptydir-data "$@" >drained 2>drain.err
@@ -15,7 +15,7 @@ if kubectl get node "$node" -o 'jsonpath={.spec.unschedulable}' >cordoned 2>get.
         stays="; it stays cordoned, as it was before"
         grep -q true cordoned || { kubectl uncordon "$node" >/dev/null && stays=; }
         cat drain.err >&2
-        # The last line of a drain that ran out of time names no pod.
+        # The last line of a drain that timed out names no pod.
         cause=$(grep -E 'cannot delete|annot evict' drain.err | sort -u | tail -n 1)
         kk_fail "its pods cannot be moved: ${cause:-$(tail -n 1 drain.err)}$stays"
     fi

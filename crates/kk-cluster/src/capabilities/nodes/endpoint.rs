@@ -1,4 +1,4 @@
-//! Where the name of the API leads on a node, and whether the API answers where the file has it.
+//! The address that the name of the API has on a node, and whether the API answers at the address in the file.
 
 use kk_config::Spec;
 use kk_engine::{Facts, Question};
@@ -13,22 +13,23 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// What a node says about it.
+/// The answer of a node.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Leads {
-    /// The address in its `/etc/hosts`; empty on a host that is no node yet, or where the user's own DNS knows the name.
+    /// The address in its `/etc/hosts`; empty on a host that is not a node yet, or if the user's own DNS resolves the name.
     there: String,
-    /// Why the API does not answer at the address of the file.
+    /// Why the API does not answer at the address in the file.
     refused: Option<String>,
-    /// The address in the pod of kube-proxy, where there is one.
+    /// The address in the pod of kube-proxy, if there is one.
     in_pods: Option<String>,
-    /// The API does not answer to the node at that address.
+    /// The node gets no answer from the API at `in_pods`.
     is_cut_off: bool,
 }
 
 pub(crate) const LEADS: Question<Leads> = Question::new("api_leads", "", parse);
 
-/// The API is asked only where the file has another address than the node.
+/// The API is queried only at addresses that need it: at the file's address if the node has another one, and at the address in
+/// the pod if another control plane can stand in for the one in the file.
 pub(super) fn question(spec: &Spec) -> Option<Question<Leads>> {
     Some(LEADS.with_snippet(text(spec)?))
 }
@@ -37,7 +38,7 @@ fn text(spec: &Spec) -> Option<String> {
     let endpoint = &spec.control_plane_endpoint;
     let address = endpoint.address.filter(|_| !endpoint.external_dns)?.to_string();
     let port = endpoint.port.to_string();
-    // Only another control plane can stand in for the one of the file.
+    // Only another control plane can stand in for the one in the file.
     let control_planes = spec.control_planes();
     let can_stand_in = control_planes.len() > 1
         && control_planes.iter().any(|host| Some(host.internal_address) == endpoint.address);
@@ -66,15 +67,15 @@ fn parse(printed: &str) -> Option<Leads> {
     Some(Leads { there: there.to_owned(), refused, in_pods, is_cut_off })
 }
 
-/// All addresses at which a node asks the API by its name.
+/// All addresses at which a node accesses the API by its name.
 pub(crate) fn asked_at(facts: &Facts) -> Vec<String> {
     let Some(Leads { there, in_pods, .. }) = facts.answer(&LEADS).answered() else { return Vec::new() };
     [Some(there), in_pods].into_iter().flatten().filter(|address| !address.is_empty()).collect()
 }
 
-/// Where kube-proxy on a node asks the API, when it has to ask elsewhere: pods keep the names from when they started, so they do not
-/// follow a name that resolves to another control plane now. While another control plane stands in for the one of the file, only
-/// the node itself knows whether it reaches the API: kk may lack SSH to a host whose API serves all nodes.
+/// The current address at which kube-proxy on a node accesses the API, if it has to change. Pods keep the host names from their
+/// start, so they do not follow a name that now resolves to another control plane. While another control plane stands in for the
+/// one in the file, only the node itself knows whether it reaches the API: kk may lack SSH to a host whose API serves all nodes.
 pub(super) fn pods_from(inputs: &Inputs, facts: &Facts) -> Option<String> {
     let wanted = inputs.spec.control_plane_endpoint.address?;
     let leads = facts.answer(&LEADS).answered()?;
@@ -84,8 +85,8 @@ pub(super) fn pods_from(inputs: &Inputs, facts: &Facts) -> Option<String> {
     is_wrong.then_some(there)
 }
 
-/// The address to which the name leads on a node, where the file has another. That of a control plane is as good as the first one's:
-/// it is there while that one is away. A load balancer in its place is a move.
+/// The address that the name has on a node, if the file specifies another. Any control plane's address is accepted, because it
+/// works while the first control plane is down. Switching to a load balancer counts as a move.
 pub(super) fn from(inputs: &Inputs, facts: &Facts) -> Option<String> {
     leads(inputs, facts).map(|leads| leads.there)
 }
@@ -99,7 +100,7 @@ fn leads(inputs: &Inputs, facts: &Facts) -> Option<Leads> {
     (leads.there != wanted && (endpoint.external_address || !is_control_plane)).then_some(leads)
 }
 
-/// Everything asks the API by its name, so nothing is changed before all nodes have seen it at the new address.
+/// Everything accesses the API by its name, so nothing changes until all nodes have reached the API at the new address.
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     let Some(to) = inputs.spec.control_plane_endpoint.address else { return };
     let nodes: Vec<_> = inputs.nodes().into_iter().filter(|(host, _)| inputs.has_joined(host)).collect();
@@ -116,7 +117,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
             etcd::moves::FIRST,
         );
     }
-    // A control plane that moves answers there when it has moved.
+    // A control plane that moves answers at the new address only after its move.
     let is_balanced = inputs.spec.control_plane_endpoint.external_address;
     for (host, leads) in moves.iter().filter(|_| is_balanced) {
         if let Some(why) = &leads.refused {
@@ -240,21 +241,21 @@ mod tests {
         }
     }
 
-    /// n1 and n3 are control planes. `answers`: the API answers to n2 where its pods ask it.
+    /// n1 and n3 are control planes. `answers`: n2 reaches the API at the address that its pods use.
     #[tokio::test]
     async fn pods_of_a_node_follow_the_name_to_another_control_plane() {
         for (file, in_pods, silent, answers, moves) in [
             ("192.0.2.1", "192.0.2.1", None, true, false),
-            // The API at the address of the file is looked after by others.
+            // The user maintains the API at the address in the file.
             ("192.0.2.1", "192.0.2.1", None, false, false),
             ("192.0.2.3", "192.0.2.1", None, true, true),
             ("192.0.2.3", "192.0.2.3", None, true, false),
             ("192.0.2.1", "192.0.2.1", Some("n1"), false, true),
-            // kk cannot reach n1, and n2 can.
+            // kk cannot reach n1, but n2 can.
             ("192.0.2.1", "192.0.2.1", Some("n1"), true, false),
             ("192.0.2.1", "192.0.2.3", Some("n1"), true, false),
             ("192.0.2.1", "192.0.2.3", Some("n1"), false, false),
-            // Else no control plane that stood in for another could leave the cluster.
+            // Otherwise a control plane that stands in for another could never leave the cluster.
             ("192.0.2.1", "192.0.2.3", None, true, true),
         ] {
             let directory = tempfile::tempdir().unwrap();
@@ -282,10 +283,10 @@ mod tests {
         }
     }
 
-    /// Of a node that does not answer.
+    /// The address of a node that does not answer.
     const SILENT: &str = "silent";
 
-    /// What is said where the name leads to `there` on n2 and this is the endpoint of the file, and which nodes are marked.
+    /// The findings and the marked nodes, if the name resolves to `there` on n2 and the file specifies this endpoint.
     async fn plan(address: &str, there: &str, changes: bool) -> (Vec<(Severity, String)>, Vec<String>) {
         let directory = tempfile::tempdir().unwrap();
         let mut spec = spec();

@@ -1,6 +1,6 @@
-# Prints the address to which the name of the API leads on a node and, where that is not the file's, ok or why the API does not
-# answer at the file's. Then where it leads in the newest pod of kube-proxy, which has the names from when it started; with $ask_in_pods
-# also ok or why the API does not answer there.
+# Prints the address that the name of the API has on a node, then "ok" or why the API does not answer at the address in the file.
+# The API is queried only if the addresses differ. Then prints the address in the newest pod of kube-proxy, which keeps the host
+# names from its start; with $ask_in_pods also "ok" or why the API does not answer there.
 # shellcheck disable=SC2154 # begin, end, domain, address, port and ask_in_pods stand before this script
 ask() { # the address
     if said=$(KUBECACHEDIR="$PWD/cache" timeout -k 1 10 kubectl --kubeconfig /etc/kubernetes/kubelet.conf --request-timeout 5s \

@@ -1,4 +1,4 @@
-//! Finish the moves of nodes: restart what works with the address of before.
+//! Finish the moves of nodes: restart the pods that use the previous address.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// Their kubelets run with the new address. The mark is removed last. Nodes that stay where they are take turns.
+/// Runs when the kubelets use the new address. The mark is removed last. If only the API moves, the nodes take turns.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("finish_moves", "Finish the moves of nodes").timeout(Duration::from_mins(8));
     let mut moved = moves::all(inputs);
@@ -42,7 +42,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         let mut work = HostWork::new(vec![Box::new(restart), Box::new(done)])
             .needs(slots::kubelet_works_slot(&host.name))
             .provides(slots::moved_slot(&host.name));
-        // What starts here asks the API.
+        // The pods that restart here use the API.
         work.needs.extend(control_plane::before_joins(inputs));
         work = rollout.after_first(host, work);
         task = task.on(&host.name, rollout.shows_first(host, work));

@@ -11,7 +11,7 @@ use crate::{
     model::{actions::Join, inputs::Inputs},
 };
 
-/// A worker joins when its own images and programs are there and the cluster is open; all at once.
+/// A worker joins when its own images and binaries are present and the cluster accepts joins; all workers join at once.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task =
         Task::new("join_worker", "Join workers").timeout(Duration::from_mins(10)).retry(Retry::times(3));

@@ -1,9 +1,9 @@
-# Waits until the kubelet that runs now answers at $healthz, and the API has its report on $node: with $ready, that it is
-# Ready. A report of the process before it does not count: for 40 s the API takes a node without a kubelet for Ready.
+# Waits until the running kubelet answers at $healthz, and until the API has its report on $node: with $ready, that the node is
+# Ready. A report of the previous process does not count, because the API shows a node without a kubelet as Ready for 40 s.
 # shellcheck disable=SC2154 # node, healthz and ready stand before this script
 export KUBECACHEDIR="$PWD/cache"
 property() { systemctl show -p "$1" kubelet.service | cut -d = -f 2; }
-# When the process began, in UTC as the API writes times. One second early, because all figures are cut to seconds.
+# Prints when the process started, in UTC in the API's time format. It is one second early, because all times are cut to seconds.
 began() {
     ago=$(($(kk_uptime) - $(property ExecMainStartTimestampMonotonic) / 1000000 + 1))
     [ $ago -gt 0 ] || ago=1
@@ -22,14 +22,14 @@ works() {
 gives_up() {
     journalctl -u kubelet.service -n 60 --no-pager -o cat >journal 2>/dev/null || :
     tail -n 5 journal >&2
-    # An error of klog: E, month and day, time, thread, place in the source.
+    # An error line of klog: E, month and day, time, thread, position in the source.
     cause=$(grep -E '^E[0-9]{4} ' journal | tail -n 1 | sed 's/^E[^]]*\] //')
     kk_fail "the kubelet does not work: ${cause:-$(tail -n 1 works.out)}"
 }
 restarts=$(property NRestarts)
 until=$(($(kk_uptime) + 120))
 until works >works.out 2>&1; do
-    # systemd starts it again after it ended. Once may be chance.
+    # systemd restarts a kubelet that ended. A single restart may be chance.
     ended=$(($(property NRestarts) - restarts))
     [ $ended -lt 2 ] && [ "$(kk_uptime)" -lt $until ] || gives_up
     sleep 0.3 2>/dev/null || sleep 1

@@ -1,4 +1,4 @@
-//! What another cluster has left on a host: its links, mounts and static pods would take part in this one.
+//! Leftovers of another cluster on a host: its links, mounts and static pods would take part in this cluster.
 
 use kk_engine::Question;
 
@@ -18,7 +18,7 @@ fn parse(printed: &str) -> Option<Leftovers> {
     printed.lines().map(pair).collect()
 }
 
-/// kk cannot know whose they are, so it removes none of them.
+/// kk cannot know who owns them, so it removes none of them.
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     for (host, facts) in inputs.nodes() {
         let answer = facts.answer(&LEFTOVERS);
@@ -64,7 +64,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
         }
         let (chains, tables) = (names("chains"), names("table"));
         if !chains.is_empty() {
-            // Only these chains, and rules that lead there.
+            // Only these chains, and the rules that jump to them.
             let names = chains.join("|");
             found.warning(
                 host,
@@ -82,7 +82,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     }
 }
 
-/// So many are named; a cluster may have left hundreds.
+/// Number of names in a message; a cluster may have left hundreds.
 const NAMED: usize = 3;
 
 fn first(names: &[&str]) -> String {
@@ -111,7 +111,7 @@ mod tests {
         testing,
     };
 
-    /// What the script prints on a host where these files are.
+    /// The output of the script on a host with these files.
     fn printed(files: &[&str]) -> String {
         let directory = tempfile::tempdir().unwrap();
         let here = directory.path().display().to_string();

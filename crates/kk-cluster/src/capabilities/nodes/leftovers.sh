@@ -1,4 +1,5 @@
-# What other clusters have left on a host that is no node and that kk has not begun to change. Prints a kind, a tab and a name a line.
+# Prints the leftovers of other clusters, if the host is not a node and kk has not begun to change it. Each line is a kind, a tab
+# and a name.
 if [ ! -e /etc/kubernetes/kubelet.conf ] && [ ! -e /etc/kubekey/owned ]; then
     for path in /sys/class/net/*; do
         name=${path##*/}
@@ -8,7 +9,7 @@ if [ ! -e /etc/kubernetes/kubelet.conf ] && [ ! -e /etc/kubekey/owned ]; then
                 ;;
         esac
     done
-    # SOURCE POINT TYPE OPTIONS, the shortest path last: it is unmounted last.
+    # Fields: SOURCE POINT TYPE OPTIONS. The shortest path is last, because it has to be unmounted last.
     awk '$2 ~ "^/var/lib/kubelet/" { print "mount\t" $2 }' /proc/mounts | sort -r
     for path in /etc/kubernetes/manifests/*.yaml; do
         [ ! -e "$path" ] || printf 'manifest\t%s\n' "$path"
@@ -17,7 +18,7 @@ if [ ! -e /etc/kubernetes/kubelet.conf ] && [ ! -e /etc/kubekey/owned ]; then
         ! command -v iptables-save >/dev/null || iptables-save 2>/dev/null
         ! command -v nft >/dev/null || nft list tables 2>/dev/null
     } | awk '
-        # Other programs have chains of CNI, too: these are those of the plugin for ports of hosts.
+        # Other programs use chains of CNI, too: these belong to the plugin for host ports.
         match($1, /^:(KUBE-|FLANNEL-|CNI-DN-|CNI-HOSTPORT-|CILIUM_|OLD_CILIUM_|cali-|cali:)/) {
             chains[substr($1, 2, RLENGTH - 1)]
         }

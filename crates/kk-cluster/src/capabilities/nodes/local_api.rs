@@ -1,4 +1,4 @@
-//! Where the kubelet of a control plane asks the API.
+//! The address at which the kubelet of a control plane accesses the API.
 
 use kk_config::{ControlPlaneEndpoint, Host, Role};
 use kk_engine::{Question, actions::Command, question};
@@ -12,9 +12,10 @@ pub(super) const SERVER: Question<String> = Question::new(
     question::text,
 );
 
-/// In an upgrade, lets the kubelet of a control plane ask the API server next to it, which has the new version. The endpoint may
-/// resolve to an API server that is older than the kubelet, which Kubernetes does not support: a kubelet of 1.31 starts no pod with an
-/// API server of 1.30. It stays so, as where kubeadm 1.33 or newer joins a control plane (`ControlPlaneKubeletLocalMode`).
+/// In an upgrade, makes the kubelet of a control plane use the API server on the same host, which has the new version. The
+/// endpoint may resolve to an API server that is older than the kubelet, which Kubernetes does not support: a kubelet of 1.31
+/// starts no pod with an API server of 1.30. The setting remains, as it does when kubeadm 1.33 or newer joins a control plane
+/// (`ControlPlaneKubeletLocalMode`).
 pub(super) fn ask_next_to_it(inputs: &Inputs, host: &Host) -> Option<Command> {
     if !inputs.command.is_upgrade() || !host.has_role(&Role::ControlPlane) {
         return None;
@@ -87,7 +88,7 @@ mod tests {
             let task =
                 changes.iter().find(|task| task.host == host && task.task == "update_kubelet_settings");
             let changes = &task.unwrap().changes;
-            // A kubelet that ends during the upload starts again with an address that fits both versions.
+            // A kubelet that crashes during the upload restarts with an address that fits both versions.
             let first = changes[0] == "point the kubelet to the API server on its own host";
             assert_eq!(first, follows, "{host} {server}: {changes:?}");
             let create = before.plan_create(&probed).await.unwrap();

@@ -1,4 +1,4 @@
-# Lets the kubeconfig of the kubelet name $server. The kubelet reads it when it starts.
+# Sets the server in the kubelet's kubeconfig to $server. The kubelet reads the file when it starts.
 # shellcheck disable=SC2154 # server stands before this script
 file=/etc/kubernetes/kubelet.conf
 cp -p $file $file.kk-new

@@ -1,11 +1,11 @@
-//! Mark nodes that move.
+//! Mark nodes whose address changes.
 
 use kk_engine::{HostWork, Task, actions::File};
 
 use super::moves;
 use crate::{base::host_layout::MOVING, model::inputs::Inputs};
 
-/// When the kubelet has reported the new address, nothing else shows that pods still have the old one.
+/// After the kubelet has reported the new address, only the mark shows that pods still have the old one.
 pub(crate) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("mark_moves", "Mark nodes that move");
     for (host, moved) in moves::all(inputs) {

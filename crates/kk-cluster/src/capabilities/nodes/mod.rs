@@ -1,5 +1,5 @@
-//! Nodes: hosts that have joined, run a kubelet with the settings of the cluster, are registered with the labels and taints
-//! of the file, and take pods.
+//! Nodes: hosts that have joined, run a kubelet with the settings of the cluster, are registered with the labels and taints of
+//! the file, and accept pods.
 
 mod check;
 mod close_for_joins;
@@ -77,7 +77,7 @@ impl Capability for Nodes {
         leftovers::findings(inputs, found);
     }
 
-    /// Labels and taints are there before the first pods come; those that others gave stay.
+    /// Labels and taints are set before the first pods start; labels and taints from other sources stay.
     fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
         let rollout = rollout::of_kubelets(inputs)?;
         let mut tasks = vec![
@@ -101,7 +101,7 @@ impl Capability for Nodes {
 
     fn leave(&self, inputs: &Inputs, leaving: &Leaving) -> Vec<Task> {
         let hosts: Vec<_> = inputs.spec.nodes().into_iter().filter(|host| leaving.has(host)).collect();
-        // A node that is gone for good cannot end its pods.
+        // The pods of a permanently lost node cannot end.
         let drained = hosts.iter().filter(|_| !leaving.gone);
         let mut tasks: Vec<Task> = drained.map(|host| drain::task(inputs, host, &leaving.drain)).collect();
         tasks.extend(hosts.iter().map(|host| delete_node::task(inputs, host, leaving)));

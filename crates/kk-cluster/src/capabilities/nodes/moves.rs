@@ -1,4 +1,4 @@
-//! Nodes that have got another address: which they are, and what is said about them.
+//! Nodes whose address changes: which nodes these are, and the findings about them.
 
 use kk_config::{Host, Role};
 use kk_engine::Action as _;
@@ -10,8 +10,8 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// The address that the cluster knows, where the file names another and the kubelet does not have it yet. A cloud may show
-/// addresses of its own for a node that is where it was.
+/// The address that the cluster knows, if the file specifies another and the kubelet does not have it yet. A cloud provider may
+/// show its own addresses for a node that did not move.
 fn address_of_before<'a>(inputs: &'a Inputs, host: &Host) -> Option<&'a str> {
     let addresses = &inputs.state.nodes.get(&host.name)?.addresses;
     let now = host.internal_address.to_string();
@@ -24,8 +24,8 @@ fn has_new_flags(inputs: &Inputs, host: &Host) -> bool {
     inputs.facts(host).is_some_and(are_new)
 }
 
-/// Whether the name of the API leads to a control plane that moves. Pods in the network of a node have the names of its
-/// `/etc/hosts` from their start, on all nodes.
+/// Whether the name of the API resolves to a control plane that moves. On all nodes, pods with hostNetwork keep the names in
+/// `/etc/hosts` from their start.
 fn api_moves(inputs: &Inputs) -> bool {
     inputs.control_planes().into_iter().any(|(host, facts)| {
         inputs.endpoint_address() == Some(host.internal_address)
@@ -33,17 +33,17 @@ fn api_moves(inputs: &Inputs) -> bool {
     })
 }
 
-/// What has another address for the pods of a node.
+/// The address that changes for the pods of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Moved {
-    /// The node itself: all pods in its network start again.
+    /// The address of the node: all pods with hostNetwork restart.
     Node,
-    /// The API: the pods of kk's `DaemonSets` start again.
+    /// The address of the API: the pods of kk's `DaemonSets` restart.
     Api,
 }
 
 impl Moved {
-    /// What the mark on the node contains.
+    /// The content of the mark on the node.
     pub(super) fn mark(self) -> &'static str {
         match self {
             Self::Node => "",
@@ -52,10 +52,10 @@ impl Moved {
     }
 }
 
-/// The nodes that are to move, or whose move an earlier run has begun and not ended; all, when the API moves.
+/// The nodes that have to move, or whose move an earlier run began and did not finish; all nodes if the API moves.
 pub(super) fn all<'a>(inputs: &Inputs<'a>) -> Vec<(&'a Host, Moved)> {
     let api_moves = api_moves(inputs);
-    // Without the API nobody says where a node was.
+    // Without the API, the previous addresses of nodes are unknown.
     let any_moves = api_moves || !etcd::moves::all(inputs).is_empty();
     let moved = |(host, facts): (&'a Host, &kk_engine::Facts)| {
         let mark = facts.files.get(MOVING);
@@ -82,7 +82,7 @@ pub(crate) fn moving<'a>(inputs: &Inputs<'a>) -> Vec<&'a Host> {
     all(inputs).into_iter().map(|(host, _)| host).collect()
 }
 
-/// Control planes and members of etcd say so themselves.
+/// Control planes and etcd members report their own moves.
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     if !api_moves(inputs) {
         endpoint::findings(inputs, found);
@@ -117,7 +117,7 @@ mod tests {
         testing,
     };
 
-    /// What is said about moves, and the tasks of a create, where the cluster knows these addresses of n1 and n2.
+    /// The findings about moves and the tasks of a create, if the cluster knows these addresses of n1 and n2.
     async fn plan(n1: &str, n2: &str, marked: bool) -> (Vec<Finding>, Vec<String>) {
         let directory = tempfile::tempdir().unwrap();
         let session = testing::session(spec(), directory.path());
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(tasks, all);
         let [one] = found.as_slice() else { panic!("{found:?}") };
         assert_eq!(one.message, "moves from 192.0.2.77 to 192.0.2.2");
-        // A run was killed when the kubelet had reported it.
+        // A run was killed after the kubelet had reported the address.
         let (found, tasks) = plan("192.0.2.1 ", "192.0.2.2 ", true).await;
         assert_eq!((found.len(), tasks), (0, all.map(str::to_owned).to_vec()));
         for same in ["192.0.2.2 2001:db8::1 ", "2001:db8::1 192.0.2.2 ", ""] {
@@ -158,13 +158,14 @@ mod tests {
         }
     }
 
-    /// Runs the script of n2 on a host whose kubelet began at 12:00, whose Node has these addresses, and where these sandboxes
-    /// run before and after it stops some: whether it succeeds, what it says, and which it stops.
+    /// Runs the script of n2 on a host whose kubelet started at 12:00. Its Node has these addresses, and these sandboxes run
+    /// before and after the script stops some. Returns whether the script succeeds, its messages, and the sandboxes that it
+    /// stops.
     fn restart(addresses: &str, before: &str, after: &str) -> (bool, String, String) {
         restart_since("", addresses, before, after)
     }
 
-    /// The same where the host was marked at this time.
+    /// The same if the host was marked at this time.
     fn restart_since(marked: &str, addresses: &str, before: &str, after: &str) -> (bool, String, String) {
         restart_only("", marked, addresses, before, after)
     }
@@ -196,7 +197,7 @@ mod tests {
             ),
         );
         program("sleep", "exit 0");
-        // A clock of the test: 10 s a look.
+        // The clock of the test advances by 10 s with each call.
         let library = "kk_uptime() { echo . >>ticks; echo $(($(wc -l <ticks) * 10)); }; kk_fail() { echo \"$*\" >&2; return 1; }; kk_do() { \"$@\"; }";
         let host = &spec().hosts[1];
         let text =
@@ -219,14 +220,14 @@ mod tests {
             let (ok, said, _) = restart("192.0.2.2", &(new.clone() + &old), &after);
             assert!(!ok && said.contains("the pods in the network of n2 are not back"), "{said}");
         }
-        // A cloud shows addresses of its own.
+        // A cloud provider shows its own addresses.
         let (ok, said, stopped) = restart("192.0.2.77 192.0.2.22", &old, &new);
         assert!(ok && stopped == "old\n", "{said}");
         let (ok, said, stopped) = restart("192.0.2.2", &new, &new);
         assert!(ok && stopped.is_empty(), "{said}");
     }
 
-    /// The other nodes of a cluster whose API has moved: pods of users stay, and those of kk may end by themselves.
+    /// The other nodes of a cluster whose API has moved: users' pods stay, and kk's pods may end by themselves.
     #[test]
     fn where_only_the_api_moves_pods_of_named_daemon_sets_are_deleted_and_waited_for() {
         let pod = |name: &str, hour: u32| format!("2026-01-02T{hour}:00:00.5Z_id_{name}\\n");
@@ -251,7 +252,7 @@ mod tests {
         for (node_moves, mark, turns, of_n2) in [
             (false, None, true, "of kk"),
             (false, Some(super::Moved::Api), true, "of kk"),
-            // An earlier run has begun to give it another address.
+            // An earlier run has begun to change its address.
             (false, Some(super::Moved::Node), false, "with hostNetwork"),
             (true, Some(super::Moved::Api), false, "with hostNetwork"),
         ] {
@@ -281,7 +282,7 @@ mod tests {
         }
     }
 
-    /// The other nodes of a cluster whose API has moved: their kubelets go on.
+    /// The other nodes of a cluster whose API has moved: their kubelets continue to run.
     #[test]
     fn pods_older_than_the_mark_start_again_and_static_ones_do_not() {
         let pod =

@@ -1,4 +1,4 @@
-//! Give the kubelets time to read the Services before pods come.
+//! Give the kubelets time to read the Services before pods start.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,11 +8,11 @@ use kk_engine::{Action, Apply, CONTROL, Change, Context, Facts, Failure, HostWor
 use super::wait_for_nodes;
 use crate::{base::slots, model::inputs::Inputs};
 
-/// How long a kubelet takes for it after it has registered its node, generously.
+/// The time that a kubelet needs for it after it has registered its node, with a wide margin.
 const TIME: Duration = Duration::from_secs(1);
 
-/// A kubelet refuses a pod that comes earlier, and tries again ten seconds later. It offers no way to query whether it has
-/// read the Services, so this waits for a fixed time; in the background, while nodes get their labels.
+/// A kubelet refuses a pod that arrives earlier, and tries again ten seconds later. It offers no way to query whether it has read
+/// the Services, so this task waits for a fixed time; it runs in the background while nodes get their labels.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut work =
         HostWork::default().needs(slots::nodes_registered_slot()).provides(slots::nodes_take_pods_slot());

@@ -1,4 +1,4 @@
-//! Whether what the API says about the pods of a node is true of the containers that run on it.
+//! Whether the API's status of a node's pods matches the containers that run on the node.
 
 use kk_config::Host;
 use kk_engine::{Question, actions::WaitUntil};
@@ -11,13 +11,13 @@ pub(super) fn question(host: &Host) -> Question<bool> {
     PODS_KNOWN.with_snippet(script(&[("pods_known", &text)], include_str!("after_boot.sh")))
 }
 
-/// Waits until it is true again.
+/// Waits until the status is correct again.
 pub(super) fn wait(host: &Host) -> WaitUntil {
     WaitUntil::new("the API knows which pods run", condition(host, ""))
         .hint("", "see \"journalctl -u kubelet\" on the host")
 }
 
-/// With `all`, pods of the system that are not ready yet count.
+/// With `all`, it also fails while system pods are not ready.
 fn condition(host: &Host, all: &str) -> String {
     script(&[("node", &host.name), ("all", all)], include_str!("pods_known.sh"))
 }
@@ -32,8 +32,8 @@ mod tests {
     use super::*;
     use crate::testing;
 
-    /// Runs the script on a node that has been up for 2000 s, where systemd says this, the API has heard of the kubelet so many
-    /// seconds ago and takes these containers for ready, and these run.
+    /// Runs the script on a node that has been up for 2000 s with this output of systemd. The API heard of the kubelet this many
+    /// seconds ago and reports these containers as ready; the others actually run.
     fn run(text: &str, systemd: &str, renewed_seconds_ago: u32, ready: &str, running: &str) -> Output {
         let directory = tempfile::tempdir().unwrap();
         let here = directory.path().display().to_string();
@@ -78,7 +78,8 @@ mod tests {
         let mut probe = kk_engine::ProbeSpec::default();
         probe.ask(&question(host));
         let snippet = &probe.questions["pods_known"].snippet;
-        // The state, when the kubelet began and when the boot was over, in seconds; whether the containers of before are gone.
+        // The state, the start of the kubelet and the end of the boot in seconds, and whether the containers from before the boot
+        // are gone.
         for (state, began, booted, gone, known) in [
             ("active", 1990, 1995, true, "no\n"),
             ("active", 1990, 1995, false, "yes\n"),

@@ -1,6 +1,6 @@
-# Succeeds when the API has heard of the kubelet that runs now, and every container that it takes for ready runs on this
-# node. After a loss of power, or of the runtime, it speaks of those of before for a while. With $all, all containers of the system
-# have to be ready, too: what another control plane has said a moment ago may be of before.
+# Succeeds when the running kubelet has reported to the API, and every container that the API reports as ready runs on this node.
+# After a loss of power or of the runtime, the API shows the previous containers for a while. With $all, all containers of the
+# system have to be ready, too, because another control plane may have returned an outdated status a moment ago.
 # shellcheck disable=SC2154 # node and all stand before this script
 export KUBECACHEDIR="$PWD/cache"
 api() {
@@ -13,7 +13,7 @@ renewed=$(api -n kube-node-lease get lease "$node" -o 'jsonpath={.spec.renewTime
 echo "the kubelet began at $began, and renewed its lease at $renewed"
 # shellcheck disable=SC3012 # two times of the same form; dash, busybox and bash have this operator
 [ ! "$renewed" \< "$began" ]
-# The identifier in the status has the runtime's name before it: containerd://...
+# In the status, the identifier is preceded by the name of the runtime: containerd://...
 api get pods -A --field-selector "spec.nodeName=$node,status.phase!=Succeeded" \
     -o go-template='{{range .items}}{{$namespace := .metadata.namespace}}{{range .status.containerStatuses}}{{.ready}} {{$namespace}} {{.containerID}}{{"\n"}}{{end}}{{end}}' >containers
 if [ -n "$all" ] && grep '^false kube-' containers; then

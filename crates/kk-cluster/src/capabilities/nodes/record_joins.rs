@@ -8,28 +8,29 @@ use crate::{
     model::{cluster::Cluster, inputs::Inputs},
 };
 
-/// Holds the token of the join. kubeadm removes it when the kubelet has a certificate; a join that was killed before that does not.
+/// Contains the token of the join. kubeadm removes the file when the kubelet has a certificate; a join that was killed earlier
+/// leaves it behind.
 const TOKEN_FILE: &str = "/etc/kubernetes/bootstrap-kubelet.conf";
 
-/// Whether a node still has the mark of a join that has not been seen through to its end.
+/// Whether a node still has the mark of a join that did not finish.
 pub(crate) fn is_marked(facts: &Facts) -> bool {
     facts.files.contains_key(JOINING)
 }
 
-/// Whether something is left to do before the node is like the others: it is to join, or a run that ended early has left it
-/// with the mark. The control plane at which the API is asked is there.
+/// Whether work is left before the node is like the others: it has to join, or a run that ended early left the mark. The control
+/// plane whose API is used has joined already.
 pub(crate) fn is_unfinished(cluster: &Cluster, host: &Host) -> bool {
     let has_mark = cluster.facts(host).is_some_and(is_marked);
     has_mark || host.name != cluster.api_host.name && !cluster.has_joined(host)
 }
 
-/// The mark goes last: while it is there, the next run does the rest.
+/// The mark is removed last: while it exists, the next run does the remaining work.
 fn script() -> String {
     format!("rm -f {TOKEN_FILE}\nrm -f {JOINING}")
 }
 
-/// A join writes a mark before its first change. It goes last: after the labels, and where nodes become Ready, after that. So
-/// a run that comes after one that was killed in between does the rest, and waits for the node.
+/// A join writes a mark before its first change. The mark is removed last: after the labels, and, if nodes become Ready, after
+/// that. If a run was killed in between, the next run does the remaining work and waits for the node.
 pub(crate) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("record_joins", "Record that nodes have joined");
     for (host, _) in inputs.nodes().into_iter().filter(|(host, _)| is_unfinished(inputs, host)) {

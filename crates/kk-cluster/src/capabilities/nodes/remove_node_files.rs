@@ -1,4 +1,4 @@
-//! Remove files that the cluster's programs wrote on a node.
+//! Remove files that the cluster's binaries wrote on a node.
 
 use kk_engine::{HostWork, Kind, Task, actions::Command};
 
@@ -7,11 +7,11 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// Never across a file system: a volume that is still mounted keeps its data.
+/// It never crosses a file system: a volume that is still mounted keeps its data.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("remove_node_files", "Remove files of the node");
     for (host, facts) in inputs.nodes() {
-        // Where it was there before, other programs use CNI, too.
+        // If the directory existed before kk, other programs use CNI, too.
         let made_cni = facts.owned.has(Kind::Dir, "/var/lib/cni");
         let text = script(
             &[("cni", if made_cni { "yes" } else { "" })],
@@ -29,7 +29,8 @@ mod tests {
 
     use crate::{base::shell::script, testing};
 
-    /// Cleans a node with these flags of its kubelet and this kubeconfig of root: what it says, and what is kept beside that.
+    /// Cleans a node with these flags of its kubelet and this kubeconfig of root. Returns the output, and the copy of the
+    /// kubeconfig, if any.
     fn clean(flags: &str, kubeconfig: &str) -> (String, Option<String>) {
         let directory = tempfile::tempdir().unwrap();
         let here = directory.path().display().to_string();

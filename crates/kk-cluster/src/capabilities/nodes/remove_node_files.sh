@@ -1,18 +1,18 @@
-# What the cluster's programs wrote on a node. Directories whose content is the cluster's alone are emptied; they go
-# themselves when kk made them.
+# Removes the files that the cluster's binaries wrote on a node. Directories that contain only the cluster's data are emptied; the
+# directories themselves are removed only if kk created them.
 # shellcheck disable=SC2154 # cni stands before this script
 flags=/etc/systemd/system/kubelet.service.d/10-kubeadm.conf
 other=$(sed -nE '/^Environment="KUBELET_KK_ARGS=/s/.* --root-dir=([^ "]*).*/\1/p' "$flags" 2>/dev/null) || other=
 [ "${other:-/var/lib/kubelet}" = /var/lib/kubelet ] || [ ! -e "$other" ] ||
     kk_note "$other, the directory that spec.kubernetes.kubeletArgs has given to the kubelet, stays"
-# What a user has put beside the cluster into a kubeconfig that kk made or replaced is not the cluster's.
+# Entries that a user added to a kubeconfig that kk created or replaced do not belong to the cluster.
 awk -F '\t' '($1 == "made" || $1 == "saved") && $2 ~ "/[.]kube/config$" { print $3 "\t" $2 }' /etc/kubekey/owned 2>/dev/null |
     while IFS= read -r config; do
         owner=${config%%"$(printf '\t')"*} config=${config#*"$(printf '\t')"}
         [ -f "$config" ] || continue
         contexts=$(grep -c '^ *- context:' "$config" 2>/dev/null) || :
         [ "${contexts:-0}" -gt 1 ] || continue
-        # In a directory of another user root would write through that user's links.
+        # In the directory of another user, root would write through links of that user.
         if [ -n "$owner" ]; then
             id "$owner" >/dev/null 2>&1 || continue
             kk_file_as "$owner" copy "$config" config.before-delete </dev/null
@@ -23,7 +23,8 @@ awk -F '\t' '($1 == "made" || $1 == "saved") && $2 ~ "/[.]kube/config$" { print 
     done
 for directory in /var/lib/kubelet /var/log/pods /var/log/containers; do empty "$directory"; done
 [ -z "$cni" ] || empty /var/lib/cni
-# Below /etc/kubernetes what kubeadm (cmd/kubeadm/app/constants) and kk write. Other files there belong to people.
+# Below /etc/kubernetes, only the files of kubeadm (cmd/kubeadm/app/constants) and kk are removed. Other files there belong to
+# users.
 (
     cd /etc/kubernetes 2>/dev/null || exit 0
     rm -f admin.conf super-admin.conf kubelet.conf bootstrap-kubelet.conf controller-manager.conf scheduler.conf

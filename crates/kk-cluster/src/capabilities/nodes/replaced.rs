@@ -1,5 +1,5 @@
-//! Machines that are not the ones which the cluster knows by their names: a new one in place of one that is lost, one that
-//! would take over the name of a node that runs, and copies.
+//! Machines that differ from the machine that the cluster knows by the same name: a new machine in place of a lost one, a machine
+//! that would take over the name of a running node, and copies.
 
 use kk_config::Host;
 use kk_engine::Facts;
@@ -9,7 +9,7 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// Digits of an id that are shown.
+/// Number of digits of an id in messages.
 const SHOWN: usize = 8;
 
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
@@ -37,7 +37,7 @@ fn short(id: &str) -> &str {
     id.get(..SHOWN).unwrap_or(id)
 }
 
-/// A host without anything of the cluster, under the name of one of its nodes.
+/// A host without any files of the cluster, under the name of one of its nodes.
 fn replaced(inputs: &Inputs, host: &Host, node: &Node, own: &str, found: &mut Findings) {
     let ids = format!("its machine id is {}, but the node has {}", short(own), short(&node.machine));
     if inputs.is_ready(host) {
@@ -60,7 +60,7 @@ fn replaced(inputs: &Inputs, host: &Host, node: &Node, own: &str, found: &mut Fi
     }
 }
 
-/// A host with the files of a node that is another machine, which runs, too.
+/// A host whose cluster files were created on another machine, which also runs.
 fn copies(inputs: &Inputs, host: &Host, facts: &Facts, own: &str, found: &mut Findings) {
     let Some(recorded) = facts.owned.identity().map(|identity| &identity.machine_id) else { return };
     if recorded == own || recorded == "-" {
@@ -101,8 +101,8 @@ mod tests {
         testing,
     };
 
-    /// What is said about the machine of a host, where the cluster knows it by this line, and the hosts have these ids; `record` is the
-    /// id in the record of n2.
+    /// The findings about the machine of a host, if the cluster knows it by this line and the hosts have these ids. `record` is
+    /// the id in the record of n2.
     async fn found(host: &str, node: &str, ids: [(&str, &str); 2], record: &str) -> Vec<Finding> {
         let directory = tempfile::tempdir().unwrap();
         let session = testing::session(spec(), directory.path());
@@ -123,7 +123,7 @@ mod tests {
         found.into_iter().filter(is_about).collect()
     }
 
-    /// n4 is in the file, and its host has nothing of the cluster.
+    /// n4 is in the file, and its host has no files of the cluster.
     #[tokio::test]
     async fn a_new_machine_under_a_known_name_replaces_one_that_is_lost_and_not_one_that_runs() {
         let node = |ready: &str, id: &str| format!("Node\tn4\t{ready}\tv1.36.4\t\t\t\t192.0.2.77 \t{id}\n");
@@ -150,9 +150,9 @@ mod tests {
         for (own, record, node, copy) in [
             // The same machine at another address.
             ("aaaa", "aaaa", node("192.0.2.77", "aaaa"), None),
-            // Another machine with its files, while it runs.
+            // Another machine with the same files, while the original runs.
             ("bbbb", "aaaa", node("192.0.2.77", "aaaa"), Some("the machine at 192.0.2.77")),
-            // Another machine with its files in its place.
+            // Another machine with the same files, in place of the original.
             ("bbbb", "aaaa", node("192.0.2.2", "bbbb"), None),
             // A copy of n1.
             ("bbbb", "cccc", node("192.0.2.2", "bbbb"), Some("copy of n1")),

@@ -1,15 +1,15 @@
-# Pods in the network of a node work with the address that it had when they started, and with the names of its /etc/hosts from
-# then: flannel, Calico and kube-proxy do. Pods that are older than the kubelet, or than the mark of the move, start again.
-# Where the node has another address, all of them lose their sandbox, and the kubelet starts them in a new one. Where only the
-# API has another one, $only names the DaemonSets (namespace/name) whose pods are deleted, with their grace period: pods of others
-# find the API by its Service. Static pods stay: the components of a control plane have moved before.
+# Pods with hostNetwork keep the address of the node and the names in /etc/hosts from their start: flannel, Calico and kube-proxy
+# do. This script restarts the pods that are older than the kubelet or than the mark of the move. If the address of the node
+# changed, all of them lose their sandbox, and the kubelet starts them in a new one. If only the address of the API changed, $only
+# names the DaemonSets (namespace/name) whose pods are deleted with their grace period: users' pods find the API by its Service.
+# Static pods stay, because the components of a control plane have moved before.
 # shellcheck disable=SC2154 # node, address, mark and only stand before this script, and the function began
 export KUBECACHEDIR="$PWD/cache" TZ=UTC
 has_address() {
     kubectl --kubeconfig /etc/kubernetes/kubelet.conf --request-timeout 5s get node "$node" \
         -o 'jsonpath= {range .status.addresses[*]}{.address} {end}' >addresses 2>&1 && grep -qF -- " $address " addresses
 }
-# Those that run: when they were made, their ids and their names. One may have gone since it was listed.
+# Lists running pods: creation time, id and name. A pod may have ended since it was listed.
 in_network_of_node() {
     crictl pods -q --state ready >all || return
     while read -r pod; do
@@ -21,7 +21,7 @@ in_network_of_node() {
         if (ENVIRON["KK_ONLY"] == "  " || index(ENVIRON["KK_ONLY"], " " of " ")) print
     }' >pods
 }
-# Prints the ids and names of those that were made before the kubelet began.
+# Prints the ids and names of the pods that were created before $since.
 old() {
     in_network_of_node && KK_SINCE=$since awk '$1 < ENVIRON["KK_SINCE"] { print $2, $3 }' pods
 }
@@ -31,8 +31,8 @@ are_back() {
 pause() {
     sleep 0.5 2>/dev/null || sleep 1
 }
-# The kubelet, which has reported since it began, tells pods the address that the API has for its node. That of a cloud may
-# stay another.
+# The kubelet, which has reported since its start, passes the address in the API to the pods of its node. A cloud provider may
+# keep another address there, so the wait is limited.
 until=$(($(kk_uptime) + 30))
 until has_address || [ "$(kk_uptime)" -ge $until ]; do pause; done
 since=$({ began; [ ! -e "$mark" ] || date -r "$mark" +%Y-%m-%dT%H:%M:%SZ; } | sort | tail -n 1)

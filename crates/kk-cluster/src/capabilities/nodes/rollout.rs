@@ -1,4 +1,4 @@
-//! The order in which kubelets get changed settings.
+//! Order in which kubelets get changed settings.
 
 use kk_artifact::Component;
 use kk_config::{Host, Role};
@@ -14,7 +14,7 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// All nodes. Those whose kubelet is down are first: they have nothing to lose. Those that join now are last.
+/// All nodes. Nodes whose kubelet is down are first, because nothing can fail there. Nodes that join in this run are last.
 pub(super) fn of_kubelets(inputs: &Inputs) -> Result<Rollout, BuildError> {
     let mut hosts = inputs.nodes();
     hosts.sort_by_key(|(host, facts)| {
@@ -28,7 +28,7 @@ pub(super) fn of_kubelets(inputs: &Inputs) -> Result<Rollout, BuildError> {
     Ok(Rollout::new("kubelet", &candidates))
 }
 
-/// Whether this run gives a kubelet other settings, flags, another server certificate or another program.
+/// Whether this run changes the settings, the flags, the server certificate or the binary of a kubelet.
 pub(super) fn changes(inputs: &Inputs, host: &Host, facts: &Facts) -> Result<bool, BuildError> {
     Ok(update_kubelet_settings::is_needed(inputs, host, facts)
         || kubelet::server_certificate::due(facts).is_some()
@@ -49,7 +49,7 @@ mod tests {
         testing,
     };
 
-    /// Hosts that have all joined and run their kubelets, without notes: the settings of all are to change.
+    /// Hosts that have all joined and run their kubelets, without notes: the settings of all of them change.
     fn joined(spec: &kk_config::Spec) -> Probed {
         let mut probed = testing::fresh(spec);
         for facts in probed.facts.values_mut() {
@@ -89,7 +89,7 @@ mod tests {
                     );
                 }
             }
-            // Their unit and flags, too: nothing is written before their turn.
+            // This also applies to unit and flags: nothing is written before a host's turn.
             let changes = |task: &kk_engine::Task, host: &str| {
                 let facts = &probed.facts[host];
                 let lines: Vec<_> = task.hosts[host].actions.iter().map(|a| a.check(facts)).collect();
@@ -104,7 +104,7 @@ mod tests {
             first
         };
         assert!(is_worker(&first));
-        // One that is down has nothing to lose, also a control plane.
+        // On a node whose kubelet is down nothing can fail, even on a control plane.
         let down = spec.first_control_plane().name.clone();
         probed.facts.get_mut(&down).unwrap().units.clear();
         let inputs = session.create_inputs(&probed).await.unwrap();

@@ -11,9 +11,10 @@ use crate::{
     model::{actions::ForJoined, inputs::Inputs},
 };
 
-/// The label by which people see workers in `kubectl get nodes`.
+/// The label that shows workers in `kubectl get nodes`.
 const WORKER: &str = "node-role.kubernetes.io/worker";
-/// The labels that kubeadm gives a control plane (Kubernetes, `cmd/kubeadm/app/constants`); the first is its taint, too.
+/// The labels that kubeadm sets on a control plane (Kubernetes, `cmd/kubeadm/app/constants`); the first is also the key of its
+/// taint.
 const CONTROL_PLANE: [&str; 2] =
     ["node-role.kubernetes.io/control-plane", "node.kubernetes.io/exclude-from-external-load-balancers"];
 
@@ -38,7 +39,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     task.retry(kk_engine::Retry::times(3)).on(first, work)
 }
 
-/// What nodes lack: verb of kubectl and quoted words, and the names of the nodes.
+/// Missing labels and taints: the verb of kubectl and quoted arguments, and the names of the nodes.
 type Lacking = BTreeMap<(&'static str, Vec<String>), Vec<String>>;
 
 fn lacking(inputs: &Inputs) -> Lacking {
@@ -73,7 +74,7 @@ fn is_control_plane(inputs: &Inputs, host: &Host) -> bool {
         && inputs.has_joined(host)
 }
 
-/// One command for all nodes that lack the same: each start of `kubectl` costs more than what it does.
+/// One command for all nodes that lack the same labels or taints: each start of `kubectl` takes longer than its work.
 fn script(lacking: &Lacking, nodes: &[&Host]) -> String {
     lacking.iter().fold(KUBECTL.to_owned(), |mut text, ((verb, words), lack)| {
         let names: Vec<_> =
@@ -90,7 +91,7 @@ fn script(lacking: &Lacking, nodes: &[&Host]) -> String {
     })
 }
 
-/// The labels that a node lacks, each as a quoted word.
+/// The missing labels of a node, each as a quoted argument.
 fn labels(host: &Host, node: &Node) -> Vec<String> {
     let worker = host.has_role(&Role::Worker).then(|| (WORKER.to_owned(), String::new()));
     host.labels
@@ -102,7 +103,7 @@ fn labels(host: &Host, node: &Node) -> Vec<String> {
         .collect()
 }
 
-/// The taints that a node lacks, each as a quoted word.
+/// The missing taints of a node, each as a quoted argument.
 fn taints(host: &Host, node: &Node) -> Vec<String> {
     host.taints
         .iter()

@@ -15,10 +15,10 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// On nodes that have joined: starts a stopped kubelet, restarts one whose settings, unit or program change in this run, or
-/// are newer than it. It works when it answers and has reported on its node since; a kubelet that ends again and again is
-/// given up at once, with its last error. A node that was Ready must be so again. One that was not may lack what comes
-/// after its kubelet, a network above all.
+/// On nodes that have joined: starts a stopped kubelet, and restarts a kubelet if its settings, unit or binary change in this run
+/// or are newer than its process. The kubelet works when it answers and has since reported on its node. If it ends repeatedly,
+/// the task fails at once with the kubelet's last error. A node that was Ready must become Ready again. A node that was not Ready
+/// may lack something that starts after its kubelet, above all a network.
 pub(super) fn task(inputs: &Inputs, rollout: &Rollout) -> Result<Task, BuildError> {
     let mut task =
         Task::new("start_kubelet", "Start kubelet").timeout(static_pods::PATIENCE + Duration::from_mins(4));
@@ -32,7 +32,7 @@ pub(super) fn task(inputs: &Inputs, rollout: &Rollout) -> Result<Task, BuildErro
         let unit = Unit::running("kubelet.service")
             .force_restart(lost || changes)
             .restart_after(kubelet::RESTARTS_AFTER);
-        // Another task has started it with new credentials.
+        // Another task started the kubelet with its new credentials.
         let renewed = control_plane::renews(inputs, host, facts, "kubelet.conf");
         let starts = unit.check(facts).is_needed() || renewed;
         let mut actions: Vec<Box<dyn Action>> = Vec::new();
@@ -65,7 +65,7 @@ pub(crate) fn works(inputs: &Inputs, host: &Host) -> Command {
     reports(inputs, host, inputs.is_ready(host))
 }
 
-/// Waits until the kubelet that runs now has reported that its node is Ready.
+/// Waits until the running kubelet has reported that its node is Ready.
 pub(crate) fn is_ready_again(inputs: &Inputs, host: &Host) -> Command {
     reports(inputs, host, true)
 }
@@ -86,7 +86,7 @@ fn reports(inputs: &Inputs, host: &Host, is_ready: bool) -> Command {
     .hint("", "see \"journalctl -u kubelet\" on the host")
 }
 
-/// Where the kubelet says that it is well. `None` when the file turns that off.
+/// The URL of the kubelet's health check. `None` if the file turns it off.
 fn healthz(inputs: &Inputs) -> Option<String> {
     let own = &inputs.spec.kubernetes.kubelet_configuration;
     let port = own.get("healthzPort").and_then(serde_json::Value::as_u64).unwrap_or(10248);
@@ -107,14 +107,14 @@ mod tests {
         testing,
     };
 
-    /// Runs the script against a kubelet that answers and began 1000 s ago, and an API with this report on its node.
+    /// Runs the script against a kubelet that answers and started 1000 s ago, and an API with this report on its node.
     fn works(ready: &str, status: &str, seconds_ago: u32) -> bool {
         let directory = tempfile::tempdir().unwrap();
         let program = |name: &str, text: &str| testing::program(directory.path(), name, text);
         let report =
             format!("echo \"{status} $(date -u -d '-{seconds_ago} seconds' +%Y-%m-%dT%H:%M:%SZ) because\"");
         program("kubectl", &format!("case \"$*\" in *healthz*) echo ok ;; *) {report} ;; esac"));
-        // systemd has restarted it twice when the script looks again, so that it gives up after one look.
+        // systemd has restarted the kubelet twice at the second query, so the script gives up after one check.
         program(
             "systemctl",
             "case \"$*\" in *NRestarts*) echo NRestarts=$([ -e looked ] && echo 2 || echo 0); touch looked ;; *) echo X=1000000000 ;; esac",

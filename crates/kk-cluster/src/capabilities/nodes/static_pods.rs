@@ -1,4 +1,4 @@
-//! Whether the API shows the static pods of the kubelet that runs, not those of the one before it.
+//! Whether the API shows the static pods of the running kubelet, or still shows the pods of the previous one.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use kk_engine::actions::WaitUntil;
 
 use crate::base::{host_layout::KUBECTL, shell::script};
 
-/// How long the parts of a control plane may take to start again, all of them.
+/// Time limit for the restart of all components of a control plane.
 pub(super) const PATIENCE: Duration = Duration::from_mins(5);
 
-/// Waits until it does, and the parts of the control plane are ready.
+/// Waits until it does, and until the components of the control plane are ready.
 pub(super) fn wait(host: &Host) -> WaitUntil {
     WaitUntil::new("the control plane that this kubelet runs is ready", condition(host))
         .within(PATIENCE)
@@ -28,7 +28,8 @@ mod tests {
     use super::*;
     use crate::testing;
 
-    /// Looks once at a control plane whose API shows these pods: hash, whether ready, part. The kubelet is this command.
+    /// Runs the check once on a control plane whose API shows these pods: hash, whether ready, component. The kubelet is this
+    /// command.
     fn look(directory: &Path, shown: &[(&str, &str, &str)], kubelet: &str, uptime: u32) -> Output {
         let host = &testing::sample("three-nodes.yaml").hosts[0];
         let line =
@@ -48,7 +49,7 @@ mod tests {
         [(server, ready, "kube-apiserver")].into_iter().chain(others).chain(pod).collect()
     }
 
-    /// What a kubelet says that wants these pods; other static pods are of no interest.
+    /// The answer of a kubelet that wants these pods; other static pods are irrelevant.
     const WANTS: &str = r#"echo '{"items":[{"metadata":{"annotations":{"kubernetes.io/config.hash":"h1"}}},{"annotations":{"kubernetes.io/config.hash": "h2"}},{"kubernetes.io/config.hash":"h3"},{"kubernetes.io/config.hash":"other"}]}'"#;
 
     #[test]
@@ -58,11 +59,11 @@ mod tests {
         for (pods, kubelet, trouble) in [
             (shown("h1", "True"), WANTS, None),
             (shown("h1", "False"), WANTS, Some(lacks)),
-            // Of the kubelet before.
+            // A pod of the previous kubelet.
             (shown("h0", "True"), WANTS, Some(others)),
             (shown("", "True"), WANTS, Some(others)),
             (shown("h1", "True")[1..].to_vec(), WANTS, Some(lacks)),
-            // A kubelet that has read no file yet.
+            // A kubelet that has not read any manifest yet.
             (shown("h1", "True"), none, Some("names no static pods yet")),
         ] {
             let directory = tempfile::tempdir().unwrap();

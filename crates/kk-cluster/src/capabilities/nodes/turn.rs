@@ -1,4 +1,4 @@
-//! The turn of a node in an upgrade: it is drained before the first change and takes pods again after the last.
+//! The turn of a node in an upgrade: the node is drained before the first change and accepts pods again after the last.
 
 use kk_config::Host;
 use kk_connector::quote;
@@ -16,16 +16,16 @@ use crate::{
     model::{inputs::Inputs, options::Drain},
 };
 
-/// The taint of a node that takes no pods.
+/// The taint of a node that accepts no pods.
 const CORDONED: &str = "node.kubernetes.io/unschedulable:NoSchedule";
 
-/// Whether a run that ended early has left the node in its turn.
+/// Whether a run that ended early left the node in its turn.
 pub(crate) fn is_begun(facts: &Facts) -> bool {
     facts.files.contains_key(UPGRADING)
 }
 
-/// Whether pods of the node can go anywhere, and it is this program that lets it take pods again. A node that somebody has
-/// cordoned stays so.
+/// Whether the pods of the node can move to other nodes, and kk itself may uncordon the node. A node that an administrator
+/// cordoned stays cordoned.
 pub(crate) fn drains(inputs: &Inputs, host: &Host, facts: &Facts) -> bool {
     let is_cordoned = |host: &Host| {
         let node = inputs.state.nodes.get(&host.name);
@@ -35,8 +35,8 @@ pub(crate) fn drains(inputs: &Inputs, host: &Host, facts: &Facts) -> bool {
     is_begun(facts) || !is_cordoned(host) && inputs.spec.nodes().iter().any(takes_pods)
 }
 
-/// Before all that changes the host. A mark on the host says that it was this program that cordoned the node: it is there
-/// before, and goes after the node takes pods again.
+/// Runs before all tasks that change the host. A mark on the host shows that kk cordoned the node: it is written before that, and
+/// removed after the node accepts pods again.
 pub(crate) fn begin(inputs: &Inputs, host: &Host, how: &Drain) -> Vec<Task> {
     let mark =
         HostWork::new(vec![Box::new(File::text(UPGRADING, ""))]).provides(slots::turn_begun_slot(&host.name));
@@ -48,14 +48,15 @@ pub(crate) fn begin(inputs: &Inputs, host: &Host, how: &Drain) -> Vec<Task> {
     vec![begin.on(&host.name, mark), drain]
 }
 
-/// The ends of the turns that a run which ended early has left, for a create: it gives their hosts the version of the file.
+/// The tasks that end the turns left by a run that ended early. They belong to a create, which installs the version of the file
+/// on these hosts.
 pub(super) fn end_left(inputs: &Inputs) -> Vec<Task> {
     let is_left = |(host, facts): &(&Host, &Facts)| is_begun(facts) && inputs.has_joined(host);
     let left = inputs.nodes().into_iter().filter(is_left);
     left.flat_map(|(host, _)| end(inputs, host)).collect()
 }
 
-/// After its kubelet works and its node is Ready.
+/// Runs after the kubelet works and the node is Ready.
 pub(crate) fn end(inputs: &Inputs, host: &Host) -> Vec<Task> {
     let name = quote(&host.name);
     let uncordon =

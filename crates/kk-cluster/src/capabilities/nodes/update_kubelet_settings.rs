@@ -19,9 +19,9 @@ use crate::{
     model::{inputs::Inputs, kubeadm},
 };
 
-/// A new node reads its settings from the cluster when it joins, and only writes the note. One that has joined before
-/// fetches them again when the note differs from the file, and gets its program, its unit and its flags here when its kubelet runs:
-/// a host whose turn does not come must start with the old ones. The next task restarts its kubelet.
+/// A new node reads its settings from the cluster when it joins, and only writes the note. A node that had joined before fetches
+/// the settings again if the note differs from the file. If its kubelet runs, this task also installs its binary, unit and flags:
+/// a host that never gets its turn must restart with the old ones. The next task restarts the kubelet.
 pub(super) fn task(inputs: &Inputs, rollout: &Rollout) -> Result<Task, BuildError> {
     let mut task = Task::new("update_kubelet_settings", "Update kubelet settings");
     for (host, facts) in inputs.nodes() {
@@ -31,7 +31,7 @@ pub(super) fn task(inputs: &Inputs, rollout: &Rollout) -> Result<Task, BuildErro
             work = rollout.after_first(host, work);
             let asks = local_api::ask_next_to_it(inputs, host);
             actions.extend(asks.map(|asks| Box::new(asks) as Box<dyn Action>));
-            // Before the settings, because it may take minutes: the program of now does not start from other settings.
+            // Before the settings, because it may take minutes: the current binary cannot start with other settings.
             let fetched = programs::replace_in_turn(inputs, host, Component::Kubelet, &mut actions);
             if fetched.is_some() {
                 task = task.timeout(programs::UPLOAD_TIMEOUT);
@@ -42,7 +42,7 @@ pub(super) fn task(inputs: &Inputs, rollout: &Rollout) -> Result<Task, BuildErro
             }
         }
         if is_needed(inputs, host, facts) {
-            // A note that is right is not written again.
+            // A correct note is not written again.
             let forget = if note(inputs).check(facts).is_needed() {
                 format!("rm -f {}\n", path())
             } else {
@@ -54,7 +54,7 @@ pub(super) fn task(inputs: &Inputs, rollout: &Rollout) -> Result<Task, BuildErro
             )));
             work = work.needs(slots::settings_published_slot());
         }
-        // Last: the note means that it is so.
+        // Last, because the note means that the settings are in use.
         actions.push(Box::new(note(inputs)));
         work.actions = actions;
         task = task.on(&host.name, work);
@@ -62,7 +62,7 @@ pub(super) fn task(inputs: &Inputs, rollout: &Rollout) -> Result<Task, BuildErro
     Ok(rollout.in_turns(task))
 }
 
-/// Whether a node that has joined has other settings than the file asks for, or none.
+/// Whether a node that has joined has other settings than the file specifies, or none.
 pub(super) fn is_needed(inputs: &Inputs, host: &Host, facts: &Facts) -> bool {
     inputs.has_joined(host) && (note(inputs).check(facts).is_needed() || kubelet::lacks_settings(facts))
 }
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
     use crate::{capabilities::nodes::rollout::of_kubelets, testing};
 
-    /// What is planned on the first node, which has joined, where its settings have this content. Its note is that of the file.
+    /// The tasks planned on the first node, which has joined, if its settings have this content. Its note matches the file.
     async fn planned(settings: Option<&str>) -> String {
         let spec = testing::sample("all-in-one.yaml");
         let directory = tempfile::tempdir().unwrap();

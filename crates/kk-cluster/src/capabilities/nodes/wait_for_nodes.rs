@@ -16,7 +16,7 @@ pub(super) fn is_needed(inputs: &Inputs) -> bool {
     inputs.nodes().into_iter().any(|(host, _)| !inputs.is_registered(host))
 }
 
-/// A join is done when the kubelet has its credentials; a moment later it registers its node.
+/// A join ends when the kubelet has its credentials; a moment later the kubelet registers its node.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let first = &inputs.api_host.name;
     let mut work = HostWork::default().provides(slots::nodes_registered_slot());

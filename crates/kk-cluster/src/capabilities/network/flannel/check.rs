@@ -1,4 +1,4 @@
-//! Other networks, and versions that cannot tell flannel the addresses of its node.
+//! Conflicts with other networks, and Kubernetes versions that do not pass a node's IPv6 address to flannel.
 
 use crate::{base::findings::Findings, capabilities::network::check, model::inputs::Inputs};
 

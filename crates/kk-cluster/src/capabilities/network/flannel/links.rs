@@ -1,4 +1,4 @@
-//! flannel's links on a node: whether they belong to the node's range of pods, and carry packets to other nodes.
+//! flannel's links on a node: whether they belong to the node's pod range, and carry packets to other nodes.
 
 use std::collections::BTreeMap;
 
@@ -16,17 +16,17 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// What a node says. Empty where flannel has written down no range yet.
+/// The answer of a node. `subnet` is missing if flannel has not recorded a range yet.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Links {
-    /// The ranges that flannel has written down, with the first address: `10.233.65.1/24`.
+    /// The range that flannel recorded, with its first address: `10.233.65.1/24`.
     subnet: Option<String>,
     agent: Option<String>,
     bridge: Option<String>,
     range: Option<String>,
-    /// To how many ranges of other nodes the node has a route.
+    /// The number of other nodes' ranges to which the node has a route.
     routes: Option<usize>,
-    /// The address of another node's link, and why it does not answer.
+    /// The address of another node's link, and why that link does not answer.
     silent_peer: Option<(String, String)>,
 }
 
@@ -59,11 +59,11 @@ fn parse(printed: &str) -> Option<Links> {
             _ => return None,
         }
     }
-    // Only the peer follows the count of routes: without the count the answer was cut off.
+    // Only the line of the peer follows the number of routes: an answer without that number is truncated.
     (links.subnet.is_some() == links.routes.is_some()).then_some(links)
 }
 
-/// The words of nodes that are Ready, where flannel runs in the cluster.
+/// The answers of nodes that are Ready, if flannel runs in the cluster.
 fn said<'a>(inputs: &Inputs<'a>) -> Vec<(&'a Host, &'a Facts, Links)> {
     let runs = inputs.state.answered && inputs.state.workloads.contains_key("kube-flannel/kube-flannel-ds");
     let of_node = |(host, facts): (&'a Host, &'a Facts)| {
@@ -74,12 +74,12 @@ fn said<'a>(inputs: &Inputs<'a>) -> Vec<(&'a Host, &'a Facts, Links)> {
     inputs.nodes().into_iter().filter_map(of_node).collect()
 }
 
-/// What flannel has to make again, by node.
+/// The failures of flannel's links, by node.
 pub(super) fn broken(inputs: &Inputs) -> BTreeMap<String, Broken> {
     let said = said(inputs);
     let mut all: BTreeMap<String, Broken> =
         said.iter().map(|(host, _, links)| (host.name.clone(), of_node(inputs, host, links))).collect();
-    // A broken way between two nodes may be the fault of either.
+    // If packets between two nodes are lost, either node may be the cause.
     for (host, facts, links) in &said {
         let Some((other, address, why)) = silent_peer(inputs, links) else { continue };
         let others = inputs.facts(other);
@@ -97,12 +97,12 @@ pub(super) fn broken(inputs: &Inputs) -> BTreeMap<String, Broken> {
     all
 }
 
-/// What a node says of itself, compared with what the API says.
+/// Compares the answer of a node with the answer of the API.
 fn of_node(inputs: &Inputs, host: &Host, links: &Links) -> Broken {
     let nodes = &inputs.state.nodes;
     let given = nodes.get(&host.name).and_then(|node| node.pods.first());
     let subnet = links.subnet.as_deref();
-    // Pods are deleted where they differ, so both must be known.
+    // If the ranges differ, pods are deleted, so both ranges must be known.
     let other_range = || {
         let (given, subnet) = (given?, subnet?);
         (network_of(subnet)? != network_of(given)?)
@@ -130,7 +130,7 @@ fn network_of(text: &str) -> Option<(u32, u32)> {
     Some((u32::from(address) >> (32 - length), length))
 }
 
-/// The node whose link does not answer, its address, and why. One that is not Ready, or that kk cannot reach, is another matter.
+/// The node whose link does not answer, its address, and why. A node that is not Ready, or that kk cannot reach, is not returned.
 fn silent_peer<'a>(inputs: &Inputs<'a>, links: &Links) -> Option<(&'a Host, String, String)> {
     let (address, why) = links.silent_peer.clone()?;
     let link = network_of(&format!("{address}/32"))?.0;
@@ -144,7 +144,7 @@ fn silent_peer<'a>(inputs: &Inputs<'a>, links: &Links) -> Option<(&'a Host, Stri
     Some((other, address, why))
 }
 
-/// Where both nodes reach the pods of CoreDNS, what does not answer may be kept away by a firewall.
+/// If both nodes reach the pods of CoreDNS, a firewall may be the reason why a link does not answer.
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     let broken = broken(inputs);
     for (host, _, links) in said(inputs) {
@@ -160,7 +160,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     }
 }
 
-/// Whether a node has shown that its links work. No answer is not "yes".
+/// Whether a node has reported that its links work. A missing answer does not count as "yes".
 pub(crate) fn work(inputs: &Inputs, host: &Host, facts: &Facts) -> bool {
     let Some(links) = facts.answer(&LINKS).answered() else { return false };
     links.subnet.is_some()
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
     use crate::testing;
 
-    /// A node with flannel's links as they should be, two pods, and routes to two other nodes.
+    /// A node with intact links of flannel, two pods, and routes to two other nodes.
     struct Fake {
         directory: tempfile::TempDir,
         addresses: &'static str,
@@ -196,7 +196,7 @@ mod tests {
             }
             for link in ["vetha1", "vethb2"] {
                 node.write(&format!("net/{link}/master/x"), "");
-                // One of a pod that has ended, and one that the runtime still knows.
+                // A link of a pod that ended, and a link that the runtime still knows.
                 let interfaces = format!(
                     r#"{{"interfaces":[{{"mac":"02:00:00:00:00:01","name":"cni0"}},{{"name":"{link}"}},{{"name":"veth0dead"}}]}}"#
                 );
@@ -244,7 +244,7 @@ mod tests {
             testing::run_script(self.directory.path(), &text)
         }
 
-        /// What it says of itself.
+        /// The answer of the node.
         fn said(&self) -> Links {
             let output = self.run(&text(&testing::sample("three-nodes.yaml")));
             assert!(output.status.success(), "{output:?}");
@@ -326,7 +326,7 @@ mod tests {
                 "",
             ),
             ("peer", |node| node.curl = "echo 'timed out' >&2; exit 28", "timed out"),
-            // The words of curl -v.
+            // The output of curl -v.
             (
                 "",
                 |node| node.curl = "printf '* connect to 10.9.10.0 port 10256 failed: Connection refused\\ncurl: (7) Failed to connect\\n' >&2; exit 7",

@@ -1,8 +1,9 @@
-# Whether flannel's links on this node belong to the range of pods that it has written down. Prints lines of a word, a tab and text:
-#   subnet   a range of the node          routes   how many ranges of other nodes are routed
-#   agent    what flannel has to make again
-#   bridge   why pods are not connected to it
-#   range    that the bridge belongs to another range
+# Checks whether flannel's links on this node belong to the pod range that flannel recorded. Prints lines of a word, a tab and
+# text:
+#   subnet   the recorded IPv4 range      routes   the number of other nodes' ranges that are routed
+#   agent    what flannel has to re-create
+#   bridge   why pods are not connected to the bridge
+#   range    which other range the bridge belongs to
 #   peer     the link of another node, a tab, and ok or why it does not answer
 # shellcheck disable=SC2154 # vxlan stands before this script, and the function ask
 state=/run/flannel/subnet.env
@@ -10,7 +11,7 @@ say() { printf '%s\t%s\n' "$1" "$2"; }
 value() { sed -n "s/^$1=//p" "$state" | tail -n 1; }
 is_up() { [ $(($(cat "/sys/class/net/$1/flags") & 1)) = 1 ]; }
 
-# flannel writes the first address of the range, which the bridge has. Its own link has the one before.
+# flannel records the first address of the range, which belongs to the bridge. flannel's own link has the address before it.
 link_address() { # ADDRESS/LENGTH
     of=${1%/*}
     echo "${of%.*}.$((${of##*.} - 1))"
@@ -28,7 +29,7 @@ agent_links() {
     fi
 }
 
-# The links of pods on this side, as the runtime remembers them. What is left of earlier pods has no link.
+# The host's ends of pod links, from the results that the runtime keeps. Results of earlier pods have no link any more.
 pod_links() {
     cat /var/lib/cni/results/cbr0-* 2>/dev/null | grep -o '"name" *: *"veth[0-9a-f]*"' | cut -d '"' -f 4 | sort -u |
         while read -r link; do
@@ -62,7 +63,8 @@ bridge() {
     fi
 }
 
-# The node whose range is the next one, so that each node asks one, and one asks it. Whatever answers there has got a packet.
+# The peer is the node with the next higher range, so that each node queries one node and is queried by one. Any answer, even a
+# refusal, shows that packets arrive.
 peer() {
     number() { awk -F '[ ./]' '{ printf "%010.0f %s\n", (($1 * 256 + $2) * 256 + $3) * 256 + $4, $0 }'; }
     own=$(echo "$subnet" | number | cut -d ' ' -f 1)
@@ -84,7 +86,7 @@ peer() {
 if [ ! -e /etc/kubernetes/kubelet.conf ]; then
     :
 elif [ ! -s "$state" ]; then
-    # After a boot flannel writes it by itself.
+    # After a boot, flannel writes the file itself.
     [ "$(cut -d . -f 1 /proc/uptime)" -lt 300 ] || say agent "flannel has not written the range of this node to $state"
 else
     subnet=$(value FLANNEL_SUBNET)

@@ -1,5 +1,5 @@
-# Makes the bridge of pods again, with the address that flannel has given to this node, and connects the pods to it that run. It gets
-# the previous hardware address: pods know their gateway by it.
+# Re-creates the bridge of pods with the address that flannel assigned to this node, and connects the running pods to it. The
+# bridge gets its previous hardware address, because pods know their gateway by it.
 value() { sed -n "s/^$1=//p" /run/flannel/subnet.env | tail -n 1; }
 results() { cat /var/lib/cni/results/cbr0-* 2>/dev/null; }
 if [ ! -e /sys/class/net/cni0 ]; then
@@ -17,6 +17,6 @@ kk_do ip link set cni0 up
 results | grep -o '"name" *: *"veth[0-9a-f]*"' | cut -d '"' -f 4 | sort -u | while read -r link; do
     [ -e "/sys/class/net/$link" ] && [ ! -e "/sys/class/net/$link/master" ] || continue
     kk_do ip link set "$link" master cni0 up
-    # A pod reaches itself by its Service.
+    # Hairpin mode lets a pod reach itself through its Service.
     echo 1 >"/sys/class/net/$link/brport/hairpin_mode" || :
 done

@@ -1,4 +1,4 @@
-//! flannel: one daemon a node, its networks from the nodes' pod ranges.
+//! flannel: one daemon on each node, with networks from the nodes' pod ranges.
 
 mod check;
 pub(crate) mod links;
@@ -22,10 +22,10 @@ use crate::{
     },
 };
 
-/// flannel with the backend of the file.
+/// flannel with the backend that the file specifies.
 pub(super) struct Flannel;
 
-/// flannel on each node. After a boot it writes the node's range of pods below /run by itself.
+/// flannel on each node. After a boot, flannel itself writes the node's pod range below /run.
 pub(super) const AGENT: Agent = Agent {
     plugin: "flannel",
     namespace: "kube-flannel",
@@ -37,7 +37,7 @@ pub(super) const AGENT: Agent = Agent {
     broken: links::broken,
 };
 
-/// The backend of the file.
+/// The backend that the file specifies.
 fn backend(spec: &Spec) -> Option<FlannelBackend> {
     if let NetworkPlugin::Flannel(backend) = spec.network.plugin { Some(backend) } else { None }
 }
@@ -66,7 +66,7 @@ impl Capability for Flannel {
         if vxlan { vec![Port::udp(8472, "flannel vxlan")] } else { Vec::new() }
     }
 
-    /// The bridge of pods, flannel's own links, and one for each pod.
+    /// The bridge of pods, flannel's own links, and a link for each pod.
     fn interfaces(&self) -> &'static [&'static str] {
         &["cni0", "flannel*", "veth*"]
     }
@@ -112,7 +112,7 @@ mod tests {
 
     use crate::testing;
 
-    /// The ranges whose routes a delete removes, where flannel has written this.
+    /// The ranges whose routes a delete removes, if flannel wrote this file.
     fn removed(written: Option<&str>) -> String {
         let directory = tempfile::tempdir().unwrap();
         let here = directory.path().display().to_string();
@@ -132,7 +132,7 @@ mod tests {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// The file may name the network of the hosts by now.
+    /// The file may now specify the network of the hosts.
     #[test]
     fn only_routes_of_the_network_that_flannel_had_go() {
         let written = "FLANNEL_NETWORK=10.233.64.0/18\nFLANNEL_SUBNET=10.233.65.1/24\nFLANNEL_MTU=1500\n";

@@ -1,6 +1,6 @@
-# Rules, links, routes and files with flannel's own names, and those that its CNI configuration gives to the bridge plugin.
-# Routes, which host-gw makes, are those to the pods of the network that flannel has worked with: the cluster file may name
-# another range by now, which may be that of the host's own network.
+# Removes rules, links, routes and files with flannel's own names, and those that its CNI configuration defines for the bridge
+# plugin. The routes, which host-gw creates, are selected by the network that flannel used: the cluster file may now specify
+# another range, which may be the network of the host itself.
 remove_chains FLANNEL
 if command -v nft >/dev/null; then
     nft delete table ip flannel-ipv4 2>/dev/null || :
