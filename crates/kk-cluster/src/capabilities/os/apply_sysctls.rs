@@ -4,7 +4,7 @@ use kk_engine::{HostWork, Task, actions::Sysctls};
 
 use crate::model::inputs::Inputs;
 
-/// One drop-in file; live values that differ are set and remembered.
+/// One drop-in file. Live values that differ are set, and their previous values are recorded.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("apply_sysctls", "Apply kernel settings");
     for (host, _) in inputs.nodes() {

@@ -1,5 +1,5 @@
-# own_apt REPOSITORY WORD…: apt-get that knows the repository in a directory and nothing else. Sources, settings, hooks and
-# lists of the host's own are neither read nor changed; only the database of dpkg is the host's.
+# own_apt REPOSITORY ARGUMENT…: apt-get that knows only the repository in a directory. The host's own sources, settings, hooks and
+# lists are neither read nor changed; only the database of dpkg is shared with the host.
 own_apt() {
     repository=$1 state=$PWD/apt
     shift

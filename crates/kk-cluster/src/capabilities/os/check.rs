@@ -1,4 +1,4 @@
-//! What every host must have, whatever runs on it.
+//! Requirements for every host, whatever runs on it.
 
 use kk_config::{Arch, Host, ProxyMode, Role, Spec};
 use kk_engine::{Facts, ProbeSpec};
@@ -13,16 +13,16 @@ use crate::{
 const CONTROL_PLANE_MEMORY_KIB: u64 = 1_700_000;
 /// Least memory of any other host in KiB.
 const MEMORY_KIB: u64 = 900_000;
-/// Least free space in KiB for programs and images.
+/// Least free space in KiB for binaries and images.
 const FREE_KIB: u64 = 2 * 1024 * 1024;
-/// Programs of the system that a node needs.
+/// Tools of the operating system that a node needs.
 pub(crate) const NODE_TOOLS: [&str; 9] =
     ["tar", "mount", "umount", "ip", "iptables", "conntrack", "socat", "modprobe", "nsenter"];
 
-/// What IPVS is looked at and cleared with.
+/// The tools that inspect and clear IPVS.
 const IPVS_TOOLS: [&str; 2] = ["ipset", "ipvsadm"];
 
-/// What nodes need even where somebody else configures the system: kubeadm refuses a host without it.
+/// Settings that nodes need even if kk does not configure the system: kubeadm refuses a host without them.
 fn forwarding(spec: &Spec) -> Vec<&'static str> {
     let mut settings = vec!["net.ipv4.ip_forward"];
     settings.extend(spec.network.pods_v6.is_some().then_some("net.ipv6.conf.all.forwarding"));
@@ -54,7 +54,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     }
 }
 
-/// What later decisions rest on.
+/// Reports unanswered questions on which later decisions depend.
 fn silence(host: &Host, facts: &Facts, found: &mut Findings) {
     found.unanswered(host, &facts.answer(&firewall::ACTIVE), "which firewalls are active");
     found.unanswered(host, &facts.answer(&disable_swap::UNITS), "which units enable swap");
@@ -85,7 +85,7 @@ fn machine(host: &Host, facts: &Facts, found: &mut Findings) {
     }
 }
 
-/// Programs that a host needs and does not have.
+/// Tools that a host needs and does not have.
 fn lacks(facts: &Facts, tools: &[&'static str]) -> Vec<&'static str> {
     tools.iter().copied().filter(|tool| !facts.tools.contains_key(*tool)).collect()
 }
@@ -99,14 +99,14 @@ fn for_ipvs(inputs: &Inputs, host: &Host) -> &'static [&'static str] {
     if is_needed { &IPVS_TOOLS } else { &[] }
 }
 
-/// Programs that a host would be better with, too.
+/// Missing tools of a host, including those that are only recommended.
 pub(super) fn missing_tools(inputs: &Inputs, host: &Host, facts: &Facts) -> Vec<&'static str> {
     [lacks(facts, needed(host)), lacks(facts, for_ipvs(inputs, host))].concat()
 }
 
 fn tools(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
     match packages::of_bundle(inputs, host, facts) {
-        // What is left of a run that was killed is no news.
+        // The unfinished packages of a killed run are not worth a finding.
         Some(Ok(chosen)) if chosen.names.is_empty() => return,
         Some(Ok(chosen)) => {
             let names = Vec::from_iter(chosen.names).join(", ");
@@ -156,7 +156,8 @@ fn tools(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
     }
 }
 
-/// On a host that runs already it is too late to refuse it, and renewing its certificates needs no more than it has.
+/// For a host that already runs, too little memory or CPU is only a warning: it is too late to refuse it, and a renewal of its
+/// certificates needs no more than it has.
 fn capacity(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
     let runs = inputs.has_joined(host) || !host.is_node() && facts.owns(ETCD_ENVIRONMENT);
     let mut say = |message: String, hint: String| {
@@ -184,7 +185,7 @@ fn capacity(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
             ),
         );
     }
-    // Where an earlier run has put the programs, their space is no longer needed.
+    // If an earlier run has uploaded the binaries, the space for them is no longer needed.
     let last = if host.is_node() { "kubelet" } else { "etcd" };
     if facts.files.contains_key(&format!("/usr/local/bin/{last}")) {
         return;
@@ -200,7 +201,7 @@ fn capacity(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
     }
 }
 
-/// Without it the packets of Services that cross a bridge are not seen by the packet filter.
+/// Without br_netfilter, the packet filter does not see packets of Services that cross a bridge.
 fn kernel(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
     let has = |name: &str| facts.features.contains(name) || facts.modules.contains(name);
     let vxlan = inputs.requirements.ports(host).iter().any(|port| port.program.contains("vxlan"));
@@ -219,7 +220,7 @@ fn kernel(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
     }
 }
 
-/// What the tasks of this capability change, said before they do.
+/// Changes by the tasks of this capability, reported in advance.
 fn adaptations(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
     let rewritten = facts.answer(&write_hosts_block::REWRITTEN).answered() == Some(true);
     if rewritten && write_hosts_block::templates(facts).is_empty() {
@@ -271,7 +272,7 @@ fn adaptations(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings
     }
 }
 
-/// What the tasks that a setting leaves out would have changed, and a node cannot do without.
+/// Necessary changes for a node that the skipped tasks would have made.
 fn not_configured(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
     let off = |name: &&str| facts.sysctls.get(*name).is_none_or(|value| value != "1");
     let missing: Vec<&str> = forwarding(inputs.spec).into_iter().filter(off).collect();

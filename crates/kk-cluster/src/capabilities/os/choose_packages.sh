@@ -1,5 +1,5 @@
-# Prints what apt would do to install the packages of the arguments, by the list beside this script. Before that what a run that
-# was killed has left unpacked is set up.
+# Prints what apt would do to install the packages in the arguments, by the list in the directory of this script. First it
+# configures packages that a killed run left unpacked.
 # shellcheck disable=SC2154 # unfinished stands before this script
 [ -z "$unfinished" ] || DEBIAN_FRONTEND=noninteractive dpkg --configure -a >/dev/null
 own_apt "$PWD" update >said 2>&1 || {

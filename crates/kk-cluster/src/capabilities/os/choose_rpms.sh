@@ -1,5 +1,6 @@
-# Prints what is installed and what dnf would do to install the packages of the arguments, by the lists beside this script.
-# After a run that was killed also what that one wanted. What is left of its repository tells of it: it goes now.
+# Prints the installed packages, and what dnf would do to install the packages in the arguments, by the lists in the directory of
+# this script. After a killed run, the packages of that run are included. The remains of its repository, which show that it was
+# killed, are removed here.
 # shellcheck disable=SC2154,SC2046 # unfinished stands before this script; names of packages
 if [ -n "$unfinished" ]; then
     set -- "$@" $(recorded_rpms)

@@ -12,8 +12,8 @@ const PATH: &str = "/etc/NetworkManager/conf.d/99-kubekey.conf";
 /// The unit.
 pub(super) const UNIT: &str = "NetworkManager.service";
 
-/// It would take away addresses and routes of these interfaces. They are named before they are there. `+=` leaves what the
-/// administrator has named.
+/// `NetworkManager` would remove addresses and routes of these interfaces. The file lists them before they exist. `+=` keeps the
+/// interfaces that the administrator listed.
 fn text(interfaces: &[&str]) -> String {
     let names: Vec<String> = interfaces.iter().map(|name| format!("interface-name:{name}")).collect();
     format!(
@@ -22,7 +22,7 @@ fn text(interfaces: &[&str]) -> String {
     )
 }
 
-/// On nodes where `NetworkManager` runs.
+/// Applies to nodes on which `NetworkManager` runs.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("configure_network_manager", "Configure NetworkManager");
     for (host, facts) in inputs.nodes() {
@@ -38,7 +38,8 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     task
 }
 
-/// What the task reads: it is not in a pipeline that is built before the first look.
+/// Requests the facts for the task. The pipeline that is built before the probe does not contain the task, so it cannot request
+/// them.
 pub(super) fn asks(probe: &mut kk_engine::ProbeSpec) {
     File::text(PATH, "").asks(probe);
     probe.units.insert(UNIT.to_owned());

@@ -1,4 +1,4 @@
-//! Create directories, so that they are recorded, and go again when they were not there before.
+//! Create directories, so that the record lists them and a delete removes those that kk created.
 
 use std::fmt::Write as _;
 
@@ -7,8 +7,8 @@ use kk_engine::{HostWork, Task, actions::Command};
 
 use crate::model::inputs::Inputs;
 
-/// On every node, those that the capabilities name. Their programs may change the modes later: only a missing directory is
-/// a difference.
+/// The directories that the capabilities name, on every node. Only a missing directory counts as a difference, because binaries
+/// may change the modes later.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("create_directories", "Create directories");
     for (host, facts) in inputs.nodes() {

@@ -1,4 +1,4 @@
-//! Stop firewalls, when the file asks for it.
+//! Stop firewalls, if the file requests it.
 
 use kk_engine::{Action, HostWork, Task, actions::Unit};
 

@@ -7,8 +7,8 @@ use kk_engine::{
 
 use crate::model::inputs::Inputs;
 
-/// Active swap units that come back at boot without /etc/fstab: of a zram generator, of a partition table, or a unit file.
-/// A unit that only mirrors what is in use has no file.
+/// Active swap units that are started at boot independently of /etc/fstab: from a zram generator, from a partition table, or from
+/// a unit file. A unit that only mirrors active swap has no file.
 pub(crate) const UNITS: Question<Vec<String>> =
     Question::new("swap_units", include_str!("swap_units.sh"), question::lines);
 
@@ -16,7 +16,7 @@ pub(super) fn asks(probe: &mut ProbeSpec) {
     probe.ask(&UNITS);
 }
 
-/// The kubelet does not start with swap on. A mask is a link, so the record knows how to take it back.
+/// The kubelet does not start while swap is on. A mask is a link, so the record can revert it.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("disable_swap", "Turn swap off");
     for (host, facts) in inputs.nodes() {
@@ -33,7 +33,7 @@ fn mask(unit: &str) -> Box<dyn Action> {
     Box::new(Command::new(format!("mask {unit}"), script))
 }
 
-/// What is on: devices, and the units that would bring swap back.
+/// Active swap devices, and the units that would enable swap again.
 pub(super) fn on(facts: &Facts) -> Vec<String> {
     let units = facts.answer(&UNITS).answered().unwrap_or_default();
     facts.swaps.iter().cloned().chain(units).collect()

@@ -1,5 +1,5 @@
-# own_dnf REPOSITORY WORD…: dnf that knows the repository in a directory and nothing else. Sources, settings, plugins and lists
-# of the host's own are neither read nor changed; only the database of rpm is the host's.
+# own_dnf REPOSITORY ARGUMENT…: dnf that knows only the repository in a directory. The host's own sources, settings, plugins and
+# lists are neither read nor changed; only the database of rpm is shared with the host.
 own_dnf() {
     repository=$1 state=$PWD/dnf
     shift
@@ -21,11 +21,11 @@ name=kk-bundle
 baseurl=file://$repository
 gpgcheck=0
 END
-    # Without --allowerasing, and with nothing that obsoletes others, nothing is removed.
+    # Without --allowerasing and with obsoletes=0, no package is removed.
     LC_ALL=C dnf --config="$state/dnf.conf" "$@" </dev/null
 }
 
-# recorded_rpms: what a run that was killed wanted to install.
+# recorded_rpms: the packages that a killed run intended to install.
 recorded_rpms() {
     awk -F '\t' '$1 == "rpms" { print $2 }' /etc/kubekey/owned 2>/dev/null || :
 }

@@ -1,4 +1,4 @@
-//! Firewalls that are active on a host, and what they let pass.
+//! Active firewalls of a host, and the packets that they let pass.
 
 use kk_config::Host;
 use kk_engine::{Facts, ProbeSpec, Question};
@@ -12,7 +12,7 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// Lines `firewall NAME`, `open PORT[-PORT]/PROTOCOL` and `trusts SOURCE`, for each that is active.
+/// Lines `firewall NAME`, `open PORT[-PORT]/PROTOCOL` and `trusts SOURCE`, for each active firewall.
 pub(crate) const ACTIVE: Question<Vec<Firewall>> =
     Question::new("firewalls", include_str!("firewall.sh"), parse);
 
@@ -22,7 +22,7 @@ pub(crate) struct Firewall {
     name: String,
     /// First port, last port, protocol.
     open: Vec<(u16, u16, Protocol)>,
-    /// It has rules for whole networks or interfaces, which only its administrator can judge.
+    /// Whether it has rules for whole networks or interfaces, which only its administrator can judge.
     trusts: bool,
 }
 
@@ -88,7 +88,7 @@ pub(super) fn findings(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut 
             .filter(|port| !firewall.lets(**port))
             .map(|port| format!("{}/{}", port.number, port.protocol.name()))
             .collect();
-        // A node that works shows that its firewall lets the cluster pass.
+        // A working node proves that its firewall lets the traffic of the cluster pass.
         if closed.is_empty() || firewall.trusts || facts.files.contains_key(KUBELET_CONF) {
             found.warning(
                 host,
@@ -111,7 +111,7 @@ pub(super) fn findings(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut 
     }
 }
 
-/// Its rules send the traffic of pods to the wrong table, again after each change of the network.
+/// The rules of nm-cloud-setup send the traffic of pods to the wrong routing table, again after each change of the network.
 fn cloud_setup(host: &Host, facts: &Facts, found: &mut Findings) {
     let runs = |unit: &str| facts.units.get(unit).is_some_and(|unit| unit.enabled || unit.active);
     if runs("nm-cloud-setup.service") || runs("nm-cloud-setup.timer") {
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
     use crate::testing;
 
-    /// What the question prints on a host with these programs.
+    /// The answer on a host with these programs.
     fn asked(programs: &[(&str, &str)]) -> Vec<Firewall> {
         let directory = tempfile::tempdir().unwrap();
         for (name, text) in programs {

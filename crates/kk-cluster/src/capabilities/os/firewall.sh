@@ -1,4 +1,4 @@
-# Says which firewall is active, and what it lets pass: lines of a word and its value.
+# Prints which firewall is active and what it lets pass, as lines of a word and its value.
 if command -v firewall-cmd >/dev/null && firewall-cmd --state >/dev/null 2>&1; then
     echo "firewall firewalld"
     {
@@ -9,7 +9,7 @@ if command -v firewall-cmd >/dev/null && firewall-cmd --state >/dev/null 2>&1; t
     } 2>/dev/null </dev/null | tr ' ' '\n' | sed '/./!d; s/^/open /'
     firewall-cmd --zone=trusted --list-sources 2>/dev/null | tr ' ' '\n' | sed '/./!d; s/^/trusts /'
 fi
-# ufw's unit is active also where ufw is not enabled: only its own word counts.
+# The unit of ufw is active even if ufw is not enabled, so only the output of ufw itself counts.
 if command -v ufw >/dev/null; then
     LC_ALL=C ufw status 2>/dev/null | awk '
         $1 == "Status:" { if ($2 != "active") exit; print "firewall ufw"; next }

@@ -1,4 +1,4 @@
-//! Which cluster a host belongs to: the head of its record, or, where an older version made the record, what etcd says.
+//! The cluster of a host: from the head of its record, or, if an older version created the record, from etcd's settings.
 
 use std::collections::BTreeSet;
 
@@ -15,21 +15,21 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// The name of the cluster in etcd's own settings; empty where there is none.
+/// The name of the cluster in etcd's settings; empty if there are none.
 pub(crate) const TOKEN: Question<String> = Question::new(
     "etcd_token",
     "sed -n 's/^ETCD_INITIAL_CLUSTER_TOKEN=kubekey-//p' /etc/etcd.env 2>/dev/null || :",
     question::text,
 );
 
-/// What is known about the cluster of a host.
+/// The known facts about the cluster of a host.
 #[derive(Default)]
 struct Belongs {
     cluster: Option<String>,
     etcd_ca: Option<String>,
 }
 
-/// What [`of`] and the refusals read.
+/// Requests the facts for [`of`] and for the refusals.
 pub(crate) fn asks(probe: &mut ProbeSpec) {
     probe.ask(&TOKEN);
     probe.ask(&ca_rotation::STAGE);
@@ -58,10 +58,10 @@ fn other_name(inputs: &Inputs, facts: &Facts) -> Option<String> {
     of(facts).cluster.filter(|cluster| *cluster != inputs.spec.name)
 }
 
-/// A create adds nothing to hosts of another cluster.
+/// A create does not change hosts of another cluster.
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     for (host, facts) in inputs.hosts() {
-        // The head of a record needs no other word.
+        // If the record has a head, the answer is not needed.
         if facts.owned.identity().is_none() {
             found.unanswered(host, &facts.answer(&TOKEN), "which cluster its etcd belongs to");
         }
@@ -73,7 +73,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
             );
             continue;
         }
-        // What etcd hosts hold is judged with etcd. Where that is lost, their record says it.
+        // The checks of etcd compare the CA on hosts of etcd. If a host lost it, its record still names the CA.
         let is_judged = host.has_role(&kk_config::Role::Etcd) && facts.files.contains_key(ETCD_CA);
         let theirs = of(facts).etcd_ca.filter(|_| !is_judged);
         if theirs.is_some_and(|ca| ca != inputs.pki.ca_sum()) {
@@ -90,7 +90,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     }
 }
 
-/// Refuses to delete what is not the cluster of the file: a wrong address, or the file of another cluster.
+/// Refuses to delete anything except the cluster of the file: the file may contain a wrong address, or describe another cluster.
 pub(crate) fn refuse_strangers(inputs: &Inputs) -> Result<(), BuildError> {
     let of_file: Vec<(&Host, &Facts)> =
         inputs.spec.hosts.iter().filter_map(|host| Some((host, inputs.facts(host)?))).collect();
@@ -131,7 +131,7 @@ pub(crate) fn refuse_strangers(inputs: &Inputs) -> Result<(), BuildError> {
             "correct the addresses in the file, or delete that cluster with its own file",
         );
     }
-    // Between two CAs hosts name one or the other: both are on the machine where the rotation has begun.
+    // During a rotation, hosts have either the old CA or the new one. The control machine that began the rotation has both.
     let mut ours = ca_rotation::etcd_cas(&inputs.directory);
     ours.insert(inputs.pki.ca_sum());
     if let (true, name) = (inputs.pki.is_saved(), &inputs.spec.name)
@@ -148,7 +148,8 @@ pub(crate) fn refuse_strangers(inputs: &Inputs) -> Result<(), BuildError> {
     one_cluster(&of_file)
 }
 
-/// The certificates of the hosts are those of one cluster. In the middle of a rotation a host holds two.
+/// Refuses hosts whose certificates belong to several clusters. In the middle of a rotation a host has two CAs, so it is not
+/// compared.
 fn one_cluster(of_file: &[(&Host, &Facts)]) -> Result<(), BuildError> {
     let of_file: Vec<_> = of_file.iter().filter(|(_, facts)| !ca_rotation::is_marked(facts)).collect();
     let kinds: [fn(&Facts) -> Option<String>; 2] =

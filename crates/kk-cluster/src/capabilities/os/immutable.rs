@@ -1,4 +1,4 @@
-//! The name of a node: its credentials and its object in the API carry it.
+//! The name of a node, which is part of its credentials and of its object in the API.
 
 use kk_engine::{Question, question};
 
@@ -7,14 +7,14 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// The name that the kubelet is started with; empty where it has none.
+/// The name in the arguments of the kubelet; empty if there is none.
 pub(crate) const NODE_NAME: Question<String> = Question::new(
     "node_name",
     r"sed -nE 's/.*--hostname-override=([^ ]+).*/\1/p' /etc/systemd/system/kubelet.service.d/10-kubeadm.conf 2>/dev/null || :",
     question::text,
 );
 
-/// On every node that has joined.
+/// Settings of every node that has joined.
 pub(super) fn settings(inputs: &Inputs) -> Vec<Setting> {
     let joined = inputs.nodes().into_iter().filter(|(_, facts)| facts.files.contains_key(KUBELET_CONF));
     let setting = |(host, facts): (&kk_config::Host, &kk_engine::Facts)| Setting {

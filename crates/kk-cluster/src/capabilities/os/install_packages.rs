@@ -17,14 +17,14 @@ use super::packages::{self, Chosen};
 use super::transaction::{Manager, Transaction};
 use crate::{base::shell, model::inputs::Inputs};
 
-/// Where the packages lie on a host until they are installed.
+/// The directory of the packages on a host until they are installed.
 const REPOSITORY: &str = "/var/lib/kubekey/packages";
 
-/// Whether a run that was killed has left a package half-installed.
+/// Whether a killed run left a package half-installed.
 pub(super) const UNFINISHED: Question<bool> =
     Question::new("unfinished_packages", include_str!("unfinished_packages.sh"), question::yes_or_no);
 
-/// On hosts that lack programs. Before all that needs these.
+/// Runs on hosts that lack tools, before all tasks that need them.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task =
         Task::new("install_packages", "Install packages from the bundle").timeout(Duration::from_mins(15));
@@ -40,7 +40,7 @@ struct Install {
     from: Arc<From>,
 }
 
-/// The packages that are wanted, and what they come from.
+/// The wanted packages, and their source.
 struct From {
     chosen: Chosen,
     store: Arc<Store>,
@@ -123,7 +123,7 @@ impl Run for Send {
 }
 
 impl Send {
-    /// A list, under the last part of its name.
+    /// A list of packages, under the last part of its name.
     fn list(&self, path: &str, file: &ContentFile) -> Result<Payload, Failure> {
         let at = self.from.store.blob(&file.digest);
         let content =
@@ -131,7 +131,7 @@ impl Send {
         Ok(Payload { name: path.rsplit('/').next().unwrap_or(path).to_owned(), content: content.into() })
     }
 
-    /// Lets the package manager of the host say what it would do: what is there already is not sent.
+    /// Queries the package manager of the host for the packages that it would install, so that only these are sent.
     async fn choose(
         &self,
         context: &Context,

@@ -1,12 +1,12 @@
-# Installs packages from $repository by the list beside this script, and removes the repository. $wanted are those that are
-# asked for; the arguments are all that are new, in the order in which they are set up.
+# Installs packages from $repository by the list in the directory of this script, and removes the repository. $wanted contains the
+# requested packages; the arguments are all new packages, in the order in which they are configured.
 # shellcheck disable=SC2154
 kk_own "$repository/Packages"
 mv Packages "$repository/Packages"
 for package in "$@"; do
     was=absent
     [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" != config-files ] || was=config-files
-    # A run that was killed has noted what was there before it.
+    # A killed run has already recorded the state from before that run.
     kk_recorded "package$KK_TAB$package" || kk_record "package$KK_TAB$package$KK_TAB$was"
 done
 # shellcheck disable=SC2086 # names of packages

@@ -1,5 +1,5 @@
-# Installs packages from $repository by the lists beside this script, and removes the repository. $wanted are those that are
-# asked for, none where a run that was killed is finished; the arguments are all that are new.
+# Installs packages from $repository by the lists in the directory of this script, and removes the repository. $wanted contains
+# the requested packages, or nothing if a killed run is being finished; the arguments are all new packages.
 # shellcheck disable=SC2154
 for list in *.xml*; do
     kk_own "$repository/repodata/$list"

@@ -4,7 +4,7 @@ use kk_engine::{HostWork, Task, actions::KernelModules};
 
 use crate::model::inputs::Inputs;
 
-/// Modules that are built in are loaded already.
+/// Modules that are built into the kernel count as loaded.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let modules = super::kernel_modules(inputs.spec);
     let mut task = Task::new("load_kernel_modules", "Load kernel modules");

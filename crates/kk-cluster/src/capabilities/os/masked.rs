@@ -1,14 +1,14 @@
-//! Masked units: systemd reads no file of theirs, and never starts them.
+//! Masked units: systemd does not read their files, and never starts them.
 
 use crate::{
     base::{findings::Findings, host_layout::is_masked},
     model::inputs::Inputs,
 };
 
-/// Units that kk writes, and without which nothing works.
+/// The units that kk writes and that everything depends on.
 const UNITS: [&str; 3] = ["etcd", "containerd", "kubelet"];
 
-/// A delete puts the masks back.
+/// A delete restores the masks.
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     for (host, facts) in inputs.hosts() {
         let masked: Vec<&str> = UNITS.into_iter().filter(|unit| is_masked(facts, unit)).collect();

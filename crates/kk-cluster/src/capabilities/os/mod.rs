@@ -1,4 +1,5 @@
-//! The operating system as Kubernetes needs it, in files of kk's own, recorded and restored by a delete.
+//! The operating system as Kubernetes needs it, configured by files of kk, which are recorded so that a delete restores the
+//! system.
 
 mod apply_sysctls;
 pub(crate) mod check;
@@ -88,7 +89,7 @@ impl Capability for Os {
         let mut tasks = vec![
             record_identity::task(inputs),
             install_packages::task(inputs),
-            // What it writes shows no more which nodes work with the addresses of before.
+            // Before /etc/hosts is written: afterwards, nothing shows which nodes still use the previous addresses.
             nodes::mark_moves::task(inputs),
             write_hosts_block::task(inputs),
             create_users::task(inputs),
@@ -106,7 +107,7 @@ impl Capability for Os {
     }
 }
 
-/// What an administrator may want to do by other means. What other capabilities build on is not among it.
+/// Tasks that an administrator may replace by other means. Tasks that other capabilities depend on are not included.
 fn configure(inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
     Ok(vec![
         set_hostname::task(inputs),
@@ -129,10 +130,10 @@ fn kernel_modules(spec: &Spec) -> Vec<&'static str> {
     modules
 }
 
-/// Kernel settings: what Kubernetes and its networks need, and room for many connections, watches and neighbours.
+/// Kernel settings: the requirements of Kubernetes and its networks, and room for many connections, watches and neighbours.
 ///
-/// KubeKey's list without those that only suit one kind of host or weaken it (`rp_filter`, swappiness, arp_*, `pid_max`).
-/// The user's own win.
+/// The list is KubeKey's, without settings that suit only one kind of host or weaken it (`rp_filter`, swappiness, arp_*,
+/// `pid_max`). Settings of the user take precedence.
 fn sysctls(spec: &Spec) -> BTreeMap<String, String> {
     let mut settings: BTreeMap<String, String> = [
         ("net.ipv4.ip_forward", "1"),

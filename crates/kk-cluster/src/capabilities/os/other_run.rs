@@ -1,4 +1,4 @@
-//! Another run of kk that works on a host now, from another machine or directory.
+//! Another run of kk that works on a host at the same time, from another machine or directory.
 
 use kk_config::Host;
 use kk_engine::{Answer, Facts, Owner, ProbeSpec, Question};
@@ -12,10 +12,10 @@ use crate::{
 pub(crate) const LOCK: Question<Option<Lock>> =
     Question::new("run_lock", include_str!("other_run.sh"), Lock::parse);
 
-/// What to do about another run.
+/// The remedy for another run.
 const HINT: &str = "wait until it ends; the lock of a killed run expires two minutes after its last action";
 
-/// Who holds a host.
+/// The owner of the lock on a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lock {
     busy: bool,
@@ -44,7 +44,7 @@ pub(crate) fn asks(probe: &mut ProbeSpec) {
 }
 
 pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
-    // A command that changes some hosts works on control planes, too, and must not begin during a run on the others.
+    // A command for some hosts also works on control planes, and must not start during a run on the other hosts.
     for (host, facts) in inputs.answered() {
         if inputs.scope.contains(host) {
             found.unanswered(host, &facts.answer(&LOCK), "whether another kk works on it");
@@ -55,7 +55,7 @@ pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
     }
 }
 
-/// Refuses to delete what another run works on.
+/// Refuses to delete hosts on which another run works.
 pub(crate) fn refuse(inputs: &Inputs) -> Result<(), BuildError> {
     let on_host = |(host, facts): (&Host, &Facts)| Some(format!("{}: {}", host.name, other(inputs, facts)?));
     let found: Vec<String> = inputs.hosts().into_iter().filter_map(on_host).collect();
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
     use crate::{commands::pipelines::add_nodes, testing};
 
-    /// A run on control planes that adds a worker begins nothing during another one there.
+    /// A run that works on control planes to add a worker does not start during another run there.
     #[tokio::test]
     async fn another_run_on_a_host_outside_of_the_command_is_refused_too() {
         let spec = add_nodes::tests::spec();

@@ -1,5 +1,5 @@
-# Prints who holds the lock on this host, nothing when nobody does: whether a batch of it runs now, its age in seconds,
-# its id and its name. The clock may have been set back since: then it is as old as the clock is behind.
+# Prints the owner of the lock on this host, or nothing if nothing holds it: whether a batch of the owner is running, its age in
+# seconds, its id and its name. If the clock was set back since, the age is the time by which the clock is behind.
 lock=/run/kubekey.lock
 [ -s "$lock" ] || exit 0
 command -v flock >/dev/null || exit 0

@@ -1,4 +1,4 @@
-//! In which packages a distribution has the programs that a host needs, and which of them a bundle brings.
+//! Packages of a distribution that contain the tools a host needs, and whether a bundle has them.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use kk_engine::Facts;
 use super::{check, install_packages::UNFINISHED};
 use crate::model::inputs::Inputs;
 
-/// Program, and its package with dpkg, with rpm of the Red Hat family (or what such a package provides), and with zypper.
+/// A tool, and its package for dpkg, for rpm of the Red Hat family (or a name that a package provides), and for zypper.
 const PACKAGES: [(&str, [&str; 3]); 11] = [
     ("tar", ["tar", "tar", "tar"]),
     ("mount", ["mount", "util-linux", "util-linux"]),
@@ -24,7 +24,7 @@ const PACKAGES: [(&str, [&str; 3]); 11] = [
     ("ipvsadm", ["ipvsadm", "ipvsadm", "ipvsadm"]),
 ];
 
-/// How packages are installed by hand where `ID` of os-release is `os_id`, and the column of their names.
+/// The command that installs packages by hand on a host with `os_id` as `ID` in os-release, and the column of the package names.
 fn by_hand(os_id: &str) -> (&'static str, usize) {
     match os_id {
         "debian" | "ubuntu" | "linuxmint" | "raspbian" | "uos" | "deepin" => ("apt-get install", 0),
@@ -34,13 +34,13 @@ fn by_hand(os_id: &str) -> (&'static str, usize) {
     }
 }
 
-/// How to install these programs on a host whose `ID` in os-release is `os_id`.
+/// How to install these tools on a host whose `ID` in os-release is `os_id`.
 pub(super) fn hint(os_id: &str, programs: &[&str]) -> String {
     let command = by_hand(os_id).0;
     format!("{command} {}", Vec::from_iter(names(os_id, programs)).join(" "))
 }
 
-/// The packages that have these programs.
+/// The packages that contain these tools.
 fn names(os_id: &str, programs: &[&str]) -> BTreeSet<&'static str> {
     let column = by_hand(os_id).1;
     let package =
@@ -54,7 +54,7 @@ pub fn host_packages(system: &OperatingSystem) -> BTreeSet<String> {
     PACKAGES.iter().map(|(_, names)| names[column].to_owned()).collect()
 }
 
-/// Packages for a host that lacks programs.
+/// Packages for a host that lacks tools.
 pub(super) struct Chosen {
     /// Their names.
     pub names: BTreeSet<&'static str>,
@@ -62,7 +62,8 @@ pub(super) struct Chosen {
     pub from: HostPackages,
 }
 
-/// The packages of the bundle that bring what a host lacks, or why not. `None`: it lacks nothing, or is not to get any.
+/// The packages of the bundle that contain the missing tools of a host, or why that is impossible. `None` if nothing is missing,
+/// or if the user did not request packages.
 pub(super) fn of_bundle(inputs: &Inputs, host: &Host, facts: &Facts) -> Option<Result<Chosen, String>> {
     let bundle = inputs.options.bundle.as_ref().filter(|_| inputs.options.with_packages)?;
     let programs = check::missing_tools(inputs, host, facts);
@@ -112,7 +113,7 @@ mod tests {
             provides: Vec::new(),
             path: format!("{directory}/{name}_1_amd64.{ending}"),
         };
-        // As in the Red Hat family from 9 on.
+        // As in the Red Hat family since version 9.
         let part = |name: &&str| match *name {
             "iptables" if ending == "rpm" => {
                 PackagePart { name: "iptables-nft".into(), provides: vec!["iptables".into()], ..part(name) }
@@ -185,7 +186,7 @@ mod tests {
         }
     }
 
-    /// The names are those of the family, and one that another package stands for is there, too.
+    /// The names are the Red Hat family's, and a package that provides the name of another counts as that package.
     #[tokio::test]
     async fn rpms_of_the_bundle_are_found_by_what_they_provide() {
         let spec = testing::sample("all-in-one.yaml");
@@ -208,7 +209,7 @@ mod tests {
         assert_eq!(changes, ["install conntrack-tools, iptables from the bundle"]);
     }
 
-    /// What a run that was killed has unpacked is set up by the next one, although no program is missing.
+    /// The next run configures packages that a killed run has unpacked, even if no tool is missing.
     #[tokio::test]
     async fn an_installation_that_was_killed_is_finished() {
         for (unfinished, expected) in [("yes\n", 1), ("no\n", 0)] {

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::{base::error::BuildError, model::inputs::Inputs};
 
-/// A drop-in of `limits.d`; services have their limits in their units.
+/// A drop-in of `limits.d`. Services have their limits in their units.
 pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     let text = inputs.templates.render("os/limits.conf", &json!({}))?;
     let mut task = Task::new("raise_limits", "Raise limits");

@@ -4,8 +4,8 @@ use kk_engine::{HostWork, Task, actions::ClusterIdentity};
 
 use crate::{base::slots, model::inputs::Inputs};
 
-/// Before anything else is changed there, so that a delete with another cluster's file is refused. The CA must be on
-/// the control machine's disk first: a host that names a lost one could not be used again.
+/// Runs before any other change on a host, so that a delete with another cluster's file is refused. The CA must be saved on the
+/// control machine first: a host whose record names a lost CA could not be used again.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("record_identity", "Record the cluster");
     for (host, _) in inputs.hosts() {

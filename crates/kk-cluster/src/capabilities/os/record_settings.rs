@@ -1,4 +1,4 @@
-//! Record kernel settings that Kubernetes' programs change by themselves, so that a delete can restore them.
+//! Record kernel settings that the components of Kubernetes change themselves, so that a delete can restore them.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use kk_engine::{HostWork, Kind, Task, actions::Command};
 
 use crate::model::inputs::Inputs;
 
-/// What kube-proxy sets (Kubernetes, `pkg/proxy/iptables/proxier.go` and `cmd/kube-proxy/app/conntrack.go`).
+/// The settings that kube-proxy changes (Kubernetes, `pkg/proxy/iptables/proxier.go` and `cmd/kube-proxy/app/conntrack.go`).
 const SETTINGS: &[&str] = &[
     "net.ipv4.conf.all.route_localnet",
     "net.netfilter.nf_conntrack_max",
@@ -14,9 +14,9 @@ const SETTINGS: &[&str] = &[
     "net.netfilter.nf_conntrack_tcp_timeout_close_wait",
 ];
 
-/// Once, before a node's first kube-proxy: afterwards the values are no longer the host's own.
+/// Runs once, before the first kube-proxy of a node: afterwards the values are no longer the host's own.
 pub(super) fn task(inputs: &Inputs) -> Task {
-    // Without the module its settings are not there yet, and kube-proxy loads it.
+    // The settings exist only after the module is loaded, and kube-proxy loads it.
     let mut script =
         "[ -e /proc/sys/net/netfilter/nf_conntrack_max ] || kk_module nf_conntrack || :\n".to_owned();
     for name in SETTINGS {

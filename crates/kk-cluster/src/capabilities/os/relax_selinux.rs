@@ -4,7 +4,7 @@ use kk_engine::{HostWork, Task, actions::Command};
 
 use crate::model::inputs::Inputs;
 
-/// Only where `SELinux` is enforcing.
+/// Runs only on hosts on which `SELinux` is enforcing.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("relax_selinux", "Set SELinux to permissive");
     for (host, _) in inputs.nodes() {

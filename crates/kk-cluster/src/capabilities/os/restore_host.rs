@@ -7,8 +7,8 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// The last task on each host. What belongs to the runtime stays unless it is to be removed, too; what is not the
-/// cluster's stays in any case.
+/// The last task on each host. Lines of the runtime stay unless the runtime is removed, too; lines that do not belong to the
+/// cluster always stay.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let stays = if inputs.options.remove_runtime { &[][..] } else { &inputs.requirements.stays };
     let keep = stays

@@ -5,8 +5,8 @@ use kk_engine::{HostWork, Task, actions::Command};
 
 use crate::model::inputs::Inputs;
 
-/// Names each machine as the file names it. `/etc/hostname` is written and the kernel told directly: `hostnamectl` needs a
-/// running service that containers lack, and small systems have no program `hostname`.
+/// Sets the name of each machine to the name in the file. This writes `/etc/hostname` and the kernel's name directly:
+/// `hostnamectl` needs a running service that containers lack, and small systems have no command `hostname`.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("set_hostname", "Set host name");
     if !inputs.spec.system.set_hostname {
@@ -43,7 +43,7 @@ mod tests {
             let directory = tempfile::tempdir().unwrap();
             let here = directory.path();
             fs::create_dir(here.join("kernel")).unwrap();
-            // This machine keeps its name.
+            // The test machine keeps its name.
             let stubs = format!(
                 "kk_put() {{ :; }}\ncommand() {{ {is_installed}; }}\nhostname() {{ echo \"$1\" >said; }}\n"
             );

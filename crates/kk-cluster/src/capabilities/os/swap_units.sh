@@ -1,4 +1,4 @@
-# Names the active swap units that have a file of their own and do not come from /etc/fstab.
+# Prints the active swap units that have their own file and are not generated from /etc/fstab.
 systemctl show -p Id -p LoadState -p ActiveState -p FragmentPath -p SourcePath '*.swap' 2>/dev/null | awk '
     function judge() {
         if (is["LoadState"] == "loaded" && is["ActiveState"] == "active" && is["FragmentPath"] != "" &&

@@ -1,4 +1,4 @@
-//! What a package manager of a host would do, as it says itself.
+//! Changes that a package manager of a host would make, read from its own output.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,15 +7,15 @@ use kk_engine::Failure;
 
 /// How packages of a bundle are installed on a host.
 pub(super) struct Manager {
-    /// Its program.
+    /// The name of its command.
     pub name: &'static str,
-    /// A shell function that knows only the repository of the bundle.
+    /// A shell function that uses only the repository of the bundle.
     function: &'static str,
-    /// Prints what it would do.
+    /// A script that prints the changes.
     pub choose: &'static str,
-    /// Does it.
+    /// A script that makes the changes.
     pub install: &'static str,
-    /// Reads what `choose` prints.
+    /// Parses the output of `choose`.
     pub parse: fn(&str) -> Transaction,
 }
 
@@ -36,7 +36,7 @@ const DNF: Manager = Manager {
 };
 
 impl Manager {
-    /// The one for these packages.
+    /// The package manager for these packages.
     pub(super) fn of(packages: &HostPackages) -> &'static Self {
         if packages.is_rpm() { &DNF } else { &APT }
     }
@@ -49,14 +49,14 @@ impl Manager {
     }
 }
 
-/// What a package manager would do.
+/// Changes that a package manager would make.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Transaction {
-    /// Name and version of what is unpacked.
+    /// Name and version of the packages to unpack.
     pub unpacked: Vec<(String, String)>,
-    /// Packages that are new; those of apt in the order in which they are set up: each after those that it needs.
+    /// New packages. apt lists them in the order in which they are configured, each after the packages that it needs.
     pub added: Vec<String>,
-    /// Packages that are there in another version: name, old and new version.
+    /// Packages that are installed in another version: name, old and new version.
     pub upgraded: Vec<(String, String, String)>,
 }
 
@@ -86,12 +86,12 @@ impl Transaction {
         found
     }
 
-    /// Reads `installed NAME VERSION` for each package that is there, then dnf's table, whose rows are `NAME ARCH VERSION
-    /// REPOSITORY SIZE UNIT`. A row with a long name goes on in the next line.
+    /// Parses `installed NAME VERSION` for each installed package, then the table of dnf, whose rows are `NAME ARCH VERSION
+    /// REPOSITORY SIZE UNIT`. A row with a long name continues in the next line.
     fn of_dnf<'a>(said: &'a str) -> Self {
         let one = |line: &'a str| line.strip_prefix("installed ")?.split_once(' ');
         let installed: BTreeMap<&str, &str> = said.lines().filter_map(one).collect();
-        // Before the table dnf says how fast it has read the repository.
+        // Before the table, dnf prints how fast it read the repository.
         let is_head = |line: &str| {
             ["Installing", "Upgrading", "Downgrading"].iter().any(|word| line.starts_with(word))
                 && line.ends_with(':')
@@ -101,7 +101,7 @@ impl Transaction {
         let words: Vec<&str> = table.flat_map(str::split_whitespace).collect();
         let mut found = Self::default();
         for row in words.windows(4).filter(|row| row[3] == "kk-bundle") {
-            // A newer dnf writes an epoch of 0, too.
+            // A newer dnf prints an epoch of 0, too.
             let (name, new) = (row[0].to_owned(), row[2].strip_prefix("0:").unwrap_or(row[2]).to_owned());
             match installed.get(row[0]) {
                 Some(old) => found.upgraded.push((name.clone(), (*old).to_owned(), new.clone())),
@@ -112,7 +112,7 @@ impl Transaction {
         found
     }
 
-    /// The files of what is unpacked.
+    /// The files of the packages to unpack.
     pub(super) fn files<'a>(
         &self,
         packages: &'a [(PackagePart, ContentFile)],
@@ -139,13 +139,13 @@ mod tests {
     const REPOSITORY: &str =
         concat!(env!("CARGO_MANIFEST_DIR"), "/../kk-artifact/tests/fixtures/repository-rpm");
 
-    /// A host without packages, for the dnf and rpm of this machine.
+    /// A host without packages, for the dnf and rpm of the test machine.
     struct Host(tempfile::TempDir);
 
     impl Host {
         fn new() -> Self {
             let host = Self(tempfile::tempdir().unwrap());
-            // dnf installs as root only; in a namespace of its own everybody is that.
+            // dnf installs packages only as root; in its own namespace, every user is root.
             let wrapper = "root=$1; cat >\"$2\"; chmod 755 \"$2\"";
             for (name, words) in [("dnf", "--installroot"), ("rpm", "--root")] {
                 let text = format!(
@@ -180,7 +180,7 @@ mod tests {
             said
         }
 
-        /// Runs a script beside the lists of the repository.
+        /// Runs a script in a directory with the lists of the repository.
         fn run(&self, script: &str) -> String {
             let place = format!(
                 "rm -rf script; mkdir script; cd script; cp {REPOSITORY}/repodata/* .\n\
@@ -191,11 +191,11 @@ mod tests {
         }
     }
 
-    /// The real dnf and rpm of this machine, with a root of their own.
+    /// Uses the real dnf and rpm of the test machine, with a separate root directory.
     #[test]
     fn rpms_are_chosen_and_installed_and_then_nothing_is_left_to_do() {
         installs("kk-test-command");
-        // As after a run that was killed.
+        // As after a killed run.
         installs("");
     }
 
@@ -255,7 +255,7 @@ mod tests {
         assert!(said.contains("libc6"), "{said}");
     }
 
-    /// As dnf 4.14 prints it.
+    /// Output of dnf 4.14.
     #[test]
     fn dnf_says_what_is_new_and_what_another_version_gets() {
         let said = "installed bash 5.1.8-9.el9\ninstalled glibc 2.34-100.el9\n\

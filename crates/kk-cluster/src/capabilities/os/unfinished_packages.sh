@@ -1,4 +1,5 @@
-# Whether a package of the record is between two states. Rpm does not say so: there a repository that was not removed tells it.
+# Whether the installation of a recorded package is unfinished. rpm does not report that, so a repository that was not removed
+# counts.
 if grep -q '^rpms' /etc/kubekey/owned 2>/dev/null && [ -e /var/lib/kubekey/packages ]; then
     echo yes
 else

@@ -8,7 +8,7 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// Whether cloud-init rewrites /etc/hosts at each boot. Its own header says so, whoever has configured it.
+/// Whether cloud-init rewrites /etc/hosts at each boot. If so, the header of the file states it, however that was configured.
 pub(crate) const REWRITTEN: Question<bool> = Question::new(
     "hosts_rewritten",
     "if grep -qs manage_etc_hosts /etc/hosts || grep -qsE '^ *manage_etc_hosts: *([Tt]rue|template)' /etc/cloud/cloud.cfg \
@@ -16,14 +16,14 @@ pub(crate) const REWRITTEN: Question<bool> = Question::new(
     question::yes_or_no,
 );
 
-/// What cloud-init writes /etc/hosts from, by family of distributions.
+/// The templates of cloud-init for /etc/hosts, by family of distributions.
 const CLOUD_TEMPLATES: [&str; 3] = [
     "/etc/cloud/templates/hosts.debian.tmpl",
     "/etc/cloud/templates/hosts.redhat.tmpl",
     "/etc/cloud/templates/hosts.suse.tmpl",
 ];
 
-/// What the task reads. Its blocks in templates are not in a pipeline that is built before the first look.
+/// Requests the facts for the task. The pipeline that is built before the probe does not contain the blocks in templates yet.
 pub(super) fn asks(probe: &mut ProbeSpec) {
     probe.ask(&REWRITTEN);
     for path in CLOUD_TEMPLATES {
@@ -32,7 +32,7 @@ pub(super) fn asks(probe: &mut ProbeSpec) {
     }
 }
 
-/// The templates of cloud-init that write the file on this host.
+/// The templates from which cloud-init writes the file on this host.
 pub(super) fn templates(facts: &Facts) -> Vec<&'static str> {
     if facts.answer(&REWRITTEN).answered() != Some(true) {
         return Vec::new();
@@ -40,9 +40,9 @@ pub(super) fn templates(facts: &Facts) -> Vec<&'static str> {
     CLOUD_TEMPLATES.into_iter().filter(|path| facts.files.contains_key(*path)).collect()
 }
 
-/// Every host knows every other by name, and the address of the API. Also after a boot at which cloud-init writes the
-/// file: the template holds also where user data has turned that on, which wins over any file of the host. Hosts that a
-/// command leaves as they are learn the names of new ones, too.
+/// Every host resolves the names of all hosts and of the API. To keep this after a boot at which cloud-init writes the file, the
+/// template contains the block, too. The template also works if user data turned the rewriting on, which overrides any file of
+/// the host. Hosts that a command does not change otherwise get the names of new hosts, too.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let block = Block::new("/etc/hosts", HOSTS_BEGIN, HOSTS_END, block(inputs));
     let mut task = Task::new("write_hosts_block", "Write /etc/hosts");

@@ -1,4 +1,4 @@
-//! Download programs to the control machine.
+//! Download binaries to the control machine.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// One task a component and architecture, side by side within a group; what starts first comes first. What an earlier
-/// run fetched is used as it is.
+/// One task for each component and architecture. Tasks of a group run concurrently, and binaries that start first are downloaded
+/// first. Files that an earlier run fetched are used without a download.
 pub(super) fn tasks(inputs: &Inputs) -> Vec<Task> {
     let mut tasks = Vec::new();
     let mut before: Vec<SlotKey> = Vec::new();
@@ -26,7 +26,7 @@ pub(super) fn tasks(inputs: &Inputs) -> Vec<Task> {
     tasks
 }
 
-/// The components that some host needs by this stage, each once for an architecture.
+/// The components that any host needs by this stage, once for each architecture.
 fn wanted(inputs: &Inputs, stage: ProgramStage) -> Vec<(Component, Arch)> {
     let mut wanted = Vec::new();
     for (host, _) in inputs.hosts() {
@@ -44,7 +44,7 @@ fn task(inputs: &Inputs, component: Component, arch: Arch, before: &[SlotKey]) -
     let action =
         Download { artifact: artifact.clone(), arch, store: inputs.store.clone(), needed: files.is_none() };
     let mut work = HostWork::new(vec![Box::new(action)]).provides(slots::fetched_slot(component, arch).key());
-    // Only for the order: a download that failed must not hide what is wrong with the others.
+    // Only for the order: a failed download must not hide the errors of the others.
     work.after.extend_from_slice(before);
     let name = format!("download_{}", component.name().replace('-', "_"));
     Task::new(name, format!("Download {}", component.title()))

@@ -1,4 +1,4 @@
-//! A download as a task: its progress and its errors in the engine's words.
+//! A download as a task, with its progress and its errors in the engine's types.
 
 use kk_artifact::{Artifact, LocalFile, Progress, ProgressState, Store};
 use kk_engine::{Context, Failure};
@@ -39,7 +39,7 @@ pub(super) async fn fetch(
     files.map_err(|error| failure(&error))
 }
 
-/// The store tries again by itself, so nothing of it is transient here.
+/// The store itself retries, so no error is transient here.
 fn failure(error: &kk_artifact::Error) -> Failure {
     Failure { hint: error.hint(), ..Failure::new(error.to_string()) }
 }

@@ -1,4 +1,4 @@
-//! Programs: downloaded once to the control machine, then uploaded to the hosts that lack them.
+//! Binaries, which are downloaded once to the control machine and then uploaded to the hosts that lack them.
 
 mod download;
 mod fetch;
@@ -23,10 +23,10 @@ use crate::{
 };
 pub(crate) use upload_programs::UploadPrograms;
 
-/// How long an upload may take: links are slow, too.
+/// Time limit for an upload; it allows for slow links.
 pub(crate) const UPLOAD_TIMEOUT: Duration = Duration::from_hours(1);
 
-/// The programs that the other capabilities need.
+/// The binaries that the other capabilities need.
 pub(crate) struct Programs;
 
 impl Capability for Programs {
@@ -43,7 +43,7 @@ impl Capability for Programs {
         probe.disks.insert("/usr/local/bin".to_owned());
     }
 
-    /// Uploads are in the order of need: what must start first goes first.
+    /// Uploads are in the order of need: binaries that must start first are uploaded first.
     fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
         let mut tasks = download::tasks(inputs);
         tasks.push(upload_runtime::task(inputs));
@@ -58,9 +58,9 @@ pub(crate) fn download(inputs: &Inputs) -> Vec<Task> {
     download::tasks(inputs)
 }
 
-/// Replaces the programs of a component that runs on a host, in the host's turn, by the task that starts it again: so a program
-/// that does not start is on one host only. Adds the upload to the actions of that task, and says what it waits for; `None`
-/// where nothing is replaced.
+/// Replaces the binaries of a running component in the host's turn, by the task that restarts it, so that a binary that does not
+/// start affects only one host. Adds the upload to the actions of that task, and returns the slot to wait for. `None` if nothing
+/// is replaced.
 pub(crate) fn replace_in_turn(
     inputs: &Inputs,
     host: &Host,
@@ -74,8 +74,9 @@ pub(crate) fn replace_in_turn(
     Some(slots::fetched_slot(component, inputs.arch(host)).key())
 }
 
-/// Whether it comes with its turn, not with the programs that start nothing again. containerd starts runc and the CNI plugins for each
-/// container, so they come in its turn. A kubelet that ends by itself starts again as another version, so its program waits, too.
+/// Whether a component is uploaded in its turn, not with the binaries whose upload restarts nothing. containerd starts runc and
+/// the CNI plugins for each container, so they belong to its turn. A kubelet that crashes would restart as another version, so
+/// its binary waits, too.
 fn waits_for_turn(inputs: &Inputs, host: &Host, component: Component) -> bool {
     let unit = match component {
         Component::Etcd => "etcd.service",
@@ -89,7 +90,7 @@ fn waits_for_turn(inputs: &Inputs, host: &Host, component: Component) -> bool {
     inputs.facts(host).is_some_and(is_active)
 }
 
-/// Whether this run replaces a component's programs on a host.
+/// Whether this run replaces the binaries of a component on a host.
 pub(crate) fn changes(inputs: &Inputs, host: &Host, component: Component) -> bool {
     inputs
         .facts(host)
@@ -106,7 +107,8 @@ mod tests {
         testing,
     };
 
-    /// On a cluster of which etcd, containerd and the kubelets run, or nothing does, with other programs than the file wants.
+    /// A cluster with other binaries than the file specifies. Either etcd, containerd and the kubelets all run, or none of them
+    /// does.
     #[tokio::test]
     async fn programs_that_run_are_replaced_by_the_task_that_starts_them_again() {
         let spec = testing::sample("three-nodes.yaml");
@@ -149,7 +151,7 @@ mod tests {
                 assert_eq!(uploads(upload, component), [!runs; 3], "{component}");
                 assert_eq!(uploads(start, component), [runs; 3], "{component}");
             }
-            // The program of now does not start from settings of another one.
+            // The current binary cannot start with the settings of another version.
             for (start, settings) in [
                 ("start_etcd", "write /etc/etcd.env"),
                 ("start_containerd", "write /etc/containerd/config.toml"),
@@ -170,7 +172,7 @@ mod tests {
                     );
                 }
             }
-            // Only what a user starts has no turn.
+            // Only binaries that users start have no turn.
             assert_eq!(uploads("upload_runtime", "crictl"), [true; 3]);
             assert_eq!(uploads("upload_kube_programs", "kubeadm"), [true; 3]);
         }

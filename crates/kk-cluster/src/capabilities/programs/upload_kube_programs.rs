@@ -1,4 +1,4 @@
-//! Upload kubeadm and the kubelet, while the runtime and etcd start. A kubelet that runs gets its program in its turn.
+//! Upload kubeadm and the kubelet while the runtime and etcd start. A running kubelet gets its binary in its turn.
 
 use kk_engine::{HostWork, Task};
 
@@ -8,8 +8,8 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// In the background of the lane, after the runtime's programs: bytes travel in the order of need. Those of the first control plane go
-/// before the others', whose nodes join only after its `kubeadm init`.
+/// Runs in the background of the lane, after the binaries of the runtime, so that uploads are in the order of need. The first
+/// control plane is served before the others, because other nodes join only after its `kubeadm init`.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task =
         Task::new("upload_kube_programs", "Upload Kubernetes programs").timeout(UPLOAD_TIMEOUT).background();

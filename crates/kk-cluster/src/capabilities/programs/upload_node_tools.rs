@@ -1,4 +1,4 @@
-//! Upload kubectl and the CNI plugins: they are needed last. Where containerd runs, the plugins come in its turn.
+//! Upload kubectl and the CNI plugins, which are needed last. If containerd runs, the plugins are uploaded in its turn.
 
 use kk_engine::{HostWork, Task};
 
@@ -8,7 +8,7 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// In the background of the lane, after what makes the host a node.
+/// Runs in the background of the lane, after the binaries that make the host a node.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task =
         Task::new("upload_node_tools", "Upload kubectl and CNI plugins").timeout(UPLOAD_TIMEOUT).background();

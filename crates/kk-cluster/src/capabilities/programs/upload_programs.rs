@@ -1,4 +1,4 @@
-//! The action that uploads programs to a host. Which files these are may be known only after their download.
+//! The action that uploads binaries to a host. The list of files may be known only after the download.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use kk_engine::{Action, Apply, Change, Context, Facts, Failure, Run, Slot, actio
 
 use crate::{base::slots, model::inputs::Inputs};
 
-/// The programs of some components.
+/// The binaries of some components.
 pub(crate) struct UploadPrograms {
     components: Vec<Program>,
 }
 
-/// One component: its files when they are known, and the slot that tells them later.
+/// A component, with its files if they are known, and the slot that supplies them later.
 #[derive(Clone)]
 struct Program {
     name: String,
@@ -25,7 +25,7 @@ struct Program {
 }
 
 impl UploadPrograms {
-    /// These components for this host's architecture.
+    /// These components for the architecture of this host.
     pub(crate) fn new(inputs: &Inputs, host: &Host, components: &[Component]) -> Self {
         let arch = inputs.arch(host);
         let components = components
@@ -44,7 +44,7 @@ impl UploadPrograms {
     }
 }
 
-/// The directory of a component's programs on a host.
+/// The directory of a component's binaries on a host.
 fn directory(component: Component) -> &'static str {
     match component {
         Component::CniPlugins => "/opt/cni/bin",
@@ -83,7 +83,7 @@ impl Action for UploadPrograms {
     }
 
     fn apply(&self, facts: &Facts) -> Apply {
-        // Hundreds of these wait for a permit, so they keep no more of the facts than they need.
+        // Hundreds of these actions wait for a permit, so each keeps only the facts that it needs.
         let is_ours = |path: &str| self.components.iter().any(|program| path.starts_with(program.directory));
         let files = facts.files.iter().filter(|(path, _)| is_ours(path));
         let files = files.map(|(path, file)| (path.clone(), file.clone())).collect();

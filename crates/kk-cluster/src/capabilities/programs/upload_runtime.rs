@@ -1,4 +1,4 @@
-//! Upload the runtime's and etcd's programs: they start first. What runs already gets them in its turn.
+//! Upload the binaries of the runtime and of etcd, which start first. Running components get their binaries in their turns.
 
 use kk_config::Role;
 use kk_engine::{HostWork, Task};
@@ -9,8 +9,8 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// In the background of the lane, which writes settings meanwhile. etcd and control planes come first: all other nodes wait
-/// for them.
+/// Runs in the background of the lane, which writes settings meanwhile. etcd and control planes are first, because all other
+/// nodes wait for them.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("upload_runtime", "Upload runtime").timeout(UPLOAD_TIMEOUT).background();
     for (host, _) in inputs.hosts() {

@@ -1,4 +1,4 @@
-//! Container runtimes. Outside of this directory a runtime is what these functions return.
+//! Container runtimes. Other directories use a runtime only through these functions.
 
 mod containerd;
 
@@ -14,27 +14,27 @@ use crate::{
     model::{capability::Capability, cluster::Runtime},
 };
 
-/// The runtime of the file.
+/// The runtime that the file specifies.
 pub(crate) fn capability(_spec: &Spec) -> &'static dyn Capability {
     &containerd::Containerd
 }
 
-/// What documents and scripts need to know about it.
+/// The properties of the runtime that documents and scripts need.
 pub(crate) fn of(_spec: &Spec) -> Runtime {
     containerd::RUNTIME
 }
 
-/// Whether it runs on a host.
+/// Whether the runtime runs on a host.
 pub(crate) fn is_active(facts: &Facts) -> bool {
     containerd::is_active(facts)
 }
 
-/// Reads every file of the control machine that it needs, so that a wrong path is known before the first change.
+/// Reads all files of the control machine that the runtime needs, so that a wrong path is reported before the first change.
 pub(crate) fn check_files(spec: &Spec) -> Result<(), BuildError> {
     containerd::check_files(spec)
 }
 
-/// User name and password of a registry as the runtime's files hold them.
+/// User name and password of a registry in the form of the runtime's files.
 pub(crate) fn basic_auth(pair: Credentials<'_>) -> Secret {
     containerd::basic_auth(pair)
 }

@@ -1,7 +1,7 @@
-//! Ask pods from every node: those of CoreDNS by their addresses, and through the Service.
+//! Ask pods from every node: the pods of CoreDNS by their addresses, and through the Service.
 //!
-//! A pod answers only when packets pass in both directions between its node and the one that asks. So nodes whose pods
-//! cannot reach each other are found, also where the API and all pods look well.
+//! A pod answers only if packets pass in both directions between its node and the querying node. Therefore this detects nodes
+//! whose pods cannot reach each other, even if the API and all pods look healthy.
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -19,11 +19,11 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// A node hears of new endpoints a moment after the pods are ready, but not while kube-proxy waits before it asks an API
-/// server again that has restarted: see `new_service.sh`.
+/// A node learns of new endpoints a moment after the pods are ready, unless kube-proxy waits before it queries a restarted API
+/// server again: see `new_service.sh`.
 const PATIENCE: Duration = Duration::from_mins(5);
 
-/// One round trip a node, all nodes at once.
+/// One round trip for each node, on all nodes at once.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task =
         Task::new("ask_pods", "Ask pods from every node").timeout(PATIENCE + Duration::from_mins(2));
@@ -38,7 +38,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     task
 }
 
-/// The lines of the Services of DNS and of the API, when kube-proxy routes them.
+/// The lines of the Services of DNS and of the API, if kube-proxy routes them.
 fn services(inputs: &Inputs) -> String {
     if inputs.spec.kubernetes.disable_kube_proxy {
         return String::new();
@@ -65,7 +65,7 @@ fn hint(inputs: &Inputs) -> String {
     hint
 }
 
-/// Asks what the slot of addresses names.
+/// Queries the addresses in the slot.
 #[derive(Clone)]
 struct Ask {
     node: String,
@@ -74,7 +74,7 @@ struct Ask {
 }
 
 impl Ask {
-    /// `pods`: lines of what answers, a tab, and a URL.
+    /// `pods` contains lines of a name, a tab, and a URL.
     fn command(&self, pods: &str) -> Command {
         let patience = PATIENCE.as_secs().to_string();
         let variables = [("node", self.node.as_str()), ("patience", patience.as_str())];
@@ -110,7 +110,7 @@ impl Action for Ask {
         Load::Wait
     }
 
-    /// Pods are asked first: where they answer, and a Service does not, nothing routes it.
+    /// Pods are queried first: if they answer but a Service does not, nothing routes the Service.
     fn hint(&self, stderr: &str) -> Option<String> {
         let of_routes = "the pods answer, so kube-proxy does not route the Service: see \"kubectl -n kube-system logs -l k8s-app=kube-proxy\"";
         Some(if stderr.contains("no answer of pod ") { self.hint.clone() } else { of_routes.to_owned() })
@@ -126,7 +126,7 @@ mod tests {
     use super::Ask;
     use crate::{base::shell::script, testing};
 
-    /// Runs the script on a node whose `curl` is these words: whether it succeeds, and its last word.
+    /// Runs the script on a node with this script as `curl`. Returns whether it succeeds, and its last message.
     fn ask(curl: &str) -> (bool, String) {
         let directory = tempfile::tempdir().unwrap();
         let program = |name: &str, text: &str| testing::program(directory.path(), name, text);
@@ -136,7 +136,7 @@ mod tests {
             "pod a of node1\thttp://10.1.0.2:9153/metrics\npod b of node2\thttp://[fd00::2]:9153/metrics\n";
         fs::write(directory.path().join("pods"), pods).unwrap();
         let text = script(&[("node", "node3"), ("patience", "5")], &super::text());
-        // A clock of the test: a second a look.
+        // The clock of the test advances by a second with each call.
         let library =
             "kk_uptime() { echo . >>ticks; wc -l <ticks; }; kk_fail() { echo \"$*\" >&2; return 1; }";
         let output = testing::run_script(directory.path(), &format!("{library}\n{text}"));

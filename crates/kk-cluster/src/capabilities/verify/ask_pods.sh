@@ -1,5 +1,5 @@
-# Asks every address of the file "pods" from this node: lines of what answers there, a tab, and a URL. They all answer
-# within $patience seconds; those that do not are named, each with what was heard last.
+# Queries every address in the file "pods" from this node; its lines are a name, a tab, and a URL. Succeeds if all of them answer
+# within $patience seconds. Otherwise it reports the addresses without an answer, each with the last error.
 # shellcheck disable=SC2154 # node and patience stand before this script, and the function ask
 until=$(($(kk_uptime) + patience))
 : >unreached

@@ -1,4 +1,4 @@
-//! Verification: "complete" means that the cluster works.
+//! Verification that a cluster works before kk reports it as complete.
 
 mod ask_pods;
 mod new_service;
@@ -21,8 +21,8 @@ use crate::{
     },
 };
 
-/// Nodes Ready, the workloads of all capabilities available, and every node reaches the pods and the Service of CoreDNS. After
-/// a new start of an API server, also a Service that is new.
+/// Nodes are Ready, the workloads of all capabilities are available, and every node reaches the pods and the Service of CoreDNS.
+/// After a restart of an API server, every node also has to reach a new Service.
 pub(crate) struct Verify;
 
 impl Capability for Verify {
@@ -38,7 +38,7 @@ impl Capability for Verify {
         never_ready(&network::capability(cluster.spec).ready(cluster))
     }
 
-    /// Where nothing can be repaired on the node itself, the tasks say what does not answer.
+    /// If nothing can be repaired on the node itself, the tasks report what does not answer.
     fn findings(&self, inputs: &Inputs, found: &mut Findings) {
         for (host, facts) in inputs.nodes() {
             if let Some(why) = is_silent(inputs, host) {
@@ -58,7 +58,7 @@ impl Capability for Verify {
         }
     }
 
-    /// Left out only when the probe saw all of it and nothing has changed since.
+    /// Skipped only if the probe saw that all of it holds, and nothing has changed since.
     fn verify(&self, inputs: &Inputs, changes: bool) -> Vec<Task> {
         if !changes && is_ready(inputs) {
             return Vec::new();
@@ -72,21 +72,21 @@ impl Capability for Verify {
     }
 }
 
-/// Whether pods of a node reach Services and pods of other nodes, by the word of the node itself.
+/// Whether pods of a node reach Services and pods of other nodes, as the node itself reports.
 pub(crate) fn is_connected(inputs: &Inputs, host: &Host) -> bool {
     inputs
         .facts(host)
         .is_some_and(|facts| services::work(inputs, facts) && network::works(inputs, host, facts))
 }
 
-/// Why a node that is Ready has not said whether they do.
+/// Why a node that is Ready has not reported whether its pods reach them.
 pub(crate) fn is_silent(inputs: &Inputs, host: &Host) -> Option<String> {
     let facts = inputs.facts(host).filter(|_| inputs.is_ready(host))?;
     let services = facts.answer(&services::SERVICES).unanswered().map(ToString::to_string);
     services.or_else(|| network::silence(inputs, facts))
 }
 
-/// What the API and the nodes say, at the time of the probe.
+/// Evaluates what the API and the nodes reported to the probe.
 fn is_ready(inputs: &Inputs) -> bool {
     let state = &inputs.state;
     let available = |Workload { namespace, path, .. }: &Workload| {

@@ -1,8 +1,9 @@
-//! Whether everybody learns of new Services: part of the wait for nodes, where an API server or kube-proxy has started again.
+//! Check that all components learn of new Services: part of the wait for nodes, after a restart of an API server or of
+//! kube-proxy.
 
 use crate::base::shell;
 
-/// Behind `ready.sh`, whose functions it uses. `domain`: of the cluster's DNS. `routed`: kube-proxy routes Services.
+/// Follows `ready.sh`, whose functions it uses. `domain` is the DNS domain of the cluster. `routed`: kube-proxy routes Services.
 pub(super) fn script(domain: &str, routed: bool) -> String {
     let variables = [("domain", domain), ("routed", if routed { "yes" } else { "" })];
     shell::script(&variables, include_str!("new_service.sh")) + "new_service_is_known\n"
@@ -22,21 +23,22 @@ mod tests {
         done: bool,
         printed: String,
         said: String,
-        /// What was asked of the API, a letter each: pods, create and delete of the Service, new and removed namespace.
+        /// The requests to the API, as a letter each: pods, create and delete of the Service, new and removed namespace.
         asked: String,
     }
 
-    /// Runs the script where the only API server started at the time that `started` prints, and where `getent` is these words.
+    /// Runs the script with a single API server, which started at the time that `started` prints, and with this script as
+    /// `getent`.
     fn run(started: &str, getent: &str, routed: bool) -> Outcome {
         run_with(started, getent, routed, "printf 10.9.0.8")
     }
 
-    /// `namespace`: what a new namespace with its Service is answered with.
+    /// `namespace` is the answer to the creation of a namespace with its Service.
     fn run_with(started: &str, getent: &str, routed: bool, namespace: &str) -> Outcome {
         run_after(started, "echo a 2026-01-01T00:00:00Z", "", getent, routed, namespace)
     }
 
-    /// `proxies` and `nodes` print since when they are there.
+    /// `proxies` and `nodes` print since when they exist.
     fn run_after(
         started: &str,
         proxies: &str,
@@ -58,7 +60,7 @@ mod tests {
         program("unshare", "for name; do :; done; server=$(head -n 1 resolv.conf); . ./getent.sh");
         program("sleep", "exit 0");
         fs::write(directory.path().join("getent.sh"), getent).unwrap();
-        // A clock of the test: 10 s a look.
+        // The clock of the test advances by 10 s with each call.
         let library = "kk_uptime() { echo . >>ticks; echo $(($(wc -l <ticks) * 10)); }; kk_fail() { echo \"$*\" >&2; return 1; }";
         let ready = shell_functions();
         let text = script("lab.local", routed);
@@ -124,7 +126,7 @@ mod tests {
         assert_eq!(outcome.asked, "dcrnprd");
     }
 
-    /// CoreDNS knows no name in a namespace that it has not heard of.
+    /// CoreDNS resolves no name in a namespace that it has not learnt of.
     #[test]
     fn a_pod_that_never_learns_of_a_new_namespace_is_named_and_one_that_cannot_be_made_is_not_asked_for() {
         let old = "case $name in *kk-verify.kk-verify.*) exit 2 ;; kubernetes.*) echo 10.9.0.1 ;; *) echo '10.9.0.7   STREAM kk-verify' ;; esac";

@@ -1,7 +1,8 @@
-# While an API server starts again, its clients wait longer after each try: up to a minute, and as long at once where it has
-# started more than once within two minutes. So long CoreDNS and kube-proxy serve what they knew before, and look well. So
-# when one has started within the last minutes, a Service is made, and everybody has to know it: within 300 s, because one
-# that has failed once more after a minute is in order. A task of its own removes the Service; one that a killed run has left is replaced.
+# While an API server restarts, its clients wait longer after each attempt: up to a minute, and a minute at once if it has
+# restarted more than once within two minutes. Meanwhile CoreDNS and kube-proxy serve their previous data and look healthy.
+# Therefore, if an API server started within the last minutes, this script creates a Service, which all of them have to learn of.
+# The limit is 300 s, because a client whose attempt after a minute failed once more is still healthy. A separate task removes the
+# Service; a Service that a killed run left is replaced.
 # shellcheck disable=SC2154 # domain and routed stand before this script
 api_servers() {
     kubectl -n kube-system get pods -l component=kube-apiserver -o go-template='{{range .items}}{{range .status.containerStatuses}}{{with .state.running}}{{.startedAt}}{{"\n"}}{{end}}{{end}}{{end}}' >started
@@ -15,18 +16,19 @@ an_api_server_is_new() {
     KK_SINCE=$(since) awk '$1 >= ENVIRON["KK_SINCE"] { new = 1 } END { exit !new }' started
 }
 
-# Since when each kube-proxy runs.
+# Lists since when each kube-proxy has been running.
 proxies() {
     kubectl -n kube-system get pods -l k8s-app=kube-proxy -o go-template='{{range .items}}{{$node := .spec.nodeName}}{{range .status.containerStatuses}}{{with .state.running}}{{$node}} {{.startedAt}}{{"\n"}}{{end}}{{end}}{{end}}' >proxies
 }
 
-# Since when each node is there.
+# Lists since when each node has existed.
 nodes_made() {
     kubectl get nodes -o go-template='{{range .items}}{{.metadata.name}} {{.metadata.creationTimestamp}}{{"\n"}}{{end}}' >nodes.made
 }
 
-# A kube-proxy is Ready when its process begins, and what the one before it has written still routes the Services of then. So
-# long nothing shows that it works: with another mode, or settings that end it a moment later.
+# A kube-proxy is Ready as soon as its process starts, and the rules of the previous process still route the existing Services.
+# Until a new Service is known, nothing shows that the new process works: it may use another mode, or settings that end it a
+# moment later.
 a_proxy_has_begun_again() {
     within_300_s proxies || return 0
     KK_SINCE=$(since) awk '$2 >= ENVIRON["KK_SINCE"] { print $1 }' proxies >begun
@@ -38,7 +40,7 @@ a_proxy_has_begun_again() {
         END { exit !again }' nodes.made begun
 }
 
-# Prints its address.
+# Creates the Service and prints its address.
 make_service() {
     kubectl -n kube-system delete service kk-verify --ignore-not-found >/dev/null &&
         kubectl -n kube-system create -f - -o 'jsonpath={.spec.clusterIP}' <<'end'
@@ -51,8 +53,8 @@ made_service() {
     make_service >service
 }
 
-# CoreDNS watches namespaces, too, and learns of them again in its own time. One that still goes, for what keeps it, is not
-# waited for.
+# CoreDNS also watches namespaces, and resumes that watch separately. A previous namespace whose deletion is blocked is not waited
+# for.
 make_namespace() {
     kubectl delete namespace kk-verify --ignore-not-found --timeout=20s >/dev/null &&
         kubectl create -f - -o 'jsonpath={.spec.clusterIP}' <<'end'
@@ -63,7 +65,8 @@ make_namespace() {
 end
 }
 
-# By the host's own resolver, in a view of the files of its own: tools that ask a certain server are not on every host.
+# Uses the host's own resolver with a private view of its configuration files: tools that query a given server are not on every
+# host.
 resolve() { # SERVER NAME
     printf 'nameserver %s\noptions timeout:1 attempts:1\n' "$1" >resolv.conf
     echo 'hosts: dns' >nsswitch.conf
@@ -78,8 +81,8 @@ knows() { # SERVER
     [ ! -s namespace ] || { resolve "$1" kk-verify.kk-verify.svc >known 2>/dev/null && grep -qF "$(cat namespace) " known; }
 }
 
-# Prints where the Service answers: what answers, a tab, and a URL. A pod that answers no question is left to those that ask
-# pods: they say from where there is no answer.
+# Prints where the Service answers: a name, a tab, and a URL. A pod that resolves no name at all is left to the tasks that query
+# pods, which report the nodes that get no answer.
 new_service_is_known() {
     within_300_s api_servers || {
         cat wait.err >&2

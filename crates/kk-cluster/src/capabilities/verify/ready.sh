@@ -1,7 +1,7 @@
-# Waits by watches of the API, and shows what is not ready: its state, its last events and its last words.
-# shellcheck disable=SC2154 # absent, names of nodes that did not answer, and own, those of this run, stand before this script, and
-# what is in rollout_progress.sh
-# Again until it succeeds: an API server that restarts answers nobody for a while, and then not everything.
+# Waits by watches of the API. Shows what is not ready, with its state, its last events and its last log lines.
+# shellcheck disable=SC2154 # absent (nodes without an answer), own (nodes of this run) and rollout_progress.sh precede this
+# script
+# Repeats a command until it succeeds: an API server that restarts answers no request for a while, and then not all requests.
 within_300_s() {
     within 300 "$@"
 }
@@ -15,7 +15,7 @@ within() { # SECONDS COMMAND...
     done
 }
 
-# Prints what a question was answered with at last.
+# Prints the answer to a query, once it succeeds.
 answer() {
     within_300_s written "$@" && cat answer && return
     cat wait.err >&2
@@ -33,7 +33,7 @@ nodes_are_ready() {
     kk_fail "after 300 s these nodes are not Ready:$(kubectl get nodes "$@" --no-headers | awk '$2 !~ /^Ready/ { printf " %s", $1 }')"
 }
 
-# The kubelet shows the API its static pods. It may be late with that, and what is not there cannot be watched.
+# The kubelet reports its static pods to the API, possibly late, and a pod that does not exist cannot be watched.
 static_pods_are_ready() { # POD...
     within_300_s kubectl -n kube-system wait --for=condition=Ready --timeout=30s pod "$@" && return 0
     cat wait.err >&2
@@ -41,7 +41,7 @@ static_pods_are_ready() { # POD...
     kk_fail "after 300 s not all of these pods are ready: $*"
 }
 
-# How long a workload has for its next pod that is updated or available, in seconds.
+# The time for a workload to update its next pod or make it available, in seconds.
 patience=300
 
 list_nodes() {
@@ -49,14 +49,15 @@ list_nodes() {
     kubectl get nodes -o go-template='{{range .items}}{{.metadata.name}} {{range .status.conditions}}{{if eq .type "Ready"}}{{.status}}{{end}}{{end}}{{"\n"}}{{end}}' >nodes.list
 }
 
-# Nodes that are none of this run and are not Ready: what is theirs is not waited for, as little as what is of nodes that did not
-# answer. A lost one, or one of somebody else, would keep every run from its end.
+# Excludes nodes that are not Ready and do not belong to this run: their pods are not waited for, like the pods of nodes that did
+# not answer. A lost node, or a node that another tool joined, would otherwise block every run.
 leave_out_others() {
     within_300_s list_nodes || {
         cat wait.err >&2
         kk_fail "the API does not list its nodes"
     }
-    # Pods take minutes to start on hosts that are so slow that this takes seconds. The first may be one that has just begun.
+    # On hosts so slow that this query takes seconds, pods take minutes to start. One second is subtracted because the clock
+    # counts whole seconds.
     slow=$(($(kk_uptime) - asked - 1))
     [ $slow -le 0 ] || patience=$((slow < 5 ? 300 + 60 * slow : 600))
     absent=$absent$(KK_OWN=" $own " awk 'index(ENVIRON["KK_OWN"], " " $1 " ") == 0 && $2 != "True" { printf " %s", $1 }' nodes.list)
@@ -73,8 +74,8 @@ present_pods() { # NAMESPACE SELECTOR
         KK_ABSENT=" $absent " awk 'index(ENVIRON["KK_ABSENT"], " " $1 " ") == 0' all.pods
 }
 
-# Whether its controller has seen what was applied last, and a Deployment has pods of it. While a node is down a DaemonSet may never
-# have all of them.
+# Whether the controller has observed the configuration that was applied last, and, for a Deployment, has created pods of it.
+# While a node is down, a DaemonSet may never have all of its new pods.
 is_observed() { # NAMESPACE KIND/NAME
     kubectl -n "$1" get "$2" -o go-template='{{if eq .metadata.generation .status.observedGeneration}}{{if eq .kind "Deployment"}}{{with .status.updatedReplicas}}observed{{end}}{{else}}observed{{end}}{{end}}' |
         grep -q observed
@@ -84,25 +85,25 @@ are_ready() { # PODS AT-LEAST
     KK_LEAST=$2 awk '$3 != "True" { bad = 1 } END { exit bad || NR < ENVIRON["KK_LEAST"] }' "$1"
 }
 
-# One on a node of others does not stand for one that is missing.
+# A pod on a node outside this run does not replace a missing pod on a node of this run.
 are_on_own() { # PODS AT-LEAST
     KK_OWN=" $own " KK_LEAST=$2 awk 'index(ENVIRON["KK_OWN"], " " $1 " ") { count++ } END { exit count + 0 < ENVIRON["KK_LEAST"] + 0 }' "$1"
 }
 
-# Prints the label value by which pods of a DaemonSet are of what was applied last.
+# Prints the label value of the pods of the newest revision of a DaemonSet.
 newest_revision() { # NAMESPACE KIND/NAME SELECTOR
     kubectl -n "$1" get controllerrevisions -l "$3" -o go-template='{{range .items}}{{$of := .}}{{range .metadata.ownerReferences}}{{.kind}}/{{.name}} {{$of.revision}} {{index $of.metadata.labels "controller-revision-hash"}}{{"\n"}}{{end}}{{end}}' >revisions &&
         KK_OF=DaemonSet/${2#*/} awk '$1 == ENVIRON["KK_OF"] && $2 + 0 > newest { newest = $2 + 0; hash = $3 } END { print hash; exit hash == "" }' revisions
 }
 
-# Whether the pods of a DaemonSet that are present are of what was applied last, and ready.
+# Whether the present pods of a DaemonSet have its newest revision, and are ready.
 are_newest() { # NAMESPACE KIND/NAME SELECTOR
     hash=$(newest_revision "$@") && present_pods "$1" "$3,controller-revision-hash=$hash" >newest &&
         are_ready newest "$(wc -l <present)"
 }
 
-# Whether the controller of a DaemonSet replaces no pod, because its pods on nodes that are down are as many as may be unavailable.
-# A node may have gone down, or come back, since this script began; where only its network is missing, the pod is well.
+# Whether the controller of a DaemonSet replaces no pod, because its pods on nodes that are down use up maxUnavailable. A node may
+# have gone down or recovered since this script started. If only the network of a node is missing, its pod is well.
 is_held_back() { # NAMESPACE KIND/NAME SELECTOR
     list_nodes && present_pods "$1" "$3" >present || return
     down=$(KK_ABSENT=" $absent " awk '
@@ -135,8 +136,9 @@ present_are_ready() { # NAMESPACE KIND/NAME SELECTOR AT-LEAST
     esac
 }
 
-# The kubelet starts what has ended for what it lacked only after 10, 20, 40 s, up to 5 minutes. What takes the place of such a
-# pod starts at once. Every 30 s is often enough for what is well now; the last words of what ends again are still there.
+# The kubelet restarts a container that ended only after 10, 20, 40 s, up to 5 minutes, although the cause may be gone. A
+# replacement of its pod starts at once. An interval of 30 s is short enough for pods that can work now, and keeps the last
+# messages of pods that end again.
 replace_pods_in_back_off() { # NAMESPACE KIND/NAME
     now=$(kk_uptime)
     [ "$now" -ge "$next_replacement" ] || return 0
@@ -159,8 +161,8 @@ present_are_rolled_out() { # NAMESPACE KIND/NAME SELECTOR AT-LEAST
     present_are_ready "$@"
 }
 
-# A rollout does not end while a node is down. Then what counts is that each of $3 pods or more on the other nodes is ready, and new
-# unless a node that is down keeps the controller from it.
+# A rollout does not end while a node is down. In that case $3 pods or more on the other nodes have to be ready, and new, unless a
+# node that is down keeps the controller from replacing them.
 rolled_out() { # NAMESPACE KIND/NAME AT-LEAST
     next_replacement=$(($(kk_uptime) + 10))
     if [ -z "$absent" ]; then
@@ -172,7 +174,7 @@ rolled_out() { # NAMESPACE KIND/NAME AT-LEAST
     [ ! -e held ] || kk_note "$2 still has pods of before: Kubernetes does not replace them while other nodes are not Ready"
 }
 
-# Prints where a pod is, and what was said of it last. The message of an event may have several lines.
+# Prints the node of a pod and the last warning about the pod. The message of an event may have several lines.
 trouble() { # NAMESPACE POD
     kubectl -n "$1" get pod "$2" -o go-template='{{with .spec.nodeName}} on {{.}}{{end}}' || :
     kubectl -n "$1" get events --field-selector "involvedObject.name=$2,type=Warning" \
@@ -198,7 +200,7 @@ pods_are_ready() { # NAMESPACE KIND/NAME AT-LEAST
     kk_fail "not all pods of $2 are ready, and none became so for $patience s$why"
 }
 
-# Prints the addresses at which the pods of a workload answer: what answers, a tab, and a URL.
+# Prints the addresses at which the pods of a workload answer: a name, a tab, and a URL.
 addresses() { # NAMESPACE KIND/NAME PORT
     of=$(answer selector "$1" "$2") && answer present_pods "$1" "$of" >present || return
     KK_PORT=$3 awk '$3 == "True" {

@@ -1,4 +1,5 @@
-//! Remove the Service by which was seen whether nodes learn of new ones, and the namespace with another one.
+//! Remove the Service by which the verification checked that nodes learn of new Services, and the namespace that contains another
+//! Service.
 
 use kk_engine::{HostWork, Task, actions::Command};
 
@@ -11,10 +12,11 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// After all nodes have asked it, also when one got no answer.
+/// Runs after all nodes have queried the Service, even if a node got no answer.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let Object { namespace, name, .. } = probe_service();
-    // The Service is the last to go: the probe asks for it, and a run that finds it removes both. Nobody waits for a namespace.
+    // The Service is removed last: the probe queries it, and a run that finds it removes both. No task waits for the removal of
+    // the namespace.
     let remove = format!(
         "{KUBECTL}kubectl delete namespace {name} --ignore-not-found --wait=false >/dev/null\n\
          kubectl -n {namespace} delete service {name} --ignore-not-found >/dev/null\n"

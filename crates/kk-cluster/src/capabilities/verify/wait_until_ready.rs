@@ -1,4 +1,4 @@
-//! Wait until all nodes are Ready, and what makes them a network runs.
+//! Wait until all nodes are Ready and the network components run on them.
 
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
@@ -15,25 +15,26 @@ use crate::{
 
 const READY: &str = concat!(include_str!("../../base/rollout_progress.sh"), include_str!("ready.sh"));
 
-/// What the script is told.
+/// The input of the script.
 struct Wait {
     workloads: Vec<Workload>,
     static_pods: Vec<&'static str>,
     /// Names of nodes that did not answer.
     absent: String,
-    /// The DNS domain of the cluster, and whether kube-proxy routes its Services. Nothing in a cluster that is new: nobody can
-    /// have missed anything.
+    /// The DNS domain of the cluster, and whether kube-proxy routes its Services. `None` for a new cluster, in which no component
+    /// can have missed a change.
     new_service: Option<(String, bool)>,
 }
 
-/// By watches of the API, not by polling. What is not ready is shown. Prints the addresses of pods that answer.
+/// The script uses watches of the API instead of polling. It shows what is not ready, and prints the addresses of pods that
+/// answer.
 fn script(wait: &Wait, nodes: &[&Host]) -> String {
     let Wait { workloads, static_pods, absent, new_service } = wait;
     let names: Vec<_> = nodes.iter().map(|host| quote(&host.name)).collect();
     let own: Vec<_> = nodes.iter().map(|host| host.name.as_str()).collect();
     let variables = [("absent", absent.as_str()), ("own", &own.join(" "))];
     let mut text = KUBECTL.to_owned() + &shell::script(&variables, READY);
-    // Where nodes have only left, the pods are what has to be ready again.
+    // If nodes have only left the cluster, only pods have to be ready again.
     if !names.is_empty() {
         let _ = writeln!(text, "nodes_are_ready {}", names.join(" "));
     }
@@ -105,7 +106,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         work = work.after(slots::services_back_slot(&host.name));
     }
     Task::new("wait_until_ready", "Wait until nodes are Ready")
-        // Each wait in the script ends 10 minutes at most after the last progress; this is for one that hangs.
+        // Each wait in the script ends 10 minutes at most after the last progress; this limit is for a script that hangs.
         .timeout(Duration::from_hours(2))
         .on(&inputs.api_host.name, work)
 }
@@ -115,20 +116,20 @@ mod tests {
     use super::READY;
     use crate::{base::shell::script, testing};
 
-    /// A clock that goes on by 100 s at each look.
+    /// A clock that advances by 100 s with each call.
     const CLOCK: &str = "kk_uptime() { echo ...... >>ticks; echo $(($(wc -l <ticks) * 100)); }; kk_fail() { echo \"$*\" >&2; return 1; }; kk_note() { echo \"note: $*\"; }";
 
-    /// Runs a line of `ready.sh` with these pods in the API: whether it succeeds, and what it prints.
+    /// Runs a line of `ready.sh` with these pods in the API. Returns whether it succeeds, and its output.
     fn run(line: &str, absent: &str, pods: &str) -> (bool, String) {
         run_with("exit 1", line, absent, pods)
     }
 
-    /// The same, where `kubectl wait` does this.
+    /// The same with this script for `kubectl wait`.
     fn run_with(wait: &str, line: &str, absent: &str, pods: &str) -> (bool, String) {
         run_among("", wait, line, absent, pods)
     }
 
-    /// The same, where the API lists these nodes, of which a and b are those of the run.
+    /// The same with these nodes in the API; a and b belong to the run.
     fn run_among(nodes: &str, wait: &str, line: &str, absent: &str, pods: &str) -> (bool, String) {
         let directory = tempfile::tempdir().unwrap();
         let kubectl = format!(
@@ -174,9 +175,9 @@ mod tests {
             ("deployment", 1, "b", "b p2 True 10.2.0.2\\n", false),
             ("deployment", 2, "c", one, true),
             ("deployment", 3, "c", one, false),
-            // What is on a node of others does not stand for one that is missing.
+            // A pod on a node outside the run does not replace a missing pod.
             ("daemonset", 2, "c", "a p1 True 10.1.0.2\\nz p2 True 10.2.0.2\\n", false),
-            // Without one the API's own word counts.
+            // If no node is absent, the status of the rollout counts.
             ("deployment", 1, "", one, false),
         ] {
             let (done, _) = run(&format!("pods_are_ready n {kind}/d {least}"), absent, pods);
@@ -194,21 +195,21 @@ mod tests {
             let nodes = format!("a True\\nb True\\n{others}\\n");
             let line = "leave_out_others\npods_are_ready n daemonset/d 2";
             assert_eq!(run_among(&nodes, "exit 1", line, "", pods).0, ready, "{others}");
-            // One of this run that is not Ready counts.
+            // A node of this run that is not Ready counts.
             let nodes = nodes.replace("a True", "a False");
             let pods = pods.replace("a p1 True", "a p1 False");
             assert!(!run_among(&nodes, "exit 1", line, "", &pods).0, "{others}");
         }
     }
 
-    /// In the stub a pod is of before when its name says so.
+    /// In the stub, a pod is old if its name contains "old".
     #[test]
     fn pods_on_ready_nodes_are_replaced_unless_a_node_that_is_down_keeps_their_controller_from_it() {
         let old = "a p1-old True 10.1.0.2\\nb p2 True 10.2.0.2\\nz p3-old False\\n";
         let unready = "a p1 False 10.1.0.2\\nb p2 True 10.2.0.2\\nz p3-old False\\n";
         let new = "a p1 True 10.1.0.2\\nb p2 True 10.2.0.2\\nz p3-old False\\n";
         for (z, most, pods, ready, held) in [
-            // It did not answer, and its kubelet works.
+            // The node did not answer, but its kubelet works.
             ("True", "1 3", old, false, false),
             ("True", "1 3", unready, false, false),
             ("True", "1 3", new, true, false),
@@ -235,7 +236,7 @@ mod tests {
         }
     }
 
-    /// In the stub a pod becomes ready by being replaced only.
+    /// In the stub a pod becomes ready only if it is replaced.
     #[test]
     fn pods_that_are_in_back_off_are_replaced_but_on_nodes_that_did_not_answer() {
         let kubectl = "case \" $*\" in *CrashLoopBackOff*) printf \"$KK_ENDED\" ;; *' delete pod '*) : >replaced ;; *'rollout status'*) [ -e replaced ] ;; *observedGeneration*) echo observed ;; *podIPs*) [ -e replaced ] && echo 'a p1 True' || echo 'a p1 False' ;; *matchLabels*) printf 'k=v,' ;; esac";
@@ -255,7 +256,7 @@ mod tests {
         }
     }
 
-    /// One that was just replaced has time to start.
+    /// A pod that was just replaced has time to start.
     #[test]
     fn pods_are_not_replaced_at_each_look() {
         let kubectl = "case \" $*\" in *CrashLoopBackOff*) echo 'a p1' ;; *' delete pod '*) echo >>replaced ;; *'rollout status'*) exit 1 ;; *matchLabels*) printf 'k=v,' ;; esac";
@@ -269,7 +270,7 @@ mod tests {
         assert!((8..=10).contains(&replaced), "{replaced} times within 300 s");
     }
 
-    /// In the stub each look at a rollout takes 100 s.
+    /// In the stub each check of a rollout takes 100 s.
     #[test]
     fn pods_on_hosts_where_the_api_needs_long_for_an_answer_have_more_time() {
         let clock = CLOCK.replace(
@@ -290,7 +291,7 @@ mod tests {
         }
     }
 
-    /// In the stub each look takes 100 s and shows what this file says of the pods that are updated.
+    /// In the stub each check takes 100 s and shows the number of updated pods from this file.
     #[test]
     fn a_rollout_is_waited_for_as_long_as_further_pods_are_updated() {
         let going_on: Vec<_> = (1..=12).collect();
@@ -299,7 +300,7 @@ mod tests {
             ("b", going_on.as_slice(), 13, true),
             ("", &[1, 2, 2, 2, 2, 2], 5, false),
             ("", &[7, 3, 5, 6, 7, 7], 4, false),
-            // Its controller has not seen the change.
+            // The controller has not observed the change.
             ("", &[], 3, false),
         ] {
             let directory = tempfile::tempdir().unwrap();

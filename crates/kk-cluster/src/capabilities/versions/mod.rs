@@ -1,5 +1,5 @@
-//! The versions that a cluster has. They are its own, whatever another kk would choose: a note on the control planes keeps
-//! them, and only the file changes them.
+//! Versions of a cluster. They do not depend on the defaults of the kk that is used: a note on the control planes stores them,
+//! and only the file changes them.
 
 mod record_versions;
 mod recorded;
@@ -86,10 +86,12 @@ impl Capability for Versions {
     }
 }
 
-/// What keeps data and would go back to an older minor version than the cluster has, of which `recorded` is the note.
+/// Components with data that would be downgraded to an older minor version than the cluster has. `recorded` is the note of the
+/// cluster.
 ///
-/// A note may be ahead of hosts that are put back: it is that of a control plane whose turn has been. Their containerd is the one that
-/// they had before their turn. That etcd does not go back is decided before (`Session::to_put_back`).
+/// The note may be ahead of hosts that are rolled back, because it belongs to a control plane whose turn is over. These hosts
+/// return to the containerd that they had before their turn, so a rollback does not compare it. `Session::to_put_back` has
+/// already decided that etcd is not downgraded.
 fn steps_back(inputs: &Inputs, recorded: Option<&Recorded>) -> BTreeSet<(&'static str, String)> {
     let (presence, api_host, spec) = (&inputs.presence, inputs.api_host, inputs.spec);
     let noted = recorded.cloned().or_else(|| recorded::before_upgrade(presence, api_host, spec));

@@ -5,7 +5,7 @@ use kk_engine::{HostWork, Task, actions::File};
 use super::{Recorded, recorded::PATH};
 use crate::model::inputs::Inputs;
 
-/// Behind everything that is installed: it says what the cluster has, not what was tried.
+/// Runs after everything is installed: the note contains the versions of the cluster, not the versions of a failed attempt.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let note = Recorded::of(&inputs.versions).text();
     let mut task = Task::new("record_versions", "Record versions");

@@ -1,4 +1,4 @@
-//! The note of a cluster's versions: lines of a component and its version.
+//! Note of a cluster's versions: lines of a component and its version.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use kk_engine::Question;
 
 use crate::model::cluster::Presence;
 
-/// Where it is.
+/// The path of the note.
 pub(super) const PATH: &str = "/etc/kubernetes/kubekey/versions.yaml";
 
-/// The note of a control plane; empty where there is none.
+/// The note of a control plane; empty if there is no note.
 pub(crate) const RECORDED: Question<Recorded> = Question::new(
     "versions",
     "[ ! -e /etc/kubernetes/kubekey/versions.yaml ] || cat /etc/kubernetes/kubekey/versions.yaml",
@@ -31,14 +31,14 @@ impl Recorded {
         Self(all)
     }
 
-    /// As it is written: YAML, each version a string.
+    /// The text of the note: YAML, with each version as a string.
     pub(super) fn text(&self) -> String {
         let head = "# Written by kk: the versions that the cluster has.".to_owned();
         let lines = self.0.iter().map(|(name, version)| format!("{name}: \"{version}\""));
         std::iter::once(head).chain(lines).collect::<Vec<_>>().join("\n") + "\n"
     }
 
-    /// What a host printed. A line that is none makes the whole unusable.
+    /// Parses the output of a host. An invalid line makes the whole note unusable.
     fn parse(printed: &str) -> Option<Self> {
         let lines = printed.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
         let pair = |line: &str| {
@@ -69,7 +69,7 @@ impl Recorded {
         self.minor().is_some_and(|minor| minor > (kubernetes.major, kubernetes.minor))
     }
 
-    /// The pins of the file, and the versions of the cluster where it pins none.
+    /// The pins of the file, and the versions of the cluster for components without a pin.
     pub(crate) fn behind(&self, pinned: &Components) -> Components {
         let mut pinned = pinned.clone();
         for (key, pin) in pinned.iter_mut() {
@@ -85,7 +85,7 @@ impl Recorded {
         self.0.get(component.version_key()).map(String::as_str)
     }
 
-    /// Components with another version there, with both.
+    /// Components with another version in the note, with both versions.
     pub(super) fn others(&self, versions: &Versions) -> Vec<String> {
         let wanted = Self::of(versions);
         let others = wanted.0.iter().filter(|(name, _)| *name != "kubernetes");
@@ -96,7 +96,7 @@ impl Recorded {
         others.filter_map(other).collect()
     }
 
-    /// Which of these components would go back to an older minor version: name and version of the cluster.
+    /// The components among these that would be downgraded to an older minor version, with the version of the cluster.
     pub(super) fn steps_back(&self, of: &[Component], versions: &Versions) -> Vec<(&'static str, String)> {
         let back = |component: &Component| {
             let there = self.of_component(*component)?;
@@ -106,7 +106,7 @@ impl Recorded {
     }
 }
 
-/// Whether a version is of an older minor version than another; false where one of them cannot be read.
+/// Whether a version has an older minor version than another; false if one of them cannot be parsed.
 pub(crate) fn is_older_minor(version: &str, other: &str) -> bool {
     let minor = |version| numbers(version).get(..2).map(<[u32]>::to_vec);
     minor(version).zip(minor(other)).is_some_and(|(version, other)| version < other)
@@ -121,8 +121,8 @@ fn numbers(version: &str) -> Vec<u32> {
     version.split('.').map_while(|number| number.parse().ok()).collect()
 }
 
-/// The note of the cluster, when it is for the same minor version of Kubernetes: of the control plane at which the API is
-/// asked, else of the first that has one.
+/// The note of the cluster, if it is for the same minor version of Kubernetes as the file: the note of the control plane whose
+/// API is used, else the first on another control plane.
 pub(crate) fn of_cluster<'a>(
     presence: &BTreeMap<&'a str, Presence<'a>>,
     api_host: &Host,
@@ -131,7 +131,7 @@ pub(crate) fn of_cluster<'a>(
     notes(presence, api_host, spec).into_iter().find(|recorded| recorded.is_for(spec.kubernetes.version))
 }
 
-/// The note of a control plane whose turn to another version has not been; else as [`of_cluster`].
+/// The note of a control plane before its turn to another version, else the result of [`of_cluster`].
 pub(crate) fn of_version<'a>(
     presence: &BTreeMap<&'a str, Presence<'a>>,
     api_host: &Host,
@@ -152,7 +152,7 @@ pub(crate) fn of_any_version<'a>(
     notes(presence, api_host, spec).into_iter().next()
 }
 
-/// The note of a cluster that an upgrade takes to a newer minor version of Kubernetes.
+/// The note of a cluster that an upgrade brings to a newer minor version of Kubernetes.
 pub(super) fn before_upgrade<'a>(
     presence: &BTreeMap<&'a str, Presence<'a>>,
     api_host: &Host,

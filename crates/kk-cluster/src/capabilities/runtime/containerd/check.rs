@@ -1,4 +1,4 @@
-//! What containerd needs of a node, and other runtimes on it.
+//! Requirements of containerd for a node, and other runtimes on it.
 
 use kk_config::{Host, OwnRegistry};
 use kk_connector::quote;
@@ -16,7 +16,7 @@ pub(super) const UNIT: &str = "/etc/systemd/system/containerd.service";
 /// Whether a containerd has data on the host.
 pub(crate) const DATA: Question<bool> = Question::new("runtime_data", "echo no", question::yes_or_no);
 
-/// Names only: for digests ctr reads documents of every image.
+/// Names only: to list digests, ctr reads documents of every image.
 const LIST: &str = "[ ! -S /run/containerd/containerd.sock ] || ctr -n k8s.io images ls -q";
 /// The first line is a header.
 const LIST_WITH_DIGESTS: &str = "[ ! -S /run/containerd/containerd.sock ] || {
@@ -51,7 +51,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     unknown_registry(inputs, found);
 }
 
-/// A registry on a host of the file that was not set up from here: its name is known, its CA is not.
+/// A registry on a host of the file that another control machine set up: its name is known, its CA is not.
 fn unknown_registry(inputs: &Inputs, found: &mut Findings) {
     let registry = &inputs.spec.registry;
     let own = inputs.spec.own_registry().filter(|_| registry.private_registry.is_some());
@@ -69,7 +69,8 @@ fn unknown_registry(inputs: &Inputs, found: &mut Findings) {
     }
 }
 
-/// Its containers would get another runtime below them, and a delete could not tell their data from the cluster's.
+/// Refuses another containerd: its containers would get a different runtime, and a delete could not distinguish their data from
+/// the data of the cluster.
 fn other_runtimes(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
     if facts.units.get("docker.service").is_some_and(|unit| unit.active) {
         found.warning(host, "docker is running", "kk does not change it; Kubernetes uses containerd");

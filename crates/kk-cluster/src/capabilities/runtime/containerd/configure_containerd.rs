@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{files::files, is_active};
 use crate::{base::error::BuildError, model::inputs::Inputs};
 
-/// Configuration, unit, and where crictl finds the runtime. A containerd that runs gets its changes in its turn.
+/// Writes the configuration, the unit, and the address of the runtime for crictl. A running containerd is changed in its turn.
 pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     let mut task = Task::new("configure_containerd", "Configure containerd");
     for (host, facts) in inputs.nodes() {

@@ -1,4 +1,4 @@
-//! Configure registries: how containerd reaches them.
+//! Configure registries, that is, how containerd reaches them.
 
 use kk_engine::{
     Action, HostWork, Task,
@@ -8,7 +8,7 @@ use kk_engine::{
 use super::registries::registries;
 use crate::{base::error::BuildError, model::inputs::Inputs};
 
-/// containerd reads these files at each pull: no restart is needed.
+/// containerd reads these files for each pull, so no restart is needed.
 pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     let mut task = Task::new("configure_registries", "Configure registries");
     let registries = registries(inputs.spec)?;
@@ -25,7 +25,7 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
                 });
             }
             let text = inputs.templates.render("containerd/hosts.toml", &registry.values)?;
-            // It may hold credentials.
+            // The file may contain credentials.
             actions.push(Box::new(File::text(format!("{directory}/hosts.toml"), text).mode(0o600)));
         }
         task = task.on(&host.name, HostWork::new(actions));

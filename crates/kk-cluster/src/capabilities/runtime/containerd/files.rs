@@ -17,8 +17,8 @@ pub(super) fn files(inputs: &Inputs, facts: &Facts) -> Result<Vec<Box<dyn Action
     Ok(vec![Box::new(configured), Box::new(File::text("/etc/systemd/system/containerd.service", unit))])
 }
 
-/// The configuration format that a version of containerd was released with: 2 for 1.x, 3 for 2.0 to 2.3, 4 from 2.4
-/// on (containerd, `version/version.go`). Older formats are migrated at each start, with warnings.
+/// The configuration format that a version of containerd was released with: 2 for 1.x, 3 for 2.0 to 2.3, 4 since 2.4 (containerd,
+/// `version/version.go`). containerd migrates older formats at each start, with warnings.
 fn format(version: &str) -> u8 {
     let mut numbers = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
     match (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) {
@@ -28,7 +28,7 @@ fn format(version: &str) -> u8 {
     }
 }
 
-/// The credentials that this version of containerd takes from its configuration.
+/// The credentials that this version of containerd reads from its configuration.
 fn auths(inputs: &Inputs) -> Vec<serde_json::Value> {
     if format(&inputs.versions.of(Component::Containerd)) == 2 {
         credentials(inputs.spec)
@@ -38,7 +38,7 @@ fn auths(inputs: &Inputs) -> Vec<serde_json::Value> {
 }
 
 fn configuration(inputs: &Inputs, facts: &Facts) -> Result<String, BuildError> {
-    // A JSON string is a TOML basic string, too.
+    // A JSON string is also a TOML basic string.
     let quoted = |text: &str| json!(text).to_string();
     Ok(inputs.templates.render(
         "containerd/config.toml",

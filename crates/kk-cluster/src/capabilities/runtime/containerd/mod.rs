@@ -1,4 +1,4 @@
-//! containerd: its configuration, how it reaches registries, its unit, the pods that it runs.
+//! containerd: its configuration, its access to registries, its unit, and the pods that it runs.
 
 mod check;
 mod configure_containerd;
@@ -42,7 +42,7 @@ pub(super) fn is_active(facts: &Facts) -> bool {
 /// containerd on every node.
 pub(super) struct Containerd;
 
-/// What others need to know about it.
+/// The properties that other capabilities need.
 pub(super) const RUNTIME: Runtime = Runtime { cri_socket: "unix:///run/containerd/containerd.sock" };
 
 impl Capability for Containerd {
@@ -64,7 +64,7 @@ impl Capability for Containerd {
         programs
     }
 
-    /// The sandbox of every pod.
+    /// The image of the sandbox of every pod.
     fn images(&self, cluster: &Cluster, host: &Host) -> Vec<(ImageStage, String)> {
         if !host.is_node() {
             return Vec::new();
@@ -83,7 +83,7 @@ impl Capability for Containerd {
         if host.is_node() {
             check::asks(inputs, probe);
         }
-        // Also of a host that was a node before the file gave it another role: it may leave.
+        // Also on a host that was a node before the file changed its role, because it may leave.
         probe.ask(&immutable::ROOT);
     }
 
@@ -103,7 +103,7 @@ impl Capability for Containerd {
         ])
     }
 
-    /// Pods always go; the runtime itself only when the user asks for it.
+    /// Pods are always removed; the runtime itself only if the user requests it.
     fn remove(&self, inputs: &Inputs) -> Vec<Task> {
         let mut tasks = vec![remove_pods::task(inputs), remove_pod_networks::task(inputs)];
         if inputs.options.remove_runtime {
@@ -112,7 +112,7 @@ impl Capability for Containerd {
         tasks
     }
 
-    /// `/etc/cni` is among them: containerd ends when the directory that it watches goes.
+    /// `/etc/cni` is included: containerd exits when the directory that it watches is removed.
     fn stays(&self, cluster: &Cluster) -> Vec<Recorded> {
         let data: BTreeSet<String> =
             cluster.hosts().into_iter().map(|(_, facts)| immutable::data_of(cluster, facts)).collect();

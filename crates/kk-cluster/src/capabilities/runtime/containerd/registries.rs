@@ -1,4 +1,4 @@
-//! The registries that need a configuration, and how containerd reaches them: `certs.d/<registry>/hosts.toml`.
+//! Registries that need a configuration, and how containerd reaches them: `certs.d/<registry>/hosts.toml`.
 //!
 //! Format: containerd, `docs/hosts.md`.
 
@@ -12,17 +12,17 @@ use serde_json::{Value, json};
 
 use crate::base::error::BuildError;
 
-/// One registry's directory below `certs.d`.
+/// The directory of a registry below `certs.d`.
 pub(super) struct Registry {
     /// `host[:port]`, the directory's name.
     pub host: String,
     /// Values of the template `containerd/hosts.toml`.
     pub values: Value,
-    /// Certificates and keys in it: file name, text, secret or not.
+    /// Certificates and keys in it: file name, text, and whether it is secret.
     pub files: Vec<(String, String, bool)>,
 }
 
-/// All registries of the file that need one: mirrored, insecure, with an own CA or with credentials.
+/// All registries of the file that need a configuration: those with a mirror, their own CA or credentials, and insecure ones.
 pub(super) fn registries(spec: &Spec) -> Result<Vec<Registry>, BuildError> {
     let registry = &spec.registry;
     let mut mirrors: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -38,7 +38,7 @@ pub(super) fn registries(spec: &Spec) -> Result<Vec<Registry>, BuildError> {
     hosts.into_iter().map(|host| one(spec, host, mirrors.get(host).map_or(&[][..], Vec::as_slice))).collect()
 }
 
-/// Reads every certificate that the file names, so that a wrong path is known before the first change.
+/// Reads every certificate that the file names, so that a wrong path is reported before the first change.
 pub(crate) fn check(spec: &Spec) -> Result<(), BuildError> {
     registries(spec).map(|_| ())
 }
@@ -55,7 +55,7 @@ fn one(spec: &Spec, host: &str, mirrors: &[&str]) -> Result<Registry, BuildError
     if own.is_some() || is_insecure(spec, host) {
         endpoints.push(endpoint(spec, host, &server, &mut files)?);
     }
-    // An insecure registry speaks HTTPS with any certificate, or plain HTTP; containerd tries one after the other.
+    // An insecure registry uses HTTPS with any certificate, or plain HTTP; containerd tries both in this order.
     if is_insecure(spec, host) && !plain {
         endpoints.push(endpoint(spec, host, &format!("http://{}", upstream(host)), &mut files)?);
     }
@@ -63,8 +63,8 @@ fn one(spec: &Spec, host: &str, mirrors: &[&str]) -> Result<Registry, BuildError
     Ok(Registry { host: host.to_owned(), values, files })
 }
 
-/// Names, user names and passwords of registries, as TOML strings, for the configuration of containerd 1.x: it does not
-/// send a header of hosts.toml to the servers that hand out tokens.
+/// Names, user names and passwords of registries, as TOML strings, for the configuration of containerd 1.x: it does not send the
+/// headers of hosts.toml to servers that issue tokens.
 pub(super) fn credentials(spec: &Spec) -> Vec<Value> {
     let quoted = |text: &str| json!(text).to_string();
     let entry = |(host, auth): (&String, &RegistryAuth)| {
@@ -75,7 +75,7 @@ pub(super) fn credentials(spec: &Spec) -> Vec<Value> {
     spec.registry.auths.iter().filter_map(entry).collect()
 }
 
-/// Docker Hub's registry has another name than its images.
+/// The registry of Docker Hub has another name than its images.
 fn upstream(host: &str) -> &str {
     if host == "docker.io" { "registry-1.docker.io" } else { host }
 }
@@ -84,7 +84,7 @@ fn is_insecure(spec: &Spec, host: &str) -> bool {
     spec.registry.insecure_registries.iter().any(|insecure| insecure == host)
 }
 
-/// The values of one `[host."URL"]` table; its certificates join `files`.
+/// The values of one `[host."URL"]` table; its certificates are added to `files`.
 fn endpoint(
     spec: &Spec,
     registry: &str,
@@ -116,7 +116,7 @@ fn endpoint(
         auth.credentials().map(|pair| quoted(&format!("Basic {}", basic_auth(pair).expose())));
     Ok(json!({
         "url": quoted(url.trim_end_matches('/')),
-        // A mirror below a path serves the registry's API there, not below /v2.
+        // A mirror below a path serves the registry's API at that path, not below /v2.
         "override_path": !path.trim_matches('/').is_empty(),
         "skip_verify": auth.skip_tls_verify || is_insecure(spec, host),
         "ca": ca,
@@ -125,7 +125,7 @@ fn endpoint(
     }))
 }
 
-/// User name and password as a header of HTTP carries them (RFC 7617): as secret as the password.
+/// User name and password in the form of an HTTP header (RFC 7617), as secret as the password.
 pub(crate) fn basic_auth(pair: Credentials<'_>) -> Secret {
     let text = format!("{}:{}", pair.username, pair.password.expose());
     Secret::new(crate::base::encoding::base64(text.as_bytes()))
@@ -139,7 +139,7 @@ struct Certificates {
     key: Option<String>,
 }
 
-/// Docker's convention for such a directory: `*.crt` is the CA, `*.cert` and `*.key` are the client's.
+/// Docker's convention for such a directory: `*.crt` is the CA, `*.cert` and `*.key` belong to the client.
 fn certificates(auth: &RegistryAuth) -> Result<Certificates, BuildError> {
     let mut found = Certificates::default();
     let Some(directory) = &auth.certs_path else { return Ok(found) };

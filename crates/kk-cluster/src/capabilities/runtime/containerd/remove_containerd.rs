@@ -5,7 +5,7 @@ use kk_engine::{HostWork, Task, actions::Command};
 use super::{check::UNIT, immutable::data_of};
 use crate::{base::shell, model::inputs::Inputs};
 
-/// Only what kk installed. What the record names goes with it.
+/// Only a containerd that kk installed. Paths in the record are removed with the record.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("remove_containerd", "Remove containerd");
     for (host, facts) in inputs.nodes() {
@@ -36,7 +36,7 @@ mod tests {
             fs::create_dir_all(data.join(made)).unwrap();
             fs::write(data.join(made).join("file"), "").unwrap();
         }
-        // Nothing of the control machine's is stopped, ended, unmounted or emptied.
+        // The script must not stop, end, unmount or empty anything on the control machine.
         let harmless = "systemctl() { :; }\npkill() { :; }\numount() { :; }\nxargs() { :; }\n";
         let text = script(data.to_str().unwrap()).replace("empty /run/containerd", "");
         let status = Command::new("sh").args(["-euc", &format!("{harmless}{text}")]).status().unwrap();

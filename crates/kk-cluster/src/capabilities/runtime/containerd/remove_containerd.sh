@@ -1,4 +1,4 @@
-# Stops containerd and removes what it keeps, and nothing else: its directory is of the user's choosing and may hold more.
+# Stops containerd and removes only its own data: the user chose the directory, which may contain other files.
 # shellcheck disable=SC2154 # data stands before this script
 systemctl disable -q --now containerd.service 2>/dev/null || :
 pkill -KILL -f '^/usr/local/bin/containerd-shim-runc-v2 -namespace k8s.io' || :

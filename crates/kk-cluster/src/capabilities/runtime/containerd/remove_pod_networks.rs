@@ -1,10 +1,10 @@
-//! Remove what CNI made for pods.
+//! Remove the networks that CNI created for pods.
 
 use kk_engine::{HostWork, Task, actions::Command};
 
 use crate::{base::shell::REMOVE_CHAINS, model::inputs::Inputs};
 
-/// On every node, after its pods are gone.
+/// Runs on every node, after its pods were removed.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("remove_pod_networks", "Remove networks of pods");
     for (host, _) in inputs.nodes() {

@@ -1,4 +1,5 @@
-# Rules of CNI's portmap plugin and the network namespaces of pods. A namespace in which a process lives is not a pod's.
+# Removes the rules of CNI's portmap plugin and the network namespaces of pods. A namespace with a running process does not belong
+# to a pod.
 remove_chains 'CNI-DN|CNI-HOSTPORT'
 for space in $(ip netns list 2>/dev/null | grep -oE '^cni-[0-9a-f-]+'); do
     for _ in $(seq 20); do

@@ -6,7 +6,7 @@ use kk_engine::{HostWork, Task, actions::Command};
 
 use crate::model::inputs::Inputs;
 
-/// On every node, after the kubelet has stopped.
+/// Runs on every node, after the kubelet has stopped.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("remove_pods", "Remove pods").timeout(Duration::from_mins(3));
     for (host, _) in inputs.nodes() {

@@ -1,6 +1,7 @@
-# Through the runtime while it answers, because that also takes back what CNI plugins made. What is left after it, or
-# without it, is ended and unmounted by hand: only processes in the cgroups of this host's own pods (another kubelet in a
-# container of the host has its pods deeper), only mounts below the kubelet's directory and the runtime's for pods.
+# Removes pods through the runtime while it answers, because that also reverts the changes of CNI plugins. The remaining processes
+# are killed and the remaining mounts are unmounted directly: only processes in the cgroups of this host's own pods (the pods of
+# another kubelet, in a container of the host, are deeper), and only mounts below the directories of the kubelet and of the
+# runtime's pods.
 # shellcheck disable=SC2013,SC2044,SC2094 # names of cgroups and numbers have no spaces; the list is only read
 if [ -S /run/containerd/containerd.sock ] && command -v crictl >/dev/null; then
     for pod in $(timeout 10 crictl pods -q 2>/dev/null); do
@@ -10,14 +11,14 @@ if [ -S /run/containerd/containerd.sock ] && command -v crictl >/dev/null; then
 fi
 pods_below() { find "$1" -maxdepth "$2" -type d \( -name kubepods -o -name kubepods.slice \) 2>/dev/null || :; }
 {
-    # A host that is itself a pod sees the cgroups of its siblings.
+    # On a host that is itself a pod, this directory contains the cgroups of its siblings.
     grep -q ':/kubepods' /proc/1/cgroup || pods_below /sys/fs/cgroup 2
     while IFS=: read -r _ name path; do
         path=${path%/init.scope}
         [ -z "${path%/}" ] || pods_below "/sys/fs/cgroup/${name#name=}$path" 1
     done </proc/1/cgroup
 } >pods
-# Whether a process of a pod was there to be ended.
+# Succeeds if it killed a process of a pod.
 kill_pods() {
     killed=1
     while read -r pods; do
@@ -30,7 +31,7 @@ kill_pods() {
     done <pods
     return $killed
 }
-# A process may start another one while they are ended, and is there until it has ended.
+# A process may start another one while processes are killed, and it exists until it has ended.
 tries=25
 while kill_pods && [ $((tries -= 1)) -gt 0 ]; do sleep 0.2; done
 kubelet=$(readlink -f /var/lib/kubelet) || kubelet=/var/lib/kubelet
@@ -42,7 +43,7 @@ KK_D=$kubelet/ awk '
     mount=$(printf '%b' "$mount")
     umount "$mount" 2>/dev/null || umount -l "$mount" 2>/dev/null || :
 done
-# With systemd's driver each is a slice; those below it go with it.
+# With the cgroup driver systemd, each pod is a slice; slices below kubepods.slice stop with it.
 systemctl stop kubepods.slice 2>/dev/null || :
 # A cgroup stays busy for a moment after its last process.
 remove_cgroups() {

@@ -18,12 +18,12 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// Programs that are replaced in the turn of a containerd that runs.
+/// Components whose binaries are replaced in the turn of a running containerd.
 const IN_TURN: [Component; 3] = [Component::Containerd, Component::Runc, Component::CniPlugins];
 
-/// Restarts only when something that it reads at its start changes in this run, or is newer than the process because an
-/// earlier run was killed; pods keep running meanwhile. Settings with which it does not start reach one host only. runc and the CNI
-/// plugins are used by the next container, so they come in the turn, too.
+/// Restarts containerd only if a file that it reads at its start changes in this run, or is newer than the process because an
+/// earlier run was killed. Pods keep running meanwhile. Settings with which it does not start reach only one host. The next
+/// container uses runc and the CNI plugins, so they are replaced in the turn, too.
 pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     let mut hosts = inputs.nodes();
     hosts.sort_by_key(|(host, facts)| (is_active(facts), host.has_role(&Role::ControlPlane)));
@@ -36,7 +36,7 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     let rollout = Rollout::new("containerd", &candidates);
     let mut task = Task::new("start_containerd", "Start containerd");
     for (Candidate { host, runs, changes }, (_, facts)) in candidates.into_iter().zip(&hosts) {
-        // The program first, because it may take minutes: that of now does not start from other settings.
+        // The binary first, because the upload may take minutes: the current binary cannot start with other settings.
         let mut actions: Vec<Box<dyn Action>> = Vec::new();
         let replaced = |component: &Component| {
             let fetched = programs::replace_in_turn(inputs, host, *component, &mut actions)?;
@@ -62,7 +62,7 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
             "/usr/local/bin/containerd",
         ]);
         let restarts = runs && unit.check(facts).is_needed();
-        // It runs also when its CRI plugin did not load. Where it was not there before, the first pull shows that.
+        // containerd also runs if its CRI plugin did not load. After its first start, the first pull detects that.
         let answers = WaitUntil::new("containerd answers", "crictl --timeout 5s version >/dev/null")
             .done_by(move |_| !restarts)
             .hint("", "see \"journalctl -u containerd\" on the host; nodes after this one were not changed");
