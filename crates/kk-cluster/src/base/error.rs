@@ -26,7 +26,7 @@ pub enum BuildError {
     /// Hosts belong to a cluster other than the one in the file.
     #[error("{what}")]
     Foreign {
-        /// What was found, and on which hosts.
+        /// The problem, with the hosts that have it.
         what: String,
         /// The remedy.
         hint: String,

@@ -45,7 +45,7 @@ pub(crate) enum ProgramStage {
     Runtime,
     /// Before `kubeadm init` and `join`.
     Join,
-    /// Before the cluster is used: after the nodes have joined.
+    /// After the nodes have joined.
     Tools,
 }
 
@@ -152,7 +152,7 @@ pub(crate) enum Ready {
     Workload(Workload),
     /// The static pods of these programs on every control plane.
     StaticPods(&'static [&'static str]),
-    /// The cluster never becomes ready by kk alone: the reason, and with it what the user has to do.
+    /// kk alone cannot make the cluster ready, for this reason: the user has to do something.
     Never(&'static str),
 }
 

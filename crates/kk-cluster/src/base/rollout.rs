@@ -26,8 +26,8 @@ pub(crate) struct Candidate<'a> {
 }
 
 impl Rollout {
-    /// The hosts in the order of their turns. If no host both runs the program and gets changed settings, no service can fail and
-    /// there are no turns.
+    /// The hosts in the order of their turns. If no host both runs the program and gets changed settings, no running program is
+    /// at risk and there are no turns.
     pub(crate) fn new(program: &'static str, hosts: &[Candidate<'_>]) -> Self {
         let has_turns = hosts.iter().any(|candidate| candidate.runs && candidate.changes);
         let first = hosts.iter().find(|candidate| has_turns && candidate.changes);

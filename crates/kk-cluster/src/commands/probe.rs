@@ -1,4 +1,4 @@
-//! What is asked of each host before anything is decided: a loop over the capabilities.
+//! Questions for each host before kk decides anything: a loop over the capabilities.
 
 use kk_config::Host;
 use kk_engine::{Pipeline, ProbeSpec};
@@ -13,8 +13,8 @@ use crate::{
     model::{capability::Capabilities, inputs::Inputs, options::Options},
 };
 
-/// Everything that a create asks of each host, in one round trip. `inputs` and `pipeline` were made without facts: every
-/// action says what its check reads.
+/// All questions of a create for each host, in one round trip. `inputs` and `pipeline` were built without facts: every action
+/// requests the facts for its check.
 pub(crate) fn specs<'a>(
     capabilities: &Capabilities,
     inputs: &Inputs<'a>,
@@ -35,7 +35,8 @@ pub(crate) fn specs<'a>(
     inputs.spec.hosts.iter().map(spec).collect()
 }
 
-/// What a delete asks: whether a cluster is there, and whose. The record of what kk made is in every answer.
+/// The questions of a delete: whether the host belongs to a cluster, and to which one. Every answer includes the ownership
+/// record.
 pub(crate) fn delete_spec(host: &Host, options: &Options) -> ProbeSpec {
     let mut probe = ProbeSpec::default();
     identity::asks(&mut probe);

@@ -1,4 +1,4 @@
-//! What a cluster looks like: nodes, members of etcd, certificates, and what a create would change. Plain data from one
+//! Status of a cluster: nodes, members of etcd, certificates, and the changes that a create would make. It is plain data from one
 //! probe; nothing is changed.
 
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// What a cluster looks like.
+/// The status of a cluster.
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
     /// The name of the cluster.
@@ -35,13 +35,13 @@ pub struct Status {
     pub etcd: Vec<MemberStatus>,
     /// The kinds of etcd's alarms: `NOSPACE` while it refuses writes because its database is full.
     pub etcd_alarms: BTreeSet<String>,
-    /// What ends, soonest first.
+    /// Certificates by expiry, the earliest first.
     pub certificates: Vec<CertificateStatus>,
-    /// What its installer says of KubeSphere, where the file asks for it.
+    /// The status that ks-installer reports, if the file requests KubeSphere.
     pub kubesphere: Option<KubeSphereStatus>,
     /// Problems and warnings that a create would show.
     pub findings: Vec<Finding>,
-    /// What a create would do, without looks that change nothing.
+    /// The changes that a create would make, without checks that change nothing.
     pub drift: Vec<PlannedTask>,
 }
 
@@ -54,23 +54,24 @@ pub struct NodeStatus {
     pub address: String,
     /// Its roles, such as `control-plane`.
     pub roles: Vec<String>,
-    /// How it is.
+    /// Its state.
     pub state: NodeState,
-    /// The kubelet's version as the API has it: `v1.36.4`.
+    /// The version of the kubelet in the API: `v1.36.4`.
     pub version: Option<String>,
 }
 
-/// How a node is.
+/// The state of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeState {
-    /// The API takes it for Ready, by a report of the kubelet that runs.
+    /// The API shows it as Ready, based on a report of the running kubelet.
     Ready,
-    /// The API does not, a part of its control plane is not ready, or its pods reach no Service or no other node.
+    /// The API does not show it as Ready, a component of its control plane is not ready, or its pods reach no Service or no other
+    /// node.
     NotReady,
     /// It is not in the cluster.
     Missing,
-    /// The API did not answer, or the node did not say whether its pods reach others.
+    /// The API did not answer, or the node did not report whether its pods reach others.
     Unknown,
     /// The host did not answer.
     Silent,
@@ -81,27 +82,27 @@ pub enum NodeState {
 pub struct MemberStatus {
     /// Its host.
     pub host: String,
-    /// Whether it has a leader and commits. `None`: its host did not say.
+    /// Whether it has a leader and commits. `None` if its host did not answer.
     pub healthy: Option<bool>,
 }
 
-/// A certificate, or the kubeconfig that holds one.
+/// A certificate, or the kubeconfig that contains it.
 #[derive(Clone, Debug, Serialize)]
 pub struct CertificateStatus {
-    /// The host that holds it.
+    /// The host of the certificate.
     pub host: String,
-    /// Its name, as kubeadm calls it: `apiserver`, `admin.conf`; `etcd-member` and `etcd-client` for etcd's.
+    /// Its name in kubeadm: `apiserver`, `admin.conf`. Certificates of etcd are named `etcd-member` and `etcd-client`.
     pub name: String,
-    /// The day of its end: `2027-01-20`. `None`: it cannot be read.
+    /// The day of its expiry: `2027-01-20`. `None` if it cannot be read.
     pub ends: Option<String>,
-    /// Days that are left; negative when it has expired.
+    /// Days until its expiry; negative if it has expired.
     pub days: Option<i64>,
     /// Whether a create renews it.
     pub due: bool,
 }
 
 impl Status {
-    /// Whether nothing has to be done about it: for monitoring.
+    /// Whether nothing has to be done, for monitoring.
     pub fn is_well(&self) -> bool {
         self.api_answers
             && self.nodes.iter().all(|node| node.state == NodeState::Ready)
@@ -114,7 +115,7 @@ impl Status {
     }
 }
 
-/// The parts that facts say by themselves.
+/// Builds the status from the facts.
 pub(crate) fn of(inputs: &Inputs, findings: Vec<Finding>, drift: Vec<PlannedTask>) -> Status {
     Status {
         cluster: inputs.spec.name.clone(),
@@ -159,10 +160,10 @@ fn member(inputs: &Inputs, host: &Host) -> MemberStatus {
     MemberStatus { host: host.name.clone(), healthy }
 }
 
-/// Certificates that no create renews: kubelets renew their own, and CAs stay.
+/// Certificates that a create never renews: kubelets renew their own, and CAs stay.
 const OTHERS_RENEW: [&str; 3] = ["kubelet-client", "ca", "front-proxy-ca"];
 
-/// What ends, soonest first.
+/// Certificates by expiry, the earliest first.
 pub(crate) fn certificates(inputs: &Inputs) -> Vec<CertificateStatus> {
     let now = OffsetDateTime::now_utc();
     let status = |host: &Host, name: String, validity: Option<Validity>| CertificateStatus {
@@ -178,7 +179,7 @@ pub(crate) fn certificates(inputs: &Inputs) -> Vec<CertificateStatus> {
         for (name, certificate) in certificates::of(facts) {
             all.push(status(host, name, certificate.validity));
         }
-        // What hosts hold of etcd's is what the control machine has saved; where it differs, a create writes it.
+        // For etcd, the certificates that the control machine has saved are listed. If a host has others, a create replaces them.
         let (member, client) = (inputs.pki.saved_member(&host.name), inputs.pki.saved_client(&host.name));
         for (name, saved) in [(ETCD_MEMBER, member), (ETCD_CLIENT, client)] {
             all.extend(saved.map(|pem| status(host, name.into(), Validity::of_pem(pem.as_bytes()))));
@@ -207,12 +208,12 @@ mod tests {
         testing,
     };
 
-    /// The status of three nodes, as these answers of the first make it; the last host is silent where `silent`.
+    /// The status of three nodes if the first gives these answers. If `silent`, the last host does not answer.
     async fn status(api: Option<&str>, pem: &str, silent: bool) -> Status {
         status_with(api, pem, silent, |_| {}).await
     }
 
-    /// The same, where the first says this, too.
+    /// The same with further answers of the first host.
     async fn status_with(
         api: Option<&str>,
         pem: &str,
@@ -293,7 +294,7 @@ mod tests {
         let status = status(Some("end\n"), &testing::certificate(365, 10), false).await;
         let due: Vec<_> = status.certificates.iter().map(|one| (one.name.as_str(), one.due)).collect();
         assert_eq!(due, [("apiserver", true), ("ca", false)]);
-        // Whole days: it was made a moment ago, or in this very second.
+        // Whole days: the certificate was created a moment ago, or in the same second.
         assert!(matches!(status.certificates[0].days, Some(9 | 10)));
     }
 }

@@ -21,20 +21,20 @@ use crate::{
     model::{command::Command, options::Options},
 };
 
-/// Whether a host takes part in a command.
+/// Whether a host answered, and with what result.
 #[derive(Clone, Copy)]
 pub(crate) enum Presence<'a> {
     /// It answered the probe.
     Probed(&'a Facts),
-    /// It did not, and why.
+    /// It did not answer, for this reason.
     Absent(&'a Failure),
 }
 
 /// The hosts that a command may change.
 pub(crate) enum Scope {
-    /// All of the file.
+    /// All hosts of the file.
     All,
-    /// These.
+    /// Only these hosts.
     Hosts(BTreeSet<String>),
 }
 
@@ -47,7 +47,7 @@ impl Scope {
     }
 }
 
-/// What documents and scripts need to know about the kind of runtime.
+/// The properties of a kind of runtime that documents and scripts need.
 #[derive(Clone, Copy)]
 pub(crate) struct Runtime {
     /// The address of its CRI socket.
@@ -57,13 +57,13 @@ pub(crate) struct Runtime {
 /// What the requirements of capabilities are read from. It is complete when it exists; [`Inputs`](super::inputs::Inputs) adds the
 /// requirements and what they lead to.
 pub(crate) struct Cluster<'a> {
-    /// What the user wants.
+    /// The contents of the Cluster file.
     pub spec: &'a Spec,
     /// Every host of the file by name. Tasks use [`Cluster::hosts`] and similar functions; [`Cluster::facts`] is for a single host.
     pub presence: BTreeMap<&'a str, Presence<'a>>,
     /// The hosts that this command may change.
     pub scope: Scope,
-    /// The control plane at which the API is asked.
+    /// The control plane whose API is used.
     pub api_host: &'a Host,
     /// What the cluster knows about itself, as `api_host` reports it.
     pub state: ClusterState,
@@ -73,18 +73,18 @@ pub(crate) struct Cluster<'a> {
     pub images: Images,
     /// The container runtime.
     pub runtime: Runtime,
-    /// Files to render.
+    /// Templates of the files for hosts.
     pub templates: Templates,
     /// The source of ks-installer.
     pub installer: Installer,
     /// Choices of this run.
     pub options: Options,
-    /// What kk was asked to do.
+    /// The command that the user requested.
     pub command: Command,
 }
 
 impl<'a> Cluster<'a> {
-    /// What a host is. `None`: it did not answer, so nothing is known about it.
+    /// The facts of a host. `None` if it did not answer.
     pub(crate) fn facts(&self, host: &Host) -> Option<&'a Facts> {
         match self.presence.get(host.name.as_str())? {
             Presence::Probed(facts) => Some(facts),
@@ -97,18 +97,18 @@ impl<'a> Cluster<'a> {
         self.presence.values().all(|presence| matches!(presence, Presence::Probed(_)))
     }
 
-    /// Those hosts that answered and that this command may change.
+    /// The hosts among these that answered and that this command may change.
     fn present(&self, hosts: impl IntoIterator<Item = &'a Host>) -> Vec<(&'a Host, &'a Facts)> {
         let with_facts = |host: &'a Host| Some((host, self.facts(host)?));
         hosts.into_iter().filter(|host| self.scope.contains(host)).filter_map(with_facts).collect()
     }
 
-    /// All hosts that answered, also those that this command leaves as they are.
+    /// All hosts that answered, including those that this command does not change.
     pub(crate) fn answered(&self) -> Vec<(&'a Host, &'a Facts)> {
         self.spec.hosts.iter().filter_map(|host| Some((host, self.facts(host)?))).collect()
     }
 
-    /// The hosts that this command leaves as they are.
+    /// The hosts that this command does not change.
     pub(crate) fn outside(&self) -> impl Iterator<Item = &'a Host> {
         self.spec.hosts.iter().filter(|host| !self.scope.contains(host))
     }
@@ -139,7 +139,7 @@ impl<'a> Cluster<'a> {
         host.arch.or_else(probed).unwrap_or(Arch::Amd64)
     }
 
-    /// Whether any node that answered is so.
+    /// Whether any node that answered meets the condition.
     pub(crate) fn any_node(&self, is: impl Fn(&Facts) -> bool) -> bool {
         self.spec.nodes().iter().filter_map(|host| self.facts(host)).any(is)
     }
@@ -150,13 +150,13 @@ impl<'a> Cluster<'a> {
         format!("{}:{}", endpoint.domain, endpoint.port)
     }
 
-    /// Where the API's name leads: the address of the file. Without a load balancer that is a control plane's. While that
-    /// host or its API does not answer, it is the one at which the API is asked.
+    /// The address that the name of the API resolves to: the address in the file. Without a load balancer it belongs to a control
+    /// plane. While that host or its API does not answer, the address of `api_host` is used.
     pub(crate) fn endpoint_address(&self) -> Option<Ipv4Addr> {
         let endpoint = &self.spec.control_plane_endpoint;
         let address = endpoint.address?;
         let owner = self.spec.control_planes().into_iter().find(|host| host.internal_address == address);
-        // Right after a loss no API may answer: etcd looks for a new leader.
+        // Right after the loss of a host, no API may answer, because etcd elects a new leader.
         let is_down = |owner: &Host| match self.facts(owner) {
             None => self.is_initialised(),
             Some(facts) => self.state.answered && !ClusterState::of(facts).answered,
@@ -165,8 +165,8 @@ impl<'a> Cluster<'a> {
         Some(if moves { self.api_host.internal_address } else { address })
     }
 
-    /// Whether systemd manages the cgroups of pods. One answer for the cluster, because the kubelet's configuration is
-    /// one for all nodes: a single host that cannot decides. A cluster that runs keeps what it has.
+    /// Whether systemd manages the cgroups of pods. The kubelet's configuration is the same on all nodes, so a single host
+    /// without that ability decides for the cluster. A running cluster keeps its driver.
     pub(crate) fn systemd_cgroups(&self) -> bool {
         match self.running_cgroup_driver() {
             Some(driver) => driver == "systemd",
@@ -174,7 +174,7 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// The cgroup driver of a cluster that runs: with another one its kubelets would start no pod again.
+    /// The cgroup driver of a running cluster: with another driver its kubelets could not restart pods.
     pub(crate) fn running_cgroup_driver(&self) -> Option<String> {
         if !self.has_joined(self.api_host) {
             return None;
@@ -183,20 +183,20 @@ impl<'a> Cluster<'a> {
         ["systemd", "cgroupfs"].contains(&driver.as_str()).then_some(driver)
     }
 
-    /// Whether a control plane went through `kubeadm init` to its end.
+    /// Whether `kubeadm init` finished on a control plane.
     pub(crate) fn is_initialised(&self) -> bool {
         self.state.is_initialised()
     }
 
-    /// Whether a node has joined: it holds credentials of this cluster, with which its kubelet can work. One that was killed or deleted in between may
-    /// not be in the API's list; its kubelet registers it again.
+    /// Whether a node has joined: it has credentials of this cluster that its kubelet can use. If the node was killed or deleted
+    /// since, the API may not list it; its kubelet registers it again.
     pub(crate) fn has_joined(&self, host: &Host) -> bool {
         let ca = |host: &Host| self.facts(host)?.files.get(CLUSTER_CA).map(|file| &file.sha256);
-        // A control plane does not join again for them. No answer is not "no".
+        // A control plane does not join again because of invalid credentials. A missing answer is not a "no".
         let can_work = |facts: &Facts| {
             host.has_role(&Role::ControlPlane) || facts.answer(&CREDENTIALS).answered() != Some(false)
         };
-        // The kubeconfig of a control plane's kubelet may be lost: it is renewed where the CA is.
+        // The kubeconfig of a control plane's kubelet may be lost. It is renewed if the host has the CA.
         let joined = |facts: &Facts| {
             facts.files.contains_key(KUBELET_CONF)
                 || host.has_role(&Role::ControlPlane) && facts.answer(&INITIALISED).answered() == Some(true)
@@ -206,7 +206,7 @@ impl<'a> Cluster<'a> {
             && ca(host) == ca(self.api_host)
     }
 
-    /// Whether the API's word on a node or its pods is older than its kubelet: the host was without power a moment ago.
+    /// Whether the API's status of a node or its pods is older than its kubelet: the host has just been without power.
     pub(crate) fn is_outdated(&self, host: &Host) -> bool {
         let Some(facts) = self.facts(host) else { return false };
         let began = facts.answer(&BEGAN).answered().unwrap_or_default();
@@ -216,7 +216,7 @@ impl<'a> Cluster<'a> {
         node || facts.answer(&PODS_KNOWN).answered() == Some(false)
     }
 
-    /// Whether the node is Ready, and not only was so before its kubelet began.
+    /// Whether the node is Ready, by a report since its kubelet started.
     pub(crate) fn is_ready(&self, host: &Host) -> bool {
         self.state.nodes.get(&host.name).is_some_and(|node| node.ready) && !self.is_outdated(host)
     }
@@ -226,7 +226,7 @@ impl<'a> Cluster<'a> {
         self.state.nodes.contains_key(&host.name)
     }
 
-    /// The nodes that are to join in this run, besides the control plane that is initialised.
+    /// The nodes that have to join in this run, without the control plane that is initialised.
     pub(crate) fn joining(&self) -> Vec<&'a Host> {
         let first = &self.api_host.name;
         let nodes = self.nodes().into_iter().map(|(host, _)| host);
@@ -234,8 +234,8 @@ impl<'a> Cluster<'a> {
     }
 }
 
-/// The control plane at which the API is asked, and what it says: the first that went through `kubeadm init` and answers,
-/// else the first that went through it, else the first of the file.
+/// The control plane whose API is used, and its state: the first that finished `kubeadm init` and answers, else the first that
+/// finished it, else the first in the file.
 pub(crate) fn api_host<'a>(
     control_planes: impl IntoIterator<Item = &'a Host>,
     presence: &BTreeMap<&'a str, Presence<'a>>,

@@ -17,7 +17,7 @@ use crate::{
     model::cluster::{Cluster, Scope},
 };
 
-/// What a pipeline is built from.
+/// The inputs of a pipeline.
 pub(crate) struct Inputs<'a> {
     /// The cluster, of which the requirements were read.
     pub cluster: Cluster<'a>,
@@ -35,7 +35,7 @@ pub(crate) struct Inputs<'a> {
     pub owner: String,
     /// `kubekey/<cluster>` on the control machine.
     pub directory: PathBuf,
-    /// Downloads.
+    /// The store of downloads.
     pub store: Arc<Store>,
 }
 

@@ -1,4 +1,4 @@
-//! What tasks are built from: the command, its inputs, and the trait of capabilities.
+//! Types from which tasks are built: the command, its inputs, and the trait of capabilities.
 
 pub(crate) mod actions;
 pub(crate) mod capability;

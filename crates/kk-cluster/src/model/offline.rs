@@ -1,5 +1,4 @@
-//! A cluster from a bundle: its versions are those of the bundle, and what the bundle lacks is known before the first
-//! change.
+//! Clusters from a bundle: the bundle supplies the versions, and its gaps are reported before the first change.
 
 use std::collections::BTreeSet;
 
@@ -15,8 +14,8 @@ use crate::{
     },
 };
 
-/// The images of a bundle that are the user's own, each by the name that hosts know it by: the name by which runtimes look for
-/// an image with a digest has no tag.
+/// The user's own images in a bundle, each with the name by which hosts know it: runtimes search for an image with a digest by a
+/// name without a tag.
 pub(crate) fn own_images(bundle: &Bundle) -> Vec<(String, ImageName)> {
     let with_name = |image: ImageName| match &image.digest {
         Some(digest) => (format!("{}@{digest}", image.repository()), image),
@@ -25,23 +24,23 @@ pub(crate) fn own_images(bundle: &Bundle) -> Vec<(String, ImageName)> {
     bundle.own_images().into_iter().map(with_name).collect()
 }
 
-/// The name in the bundle of an image that a host knows by this name.
+/// The name in the bundle of an image that hosts know by this name.
 pub(crate) fn upstream(cluster: &Cluster, bundle: &Bundle, name: &str) -> Option<ImageName> {
     let own = || own_images(bundle).into_iter().find(|(own, _)| own == name).map(|(_, image)| image);
     cluster.images.upstream(name).or_else(own)
 }
 
-/// What the hosts need and the bundle does not hold.
+/// The needs of the hosts that the bundle does not contain.
 pub(crate) fn missing(inputs: &Inputs) -> Vec<Finding> {
     lacking(inputs, &inputs.requirements, inputs.programs.keys().copied()).iter().map(finding).collect()
 }
 
-/// Part of [`missing`]: where nobody runs images.
+/// The part of [`missing`] for hosts that run no images.
 pub(crate) fn missing_programs(inputs: &Inputs) -> Vec<Finding> {
     lacking_programs(inputs, inputs.programs.keys().copied()).iter().map(finding).collect()
 }
 
-/// Programs that are neither in the bundle nor on the control machine, as one warning: nothing else needs them.
+/// One warning for binaries that are neither in the bundle nor on the control machine. Only a rollback needs them.
 pub(crate) fn missing_to_put_back(inputs: &Inputs) -> Option<Finding> {
     let absent =
         inputs.programs.iter().filter(|(_, (_, files))| files.is_none()).map(|(program, _)| *program);
@@ -49,7 +48,7 @@ pub(crate) fn missing_to_put_back(inputs: &Inputs) -> Option<Finding> {
     (!missing.is_empty()).then(|| cannot_put_back(&format!("not in the bundle: {}", missing.join(", "))))
 }
 
-/// The warning that says why.
+/// The warning with this reason.
 pub(crate) fn cannot_put_back(why: &str) -> Finding {
     Finding {
         severity: Severity::Warning,
@@ -69,7 +68,7 @@ fn finding(part: &String) -> Finding {
     }
 }
 
-/// What to say of a program that no catalogue knows: all that the bundle lacks, if there is such a thing.
+/// The error for a binary that no catalogue contains: it lists everything that the bundle lacks, if it lacks anything.
 pub(crate) fn name_all(cluster: &Cluster, requirements: &Requirements, error: BuildError) -> BuildError {
     let missing = Vec::from_iter(lacking(cluster, requirements, wanted_programs(cluster, requirements)));
     if missing.is_empty() {
@@ -78,7 +77,7 @@ pub(crate) fn name_all(cluster: &Cluster, requirements: &Requirements, error: Bu
     BuildError::config(format!("not in the bundle: {}", missing.join(", ")), NOT_IN_BUNDLE)
 }
 
-/// What of these programs and of the hosts' images a bundle does not hold.
+/// The binaries and the images of hosts that the bundle does not contain.
 fn lacking(
     cluster: &Cluster,
     requirements: &Requirements,
@@ -130,7 +129,7 @@ mod tests {
         model::options::Options, testing,
     };
 
-    /// A bundle for hosts of amd64, without the parts of these names.
+    /// A bundle for hosts of amd64, without the entries of these names.
     fn bundle(manifest: &kk_config::Manifest, without: &[&str]) -> Bundle {
         Bundle::with_index(Path::new("x.tar.zst"), index(manifest, without))
     }
@@ -198,7 +197,7 @@ mod tests {
         assert_eq!(of(Component::Containerd), "9.9.9", "the file says so");
     }
 
-    /// A program that only the bundle knows.
+    /// A binary that only the bundle contains.
     #[tokio::test]
     async fn a_sum_that_only_the_bundle_knows_is_used_when_the_file_asks_for_it() {
         let mut spec = testing::sample("all-in-one.yaml");
@@ -237,7 +236,7 @@ mod tests {
         spec.components.runc = Some("99.0.0".into());
         let options = Options { bundle: Some(Arc::new(bundle(&wanted, &["coredns"]))), ..Options::default() };
         let directory = tempfile::tempdir().unwrap();
-        // No published sum is trusted from there, so that the version is known to nobody.
+        // No published checksum of this mirror is trusted, so no source knows the version.
         spec.download.mirror = Some("http://192.0.2.1".into());
         let session = testing::session_with(spec.clone(), directory.path(), options);
         let fresh = testing::fresh(&spec);
@@ -282,7 +281,7 @@ mod tests {
         assert!(online.missing_to_put_back(&testing::fresh(&spec)).await.is_none());
     }
 
-    /// What a create from a bundle does about images on a host whose runtime lists these.
+    /// The changes that a create from a bundle makes to images on a host whose runtime lists these images.
     async fn changes(index: BundleIndex, listed: &str) -> Vec<String> {
         let spec = testing::sample("all-in-one.yaml");
         let directory = tempfile::tempdir().unwrap();
@@ -351,7 +350,7 @@ mod tests {
         }
     }
 
-    /// A cluster that another bundle has made: what it runs stays, and the bundle lacks it.
+    /// A cluster that was created from another bundle: its running versions stay, and this bundle lacks them.
     #[tokio::test]
     async fn a_running_cluster_keeps_its_versions_whatever_the_bundle_has() {
         let spec = testing::sample("all-in-one.yaml");

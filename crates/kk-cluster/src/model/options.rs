@@ -10,33 +10,33 @@ use kk_config::Host;
 pub struct Options {
     /// Leave the pulling of images to kubeadm and the kubelet.
     pub skip_pull_images: bool,
-    /// Programs and images come from here, and nothing is downloaded.
+    /// The source of binaries and images; nothing is downloaded.
     pub bundle: Option<Arc<Bundle>>,
-    /// A delete lets KubeSphere go with the hosts.
+    /// Do not uninstall KubeSphere before the hosts are cleaned.
     pub skip_kubesphere: bool,
-    /// Packages with the programs that a host lacks come from the bundle, too.
+    /// The bundle also supplies packages with the tools that a host lacks.
     pub with_packages: bool,
     /// A delete also removes the container runtime and its data.
     pub remove_runtime: bool,
 }
 
-/// How the pods of a node move to others.
+/// How the pods of a node move to other nodes.
 #[derive(Clone, Debug)]
 pub struct Drain {
-    /// Delete pods that nobody starts again, and do not let budgets keep a node for longer than `timeout`.
+    /// Delete pods that no controller re-creates, and ignore disruption budgets after `timeout`.
     pub force: bool,
-    /// How long pods may take to move.
+    /// The time limit for the move of pods.
     pub timeout: Duration,
 }
 
-/// Hosts that leave a cluster which goes on without them.
+/// Hosts that leave a cluster which continues without them.
 #[derive(Clone, Debug)]
 pub struct Leaving {
     /// Their names.
     pub names: BTreeSet<String>,
     /// How their pods move.
     pub drain: Drain,
-    /// They are gone for good: nothing is asked of them.
+    /// They are permanently lost: kk does not contact them.
     pub gone: bool,
 }
 

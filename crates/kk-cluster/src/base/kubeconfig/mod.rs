@@ -136,7 +136,8 @@ pub fn programs(text: &str) -> Result<Vec<String>, String> {
     Ok(entries.filter_map(starts).collect())
 }
 
-/// The only entry of a list. kubeadm writes one cluster and one user; of several entries, the host would choose the valid one.
+/// The only entry of a list. kubeadm writes one cluster and one user; if there were several, the host would decide which one
+/// counts.
 fn only<'a>(document: &'a Value, list: &str, kind: &str) -> Result<&'a Map<String, Value>, String> {
     let entries = document.get(list).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     match entries {

@@ -58,7 +58,7 @@ pub(crate) fn note(manifest: &Manifest) -> File {
 }
 
 /// Whether the manifest was never applied, or the file or another client has changed it since. In a new cluster, `kubeadm init`
-/// creates some manifests itself.
+/// creates the objects of some manifests.
 fn is_needed(inputs: &Inputs, manifest: &Manifest, facts: &Facts) -> bool {
     if manifest.made_by_init && !inputs.is_initialised() {
         return false;

@@ -1,4 +1,4 @@
-//! Network plugins, in one directory each. Other directories use a plugin only through [`capability`].
+//! Network plugins, in one directory each. Other directories use a plugin only through this module.
 
 mod check;
 pub(crate) mod flannel;

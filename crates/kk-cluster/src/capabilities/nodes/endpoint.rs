@@ -246,7 +246,7 @@ mod tests {
     async fn pods_of_a_node_follow_the_name_to_another_control_plane() {
         for (file, in_pods, silent, answers, moves) in [
             ("192.0.2.1", "192.0.2.1", None, true, false),
-            // The user maintains the API at the address in the file.
+            // Other checks handle an API that does not answer at the address in the file.
             ("192.0.2.1", "192.0.2.1", None, false, false),
             ("192.0.2.3", "192.0.2.1", None, true, true),
             ("192.0.2.3", "192.0.2.3", None, true, false),

@@ -86,7 +86,7 @@ impl Transaction {
         found
     }
 
-    /// Parses `installed NAME VERSION` for each installed package, then the table of dnf, whose rows are `NAME ARCH VERSION
+    /// Parses `installed NAME VERSION` for each installed package, then the table of dnf. Its rows are `NAME ARCH VERSION
     /// REPOSITORY SIZE UNIT`. A row with a long name continues in the next line.
     fn of_dnf<'a>(said: &'a str) -> Self {
         let one = |line: &'a str| line.strip_prefix("installed ")?.split_once(' ');

@@ -42,7 +42,7 @@ pub(super) fn templates(facts: &Facts) -> Vec<&'static str> {
 
 /// Every host resolves the names of all hosts and of the API. To keep this after a boot at which cloud-init writes the file, the
 /// template contains the block, too. The template also works if user data turned the rewriting on, which overrides any file of
-/// the host. Hosts that a command does not change otherwise get the names of new hosts, too.
+/// the host. Hosts that a command leaves unchanged in all other respects get the names of new hosts, too.
 pub(super) fn task(inputs: &Inputs) -> Task {
     let block = Block::new("/etc/hosts", HOSTS_BEGIN, HOSTS_END, block(inputs));
     let mut task = Task::new("write_hosts_block", "Write /etc/hosts");

@@ -1,6 +1,5 @@
 # Waits by watches of the API. Shows what is not ready, with its state, its last events and its last log lines.
-# shellcheck disable=SC2154 # absent (nodes without an answer), own (nodes of this run) and rollout_progress.sh precede this
-# script
+# shellcheck disable=SC2154 # absent (nodes without an answer), own (nodes of this run) and rollout_progress.sh are prepended
 # Repeats a command until it succeeds: an API server that restarts answers no request for a while, and then not all requests.
 within_300_s() {
     within 300 "$@"
@@ -161,8 +160,8 @@ present_are_rolled_out() { # NAMESPACE KIND/NAME SELECTOR AT-LEAST
     present_are_ready "$@"
 }
 
-# A rollout does not end while a node is down. In that case $3 pods or more on the other nodes have to be ready, and new, unless a
-# node that is down keeps the controller from replacing them.
+# A rollout does not end while a node is down. In that case all pods on the other nodes, at least $3, have to be ready, and also
+# new, unless a node that is down keeps the controller from replacing them.
 rolled_out() { # NAMESPACE KIND/NAME AT-LEAST
     next_replacement=$(($(kk_uptime) + 10))
     if [ -z "$absent" ]; then

@@ -131,7 +131,8 @@ pub(crate) fn of_cluster<'a>(
     notes(presence, api_host, spec).into_iter().find(|recorded| recorded.is_for(spec.kubernetes.version))
 }
 
-/// The note of a control plane before its turn to another version, else the result of [`of_cluster`].
+/// The note with exactly the file's version of Kubernetes, on a control plane before its turn to another version; else the result
+/// of [`of_cluster`].
 pub(crate) fn of_version<'a>(
     presence: &BTreeMap<&'a str, Presence<'a>>,
     api_host: &Host,

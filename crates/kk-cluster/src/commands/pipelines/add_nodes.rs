@@ -10,8 +10,9 @@ use crate::{
     },
 };
 
-/// What a create does, for the nodes of the file that are not in the cluster. The hosts that are in it learn their names, and
-/// the cluster gets what depends on the number of nodes; nothing restarts there and nothing is repaired.
+/// The nodes of the file that are not in the cluster: they get everything that a create does. The names of new hosts are added on
+/// the existing hosts, and the cluster gets the settings that depend on the number of nodes; existing hosts are neither restarted
+/// nor repaired.
 pub(crate) fn scope(cluster: &Cluster) -> Scope {
     let is_new = |host: &&kk_config::Host| {
         host.is_node() && record_joins::is_unfinished(cluster, host) || membership::is_new(cluster, host)
@@ -19,7 +20,8 @@ pub(crate) fn scope(cluster: &Cluster) -> Scope {
     Scope::Hosts(cluster.spec.hosts.iter().filter(is_new).map(|host| host.name.clone()).collect())
 }
 
-/// Settings that hosts which are there cannot change, and the file changes: new ones would get them, and no file would fit both.
+/// Reports settings that existing hosts cannot change but the file changes: new hosts would get the new values, and no file would
+/// fit all hosts.
 pub(crate) fn settings_of_others(inputs: &Inputs, found: &mut Findings) {
     let Scope::Hosts(new) = scope(inputs) else { return };
     let of_others = |setting: &Setting| setting.host.as_ref().is_some_and(|host| !new.contains(host));
@@ -29,7 +31,7 @@ pub(crate) fn settings_of_others(inputs: &Inputs, found: &mut Findings) {
     }
 }
 
-/// Nodes that are left as they are although they are not Ready.
+/// Reports nodes that stay unchanged although they are not Ready.
 pub(crate) fn name_sick_neighbours(inputs: &Inputs, found: &mut Findings) {
     let sick =
         |host: &&kk_config::Host| host.is_node() && inputs.facts(host).is_some() && !inputs.is_ready(host);
@@ -62,7 +64,7 @@ pub(crate) mod tests {
     pub(crate) const ANSWERED: &str =
         "ConfigMap\tkube-system/kubeadm-config\nConfigMap\tkube-public/cluster-info\nend\n";
 
-    /// A control plane with etcd and a worker that run, and a control plane and a worker that are new in the file.
+    /// A running control plane with etcd and a running worker, and a control plane and a worker that are new in the file.
     pub(crate) fn spec() -> Spec {
         with_etcd_on("n1")
     }
@@ -84,7 +86,7 @@ pub(crate) mod tests {
         facts.units.insert("kubelet.service".into(), UnitFact { active: true, ..UnitFact::default() });
     }
 
-    /// The hosts, and what the first control plane has applied.
+    /// The hosts, and the state that the first control plane has applied.
     pub(crate) async fn probed(session: &Session, api: Option<&str>) -> Probed {
         let mut probed = testing::fresh(session.spec());
         for name in ["n1", "n2"] {

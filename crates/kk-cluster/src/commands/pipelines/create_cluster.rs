@@ -18,9 +18,11 @@ use crate::{
     },
 };
 
-/// From bare hosts to a cluster that works; on a cluster that is there, whatever is missing or changed. For all hosts.
+/// All capabilities, for all hosts: from bare hosts to a working cluster; on an existing cluster, only what is missing or
+/// changed.
 ///
-/// Settings are written while programs travel in the background; a lane first waits for them where it starts the runtime.
+/// Settings are written while binaries are uploaded in the background. A lane waits for the binaries only when it starts the
+/// runtime.
 pub(crate) fn capabilities(spec: &Spec) -> Capabilities {
     let mut all: Capabilities = vec![
         &Os,
@@ -42,7 +44,7 @@ pub(crate) fn capabilities(spec: &Spec) -> Capabilities {
         &Verify,
     ];
     if !spec.addons.is_empty() {
-        // On a cluster that works, and before KubeSphere, which may need a StorageClass of theirs.
+        // On a working cluster, and before KubeSphere, which may need a StorageClass from an addon.
         all.push(&Addons);
     }
     all.push(&KubeSphere);
@@ -76,7 +78,7 @@ pub(super) fn modules(inputs: &Inputs) -> Result<Vec<Staged>, BuildError> {
     Ok(modules)
 }
 
-/// Whether a task has something to do on a host. What the control machine does for itself changes no cluster.
+/// Whether a task changes a host. Work for the control machine itself does not change the cluster.
 pub(super) fn has_changes(inputs: &Inputs, task: &Task) -> bool {
     let of_host = |(name, work): (&String, &HostWork)| match inputs.presence.get(name.as_str()) {
         Some(Presence::Probed(facts)) => work.actions.iter().any(|action| action.check(facts).is_needed()),

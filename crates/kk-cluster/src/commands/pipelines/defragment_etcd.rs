@@ -8,7 +8,7 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// While a member is away, the others have to be most of all.
+/// While a member is defragmented it is unavailable, so all other members have to be healthy.
 pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
     for host in inputs.spec.etcd_hosts() {
         if inputs.facts(host).and_then(etcd::is_healthy) != Some(true) {

@@ -21,11 +21,11 @@ use crate::{
     model::{capability::Capabilities, cluster::Scope, inputs::Inputs},
 };
 
-/// From a cluster, or what is left of one, back to the hosts as they were. For the hosts that hold something of kk's.
+/// From a cluster, or the remains of one, back to the hosts as they were before. It applies to hosts that contain anything of kk.
 ///
-/// All hosts at once: no step needs the API or a quorum of etcd, because all of it goes; only KubeSphere, where it is and the API
-/// answers, is removed before. User data (`/var/openebs`,
-/// `/var/lib/rook`, volumes elsewhere) and the host's own packet filter rules stay.
+/// All hosts are processed at once: no step needs the API or a quorum of etcd, because everything is removed. Only KubeSphere is
+/// removed beforehand, if it exists and the API answers. User data (`/var/openebs`, `/var/lib/rook`, volumes elsewhere) and the
+/// host's own packet filter rules stay.
 pub(crate) fn capabilities(spec: &Spec) -> Capabilities {
     vec![
         &AutoRenew,
@@ -57,7 +57,7 @@ pub(crate) fn pipeline(inputs: &Inputs) -> Pipeline {
     Pipeline::new(modules)
 }
 
-/// The hosts with something that kk made. It is recorded before it is made.
+/// The hosts that contain anything that kk created. kk records each thing before it creates it.
 pub(crate) fn scope(inputs: &Inputs) -> Scope {
     let stays = |entry: &Entry| {
         let stays = inputs.requirements.stays.iter().filter(|_| !inputs.options.remove_runtime);

@@ -13,8 +13,8 @@ use crate::{
     model::{capability::Capabilities, inputs::Inputs, options::Leaving},
 };
 
-/// The cluster lets the hosts go, then each of them is cleaned as a delete of the cluster would do it. Afterwards the others
-/// forget them: that is the pipeline of `kk add nodes` without them.
+/// The hosts leave the cluster, then each of them is cleaned as by `kk delete cluster`. Afterwards their traces are removed from
+/// the other hosts, by the pipeline of `kk add nodes` built without them.
 pub(crate) fn pipeline(inputs: &Inputs, leaving: &Leaving) -> Pipeline {
     let capabilities: Capabilities = delete_cluster::capabilities(inputs.spec);
     let leave = capabilities.iter().flat_map(|capability| capability.leave(inputs, leaving)).collect();
@@ -26,7 +26,7 @@ pub(crate) fn pipeline(inputs: &Inputs, leaving: &Leaving) -> Pipeline {
     Pipeline::new(modules).outside(inputs.outside().map(|host| host.name.clone()))
 }
 
-/// Nothing is removed from a host before the cluster has let it go, and the control machine keeps what is the cluster's.
+/// Nothing is removed from a host before it has left the cluster, and the control machine keeps all files of the cluster.
 fn after_leaving(inputs: &Inputs, mut task: Task, leaving: &Leaving) -> Task {
     task.hosts.retain(|host, _| host != CONTROL);
     let leaves = |host: &&Host| leaving.has(host) && (host.is_node() || host.has_role(&Role::Etcd));
@@ -38,11 +38,11 @@ fn after_leaving(inputs: &Inputs, mut task: Task, leaving: &Leaving) -> Task {
     task
 }
 
-/// What speaks against letting these hosts go.
+/// The blockers for the removal of these hosts.
 pub(crate) fn findings(inputs: &Inputs, leaving: &Leaving, found: &mut Findings) {
     for host in inputs.spec.hosts.iter().filter(|host| leaving.has(host)) {
         let endpoint = &inputs.spec.control_plane_endpoint;
-        // Whatever its role is by now.
+        // This applies whatever role the host has now.
         if endpoint.address == Some(host.internal_address) {
             found.error(
                 host,
@@ -65,8 +65,9 @@ pub(crate) fn findings(inputs: &Inputs, leaving: &Leaving, found: &mut Findings)
     }
 }
 
-/// Nodes that stay and ask the API at a host that leaves, whatever the file says by now. One that does not say where may be such a node.
-/// A host that is gone has not answered them for a while.
+/// Reports remaining nodes that use the API on a host that leaves, whatever the file specifies now. A node that does not report
+/// which API server it uses may be such a node. If the host is permanently lost, unreachable nodes are no blocker, because it has
+/// not served them for a while.
 fn still_asked(inputs: &Inputs, leaving: &Leaving, found: &mut Findings) {
     let leaves = |host: &&Host| leaving.has(host) && host.has_role(&Role::ControlPlane);
     if inputs.spec.hosts.iter().any(|host| leaves(&host)) {
@@ -118,7 +119,7 @@ mod tests {
         testing,
     };
 
-    /// What is planned when these leave a cluster of two control planes, the first with etcd, and two workers.
+    /// The plan for the removal of these hosts from a cluster of two control planes, the first with etcd, and two workers.
     async fn planned(names: &[&str], gone: bool, absent: &[&str]) -> Delete {
         let directory = tempfile::tempdir().unwrap();
         let session = testing::session(spec(), directory.path());
@@ -158,7 +159,7 @@ mod tests {
         assert!(changes.iter().all(|task| task.host == "n4"), "{changes:?}");
     }
 
-    /// Three control planes with etcd, of which the last leaves.
+    /// Three control planes with etcd; the last one leaves.
     #[tokio::test]
     async fn a_member_of_etcd_leaves_when_the_others_go_on_without_it() {
         let host = |n| format!("  - {{name: n{n}, address: 192.0.2.{n}}}\n");
@@ -195,7 +196,7 @@ mod tests {
     async fn members_without_the_role_in_the_file_are_named_when_a_member_leaves() {
         let host = |n| format!("  - {{name: n{n}, address: 192.0.2.{n}}}\n");
         let hosts = (1..6).map(host).collect::<Vec<_>>().concat();
-        // The cluster was made with four members.
+        // The cluster was created with four members.
         let spec = testing::spec(&format!(
             "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {{name: t}}\nspec:\n  hosts:\n{hosts}  \
              roleGroups: {{etcd: [n1, n2], control-plane: [n1], worker: [n3, n4, n5]}}\n"
@@ -273,7 +274,7 @@ mod tests {
         }
     }
 
-    /// The file may say otherwise by now, and pods of the network of a node keep what they started with.
+    /// The file may specify another endpoint now, and pods with hostNetwork keep the names from their start.
     #[tokio::test]
     async fn a_control_plane_that_others_ask_stays() {
         for (said, refused) in [
@@ -313,7 +314,7 @@ mod tests {
         }
     }
 
-    /// Of what is under way on n1, which stays.
+    /// Operations in progress on n1, which stays.
     #[tokio::test]
     async fn no_node_leaves_in_the_middle_of_something_else() {
         let directory = tempfile::tempdir().unwrap();
@@ -341,7 +342,7 @@ mod tests {
         assert!(other.contains("n1: another kk works on it"), "{other}");
     }
 
-    /// The others forget it in a second round, and by then it is gone.
+    /// The others remove it in a second round, when it has left already.
     #[tokio::test]
     async fn what_speaks_against_the_second_round_is_said_before_the_first() {
         let directory = tempfile::tempdir().unwrap();
@@ -376,7 +377,7 @@ mod tests {
         assert!(delete.findings.iter().any(|finding| finding.message.contains("no member of etcd")));
     }
 
-    /// The second round: what is silent then is not taken for a cluster that is not there.
+    /// In the second round, a missing answer must not be mistaken for a cluster that does not exist.
     #[tokio::test]
     async fn the_others_forget_a_node_only_in_a_cluster_that_answers() {
         let directory = tempfile::tempdir().unwrap();
@@ -384,7 +385,7 @@ mod tests {
         let rest = session.without(&leaving(&["n3", "n4"], false)).unwrap();
         for (absent, refused) in [(&[][..], false), (&["n1"], true)] {
             let mut probed = probed(&session, Some(ANSWERED)).await;
-            // Its API server still asks the member that has left.
+            // The API server of n1 still uses the removed member.
             let members = "etcd-servers\thttps://192.0.2.1:2379,https://192.0.2.3:2379\n";
             probed.facts.get_mut("n1").unwrap().reply(&SETTINGS, members);
             for name in ["n3", "n4"].iter().chain(absent) {

@@ -18,12 +18,12 @@ use crate::{
     },
 };
 
-/// What the host of the registry needs.
+/// The capabilities for the host of the registry.
 pub(crate) fn capabilities() -> Capabilities {
     vec![&Programs, &Registry]
 }
 
-/// It is asked whenever something has changed.
+/// If anything changes, the pipeline ends with a check that the registry answers.
 pub(crate) fn pipeline(
     inputs: &Inputs,
     own: &OwnRegistry<'_>,

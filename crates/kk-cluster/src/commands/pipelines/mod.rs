@@ -1,4 +1,4 @@
-//! The pipelines: what each command does, as a list of modules that fits on one screen.
+//! Pipelines: the work of each command, as a list of modules that fits on one screen.
 
 pub(crate) mod add_nodes;
 pub(crate) mod create_cluster;

@@ -5,7 +5,7 @@ use crate::{
     model::cluster::{Cluster, Scope},
 };
 
-/// The hosts that are in the cluster: what a create does for them, with other certificates.
+/// The hosts that are in the cluster. They get the same work as in a create, with renewed certificates.
 pub(crate) fn scope(cluster: &Cluster) -> Scope {
     let is_there = |host: &&kk_config::Host| !host.is_node() || !record_joins::is_unfinished(cluster, host);
     Scope::Hosts(cluster.spec.hosts.iter().filter(is_there).map(|host| host.name.clone()).collect())

@@ -9,7 +9,7 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// With `force` members and API servers that cannot be stopped are no error.
+/// With `force`, members and API servers that cannot be stopped are only a warning.
 pub(crate) fn findings(inputs: &Inputs, force: bool, found: &mut Findings) {
     let unreachable = |host: &Host, message: &str, then: &str, found: &mut Findings| {
         if force {

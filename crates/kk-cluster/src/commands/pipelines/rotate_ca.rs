@@ -14,14 +14,14 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// Flags with which a user has replaced what a rotation replaces.
+/// Flags by which a user may have replaced files that a rotation replaces.
 const OF_CAS: [&str; 4] =
     ["client-ca-file", "root-ca-file", "requestheader-client-ca-file", "cluster-signing-"];
 
-/// What speaks against a rotation, also against going on with one that has begun.
+/// The blockers for a rotation, which also apply when a rotation is resumed.
 pub(crate) fn findings(inputs: &Inputs, authorities: &Authorities, found: &mut Findings) {
     let has_begun = ca_rotation::has_begun(inputs, authorities);
-    // What a killed run has left half done, only the rotation itself can bring to its end.
+    // Only the rotation itself can finish the work of a killed run, so problems do not block a rotation that has begun.
     if !has_begun {
         running_cluster::findings(inputs, found);
         health(inputs, found);
@@ -86,7 +86,7 @@ pub(crate) fn findings(inputs: &Inputs, authorities: &Authorities, found: &mut F
     );
 }
 
-/// A rotation takes one part away after the other: all must be well before.
+/// A rotation makes one component after the other unavailable, so everything must be healthy before.
 fn health(inputs: &Inputs, found: &mut Findings) {
     for (host, _) in
         inputs.etcd_hosts().into_iter().filter(|(_, facts)| etcd::is_healthy(facts) != Some(true))
@@ -126,8 +126,8 @@ mod tests {
     use super::*;
     use crate::{base::questions::ca_rotation::STAGE, testing};
 
-    /// What is said, and which rounds are left, on hosts of a cluster that runs and answer so. `saved`: the new CAs are on
-    /// the control machine.
+    /// The error messages and the number of remaining rounds for a running cluster whose hosts give these answers. `saved`: the
+    /// new CAs are on the control machine.
     async fn asked(saved: bool, spoil: impl Fn(&str, &mut Facts)) -> (Vec<String>, usize) {
         let (spec, directory) = (testing::sample("three-nodes.yaml"), tempfile::tempdir().unwrap());
         let session = testing::session(spec.clone(), directory.path());

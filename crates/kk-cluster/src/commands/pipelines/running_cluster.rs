@@ -1,8 +1,8 @@
-//! What the commands share that work on a cluster that runs: `kk add nodes`, `kk delete node`, `kk certs renew`.
+//! Checks for commands on a running cluster: `kk add nodes`, `kk delete node`, `kk certs renew`.
 
 use crate::{base::findings::Findings, capabilities::control_plane, model::inputs::Inputs};
 
-/// What speaks against all that needs a cluster that runs as the file says, beyond what speaks against a create.
+/// The blockers for commands that need a running cluster that matches the file, in addition to the blockers for a create.
 pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
     let first = "run kk create cluster first";
     if !inputs.is_initialised() {

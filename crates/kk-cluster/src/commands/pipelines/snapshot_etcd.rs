@@ -9,7 +9,7 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// The member that is asked: one that is healthy.
+/// The member for the snapshot: the first healthy member.
 pub(crate) fn member<'a>(inputs: &Inputs<'a>) -> Option<&'a Host> {
     let is_healthy = |facts| etcd::is_healthy(facts) == Some(true);
     inputs.etcd_hosts().into_iter().find(|(_, facts)| is_healthy(facts)).map(|(host, _)| host)

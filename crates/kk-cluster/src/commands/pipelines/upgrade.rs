@@ -1,4 +1,4 @@
-//! `kk upgrade`: one minor version after the other, one turn of nodes after the other, each turn a plan of its own.
+//! `kk upgrade`: one minor version after the other, and one turn of nodes after the other. Each turn has its own plan.
 
 use std::collections::BTreeSet;
 
@@ -17,11 +17,11 @@ use crate::{
     },
 };
 
-/// The versions through which a cluster goes, the last one included: no minor version may be left out (Kubernetes, "Version
-/// Skew Policy"). `known`: patches to choose from for those in between.
+/// The versions through which a cluster is upgraded, including the target: no minor version may be skipped (Kubernetes, "Version
+/// Skew Policy"). `known`: patch versions to choose from for the minor versions in between.
 ///
 /// # Errors
-/// A step back, or a minor version of which no patch is known.
+/// A downgrade, or a minor version without a known patch version.
 pub(crate) fn hops(
     from: KubeVersion,
     to: KubeVersion,
@@ -51,10 +51,11 @@ pub(crate) fn hops(
     Ok(hops)
 }
 
-/// Refuses a way on which a control plane gets an older version than it has. A run that ended early may have left other nodes behind it.
+/// Refuses an upgrade in which a control plane would get an older version than it has. This happens if a run that ended early
+/// left other nodes behind.
 ///
 /// # Errors
-/// There is such a version.
+/// A control plane has a newer version than one in `hops`.
 pub(crate) fn refuse_older(inputs: &Inputs, hops: &[KubeVersion]) -> Result<(), BuildError> {
     let Some((newest, host)) = control_plane::newest(inputs) else { return Ok(()) };
     let Some(hop) = hops.iter().find(|hop| **hop < newest) else { return Ok(()) };
@@ -75,8 +76,8 @@ pub(crate) fn refuse_older(inputs: &Inputs, hops: &[KubeVersion]) -> Result<(), 
     ))
 }
 
-/// The version from which the cluster goes on: the oldest of the nodes of the file. A run that ended early has left them with
-/// two. Other nodes are their owner's.
+/// The version from which the upgrade continues: the oldest version of the file's nodes. A run that ended early may have left
+/// them with two versions. Nodes outside the file do not count, because kk does not manage them.
 ///
 /// # Errors
 /// A node whose version cannot be read.
@@ -95,8 +96,8 @@ pub(crate) fn oldest(inputs: &Inputs) -> Result<Option<KubeVersion>, BuildError>
     Ok(versions.into_iter().min())
 }
 
-/// The hosts in the order of their turns: members of etcd that are no nodes, the control plane at which the API is asked, the
-/// other control planes, workers.
+/// The hosts in the order of their turns: etcd members that are not nodes, the control plane whose API is used, the other control
+/// planes, workers.
 pub(crate) fn order<'a>(inputs: &Inputs<'a>) -> Vec<&'a Host> {
     let rank = |host: &&Host| match host {
         host if !host.is_node() => 0,
@@ -109,7 +110,7 @@ pub(crate) fn order<'a>(inputs: &Inputs<'a>) -> Vec<&'a Host> {
     hosts
 }
 
-/// What gets another version than the cluster has, but for Kubernetes, as `etcd 3.6.12 -> 3.6.14`.
+/// The components except Kubernetes that get another version than the cluster has, as `etcd 3.6.12 -> 3.6.14`.
 pub(crate) fn other_components(inputs: &Inputs) -> Vec<String> {
     let recorded = of_any_version(&inputs.presence, inputs.api_host, inputs.spec).unwrap_or_default();
     let images = || inputs.requirements.images.values().flatten().map(|(_, name)| name);
@@ -124,7 +125,7 @@ pub(crate) fn other_components(inputs: &Inputs) -> Vec<String> {
     Component::versioned().filter(is_used).filter_map(step).collect()
 }
 
-/// What must be so before a cluster is upgraded, beyond what a create asks for.
+/// Conditions for an upgrade, in addition to the conditions for a create.
 pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
     let first = "run kk create cluster with the current version of the cluster first: it repairs it";
     if !inputs.is_initialised() {
@@ -149,7 +150,7 @@ pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
             Some(_) => {}
         }
     }
-    // A run that was killed may have left a member that starts: no other one is restarted before it is healthy.
+    // A killed run may have left a member that is still starting: no other member is restarted before it is healthy.
     for host in inputs.spec.etcd_hosts() {
         let is_sick = |facts: &Facts| etcd::is_healthy(facts) != Some(true) && !turn::is_begun(facts);
         if inputs.facts(host).map_or(!host.is_node(), is_sick) {
@@ -163,8 +164,8 @@ pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
     }
 }
 
-/// What is done on the hosts of one turn, while the others go on: all of a create but for add-ons. A node on which something
-/// changes is drained before and takes pods again after it.
+/// The plan for the hosts of one turn, while the other hosts keep running: all tasks of a create except add-ons. A node that
+/// changes is drained before the change and accepts pods again after it.
 pub(crate) fn turn(inputs: &Inputs, names: &BTreeSet<String>, how: &Drain) -> Result<Turn, BuildError> {
     let mut modules = TurnModules::of(inputs)?;
     let drained: Vec<_> = inputs
@@ -193,7 +194,7 @@ pub(crate) struct Turn {
     pub drained: BTreeSet<String>,
 }
 
-/// What a create does, without the add-ons.
+/// The modules of a create, without add-ons.
 struct TurnModules {
     on_hosts: Vec<Module>,
     verification: Vec<Module>,
@@ -212,14 +213,14 @@ impl TurnModules {
         Ok(Self { on_hosts, verification })
     }
 
-    /// Whether something is to be done on a host, except verification.
+    /// Whether the modules change a host, not counting the verification.
     fn change(&self, host: &Host, facts: &Facts) -> bool {
         let tasks = self.on_hosts.iter().flat_map(|module| &module.tasks);
         let actions = tasks.filter_map(|task| task.hosts.get(&host.name)).flat_map(|work| &work.actions);
         actions.into_iter().any(|action| action.check(facts).is_needed())
     }
 
-    /// The turns of these hosts end before all is verified.
+    /// The turns of these hosts end before the verification.
     fn pipeline(self, inputs: &Inputs, in_turn: &[&Host]) -> Pipeline {
         let end = in_turn.iter().flat_map(|host| turn::end(inputs, host)).collect();
         let mut modules = self.on_hosts;
@@ -229,9 +230,9 @@ impl TurnModules {
     }
 }
 
-/// The programs of this version, fetched to the control machine, and its images, brought to the nodes: an add-on of a new version starts
-/// on all of them, before and after their turns. Nothing starts or stops. A host in whose turn an earlier run has ended may
-/// have no runtime that answers: its turn brings what it lacks.
+/// Downloads the binaries of this version to the control machine, and brings its images to the nodes, because an add-on of a new
+/// version starts on all nodes, before and after their turns. Nothing is started or stopped. If an earlier run ended in a host's
+/// turn, its runtime may not answer; such a host gets the missing images in its turn.
 pub(crate) fn fetch(inputs: &Inputs) -> Result<Pipeline, BuildError> {
     let mut pipeline = create_cluster::pipeline(inputs)?;
     pipeline.modules.retain(|module| module.name == Images.name());
@@ -244,13 +245,13 @@ pub(crate) fn fetch(inputs: &Inputs) -> Result<Pipeline, BuildError> {
     Ok(pipeline.outside(inputs.spec.hosts.iter().map(|host| host.name.clone())))
 }
 
-/// What brings hosts whose turn has failed back to the version of these inputs. Their pods have moved already, or could not.
-/// The other hosts have their turns behind them or before them: what they hold for the cluster stays.
+/// Rolls the hosts whose turn failed back to the version of these inputs. Their pods have moved already, or could not move. The
+/// turns of other hosts are over or still to come, so nothing changes on them.
 pub(crate) fn put_back(inputs: &Inputs) -> Result<Pipeline, BuildError> {
     let mut modules = TurnModules::of(inputs)?;
     let hosts: Vec<_> = inputs.hosts().into_iter().map(|(host, _)| host.name.as_str()).collect();
     for task in modules.on_hosts.iter_mut().flat_map(|module| &mut module.tasks) {
-        // Another control plane is only read there.
+        // This task only reads from another control plane.
         if task.name == control_plane::RESTORE_SHARED_FILES {
             continue;
         }
@@ -263,7 +264,8 @@ pub(crate) fn put_back(inputs: &Inputs) -> Result<Pipeline, BuildError> {
     Ok(modules.pipeline(inputs, &begun))
 }
 
-/// kubeadm and kubectl travel while pods move: nothing that runs uses them. Programs that run are replaced after the drain.
+/// kubeadm and kubectl are uploaded while pods move, because no running component uses them. Binaries of running components are
+/// replaced after the drain.
 fn after_drain(task: &mut Task, drained: &[&Host]) {
     if task.background {
         return;
@@ -321,10 +323,10 @@ mod tests {
         assert!(error.to_string().contains("kk has no checksums of a Kubernetes v1.36"), "{error}");
     }
 
-    /// Four nodes of a cluster with v1.36.4, as the API shows them.
+    /// Two nodes of a cluster with v1.36.4, as the API shows them.
     const NODES: &str = "Node\tn1\tTrue\tv1.36.4\t\t\t\nNode\tn2\tTrue\tv1.36.4\t\t\t\n";
 
-    /// The turn of these hosts in an upgrade to v1.37.1. `taints` are those of n2.
+    /// The turn of these hosts in an upgrade to v1.37.1. n2 has the taints `taints`.
     async fn turn_of(names: &[&str], taints: &str, mark: bool) -> Create {
         let directory = tempfile::tempdir().unwrap();
         let before = testing::session(two_nodes("v1.36.4"), directory.path());
@@ -390,7 +392,7 @@ mod tests {
         let travels = |task: &String| task.starts_with("control download_") || task.contains(" pull_");
         assert!(tasks.iter().all(travels), "{tasks:#?}");
 
-        // In its turn a host may have no runtime.
+        // In its turn, a host may have no runtime.
         let mut begun = probed;
         begun.facts.get_mut("n2").unwrap().files.insert(UPGRADING.into(), FileFact::default());
         let fetch =

@@ -1,4 +1,4 @@
-//! Hosts that did not answer. What they have to do is left for a later run; a run that needs them does not begin.
+//! Hosts that did not answer. Their work is left to a later run; a run that cannot do without them does not start.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,8 @@ use crate::{
     model::{cluster::Presence, inputs::Inputs},
 };
 
-/// Hosts that did not answer and without which nothing can begin: why they did not, and why they are needed.
+/// The hosts without an answer that prevent the run from starting, with the reason why they did not answer and why they are
+/// needed.
 pub(crate) fn needed(inputs: &Inputs) -> BTreeMap<String, Failure> {
     let needed = |(host, failure): (&Host, &Failure)| {
         let hint = Some(after_its_hint(failure, &why_needed(inputs, host)?));
@@ -27,7 +28,7 @@ pub(super) fn check(inputs: &Inputs, found: &mut Findings) {
     }
 }
 
-/// A delete needs no host for another one.
+/// A delete needs no host to clean another one.
 pub(crate) fn left_by_delete(inputs: &Inputs) -> Vec<Finding> {
     let mut found = Findings::default();
     for (host, failure) in absent(inputs) {
@@ -44,7 +45,7 @@ fn is_left(host: &Host, failure: &Failure, found: &mut Findings) {
     );
 }
 
-/// What to do about the host itself comes first.
+/// The remedy for the host itself precedes this hint.
 fn after_its_hint(failure: &Failure, hint: &str) -> String {
     failure.hint.iter().map(String::as_str).chain([hint]).collect::<Vec<_>>().join("; ")
 }
@@ -57,11 +58,12 @@ fn absent<'a>(inputs: &Inputs<'a>) -> Vec<(&'a Host, &'a Failure)> {
     inputs.spec.hosts.iter().filter_map(failure).collect()
 }
 
-/// What to do about a host that is needed.
+/// Why the run needs a host, and what to do.
 fn why_needed(inputs: &Inputs, host: &Host) -> Option<String> {
     let is_etcd = host.has_role(&Role::Etcd);
     if !inputs.is_initialised() {
-        // The cluster may be there already, on this very host. For a new one, a typing error is better known before the first change.
+        // The cluster may exist already, on this very host. For a new cluster, a typing error should be reported before the first
+        // change.
         return Some(
             "a new cluster needs all its hosts: make this one reachable, or remove it from the file"
                 .to_owned(),
@@ -99,7 +101,7 @@ mod tests {
         ))
     }
 
-    /// Hosts of which these did not answer.
+    /// The hosts, of which these did not answer.
     fn without(spec: &Spec, absent: &[&str], initialised: bool) -> Probed {
         let mut probed = testing::fresh(spec);
         for host in spec.control_planes() {
@@ -150,7 +152,7 @@ mod tests {
         }
     }
 
-    /// Without a load balancer the API's name is that of a control plane, which may be the one without power.
+    /// Without a load balancer, the name of the API resolves to a control plane, which may be the host without power.
     #[tokio::test]
     async fn the_name_of_the_api_leads_to_a_control_plane_that_answers() {
         let (spec, directory) = (spec(), tempfile::tempdir().unwrap());
@@ -187,7 +189,7 @@ mod tests {
         }
     }
 
-    /// What is planned for hosts that answered names no other, and waits for none.
+    /// The plan for hosts that answered names no other host, and waits for none.
     #[tokio::test]
     async fn the_plan_is_for_those_that_answered() {
         for absent in ["n1", "n3", "n4"] {

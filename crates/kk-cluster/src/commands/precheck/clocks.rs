@@ -1,17 +1,18 @@
-//! The clocks of the hosts, against each other and against the control machine's.
+//! Comparison of the hosts' clocks with each other and with the clock of the control machine.
 
 use crate::{base::findings::Findings, model::inputs::Inputs};
 
-/// Clocks that are further apart than this are not synchronised, in milliseconds: a warning.
+/// Clocks that differ by more than this are not synchronised, in milliseconds: a warning.
 const UNSYNCHRONISED_MS: i64 = 1000;
 
-/// Clocks that are further apart than this break leases and tokens, in milliseconds: an error.
+/// Clocks that differ by more than this break leases and tokens, in milliseconds: an error.
 const CLOCK_SKEW_MS: i64 = 30_000;
 
-/// What is made here is not valid on hosts whose clocks are further behind than this, or no longer, in milliseconds.
+/// Largest difference to the clock of the control machine, in milliseconds: beyond it, certificates made here are not valid on
+/// hosts yet, or no longer.
 const OWN_SKEW_MS: i64 = 10 * 60 * 1000;
 
-/// Compares the hosts' clocks with the middle one of them, and that one with the control machine's, which may differ more.
+/// Compares the hosts' clocks with their median, and the median with the clock of the control machine, which may differ more.
 pub(super) fn check(inputs: &Inputs, found: &mut Findings) {
     let hosts = inputs.hosts();
     let mut skews: Vec<(i64, i64)> =

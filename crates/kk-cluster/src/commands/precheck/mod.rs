@@ -1,8 +1,8 @@
-//! Checks that run before the first change: all hosts, all problems, in one list.
+//! Checks before the first change: all hosts and all problems, in one list.
 //!
-//! A finding is an error (nothing is begun), a warning (the person decides), or something that kk adapts to and says so.
-//! What concerns one subject is found by its capability; here is the loop, and what is about all hosts together. Pure: the
-//! facts in, the findings out.
+//! A finding is an error (kk changes nothing), a warning (the user decides), or a condition that kk reports and adapts to. The
+//! capability of a subject finds its problems; this module contains the loop over the capabilities, and the checks across hosts.
+//! The checks are pure: they compute findings from facts.
 
 mod absent;
 mod clocks;
@@ -23,7 +23,8 @@ use crate::{
     },
 };
 
-/// Looks at every host and at the cluster as a whole. Errors come first, each severity in the order of the hosts.
+/// Checks every host and the cluster as a whole. Findings are sorted by severity, errors first, and then by the order of the
+/// hosts.
 pub(crate) fn precheck(capabilities: &Capabilities, inputs: &Inputs) -> Vec<Finding> {
     let capabilities = taking_part(capabilities, inputs);
     let mut found = Findings::default();
@@ -44,7 +45,7 @@ pub(crate) fn precheck(capabilities: &Capabilities, inputs: &Inputs) -> Vec<Find
     let position = |finding: &Finding| {
         inputs.spec.hosts.iter().position(|host| Some(&host.name) == finding.host.as_ref())
     };
-    // What concerns the cluster comes after what concerns single hosts: it may follow from that.
+    // Findings about the cluster follow those about single hosts, because they may be consequences of them.
     found.0.sort_by_key(|finding| (finding.severity, position(finding).unwrap_or(usize::MAX)));
     found.0
 }

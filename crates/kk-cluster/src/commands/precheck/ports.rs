@@ -1,4 +1,4 @@
-//! Ports that programs of the cluster need and others hold.
+//! Ports that the cluster needs and other programs use.
 
 use crate::{
     base::{findings::Findings, host_layout::KUBELET_UNIT, requirements::Protocol},
@@ -6,10 +6,10 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// The kernel keeps this much of a program's name (`TASK_COMM_LEN` without its end, proc(5)).
+/// The kernel stores this many bytes of a process name (`TASK_COMM_LEN` without its end, proc(5)).
 const COMM: usize = 15;
 
-/// The unit by which a record shows that a program is kk's: parts of a control plane are pods of the kubelet.
+/// The unit that marks a program as kk's in a record: components of a control plane are pods of the kubelet.
 fn unit(program: &str) -> &'static str {
     match program {
         "etcd" => etcd::UNIT,
@@ -24,7 +24,7 @@ pub(crate) fn check(inputs: &Inputs, found: &mut Findings) {
             let ours = port.program;
             let Some(program) = facts.ports.get(&port.number) else { continue };
             if program[..] == ours[..ours.len().min(COMM)] {
-                // That of another cluster would be stopped, or the two would end each other.
+                // A program of another cluster would be stopped, or the two would stop each other.
                 if !facts.owns(unit(ours)) {
                     found.error(
                         host,
@@ -34,8 +34,8 @@ pub(crate) fn check(inputs: &Inputs, found: &mut Findings) {
                 }
                 continue;
             }
-            // A program that starts or ends while it is looked at has no name. On a node that has joined it is its own, which
-            // was started again; if not, it does not become ready, and that is told.
+            // A process that starts or ends during the probe has no name. On a node that has joined, it is the node's own
+            // component, which restarted. If that is wrong, the component does not become ready, and kk reports that.
             if program.is_empty() && inputs.has_joined(host) {
                 continue;
             }
@@ -58,7 +58,7 @@ mod tests {
         testing,
     };
 
-    /// What is said about the port of the controller manager that this program holds.
+    /// The findings about the port of the controller manager if this program uses it.
     async fn said(joined: bool, program: &str) -> Vec<String> {
         said_with(joined, program, "made\t/etc/systemd/system/kubelet.service").await
     }

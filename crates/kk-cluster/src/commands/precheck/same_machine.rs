@@ -1,4 +1,4 @@
-//! Two names of the file that lead to one machine.
+//! Two names in the file that refer to one machine.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The content of addons: fetched when they are to be installed, before the first change.
+//! Contents of addons, fetched before the first change if the addons have to be installed.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// What has to be fetched.
+/// The charts and manifests that have to be fetched.
 #[derive(Default)]
 struct Remote {
     charts: BTreeSet<ChartSource>,
@@ -33,7 +33,7 @@ impl Remote {
 }
 
 impl Session {
-    /// Fetches the charts and manifests of addons that have something to do. What cannot be had is an error of the plan.
+    /// Fetches the charts and manifests of addons that have to be installed. A failed download is an error of the plan.
     pub(super) async fn fetch_addons(&self, inputs: &mut Inputs<'_>) -> Vec<Finding> {
         let mut wanted = Remote::default();
         addons::needed(inputs).for_each(|addon| wanted.add(addon));
@@ -46,12 +46,12 @@ impl Session {
         }
     }
 
-    /// The same for a plan that has to come to its end, because the cluster was changed already: an addon of which something cannot
-    /// be had is left out of it. Gives a warning for each.
+    /// The same for a plan that has to be completed, because the cluster was changed already: an addon whose content cannot be
+    /// fetched is left out of the plan. Returns a warning for each.
     pub(super) async fn fetch_or_leave_addons(&self, inputs: &mut Inputs<'_>) -> Vec<Finding> {
         let mut left_out = Vec::new();
         if !self.fetch_addons(inputs).await.is_empty() {
-            // Which of them lack something is seen one by one.
+            // Fetches them one by one to find out which of them fail.
             let needed: Vec<(String, Remote)> = addons::needed(inputs)
                 .map(|addon| {
                     let mut wanted = Remote::default();
@@ -72,8 +72,8 @@ impl Session {
         left_out.iter().flat_map(|(name, problems)| supply::left_out(name, problems)).collect()
     }
 
-    /// Warnings about the addons that a command which ends with [`Session::plan_rest`] would leave as they are, by what the hosts
-    /// have said.
+    /// Warnings about the addons that a command which ends with [`Session::plan_rest`] would leave unchanged, according to the
+    /// answers of the hosts.
     ///
     /// # Errors
     /// As [`Session::plan_create`].
@@ -87,7 +87,7 @@ impl Session {
     }
 }
 
-/// Puts what was fetched where it belongs.
+/// Stores the fetched contents in their addons.
 fn take(inputs: &mut Inputs<'_>, obtained: &Obtained) {
     for addon in &mut inputs.addons {
         for part in addon.chart.iter_mut().filter(|part| part.is_remote) {

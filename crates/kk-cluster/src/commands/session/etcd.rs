@@ -19,28 +19,28 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// A backup that a host of etcd has.
+/// A backup on a host of etcd.
 pub struct Backup {
     /// The host.
     pub host: String,
-    /// Its name there; the time in it is UTC.
+    /// Its name on the host; the time in the name is UTC.
     pub name: String,
-    /// Where it is on the control machine once it was fetched.
+    /// Its path on the control machine, after it was fetched.
     pub path: PathBuf,
-    /// What was noticed, and how it is fetched.
+    /// The findings, and the plan that fetches it.
     pub fetch: Delete,
 }
 
-/// How a snapshot differs from the cluster that goes back to it.
+/// Differences between a snapshot and the cluster that is restored from it.
 pub struct Comparison {
-    /// What the person should know first.
+    /// Findings that the user should know before the restore.
     pub findings: Vec<Finding>,
-    /// What is lost, for a question.
+    /// The data that would be lost, as text for a question.
     pub loss: String,
 }
 
 impl Session {
-    /// Compares a snapshot with what is there, in a round of its own. With `force` another cluster is no error.
+    /// Compares a snapshot with the cluster, in an additional round. With `force`, a snapshot of another cluster is not an error.
     ///
     /// # Errors
     /// As [`Session::plan_snapshot`].
@@ -76,7 +76,7 @@ impl Session {
         Ok(Comparison { findings: found.0, loss: compare::loss(snapshot, revision) })
     }
 
-    /// Asks the members of etcd what they are like.
+    /// Queries the members of etcd for their status.
     pub async fn probe_etcd(&self, cancel: &CancellationToken) -> Probed {
         let spec = |host| {
             let mut spec = ProbeSpec::default();
@@ -86,13 +86,13 @@ impl Session {
         self.probe(self.spec.etcd_hosts().into_iter().map(spec).collect(), cancel, |_| {}).await
     }
 
-    /// What [`Session::probe_etcd`] has brought: each host with its member, if it answers.
+    /// The members from the result of [`Session::probe_etcd`]: each host with its member, if that answers.
     pub fn members(&self, probed: &Probed) -> Vec<(String, Option<MemberDetail>)> {
         let detail = |name: &str| probed.facts.get(name)?.answer(&member_status::STATUS).answered();
         self.spec.etcd_hosts().iter().map(|host| (host.name.clone(), detail(&host.name))).collect()
     }
 
-    /// The plan by which members of etcd give back space, one after the other, in this order.
+    /// The plan that defragments the members of etcd, one after the other, in this order.
     ///
     /// # Errors
     /// As [`Session::plan_snapshot`].
@@ -103,10 +103,10 @@ impl Session {
         plan(found, defragment_etcd::pipeline(&inputs, order), probed)
     }
 
-    /// The plan by which a snapshot of etcd is taken and fetched to the control machine.
+    /// The plan that takes a snapshot of etcd and fetches it to the control machine.
     ///
     /// # Errors
-    /// A host belongs to another cluster or to another run, or the plan cannot be built.
+    /// A host belongs to another cluster, another run works on it, or the plan cannot be built.
     pub async fn plan_snapshot(&self, probed: &Probed) -> Result<Delete, BuildError> {
         let inputs = self.etcd_inputs(probed).await?;
         let mut found = Findings::default();
@@ -114,10 +114,10 @@ impl Session {
         plan(found, snapshot_etcd::pipeline(&inputs), probed)
     }
 
-    /// The newest backup on the hosts that answer, and the plan by which it is fetched.
+    /// The newest backup on the hosts that answer, and the plan that fetches it.
     ///
     /// # Errors
-    /// No host has one; else as [`Session::plan_snapshot`].
+    /// No host has a backup; otherwise as [`Session::plan_snapshot`].
     pub async fn newest_backup(&self, probed: &Probed) -> Result<Backup, BuildError> {
         let inputs = self.etcd_inputs(probed).await?;
         let (host, name) = newest_backup(&inputs).ok_or_else(|| {
@@ -138,8 +138,8 @@ impl Session {
         })
     }
 
-    /// The plan by which the members get a snapshot and verify it. Nothing of the cluster is changed. With `force` hosts that do not
-    /// answer are no error.
+    /// The plan that sends a snapshot to the members and verifies it there. The cluster is not changed. With `force`, hosts
+    /// without an answer are not an error.
     ///
     /// # Errors
     /// As [`Session::plan_snapshot`].
@@ -155,7 +155,7 @@ impl Session {
         plan(found, restore_etcd::send(&inputs, snapshot), probed)
     }
 
-    /// The plan by which the members lose a snapshot that one of them has refused.
+    /// The plan that removes a snapshot from the members after one of them refused it.
     ///
     /// # Errors
     /// As [`Session::plan_snapshot`].
@@ -164,7 +164,7 @@ impl Session {
         plan(Findings::default(), restore_etcd::take_back(&inputs, snapshot), probed)
     }
 
-    /// The plan by which etcd starts again with a snapshot that its members have.
+    /// The plan that restarts etcd with a snapshot that its members have.
     ///
     /// # Errors
     /// As [`Session::plan_snapshot`].

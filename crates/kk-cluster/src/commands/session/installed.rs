@@ -1,5 +1,5 @@
-//! What a delete works with. The file may have changed since the create: then it removes what the hosts say that was installed,
-//! and leaves alone what only the file says.
+//! Basis of a delete. The file may have changed since the create, so a delete removes what the hosts report as installed, and
+//! ignores what only the file specifies.
 
 use kk_config::{Host, Role};
 use kk_engine::{Facts, ProbeSpec};
@@ -10,7 +10,7 @@ use crate::{
     capabilities::{registry, runtime},
 };
 
-/// What [`Session::as_installed`] reads.
+/// Requests the facts for [`Session::as_installed`].
 pub(crate) fn asks(host: &Host, probe: &mut ProbeSpec) {
     probe.ask(&runtime::ROOT);
     if host.has_role(&Role::Registry) {
@@ -19,11 +19,12 @@ pub(crate) fn asks(host: &Host, probe: &mut ProbeSpec) {
 }
 
 impl Session {
-    /// The same cluster as its hosts have it: one on which kk has installed a kubelet is a node, whatever its role is by now, and
-    /// the data of the registry is where it is configured to keep it. `leaves` are the hosts that are cleaned.
+    /// The same cluster as it is installed on its hosts: a host on which kk installed a kubelet is a node, whatever its current
+    /// role is, and the data of the registry is in the directory of its configuration. `leaves` selects the hosts that are
+    /// cleaned.
     ///
     /// # Errors
-    /// The runtime is to be removed, and where a host has its data is not known.
+    /// The runtime has to be removed, but it is unknown where a host stores its data.
     pub(super) fn as_installed(
         &self,
         probed: &Probed,
@@ -46,7 +47,7 @@ impl Session {
     }
 }
 
-/// Every host with a runtime of kk's has said where that keeps its data.
+/// Checks that every host with a runtime of kk reported where the runtime stores its data.
 fn data_is_known<'a>(hosts: impl Iterator<Item = (&'a Host, &'a Facts)>) -> Result<(), BuildError> {
     for (host, facts) in hosts.filter(|(_, facts)| facts.owns(runtime::CONFIG)) {
         if let Some(why) = facts.answer(&runtime::ROOT).unanswered() {

@@ -1,4 +1,4 @@
-//! What an offline bundle for a cluster has to hold.
+//! Contents that an offline bundle for a cluster must have.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,11 +9,11 @@ use super::Session;
 use crate::base::{error::BuildError, supply::source_in_manifest};
 
 impl Session {
-    /// What the hosts of the file need, and nothing else. No host is asked: one whose architecture the file does not say
-    /// is of one of `arches`.
+    /// The needs of the hosts in the file, and nothing else. No host is contacted: a host without an architecture in the file may
+    /// have any of `arches`.
     ///
     /// # Errors
-    /// A version that is not known.
+    /// A version is unknown.
     pub async fn manifest(&self, arches: &BTreeSet<Arch>) -> Result<Manifest, BuildError> {
         let nothing = self.nothing();
         let inputs = self.create_inputs(&nothing).await?;
@@ -55,7 +55,7 @@ impl Session {
     }
 }
 
-/// The files with objects of addons. Two with one name get a number.
+/// The addons' files with objects. If two have the same name, a number is added.
 fn manifests(addons: &[Addon]) -> BTreeSet<ManifestFile> {
     let sources: BTreeSet<&ManifestSource> = addons.iter().flat_map(|addon| &addon.manifests).collect();
     let mut names = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! One command from its file to its plan: what is on the control machine, the connections to the hosts, one probe of each.
+//! One command from its file to its plan: the files on the control machine, the connections to the hosts, one probe of each host.
 
 mod addons;
 mod etcd;
@@ -28,12 +28,12 @@ pub use plan::{Certificates, Create, Delete};
 pub use rotation::Rotation;
 pub use upgrade::{Fetch, Hops};
 
-/// What the command line says.
+/// The settings from the command line.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The directory `kubekey`: downloads, and a directory for each cluster.
     pub workdir: PathBuf,
-    /// Templates of the user's that replace the built-in ones.
+    /// Templates of the user that replace the built-in ones.
     pub templates: Option<PathBuf>,
     /// How host keys are checked.
     pub host_keys: HostKeyPolicy,
@@ -41,7 +41,7 @@ pub struct Settings {
     pub options: Options,
 }
 
-/// Everything that one command works with. Nothing is changed, and no host is contacted, before it is asked for.
+/// Everything that a command uses. Nothing is changed and no host is contacted until a caller requests it.
 pub struct Session {
     spec: Spec,
     settings: Settings,
@@ -52,7 +52,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Reads what the file names on the control machine. No network, no host.
+    /// Reads the files of the control machine that the Cluster file names. It uses neither the network nor a host.
     ///
     /// # Errors
     /// A mistake in the file, or a file of the control machine that cannot be read.
@@ -68,7 +68,8 @@ impl Session {
         Ok(Self { artifacts, connections, token: Token::new(), owner, spec, settings })
     }
 
-    /// Takes what the bundle holds to where programs and images are sent from; gives the number of bytes that were not there.
+    /// Imports the bundle's contents into the store from which binaries and images are sent, and returns the number of bytes that
+    /// were new.
     ///
     /// # Errors
     /// The bundle is damaged, or the directory cannot be written.
@@ -76,7 +77,7 @@ impl Session {
         self.artifacts.import().await
     }
 
-    /// What the user wants.
+    /// The contents of the Cluster file.
     pub fn spec(&self) -> &Spec {
         &self.spec
     }
@@ -86,12 +87,12 @@ impl Session {
         self.settings.workdir.join(&self.spec.name)
     }
 
-    /// The connection to each host, by name. A host is contacted when it is first asked for something.
+    /// The connection to each host, by name. A host is contacted on the first request to it.
     pub fn connections(&self) -> &BTreeMap<String, Arc<dyn Connection>> {
         &self.connections
     }
 
-    /// On whose behalf the command works on hosts.
+    /// The owner by which the command locks hosts.
     pub fn owner(&self) -> &Owner {
         &self.owner
     }
@@ -114,7 +115,7 @@ impl Session {
         }
         let charts = self.spec.addons.iter().filter_map(|addon| addon.chart.as_ref());
         secrets.extend(charts.clone().flat_map(|chart| chart.secrets.iter().cloned()));
-        // One that cannot be read is told of when the plan is made.
+        // A file that cannot be read is reported when the plan is built.
         let files = charts.filter_map(|chart| std::fs::read_to_string(chart.values_file.as_ref()?).ok());
         secrets.extend(files.flat_map(|text| secret_values(&text)));
         for pair in self.spec.registry.auths.values().filter_map(RegistryAuth::credentials) {
@@ -143,7 +144,7 @@ impl Session {
 }
 
 impl Session {
-    /// The same hosts, where the file says something else.
+    /// The same hosts with another Cluster file.
     ///
     /// # Errors
     /// As [`Session::open`].
@@ -186,7 +187,7 @@ mod tests {
         );
         std::fs::write(directory.path().join("values.yaml"), "db: {password: word-7}\n").unwrap();
         let secrets = testing::session(testing::spec(&text), directory.path()).secrets();
-        // One is "u:word-5" in Base64, as it stands in hosts.toml.
+        // One of them is "u:word-5" in Base64, as in hosts.toml.
         for secret in ["word-1", "word-2", "word-3", "word-4", "word-5", "dTp3b3JkLTU=", "word-6", "word-7"] {
             assert!(secrets.iter().any(|known| known.expose().contains(secret)), "{secret}");
         }

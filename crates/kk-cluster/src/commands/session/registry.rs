@@ -27,7 +27,7 @@ impl Session {
     /// The registry of the file.
     ///
     /// # Errors
-    /// The file has none that kk could set up.
+    /// The file specifies no registry that kk could set up.
     pub fn own_registry(&self) -> Result<OwnRegistry<'_>, BuildError> {
         if self.spec.registry.is_harbor() {
             return Err(BuildError::config(
@@ -53,7 +53,7 @@ impl Session {
         })
     }
 
-    /// Asks the host of the registry what its commands have to know.
+    /// Queries the host of the registry for the facts that the registry commands need.
     ///
     /// # Errors
     /// As [`Session::own_registry`], or the questions cannot be written.
@@ -71,7 +71,7 @@ impl Session {
         Ok(self.probe(specs, cancel, answered).await)
     }
 
-    /// Asks the host of the registry what a delete has to know.
+    /// Queries the host of the registry for the facts that a delete needs.
     ///
     /// # Errors
     /// As [`Session::own_registry`].
@@ -86,10 +86,10 @@ impl Session {
         Ok(self.probe(vec![(own.host, spec)], cancel, answered).await)
     }
 
-    /// The plan by which the registry is set up, and what speaks against it.
+    /// The plan that sets up the registry, and the findings about it.
     ///
     /// # Errors
-    /// As [`Session::own_registry`], a version that is not known, or the plan cannot be built.
+    /// As [`Session::own_registry`], a version is unknown, or the plan cannot be built.
     pub async fn plan_init_registry(&self, probed: &Probed) -> Result<Delete, BuildError> {
         let own = self.own_registry()?;
         let (inputs, pki) = (self.registry_inputs(probed, &own, true).await?, self.registry_pki(&own)?);
@@ -102,7 +102,7 @@ impl Session {
         Ok(Delete { findings: found.0, plan })
     }
 
-    /// The plan by which the registry goes, its images too when `with_data` says so.
+    /// The plan that removes the registry, and with `with_data` also its images.
     ///
     /// # Errors
     /// As [`Session::own_registry`], or the plan cannot be built.
@@ -117,7 +117,7 @@ impl Session {
         Ok(Delete { findings: found.0, plan })
     }
 
-    /// Where the registry keeps its images, as its host is configured.
+    /// The directory of the registry's images, from the configuration on its host.
     ///
     /// # Errors
     /// As [`Session::plan_delete_registry`].

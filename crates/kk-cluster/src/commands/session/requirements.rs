@@ -1,4 +1,4 @@
-//! What capabilities together need.
+//! Combined requirements of the capabilities.
 
 use crate::{
     base::{error::BuildError, requirements::Requirements},
@@ -9,7 +9,7 @@ use crate::{
     },
 };
 
-/// What all of them together need, host by host.
+/// The requirements of all capabilities, host by host.
 pub(crate) fn requirements(all: &Capabilities, cluster: &Cluster) -> Result<Requirements, BuildError> {
     let all = taking_part(all, cluster);
     let mut needed = Requirements::default();

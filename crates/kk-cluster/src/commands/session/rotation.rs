@@ -14,26 +14,26 @@ use crate::{
     commands::pipelines::rotate_ca,
 };
 
-/// The way from one CA to another.
+/// The replacement of one CA by another.
 pub struct Rotation {
-    /// A run before this one has begun it.
+    /// Whether an earlier run has begun it.
     pub has_begun: bool,
-    /// The rounds that are left. Without one, only the control machine has to be cleaned up.
+    /// The remaining rounds. If the list is empty, only the control machine has to be cleaned up.
     pub rounds: &'static [Round],
-    /// What speaks against it.
+    /// The blockers.
     pub findings: Vec<Finding>,
 }
 
 impl Session {
-    /// The new CAs: those of a rotation that has begun, or the user's in `own`, else new ones. Nothing is written.
+    /// The new CAs: from a rotation that has begun, else from the user in `own`, else newly created. Nothing is written.
     ///
     /// # Errors
-    /// One that was given cannot be a CA, or a file cannot be read.
+    /// A supplied certificate cannot be a CA, or a file cannot be read.
     pub fn new_authorities(&self, own: Option<&Path>) -> Result<Arc<Authorities>, BuildError> {
         Authorities::open(&self.directory().join("pki"), &self.spec, own).map(Arc::new)
     }
 
-    /// What is left to do.
+    /// The remaining work.
     ///
     /// # Errors
     /// As [`Session::plan_create`], or another run works on the hosts.
@@ -54,7 +54,7 @@ impl Session {
         })
     }
 
-    /// The plan of one round.
+    /// The plan for one round.
     ///
     /// # Errors
     /// As [`Session::plan_create`].
@@ -69,7 +69,7 @@ impl Session {
         Ok(Plan::new(rotate_ca::pipeline(&inputs, authorities, round, restarts), &probed.facts)?)
     }
 
-    /// The plan by which the control machine forgets the CAs of before, when a run was killed at its very end.
+    /// The plan that removes the previous CAs from the control machine, if a run was killed at its very end.
     ///
     /// # Errors
     /// The plan cannot be built.

@@ -1,4 +1,4 @@
-//! The action that works about nodes on a control plane, for those only that have joined when it begins.
+//! Action for nodes that runs on a control plane and includes only nodes that have joined when it starts.
 
 use std::sync::Arc;
 
@@ -7,18 +7,18 @@ use kk_engine::{Action, Apply, Change, Facts, Failure, Load};
 
 use crate::{base::slots, model::inputs::Inputs};
 
-/// Makes the action for some of the nodes.
+/// Creates the action for some of the nodes.
 type Make<A> = Arc<dyn Fn(&[&Host]) -> A + Send + Sync>;
 
-/// A script about nodes. With `--ignore-err`, hosts whose join has failed are left out of it. The task must await
-/// `joined` of all nodes.
+/// A script for nodes. With `--ignore-err`, hosts whose join failed are left out of it. The task must wait for `joined` of all
+/// nodes.
 pub(crate) struct ForJoined<A> {
     nodes: Vec<Host>,
     make: Make<A>,
 }
 
 impl<A: Action> ForJoined<A> {
-    /// `make` makes a script, for all nodes when it is planned, and for fewer when it runs.
+    /// `make` creates the script: for all nodes when it is planned, possibly for fewer when it runs.
     pub(crate) fn new(inputs: &Inputs, make: impl Fn(&[&Host]) -> A + Send + Sync + 'static) -> Self {
         Self {
             nodes: inputs.nodes().into_iter().map(|(host, _)| host.clone()).collect(),

@@ -1,5 +1,5 @@
-//! The action that joins a node by a discovery file, which holds the CA: nothing is trusted on first use, and no signed
-//! `cluster-info` is waited for.
+//! Action that joins a node with a discovery file, which contains the CA: nothing is trusted on first use, and there is no wait
+//! for a signed `cluster-info`.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -19,7 +19,7 @@ use crate::{
 
 /// Reads the shared certificates from the slots.
 type Certificates = Arc<dyn Fn(&Slots) -> Result<Arc<SharedFiles>, Failure> + Send + Sync>;
-/// Makes the discovery kubeconfig for a CA.
+/// Creates the discovery kubeconfig for a CA.
 type Discovery = Arc<dyn Fn(&str) -> String + Send + Sync>;
 
 /// `kubeadm join` of one host.
@@ -33,7 +33,7 @@ pub(crate) struct Join {
 }
 
 impl Join {
-    /// A worker, or a control plane when it gets certificates.
+    /// Joins a worker, or a control plane if certificates are added.
     pub(crate) fn new(inputs: &Inputs, host: &Host) -> Self {
         let (token, endpoint) = (inputs.token.clone(), inputs.endpoint());
         Self {
@@ -45,7 +45,7 @@ impl Join {
         }
     }
 
-    /// Puts the cluster's CAs on the host first.
+    /// Writes the cluster's shared files to the host first.
     pub(crate) fn with_certificates(
         mut self,
         read: impl Fn(&Slots) -> Result<Arc<SharedFiles>, Failure> + Send + Sync + 'static,
@@ -73,7 +73,7 @@ impl Join {
     }
 }
 
-/// Each whole or not at all. Not for kk's record: they go with kubeadm's directory.
+/// Each file is replaced atomically. kk does not record them, because they are removed with kubeadm's directory.
 fn put(shared: &SharedFiles) -> String {
     let mut text = "pki=/etc/kubernetes/pki\nmkdir -p -m 755 \"$pki\"\n".to_owned();
     for name in shared.names() {
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(fs::read_to_string(pki.join("ca.key")).unwrap(), pem("ca.key"));
     }
 
-    /// Runs `join.sh` with a `kubeadm` of these words below a directory that stands for the host's.
+    /// Runs `join.sh` with this script as `kubeadm`, below a directory that replaces the host's.
     fn join(directory: &Path, kubeadm: &str) -> (bool, String) {
         let program = |name: &str, text: &str| testing::program(directory, name, text);
         program("kubeadm", &format!("echo \"$@\" >>calls\n{kubeadm}"));
@@ -177,7 +177,7 @@ mod tests {
         (status.status.success(), calls + &String::from_utf8_lossy(&status.stderr))
     }
 
-    /// The kubelet stops once, kubeadm joins this many times.
+    /// The kubelet stops once, and kubeadm joins this many times.
     fn calls(joins: usize) -> String {
         format!("stop kubelet.service\n{}", CALL.repeat(joins))
     }

@@ -1,6 +1,7 @@
-# Joins. What a kubelet without a certificate left is removed first: kubeadm would take it for credentials.
-# No kubelet runs meanwhile: one without a kubeconfig would take the token that kubeadm writes down first, get credentials
-# by itself, and report a node that is Ready, which kubeadm refuses.
+# Joins the node. First it removes the files of a kubelet without a valid certificate, because kubeadm would treat them as
+# credentials.
+# No kubelet runs meanwhile: a kubelet without a kubeconfig would use the token that kubeadm writes first, get credentials by
+# itself, and report a Ready node, which kubeadm refuses.
 # shellcheck disable=SC2154 # ignored stands before this script
 mkdir -p /etc/kubernetes/kubekey
 : >/etc/kubernetes/kubekey/joining
@@ -10,7 +11,7 @@ pem=$(sed -n 's/^ *client-certificate: *//p' $conf 2>/dev/null | head -n 1)
 if [ -e $conf ] && { [ -z "$pem" ] || [ ! -s "$pem" ] || ! openssl x509 -noout -checkend 0 -in "$pem" >/dev/null; }; then
     rm -f $conf /etc/kubernetes/bootstrap-kubelet.conf /var/lib/kubelet/pki/kubelet-client-*
 fi
-# kubeadm refuses a node that the API takes for Ready. One whose kubelet stopped just now is that for 40 s more.
+# kubeadm refuses a node that the API shows as Ready. If its kubelet has just stopped, the API shows that for 40 s more.
 until=$(($(kk_uptime) + 90))
 until kubeadm join --config join.yaml --ignore-preflight-errors="$ignored" 2>join.err; do
     if ! grep -q 'status "Ready" already exists' join.err || [ "$(kk_uptime)" -ge $until ]; then

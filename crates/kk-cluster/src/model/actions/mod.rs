@@ -1,4 +1,4 @@
-//! Actions that several capabilities share.
+//! Actions that several capabilities use.
 
 mod for_joined;
 mod join;

@@ -1,11 +1,11 @@
-//! The action that removes files and directories of the control machine.
+//! Action that removes files and directories of the control machine.
 
 use std::{path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
 use kk_engine::{Action, Apply, Change, Context, Facts, Failure, Run};
 
-/// These paths, those that are there.
+/// Removes the paths that exist.
 #[derive(Clone)]
 pub(crate) struct RemoveLocal(pub Vec<PathBuf>);
 

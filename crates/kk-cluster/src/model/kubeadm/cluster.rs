@@ -1,4 +1,4 @@
-//! The configuration of the cluster: networks, endpoints, certificates, flags of the control plane.
+//! Configuration of the cluster: networks, endpoints, certificates, flags of the control plane.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use crate::{
     model::cluster::Cluster,
 };
 
-/// Where API servers find the members of etcd.
+/// The addresses by which API servers reach the members of etcd.
 pub(crate) fn etcd_endpoints(spec: &Spec) -> Vec<String> {
     let endpoint = |host: &&Host| format!("https://{}:{}", host.internal_address, spec.etcd.port);
     spec.etcd_hosts().iter().map(endpoint).collect()
 }
 
-/// With the names of these control planes in the certificates of API servers.
+/// The certificates of API servers contain the names of these control planes.
 pub(super) fn cluster_configuration(cluster: &Cluster, control_planes: &[&Host]) -> Value {
     let (spec, kubernetes) = (cluster.spec, &cluster.spec.kubernetes);
     let etcd = etcd_endpoints(spec);
@@ -52,7 +52,7 @@ pub(super) fn cluster_configuration(cluster: &Cluster, control_planes: &[&Host])
                 document[name] = json!(period);
             }
         }
-        // CoreDNS comes from this program's own template; `kubeadm upgrade` must not put its own in its place.
+        // kk has its own template for CoreDNS; `kubeadm upgrade` must not replace it by kubeadm's.
         document["dns"] = json!({"disabled": true});
         document["proxy"] = json!({"disabled": kubernetes.disable_kube_proxy});
     } else if kubernetes.encryption_algorithm == EncryptionAlgorithm::EcdsaP256 {
@@ -61,7 +61,7 @@ pub(super) fn cluster_configuration(cluster: &Cluster, control_planes: &[&Host])
     document
 }
 
-/// Every name under which an API server may be called, each once, in a fixed order.
+/// Every name by which clients may call an API server, each once, in a fixed order.
 fn cert_sans(cluster: &Cluster, control_planes: &[&Host]) -> Vec<String> {
     let spec = cluster.spec;
     let mut names =
@@ -91,15 +91,15 @@ fn controller_manager_args(cluster: &Cluster) -> BTreeMap<String, String> {
     } else {
         args.insert("node-cidr-mask-size".to_owned(), kubernetes.node_cidr_mask_size.to_string());
     }
-    // Its own bound of 20 requests a second makes it wait 5 s at each start and change of leader, before the first
-    // node is let in. The kubelet's defaults since Kubernetes 1.27 are these.
+    // With its own limit of 20 requests per second, it waits 5 s at each start and change of leader, before the first node is
+    // admitted. These values are the kubelet's defaults since Kubernetes 1.27.
     args.insert("kube-api-qps".to_owned(), "50".to_owned());
     args.insert("kube-api-burst".to_owned(), "100".to_owned());
     args.extend(kubernetes.controller_manager_args.clone());
     with_gates(cluster, args)
 }
 
-/// Adds the user's feature gates, unless the user's own flags name some.
+/// Adds the user's feature gates, unless the user's own flags set feature gates.
 fn with_gates(cluster: &Cluster, mut args: BTreeMap<String, String>) -> BTreeMap<String, String> {
     let gates = &cluster.spec.kubernetes.feature_gates;
     if !gates.is_empty() {
@@ -109,7 +109,7 @@ fn with_gates(cluster: &Cluster, mut args: BTreeMap<String, String>) -> BTreeMap
     args
 }
 
-/// Flags as the API version takes them: a list of names and values from v1beta4 on, a map before.
+/// Flags in the format of the API version: a list of names and values since v1beta4, a map before.
 fn args(cluster: &Cluster, args: &BTreeMap<String, String>) -> Value {
     if is_v1beta4(cluster) {
         args.iter().map(|(name, value)| json!({"name": name, "value": value})).collect()

@@ -1,4 +1,4 @@
-//! The documents of `kubeadm join`.
+//! Documents of `kubeadm join`.
 
 use kk_config::Host;
 use serde_json::json;
@@ -9,8 +9,8 @@ use crate::{
     model::cluster::Cluster,
 };
 
-/// What `kubeadm join` gets. `discovery` is the path of a kubeconfig that holds the address and the CA, so that nothing
-/// has to be trusted on first sight.
+/// The document for `kubeadm join`. `discovery` is the path of a kubeconfig that contains the address and the CA, so that nothing
+/// has to be trusted on first use.
 pub(crate) fn join_document(cluster: &Cluster, host: &Host, token: &Token, discovery: &str) -> String {
     let mut join = json!({
         "apiVersion": api_version(cluster),

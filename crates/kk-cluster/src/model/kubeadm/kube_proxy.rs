@@ -1,4 +1,4 @@
-//! The configuration of kube-proxy.
+//! Configuration of kube-proxy.
 
 use kk_config::ProxyMode;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ pub(super) fn kube_proxy_configuration(cluster: &Cluster) -> Value {
         "kind": "KubeProxyConfiguration",
         "clusterCIDR": network.pod_subnet(),
         "mode": kubernetes.proxy_mode.as_str(),
-        // In ipvs mode kube-proxy reads this section, too; in nftables mode its own (Kubernetes,
+        // kube-proxy also reads this section in ipvs mode; in nftables mode it reads its own section (Kubernetes,
         // pkg/proxy/apis/config/v1alpha1/conversion.go).
         "iptables": {"masqueradeAll": kubernetes.masquerade_all, "masqueradeBit": 14, "minSyncPeriod": "0s", "syncPeriod": "30s"},
     });

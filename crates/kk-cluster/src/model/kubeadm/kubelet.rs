@@ -1,4 +1,4 @@
-//! The configuration of the kubelet, one for all nodes.
+//! Configuration of the kubelet, the same for all nodes.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,8 @@ pub(super) fn kubelet_configuration(cluster: &Cluster) -> Value {
         "cgroupDriver": if cluster.systemd_cgroups() { "systemd" } else { "cgroupfs" },
         "kubeReserved": {"cpu": "200m", "memory": "250Mi"},
         "systemReserved": {"cpu": "200m", "memory": "250Mi"},
-        // One threshold of the file switches off the defaults of all others, so those of the disks are said here.
+        // If a configuration sets one threshold, the defaults of all others are disabled, so the thresholds of the disks are set
+        // here, too.
         "evictionHard": {
             "memory.available": "5%", "pid.available": "10%",
             "nodefs.available": "10%", "nodefs.inodesFree": "5%",
@@ -35,7 +36,7 @@ pub(super) fn kubelet_configuration(cluster: &Cluster) -> Value {
     if !kubernetes.feature_gates.is_empty() {
         document["featureGates"] = json!(kubernetes.feature_gates);
     }
-    // From 1.35 on the kubelet refuses to start on cgroup v1 unless told otherwise; never said on cgroup v2.
+    // Since 1.35 the kubelet refuses to start on cgroup v1 without this setting, which is never written for cgroup v2.
     if kubernetes.version.at_least(1, 35) && cluster.any_node(|facts| !facts.cgroup_v2) {
         document["failCgroupV1"] = json!(false);
     }
@@ -51,7 +52,7 @@ mod tests {
     use super::kubelet_configuration;
     use crate::testing;
 
-    /// The kubelet takes 0 for each threshold that a file with any threshold does not name.
+    /// The kubelet uses 0 for each threshold that a file with any threshold does not set.
     #[tokio::test]
     async fn every_threshold_of_eviction_is_set() {
         let spec = testing::sample("all-in-one.yaml");

@@ -1,7 +1,7 @@
-//! Documents for kubeadm: `kubeadm.k8s.io/v1beta3` below Kubernetes 1.31 and `v1beta4` from there on, with the kubelet's
-//! and kube-proxy's own configuration with them.
+//! Documents for kubeadm: `kubeadm.k8s.io/v1beta3` below Kubernetes 1.31 and `v1beta4` since 1.31, with the configurations of the
+//! kubelet and of kube-proxy.
 //!
-//! They are built as values and then written as YAML, so that nothing of the user's can break out of its place.
+//! They are built as values and then written as YAML, so that no value of the user can escape from its position.
 
 mod cluster;
 mod join;
@@ -34,7 +34,7 @@ pub(crate) use notes::{
 pub(crate) use preflight::ignored_checks;
 pub(crate) use probes::{join_patches, manifest_files, probe_patches};
 
-/// What `kubeadm init` gets on the first control plane.
+/// The documents for `kubeadm init` on the first control plane.
 pub(crate) fn init_documents(cluster: &Cluster, host: &Host, token: &Token) -> String {
     let mut init = init_configuration(cluster, host);
     init["bootstrapTokens"] = json!([{
@@ -48,15 +48,15 @@ pub(crate) fn init_documents(cluster: &Cluster, host: &Host, token: &Token) -> S
     documents(&[init, configuration, kubelet, proxy])
 }
 
-/// What single phases of `kubeadm init` get on a control plane that runs. Without its own address in it, kubeadm would
-/// take the one of the default route.
+/// The documents for single phases of `kubeadm init` on a running control plane. Without its own address in them, kubeadm would
+/// use the address of the default route.
 pub(crate) fn phase_documents(cluster: &Cluster, host: &Host) -> String {
     let [configuration, kubelet, proxy] = settings(cluster);
     documents(&[init_configuration(cluster, host), configuration, kubelet, proxy])
 }
 
-/// What a control plane needs beside its note of settings, so that kubeadm makes certificates for it later. No choices of
-/// one run are in it.
+/// The document that a control plane needs in addition to its note of settings, so that kubeadm can create certificates for it
+/// later. It contains no options of a single run.
 pub(crate) fn node_document(cluster: &Cluster, host: &Host) -> String {
     documents(&[json!({
         "apiVersion": api_version(cluster),
@@ -83,7 +83,8 @@ fn init_configuration(cluster: &Cluster, host: &Host) -> Value {
     document
 }
 
-/// Slow hosts need more than the minute that kubeadm waits for its first requests to the API. Older documents cannot say it.
+/// Slow hosts need more than the minute that kubeadm waits for its first requests to the API. Older document versions have no
+/// such field.
 fn set_timeouts(cluster: &Cluster, document: &mut Value) {
     if is_v1beta4(cluster) {
         document["timeouts"] = json!({"kubernetesAPICall": "4m0s"});
@@ -103,21 +104,21 @@ fn api_version(cluster: &Cluster) -> &'static str {
 }
 
 fn node_registration(cluster: &Cluster, host: &Host) -> Value {
-    // Images are on the host before; kubeadm's own look would cost seconds. Where the user pulls none, it has to.
+    // Images are pulled before; a check by kubeadm would take seconds. If the user skips that pull, kubeadm has to pull.
     let policy = if cluster.options.skip_pull_images { "IfNotPresent" } else { "Never" };
     let mut registration = json!({
         "name": host.name,
         "criSocket": cluster.runtime.cri_socket,
         "imagePullPolicy": policy,
     });
-    // A control plane that is a worker too takes pods: an empty list keeps kubeadm's own taint away.
+    // A control plane that is also a worker accepts pods: an empty list prevents kubeadm's own taint.
     if host.has_role(&kk_config::Role::ControlPlane) && host.has_role(&kk_config::Role::Worker) {
         registration["taints"] = json!([]);
     }
     registration
 }
 
-/// The user's raw keys replace the generated ones whole, as KubeKey does it.
+/// The user's raw keys replace the generated ones as a whole, as in KubeKey.
 fn replace_top_level(document: &mut Value, own: &Map<String, Value>) {
     for (key, value) in own {
         document[key] = value.clone();

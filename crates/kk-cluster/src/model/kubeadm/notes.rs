@@ -1,5 +1,5 @@
-//! The settings as the notes on the nodes keep them, to be compared with what the file asks for now. The same values are
-//! the same text, in whatever order the file has them; nothing in it changes from run to run.
+//! Settings in the form of the notes on nodes, to be compared with the current settings of the file. Equal values result in equal
+//! texts, whatever their order in the file is; no part of them differs between runs.
 
 use kk_config::Host;
 use serde_json::Value;
@@ -10,12 +10,12 @@ use crate::{
     model::{cluster::Cluster, kubeadm},
 };
 
-/// The settings of one control plane. Of all control planes it names this one only, so that one more changes nothing for it.
+/// The settings of one control plane. They name no other control plane, so an additional one changes nothing here.
 pub(crate) fn control_plane_documents(cluster: &Cluster, host: &Host) -> String {
     control_plane_documents_with(cluster, host, kubeadm::etcd_endpoints(cluster.spec))
 }
 
-/// The same, with other members of etcd than the file's.
+/// The same with other members of etcd than the file specifies.
 pub(crate) fn control_plane_documents_with(cluster: &Cluster, host: &Host, etcd: Vec<String>) -> String {
     let mut configuration = configuration(cluster, &[host]);
     configuration["etcd"]["external"]["endpoints"] = etcd.into();
@@ -26,7 +26,7 @@ pub(crate) fn control_plane_documents_with(cluster: &Cluster, host: &Host, etcd:
 /// The settings from which kube-proxy's objects are made.
 pub(crate) fn kube_proxy_documents(cluster: &Cluster) -> String {
     let mut configuration = configuration(cluster, &[]);
-    // What concerns the control plane alone is no reason to apply them again.
+    // Settings that concern only the control plane are no reason to apply these objects again.
     if let Value::Object(fields) = &mut configuration {
         fields.retain(|name, _| !["etcd", "apiServer", "controllerManager", "scheduler"].contains(&&**name));
     }
@@ -44,7 +44,7 @@ fn configuration(cluster: &Cluster, control_planes: &[&Host]) -> Value {
     configuration
 }
 
-/// The order of what is a set says nothing.
+/// Sorts lists that are sets, whose order is irrelevant.
 fn sort_sets(configuration: &mut Value) {
     for set in ["/etcd/external/endpoints", "/apiServer/certSANs"] {
         if let Some(Value::Array(values)) = configuration.pointer_mut(set) {

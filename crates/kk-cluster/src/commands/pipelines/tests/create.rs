@@ -1,4 +1,4 @@
-//! What a create does on hosts that are fresh, and on hosts that are unusual.
+//! Plans of a create on fresh hosts and on unusual hosts.
 
 use super::plan_of;
 use crate::testing;
@@ -32,7 +32,7 @@ async fn an_odd_host_changes_the_plan_where_it_must() {
     }
 }
 
-/// Without the file's permission to configure the operating system, its own settings stay, and the cluster comes up.
+/// If the file does not permit kk to configure the operating system, the host's own settings stay, and the cluster works.
 #[tokio::test]
 async fn a_host_that_is_configured_by_other_means_gets_what_the_cluster_needs() {
     let mut spec = testing::sample("all-in-one.yaml");

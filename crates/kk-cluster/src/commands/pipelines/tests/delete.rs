@@ -1,4 +1,4 @@
-//! What a delete removes, and whose hosts it refuses.
+//! Plans of a delete, and the hosts that it refuses.
 
 use std::path::PathBuf;
 
@@ -70,7 +70,7 @@ fn kube_proxy_removes_its_servers_when_no_kubelet_starts_it_again_and_before_its
     assert_eq!(order, ["stop_kubelet", "remove_virtual_servers", "remove_pods", "remove_kube_proxy"]);
 }
 
-/// Hosts may keep the data of their runtimes in different directories.
+/// Hosts may store the data of their runtimes in different directories.
 #[test]
 fn the_data_of_each_runtime_goes_with_it_or_stays() {
     let spec = testing::sample("three-nodes.yaml");
@@ -128,7 +128,7 @@ fn a_delete_removes_the_network_plugin_that_the_file_no_longer_names() {
     assert!(removes(&probed));
 }
 
-/// One would start again what is being stopped.
+/// A renewal would restart components that are being stopped.
 #[test]
 fn a_delete_ends_renewals_before_it_cleans_a_host() {
     let spec = testing::sample("all-in-one.yaml");
@@ -206,7 +206,7 @@ async fn a_delete_spares_a_namesake_of_the_cluster() {
     let directory = tempfile::tempdir().unwrap();
     let session = testing::session(spec.clone(), directory.path());
     let (cluster, ours) = save_ca(&session).await;
-    // In the middle of a rotation, the other CA of the cluster is also known, and no further CA.
+    // In the middle of a rotation, the other CA of the cluster is also known, but no further CA.
     let rotation = cluster.join("pki/rotation/etcd-before");
     std::fs::create_dir_all(&rotation).unwrap();
     std::fs::write(rotation.join("ca.pem"), "before").unwrap();
@@ -264,7 +264,7 @@ fn a_delete_sets_selinux_to_enforcing_where_it_was() {
     }
 }
 
-/// A cluster of three control planes whose API says this of KubeSphere.
+/// A cluster of three control planes whose API gives these answers about KubeSphere.
 fn with_kubesphere(answers: [Option<&str>; 3]) -> (kk_config::Spec, Probed) {
     let host = |n| format!("  - {{name: n{n}, address: 192.0.2.{n}}}\n");
     let hosts = (1..4).map(host).collect::<Vec<_>>().concat();

@@ -1,8 +1,8 @@
-//! The documents that kubeadm gets.
+//! Documents for kubeadm.
 
 use crate::{model::kubeadm, testing};
 
-/// Documents for kubeadm of one version, with settings of the user's in every place.
+/// Documents for kubeadm of one version, with the user's settings in every position.
 async fn documents(version: &str) -> String {
     let text = format!(
         "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {{name: t}}\nspec:\n  hosts:\n  \

@@ -1,4 +1,4 @@
-//! What a create does on the hosts of a running cluster.
+//! Plans of a create on the hosts of a running cluster.
 
 use super::plan_of;
 use crate::{
@@ -52,7 +52,7 @@ async fn only_an_init_that_did_not_end_is_done_again() {
         ("no", ANSWERED, false, false, true),
         ("yes", "end\n", false, false, true),
         ("yes", ANSWERED, false, false, true),
-        // The API is down, and published to when it is back.
+        // The API is down; kk publishes to it when it is back.
         ("yes", "", false, true, true),
     ] {
         let plan = plan_of_joined(disk, api).await;

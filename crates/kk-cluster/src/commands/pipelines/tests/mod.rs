@@ -1,4 +1,4 @@
-//! The pipelines as people see them in a dry run, and the files that they put on hosts.
+//! Pipelines as users see them in a dry run, and the files that they write on hosts.
 
 mod create;
 mod delete;
@@ -12,7 +12,7 @@ use kk_engine::Plan;
 
 use crate::{base::probed::Probed, commands::pipelines, testing};
 
-/// The plan of a create on these hosts: a line a task and host, the changes behind it.
+/// The plan of a create on these hosts: one line for each task and host, followed by the changes.
 async fn plan_of(spec: kk_config::Spec, spoil: impl Fn(&mut kk_engine::Facts)) -> String {
     let directory = tempfile::tempdir().unwrap();
     let mut probed = testing::fresh(&spec);
@@ -24,7 +24,7 @@ async fn plan_of(spec: kk_config::Spec, spoil: impl Fn(&mut kk_engine::Facts)) -
     text.replace(&directory.path().display().to_string(), "<workdir>")
 }
 
-/// Fresh hosts on which all have this record.
+/// Fresh hosts that all have this record.
 fn recorded(spec: &kk_config::Spec, lines: &[&str]) -> Probed {
     let mut probed = testing::fresh(spec);
     for facts in probed.facts.values_mut() {

@@ -1,8 +1,8 @@
-//! The lists of modules: what one leaves out that the other has, and what waits for what.
+//! Lists of modules: the differences between them, and the dependencies between modules.
 
 use crate::{commands::pipelines, testing};
 
-/// Capabilities of a create that a delete does not list, and why: what they put on a host is in its record, or goes with
+/// Capabilities of a create that a delete does not list, and why: their files on a host are in its record, or are removed with
 /// another capability.
 const NOTHING_TO_REMOVE: [(&str, &str); 9] = [
     ("programs", "files are recorded"),
@@ -30,7 +30,7 @@ fn what_a_create_installs_a_delete_removes() {
     }
 }
 
-/// What every module waits for and what it provides, on one host that has all roles.
+/// The slots that every module needs and provides, on one host that has all roles.
 #[tokio::test]
 async fn modules_wait_for_each_other_only_through_these_slots() {
     let spec = testing::sample("all-in-one.yaml");

@@ -1,4 +1,4 @@
-//! Whose versions a running cluster gets.
+//! Versions of the components in a running cluster.
 
 use kk_artifact::Component;
 
@@ -8,7 +8,7 @@ use crate::{
     testing,
 };
 
-/// A file without pins, on a cluster that another kk has made.
+/// A file without pins, for a cluster that another kk created.
 #[tokio::test]
 async fn a_cluster_keeps_its_versions_unless_the_file_names_others() {
     use crate::capabilities::versions::RECORDED;

@@ -1,4 +1,4 @@
-//! Clocks that are apart.
+//! Clocks that differ.
 
 use kk_engine::{Facts, Severity};
 

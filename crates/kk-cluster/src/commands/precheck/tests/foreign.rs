@@ -1,4 +1,4 @@
-//! Hosts and programs of somebody else.
+//! Hosts and programs that belong to another cluster or tool.
 
 use kk_engine::{Facts, FileFact, Severity, UnitFact};
 
@@ -125,7 +125,7 @@ async fn a_worker_of_a_namesake_is_refused() {
     assert_eq!(findings.into_iter().map(|finding| finding.message).collect::<Vec<_>>(), [wanted]);
 }
 
-/// Its certificates would be replaced by those of another CA.
+/// The certificates of this member would be replaced by certificates of another CA.
 #[tokio::test]
 async fn a_member_of_etcd_of_a_namesake_is_refused_also_when_its_ca_is_lost() {
     let name = spec().name;

@@ -1,4 +1,4 @@
-//! What is wrong with one host, or unusual.
+//! Problems and unusual conditions of a single host.
 
 use kk_engine::{Facts, FileFact, Severity, UnitFact};
 
@@ -108,7 +108,7 @@ async fn each_trouble_is_found_with_its_weight() {
     }
 }
 
-/// What is said about a host that is too small is late when it has joined.
+/// For a host that has joined, it is too late to report that it is too small.
 #[tokio::test]
 async fn a_node_that_runs_on_a_small_host_stops_nobody() {
     let mut facts = Facts { cpus: 1, memory_kib: 1_000_000, ..well() };
@@ -123,7 +123,7 @@ async fn a_node_that_runs_on_a_small_host_stops_nobody() {
     assert_eq!(severities(&findings(facts).await), [Severity::Warning; 2]);
 }
 
-/// a runs etcd only, b all else.
+/// a runs only etcd, b everything else.
 fn etcd_on_a_host_of_its_own() -> kk_config::Spec {
     testing::spec(
         "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {name: t}\nspec:\n  hosts:\n  \
@@ -152,7 +152,7 @@ async fn a_member_of_etcd_that_fills_its_own_disk_stops_nobody() {
 async fn a_member_of_etcd_that_runs_is_not_refused_for_its_size() {
     let spec = etcd_on_a_host_of_its_own();
     let etcd = "made\t/etc/etcd.env";
-    // The other one is to become a control plane.
+    // The other host is going to be a control plane.
     for (host, record, severity) in
         [("a", etcd, Severity::Warning), ("a", "", Severity::Error), ("b", etcd, Severity::Error)]
     {

@@ -1,4 +1,4 @@
-//! One host that is well, and every way in which one is not.
+//! A host without problems, and every kind of problem.
 
 mod clocks;
 mod foreign;
@@ -18,7 +18,7 @@ fn spec() -> Spec {
     Spec::all_in_one("node1", Ipv4Addr::new(192, 168, 0, 1), KubeVersion::default()).unwrap()
 }
 
-/// A host on which nothing is to be said.
+/// A host without findings.
 fn well() -> Facts {
     let mut facts = testing::fresh(&spec()).facts.remove("node1").unwrap();
     facts.sysctls.insert("net.ipv4.ip_forward".into(), "1".into());
@@ -33,7 +33,7 @@ async fn findings_of(spec: &Spec, facts: Facts) -> Vec<(Severity, String)> {
     findings_with(spec, |_| facts).await
 }
 
-/// `facts` gets the SHA-256 of the CA of etcd that the control machine holds.
+/// `facts` receives the SHA-256 of the CA of etcd on the control machine.
 async fn findings_with(spec: &Spec, facts: impl FnOnce(&str) -> Facts) -> Vec<(Severity, String)> {
     let directory = tempfile::tempdir().unwrap();
     let session = testing::session(spec.clone(), directory.path());

@@ -1,4 +1,4 @@
-//! Questions that a host or the API does not answer.
+//! Questions without an answer from a host or from the API.
 
 use kk_engine::{Facts, Severity, question::Reply};
 

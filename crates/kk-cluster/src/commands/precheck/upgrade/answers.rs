@@ -1,4 +1,4 @@
-//! What an API says about what may stand in the way of an upgrade.
+//! Answers of the API about possible blockers of an upgrade.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::base::shell::script;
 pub(super) const OBJECTS: Question<Objects> =
     Question::new("upgrade_objects", "echo end", Objects::parse).within(Duration::from_mins(3));
 
-/// Deprecated APIs that were asked for at one API server.
+/// Deprecated APIs that clients requested at one API server.
 pub(super) const DEPRECATED: Question<Vec<Deprecated>> =
     Question::new("deprecated_apis", "echo end", deprecated);
 
@@ -27,13 +27,13 @@ fn server(host: &Host) -> String {
     format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT)
 }
 
-/// Objects that an upgrade has to do with.
+/// Objects that are relevant for an upgrade.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Objects {
     pub budgets: Vec<Budget>,
-    /// Pods that no controller makes again: `namespace/name` and node.
+    /// Pods that no controller re-creates: `namespace/name` and node.
     pub lonely: Vec<(String, String)>,
-    /// Webhooks without which requests are refused: name and `namespace/name` of the Service.
+    /// Webhooks whose failure makes the API refuse requests: name, and `namespace/name` of the Service.
     pub webhooks: Vec<(String, String)>,
     /// Ready endpoints of these Services.
     pub endpoints: BTreeMap<String, u32>,
@@ -49,14 +49,14 @@ pub(super) struct Budget {
     pub pods: u32,
 }
 
-/// A deprecated API that somebody has asked for.
+/// A deprecated API that a client has requested.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Deprecated {
-    /// As people write it: `flowschemas of flowcontrol.apiserver.k8s.io/v1beta3`.
+    /// In the usual notation: `flowschemas of flowcontrol.apiserver.k8s.io/v1beta3`.
     pub name: String,
-    /// The version of Kubernetes in which it is gone.
+    /// The version of Kubernetes that removes it.
     pub removed: (u32, u32),
-    /// Who has written objects by it.
+    /// The clients that have written objects through it.
     pub writers: Vec<String>,
 }
 
@@ -66,7 +66,7 @@ impl Objects {
         for line in text.strip_suffix("end\n")?.lines() {
             match line.split('\t').collect::<Vec<_>>()[..] {
                 ["Budget", name, allowed, healthy, wanted, pods] => {
-                    // One whose controller has not looked at it yet has no numbers, and keeps nothing.
+                    // A budget that its controller has not processed yet has no numbers, and blocks nothing.
                     let [allowed, healthy, wanted, pods] =
                         [allowed, healthy, wanted, pods].map(|number| number.parse().unwrap_or(0));
                     objects.budgets.push(Budget { name: name.into(), allowed, healthy, wanted, pods });
@@ -82,8 +82,8 @@ impl Objects {
     }
 }
 
-/// From lines of the metric `apiserver_requested_deprecated_apis` (Kubernetes metrics reference). One without a version in
-/// which it goes stays.
+/// Parses lines of the metric `apiserver_requested_deprecated_apis` (Kubernetes metrics reference). An API without a release that
+/// removes it is skipped.
 fn deprecated(text: &str) -> Option<Vec<Deprecated>> {
     let mut found = Vec::new();
     let lines = || text.strip_suffix("end\n").map(str::lines);

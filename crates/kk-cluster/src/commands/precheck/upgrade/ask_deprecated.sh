@@ -1,6 +1,6 @@
-# Prints the deprecated APIs that were asked for at this API server since it runs, as its metric names them, and who has written
-# objects by those that go: the managers of fields of the first 500 objects, a line each, fields separated by tabs. Who only
-# reads leaves no trace. "end" is last.
+# Prints the deprecated APIs that clients have requested since this API server started, in the format of its metric. Then prints
+# the clients that have written objects through APIs that will be removed: the managers of fields of the first 500 objects, one on
+# each line, with fields separated by tabs. Clients that only read leave no trace. "end" is the last line.
 # shellcheck disable=SC2154 # server stands before this script
 set -e
 export KUBECONFIG=/etc/kubernetes/admin.conf KUBECACHEDIR="$PWD/cache"
@@ -10,7 +10,7 @@ get() { # PATH
 get /metrics >metrics
 grep '^apiserver_requested_deprecated_apis{' metrics >apis || :
 cat apis
-# Labels are in the order of their names. No API of the core group has a version in which it goes.
+# The metric sorts labels by name. No API of the core group has a release that removes it.
 sed -nE 's/.*[{]group="([^"]+)",removed_release="[^"]+",resource="([^"]+)",.*version="([^"]+)".*/\1 \2 \3/p' apis | sort -u | head -n 8 >gone
 while read -r group resource version; do
     get "/apis/$group/$version/$resource?limit=500" >objects || continue

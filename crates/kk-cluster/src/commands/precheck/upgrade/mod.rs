@@ -1,4 +1,5 @@
-//! What the cluster itself says against an upgrade: asked of its API in one more round, because no other command needs it.
+//! Blockers of an upgrade that only the cluster itself knows. They are queried from its API in an additional round, because no
+//! other command needs them.
 
 mod answers;
 
@@ -13,7 +14,8 @@ use crate::{
 };
 use answers::{Budget, DEPRECATED, OBJECTS, Objects, deprecated_question, objects_question};
 
-/// Every control plane is asked what it was asked for; one of them, what is in the cluster.
+/// Every control plane is asked for the requests that its API server got; one of them is also asked for the objects in the
+/// cluster.
 pub(crate) fn specs<'a>(inputs: &Inputs<'a>) -> Vec<(&'a Host, ProbeSpec)> {
     let spec = |(host, _): (&'a Host, &Facts)| {
         let mut probe = ProbeSpec::default();
@@ -26,7 +28,7 @@ pub(crate) fn specs<'a>(inputs: &Inputs<'a>) -> Vec<(&'a Host, ProbeSpec)> {
     inputs.control_planes().into_iter().map(spec).collect()
 }
 
-/// All at once, before the first change. `asked` is what they answered, `drained` the nodes whose pods move.
+/// Reports all blockers at once, before the first change. `asked` contains the answers, `drained` the nodes whose pods move.
 pub(crate) fn findings(
     inputs: &Inputs,
     asked: &Probed,
@@ -57,7 +59,7 @@ fn deprecated(inputs: &Inputs, asked: &Probed, target: KubeVersion, found: &mut 
     for (host, _) in inputs.control_planes() {
         let Some(facts) = asked.facts.get(&host.name) else { continue };
         let Some(apis) = facts.answer(&DEPRECATED).answered() else {
-            // Its API server may be what an earlier run has left half-way.
+            // Its API server may have been left half-upgraded by an earlier run.
             found.warning(host, "it did not report which deprecated APIs are in use", "");
             continue;
         };
@@ -80,7 +82,8 @@ fn deprecated(inputs: &Inputs, asked: &Probed, target: KubeVersion, found: &mut 
     }
 }
 
-/// Their pods are moved like others. Meanwhile, and where they cannot start again, requests that they cover are refused.
+/// The pods of a webhook move like other pods. Meanwhile, and if they cannot start again, the API refuses the requests that the
+/// webhook covers.
 fn webhooks(objects: &Objects, found: &mut Findings) {
     for (name, service) in &objects.webhooks {
         if objects.endpoints.get(service) == Some(&0) {
@@ -96,8 +99,8 @@ fn webhooks(objects: &Objects, found: &mut Findings) {
     }
 }
 
-/// Never an error: what made the budget may take it away when a node is cordoned, or move the pod when it is to go. A drain that
-/// does not come to its end names the pod, and the node takes pods again.
+/// Never an error: the owner of a budget may remove it when a node is cordoned, or move the pod when it is evicted. If a drain
+/// fails, its error names the pod, and the node accepts pods again.
 fn budgets(budgets: &[Budget], how: &Drain, found: &mut Findings) {
     for Budget { name, healthy, wanted, pods, .. } in
         budgets.iter().filter(|one| one.allowed == 0 && one.pods > 0)

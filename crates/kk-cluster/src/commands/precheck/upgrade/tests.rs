@@ -5,11 +5,11 @@ use kk_engine::{Finding, Severity};
 use super::*;
 use crate::{commands::pipelines::add_nodes::tests::probed, testing};
 
-/// A control plane and a worker of a cluster that runs.
+/// A control plane and a worker of a running cluster.
 const NODES: &str = "Node\tn1\tTrue\tv1.36.4\t\t\t\nNode\tn2\tTrue\tv1.36.4\t\t\t\n\
     ConfigMap\tkube-system/kubeadm-config\nConfigMap\tkube-public/cluster-info\nend\n";
 
-/// What is found before an upgrade to v1.37.1, where the API says this about objects and deprecated APIs.
+/// The findings before an upgrade to v1.37.1, if the API gives these answers about objects and deprecated APIs.
 async fn found(objects: &str, deprecated: &str, force: bool, spoil: impl Fn(&mut Probed)) -> Vec<Finding> {
     found_with(&["n1", "n2"], objects, deprecated, force, spoil).await
 }
