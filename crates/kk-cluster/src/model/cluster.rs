@@ -65,7 +65,7 @@ pub(crate) struct Cluster<'a> {
     pub scope: Scope,
     /// The control plane whose API is used.
     pub api_host: &'a Host,
-    /// What the cluster knows about itself, as `api_host` reports it.
+    /// The state of the cluster, as `api_host` reports it.
     pub state: ClusterState,
     /// Versions of all components.
     pub versions: Versions,
