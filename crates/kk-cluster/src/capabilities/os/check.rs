@@ -201,7 +201,7 @@ fn capacity(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
     }
 }
 
-/// Without br_netfilter, the packet filter does not see packets of Services that cross a bridge.
+/// Without `br_netfilter`, the packet filter does not see packets of Services that cross a bridge.
 fn kernel(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings) {
     let has = |name: &str| facts.features.contains(name) || facts.modules.contains(name);
     let vxlan = inputs.requirements.ports(host).iter().any(|port| port.program.contains("vxlan"));
