@@ -2,7 +2,7 @@
 //!
 //! Everything above this crate talks to a host through [`Connection`]. One call of [`Connection::run`]
 //! or [`Connection::upload`] is one round trip, and [`Stats`] counts them: round trips are the budget
-//! that the engine works with (see ARCHITECTURE.md).
+//! that the engine works with (see docs/design/engine.md).
 
 mod command;
 mod error;

@@ -3,7 +3,7 @@
 //! The layers, from the outside in: a [`Pipeline`] is what one command does; a [`Module`] is one capability in it;
 //! a [`Task`] is one step on a set of hosts; an [`Action`] is one idempotent operation on one host. A pipeline is
 //! plain data, built from what the user wants and from the [`Facts`] of the hosts; [`Plan::new`] evaluates every
-//! check without a round trip, and [`run`] does what is left. See ARCHITECTURE.md, "The engine".
+//! check without a round trip, and [`run`] does what is left. See docs/design/engine.md.
 
 mod action;
 pub mod actions;
