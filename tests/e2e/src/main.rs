@@ -1,4 +1,4 @@
-//! End-to-end scenarios and benches: `kk` against the real hosts of `kk-lab`. See `kk-e2e --help` and CONTRIBUTING.md.
+//! End-to-end scenarios and benches: `kk` against the real hosts of `kk-lab`. See `kk-e2e --help` and docs/design/lab-and-ci.md.
 //!
 //! Everything a run writes (output of each command, cluster files, logs of `kk`) lies in the artefacts directory, one
 //! directory a scenario. Nothing but the lab is touched: `kk` runs in the lab's network with a home directory of its own.
